@@ -1,0 +1,138 @@
+"""The one decorator that every compiled kernel wears, and records that both worlds can read.
+
+Numba's own ``cache=True`` stamps only the file of the outermost function, so an edited callee or
+an imported constant keeps running as it was.  Kernels here are stamped with the whole package
+and with the bounds-check flag instead.  ``tests/test_jit.py`` guards the private interface of
+``numba.core.caching`` that this leans on; that is why Numba's minor version is pinned.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+
+import numba
+import numpy as np
+from numba.core import config
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+PACKAGE = Path(__file__).parent
+
+_listeners: list[Callable[[str], None]] = []
+
+
+def on_compilation(listener: Callable[[str], None]) -> None:
+    """Call ``listener(kernel_name)`` for each kernel that is not in the cache and must compile."""
+    _listeners.append(listener)
+
+
+@functools.cache
+def package_stamp() -> str:
+    """SHA-256 over every Python file of the package: what compiled code depends on."""
+    digest = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        digest.update(str(path.relative_to(PACKAGE)).encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+@functools.cache
+def cache_directory() -> Path | None:
+    """Where compiled kernels are kept, one folder per installation; None if nothing is writable."""
+    home = hashlib.sha256(str(PACKAGE).encode()).hexdigest()[:12]
+    name = f"{home}-checked" if config.BOUNDSCHECK else home
+    base = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    folder = Path(base).expanduser() / "nicscope" / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError:
+        return None
+
+
+class _PackageLocator:
+    """Places and stamps a kernel's cache files by the package instead of by its file."""
+
+    def __init__(self, folder: Path, disambiguator: str) -> None:
+        self._folder = folder
+        self._disambiguator = disambiguator
+
+    @classmethod
+    def from_function(cls, function: Any, path: str) -> _PackageLocator | None:
+        folder = cache_directory()
+        if folder is None:
+            return None
+        try:
+            place = str(Path(path).relative_to(PACKAGE))
+        except ValueError:
+            place = path
+        place_digest = hashlib.sha256(place.encode()).hexdigest()[:8]
+        return cls(folder, f"{place_digest}-{function.__code__.co_firstlineno}")
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+    def ensure_cache_path(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+
+    def get_source_stamp(self) -> tuple[str, bool]:
+        return package_stamp(), bool(config.BOUNDSCHECK)
+
+    def get_disambiguator(self) -> str:
+        return self._disambiguator
+
+
+class _PackageCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (_PackageLocator,)
+
+
+class _PackageCache(FunctionCache):  # type: ignore[misc]
+    _impl_class = _PackageCacheImpl
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        found = super().load_overload(sig, target_context)
+        if found is None:
+            for listener in _listeners:
+                listener(self._py_func.__name__)
+        return found
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile ``function`` on first call, without the interpreter lock, and cache it by package.
+
+    Errors: none of its own.  Indices are not checked unless ``NUMBA_BOUNDSCHECK=1``; callers
+    validate first.  With ``NUMBA_DISABLE_JIT=1`` the plain function comes back.
+    """
+    if config.DISABLE_JIT:
+        return function
+    dispatcher = numba.njit(nogil=True)(function)
+    if cache_directory() is not None:
+        dispatcher._cache = _PackageCache(function)
+    return cast("Callable[P, R]", dispatcher)
+
+
+def records(shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Zeroed records of ``dtype`` whose fields are attributes, compiled or not.
+
+    A recarray crosses into compiled code several times slower than a plain array, so it is only
+    used where nothing is compiled.
+    """
+    return as_records(np.zeros(shape, dtype))
+
+
+def as_records(array: NDArray[Any]) -> NDArray[Any]:
+    """``array`` of a structured dtype, such that ``array[i].field`` works with the JIT off too."""
+    return array.view(np.recarray) if config.DISABLE_JIT else array

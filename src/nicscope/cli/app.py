@@ -1,0 +1,66 @@
+"""The ``nicscope`` command: arguments only, no logic.
+
+Each command lives in a file of its own and imports what it needs when it runs, so that
+``nicscope --help`` does not wait for the compiler.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from nicscope import __version__
+from nicscope.errors import NicscopeError
+
+app = typer.Typer(
+    name="nicscope",
+    help="A laboratory for user-level network interfaces.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"nicscope {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[  # noqa: ARG001 - the callback above does the work
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """A laboratory for user-level network interfaces."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; returns the exit status: 0 done, 1 a check failed, 2 wrong use."""
+    try:
+        status = app(args=arguments, prog_name="nicscope", standalone_mode=False)
+    except NicscopeError as error:
+        print(f"nicscope: {error}", file=sys.stderr)
+        return 2
+    except typer.Abort:
+        return 130
+    except KeyboardInterrupt:
+        print("nicscope: interrupted; nothing half-written was left", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader of our output has gone; say nothing more to it, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # Click's own errors
+            print(f"nicscope: {error.format_message()}", file=sys.stderr)
+            return int(error.exit_code)
+        raise
+    return status if isinstance(status, int) else 0

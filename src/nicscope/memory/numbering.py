@@ -1,0 +1,133 @@
+"""Small, dense numbers for the pages that a node's processes use.
+
+Everything that is kept per page is then an array.  Pages are numbered in blocks of ``BLOCK`` that
+are consecutive in the address space, so neighbours have neighbouring numbers and one search
+serves a whole block.  The same structure numbers lines of pages and table indices: it numbers
+``units``, whatever they are.
+
+Invariant: a (process, unit) pair keeps the number it was first given.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nicscope.jit import kernel, records
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+BLOCK_BITS = 4
+BLOCK = 1 << BLOCK_BITS
+NONE = -1
+
+SLOT = np.dtype(
+    [
+        ("block", "i8"),  # unit >> BLOCK_BITS
+        ("process", "i4"),
+        ("ordinal", "i4"),  # which block of numbers, plus 1; 0 means the slot is free
+    ],
+    align=True,
+)
+OWNER = np.dtype([("unit", "i8"), ("process", "i8")], align=True)
+
+
+class Numbering(NamedTuple):
+    """An open-addressing table from (process, block of units) to numbers, and the way back."""
+
+    slots: NDArray[Any]  # SLOT, shape (2**k,), at most half full
+    owners: NDArray[Any]  # OWNER, shape (blocks,): the first unit of each block of numbers
+    used: NDArray[np.int64]  # shape (1,): blocks handed out
+
+
+def new_numbering(blocks: int = 1024) -> Numbering:
+    """An empty numbering with room for ``blocks`` (a power of two) blocks of units."""
+    return Numbering(records(2 * blocks, SLOT), records(blocks, OWNER), np.zeros(1, np.int64))
+
+
+def capacity(numbering: Numbering) -> int:
+    """How many numbers the numbering can hand out before it must grow."""
+    return len(numbering.owners) * BLOCK
+
+
+def grown(numbering: Numbering, blocks: int) -> Numbering:
+    """The same numbers in a table with room for at least ``blocks`` blocks."""
+    size = len(numbering.owners)
+    while size < blocks:
+        size *= 2
+    bigger = new_numbering(size)
+    used = int(numbering.used[0])
+    bigger.owners[:used] = numbering.owners[:used]
+    bigger.used[0] = used
+    _place_all(bigger)
+    return bigger
+
+
+@kernel
+def _slot_of(slots, process, block):  # type: ignore[no-untyped-def]
+    """Position of the slot that holds (process, block), or of the free slot where it belongs."""
+    mask = slots.size - 1
+    # Fibonacci hashing: the high bits of a product with 2**64 / golden ratio are well mixed.
+    mixed = np.uint64(block) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= np.uint64(process) * np.uint64(0xC2B2AE3D27D4EB4F)
+    place = np.int64(mixed >> np.uint64(32)) & mask
+    while slots[place].ordinal != 0 and (
+        slots[place].block != block or slots[place].process != process
+    ):
+        place = (place + 1) & mask
+    return place
+
+
+@kernel
+def _place_all(numbering):  # type: ignore[no-untyped-def]
+    for ordinal in range(numbering.used[0]):
+        owner = numbering.owners[ordinal]
+        block = owner.unit >> BLOCK_BITS
+        slot = numbering.slots[_slot_of(numbering.slots, owner.process, block)]
+        slot.block = block
+        slot.process = owner.process
+        slot.ordinal = ordinal + 1
+
+
+@kernel
+def find(numbering, process, unit):  # type: ignore[no-untyped-def]
+    """The number of ``unit`` of ``process``, or ``NONE`` if its block was never numbered."""
+    slot = numbering.slots[_slot_of(numbering.slots, process, unit >> BLOCK_BITS)]
+    if slot.ordinal == 0:
+        return np.int64(NONE)
+    return (np.int64(slot.ordinal) - 1) << BLOCK_BITS | (unit & (BLOCK - 1))
+
+
+@kernel
+def number(numbering, process, unit):  # type: ignore[no-untyped-def]
+    """The number of ``unit`` of ``process``, given now if it has none.
+
+    The caller sees to it that a block is left: ``numbering.used[0] < numbering.owners.size``.
+    """
+    block = unit >> BLOCK_BITS
+    slot = numbering.slots[_slot_of(numbering.slots, process, block)]
+    if slot.ordinal == 0:
+        ordinal = numbering.used[0]
+        numbering.used[0] = ordinal + 1
+        numbering.owners[ordinal].unit = block << BLOCK_BITS
+        numbering.owners[ordinal].process = process
+        slot.block = block
+        slot.process = process
+        slot.ordinal = ordinal + 1
+    return (np.int64(slot.ordinal) - 1) << BLOCK_BITS | (unit & (BLOCK - 1))
+
+
+@kernel
+def unit_of(numbering, page):  # type: ignore[no-untyped-def]
+    """The unit whose number is ``page``."""
+    return numbering.owners[page >> BLOCK_BITS].unit | (page & (BLOCK - 1))
+
+
+@kernel
+def process_of(numbering, page):  # type: ignore[no-untyped-def]
+    """The process that owns number ``page``."""
+    return numbering.owners[page >> BLOCK_BITS].process
+
+

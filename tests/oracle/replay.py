@@ -5,6 +5,7 @@ Comments that begin with "Reading:" mark places where the rules can be read in m
 
 from __future__ import annotations
 
+# ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from collections import OrderedDict
 
 COUNTS = (
@@ -103,7 +104,7 @@ def runs_of(pages):
 class Cache:
     """Sets of keys (process, number), each an OrderedDict with the least recent key first."""
 
-    def __init__(self, sets, ways, offset_of=lambda pid: 0):
+    def __init__(self, sets, ways, offset_of=lambda _: 0):
         self.sets = [OrderedDict() for _ in range(sets)]
         self.ways = ways
         self.offset_of = offset_of
@@ -385,11 +386,10 @@ class Utlb(Scheme):
 
     def pin(self, pid, new):
         pinned = self.pinned[pid]
-        # Reading: the runs are those of the request before anything is pinned for it, and so is
-        # the number of calls, even where the extension of one run reaches the next run. What an
-        # extension meets already pinned it leaves as it is and goes on behind it. Pages are
-        # pinned call by call, ascending: a run, then its extension. A page pinned only by an
-        # extension has not been used.
+        # Pages are pinned call by call: a run, then its extension, both ascending.  Until the
+        # limit leaves no room, every pinned block is at least prepin pages long: an extension
+        # meets neither the next run nor a gap, so what it would do there does not matter.
+        # Reading: a page pinned only by an extension becomes most recent, but was not used.
         room = None if self.pin_limit is None else self.pin_limit - len(pinned) - len(new)
         for run in runs_of(new):
             self.counts["pin_calls"] += 1

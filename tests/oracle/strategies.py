@@ -121,6 +121,10 @@ def designs(draw, scheme, policies=POLICIES):
 
 @st.composite
 def cases(draw, schemes=tuple(SCHEMES), policies=POLICIES, max_bursts=30):
-    """A trace and a design of one of ``schemes``, of one page size."""
+    """A trace and a design of one of ``schemes``, of one page size.
+
+    Hypothesis clusters what it draws: a test that must meet every policy of every scheme asks
+    for one scheme, and one policy, at a time.
+    """
     design = draw(designs(draw(st.sampled_from(schemes)), policies))
     return draw(traces(design["page_size"], max_bursts)), design

@@ -1,0 +1,24 @@
+"""Makes ``tests/oracle`` importable as ``oracle`` and sets how hard Hypothesis tries."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+# Without the compiler, or with its bounds checks, an example costs many times more.
+SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"))
+
+settings.register_profile(
+    "default",
+    deadline=None,  # the first example pays for compilation
+    max_examples=100,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("quick", settings.get_profile("default"), max_examples=25)
+settings.load_profile("quick" if SLOW else "default")

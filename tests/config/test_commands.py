@@ -87,12 +87,15 @@ def test_a_range_is_shown_as_a_pair(capsys):
     assert "5 to 500" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("what", ["designs", "platforms"])
-def test_an_unknown_name_is_one_line_on_stderr_and_exit_status_2(capsys, what):
-    assert main([what, "show", "utl"]) == 2
+@pytest.mark.parametrize(
+    ("what", "word", "nearest"),
+    [("designs", "utl", "utlb"), ("platforms", "utlb-proto", "utlb-prototype")],
+)
+def test_an_unknown_name_is_one_line_on_stderr_and_exit_status_2(capsys, what, word, nearest):
+    assert main([what, "show", word]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith(f"nicscope: no {what.removesuffix('s')} 'utl'; did you mean 'utlb")
+    assert err.startswith(f"nicscope: no {what[:-1]} {word!r}; did you mean {nearest!r}?")
     assert err.count("\n") == 1
 
 

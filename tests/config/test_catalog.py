@@ -55,12 +55,17 @@ def test_only_the_via_design_is_without_a_platform_as_no_paper_prints_its_costs(
 
 
 @pytest.mark.parametrize("name", platform_names())
-def test_every_cost_of_a_platform_is_cited_or_says_why_it_is_assumed(name):
+def test_every_cost_of_a_platform_is_cited_or_tells_its_measurement_or_says_why(name):
     platform = load_platform(name)
     assert platform.title
     for cost in platform.costs.values():
         if cost.origin.evidence in CITING:
             assert cost.origin.source.split(",")[0] in platform.sources
+        elif cost.origin.evidence is Evidence.MEASURED:
+            command, date, machine = cost.origin.source.split(", ", 2)
+            assert command == "python bench/host_costs.py"
+            assert date
+            assert machine.startswith("on ")
         else:
             assert cost.origin.source.startswith("assumed: ")
 

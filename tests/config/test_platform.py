@@ -132,6 +132,15 @@ def test_pinning_more_pages_never_costs_less(a, b):
     assert cost.each(small) <= cost.each(large)
 
 
+@pytest.mark.parametrize(("name", "most_us"), [("user_pin", 0.5), ("user_unpin", 1.4)])
+def test_the_tables_of_utlb_stay_near_the_line_through_their_ends(name, most_us):
+    # This bounds what reading a table at the mean size can get wrong.
+    points = load_platform("utlb-prototype").costs[name].points
+    (x0, y0), (x1, y1) = points[0], points[-1]
+    off = [abs(y - y0 - (x - x0) * (y1 - y0) / (x1 - x0)) for x, y in points]
+    assert max(off) <= most_us * US
+
+
 def test_a_falling_table_does_not_fall_below_zero(tmp_path):
     text = f'ni_miss = {{ at = [1, 2], value = [2, 1], unit = "us", {WHY} }}'
     assert loaded(tmp_path, text).costs["ni_miss"].each(Fraction(9)) == (0, 0)

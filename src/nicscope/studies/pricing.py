@@ -120,7 +120,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def price(counts: Mapping[str, int], design: Design, platform: Platform) -> Cost:
-    """Price of ``counts`` (names of ``docs/replay.md``) of ``design`` on ``platform``.
+    """Price of ``counts`` (under the names that replay reports) of ``design`` on ``platform``.
 
     ``unet-mm`` needs ``lookups_send`` and ``lookups_receive`` too, as a hit costs differently on
     each path.  A count that is not given leaves its step unpriced.

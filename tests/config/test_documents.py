@@ -1,0 +1,62 @@
+"""``docs/designs.md`` and ``docs/platforms.md`` tell what the program does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from nicscope.config.cost_name import COSTS
+from nicscope.config.design import Scheme, load_design
+from nicscope.config.platform import load_platform
+from nicscope.config.scheme import SETTINGS, USES
+from nicscope.studies.cost_model import MODELS
+
+DOCUMENTS = Path(__file__).parents[2] / "docs"
+DESIGNS = (DOCUMENTS / "designs.md").read_text()
+PLATFORMS = (DOCUMENTS / "platforms.md").read_text()
+
+
+def example(document: str) -> str:
+    found = re.search(r"```toml\n(.*?)```", document, re.DOTALL)
+    assert found
+    return found[1]
+
+
+def row(document: str, scheme: Scheme) -> str:
+    return next(
+        line
+        for line in document.splitlines()
+        if line.startswith("|") and f"`{scheme.value}`" in line.split("|")[1]
+    )
+
+
+def test_the_example_of_a_design_file_loads(tmp_path):
+    file = tmp_path / "small.toml"
+    file.write_text(example(DESIGNS))
+    assert (load_design(file).entries, load_design(file).ways) == (1024, 4)
+
+
+def test_the_example_of_a_platform_file_loads(tmp_path):
+    file = tmp_path / "machine.toml"
+    file.write_text(example(PLATFORMS))
+    assert len(load_platform(file).costs) == 4
+
+
+@pytest.mark.parametrize("key", sorted(SETTINGS))
+def test_every_setting_is_in_the_table_of_settings(key):
+    assert f"\n| `{key}` |" in DESIGNS
+
+
+@pytest.mark.parametrize("scheme", list(Scheme))
+def test_every_scheme_is_documented_with_its_own_settings(scheme):
+    named = re.findall(r"`([a-z_]+)`", row(DESIGNS, scheme).split("|")[2])
+    assert named == [key for key in USES[scheme] if key != "page_size"]
+
+
+@pytest.mark.parametrize("scheme", [scheme for scheme in Scheme if scheme != Scheme.UTLB_SHARED])
+def test_every_cost_model_is_documented_with_its_costs(scheme):
+    named = re.findall(r"`([a-z_]+)`", row(PLATFORMS, scheme).split("|")[2])
+    charged = [step.terms[0].cost for step in MODELS[scheme]]
+    assert sorted(name for name in named if name in COSTS) == sorted(charged)

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from nicscope import __version__
+from nicscope.cli import trace
 from nicscope.errors import NicscopeError
 
 app = typer.Typer(
@@ -40,6 +41,9 @@ def _options(
     ] = False,
 ) -> None:
     """A laboratory for user-level network interfaces."""
+
+
+app.add_typer(trace.app)
 
 
 def main(arguments: list[str] | None = None) -> int:

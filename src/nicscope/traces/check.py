@@ -11,6 +11,8 @@ from nicscope.errors import TraceError
 from nicscope.jit import kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nicscope.traces.schema import Requests
 
 NO_NODE = -1
@@ -92,6 +94,8 @@ class Checker:
 
     def __init__(self, source: str) -> None:
         self._source = source
+        # Where a row of the batch to come stands; importers say line numbers instead.
+        self.place: Callable[[int], str] = self._row_of_the_file
         self._clocks = _empty_clocks(FIRST_CAPACITY)
         self.rows = 0  # seen so far
 
@@ -107,7 +111,10 @@ class Checker:
 
     def error(self, row: int, what: str) -> TraceError:
         """The error that says ``what`` is wrong with row ``row`` of the batch to come."""
-        return TraceError(f"{self._source}: row {self.rows + row} (the first is 0): {what}")
+        return TraceError(f"{self._source}: {self.place(row)}: {what}")
+
+    def _row_of_the_file(self, row: int) -> str:
+        return f"row {self.rows + row} (the first is 0)"
 
     def _grow(self) -> None:
         old = self._clocks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from nicscope.errors import TraceError, did_you_mean
 from nicscope.traces.check import Checker
+from nicscope.traces.files import first_line, head_of
 from nicscope.traces.schema import (
     FIRST_RECEIVE,
     METADATA_KEY,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 BATCH_ROWS = 1 << 17  # about 5 MB of columns: still in the cache when the consumer gets them
 # A column chunk is read through a window of this many bytes, so that even one giant row group
 # is never in memory as a whole.
-WINDOW_BYTES = 1 << 20
+WINDOW_BYTES = 1 << 22
 UNKNOWN_OP = 255
 MAGIC = b"PAR1"
 
@@ -74,7 +75,7 @@ class Trace:
                 batch = next(batches, None)
             except (pa.ArrowException, OSError) as error:
                 raise TraceError(
-                    f"{self.path}: damaged after row {checker.rows}: {_first_line(error)}"
+                    f"{self.path}: damaged after row {checker.rows}: {first_line(error)}"
                 ) from error
             if batch is None:
                 return
@@ -104,7 +105,7 @@ def open_trace(path: Path | str) -> Trace:
         schema = file.schema_arrow
     except (pa.ArrowException, OSError) as error:
         raise TraceError(
-            f"{path}: damaged or truncated Parquet file: {_first_line(error)}; "
+            f"{path}: damaged or truncated Parquet file: {first_line(error)}; "
             "record or copy it again"
         ) from error
     _check_columns(path, schema)
@@ -159,27 +160,15 @@ def _op_codes(column: Any, checker: Checker) -> NDArray[np.uint8]:
 
 def _check_magic(path: Path) -> None:
     """Refuse what cannot be Parquet in words that help more than the library's."""
-    if path.is_dir():
-        raise TraceError(f"{path}: is a folder; name a trace file")
-    try:
-        with path.open("rb") as file:
-            head = file.read(len(MAGIC))
-            with contextlib.suppress(OSError):  # a pipe cannot seek, and is no Parquet file either
-                file.seek(-len(MAGIC), 2)
-            tail = file.read(len(MAGIC))
-    except FileNotFoundError as error:
-        raise TraceError(f"{path}: no such file; check the name") from error
-    except OSError as error:
-        raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
-    if not head:
-        raise TraceError(f"{path}: is an empty file; record or convert it again")
-    if head != MAGIC:
+    if head_of(path, len(MAGIC)) != MAGIC:
         raise TraceError(
             f"{path}: not a Parquet file; 'nicscope trace convert' reads strace, lackey, CSV and "
             "oracleGeneral files"
         )
-    if tail != MAGIC:
-        raise TraceError(f"{path}: truncated Parquet file; record or copy it again")
+    with path.open("rb") as file:
+        file.seek(-len(MAGIC), os.SEEK_END)
+        if file.read() != MAGIC:
+            raise TraceError(f"{path}: truncated Parquet file; record or copy it again")
 
 
 def _check_columns(path: Path, schema: Any) -> None:
@@ -208,7 +197,3 @@ def _fits(found: Any, expected: str) -> bool:
         or pa.types.is_large_string(found)
         or pa.types.is_string_view(found)
     )
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else repr(error)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from nicscope.traces.schema import Requests
+
 ROW_GROUP_ROWS = 1 << 20
 
 _OP_TYPE = pa.dictionary(pa.int32(), pa.string())
@@ -47,17 +49,13 @@ class TraceWriter:
         self.path = Path(path)
         self.metadata = metadata or TraceMetadata()
         self._checker = Checker(str(path))
+        self.rows = 0  # appended so far
         self._cleanup = contextlib.ExitStack()
         self._pending: list[Any] = []
         self._pending_rows = 0
         self._part: Path | None = None
         self._schema: Any = None
         self._file: Any = None
-
-    @property
-    def rows(self) -> int:
-        """Requests written so far."""
-        return self._checker.rows
 
     def __enter__(self) -> TraceWriter:
         self._part = self._cleanup.enter_context(whole_file(self.path))
@@ -84,17 +82,23 @@ class TraceWriter:
         Errors: ``TraceError`` for a request that the schema does not allow, ``OutputError`` from
         the ``with`` block if the file cannot be written.
         """
-        batch = _batch_of(columns, self._schema)
-        if self._schema is None:
-            self._schema = batch.schema
-        if not batch.num_rows:
-            return
+        batch = batch_of(columns, self._schema)
         requests = requests_of(batch, self._checker)
         self._checker.check(requests)
+        self.append(requests, batch)
+
+    def append(self, requests: Requests, batch: Any) -> None:
+        """Append requests that are checked already, with the Arrow batch that they came from."""
         # One dictionary for the whole file, whatever names each batch happened to hold.
-        op = _op_column(requests.op)
-        self._pending.append(batch.set_column(batch.schema.get_field_index("op"), "op", op))
+        op = op_column(requests.op)
+        batch = batch.set_column(batch.schema.get_field_index("op"), "op", op)
+        if self._schema is None:
+            self._schema = batch.schema.remove_metadata()
+        if not batch.num_rows:
+            return
+        self._pending.append(batch.replace_schema_metadata(None))
         self._pending_rows += batch.num_rows
+        self.rows += batch.num_rows
         if self._pending_rows >= ROW_GROUP_ROWS:
             self._flush()
 
@@ -132,29 +136,30 @@ def write_trace(
         writer.write(columns)
 
 
-def _batch_of(columns: Mapping[str, Any], schema: Any) -> Any:
-    """``columns`` as an Arrow record batch: the schema's own first, then further ones."""
+def batch_of(columns: Mapping[str, Any], schema: Any = None) -> Any:
+    """``columns`` as an Arrow record batch: the trace's own first, then further ones.
+
+    ``schema`` is that of the batch before, which this one has to follow.
+    """
     missing = [name for name in REQUIRED_COLUMNS if name not in columns]
     if missing:
         raise ValueError(f"column {missing[0]!r} is missing")
-    count = len(columns["time_ns"])
-    arrays = {
-        name: _op_array(columns[name])
-        if name == "op"
-        else _array(columns[name], kind)
-        if name in columns
-        else pa.nulls(count, kind)
-        for name, kind in _TYPES.items()
-    }
-    known = dict.fromkeys([] if schema is None else schema.names)
+    arrays = {"op": _op_array(columns["op"])}
+    for name, kind in _TYPES.items():
+        if name in columns and name != "op":
+            arrays[name] = _array(columns[name], kind)
+        elif name not in columns:
+            arrays[name] = pa.nulls(len(arrays["op"]), kind)
     for name, column in columns.items():
         if name not in arrays:
-            arrays[name] = _array(column, schema.field(name).type if name in known else None)
+            known = schema is not None and name in schema.names
+            arrays[name] = _array(column, schema.field(name).type if known else None)
+    names = [*_TYPES, *(name for name in arrays if name not in _TYPES)]
     if schema is None:
-        return pa.RecordBatch.from_pydict(arrays)
-    if set(arrays) != set(known):
-        raise ValueError(f"columns {sorted(arrays)} follow columns {sorted(known)}")
-    return pa.RecordBatch.from_pydict({name: arrays[name] for name in known}, schema)
+        return pa.RecordBatch.from_pydict({name: arrays[name] for name in names})
+    if set(names) != set(schema.names):
+        raise ValueError(f"columns {sorted(names)} follow columns {sorted(schema.names)}")
+    return pa.RecordBatch.from_pydict({name: arrays[name] for name in schema.names}, schema)
 
 
 def _array(column: Any, kind: Any) -> Any:
@@ -165,7 +170,8 @@ def _array(column: Any, kind: Any) -> Any:
     return pa.array(column, kind)
 
 
-def _op_column(codes: NDArray[Any]) -> Any:
+def op_column(codes: NDArray[Any]) -> Any:
+    """Codes of ``Op`` as the dictionary column that trace files hold."""
     return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(OP_NAMES))
 
 
@@ -174,7 +180,7 @@ def _op_array(column: Any) -> Any:
     if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
         if column.size and not 0 <= column.min() <= column.max() < len(OP_NAMES):
             raise ValueError("op holds a code that is none of Op's")
-        return _op_column(column)
+        return op_column(column)
     names = _array(column, None)
     return (names if pa.types.is_dictionary(names.type) else names.dictionary_encode()).cast(
         _OP_TYPE

@@ -94,6 +94,7 @@ def open_trace(path: Path | str) -> Trace:
     _check_magic(path)
     try:
         footer = pq.read_metadata(path)
+        _check_columns(path, footer.schema.to_arrow_schema())
         # ``op`` stays dictionary-encoded in memory: six strings and one code per row.
         file = pq.ParquetFile(
             path,
@@ -102,13 +103,11 @@ def open_trace(path: Path | str) -> Trace:
             buffer_size=WINDOW_BYTES,
             pre_buffer=False,
         )
-        schema = file.schema_arrow
     except (pa.ArrowException, OSError) as error:
         raise TraceError(
             f"{path}: damaged or truncated Parquet file: {first_line(error)}; "
             "record or copy it again"
         ) from error
-    _check_columns(path, schema)
     text = (footer.metadata or {}).get(METADATA_KEY)
     metadata = TraceMetadata() if text is None else TraceMetadata.from_json(text, str(path))
     if footer.num_rows == 0:

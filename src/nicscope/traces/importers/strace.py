@@ -8,6 +8,7 @@ whole log is read: 44 bytes of memory for each.
 from __future__ import annotations
 
 import array
+import functools
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,6 +30,8 @@ from nicscope.traces.schema import Op
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from nicscope.traces.files import Watch
     from nicscope.traces.imported import Choices
@@ -281,4 +284,8 @@ def _batches(rows: _Rows, node: int, first_pid: int, metadata: TraceMetadata) ->
             "tid": np.where(task == FIRST_TASK, np.int32(first_pid), task),
             "syscall": pa.DictionaryArray.from_arrays(pa.array(calls), names),
         }
-        yield Imported(columns, lambda row, lines=lines: f"line {lines[row]}")
+        yield Imported(columns, functools.partial(_place, lines))
+
+
+def _place(lines: NDArray[np.int64], row: int) -> str:
+    return f"line {lines[row]}"

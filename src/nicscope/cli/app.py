@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from nicscope import __version__
-from nicscope.cli import designs, platforms
+from nicscope.cli import designs, platforms, trace
 from nicscope.errors import NicscopeError
 
 app = typer.Typer(
@@ -45,6 +45,7 @@ def _options(
 
 app.add_typer(designs.commands, name="designs")
 app.add_typer(platforms.commands, name="platforms")
+app.add_typer(trace.app)
 
 
 def main(arguments: list[str] | None = None) -> int:

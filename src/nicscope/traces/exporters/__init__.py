@@ -1,0 +1,1 @@
+"""Traces for other programs: one file per format, each a context manager with ``append``."""

@@ -1,0 +1,153 @@
+"""libCacheSim's ``oracleGeneral``: one record per lookup, its object the page, with its future.
+
+An object id is a process number (in order of appearance) above a page number; every object has
+the size of a page.  When a page is met again, the record of its last lookup is patched with the
+number of this one, so memory holds the last lookup of each page and not the trace.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from nicscope.errors import TraceError
+from nicscope.jit import kernel
+from nicscope.outputs import whole_file
+from nicscope.traces.files import SUFFIXES
+from nicscope.traces.lookups import lookups_of
+from nicscope.traces.numbering import Numbering
+from nicscope.traces.oracle_general import NEVER, RECORD, page_bits
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from numpy.typing import NDArray
+
+    from nicscope.traces.schema import Requests, TraceMetadata
+
+NS_PER_S = 1_000_000_000
+LAST_SECOND = np.iinfo(np.uint32).max
+# A record is three words of 8 bytes; the last one is its next access.
+WORDS = RECORD.itemsize // 8
+NEXT_ACCESS_WORD = RECORD.fields["next_access"][1] // 8  # type: ignore[index]
+COPY_BYTES = 1 << 20
+
+
+@kernel
+def link(words, last, identities, start):  # type: ignore[no-untyped-def]
+    """Tell the last lookup of each page its next, ``start`` being the first of these lookups.
+
+    Numbers in the file count from 1; ``last`` holds them from 0, ``NEVER`` before the first.
+    """
+    for i in range(identities.size):
+        page = identities[i]
+        if last[page] != NEVER:
+            words[last[page] * WORDS + NEXT_ACCESS_WORD] = start + i + 1
+        last[page] = start + i
+
+
+class OracleGeneralWriter:
+    """Appends lookups; compressed at the end if the name ends in ``.zst`` or ``.gz``."""
+
+    def __init__(self, path: Path, metadata: TraceMetadata) -> None:
+        self.path = path
+        self.rows = 0
+        self._metadata = metadata
+        self._cleanup = contextlib.ExitStack()
+        self._processes = Numbering()
+        self._pages = Numbering()
+        self._last = np.full(1 << 12, NEVER, np.int64)
+        self._lookups = 0
+        self._start_ns: int | None = None
+        self._part = self._records = path
+        self._file: Any = None
+
+    def __enter__(self) -> OracleGeneralWriter:
+        self._part = self._cleanup.enter_context(whole_file(self.path))
+        try:
+            self._records = self._part
+            if self._compression is not None:
+                # Records are patched in place, which a compressed stream does not allow.
+                folder = tempfile.TemporaryDirectory(dir=self.path.parent, prefix=".nicscope.")
+                self._records = Path(self._cleanup.enter_context(folder)) / "records"
+            self._file = self._cleanup.enter_context(self._records.open("w+b", buffering=0))
+        except BaseException:
+            self._cleanup.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        if error is not None:
+            return self._cleanup.__exit__(kind, error, traceback)
+        with self._cleanup:
+            if not self.rows:
+                raise TraceError(f"{self.path}: not written, as there is no request to write")
+            if self._compression is not None:
+                self._file.seek(0)
+                with pa.output_stream(str(self._part), compression=self._compression) as stream:
+                    shutil.copyfileobj(self._file, stream, COPY_BYTES)
+        return None
+
+    @property
+    def _compression(self) -> str | None:
+        return SUFFIXES.get(self.path.suffix.lower())
+
+    def append(self, requests: Requests, batch: Any) -> None:  # noqa: ARG002 - no further columns
+        """Append the lookups of a batch of checked requests.
+
+        Errors: ``TraceError`` if there are more processes or seconds than the format can number.
+        """
+        process = self._processes.number(
+            requests.node.astype(np.int64), requests.pid.astype(np.int64)
+        )
+        time_s = self._seconds(requests.time_ns)
+        page_size = self._metadata.page_size
+        bits = page_bits(page_size)
+        if self._processes.count > 1 << (64 - bits):
+            raise TraceError(
+                f"{self.path}: more than {1 << (64 - bits)} processes, which is all that an object "
+                f"id has room for beside pages of {page_size} bytes"
+            )
+        for rows, pages in lookups_of(requests, page_size):
+            records = np.empty(rows.size, RECORD)
+            records["time_s"] = time_s[rows]
+            owner = process[rows].astype(np.uint64)
+            high = owner << np.uint64(bits) if bits < 64 else np.uint64(0)
+            records["object_id"] = pages.view(np.uint64) | high
+            records["byte_count"] = page_size
+            records["next_access"] = NEVER
+            self._write(records, self._pages.number(process[rows], pages))
+        self.rows += requests.length.size
+
+    def _seconds(self, time_ns: NDArray[np.int64]) -> NDArray[np.uint32]:
+        """Whole seconds since the first request, which is all the format has room for."""
+        if self._start_ns is None:
+            self._start_ns = int(time_ns[0])
+        seconds = (time_ns - self._start_ns) // NS_PER_S
+        if seconds.max() > LAST_SECOND:
+            raise TraceError(f"{self.path}: the trace spans more seconds than 32 bits can count")
+        return np.maximum(seconds, 0).astype(np.uint32)  # nodes' clocks may lie apart
+
+    def _write(self, records: NDArray[Any], identities: NDArray[np.int64]) -> None:
+        view = memoryview(records.tobytes())
+        while view:  # an unbuffered file may take a part
+            view = view[self._file.write(view) :]
+        if self._pages.count > self._last.size:
+            grown = np.full(max(self._pages.count, 2 * self._last.size), NEVER, np.int64)
+            grown[: self._last.size] = self._last
+            self._last = grown
+        total = self._lookups + records.size
+        words = np.memmap(self._file, np.int64, "r+", shape=(total * WORDS,))
+        link(np.asarray(words), self._last, identities, self._lookups)
+        self._lookups = total

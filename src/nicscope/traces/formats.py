@@ -1,0 +1,130 @@
+"""The file formats that ``convert`` knows, and how a file's format is told."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nicscope.errors import TraceError, did_you_mean
+from nicscope.traces.exporters.csv import CsvWriter
+from nicscope.traces.exporters.oracle_general import OracleGeneralWriter
+from nicscope.traces.files import SUFFIXES, ByteSource, head_of
+from nicscope.traces.importers.csv import header_of, read_csv
+from nicscope.traces.importers.lackey import read_lackey
+from nicscope.traces.importers.libcachesim_csv import read_libcachesim_csv
+from nicscope.traces.importers.oracle_general import read_oracle_general
+from nicscope.traces.importers.parquet import read_parquet
+from nicscope.traces.importers.strace import read_strace
+from nicscope.traces.reader import MAGIC
+from nicscope.traces.schema import REQUIRED_COLUMNS
+from nicscope.traces.writer import TraceWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SNIFFED_BYTES = 1 << 14
+
+_STRACE_LINE = re.compile(rb"^(\d+ +|\[pid +\d+\] )?([\d:]+\.?\d* +)?\w+\(.*(= |<unfinished)", re.M)
+_LACKEY_LINE = re.compile(rb"^(I | [LSM]) [0-9a-f]+,\d+$", re.M)
+
+
+class Format(NamedTuple):
+    """A file format: what its files are called, and who reads and writes them."""
+
+    name: str
+    endings: tuple[str, ...]  # of file names, before .zst or .gz
+    read: Callable[..., Any]
+    writer: Callable[..., Any] | None = None
+
+
+FORMATS = {
+    format_.name: format_
+    for format_ in (
+        Format("parquet", (".parquet",), read_parquet, TraceWriter),
+        Format("csv", (".csv",), read_csv, CsvWriter),
+        Format("strace", (".strace",), read_strace),
+        Format("lackey", (".lackey",), read_lackey),
+        Format("libcachesim-csv", (), read_libcachesim_csv),
+        Format(
+            "oracle-general",
+            (".oraclegeneral", ".oraclegeneral.bin", ".bin"),
+            read_oracle_general,
+            OracleGeneralWriter,
+        ),
+    )
+}
+
+
+def format_named(name: str) -> Format:
+    """Return the format called ``name``.
+
+    Errors: ``TraceError`` if there is none; the nearest name is suggested.
+    """
+    if name not in FORMATS:
+        raise TraceError(f"unknown trace format {name!r}{did_you_mean(name, FORMATS)}")
+    return FORMATS[name]
+
+
+def input_format(path: Path, name: str | None = None) -> Format:
+    """Return the format of the file ``path``: as named, else by its content and its ending.
+
+    Errors: ``TraceError`` if it cannot be read or told.
+    """
+    if name is not None:
+        return format_named(name)
+    found = _by_content(path)
+    if found is None:
+        by_ending = _by_ending(path)
+        found = None if by_ending is None else by_ending.name
+    if found is None:
+        raise TraceError(
+            f"{path}: cannot tell its format; say --from {' or --from '.join(FORMATS)}"
+        )
+    return FORMATS[found]
+
+
+def output_format(path: Path, name: str | None = None) -> Format:
+    """Return the format to write ``path`` in: as named, else by its ending.
+
+    Errors: ``TraceError`` if it cannot be told or nothing writes it.
+    """
+    chosen = format_named(name) if name is not None else _by_ending(path)
+    writable = [format_.name for format_ in FORMATS.values() if format_.writer]
+    if chosen is None:
+        raise TraceError(
+            f"{path}: cannot tell which format to write; end the name in .parquet, .csv or "
+            f".oracleGeneral, or say --to {' or --to '.join(writable)}"
+        )
+    if chosen.writer is None:
+        raise TraceError(f"{path}: {chosen.name} can only be read; write {', '.join(writable)}")
+    if chosen.name == "parquet" and path.suffix.lower() in SUFFIXES:
+        raise TraceError(f"{path}: Parquet is compressed within; end the name in .parquet")
+    return chosen
+
+
+def _by_ending(path: Path) -> Format | None:
+    name = path.name.lower()
+    for suffix in SUFFIXES:
+        name = name.removesuffix(suffix)
+    return next((f for f in FORMATS.values() if name.endswith(f.endings) and f.endings), None)
+
+
+def _by_content(path: Path) -> str | None:
+    if head_of(path, len(MAGIC)) == MAGIC:
+        return "parquet"
+    with ByteSource(path) as source:
+        text = source.read(SNIFFED_BYTES)
+    if b"\0" in text:
+        return None
+    if _LACKEY_LINE.search(text):
+        return "lackey"
+    if _STRACE_LINE.search(text):
+        return "strace"
+    names = header_of(text.partition(b"\n")[0])
+    if len(set(names) & set(REQUIRED_COLUMNS)) > len(REQUIRED_COLUMNS) // 2:
+        return "csv"
+    by_ending = _by_ending(path)
+    if by_ending is not None and by_ending.name == "csv":
+        return "libcachesim-csv"
+    return None

@@ -1,0 +1,43 @@
+"""What every importer takes and gives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from nicscope.traces.schema import DEFAULT_PAGE_SIZE, OP_CODES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+
+class Choices(NamedTuple):
+    """What a format does not say and the user decides."""
+
+    node: int = 0
+    pid: int = 0
+    op: str = "send"  # of formats whose accesses have no direction
+    page_size: int = DEFAULT_PAGE_SIZE  # bytes; of formats whose accesses name objects
+    renumber: bool = False  # number objects 0, 1, 2... as they first appear
+    parameters: str = ""  # libCacheSim's own description of a CSV file
+
+
+class Imported(NamedTuple):
+    """A batch of requests and, for error messages, where each of them stands in the input."""
+
+    columns: Mapping[str, Any]
+    place: Callable[[int], str]
+
+
+def filled(value: int, count: int, kind: type[np.generic]) -> NDArray[Any]:
+    """``count`` times the same value."""
+    return np.full(count, value, kind)
+
+
+def op_codes(op: str, count: int) -> NDArray[np.uint8]:
+    """``count`` times the code of the operation named ``op``."""
+    return np.full(count, OP_CODES[op], np.uint8)

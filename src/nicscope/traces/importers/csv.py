@@ -1,0 +1,78 @@
+"""Our own trace as CSV: a header line with the schema's column names, then a line per request."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from nicscope.errors import TraceError
+from nicscope.traces.files import ByteSource
+from nicscope.traces.imported import Imported
+from nicscope.traces.importers.text_table import Layout, line_of, parse_block
+from nicscope.traces.schema import OPTIONAL_COLUMNS, REQUIRED_COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from nicscope.traces.files import Watch
+    from nicscope.traces.imported import Choices
+    from nicscope.traces.schema import TraceMetadata
+
+
+def read_csv(
+    path: Path,
+    choices: Choices,  # noqa: ARG001 - this format says everything itself
+    metadata: TraceMetadata,
+    watch: Watch | None = None,
+) -> Iterator[Imported]:
+    """Requests of a CSV file; columns that the schema does not know are kept as text.
+
+    Errors: ``TraceError`` for a missing column or naming the line that does not fit.
+    """
+    metadata.origin["importer"] = "csv"
+    layout: Layout | None = None
+    with ByteSource(path, watch) as source:
+        for first, block in source.blocks():
+            if layout is None:
+                header, _, rows = block.partition(b"\n")
+                layout, start = layout_of(path, header), first + 1
+            else:
+                rows, start = block, first
+            if not rows.strip():
+                continue
+            table = parse_block(path, start, rows, layout)
+            columns = {name: table.column(name) for name in layout.names}
+            yield Imported(columns, functools.partial(_place, start, rows))
+
+
+def header_of(line: bytes) -> list[str]:
+    """Column names in the first line of a CSV file."""
+    text = line.decode("utf-8-sig", "replace").strip("\r\n")
+    return [name.strip().strip('"') for name in text.split(",")]
+
+
+def layout_of(path: Path, header: bytes) -> Layout:
+    """Names and types of the columns.
+
+    Errors: ``TraceError`` if one that a trace needs is missing or one is there twice.
+    """
+    names = header_of(header)
+    for name in REQUIRED_COLUMNS:
+        if name not in names:
+            raise TraceError(
+                f"{path}: column {name!r} is missing in the header line; "
+                f"a trace has {', '.join(REQUIRED_COLUMNS)}"
+            )
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise TraceError(f"{path}: column {twice[0]!r} is there {names.count(twice[0])} times")
+    known = REQUIRED_COLUMNS | OPTIONAL_COLUMNS
+    types = {name: pa.type_for_alias(known.get(name, "string")) for name in names}
+    return Layout(names, types)
+
+
+def _place(first: int, block: bytes, row: int) -> str:
+    return f"line {line_of(first, block, row)}"

@@ -1,0 +1,304 @@
+"""strace logs whose buffers are printed as addresses (``-e raw=...``).
+
+Socket calls with one buffer become requests; what a log cannot show is counted: strace prints no
+address of a vector call's buffers.  A call stands where it began, so requests are sorted once the
+whole log is read: 44 bytes of memory for each.
+"""
+
+from __future__ import annotations
+
+import array
+import functools
+from collections import Counter, deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from nicscope.errors import TraceError
+from nicscope.traces.files import ByteSource
+from nicscope.traces.imported import Imported, filled
+from nicscope.traces.importers.strace_descriptors import (
+    CREATING_TASKS,
+    SOCKET_CALLS,
+    Descriptors,
+    shares,
+)
+from nicscope.traces.importers.strace_lines import Call, Exit, LineReader, Start, number_of
+from nicscope.traces.schema import Op
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from nicscope.traces.files import Watch
+    from nicscope.traces.imported import Choices
+    from nicscope.traces.schema import TraceMetadata
+
+SCALAR_CALLS = {
+    "read": Op.RECV,
+    "recv": Op.RECV,
+    "recvfrom": Op.RECV,
+    "write": Op.SEND,
+    "send": Op.SEND,
+    "sendto": Op.SEND,
+}
+SCALAR_NAMES = list(SCALAR_CALLS)
+VECTOR_CALLS = frozenset(
+    {"readv", "recvmmsg", "recvmsg", "sendmmsg", "sendmsg", "writev", "preadv2", "pwritev2"}
+)
+WITHOUT_BUFFER = frozenset({"io_uring_enter", "sendfile", "sendfile64", "splice"})
+HOW_TO_RECORD = (
+    "record with 'strace -f -ttt -e raw=read,write,recvfrom,sendto -o LOG COMMAND' or with "
+    "'nicscope record'"
+)
+BATCH_ROWS = 1 << 17
+FIRST_TASK = -1  # stands for the one task of a log that does not name it
+
+
+class Task(NamedTuple):
+    """A thread: the process it belongs to, and the descriptors it may share."""
+
+    process: int
+    descriptors: Descriptors
+
+
+class _Rows:
+    """Requests in the order in which their calls returned."""
+
+    def __init__(self) -> None:
+        self.time_ns = array.array("q")
+        self.address = array.array("Q")
+        self.process = array.array("i")
+        self.task = array.array("i")
+        self.length = array.array("I")
+        self.posted = array.array("I")
+        self.line = array.array("q")
+        self.call = array.array("b")
+
+
+class _Log:
+    """Follows tasks and descriptors through a log and keeps the requests it finds."""
+
+    def __init__(self, path: Path) -> None:
+        self.rows = _Rows()
+        self.counts: Counter[str] = Counter()
+        self.vector_calls: Counter[str] = Counter()
+        self.calls_without_buffer: Counter[str] = Counter()
+        self.first_number: int | None = None  # of FIRST_TASK, once the log says it
+        self._path = path
+        self._tasks: dict[int, Task] = {}
+        self._creating: dict[int, Start] = {}
+        self._early: dict[int, deque[Call | Start | Exit]] = {}
+
+    def take(self, event: Call | Start | Exit) -> None:
+        """Take in the next event; those of a task not yet known wait for its maker to return."""
+        number = self._only_task() if event.task is None else event.task
+        if number not in self._tasks and self._ends_the_first_creation(event):
+            self._task(number)
+        if number in self._early:
+            self._early[number].append(event)
+        elif number not in self._tasks and self._creating:
+            self._early[number] = deque([event])
+        else:
+            self._handle(number, event)
+
+    def finish(self) -> None:
+        """Take in what still waits for a maker that never returned."""
+        for maker in list(self._creating):
+            self._give_up_creating(maker)
+        for number in list(self._early):
+            self._release(number)
+
+    def _give_up_creating(self, maker: int) -> None:
+        """Take the tasks that wait for a call that will not return to be its children."""
+        start = self._creating.pop(maker, None)
+        if start is None or self._creating:
+            return
+        for number in list(self._early):
+            self._create(maker, start.name, start.arguments, number)
+            self._release(number)
+
+    def _only_task(self) -> int:
+        """Number of the task that the log leaves out while there is but one."""
+        if len(self._tasks) == 1:
+            return next(iter(self._tasks))
+        return FIRST_TASK if self.first_number is None else self.first_number
+
+    def _ends_the_first_creation(self, event: Call | Start | Exit) -> bool:
+        """Whether the one task so far, without a number, made the second one and now has one."""
+        return (
+            isinstance(event, Call)
+            and event.name in CREATING_TASKS
+            and FIRST_TASK in self._creating
+        )
+
+    def _task(self, number: int) -> Task:
+        if number not in self._tasks:
+            # The first task of all, or one that was there before the log began.
+            first = self._tasks.pop(FIRST_TASK, None)
+            if first is not None:
+                self.first_number = number
+            if FIRST_TASK in self._creating:
+                self._creating[number] = self._creating.pop(FIRST_TASK)
+            self._tasks[number] = first or Task(number, Descriptors())
+        return self._tasks[number]
+
+    def _handle(self, number: int, event: Call | Start | Exit) -> None:
+        task = self._task(number)
+        if isinstance(event, Exit):
+            self._give_up_creating(number)
+            del self._tasks[number]
+        elif isinstance(event, Start):
+            if event.name in CREATING_TASKS:
+                self._creating[number] = event
+            task.descriptors.begin(event.name, event.arguments)
+        else:
+            self._handle_call(number, task, event)
+
+    def _handle_call(self, number: int, task: Task, call: Call) -> None:
+        if call.name in CREATING_TASKS:
+            self._creating.pop(number, None)
+            if call.result is not None and call.result > 0:
+                self._create(number, call.name, call.arguments, call.result)
+                self._release(call.result)
+            return
+        if call.name in SCALAR_CALLS:
+            self._transfer(number, task, call)
+        elif call.name in VECTOR_CALLS:
+            if self._moved(task, call):
+                self.vector_calls[call.name] += 1
+        elif call.name in WITHOUT_BUFFER:
+            self.calls_without_buffer[call.name] += bool(call.result and call.result > 0)
+        if call.name == "execve" and call.result == 0:
+            # A program that starts shares its descriptors with nobody.
+            task = Task(task.process, task.descriptors.copy())
+            self._tasks[number] = task
+        if not call.interrupted:
+            task.descriptors.begin(call.name, call.arguments)
+        task.descriptors.end(call)
+
+    def _create(self, maker: int, name: str, arguments: str, number: int) -> None:
+        parent = self._task(maker)
+        same_descriptors, same_process = shares(name, arguments)
+        self._tasks[number] = Task(
+            parent.process if same_process else number,
+            parent.descriptors if same_descriptors else parent.descriptors.copy(),
+        )
+
+    def _release(self, number: int) -> None:
+        for event in self._early.pop(number, ()):
+            self._handle(number, event)
+
+    def _moved(self, task: Task, call: Call) -> bool:
+        """Whether a call moved bytes through a socket; counts it if it did not."""
+        is_socket = call.name in SOCKET_CALLS or task.descriptors.is_socket(call.arguments)
+        if not is_socket:
+            self.counts["calls_on_other_files"] += 1
+        elif call.result is None:
+            self.counts["socket_calls_that_never_returned"] += 1
+        elif call.result < 0:
+            self.counts["socket_calls_that_failed"] += 1
+        elif call.result == 0:
+            self.counts["socket_calls_that_moved_nothing"] += 1
+        else:
+            return True
+        return False
+
+    def _transfer(self, number: int, task: Task, call: Call) -> None:
+        if not self._moved(task, call):
+            return
+        words = call.arguments.split(", ", 3)
+        shown = words[1] if len(words) > 1 else ""
+        address = number_of(shown)
+        if shown.startswith(('"', "[", "{")):
+            raise TraceError(
+                f"{self._path}: line {call.line}: {call.name} shows its buffer as text, not as an "
+                f"address; {HOW_TO_RECORD}"
+            )
+        posted = number_of(words[2]) if len(words) > 2 else None
+        if not address or posted is None or not 0 < posted < 1 << 63 or address >= 1 << 64:
+            raise TraceError(
+                f"{self._path}: line {call.line}: {call.name}({call.arguments[:60]}) has no "
+                f"address and length as second and third argument; {HOW_TO_RECORD}"
+            )
+        rows = self.rows
+        rows.time_ns.append(call.time_ns or 0)
+        rows.address.append(address)
+        rows.process.append(task.process)
+        rows.task.append(number)
+        # A datagram cut short may report more than its buffer took.
+        rows.length.append(min(call.result or 0, posted, 0xFFFFFFFF))
+        rows.posted.append(min(posted, 0xFFFFFFFF))
+        rows.line.append(call.line)
+        rows.call.append(SCALAR_NAMES.index(call.name))
+
+
+def read_strace(
+    path: Path, choices: Choices, metadata: TraceMetadata, watch: Watch | None = None
+) -> Iterator[Imported]:
+    """Socket requests of a strace log, times counted from the first; extra columns as recorded.
+
+    Errors: ``TraceError`` if the log is none, or naming the line whose buffer is not shown as an
+    address.
+    """
+    log, reader = _Log(path), LineReader()
+    with ByteSource(path, watch) as source:
+        for event in reader.events(source.lines()):
+            log.take(event)
+    log.finish()
+    if not reader.recognised:
+        raise TraceError(f"{path}: no line of a strace log found; say what it is with --from")
+    metadata.origin["importer"] = "strace"
+    metadata.observed.update(
+        requests=len(log.rows.line),
+        vector_calls_unseen=dict(log.vector_calls),
+        calls_without_user_buffer=dict(log.calls_without_buffer),
+        calls_that_never_returned=reader.never_returned,
+        lines_not_understood=reader.other_lines,
+        **log.counts,
+    )
+    if not log.rows.line:
+        raise TraceError(
+            f"{path}: no socket call whose buffer is shown as an address "
+            f"({sum(log.vector_calls.values())} vector calls, which strace cannot show); "
+            f"{HOW_TO_RECORD}"
+        )
+    first_pid = choices.pid if log.first_number is None else log.first_number
+    yield from _batches(log.rows, choices.node, first_pid, metadata)
+
+
+def _batches(rows: _Rows, node: int, first_pid: int, metadata: TraceMetadata) -> Iterator[Imported]:
+    time_ns = np.frombuffer(rows.time_ns, np.int64)
+    order = np.argsort(time_ns, kind="stable")
+    start_ns = int(time_ns[order[0]])
+    metadata.origin["started_at_ns"] = start_ns
+    names = pa.array(SCALAR_NAMES)
+    op_of_call = np.array(list(SCALAR_CALLS.values()), np.uint8)
+    for first in range(0, order.size, BATCH_ROWS):
+        chosen = order[first : first + BATCH_ROWS]
+
+        def column(values: Any, kind: Any, chosen: Any = chosen) -> Any:
+            return np.frombuffer(values, kind)[chosen]
+
+        calls = column(rows.call, np.int8)
+        lines = column(rows.line, np.int64)
+        process, task = column(rows.process, np.int32), column(rows.task, np.int32)
+        columns = {
+            "time_ns": time_ns[chosen] - start_ns,
+            "node": filled(node, chosen.size, np.int32),
+            "pid": np.where(process == FIRST_TASK, np.int32(first_pid), process),
+            "op": op_of_call[calls],
+            "address": column(rows.address, np.uint64),
+            "length": column(rows.length, np.uint32),
+            "posted": column(rows.posted, np.uint32),
+            "tid": np.where(task == FIRST_TASK, np.int32(first_pid), task),
+            "syscall": pa.DictionaryArray.from_arrays(pa.array(calls), names),
+        }
+        yield Imported(columns, functools.partial(_place, lines))
+
+
+def _place(lines: NDArray[np.int64], row: int) -> str:
+    return f"line {lines[row]}"

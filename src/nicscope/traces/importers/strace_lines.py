@@ -1,0 +1,156 @@
+"""The lines of a strace log taken apart: who, when, which call, its arguments and its result."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+NS_PER_S = 1_000_000_000
+DAY_NS = 86_400 * NS_PER_S
+UNFINISHED = "<unfinished ...>"
+DETACHED = "<detached ...>"
+
+# With -o: 'PID  TIME call'; without: '[pid PID] TIME call', or 'TIME call' while there is one task.
+_LINE = re.compile(
+    r"(?:(?P<pid>\d+)\s+|\[pid\s+(?P<bracketed>\d+)\]\s+)?"
+    r"(?:(?P<time>\d+\.\d+|\d\d:\d\d:\d\d(?:\.\d+)?)\s+)?"
+    r"(?P<text>\w+\(.*|<\.\.\. .*|\+\+\+ .*|--- .*)"
+)
+_RESUMED = re.compile(r"<\.\.\. (\w+) resumed>\s?(.*)")
+# Greedy up to the last result: text in arguments may hold ') = ' as well.
+_CALL = re.compile(r"(\w+)\((.*)\)\s+= (-?\w+|\?)(.*)")
+
+
+class Call(NamedTuple):
+    """A system call that returned."""
+
+    line: int  # where it began
+    task: int | None  # None where the log does not say
+    time_ns: int | None  # when it began
+    name: str
+    arguments: str
+    result: int | None  # None if it never returned
+    interrupted: bool  # a Start went before
+
+
+class Start(NamedTuple):
+    """A system call whose result comes later, or never."""
+
+    line: int
+    task: int | None
+    time_ns: int | None
+    text: str
+
+    @property
+    def name(self) -> str:
+        """The system call's name."""
+        return self.text.partition("(")[0]
+
+    @property
+    def arguments(self) -> str:
+        """What is known of its arguments by now."""
+        return self.text.partition("(")[2]
+
+
+class Exit(NamedTuple):
+    """The end of a task."""
+
+    line: int
+    task: int | None
+
+
+class LineReader:
+    """Pairs interrupted calls with their ends; counts what is neither a call nor strace's own."""
+
+    def __init__(self) -> None:
+        self.pending: dict[int | None, Start] = {}
+        self.recognised = 0
+        self.other_lines = 0
+        self.never_returned = 0
+        self._day_ns = 0
+        self._last_of_day_ns = 0
+
+    def events(self, lines: Iterable[tuple[int, str]]) -> Iterator[Call | Start | Exit]:
+        """What each line says, in order; a call in two parts is a ``Start``, then a ``Call``."""
+        for number, line in lines:
+            match = _LINE.match(line)
+            if match is None:
+                self.other_lines += bool(line.strip())
+                continue
+            self.recognised += 1
+            pid = match["pid"] or match["bracketed"]
+            task = None if pid is None else int(pid)
+            text = match["text"]
+            if text.startswith("+++"):
+                self.never_returned += self.pending.pop(task, None) is not None
+                yield Exit(number, task)
+            elif not text.startswith("---"):
+                event = self._call(number, task, self._time_ns(match["time"]), text)
+                if event is not None:
+                    yield event
+        self.never_returned += len(self.pending)
+
+    def _call(
+        self, number: int, task: int | None, time_ns: int | None, text: str
+    ) -> Call | Start | None:
+        resumed = _RESUMED.match(text)
+        if resumed is not None:
+            start = self._start_of(task)
+            if start is None or start.name != resumed[1]:
+                self.other_lines += 1
+                return None
+            number, time_ns, text = start.line, start.time_ns, start.text + resumed[2]
+        elif text.endswith((UNFINISHED, DETACHED)):
+            start = Start(number, task, time_ns, text.rpartition("<")[0])
+            self.pending[task] = start
+            return start
+        match = _CALL.match(text)
+        if match is None:
+            self.other_lines += 1
+            return None
+        result = _result(match[3])
+        self.never_returned += result is None
+        return Call(number, task, time_ns, match[1], match[2], result, resumed is not None)
+
+    def _start_of(self, task: int | None) -> Start | None:
+        """Take the call that ``task`` has begun; a task has no number while it is the only one."""
+        if task not in self.pending:
+            if None in self.pending:
+                task = None
+            elif task is None and len(self.pending) == 1:
+                (task,) = self.pending
+        return self.pending.pop(task, None)
+
+    def _time_ns(self, text: str | None) -> int | None:
+        if text is None:
+            return None
+        clock, _, fraction = text.partition(".")
+        nanoseconds = int(fraction.ljust(9, "0")[:9]) if fraction else 0
+        if ":" not in clock:
+            return int(clock) * NS_PER_S + nanoseconds
+        hours, minutes, seconds = map(int, clock.split(":"))
+        of_day_ns = ((hours * 60 + minutes) * 60 + seconds) * NS_PER_S + nanoseconds
+        if of_day_ns < self._last_of_day_ns - DAY_NS // 2:  # past midnight
+            self._day_ns += DAY_NS
+        self._last_of_day_ns = of_day_ns
+        return self._day_ns + of_day_ns
+
+
+def _result(text: str) -> int | None:
+    if text == "?":
+        return None
+    try:
+        return int(text, 0)
+    except ValueError:
+        return None
+
+
+def number_of(text: str) -> int | None:
+    """The number that an argument spells, decimal or hexadecimal, perhaps before ``<notes>``."""
+    try:
+        return int(text.partition("<")[0], 0)
+    except ValueError:
+        return None

@@ -1,0 +1,97 @@
+"""Dense numbers for pairs: processes, (process, page), objects, as they first appear."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nicscope.jit import as_records, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SLOT = np.dtype(
+    [
+        ("number", "i8"),  # second half of the key
+        ("owner", "i4"),  # first half of the key
+        ("identity", "i4"),  # FREE, or which key it was to appear
+    ],
+    align=True,
+)
+FREE = -1
+FIRST_CAPACITY = 1 << 12
+PIECE = 1 << 16
+
+
+@kernel
+def place_of(slots, owner, number):  # type: ignore[no-untyped-def]
+    """Slot that holds the key, or the free one where it belongs."""
+    mask = slots.size - 1
+    mixed = (number ^ (owner * 0x5851F42D)) & 0xFFFFFFFFFFFF
+    place = ((mixed * 40503) ^ (mixed >> 15)) & mask
+    while slots[place].identity != FREE and (
+        slots[place].number != number or slots[place].owner != owner
+    ):
+        place = (place + 1) & mask
+    return place
+
+
+@kernel
+def identify(slots, used, owners, numbers, identities):  # type: ignore[no-untyped-def]
+    """Write the dense number of each key; returns how many there are now, ``used`` before."""
+    for i in range(numbers.size):
+        slot = slots[place_of(slots, owners[i], numbers[i])]
+        if slot.identity == FREE:
+            slot.owner = owners[i]
+            slot.number = numbers[i]
+            slot.identity = used
+            used += 1
+        identities[i] = slot.identity
+    return used
+
+
+@kernel
+def rehash(old, new):  # type: ignore[no-untyped-def]
+    """Copy every key of ``old`` to the larger table ``new``."""
+    for i in range(old.size):
+        if old[i].identity != FREE:
+            place = place_of(new, np.int64(old[i].owner), old[i].number)
+            new[place].owner = old[i].owner
+            new[place].number = old[i].number
+            new[place].identity = old[i].identity
+
+
+def _empty(capacity: int) -> NDArray[Any]:
+    slots = np.zeros(capacity, SLOT)
+    slots["identity"] = FREE
+    return as_records(slots)
+
+
+class Numbering:
+    """Gives each distinct (owner, number) the next dense number, from 0; 32 bytes per key."""
+
+    def __init__(self) -> None:
+        self._slots = _empty(FIRST_CAPACITY)
+        self.count = 0  # distinct keys so far, at most 2^31
+
+    def number(self, owners: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Dense numbers of keys; an owner fits 32 bits, both columns are int64."""
+        identities = np.empty(numbers.size, np.int64)
+        for start in range(0, numbers.size, PIECE):
+            piece = slice(start, start + PIECE)
+            self._reserve(min(PIECE, numbers.size - start))
+            self.count = int(
+                identify(self._slots, self.count, owners[piece], numbers[piece], identities[piece])
+            )
+        return identities
+
+    def _reserve(self, more: int) -> None:
+        """Keep the table at most half full with ``more`` keys to come."""
+        capacity = self._slots.size
+        while capacity < 2 * (self.count + more):
+            capacity *= 2
+        if capacity > self._slots.size:
+            larger = _empty(capacity)
+            rehash(self._slots, larger)
+            self._slots = larger

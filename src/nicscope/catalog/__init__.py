@@ -1,0 +1,1 @@
+"""Data, not code: designs and platforms as TOML; read by ``nicscope.config``."""

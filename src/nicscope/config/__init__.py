@@ -1,0 +1,1 @@
+"""Designs and platforms as data: read, checked, each number with its evidence."""

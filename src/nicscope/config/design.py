@@ -1,0 +1,210 @@
+"""A design: a translation scheme with its sizes and policies, each number with its evidence.
+
+A design file is flat TOML with the names of ``SETTINGS``; see ``docs/designs.md``.  A value may
+stand alone (``entries = 8192``) or with its evidence
+(``entries = { value = 8192, evidence = "published", source = "UTLB, section 4.2" }``), as every
+number of the catalog does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nicscope.config.evidence import Evidence, Origin, only_known, read_origin
+from nicscope.config.scheme import SETTINGS, USES, Replacement, Scheme, Value
+from nicscope.config.setting import known_setting, read_scheme, read_setting
+from nicscope.config.shelf import open_shelf, shelf_names
+from nicscope.errors import DesignError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+__all__ = [
+    "Design",
+    "Replacement",
+    "Scheme",
+    "design_names",
+    "load_design",
+    "with_settings",
+]
+
+_BOOKKEEPING = ("scheme", "title", "description", "platform", "sources")
+_CELL = ("value", "unit", "evidence", "source")
+_DEFAULT = Origin(Evidence.ASSUMED, "nicscope's default")
+
+
+class Design(msgspec.Struct, frozen=True, kw_only=True):
+    """A network interface as parts; a field that its scheme does not use is None.
+
+    ``page_size`` is None where the trace's is to hold (``at_page_size`` settles it).
+    ``origins`` holds the evidence of every setting in use.
+    """
+
+    name: str
+    title: str
+    scheme: Scheme
+    description: str = ""
+    platform: str | None = None  # the platform that its paper measured on
+    sources: dict[str, str] = {}  # citation keys of the origins
+    origins: dict[str, Origin] = {}
+    area_bytes: int | None = None
+    entries: int | None = None
+    ways: int | None = None
+    line: int | None = None
+    victim_entries: int | None = None
+    index_offset: bool | None = None
+    prefetch: int | None = None
+    prepin: int | None = None
+    pin_limit: int | None = None  # pages per process; None: no limit
+    replacement: Replacement | None = None
+    high_water: int | None = None  # pages per node; None: never unpin
+    seed: int | None = None
+    page_size: int | None = None  # bytes
+
+    def settings(self) -> dict[str, Value]:
+        """Every setting that the scheme uses, by name."""
+        return {key: getattr(self, key) for key in USES[self.scheme]}
+
+    def at_page_size(self, page_size: int) -> Design:
+        """Itself with ``page_size`` bytes per page, unless it states its own."""
+        if self.page_size is not None:
+            return self
+        return msgspec.structs.replace(self, page_size=page_size)
+
+    def to_json(self) -> dict[str, Any]:
+        """Name, scheme and the settings it uses, flat; an absent limit is None."""
+        plain = {
+            key: value.name.lower() if isinstance(value, Replacement) else value
+            for key, value in self.settings().items()
+        }
+        return {"name": self.name, "scheme": self.scheme.value, **plain}
+
+
+def design_names() -> list[str]:
+    """Names of the catalog's designs, sorted."""
+    return shelf_names("designs")
+
+
+def load_design(name_or_path: str | Path) -> Design:
+    """Design of that name in the catalog, or the one in a ``.toml`` file.
+
+    Errors: ``DesignError`` naming the file and the key that is wrong.
+    """
+    name, called, content = open_shelf("designs", name_or_path, DesignError)
+    if "scheme" not in content:
+        raise DesignError(f"{called}: has no scheme{did_you_mean('', list(Scheme))}")
+    scheme = read_scheme(content["scheme"], called)
+    sources = _text_table(content.get("sources", {}), f"{called}: sources")
+    values: dict[str, Value] = {}
+    origins: dict[str, Origin] = {}
+    for key, given in content.items():
+        if key in _BOOKKEEPING:
+            continue
+        known_setting(scheme, key, called)
+        value, origin = _cell(given, sources, called, key)
+        values[key] = read_setting(scheme, key, value, called)
+        origins[key] = origin
+    bookkeeping = {
+        "title": _text(content.get("title", name), f"{called}: title"),
+        "description": _text(content.get("description", ""), f"{called}: description"),
+        "platform": _text(content["platform"], f"{called}: platform")
+        if "platform" in content
+        else None,
+    }
+    return _assemble(
+        {"name": name, "scheme": scheme, "sources": sources, **bookkeeping}, values, origins, called
+    )
+
+
+def with_settings(design: Design, assignments: Sequence[str]) -> Design:
+    """``design`` with every ``key=value`` of ``assignments`` set, checked as a file's would be.
+
+    ``scheme=NAME`` changes the scheme, wherever it stands: settings that both schemes use stay,
+    the rest take their defaults.  ``none`` removes a limit.  Errors: ``DesignError``.
+    """
+    pairs = [_split(assignment) for assignment in assignments]
+    scheme = design.scheme
+    for key, text in pairs:
+        if key == "scheme":
+            scheme = read_scheme(text, f"--set scheme={text}")
+    kept = [key for key in USES[scheme] if key in design.origins]
+    values = {key: getattr(design, key) for key in kept}
+    origins = {key: design.origins[key] for key in kept}
+    for key, text in pairs:
+        if key == "scheme":
+            continue
+        values[key] = read_setting(scheme, key, text, f"--set {key}={text}")
+        origins[key] = Origin(Evidence.ASSUMED, f"--set {key}={text}")
+    bookkeeping = {
+        "name": design.name,
+        "scheme": scheme,
+        "title": design.title,
+        "description": design.description,
+        "platform": design.platform,
+        "sources": design.sources,
+    }
+    return _assemble(bookkeeping, values, origins, f"design {design.name!r} as set")
+
+
+def _assemble(
+    bookkeeping: Mapping[str, Any],
+    values: Mapping[str, Value],
+    origins: Mapping[str, Origin],
+    called: str,
+) -> Design:
+    """Design with defaults filled in and its sizes checked against each other."""
+    scheme: Scheme = bookkeeping["scheme"]
+    filled: dict[str, Any] = {**bookkeeping, **values}
+    traced = dict(origins)
+    for key in USES[scheme]:
+        if key in filled:
+            continue
+        setting = SETTINGS[key]
+        if setting.default is None and not setting.optional:
+            raise DesignError(f"{called}: scheme {scheme.value!r} needs {key}; give it a value")
+        if setting.default is not None:
+            filled[key] = setting.default
+            traced[key] = _DEFAULT
+    design = Design(**filled, origins=traced)
+    _check_geometry(design, called)
+    return design
+
+
+def _check_geometry(design: Design, called: str) -> None:
+    if design.entries is None:
+        return
+    ways, line = design.ways or 1, design.line or 1
+    if ways * line > design.entries:
+        what = f"ways ({ways})" if design.line is None else f"line ({line}) times ways ({ways})"
+        raise DesignError(f"{called}: {what} must not exceed entries ({design.entries})")
+
+
+def _cell(given: Any, sources: Mapping[str, str], called: str, key: str) -> tuple[Any, Origin]:
+    if not isinstance(given, dict):
+        return given, Origin(Evidence.ASSUMED, f"{called}, without a source")
+    only_known(given, _CELL, f"{called}: {key}", DesignError)
+    if "value" not in given:
+        raise DesignError(f"{called}: {key} has no value")
+    return given["value"], read_origin(given, sources, f"{called}: {key}", DesignError)
+
+
+def _split(assignment: str) -> tuple[str, str]:
+    key, sign, text = assignment.partition("=")
+    if not sign or not key.strip() or not text.strip():
+        raise DesignError(f"--set {assignment}: write it as KEY=VALUE, for instance entries=1024")
+    return key.strip(), text.strip()
+
+
+def _text(given: Any, where: str) -> str:
+    if not isinstance(given, str):
+        raise DesignError(f"{where} must be text, got {given!r}")
+    return given
+
+
+def _text_table(given: Any, where: str) -> dict[str, str]:
+    if not isinstance(given, dict):
+        raise DesignError(f"{where} must be a table of citations, got {given!r}")
+    return {key: _text(value, f"{where}.{key}") for key, value in given.items()}

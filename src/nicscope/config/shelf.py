@@ -1,0 +1,49 @@
+"""Finding and opening TOML files: the catalog's by name, a user's by path."""
+
+from __future__ import annotations
+
+import tomllib
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nicscope.errors import NicscopeError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CATALOG = Path(__file__).parent.parent / "catalog"
+
+
+def shelf_names(shelf: str) -> list[str]:
+    """Names of the catalog's files in the folder ``shelf``, sorted."""
+    return sorted(path.stem for path in (CATALOG / shelf).glob("*.toml"))
+
+
+def open_shelf(
+    shelf: str, name_or_path: str | Path, error: type[NicscopeError]
+) -> tuple[str, str, dict[str, Any]]:
+    """Name, what to call it in messages, and content of a catalog entry or of a ``.toml`` file.
+
+    Numbers with a point arrive as ``Decimal``.  Errors: ``error`` if it does not exist, cannot
+    be read, or is not TOML.
+    """
+    text = str(name_or_path)
+    is_path = isinstance(name_or_path, Path) or "/" in text or text.endswith(".toml")
+    path = Path(text) if is_path else CATALOG / shelf / f"{text}.toml"
+    called = text if is_path else f"{shelf.removesuffix('s')} {text!r}"
+    if not is_path and text not in shelf_names(shelf):
+        raise error(f"no {shelf.removesuffix('s')} {text!r}{_nearest(text, shelf_names(shelf))}")
+    try:
+        content = tomllib.loads(path.read_bytes().decode(), parse_float=Decimal)
+    except OSError as problem:
+        raise error(f"{called}: cannot be read: {problem.strerror}") from problem
+    except UnicodeDecodeError as problem:
+        raise error(f"{called}: is not a text file in UTF-8") from problem
+    except tomllib.TOMLDecodeError as problem:
+        raise error(f"{called}: is not TOML: {problem}") from problem
+    return path.stem, called, content
+
+
+def _nearest(text: str, names: Sequence[str]) -> str:
+    return f"{did_you_mean(text, names)} (or give the path of a .toml file)"

@@ -15,7 +15,7 @@ import msgspec
 from nicscope.config.evidence import Evidence, Origin, only_known, read_origin
 from nicscope.config.scheme import SETTINGS, USES, Replacement, Scheme, Value
 from nicscope.config.setting import known_setting, read_scheme, read_setting
-from nicscope.config.shelf import open_shelf, shelf_names
+from nicscope.config.shelf import open_shelf, read_text, read_texts, shelf_names
 from nicscope.errors import DesignError, did_you_mean
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def load_design(name_or_path: str | Path) -> Design:
     if "scheme" not in content:
         raise DesignError(f"{called}: has no scheme{did_you_mean('', list(Scheme))}")
     scheme = read_scheme(content["scheme"], called)
-    sources = _text_table(content.get("sources", {}), f"{called}: sources")
+    sources = read_texts(content, "sources", called, DesignError)
     values: dict[str, Value] = {}
     origins: dict[str, Origin] = {}
     for key, given in content.items():
@@ -108,11 +108,9 @@ def load_design(name_or_path: str | Path) -> Design:
         values[key] = read_setting(scheme, key, value, called)
         origins[key] = origin
     bookkeeping = {
-        "title": _text(content.get("title", name), f"{called}: title"),
-        "description": _text(content.get("description", ""), f"{called}: description"),
-        "platform": _text(content["platform"], f"{called}: platform")
-        if "platform" in content
-        else None,
+        "title": read_text(content, "title", name, called, DesignError),
+        "description": read_text(content, "description", "", called, DesignError),
+        "platform": read_text(content, "platform", "", called, DesignError) or None,
     }
     return _assemble(
         {"name": name, "scheme": scheme, "sources": sources, **bookkeeping}, values, origins, called
@@ -196,15 +194,3 @@ def _split(assignment: str) -> tuple[str, str]:
     if not sign or not key.strip() or not text.strip():
         raise DesignError(f"--set {assignment}: write it as KEY=VALUE, for instance entries=1024")
     return key.strip(), text.strip()
-
-
-def _text(given: Any, where: str) -> str:
-    if not isinstance(given, str):
-        raise DesignError(f"{where} must be text, got {given!r}")
-    return given
-
-
-def _text_table(given: Any, where: str) -> dict[str, str]:
-    if not isinstance(given, dict):
-        raise DesignError(f"{where} must be a table of citations, got {given!r}")
-    return {key: _text(value, f"{where}.{key}") for key, value in given.items()}

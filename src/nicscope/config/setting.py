@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Any
 
 from nicscope.config.scheme import SETTINGS, TABLES, USES, Kind, Replacement, Scheme, Setting, Value
@@ -15,7 +16,7 @@ NONE = "none"
 
 
 def known_setting(scheme: Scheme, key: str, where: str) -> Setting:
-    """What ``SETTINGS`` says of ``key``, provided that ``scheme`` uses it.
+    """Entry of ``SETTINGS`` for ``key``, provided that ``scheme`` uses it.
 
     Errors: ``DesignError`` if there is none of that name, or the scheme does not use it.
     """
@@ -88,4 +89,5 @@ def _count(key: str, given: Any, where: str, *, in_bytes: bool) -> int:
         if in_bytes and split and split[2].lower() in BYTE_UNITS:
             return int(split[1]) * BYTE_UNITS[split[2].lower()]
     what = "a whole number of bytes, such as 65536 or '64KiB'" if in_bytes else "a whole number"
-    raise DesignError(f"{where}: {key} must be {what}, got {given!r}")
+    shown = given if isinstance(given, Decimal) else repr(given)
+    raise DesignError(f"{where}: {key} must be {what}, got {shown}")

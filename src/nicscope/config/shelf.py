@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nicscope.errors import NicscopeError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 CATALOG = Path(__file__).parent.parent / "catalog"
 
@@ -40,9 +40,29 @@ def open_shelf(
         raise error(f"{called}: cannot be read: {problem.strerror}") from problem
     except UnicodeDecodeError as problem:
         raise error(f"{called}: is not a text file in UTF-8") from problem
-    except tomllib.TOMLDecodeError as problem:
+    except (ValueError, ArithmeticError) as problem:  # bad syntax, or a number beyond all use
         raise error(f"{called}: is not TOML: {problem}") from problem
     return path.stem, called, content
+
+
+def read_text(
+    content: Mapping[str, Any], key: str, default: str, called: str, error: type[NicscopeError]
+) -> str:
+    """Text under ``key``, or ``default`` if there is none; ``error`` if it is no text."""
+    given = content.get(key, default)
+    if not isinstance(given, str):
+        raise error(f"{called}: {key} must be text, got {given!r}")
+    return given
+
+
+def read_texts(
+    content: Mapping[str, Any], key: str, called: str, error: type[NicscopeError]
+) -> dict[str, str]:
+    """Table of texts under ``key``, empty if there is none; ``error`` if it is no such table."""
+    given = content.get(key, {})
+    if not isinstance(given, dict):
+        raise error(f"{called}: {key} must be a table of texts, got {given!r}")
+    return {name: read_text(given, name, "", f"{called}: {key}", error) for name in given}
 
 
 def _nearest(text: str, names: Sequence[str]) -> str:

@@ -1,0 +1,56 @@
+"""Every cost that a platform may state: the vocabulary of ``[costs]``.
+
+A cost is charged per ``per``.  A tabulated one depends on ``size_of`` (how much one event does)
+and is given at a few sizes; between them it is a straight line.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class CostName(msgspec.Struct, frozen=True):
+    """What one cost pays for, and per what."""
+
+    meaning: str
+    per: str
+    size_of: str | None = None  # of a tabulated cost
+    by_byte: bool = False
+
+
+COSTS: dict[str, CostName] = {
+    # host, in user mode
+    "user_check": CostName("user library: is the page pinned? (bitmap)", "lookup"),
+    "user_tree": CostName("user library: page to table index (two-level tree)", "lookup"),
+    "request_check_min": CostName("bitmap check of a request, best case", "request", "pages"),
+    "request_check_max": CostName("bitmap check of a request, worst case", "request", "pages"),
+    "user_pin": CostName("system call that pins pages and stores translations", "call", "pages"),
+    "user_unpin": CostName("system call that unpins pages", "call", "pages"),
+    "copy_start": CostName("copy to or from the pinned area, fixed part", "request"),
+    "copy_per_byte": CostName("copy to or from the pinned area", "byte", by_byte=True),
+    "trap": CostName("fast trap into the kernel", "send"),
+    # host, in the kernel
+    "interrupt": CostName("NIC's interrupt until the handler serves it", "interrupt"),
+    "interrupt_entry": CostName("entry into the receive interrupt handler", "receive"),
+    "kernel_pin": CostName("pin one resident page in kernel context", "page"),
+    "kernel_pin_receive": CostName("same for a receive buffer, where it differs", "page"),
+    "kernel_pin_shared": CostName("pin a shared page: copy on write first", "page"),
+    "kernel_unpin": CostName("unpin one page in kernel context", "page"),
+    "zero_map_in": CostName("map in a zeroed page for an absent receive buffer", "page"),
+    "page_fault": CostName("bring an absent page from disk", "page"),
+    "miss_delay": CostName("interrupt raised to miss thread scheduled", "miss"),
+    "miss_processing": CostName("miss thread: host table, pinning, cache update", "miss"),
+    # NIC
+    "ni_check": CostName("NIC looks a page up in its cache, hit or miss", "lookup"),
+    "ni_table_read": CostName("NIC reads an entry of its own table", "lookup"),
+    "ni_hit_send": CostName("NIC cache hit on the send path", "hit"),
+    "ni_hit_receive": CostName("NIC cache hit on the receive path", "hit"),
+    "ni_hit_pretranslate": CostName("NIC cache hit while pre-translating a buffer", "hit"),
+    "ni_dma": CostName("DMA part of a fetch of entries from the host", "miss", "entries"),
+    "ni_miss": CostName("whole fetch of entries from the host table", "miss", "entries"),
+    "ni_handshake": CostName("NIC and kernel exchange request and translation", "miss"),
+    "send_queue": CostName("send queue handling", "send"),
+    "receive_queue": CostName("receive queue handling", "receive"),
+    # network
+    "retransmission": CostName("a dropped request comes again", "drop"),
+}

@@ -1,0 +1,168 @@
+"""A platform: what each operation costs on one machine, every number with unit and evidence.
+
+Each entry of ``[costs]`` is a value, a range (``value = [low, high]``) or a table (``at`` and
+``value``); see ``docs/platforms.md``.  Times are integer picoseconds inside.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nicscope.config.cost_name import COSTS
+from nicscope.config.evidence import Evidence, Origin, only_known, read_origin
+from nicscope.config.shelf import open_shelf, read_text, read_texts, shelf_names
+from nicscope.config.time_unit import LONGEST_PS, PER_BYTE_UNITS, TIME_UNITS, whole_ps
+from nicscope.errors import PlatformError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_SECTIONS = ("title", "description", "sources", "costs", "not_applicable")
+_CELL = ("at", "value", "unit", "evidence", "source")
+
+
+class UnitCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What one event costs: from ``low_ps`` to ``high_ps``, or by size along ``points``.
+
+    ``points`` are (size, ps) with rising sizes; without them both bounds hold for any size.
+    """
+
+    name: str
+    unit: str  # of the citation
+    origin: Origin
+    low_ps: int = 0
+    high_ps: int = 0
+    points: tuple[tuple[int, int], ...] = ()
+
+    def each(self, size: Fraction | None = None) -> tuple[Fraction, Fraction]:
+        """Bounds (ps) on one event of ``size``; tables need a size, the others ignore it.
+
+        Between two points a table is a straight line; beyond its ends the nearest segment goes
+        on, but never below zero.
+        """
+        if not self.points:
+            return Fraction(self.low_ps), Fraction(self.high_ps)
+        if size is None:
+            raise ValueError(f"cost {self.name!r} is a table and needs a size")
+        along = 1
+        while along < len(self.points) - 1 and size > self.points[along][0]:
+            along += 1
+        (x0, y0), (x1, y1) = self.points[along - 1], self.points[along]
+        ps = max(Fraction(0), y0 + (size - x0) * Fraction(y1 - y0, x1 - x0))
+        return ps, ps
+
+    def evidence_at(self, size: Fraction | None = None) -> Evidence:
+        """Class of evidence at ``size``: off a table's points at best derived from them."""
+        known_here = not self.points or any(size == x for x, _ in self.points)
+        if known_here or self.origin.evidence is not Evidence.PUBLISHED:
+            return self.origin.evidence
+        return Evidence.DERIVED
+
+
+class Platform(msgspec.Struct, frozen=True, kw_only=True):
+    """Costs of one machine by the names of ``COSTS``; what is in neither dict is not known."""
+
+    name: str
+    title: str
+    description: str
+    sources: dict[str, str]
+    costs: dict[str, UnitCost]
+    not_applicable: dict[str, str]  # cost that this machine has no use for: why
+
+
+def platform_names() -> list[str]:
+    """Names of the catalog's platforms, sorted."""
+    return shelf_names("platforms")
+
+
+def load_platform(name_or_path: str | Path) -> Platform:
+    """Platform of that name in the catalog, or the one in a ``.toml`` file.
+
+    Errors: ``PlatformError`` naming the file and the key that is wrong.
+    """
+    name, called, content = open_shelf("platforms", name_or_path, PlatformError)
+    only_known(content, _SECTIONS, called, PlatformError)
+    sources = read_texts(content, "sources", called, PlatformError)
+    absent = read_texts(content, "not_applicable", called, PlatformError)
+    only_known(absent, COSTS, f"{called}: not_applicable", PlatformError)
+    cells = content.get("costs", {})
+    if not isinstance(cells, dict) or not cells:
+        raise PlatformError(f"{called}: has no [costs]; state at least one")
+    only_known(cells, COSTS, f"{called}: costs", PlatformError)
+    for key in absent:
+        if key in cells:
+            raise PlatformError(f"{called}: {key} has a cost and is not applicable; drop one")
+    return Platform(
+        name=name,
+        title=read_text(content, "title", name, called, PlatformError),
+        description=read_text(content, "description", "", called, PlatformError),
+        sources=sources,
+        costs={
+            key: _read_cost(key, cell, sources, f"{called}: costs.{key}")
+            for key, cell in cells.items()
+        },
+        not_applicable=absent,
+    )
+
+
+def _read_cost(key: str, cell: Any, sources: Mapping[str, str], where: str) -> UnitCost:
+    if not isinstance(cell, dict):
+        raise PlatformError(f"{where} must be a table of value, unit, evidence and source")
+    only_known(cell, _CELL, where, PlatformError)
+    origin = read_origin(cell, sources, where, PlatformError)
+    units = PER_BYTE_UNITS if COSTS[key].by_byte else TIME_UNITS
+    unit = cell.get("unit")
+    if unit not in units:
+        found = "has no unit" if unit is None else f"has unknown unit {unit!r}"
+        raise PlatformError(f"{where} {found}; choose from {', '.join(units)}")
+    if "value" not in cell:
+        raise PlatformError(f"{where} has no value")
+    value = cell["value"]
+    times = [
+        _read_ps(one, unit, units[unit], where)
+        for one in (value if isinstance(value, list) else [value])
+    ]
+    if COSTS[key].size_of is not None:
+        points = _read_points(cell.get("at"), times, COSTS[key].size_of, where)
+        return UnitCost(name=key, unit=unit, origin=origin, points=points)
+    if "at" in cell:
+        raise PlatformError(f"{where} does not depend on a size; drop 'at'")
+    if isinstance(value, list) and (len(times) != 2 or times[0] > times[1]):
+        raise PlatformError(f"{where}: a range must be [low, high], got {_shown(value)}")
+    return UnitCost(name=key, unit=unit, origin=origin, low_ps=times[0], high_ps=times[-1])
+
+
+def _read_ps(value: Any, unit: str, ps_per_unit: int, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise PlatformError(f"{where}: value must be a number, got {value!r}")
+    exact = Decimal(value)
+    if not exact.is_finite() or not 0 <= exact <= LONGEST_PS // ps_per_unit:
+        raise PlatformError(f"{where}: value must be from 0 to {LONGEST_PS} ps, got {value} {unit}")
+    ps = whole_ps(exact, ps_per_unit)
+    if ps is None:
+        raise PlatformError(f"{where}: {value} {unit} is not a whole number of picoseconds")
+    return ps
+
+
+def _read_points(
+    sizes: Any, times: list[int], size_of: str | None, where: str
+) -> tuple[tuple[int, int], ...]:
+    if not isinstance(sizes, list) or len(sizes) != len(times) or len(sizes) < 2:
+        raise PlatformError(
+            f"{where} is a table: give two or more numbers of {size_of} as 'at', and as many values"
+        )
+    if not all(isinstance(size, int) and not isinstance(size, bool) for size in sizes):
+        raise PlatformError(f"{where}: 'at' must hold whole numbers, got {_shown(sizes)}")
+    if sizes[0] < 1 or any(a >= b for a, b in pairwise(sizes)):
+        raise PlatformError(f"{where}: 'at' must rise from 1 or more, got {_shown(sizes)}")
+    return tuple(zip(sizes, times, strict=True))
+
+
+def _shown(values: list[Any]) -> str:
+    return f"[{', '.join(str(value) for value in values)}]"

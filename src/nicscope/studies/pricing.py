@@ -1,0 +1,204 @@
+"""Counts times costs: what the translation path of a design took on a platform.
+
+Every component is a whole number of picoseconds and the total is their sum, exactly.  A step
+that the scheme or the machine does not have is *not applicable*; a step that happened but whose
+cost nobody printed is *unpriced*, and then the total is only a lower bound.  Neither counts as 0.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nicscope.config.time_unit import half_up, in_us
+from nicscope.studies.cost_model import MODELS, STEP_NAMES, Step, Term
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from decimal import Decimal
+
+    from nicscope.config.design import Design
+    from nicscope.config.evidence import Evidence
+    from nicscope.config.platform import Platform
+
+
+class Component(msgspec.Struct, frozen=True, kw_only=True):
+    """A priced step: ``count`` events, the bounds on one of them, and on all of them."""
+
+    name: str
+    cost: str  # the platform's name for what one event costs
+    count: int
+    size: Fraction | None  # mean size of an event, for a tabulated cost
+    unit_ps: tuple[Fraction, Fraction]
+    low_ps: int
+    high_ps: int
+    evidence: Evidence
+    source: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything in microseconds; a range is a pair."""
+        return {
+            "name": self.name,
+            "cost": self.cost,
+            "count": self.count,
+            "size": None if self.size is None else float(self.size),
+            "unit_cost_us": _plain(in_us(self.unit_ps[0]), in_us(self.unit_ps[1])),
+            "total_us": _plain(in_us(self.low_ps), in_us(self.high_ps)),
+            "evidence": self.evidence.value,
+            "source": self.source,
+        }
+
+
+class Unpriced(msgspec.Struct, frozen=True):
+    """A step that happened ``count`` times (None: not counted) at an unknown cost."""
+
+    name: str
+    count: int | None
+    why: str
+
+
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
+    """The price of a replay and its parts."""
+
+    platform: str
+    lookups: int
+    components: tuple[Component, ...]
+    not_applicable: dict[str, str]  # step: why
+    unpriced: tuple[Unpriced, ...]
+
+    @property
+    def low_ps(self) -> int:
+        """Sum of the components' lower bounds."""
+        return sum(part.low_ps for part in self.components)
+
+    @property
+    def high_ps(self) -> int:
+        """Sum of the components' upper bounds; no bound at all if ``is_lower_bound``."""
+        return sum(part.high_ps for part in self.components)
+
+    @property
+    def is_lower_bound(self) -> bool:
+        """Whether something that happened has no price."""
+        return bool(self.unpriced)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything is priced, or nothing that happened lacks a price."""
+        return any(part.count for part in self.components) or not self.unpriced
+
+    def total_us(self) -> tuple[Decimal, Decimal] | None:
+        """Bounds on the total, or None if nothing that happened has a price."""
+        return (in_us(self.low_ps), in_us(self.high_ps)) if self.is_known else None
+
+    def per_lookup_us(self) -> tuple[Decimal, Decimal] | None:
+        """Bounds on the mean per lookup, or None without lookups or prices."""
+        if not self.is_known or not self.lookups:
+            return None
+        return (
+            in_us(Fraction(self.low_ps, self.lookups)),
+            in_us(Fraction(self.high_ps, self.lookups)),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Flat view in microseconds: ``per_lookup`` and ``total`` are null where unknown."""
+        total, per_lookup = self.total_us(), self.per_lookup_us()
+        return {
+            "platform": self.platform,
+            "per_lookup": None if per_lookup is None else _plain(*per_lookup),
+            "total": None if total is None else _plain(*total),
+            "lower_bound": self.is_lower_bound,
+            "components": [part.to_json() for part in self.components],
+            "not_applicable": [
+                {"name": name, "why": why} for name, why in self.not_applicable.items()
+            ],
+            "unpriced": [
+                {"name": part.name, "count": part.count, "why": part.why} for part in self.unpriced
+            ],
+        }
+
+
+def price(counts: Mapping[str, int], design: Design, platform: Platform) -> Cost:
+    """Price of ``counts`` (names of ``docs/replay.md``) of ``design`` on ``platform``.
+
+    ``unet-mm`` needs ``lookups_send`` and ``lookups_receive`` too, as a hit costs differently on
+    each path.  A count that is not given leaves its step unpriced.
+    """
+    components: list[Component] = []
+    unpriced: list[Unpriced] = []
+    own = {step.name for step in MODELS[design.scheme]}
+    why = f"scheme {design.scheme.value} has no such step"
+    not_applicable = {name: why for name in STEP_NAMES if name not in own}
+    for step in MODELS[design.scheme]:
+        term = _usable(step, platform)
+        if term is None:
+            costs = " or ".join(term.cost for term in step.terms)
+            count = _count(step.terms[0], counts)
+            if count != 0:
+                unpriced.append(Unpriced(step.name, count, f"{platform.name} states no {costs}"))
+        elif term.cost in platform.not_applicable:
+            not_applicable[step.name] = platform.not_applicable[term.cost]
+        else:
+            part = _component(step, term, counts, platform)
+            if isinstance(part, Component):
+                components.append(part)
+            else:
+                unpriced.append(part)
+    return Cost(
+        platform=platform.name,
+        lookups=counts["lookups"],
+        components=tuple(components),
+        not_applicable=not_applicable,
+        unpriced=tuple(unpriced),
+    )
+
+
+def _usable(step: Step, platform: Platform) -> Term | None:
+    """First term of ``step`` that the platform prices or declares to be not applicable."""
+    for term in step.terms:
+        if term.cost in platform.costs or term.cost in platform.not_applicable:
+            return term
+    return None
+
+
+def _count(term: Term, counts: Mapping[str, int]) -> int | None:
+    if any(name not in counts for name in term.count):
+        return None
+    first, *others = term.count
+    return counts[first] - sum(counts[name] for name in others)
+
+
+def _component(
+    step: Step, term: Term, counts: Mapping[str, int], platform: Platform
+) -> Component | Unpriced:
+    """``term`` priced.
+
+    A tabulated cost is read at the mean size of its events.  That is exact if they are alike,
+    and nearly so otherwise, because the published tables are nearly straight lines (UTLB's pin
+    and unpin: within 0.5 and 1.4 us of the line through their ends).
+    """
+    count = _count(term, counts)
+    if count is None or (term.size is not None and term.size not in counts):
+        needed = ", ".join([*term.count, *([term.size] if term.size else [])])
+        return Unpriced(step.name, count, f"needs the counts {needed}")
+    size = None
+    if term.size is not None:
+        size = Fraction(counts[term.size], count) if count else Fraction(1)
+    unit_cost = platform.costs[term.cost]
+    low, high = unit_cost.each(size)
+    return Component(
+        name=step.name,
+        cost=term.cost,
+        count=count,
+        size=size,
+        unit_ps=(low, high),
+        low_ps=half_up(low * count),
+        high_ps=half_up(high * count),
+        evidence=unit_cost.evidence_at(size),
+        source=unit_cost.origin.source,
+    )
+
+
+def _plain(low: Decimal, high: Decimal) -> float | list[float]:
+    return float(low) if low == high else [float(low), float(high)]

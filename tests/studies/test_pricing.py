@@ -1,0 +1,288 @@
+"""Counts times costs: the published formulas are instances, and nothing unknown counts as 0."""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nicscope.config.cost_name import COSTS
+from nicscope.config.design import Scheme, design_names, load_design
+from nicscope.config.evidence import Evidence
+from nicscope.config.platform import load_platform, platform_names
+from nicscope.studies.cost_model import MODELS, STEP_NAMES
+from nicscope.studies.pricing import Component, Cost, price
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Printed rates per 100 lookups at 1 K, 4 K and 16 K entries (UTLB, Table 4), without a limit on
+# pinned memory; then the printed microseconds (UTLB, Table 6).
+TABLE_6 = [
+    # program, check misses, NI misses, Intr unpins, UTLB us, Intr us
+    ("Barnes 1K", 4, 10, 9, "2.6", "4.9"),
+    ("Barnes 4K", 4, 5, 2, "2.5", "2.5"),
+    ("Barnes 16K", 4, 4, 0, "2.5", "1.9"),
+    ("FFT 1K", 25, 50, 49, "9.0", "21.7"),
+    ("FFT 4K", 25, 49, 46, "8.9", "20.9"),
+    ("FFT 16K", 25, 38, 25, "8.7", "14.8"),
+]
+
+
+def utlb_counts(lookups: int, pins: int, misses: int, unpins: int = 0) -> dict[str, int]:
+    return {
+        "lookups": lookups,
+        "pins": pins,
+        "pin_calls": pins,
+        "ni_misses": misses,
+        "entries_fetched": misses,
+        "unpins": unpins,
+        "unpin_calls": unpins,
+    }
+
+
+def interrupt_counts(lookups: int, misses: int, unpins: int) -> dict[str, int]:
+    return {"lookups": lookups, "interrupts": misses, "pins": misses, "unpins": unpins}
+
+
+def unet_mm_counts(send: int, receive: int, send_misses: int, receive_misses: int, unpins: int):
+    misses = send_misses + receive_misses
+    return {
+        "lookups": send + receive,
+        "lookups_send": send,
+        "lookups_receive": receive,
+        "ni_misses": misses,
+        "ni_misses_send": send_misses,
+        "ni_misses_receive": receive_misses,
+        "interrupts": misses,
+        "pins": misses,
+        "unpins": unpins,
+    }
+
+
+def on(design: str, platform: str, counts: dict[str, int]) -> Cost:
+    return price(counts, load_design(design), load_platform(platform))
+
+
+def part(cost: Cost, name: str) -> Component:
+    return next(component for component in cost.components if component.name == name)
+
+
+def us_of(component: Component) -> Decimal:
+    assert component.low_ps == component.high_ps
+    return Decimal(component.low_ps) / 10**6
+
+
+def to_tenths(cost: Cost) -> str:
+    bounds = cost.per_lookup_us()
+    assert bounds is not None
+    assert bounds[0] == bounds[1]
+    return str(bounds[0].quantize(Decimal("0.1"), ROUND_HALF_UP))
+
+
+@pytest.mark.requirement("UT-87")
+@pytest.mark.parametrize(("cell", "pins", "misses", "unpins", "utlb", "intr"), TABLE_6)
+def test_table_6_of_utlb_follows_from_the_rates_of_table_4(cell, pins, misses, unpins, utlb, intr):
+    assert to_tenths(on("utlb", "utlb-prototype", utlb_counts(100, pins, misses))) == utlb, cell
+    counts = interrupt_counts(100, misses, unpins)
+    assert to_tenths(on("vmmc-interrupt", "utlb-prototype", counts)) == intr, cell
+
+
+@pytest.mark.requirement("UT-83a")
+def test_pinning_in_the_kernel_has_costs_of_its_own_below_those_of_a_system_call():
+    costs = load_platform("utlb-prototype").costs
+    by_call = {name: costs[name].each(Fraction(1))[0] for name in ("user_pin", "user_unpin")}
+    assert costs["kernel_pin"].each()[0] < by_call["user_pin"]
+    assert costs["kernel_unpin"].each()[0] < by_call["user_unpin"]
+
+    intr = on("vmmc-interrupt", "utlb-prototype", interrupt_counts(10, 3, 2))
+    assert part(intr, "kernel_pin").cost == "kernel_pin"
+    assert us_of(part(intr, "kernel_unpin")) == 30
+
+
+@pytest.mark.requirement("UM-82")
+def test_a_miss_of_unet_mm_takes_what_the_rows_of_table_1_add_up_to():
+    one_miss = unet_mm_counts(send=1, receive=0, send_misses=1, receive_misses=0, unpins=1)
+    pca200 = on("unet-mm-pca200", "pca200-linux", one_miss)
+    assert pca200.total_us() == (49, 49)  # 24 + 10 + 11 + 4
+
+    nt = on("unet-mm-dc21140", "dc21140-nt", one_miss)
+    assert nt.total_us() == (20, 20)  # 16 + 4: the kernel needs neither handshake nor interrupt
+    assert set(nt.not_applicable) >= {"ni_handshake", "interrupt"}
+    assert not nt.is_lower_bound
+
+
+@pytest.mark.requirement("UM-82")
+def test_a_hit_of_unet_mm_costs_one_microsecond_to_send_and_two_to_receive():
+    hits = unet_mm_counts(send=3, receive=5, send_misses=0, receive_misses=0, unpins=0)
+    cost = on("unet-mm-pca200", "pca200-linux", hits)
+    assert us_of(part(cost, "ni_hit_send")) == 3
+    assert us_of(part(cost, "ni_hit_receive")) == 10
+
+
+def test_the_receive_path_of_nt_pins_at_its_own_price():
+    misses = unet_mm_counts(send=1, receive=1, send_misses=1, receive_misses=1, unpins=0)
+    assert on("unet-mm-dc21140", "dc21140-nt", misses).total_us() == (16 + 37, 16 + 37)
+
+
+def test_sixteen_pages_pinned_in_one_call_cost_what_table_1_prints():
+    counts = utlb_counts(16, 16, 0) | {"pin_calls": 1}
+    pin = part(on("utlb", "utlb-prototype", counts), "user_pin")
+    assert (us_of(pin), pin.evidence) == (70, Evidence.PUBLISHED)
+
+
+def test_between_tabulated_sizes_the_price_is_interpolated_and_called_derived():
+    counts = utlb_counts(16, 18, 0) | {"pin_calls": 6}  # 3 pages a call: between 30 and 36 us
+    pin = part(on("utlb", "utlb-prototype", counts), "user_pin")
+    assert (us_of(pin), pin.evidence) == (6 * 33, Evidence.DERIVED)
+
+
+def test_a_wider_fetch_is_priced_by_the_entries_it_brings():
+    counts = utlb_counts(100, 0, 10) | {"entries_fetched": 160}
+    assert us_of(part(on("utlb", "utlb-prototype", counts), "ni_miss")) == 28
+
+
+def test_copies_are_priced_per_byte_and_per_request():
+    counts = {"lookups": 9, "requests": 5, "rejected": 1, "bytes_copied": 4000}
+    cost = on("unet", "dc21140-linux", counts)
+    assert us_of(part(cost, "copy")) == 54
+    assert us_of(part(cost, "copy_start")) == Decimal("3.04")
+
+
+@pytest.mark.requirement("UM-80")
+@pytest.mark.parametrize(
+    ("platform", "length", "printed"),
+    [
+        ("dc21140-linux", 40, "1.3"),
+        ("dc21140-linux", 1498, "21.0"),
+        ("dc21140-nt", 40, "1.2"),
+        ("dc21140-nt", 1498, "42.0"),
+    ],
+)
+def test_a_copied_message_takes_what_table_1_prints(platform, length, printed):
+    counts = {"lookups": 1, "requests": 1, "rejected": 0, "bytes_copied": length}
+    assert to_tenths(on("unet", platform, counts)) == printed
+
+
+@pytest.mark.requirement("MI-58")
+def test_a_printed_range_makes_the_total_a_range():
+    counts = {"lookups": 100, "interrupts": 2, "dropped": 0, "pins": 128, "unpins": 0}
+    cost = on("mini", "mini-cluster", counts)
+    assert cost.total_us() == (10, 1100)
+    assert cost.to_json()["per_lookup"] == [0.1, 11.0]
+
+
+def test_a_step_without_a_price_makes_the_total_a_lower_bound_and_says_which():
+    counts = {"lookups": 100, "interrupts": 2, "dropped": 2, "pins": 128, "unpins": 0}
+    cost = on("mini", "mini-cluster", counts)
+    assert cost.is_lower_bound
+    assert [(step.name, step.count) for step in cost.unpriced] == [
+        ("ni_check", 100),
+        ("retransmission", 2),
+    ]
+    assert cost.to_json()["lower_bound"] is True
+
+
+def test_a_step_that_never_happened_needs_no_price():
+    cost = on(
+        "mini",
+        "mini-cluster",
+        {"lookups": 0} | dict.fromkeys(("interrupts", "dropped", "pins", "unpins"), 0),
+    )
+    assert cost.unpriced == ()
+    assert cost.per_lookup_us() is None
+
+
+def test_where_nothing_that_happened_has_a_price_the_total_is_unknown_and_not_zero():
+    cost = on("vmmc-static", "mini-cluster", {"lookups": 5, "pins": 5, "pin_calls": 5})
+    assert cost.components == ()
+    assert cost.total_us() is None
+    assert cost.to_json()["total"] is None
+    assert cost.to_json()["per_lookup"] is None
+
+
+def test_a_count_that_is_not_given_leaves_its_step_unpriced():
+    counts = utlb_counts(10, 3, 2)
+    del counts["entries_fetched"]
+    cost = on("utlb", "utlb-prototype", counts)
+    assert [step.why for step in cost.unpriced] == ["needs the counts ni_misses, entries_fetched"]
+
+
+def test_steps_of_other_schemes_are_not_applicable():
+    cost = on("utlb", "utlb-prototype", utlb_counts(10, 3, 2))
+    assert cost.not_applicable["interrupt"] == "scheme utlb has no such step"
+    named = {component.name for component in cost.components}
+    assert not named & set(cost.not_applicable)
+
+
+COUNTS = sorted(
+    {
+        name
+        for steps in MODELS.values()
+        for step in steps
+        for term in step.terms
+        for name in (*term.count, term.size)
+        if name is not None
+    }
+)
+
+
+@given(
+    counts=st.fixed_dictionaries({name: st.integers(0, 10**12) for name in COUNTS}),
+    design=st.sampled_from(design_names()),
+    platform=st.sampled_from(platform_names()),
+)
+def test_the_parts_add_up_exactly_to_the_total(counts, design, platform):
+    counts["lookups_send"] += counts["ni_misses_send"]
+    counts["lookups_receive"] += counts["ni_misses_receive"]
+    counts["requests"] += counts["rejected"]
+    counts["pins"] += counts["pin_calls"]
+    cost = on(design, platform, counts)
+    assert sum(part.low_ps for part in cost.components) == cost.low_ps
+    assert sum(part.high_ps for part in cost.components) == cost.high_ps
+    for component in cost.components:
+        low, high = (component.count * unit for unit in component.unit_ps)
+        assert abs(low - component.low_ps) <= Fraction(1, 2)
+        assert abs(high - component.high_ps) <= Fraction(1, 2)
+
+
+@pytest.mark.parametrize("platform", platform_names())
+@pytest.mark.parametrize("design", design_names())
+def test_every_step_that_happened_is_accounted_for_exactly_once(design, platform):
+    counts = dict.fromkeys(COUNTS, 4) | {"requests": 8, "lookups_send": 8, "lookups_receive": 8}
+    cost = on(design, platform, counts)
+    accounted = [part.name for part in (*cost.components, *cost.unpriced)]
+    accounted += cost.not_applicable
+    assert sorted(accounted) == sorted(STEP_NAMES)
+
+
+def test_every_scheme_has_a_model_made_of_known_costs():
+    assert set(MODELS) == set(Scheme)
+    for steps in MODELS.values():
+        for step in steps:
+            for term in step.terms:
+                assert (COSTS[term.cost].size_of is None) == (term.size is None), term
+
+
+def test_json_carries_the_evidence_of_each_component():
+    shown = on("vmmc-interrupt", "utlb-prototype", interrupt_counts(4, 2, 1)).to_json()
+    assert shown["platform"] == "utlb-prototype"
+    pin = next(part for part in shown["components"] if part["name"] == "kernel_pin")
+    assert pin["evidence"] == "fitted"
+    assert (pin["count"], pin["unit_cost_us"], pin["total_us"]) == (2, 17.0, 34.0)
+    assert "Table 6" in pin["source"]
+    assert shown["total"] == pytest.approx(4 * 0.8 + 2 * 27 + 15)
+
+
+def test_prices_from_a_file_are_used_like_the_catalogs(tmp_path: Path):
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        "[costs.ni_check]\nvalue = 100\nunit = 'ns'\nevidence = 'assumed'\nsource = 'a guess'\n"
+    )
+    cost = price({"lookups": 10}, load_design("vmmc-interrupt"), load_platform(file))
+    assert cost.platform == "mine"
+    assert cost.total_us() == (1, 1)

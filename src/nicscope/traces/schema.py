@@ -1,0 +1,115 @@
+"""What a request trace holds: its columns, its operations and its metadata."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from nicscope.errors import TraceError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+METADATA_KEY = b"nicscope"
+SCHEMA_VERSION = 1
+DEFAULT_PAGE_SIZE = 4096
+
+
+class Op(enum.IntEnum):
+    """What a request does with its local buffer; the code that stands for it in columns."""
+
+    SEND = 0
+    WRITE = 1
+    SERVE_READ = 2
+    RECV = 3
+    READ = 4
+    SERVE_WRITE = 5
+
+
+# The first operation of the receive path: from here on the local buffer is written, before it
+# is read.
+FIRST_RECEIVE = Op.RECV
+OP_NAMES: tuple[str, ...] = tuple(op.name.lower() for op in Op)
+OP_CODES: dict[str, int] = {op.name.lower(): int(op) for op in Op}
+
+# Arrow's names of the column types; ``op`` is read from any kind of string.
+REQUIRED_COLUMNS: dict[str, str] = {
+    "time_ns": "int64",
+    "node": "int32",
+    "pid": "int32",
+    "op": "string",
+    "address": "uint64",
+    "length": "uint32",
+}
+OPTIONAL_COLUMNS: dict[str, str] = {"peer": "int32", "buffer": "int32"}
+
+
+class Requests(NamedTuple):
+    """A batch of requests as columns of equal length, in the order of issue.
+
+    ``(node, pid)`` names one address space; ``address`` is its virtual address of the buffer.
+    """
+
+    time_ns: NDArray[np.int64]
+    node: NDArray[np.int32]
+    pid: NDArray[np.int32]
+    receive: NDArray[np.uint8]  # 1 where the local buffer is written, 0 where it is read
+    op: NDArray[np.uint8]  # codes of Op
+    address: NDArray[np.uint64]
+    length: NDArray[np.uint32]  # bytes, at least 1
+
+
+class TraceMetadata(msgspec.Struct, kw_only=True):
+    """Where a trace comes from; JSON under the key ``nicscope`` of a Parquet file."""
+
+    schema_version: int = msgspec.field(default=SCHEMA_VERSION, name="schema")
+    page_size: int = DEFAULT_PAGE_SIZE  # bytes
+    origin: dict[str, Any] = msgspec.field(default_factory=dict)  # program, command, recorder...
+    regions: list[dict[str, Any]] | None = None  # registered memory, where it is known
+    observed: dict[str, Any] = msgspec.field(default_factory=dict)  # what the recorder counted
+    unknown: dict[str, Any] = msgspec.field(default_factory=dict)  # fields of a later version
+
+    def to_json(self) -> bytes:
+        """The fields as one JSON object, unknown ones among them as they were read."""
+        fields = msgspec.to_builtins(self)
+        fields.update(fields.pop("unknown"))
+        if fields["regions"] is None:
+            del fields["regions"]
+        return msgspec.json.encode(fields)
+
+    @classmethod
+    def from_json(cls, text: bytes, source: str) -> TraceMetadata:
+        """The metadata that ``text`` spells; fields it leaves out have their defaults.
+
+        Errors: ``TraceError`` naming ``source`` if it is no JSON object, a field has the wrong
+        type, the version is newer than this program's, or the page size is no power of two.
+        """
+        known = {field.encode_name for field in msgspec.structs.fields(cls)} - {"unknown"}
+        try:
+            fields = msgspec.json.decode(text, type=dict[str, Any])
+            if "schema_version" in fields:
+                fields.setdefault("schema", fields.pop("schema_version"))
+            if isinstance(fields.get("origin"), str):
+                fields["origin"] = {"description": fields["origin"]}
+            own = {name: fields.pop(name) for name in list(fields) if name in known}
+            metadata = msgspec.convert(own | {"unknown": fields}, cls)
+        except msgspec.DecodeError as error:
+            raise TraceError(
+                f"{source}: its metadata {METADATA_KEY.decode()!r} is damaged: {error}"
+            ) from error
+        metadata._check(source)
+        return metadata
+
+    def _check(self, source: str) -> None:
+        if self.schema_version > SCHEMA_VERSION:
+            raise TraceError(
+                f"{source}: schema version {self.schema_version}, but this nicscope reads up to "
+                f"{SCHEMA_VERSION}; use a newer nicscope"
+            )
+        if self.page_size < 1 or self.page_size & (self.page_size - 1):
+            raise TraceError(
+                f"{source}: page size {self.page_size} in its metadata; must be a power of two"
+            )

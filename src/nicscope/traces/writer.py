@@ -1,0 +1,181 @@
+"""Writing a trace: columns in, a whole Parquet file out or none."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nicscope.errors import TraceError
+from nicscope.outputs import whole_file
+from nicscope.traces.check import Checker
+from nicscope.traces.reader import requests_of
+from nicscope.traces.schema import (
+    METADATA_KEY,
+    OP_NAMES,
+    OPTIONAL_COLUMNS,
+    REQUIRED_COLUMNS,
+    TraceMetadata,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from numpy.typing import NDArray
+
+ROW_GROUP_ROWS = 1 << 20
+
+_OP_TYPE = pa.dictionary(pa.int32(), pa.string())
+_TYPES = {
+    name: _OP_TYPE if name == "op" else pa.type_for_alias(alias)
+    for name, alias in (REQUIRED_COLUMNS | OPTIONAL_COLUMNS).items()
+}
+
+
+class TraceWriter:
+    """Appends requests to a trace file that appears whole when the ``with`` block ends well.
+
+    ``metadata`` may change until then: it is written last.
+    """
+
+    def __init__(self, path: Path | str, metadata: TraceMetadata | None = None) -> None:
+        self.path = Path(path)
+        self.metadata = metadata or TraceMetadata()
+        self._checker = Checker(str(path))
+        self._cleanup = contextlib.ExitStack()
+        self._pending: list[Any] = []
+        self._pending_rows = 0
+        self._part: Path | None = None
+        self._schema: Any = None
+        self._file: Any = None
+
+    @property
+    def rows(self) -> int:
+        """Requests written so far."""
+        return self._checker.rows
+
+    def __enter__(self) -> TraceWriter:
+        self._part = self._cleanup.enter_context(whole_file(self.path))
+        self._cleanup.callback(self._close_file)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        if error is not None:  # whole_file makes an OutputError of a full disk
+            return self._cleanup.__exit__(kind, error, traceback)
+        with self._cleanup:
+            self._finish()
+        return None
+
+    def write(self, columns: Mapping[str, Any]) -> None:
+        """Append requests given as columns of equal length (NumPy or Arrow arrays, or lists).
+
+        ``op`` holds names or codes of ``Op``; ``peer`` and ``buffer`` may be left out (null);
+        further columns are kept, and must be the same in every call.
+        Errors: ``TraceError`` for a request that the schema does not allow, ``OutputError`` from
+        the ``with`` block if the file cannot be written.
+        """
+        batch = _batch_of(columns, self._schema)
+        if self._schema is None:
+            self._schema = batch.schema
+        if not batch.num_rows:
+            return
+        requests = requests_of(batch, self._checker)
+        self._checker.check(requests)
+        # One dictionary for the whole file, whatever names each batch happened to hold.
+        op = _op_column(requests.op)
+        self._pending.append(batch.set_column(batch.schema.get_field_index("op"), "op", op))
+        self._pending_rows += batch.num_rows
+        if self._pending_rows >= ROW_GROUP_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._file is None:
+            self._file = pq.ParquetWriter(
+                self._part, self._schema, compression="zstd", use_dictionary=True
+            )
+        table = pa.Table.from_batches(self._pending, self._schema)
+        self._pending, self._pending_rows = [], 0
+        self._file.write_table(table, row_group_size=ROW_GROUP_ROWS)
+
+    def _finish(self) -> None:
+        if not self.rows:
+            raise TraceError(f"{self.path}: not written, as there is no request to write")
+        if self._pending:
+            self._flush()
+        self._file.add_key_value_metadata({METADATA_KEY: self.metadata.to_json()})
+        file, self._file = self._file, None
+        file.close()
+
+    def _close_file(self) -> None:
+        """Let go of a file that is given up; what it says no longer matters."""
+        file, self._file = self._file, None
+        if file is not None:
+            with contextlib.suppress(OSError, pa.ArrowException):
+                file.close()
+
+
+def write_trace(
+    path: Path | str, columns: Mapping[str, Any], metadata: TraceMetadata | None = None
+) -> None:
+    """Write all ``columns`` as one trace file; see ``TraceWriter`` for them and for errors."""
+    with TraceWriter(path, metadata) as writer:
+        writer.write(columns)
+
+
+def _batch_of(columns: Mapping[str, Any], schema: Any) -> Any:
+    """``columns`` as an Arrow record batch: the schema's own first, then further ones."""
+    missing = [name for name in REQUIRED_COLUMNS if name not in columns]
+    if missing:
+        raise ValueError(f"column {missing[0]!r} is missing")
+    count = len(columns["time_ns"])
+    arrays = {
+        name: _op_array(columns[name])
+        if name == "op"
+        else _array(columns[name], kind)
+        if name in columns
+        else pa.nulls(count, kind)
+        for name, kind in _TYPES.items()
+    }
+    known = dict.fromkeys([] if schema is None else schema.names)
+    for name, column in columns.items():
+        if name not in arrays:
+            arrays[name] = _array(column, schema.field(name).type if name in known else None)
+    if schema is None:
+        return pa.RecordBatch.from_pydict(arrays)
+    if set(arrays) != set(known):
+        raise ValueError(f"columns {sorted(arrays)} follow columns {sorted(known)}")
+    return pa.RecordBatch.from_pydict({name: arrays[name] for name in known}, schema)
+
+
+def _array(column: Any, kind: Any) -> Any:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if isinstance(column, pa.Array):
+        return column if kind is None else column.cast(kind)
+    return pa.array(column, kind)
+
+
+def _op_column(codes: NDArray[Any]) -> Any:
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(OP_NAMES))
+
+
+def _op_array(column: Any) -> Any:
+    """``column`` of names or codes as an Arrow dictionary; unknown names stay to be reported."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
+        if column.size and not 0 <= column.min() <= column.max() < len(OP_NAMES):
+            raise ValueError("op holds a code that is none of Op's")
+        return _op_column(column)
+    names = _array(column, None)
+    return (names if pa.types.is_dictionary(names.type) else names.dictionary_encode()).cast(
+        _OP_TYPE
+    )

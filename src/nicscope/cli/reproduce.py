@@ -24,7 +24,7 @@ STYLES = {True: "blue", False: "bold dark_orange"}
 def reproduce(
     wanted: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PAPER[/ID]]...", help="What to reproduce; by default all."),
+        typer.Argument(metavar="PAPER[/ID]", help="What to reproduce; by default all."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     out: Annotated[

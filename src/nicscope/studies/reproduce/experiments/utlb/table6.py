@@ -38,9 +38,7 @@ def run(item: Item) -> Outcome:
     outcome.shape("fft-gains", _always_less(utlb["fft"], intr["fft"]), _pairs(utlb, intr, "fft"))
     outcome.shape(
         "barnes-does-not-always-gain",
-        utlb["barnes"][0] < intr["barnes"][0]
-        and round(utlb["barnes"][1], 1) >= round(intr["barnes"][1], 1)
-        and utlb["barnes"][2] > intr["barnes"][2],
+        all(utlb["barnes"][late] > intr["barnes"][late] for late in (1, 2)),
         _pairs(utlb, intr, "barnes"),
     )
     return outcome

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from nicscope import __version__
+from nicscope.cli import designs, platforms
 from nicscope.errors import NicscopeError
 
 app = typer.Typer(
@@ -40,6 +41,10 @@ def _options(
     ] = False,
 ) -> None:
     """A laboratory for user-level network interfaces."""
+
+
+app.add_typer(designs.commands, name="designs")
+app.add_typer(platforms.commands, name="platforms")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,0 +1,127 @@
+"""``nicscope designs`` and ``nicscope designs show NAME``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from nicscope.cli.tables import print_json, print_table, print_text
+
+commands = typer.Typer()
+
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@commands.callback(invoke_without_command=True)
+def designs(context: typer.Context, as_json: _Json = False) -> None:
+    """List the published designs; 'designs show NAME' tells one number by number.
+
+    Example: nicscope designs --json
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from nicscope.config.design import design_names, load_design
+
+    found = [load_design(name) for name in design_names()]
+    if as_json:
+        print_json(
+            [
+                design.to_json()
+                | {
+                    "title": design.title,
+                    "platform": design.platform,
+                    "papers": list(design.sources.values()),
+                }
+                for design in found
+            ]
+        )
+        return
+    print_table(
+        ["name", "scheme", "settings", "paper", "platform", "what it is"],
+        [
+            [
+                design.name,
+                design.scheme.value,
+                _brief(design.to_json()),
+                ", ".join(design.sources),
+                design.platform or "none printed",
+                design.title,
+            ]
+            for design in found
+        ],
+    )
+
+
+@commands.command("show")
+def show(
+    name: Annotated[str, typer.Argument(help="A design of the catalog, or a .toml file.")],
+    as_json: _Json = False,
+) -> None:
+    """Show one design: every setting with its evidence and source.
+
+    Example: nicscope designs show utlb
+    """
+    from nicscope.config.design import load_design
+    from nicscope.config.scheme import SETTINGS, Kind
+
+    design = load_design(name)
+    settings = [
+        {
+            "name": key,
+            "value": value,
+            "unit": "bytes" if SETTINGS[key].kind is Kind.BYTES else None,
+            "meaning": SETTINGS[key].meaning,
+            **(design.origins[key].to_json() if key in design.origins else _ABSENT),
+        }
+        for key, value in design.to_json().items()
+        if key in SETTINGS
+    ]
+    if as_json:
+        print_json(
+            {
+                "name": design.name,
+                "scheme": design.scheme.value,
+                "title": design.title,
+                "description": design.description,
+                "platform": design.platform,
+                "settings": settings,
+                "sources": design.sources,
+            }
+        )
+        return
+    print_text(f"{design.name}: {design.title}")
+    print_text(design.description)
+    print_text(f"scheme {design.scheme.value}, platform {design.platform or 'none printed'}")
+    print_text()
+    print_table(
+        ["setting", "value", "meaning", "evidence", "source"],
+        [
+            [
+                setting["name"],
+                _shown(setting["value"]),
+                setting["meaning"],
+                setting["evidence"] or "",
+                setting["source"] or "",
+            ]
+            for setting in settings
+        ],
+    )
+    print_text()
+    for key, citation in design.sources.items():
+        print_text(f"{key}: {citation}")
+
+
+_ABSENT = {"evidence": None, "source": None}
+_BRIEF = ("area_bytes", "entries", "ways", "line", "victim_entries", "pin_limit", "high_water")
+
+
+def _brief(settings: dict[str, object]) -> str:
+    """Sizes that tell one design from another, in a line."""
+    return " ".join(f"{key}={settings[key]}" for key in _BRIEF if settings.get(key) is not None)
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,135 @@
+"""``nicscope platforms`` and ``nicscope platforms show NAME``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nicscope.cli.tables import print_json, print_table, print_text
+
+if TYPE_CHECKING:
+    from nicscope.config.platform import UnitCost
+
+commands = typer.Typer()
+
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@commands.callback(invoke_without_command=True)
+def platforms(context: typer.Context, as_json: _Json = False) -> None:
+    """List the machines whose costs are printed; 'platforms show NAME' tells each cost.
+
+    Example: nicscope platforms --json
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from collections import Counter
+
+    from nicscope.config.platform import load_platform, platform_names
+
+    rows: list[dict[str, Any]] = []
+    for name in platform_names():
+        platform = load_platform(name)
+        classes = Counter(cost.origin.evidence.value for cost in platform.costs.values())
+        rows.append(
+            {
+                "name": name,
+                "title": platform.title,
+                "papers": list(platform.sources),
+                "costs": len(platform.costs),
+                "evidence": dict(sorted(classes.items())),
+            }
+        )
+    if as_json:
+        print_json(rows)
+        return
+    print_table(
+        ["name", "machine", "paper", "costs"],
+        [
+            [
+                row["name"],
+                row["title"],
+                ", ".join(row["papers"]),
+                ", ".join(f"{count} {kind}" for kind, count in row["evidence"].items()),
+            ]
+            for row in rows
+        ],
+    )
+
+
+@commands.command("show")
+def show(
+    name: Annotated[str, typer.Argument(help="A platform of the catalog, or a .toml file.")],
+    as_json: _Json = False,
+) -> None:
+    """Show one platform: every cost with its evidence and source.
+
+    Example: nicscope platforms show utlb-prototype
+    """
+    from nicscope.config.cost_name import COSTS
+    from nicscope.config.platform import load_platform
+
+    platform = load_platform(name)
+    if as_json:
+        print_json(
+            {
+                "name": platform.name,
+                "title": platform.title,
+                "description": platform.description,
+                "costs": [_as_json(cost) for cost in platform.costs.values()],
+                "not_applicable": platform.not_applicable,
+                "not_stated": [
+                    key
+                    for key in COSTS
+                    if key not in platform.costs and key not in platform.not_applicable
+                ],
+                "sources": platform.sources,
+            }
+        )
+        return
+    print_text(f"{platform.name}: {platform.title}")
+    print_text(platform.description)
+    print_text()
+    rows = [
+        [key, _shown(cost), COSTS[key].per, cost.origin.evidence.value, cost.origin.source]
+        for key, cost in platform.costs.items()
+    ]
+    rows += [[key, "not applicable", "", "", why] for key, why in platform.not_applicable.items()]
+    print_table(["cost", "us (or ns a byte)", "per", "evidence", "source"], rows)
+    print_text()
+    for key, citation in platform.sources.items():
+        print_text(f"{key}: {citation}")
+
+
+def _as_json(cost: UnitCost) -> dict[str, Any]:
+    from nicscope.config.cost_name import COSTS
+    from nicscope.config.time_unit import in_us
+
+    kind = COSTS[cost.name]
+    bounds = [float(in_us(cost.low_ps)), float(in_us(cost.high_ps))]
+    value = bounds[0] if bounds[0] == bounds[1] else bounds
+    return {
+        "name": cost.name,
+        "meaning": kind.meaning,
+        "per": kind.per,
+        "size_of": kind.size_of,
+        "cost_us": None if cost.points else value,
+        "cost_us_by_size": [[size, float(in_us(ps))] for size, ps in cost.points] or None,
+        "cited_unit": cost.unit,
+        **cost.origin.to_json(),
+    }
+
+
+def _shown(cost: UnitCost) -> str:
+    """Value or table: times in microseconds, those per byte in nanoseconds."""
+    from nicscope.config.cost_name import COSTS
+    from nicscope.config.time_unit import in_us
+
+    kind = COSTS[cost.name]
+    if cost.points:
+        points = "  ".join(f"{size}: {in_us(ps):f}" for size, ps in cost.points)
+        return f"by {kind.size_of} {points}"
+    scale = 1000 if kind.by_byte else 1
+    low, high = (f"{in_us(ps * scale):f}" for ps in (cost.low_ps, cost.high_ps))
+    return low if low == high else f"{low} to {high}"

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nicscope.cli.tables import WIDEST, print_json
+
 if TYPE_CHECKING:
     from nicscope.studies.coverage import Coverage, Requirements
-
-WIDTH = 100
 
 
 def coverage(
@@ -35,7 +35,7 @@ def coverage(
     if as_json:
         import msgspec
 
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(found)).decode() + "\n")
+        print_json(msgspec.to_builtins(found))
     else:
         sys.stdout.write(coverage_text(papers, found))
 
@@ -59,7 +59,7 @@ def coverage_text(papers: list[Requirements], found: Coverage) -> str:
             lines += ["", f"{paper.title}, without a test:"]
             lines += textwrap.wrap(
                 ", ".join(waiting),
-                WIDTH,
+                WIDEST,
                 initial_indent="  ",
                 subsequent_indent="  ",
                 break_on_hyphens=False,
@@ -68,7 +68,7 @@ def coverage_text(papers: list[Requirements], found: Coverage) -> str:
         lines += ["", "without a test for a reason:"]
         for key, why in found.explained.items():
             lines += textwrap.wrap(
-                why, WIDTH, initial_indent=f"  {key:<8}", subsequent_indent=" " * 10
+                why, WIDEST, initial_indent=f"  {key:<8}", subsequent_indent=" " * 10
             )
     return "\n".join(lines) + "\n"
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import sys
+import json
 from itertools import groupby
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 - Typer reads the annotation
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from nicscope.cli.tables import WIDEST, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import RenderableType
+    from rich.text import Text
 
     from nicscope.studies.reproduce.verdict import Point, Reproduction, Shape
 
-WIDTH = 100
 # Blue and orange stay apart for every kind of colour vision; sign and word say it without colour.
 STYLES = {True: "blue", False: "bold dark_orange"}
 
@@ -38,15 +40,16 @@ def reproduce(
     Example: nicscope reproduce utlb/table6 unet_mm --out results
     """
     from nicscope.outputs import output_folder
+    from nicscope.studies.reproduce.harness import choose, load_papers
 
     names = wanted or []
+    choose(load_papers(), names)  # a name that is wrong leaves no folder
     folder = None if out is None else output_folder(out)
     found = _reproduce(names)
-    text = _json(found)
     if folder is not None:
-        _write(folder, text, found, names)
+        _write(folder, found, names)
     if as_json:
-        sys.stdout.write(text)
+        print_json(found.to_json())
     else:
         show(found)
     if not found.all_ok():
@@ -61,11 +64,10 @@ def show(found: Reproduction) -> None:
     from nicscope.studies.reproduce.markdown import summary_line
 
     console = Console(highlight=False)
-    console.width = min(WIDTH, console.width) if console.is_terminal else WIDTH
-    keys = dict.fromkeys((check.paper, check.id) for check in (*found.points, *found.shapes))
+    console.width = min(WIDEST, console.width) if console.is_terminal else WIDEST
     points = {key: list(group) for key, group in groupby(found.points, _key)}
     shapes = {key: list(group) for key, group in groupby(found.shapes, _key)}
-    for key in sorted(keys):
+    for key in sorted({*points, *shapes}):
         console.print(Text("/".join(key), style="bold"))
         if key in points:
             console.print(_points_table(points[key]))
@@ -74,7 +76,8 @@ def show(found: Reproduction) -> None:
         console.print()
     if found.missing:
         console.print(Text("not reproduced yet", style="bold"))
-        console.print(_grid([(f"{gap.paper}/{gap.id}", gap.why) for gap in found.missing]))
+        gaps = [(Text(f"{gap.paper}/{gap.id}"), Text(gap.why)) for gap in found.missing]
+        console.print(_grid(gaps))
         console.print()
     console.print(Text(summary_line(found)))
 
@@ -85,8 +88,9 @@ def _key(check: Point | Shape) -> tuple[str, str]:
 
 def _points_table(points: Sequence[Point]) -> RenderableType:
     from rich.table import Table
+    from rich.text import Text
 
-    from nicscope.studies.reproduce.markdown import share, verdict
+    from nicscope.studies.reproduce.markdown import share
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("quantity", overflow="fold")
@@ -96,28 +100,36 @@ def _points_table(points: Sequence[Point]) -> RenderableType:
     table.add_column("", no_wrap=True)
     for point in points:
         table.add_row(
-            point.quantity.replace("[", r"\["),
+            Text(point.quantity),
             f"{point.published:g}",
             f"{point.reproduced:.6g}",
             share(point.relative_error),
             share(point.tolerance),
             point.basis.value,
-            f"[{STYLES[point.ok]}]{verdict(point.ok)}[/]",
+            _verdict(point.ok),
         )
     return table
 
 
 def _shapes_table(shapes: Sequence[Shape]) -> RenderableType:
-    from nicscope.studies.reproduce.markdown import verdict
+    from rich.text import Text
 
     rows = []
     for shape in shapes:
-        rows.append((f"[{STYLES[shape.ok]}]{verdict(shape.ok)}[/]", _plain(shape.statement)))
-        rows.append(("", f"[dim]{_plain(shape.evidence)}[/]"))
+        rows.append((_verdict(shape.ok), Text(shape.statement)))
+        rows.append((Text(), Text(shape.evidence, style="dim")))
     return _grid(rows)
 
 
-def _grid(rows: Sequence[tuple[str, str]]) -> RenderableType:
+def _verdict(ok: bool) -> Text:
+    from rich.text import Text
+
+    from nicscope.studies.reproduce.markdown import verdict
+
+    return Text(verdict(ok), style=STYLES[ok])
+
+
+def _grid(rows: Sequence[tuple[Text, Text]]) -> RenderableType:
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2, 0, 0))
@@ -128,14 +140,8 @@ def _grid(rows: Sequence[tuple[str, str]]) -> RenderableType:
     return table
 
 
-def _plain(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)
-
-
 def _reproduce(names: Sequence[str]) -> Reproduction:
-    """The study, with its progress on the error stream if someone is watching."""
+    """Run the study, with its progress on the error stream if someone is watching."""
     from rich.console import Console
 
     from nicscope.studies.reproduce.harness import reproduce as study
@@ -147,16 +153,11 @@ def _reproduce(names: Sequence[str]) -> Reproduction:
         return study(names, progress=lambda name: status.update(f"reproducing {name}"))
 
 
-def _json(found: Reproduction) -> str:
-    import msgspec
-
-    return msgspec.json.format(msgspec.json.encode(found.to_json())).decode() + "\n"
-
-
-def _write(folder: Path, text: str, found: Reproduction, names: Sequence[str]) -> None:
+def _write(folder: Path, found: Reproduction, names: Sequence[str]) -> None:
     from nicscope.outputs import whole_file
     from nicscope.studies.reproduce.markdown import as_markdown
 
-    for name, content in (("results.json", text), ("results.md", as_markdown(found, names))):
+    results = json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
+    for name, content in (("results.json", results), ("results.md", as_markdown(found, names))):
         with whole_file(folder / name) as part:
             part.write_text(content, encoding="utf-8")

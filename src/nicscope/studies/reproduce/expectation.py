@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Decimal  # noqa: TC003 - msgspec reads the annotation
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 

@@ -63,9 +63,7 @@ def reproduce(
     return result
 
 
-def _check(
-    key: str, name: str, item: Item, outcome: Outcome
-) -> tuple[list[Point], list[Shape]]:
+def _check(key: str, name: str, item: Item, outcome: Outcome) -> tuple[list[Point], list[Shape]]:
     """Verdicts on one outcome, which must answer every expectation and nothing else."""
     expected = {point.quantity: point for point in item.expected_points()}
     statements = {shape.id: shape.statement for shape in item.shapes}

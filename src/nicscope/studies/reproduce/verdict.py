@@ -98,7 +98,7 @@ class Reproduction(msgspec.Struct, frozen=True):
 
     def all_ok(self) -> bool:
         """Whether no check failed, identities included; what is missing did not fail."""
-        return all(check.ok for check in (*self.points, *self.shapes))
+        return all(point.ok for point in self.points) and all(shape.ok for shape in self.shapes)
 
     def to_json(self) -> dict[str, Any]:
         """``points``, ``shapes``, ``missing`` and ``summary`` as plain values."""

@@ -58,8 +58,10 @@ def run(item: Item) -> Outcome:
         all(one / plain < Decimal("1.75") for one in (copied, zeroed)),
         f"copy {copied / plain:.2f} times, zeroing {zeroed / plain:.2f} times the plain miss",
     )
-    disk = {"PCA-200": _instead_of_pin(pca200, plain, "page_fault"),
-            "NT": _instead_of_pin(nt, nt_plain, "page_fault")}
+    disk = {
+        "PCA-200": _instead_of_pin(pca200, plain, "page_fault"),
+        "NT": _instead_of_pin(nt, nt_plain, "page_fault"),
+    }
     outcome.shape(
         "disk-dominates",
         disk["PCA-200"] > 100 * plain and disk["NT"] > 100 * nt_plain,

@@ -40,7 +40,9 @@ def open_shelf(
         raise error(f"{called}: cannot be read: {problem.strerror}") from problem
     except UnicodeDecodeError as problem:
         raise error(f"{called}: is not a text file in UTF-8") from problem
-    except (ValueError, ArithmeticError) as problem:  # bad syntax, or a number beyond all use
+    except ArithmeticError as problem:
+        raise error(f"{called}: is not TOML: a number is too large to read") from problem
+    except ValueError as problem:  # a syntax error, or an integer of thousands of digits
         raise error(f"{called}: is not TOML: {problem}") from problem
     return path.stem, called, content
 

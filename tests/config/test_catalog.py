@@ -1,0 +1,93 @@
+"""The catalog: every published system is there, and no number without evidence."""
+
+from __future__ import annotations
+
+import pytest
+
+from nicscope.config.design import Scheme, design_names, load_design
+from nicscope.config.evidence import CITING, Evidence
+from nicscope.config.platform import load_platform, platform_names
+from nicscope.config.scheme import SETTINGS
+
+SCHEMES = {
+    "unet": Scheme.PINNED,
+    "via-static": Scheme.STATIC,
+    "vmmc-static": Scheme.STATIC,
+    "vmmc-interrupt": Scheme.INTERRUPT,
+    "unet-mm-pca200": Scheme.UNET_MM,
+    "unet-mm-dc21140": Scheme.UNET_MM,
+    "utlb": Scheme.UTLB,
+    "utlb-shared": Scheme.UTLB_SHARED,
+    "utlb-process": Scheme.UTLB_PROCESS,
+    "mini": Scheme.HANDLE,
+}
+
+
+def test_the_catalog_holds_the_published_systems_under_their_names():
+    assert {name: load_design(name).scheme for name in design_names()} == SCHEMES
+
+
+def test_every_scheme_has_a_design():
+    assert set(SCHEMES.values()) == set(Scheme)
+
+
+@pytest.mark.parametrize("name", design_names())
+def test_every_number_of_a_design_is_cited_or_nicscopes_default(name):
+    design = load_design(name)
+    assert design.title
+    assert design.description
+    for key, origin in design.origins.items():
+        if origin.evidence is Evidence.ASSUMED:
+            is_default = getattr(design, key) == SETTINGS[key].default
+            assert origin.source.startswith("assumed: ") or is_default, key
+        else:
+            assert origin.source.split(",")[0] in design.sources, key
+
+
+@pytest.mark.parametrize("name", design_names())
+def test_the_platform_of_a_design_exists(name):
+    design = load_design(name)
+    assert design.platform is None or design.platform in platform_names()
+
+
+def test_only_the_via_design_is_without_a_platform_as_no_paper_prints_its_costs():
+    assert [name for name in design_names() if load_design(name).platform is None] == ["via-static"]
+
+
+@pytest.mark.parametrize("name", platform_names())
+def test_every_cost_of_a_platform_is_cited_or_says_why_it_is_assumed(name):
+    platform = load_platform(name)
+    assert platform.title
+    for cost in platform.costs.values():
+        if cost.origin.evidence in CITING:
+            assert cost.origin.source.split(",")[0] in platform.sources
+        else:
+            assert cost.origin.source.startswith("assumed: ")
+
+
+@pytest.mark.requirement("UM-41", "UM-71")
+@pytest.mark.parametrize("name", ["unet-mm-pca200", "unet-mm-dc21140"])
+def test_both_unet_mm_designs_have_1024_entries_and_16_victims(name):
+    design = load_design(name)
+    assert (design.entries, design.victim_entries) == (1024, 16)
+
+
+def test_the_utlb_designs_have_the_prototypes_cache():
+    for name in ("utlb", "utlb-shared", "vmmc-interrupt"):
+        design = load_design(name)
+        assert (design.entries, design.ways, design.index_offset) == (8192, 1, True)
+        assert design.pin_limit is None
+
+
+@pytest.mark.requirement("MI-57")
+def test_the_mini_design_is_c16_l64_a4():
+    design = load_design("mini")
+    assert (design.entries, design.line, design.ways) == (16 * 1024, 64, 4)
+    assert design.high_water is None
+
+
+def test_one_machine_copies_alike_on_all_its_platforms():
+    # The PCA-200's host is the DC21140's under Linux; its copy is borrowed from there.
+    pca200, dc21140 = (load_platform(name).costs for name in ("pca200-linux", "dc21140-linux"))
+    for key in ("copy_start", "copy_per_byte"):
+        assert pca200[key].each() == dc21140[key].each()

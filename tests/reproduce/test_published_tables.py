@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ from nicscope.config.evidence import Evidence
 from nicscope.config.platform import load_platform
 from nicscope.studies.pricing import price
 from nicscope.studies.reproduce.experiments.utlb.table6 import interrupt_counts, utlb_counts
+from nicscope.studies.reproduce.expectation import load_paper
 from nicscope.studies.reproduce.harness import reproduce
 
 if TYPE_CHECKING:
@@ -35,6 +37,18 @@ def test_all_twelve_cells_of_utlb_table_6_round_to_the_print() -> None:
         assert as_printed(point.reproduced) == Decimal(str(point.published)), point.quantity
 
 
+def test_table_6_is_fed_with_table_4s_rates() -> None:
+    items = load_paper("utlb").items
+    rates, fed = items["table4"].printed, items["table6"].printed
+    rows = [rates["cache_entries"].index(entries) for entries in fed["cache_entries"]]
+
+    for app in fed["app"]:
+        column = [name.lower() for name in rates["app"]].index(app)
+        assert fed["check_misses"][app] == rates["check_misses_utlb"][column]
+        assert fed["ni_misses"][app] == [rates["ni_misses_both"][row][column] for row in rows]
+        assert fed["unpins_intr"][app] == [rates["unpins_intr"][row][column] for row in rows]
+
+
 @pytest.mark.requirement("UT-87")
 def test_table_6_comes_out_to_the_last_digit_of_its_formulas() -> None:
     found = {name: point.reproduced for name, point in points_of("utlb/table6").items()}
@@ -55,6 +69,10 @@ def test_only_the_interrupt_cells_of_table_6_rest_on_fitted_costs() -> None:
 
     assert {part.evidence for part in utlb.components if part.count} == {Evidence.PUBLISHED}
     assert Evidence.FITTED in {part.evidence for part in intr.components}
+    assert platform.costs["kernel_pin"].high_ps < platform.costs["user_pin"].each(Fraction(1))[0]
+    assert (
+        platform.costs["kernel_unpin"].high_ps < platform.costs["user_unpin"].each(Fraction(1))[0]
+    )
     for name, point in points_of("utlb/table6").items():
         assert point.basis == ("predicted" if name.startswith("utlb[") else "fitted")
 

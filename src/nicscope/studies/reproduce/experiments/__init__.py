@@ -1,0 +1,1 @@
+"""One module per published table, figure or claim; see ``registry``."""

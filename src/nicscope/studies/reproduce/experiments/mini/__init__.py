@@ -1,0 +1,1 @@
+"""What miNI published, again."""

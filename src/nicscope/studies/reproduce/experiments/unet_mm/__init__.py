@@ -1,0 +1,1 @@
+"""What U-Net/MM published, again."""

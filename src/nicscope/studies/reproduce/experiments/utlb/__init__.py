@@ -1,0 +1,1 @@
+"""What UTLB published, again."""

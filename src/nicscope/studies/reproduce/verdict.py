@@ -1,0 +1,132 @@
+"""What came out: experiments fill an ``Outcome``, the harness judges it into a ``Reproduction``."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nicscope.studies.reproduce.expectation import Basis, quantity_name
+
+if TYPE_CHECKING:
+    from nicscope.studies.reproduce.expectation import ExpectedPoint
+
+
+class Outcome:
+    """What one experiment found, by the names that its expectations use."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Decimal] = {}
+        self.shapes: dict[str, tuple[bool, str]] = {}
+
+    def point(self, quantity: str, unit: str, value: float | Decimal, **at: object) -> None:
+        """Record ``value`` (in ``unit``) for the quantity at that place on its axes."""
+        self.values[quantity_name(quantity, unit, **at)] = _exact(value)
+
+    def shape(self, name: str, holds: bool, evidence: str) -> None:
+        """Record whether the statement ``name`` holds, and the numbers that show it."""
+        self.shapes[name] = (holds, evidence)
+
+
+class Point(msgspec.Struct, frozen=True):
+    """A published number beside ours; both errors are shares of the published one.
+
+    For a published 0 there is no share: ``relative_error`` is None, ``tolerance`` absolute.
+    """
+
+    paper: str
+    id: str
+    quantity: str  # its unit is its last word
+    published: float
+    reproduced: float
+    relative_error: float | None
+    tolerance: float
+    basis: Basis
+    ok: bool
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """A statement, whether it holds, and the evidence."""
+
+    paper: str
+    id: str
+    statement: str
+    ok: bool
+    evidence: str
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """What is not reproduced, and why."""
+
+    paper: str
+    id: str
+    why: str
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """How many; ``points`` and ``ok`` leave identities out: they reproduce nothing."""
+
+    points: int
+    ok: int
+    predicted: int
+    fitted: int
+    shapes: int
+    shapes_ok: int
+    missing: int
+
+
+class Reproduction(msgspec.Struct, frozen=True):
+    """Everything that was checked, in the catalog's order."""
+
+    points: list[Point]
+    shapes: list[Shape]
+    missing: list[Missing]
+
+    def summary(self) -> Summary:
+        """Counts over what was checked."""
+        counted = [point for point in self.points if point.basis is not Basis.IDENTITY]
+        return Summary(
+            points=len(counted),
+            ok=sum(point.ok for point in counted),
+            predicted=sum(point.basis is Basis.PREDICTED for point in counted),
+            fitted=sum(point.basis is Basis.FITTED for point in counted),
+            shapes=len(self.shapes),
+            shapes_ok=sum(shape.ok for shape in self.shapes),
+            missing=len(self.missing),
+        )
+
+    def all_ok(self) -> bool:
+        """Whether no check failed, identities included; what is missing did not fail."""
+        return all(point.ok for point in self.points) and all(shape.ok for shape in self.shapes)
+
+    def to_json(self) -> dict[str, Any]:
+        """``points``, ``shapes``, ``missing`` and ``summary`` as plain values."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return {**plain, "summary": msgspec.to_builtins(self.summary())}
+
+
+def judge(paper: str, item: str, expected: ExpectedPoint, reproduced: Decimal) -> Point:
+    """``expected`` beside ``reproduced``; ok if they differ by no more than the tolerance.
+
+    Decimal arithmetic: a value on a rounding tie (8.95 printed 9.0) must not turn on the last
+    bit of a float.
+    """
+    difference = reproduced - expected.published
+    share = expected.published.copy_abs() or Decimal(1)
+    return Point(
+        paper=paper,
+        id=item,
+        quantity=expected.quantity,
+        published=float(expected.published),
+        reproduced=float(reproduced),
+        relative_error=float(difference / share) if expected.published else None,
+        tolerance=float(expected.tolerance / share),
+        basis=expected.basis,
+        ok=abs(difference) <= expected.tolerance,
+    )
+
+
+def _exact(value: float | Decimal) -> Decimal:
+    """``value`` without the noise that binary arithmetic leaves past twelve digits."""
+    return value if isinstance(value, Decimal) else Decimal(f"{value:.12g}")

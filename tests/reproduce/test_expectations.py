@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from nicscope.config import shelf
+from nicscope.errors import StudyError
+from nicscope.studies.reproduce.expectation import Basis, PointGroup, load_paper, paper_keys
+from nicscope.studies.reproduce.registry import experiment_names
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GROUP = {
+    "quantity": "pin",
+    "unit": "us",
+    "at": {"host": "a", "pages": [1, 2]},
+    "published": [27, Decimal("30.5")],
+    "tolerance": Decimal("0.5"),
+    "why": "print",
+    "basis": "fitted",
+}
+
+
+def group(**changes: object) -> PointGroup:
+    return msgspec.convert({**GROUP, **changes}, PointGroup)
+
+
+def test_a_group_is_one_point_per_place_on_its_axis() -> None:
+    first, second = group().points()
+
+    assert first.quantity == "pin[host=a, pages=1] us"
+    assert (second.published, second.tolerance) == (Decimal("30.5"), Decimal("0.5"))
+    assert second.basis is Basis.FITTED
+
+
+def test_each_point_may_have_its_own_tolerance() -> None:
+    tolerances = [point.tolerance for point in group(tolerance=[1, 2]).points()]
+
+    assert tolerances == [1, 2]
+
+
+@pytest.mark.parametrize("changes", [{"published": [27]}, {"tolerance": [1, 2, 3]}])
+def test_lists_of_different_lengths_are_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="zip"):
+        list(group(**changes).points())
+
+
+def test_a_file_with_an_unknown_key_is_refused_with_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "published"
+    folder.mkdir()
+    (folder / "toy.toml").write_text('[table1]\nwhere = "1"\nwhat = "x"\ntolerence = 2\n')
+    monkeypatch.setattr(shelf, "CATALOG", tmp_path)
+
+    with pytest.raises(StudyError, match=r"published 'toy': table1: .*tolerence"):
+        load_paper("toy")
+
+
+def test_all_five_papers_are_in_the_catalog() -> None:
+    assert paper_keys() == ["edt", "mini", "trapeze", "unet_mm", "utlb"]
+
+
+@pytest.mark.parametrize("key", paper_keys())
+def test_every_item_is_reproduced_or_says_what_it_waits_for(key: str) -> None:
+    for name, item in load_paper(key).items.items():
+        assert item.has_expectations() or item.missing, name
+        assert item.has_expectations() == ((key, name) in experiment_names()), name
+
+
+@pytest.mark.parametrize("key", paper_keys())
+def test_expectations_are_defended_and_named_once(key: str) -> None:
+    for item in load_paper(key).items.values():
+        points = item.expected_points()
+        assert all(point.why and point.tolerance >= 0 for point in points)
+        names = [point.quantity for point in points] + [shape.id for shape in item.shapes]
+        assert len(set(names)) == len(names)
+
+
+def test_no_experiment_stands_without_expectations() -> None:
+    expected = {
+        (key, name)
+        for key in paper_keys()
+        for name, item in load_paper(key).items.items()
+        if item.has_expectations()
+    }
+
+    assert experiment_names() == expected

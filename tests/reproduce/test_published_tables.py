@@ -1,0 +1,147 @@
+"""What the catalog's expectations and the experiments give today, item by item."""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nicscope.config.design import load_design
+from nicscope.config.evidence import Evidence
+from nicscope.config.platform import load_platform
+from nicscope.studies.pricing import price
+from nicscope.studies.reproduce.expectation import load_paper
+from nicscope.studies.reproduce.experiments.utlb.table6 import interrupt_counts, utlb_counts
+from nicscope.studies.reproduce.harness import reproduce
+
+if TYPE_CHECKING:
+    from nicscope.studies.reproduce.verdict import Point
+
+
+def points_of(item: str) -> dict[str, Point]:
+    return {point.quantity: point for point in reproduce([item]).points}
+
+
+def as_printed(value: float) -> Decimal:
+    return Decimal(f"{value:.12g}").quantize(Decimal("0.1"), rounding=ROUND_HALF_UP)
+
+
+@pytest.mark.requirement("UT-87")
+def test_all_twelve_cells_of_utlb_table_6_round_to_the_print() -> None:
+    points = points_of("utlb/table6")
+
+    assert len(points) == 12
+    for point in points.values():
+        assert as_printed(point.reproduced) == Decimal(str(point.published)), point.quantity
+
+
+def test_table_6_is_fed_with_table_4s_rates() -> None:
+    items = load_paper("utlb").items
+    rates, fed = items["table4"].printed, items["table6"].printed
+    rows = [rates["cache_entries"].index(entries) for entries in fed["cache_entries"]]
+
+    for app in fed["app"]:
+        column = [name.lower() for name in rates["app"]].index(app)
+        assert fed["check_misses"][app] == rates["check_misses_utlb"][column]
+        assert fed["ni_misses"][app] == [rates["ni_misses_both"][row][column] for row in rows]
+        assert fed["unpins_intr"][app] == [rates["unpins_intr"][row][column] for row in rows]
+
+
+@pytest.mark.requirement("UT-87")
+def test_table_6_comes_out_to_the_last_digit_of_its_formulas() -> None:
+    found = {name: point.reproduced for name, point in points_of("utlb/table6").items()}
+
+    assert found["utlb[app=fft, entries=1024] us"] == 8.95
+    assert found["utlb[app=barnes, entries=16384] us"] == 2.452
+    assert found["intr[app=fft, entries=1024] us"] == 21.65
+    assert found["intr[app=barnes, entries=4096] us"] == 2.45
+
+
+@pytest.mark.requirement("UT-83a", "UT-87")
+def test_only_the_interrupt_cells_of_table_6_rest_on_fitted_costs() -> None:
+    platform = load_platform("utlb-prototype")
+    half = Decimal("0.5")
+
+    utlb = price(utlb_counts(half, half), load_design("utlb"), platform)
+    intr = price(interrupt_counts(half, half), load_design("vmmc-interrupt"), platform)
+
+    assert {part.evidence for part in utlb.components if part.count} == {Evidence.PUBLISHED}
+    assert Evidence.FITTED in {part.evidence for part in intr.components}
+    assert platform.costs["kernel_pin"].high_ps < platform.costs["user_pin"].each(Fraction(1))[0]
+    assert (
+        platform.costs["kernel_unpin"].high_ps < platform.costs["user_unpin"].each(Fraction(1))[0]
+    )
+    for name, point in points_of("utlb/table6").items():
+        assert point.basis == ("predicted" if name.startswith("utlb[") else "fitted")
+
+
+@pytest.mark.requirement("UT-71")
+def test_utlb_table_1_is_handed_back_and_nearly_a_straight_line() -> None:
+    points = points_of("utlb/table1")
+
+    assert points["pin[pages=32] us"].reproduced == 115
+    assert points["check_max[pages=1] us"].reproduced == 0.4
+    assert all(point.ok for point in points.values())
+    lines = [abs(p.relative_error or 0) for name, p in points.items() if "_line" in name]
+    assert 0 < max(lines) < 0.05
+
+
+@pytest.mark.requirement("UT-72")
+def test_utlb_table_2_is_handed_back_and_nearly_a_straight_line() -> None:
+    points = points_of("utlb/table2")
+
+    assert points["hit us"].reproduced == 0.8
+    assert points["miss[entries=32] us"].reproduced == 3.2
+    assert all(point.ok for point in points.values())
+
+
+@pytest.mark.parametrize("item", ["utlb/table1", "utlb/table2", "unet_mm/table1"])
+def test_constants_handed_back_are_not_counted(item: str) -> None:
+    found = reproduce([item])
+    identities = [point for point in found.points if point.basis == "identity"]
+
+    assert identities
+    assert all(point.reproduced == point.published for point in identities)
+    assert found.summary().points == len(found.points) - len(identities)
+
+
+@pytest.mark.requirement("UT-70")
+def test_the_three_prices_of_a_hit_are_told() -> None:
+    (shape,) = reproduce(["utlb/fast_path"]).shapes
+
+    assert shape.ok
+    assert "1.3 us" in shape.evidence
+    assert "0.9 us" in shape.evidence
+
+
+@pytest.mark.requirement("UM-82")
+def test_unet_mm_sums_are_those_of_the_rows() -> None:
+    found = {name: point.reproduced for name, point in points_of("unet_mm/table1").items()}
+
+    assert found["plain_miss_with_unpin[path=pca200] us"] == 24 + 10 + 11 + 4
+    assert found["plain_miss_with_unpin[path=nt-ahead] us"] == 37 + 4
+    assert found["copy_on_write_miss[path=pca200] us"] == 24 + 10 + 44 + 4
+    assert found["send_with_hit[path=nt-send] us"] == 6.8
+
+
+@pytest.mark.requirement("UM-82")
+def test_unet_mm_contradictions_are_shown_with_their_numbers() -> None:
+    evidence = {shape.statement: shape.evidence for shape in reproduce(["unet_mm/table1"]).shapes}
+
+    assert any("45, 49, 74, 82 us" in text for text in evidence.values())
+    assert any("1.67" in text and "1.51" in text for text in evidence.values())
+
+
+def test_every_check_that_needs_no_replay_is_met_today() -> None:
+    assert reproduce(["utlb/fast_path", "utlb/table1", "utlb/table2", "utlb/table6"]).all_ok()
+    assert reproduce(["unet_mm"]).all_ok()
+
+
+def test_what_nothing_reproduces_is_named() -> None:
+    found = reproduce(["trapeze", "edt", "unet_mm/figure3"])
+
+    assert not found.points
+    assert len(found.missing) == 16
+    assert all(gap.why for gap in found.missing)

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nicscope.errors import StudyError
+from nicscope.studies.reproduce.expectation import (
+    Basis,
+    ExpectedPoint,
+    ExpectedShape,
+    Item,
+    Paper,
+    PointGroup,
+)
+from nicscope.studies.reproduce.harness import choose, load_papers, reproduce
+from nicscope.studies.reproduce.verdict import Outcome, judge
+
+if TYPE_CHECKING:
+    from nicscope.studies.reproduce.registry import Experiment
+
+
+def toy_group(quantity: str, published: str, basis: Basis) -> PointGroup:
+    return PointGroup(quantity, "us", Decimal(published), Decimal("0.5"), "half a digit", basis)
+
+
+TOY = {
+    "toy": Paper(
+        "toy",
+        "A toy",
+        {
+            "table1": Item(
+                "1",
+                "numbers",
+                points=[
+                    toy_group("near", "10", Basis.PREDICTED),
+                    toy_group("far", "10", Basis.FITTED),
+                    toy_group("same", "3", Basis.IDENTITY),
+                ],
+                shapes=[ExpectedShape("up", "it rises"), ExpectedShape("down", "it falls")],
+            ),
+            "figure1": Item("2", "a curve", missing="needs a curve"),
+        },
+    ),
+    "other": Paper("other", "Another", {"table1": Item("1", "half", missing="needs the rest")}),
+}
+
+
+def outcome(far: float = 11.0) -> Outcome:
+    found = Outcome()
+    found.point("near", "us", 10.4)
+    found.point("far", "us", far)
+    found.point("same", "us", 3)
+    found.shape("up", True, "1, 2")
+    found.shape("down", False, "2, 1")
+    return found
+
+
+def find_toy(paper: str, item: str) -> Experiment:
+    assert (paper, item) == ("toy", "table1")
+    return lambda _: outcome()
+
+
+def test_misses_stay_visible_and_identities_are_not_counted() -> None:
+    found = reproduce([], TOY, find_toy)
+
+    assert [(point.quantity, point.ok) for point in found.points] == [
+        ("near us", True),
+        ("far us", False),
+        ("same us", True),
+    ]
+    assert [(shape.statement, shape.ok) for shape in found.shapes] == [
+        ("it rises", True),
+        ("it falls", False),
+    ]
+    assert not found.all_ok()
+    assert found.to_json()["summary"] == {
+        "points": 2,
+        "ok": 1,
+        "predicted": 1,
+        "fitted": 1,
+        "shapes": 2,
+        "shapes_ok": 1,
+        "missing": 2,
+    }
+
+
+def test_the_json_has_the_promised_keys() -> None:
+    found = reproduce(["toy"], TOY, find_toy).to_json()
+
+    assert list(found) == ["points", "shapes", "missing", "summary"]
+    assert found["points"][1] == {
+        "paper": "toy",
+        "id": "table1",
+        "quantity": "far us",
+        "published": 10.0,
+        "reproduced": 11.0,
+        "relative_error": 0.1,
+        "tolerance": 0.05,
+        "basis": "fitted",
+        "ok": False,
+    }
+    assert list(found["shapes"][0]) == ["paper", "id", "statement", "ok", "evidence"]
+    assert found["missing"] == [{"paper": "toy", "id": "figure1", "why": "needs a curve"}]
+
+
+def test_an_experiment_must_answer_every_expectation_and_nothing_else() -> None:
+    def silent(paper: str, item: str) -> Experiment:  # noqa: ARG001
+        return lambda _: Outcome()
+
+    with pytest.raises(RuntimeError, match="toy/table1: expectation and experiment differ"):
+        reproduce(["toy/table1"], TOY, silent)
+
+
+def test_progress_hears_of_each_experiment_that_runs() -> None:
+    heard: list[str] = []
+
+    reproduce([], TOY, find_toy, heard.append)
+
+    assert heard == ["toy/table1"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "chosen"),
+    [
+        ([], [("toy", "table1"), ("toy", "figure1"), ("other", "table1")]),
+        (["other", "toy/figure1"], [("toy", "figure1"), ("other", "table1")]),
+        (["toy/table1", "toy", "toy"], [("toy", "table1"), ("toy", "figure1")]),
+    ],
+)
+def test_items_are_chosen_once_in_the_catalogs_order(
+    wanted: list[str], chosen: list[tuple[str, str]]
+) -> None:
+    assert choose(TOY, wanted) == chosen
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ("utbl", "no paper 'utbl'; did you mean 'utlb'?"),
+        ("utlb/tabel6", "no 'tabel6' in utlb; did you mean 'table6'?"),
+        ("utlb/", "no '' in utlb; choose from "),
+        ("", "no paper ''; choose from edt, mini, trapeze, unet_mm, utlb"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_nearest(wanted: str, message: str) -> None:
+    with pytest.raises(StudyError) as caught:
+        choose(load_papers(), [wanted])
+
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("published", "tolerance", "reproduced", "ok"),
+    [
+        ("9.0", "0.05", "8.95", True),  # a rounding tie is within half a digit
+        ("9.0", "0.05", "8.9499", False),
+        ("9.0", "0.05", "9.05", True),
+        ("9.0", "0", "9.0", True),
+        ("0", "0.005", "0.004", True),
+        ("0", "0.005", "-0.006", False),
+    ],
+)
+def test_a_number_is_ok_up_to_its_tolerance(
+    published: str, tolerance: str, reproduced: str, ok: bool
+) -> None:
+    expected = ExpectedPoint("x us", Decimal(published), Decimal(tolerance), "", Basis.PREDICTED)
+
+    point = judge("toy", "table1", expected, Decimal(reproduced))
+
+    assert point.ok is ok
+    if published != "0":
+        assert point.relative_error is not None
+        assert (abs(point.relative_error) <= point.tolerance) is ok
+    else:
+        assert point.relative_error is None
+
+
+def test_binary_noise_does_not_decide_a_tie() -> None:
+    found = Outcome()
+    found.point("x", "us", 0.5 + 27 * 0.25 + 0.8 + 1.8 * 0.5)  # 8.95 and some bits
+
+    assert found.values["x us"] == Decimal("8.95")

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from nicscope.cli.coverage import coverage, coverage_text
+from nicscope.errors import StudyError
+from nicscope.studies.coverage import Requirements, cover, load_requirements
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TOY = [
+    Requirements("Toy", "UT", {f"UT-{n}": f"thing {n}" for n in range(1, 7)}, {"UT-6": "a dream"})
+]
+
+
+def folder_with(tmp_path: Path, text: str) -> Path:
+    folder = tmp_path / "tests"
+    folder.mkdir(exist_ok=True)
+    (folder / "test_toy.py").write_text(text)
+    return folder
+
+
+def test_marks_on_functions_classes_and_modules_are_found_without_importing(tmp_path: Path) -> None:
+    folder = folder_with(
+        tmp_path,
+        """
+import pytest, a_module_that_does_not_exist
+
+pytestmark = [pytest.mark.slow, pytest.mark.requirement("UT-1")]
+
+@pytest.mark.requirement("UT-2", "UT-3")
+def test_function(): ...
+
+@pytest.mark.requirement("UT-4")
+class TestClass:
+    def test_method(self): ...
+    def helper(self): ...
+""",
+    )
+
+    found = cover(TOY, folder)
+
+    function, method = (
+        "tests/test_toy.py::test_function",
+        "tests/test_toy.py::TestClass::test_method",
+    )
+    assert found.covered == {
+        "UT-1": [function, method],
+        "UT-2": [function],
+        "UT-3": [function],
+        "UT-4": [method],
+    }
+    assert found.uncovered == ["UT-5"]
+    assert found.explained == {"UT-6": "a dream"}
+
+
+def test_a_mark_on_one_parameter_set_counts(tmp_path: Path) -> None:
+    folder = folder_with(
+        tmp_path,
+        """
+@pytest.mark.parametrize("n", [pytest.param(1, marks=pytest.mark.requirement("UT-5"))])
+def test_one(n): ...
+""",
+    )
+
+    assert cover(TOY, folder).covered == {"UT-5": ["tests/test_toy.py::test_one"]}
+
+
+def test_an_explained_requirement_with_a_test_is_covered(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, '@pytest.mark.requirement("UT-6")\ndef test_dream(): ...\n')
+
+    found = cover(TOY, folder)
+
+    assert list(found.covered) == ["UT-6"]
+    assert found.explained == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            '@pytest.mark.requirement("UT-11")\ndef test_it(): ...\n',
+            r"tests/test_toy.py:1: no requirement 'UT-11'; did you mean 'UT-1'?",
+        ),
+        (
+            '@pytest.mark.requirement("XX-1")\ndef test_it(): ...\n',
+            "tests/test_toy.py:1: no requirement 'XX-1'; ids begin with UM-",
+        ),
+        (
+            "@pytest.mark.requirement(NAME)\ndef test_it(): ...\n",
+            "tests/test_toy.py:1: a requirement must be a plain string",
+        ),
+        ("def test_it(: ...\n", "tests/test_toy.py: is not Python: "),
+    ],
+)
+def test_a_wrong_marker_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(StudyError) as caught:
+        cover(TOY, folder_with(tmp_path, text))
+
+    assert str(caught.value).startswith(message)
+
+
+def test_a_missing_folder_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="no such folder of tests; name one with --tests"):
+        cover(TOY, tmp_path / "nowhere")
+
+
+def test_the_catalog_lists_every_requirement_once_and_none_in_two_places(tmp_path: Path) -> None:
+    papers = load_requirements()
+
+    found = cover(papers, folder_with(tmp_path, ""))
+
+    assert [paper.prefix for paper in papers] == ["UM", "UT", "MI", "TR", "ED", "SH"]
+    assert [len(paper.requirements) for paper in papers] == [82, 68, 52, 53, 58, 9]
+    assert {"UM-59b", "UM-88", "TR-15", "TR-76", "MI-24", "MI-61", "UT-43"} == set(found.explained)
+    assert len(found.uncovered) + len(found.explained) == 322
+    assert not found.covered
+
+
+def test_the_text_lists_what_waits_and_fits_100_columns(tmp_path: Path) -> None:
+    papers = load_requirements()
+    folder = folder_with(tmp_path, '@pytest.mark.requirement("UT-93")\ndef test_it(): ...\n')
+
+    text = coverage_text(papers, cover(papers, folder))
+
+    assert all(len(line) <= 100 for line in text.splitlines())
+    assert "UM-59a" in text
+    assert "UT-93" not in text
+    assert "list prices of 2002, optional" in text
+
+
+def test_the_command_prints_the_promised_json(tmp_path: Path) -> None:
+    app = typer.Typer()
+    app.command()(coverage)
+    folder = folder_with(tmp_path, '@pytest.mark.requirement("UT-93")\ndef test_it(): ...\n')
+
+    result = CliRunner().invoke(app, ["--json", "--tests", str(folder)])
+
+    printed = json.loads(result.stdout)
+    assert list(printed) == ["covered", "explained", "uncovered"]
+    assert printed["covered"] == {"UT-93": ["tests/test_toy.py::test_it"]}
+    assert "UT-1" in printed["uncovered"]

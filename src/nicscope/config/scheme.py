@@ -6,7 +6,7 @@ does is told in ``docs/designs.md``.
 
 from __future__ import annotations
 
-from enum import Enum, IntEnum, StrEnum, auto
+from enum import Enum, StrEnum, auto
 
 import msgspec
 
@@ -22,16 +22,6 @@ class Scheme(StrEnum):
     UTLB_SHARED = "utlb-shared"
     UTLB_PROCESS = "utlb-process"
     HANDLE = "handle"
-
-
-class Replacement(IntEnum):
-    """Which pinned page the user library gives up first."""
-
-    LRU = 0
-    MRU = 1
-    LFU = 2
-    MFU = 3
-    RANDOM = 4
 
 
 class Kind(Enum):

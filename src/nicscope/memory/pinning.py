@@ -1,0 +1,300 @@
+"""Which pages each process has pinned, and which of them it would give up first.
+
+Pages are the dense numbers of ``memory.numbering``.  Without a limit only the fact is kept.  With
+one, a process's pages lie in buckets of equal use count, ordered by use count; within a bucket
+the least recently used comes first.  LRU and MRU keep a single bucket.  RANDOM keeps a plain list
+instead.  Every operation takes constant time, but for stepping over the pages of the request.
+
+Invariant: a bucket holds at least one page; a page is in a bucket exactly while it is pinned.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nicscope.jit import kernel, records
+from nicscope.memory.numbering import unit_of
+from nicscope.memory.replacement import Replacement
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+PINNED = 1
+NOBODY = -1
+
+RULES = np.dtype(
+    [
+        ("limit", "i8"),  # pages per process; 0: none
+        ("policy", "i8"),  # Replacement
+        ("ordered", "b1"),  # a limit is set: order of use is kept
+        ("free_bucket", "i8"),  # the first of a chain of given-back buckets, or NOBODY
+        ("buckets", "i8"),  # buckets taken so far
+        ("random", "u8"),  # state of the generator
+    ],
+    align=True,
+)
+PROCESS = np.dtype([("pinned", "i8"), ("fewest", "i4"), ("most", "i4")], align=True)
+PAGE_LINK = np.dtype([("older", "i4"), ("newer", "i4"), ("bucket", "i4")], align=True)
+BUCKET = np.dtype(
+    [("uses", "i8"), ("fewer", "i4"), ("more", "i4"), ("oldest", "i4"), ("newest", "i4")],
+    align=True,
+)
+
+
+class Pinning(NamedTuple):
+    """The pinned pages of one node.  Arrays that a policy does not use have length 0."""
+
+    rules: NDArray[Any]  # RULES, shape (1,)
+    state: NDArray[np.uint8]  # shape (pages,): bit PINNED
+    processes: NDArray[Any]  # PROCESS, shape (processes,)
+    links: NDArray[Any]  # PAGE_LINK, shape (pages,)
+    buckets: NDArray[Any]  # BUCKET
+    members: NDArray[np.int32]  # shape (processes, pages of a process): RANDOM's lists
+    places: NDArray[np.int32]  # shape (pages,): where a page is in its list
+
+
+def new_pinning(limit: int | None, policy: Replacement, seed: int) -> Pinning:
+    """Nothing pinned, no page or process known yet; see ``grown_pinning``."""
+    rules = records(1, RULES)
+    rules[0]["limit"] = limit or 0
+    rules[0]["policy"] = int(policy)
+    rules[0]["ordered"] = limit is not None
+    rules[0]["free_bucket"] = NOBODY
+    rules[0]["random"] = seed * 2 + 1  # xorshift never leaves 0
+    return Pinning(
+        rules,
+        np.zeros(0, np.uint8),
+        records(0, PROCESS),
+        records(0, PAGE_LINK),
+        records(0, BUCKET),
+        np.zeros((0, 0), np.int32),
+        np.zeros(0, np.int32),
+    )
+
+
+def grown_pinning(pinning: Pinning, pages: int, processes: int) -> Pinning:
+    """The same pins with room for ``pages`` page numbers and ``processes`` processes."""
+    rules = pinning.rules[0]
+    drawn = bool(rules["ordered"]) and rules["policy"] == Replacement.RANDOM
+    linked = bool(rules["ordered"]) and not drawn
+    by_use = rules["policy"] in (Replacement.LFU, Replacement.MFU)
+    known = len(pinning.processes)
+    grown = pinning._replace(
+        state=_longer(pinning.state, pages),
+        processes=_longer(pinning.processes, processes),
+        links=_longer(pinning.links, pages if linked else 0),
+        # A page changes buckets by way of a new one, so there may be one more than pages.
+        buckets=_longer(pinning.buckets, (pages if by_use else processes) + 1 if linked else 0),
+        places=_longer(pinning.places, pages if drawn else 0),
+    )
+    if drawn:
+        width = min(int(rules["limit"]), pages)
+        members = np.zeros((len(grown.processes), max(width, pinning.members.shape[1])), np.int32)
+        members[:known, : pinning.members.shape[1]] = pinning.members
+        grown = grown._replace(members=members)
+    grown.processes["fewest"][known:] = NOBODY
+    grown.processes["most"][known:] = NOBODY
+    return grown
+
+
+def _longer(array: NDArray[Any], length: int) -> NDArray[Any]:
+    """``array`` itself if long enough, else a copy with zeros behind."""
+    if len(array) >= length:
+        return array
+    longer = records(length, array.dtype) if array.dtype.names else np.zeros(length, array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+@kernel
+def pin(pinning, process, page, uses):  # type: ignore[no-untyped-def]
+    """Pin ``page``, which is not pinned, as the most recent; it counts as used ``uses`` times."""
+    pinning.state[page] |= PINNED
+    rules = pinning.rules[0]
+    if rules.ordered:
+        if rules.policy == Replacement.RANDOM:
+            pinning.members[process, pinning.processes[process].pinned] = page
+            pinning.places[page] = pinning.processes[process].pinned
+        else:
+            counted = uses if rules.policy >= Replacement.LFU else 0
+            _enter(pinning, _bucket_for(pinning, process, counted), page)
+    pinning.processes[process].pinned += 1
+
+
+@kernel
+def unpin(pinning, process, page):  # type: ignore[no-untyped-def]
+    """Unpin ``page``, which is pinned."""
+    pinning.state[page] &= ~PINNED
+    pinning.processes[process].pinned -= 1
+    rules = pinning.rules[0]
+    if not rules.ordered:
+        return
+    if rules.policy == Replacement.RANDOM:
+        last = pinning.members[process, pinning.processes[process].pinned]
+        pinning.members[process, pinning.places[page]] = last
+        pinning.places[last] = pinning.places[page]
+    else:
+        _leave(pinning, process, page)
+
+
+@kernel
+def use(pinning, process, page):  # type: ignore[no-untyped-def]
+    """Note a use of ``page``, which is pinned: it becomes the most recent."""
+    policy = pinning.rules[0].policy
+    if policy == Replacement.RANDOM:
+        return
+    bucket = np.int64(pinning.links[page].bucket)
+    if policy >= Replacement.LFU:
+        target = _bucket_after(pinning, process, bucket)
+        _leave(pinning, process, page)
+        _enter(pinning, target, page)
+    elif pinning.buckets[bucket].newest != page:
+        _leave(pinning, process, page)
+        _enter(pinning, bucket, page)
+
+
+@kernel
+def victim_of(pinning, numbering, process, first, last):  # type: ignore[no-untyped-def]
+    """The page of ``process`` to unpin next, outside the request for units ``first..last``.
+
+    The caller knows that there is one.
+    """
+    policy = pinning.rules[0].policy
+    if policy == Replacement.RANDOM:
+        return _drawn_victim(pinning, numbering, process, first, last)
+    owner = pinning.processes[process]
+    bucket = np.int64(owner.most if policy == Replacement.MFU else owner.fewest)
+    while bucket != NOBODY:
+        newest_first = policy == Replacement.MRU
+        page = pinning.buckets[bucket].newest if newest_first else pinning.buckets[bucket].oldest
+        while page != NOBODY:
+            unit = unit_of(numbering, page)
+            if unit < first or unit > last:
+                return np.int64(page)
+            page = pinning.links[page].older if newest_first else pinning.links[page].newer
+        record = pinning.buckets[bucket]
+        bucket = np.int64(record.fewer if policy == Replacement.MFU else record.more)
+    return np.int64(NOBODY)
+
+
+@kernel
+def _drawn_victim(pinning, numbering, process, first, last):  # type: ignore[no-untyped-def]
+    while True:
+        drawn = _draw(pinning, pinning.processes[process].pinned)
+        page = np.int64(pinning.members[process, drawn])
+        unit = unit_of(numbering, page)
+        if unit < first or unit > last:
+            return page
+
+
+@kernel
+def _draw(pinning, choices):  # type: ignore[no-untyped-def]
+    """A number below ``choices`` (Marsaglia's xorshift, 64 bits, shifts 13, 7 and 17)."""
+    rules = pinning.rules[0]
+    state = rules.random
+    state ^= state << np.uint64(13)
+    state ^= state >> np.uint64(7)
+    state ^= state << np.uint64(17)
+    rules.random = state
+    return np.int64((state >> np.uint64(33)) % np.uint64(choices))
+
+
+@kernel
+def _enter(pinning, bucket, page):  # type: ignore[no-untyped-def]
+    """Append ``page`` to ``bucket`` as its most recent."""
+    record = pinning.buckets[bucket]
+    link = pinning.links[page]
+    link.bucket = bucket
+    link.newer = NOBODY
+    link.older = record.newest
+    if record.newest == NOBODY:
+        record.oldest = page
+    else:
+        pinning.links[record.newest].newer = page
+    record.newest = page
+
+
+@kernel
+def _leave(pinning, process, page):  # type: ignore[no-untyped-def]
+    """Take ``page`` out of its bucket, and the bucket away if that empties it."""
+    link = pinning.links[page]
+    bucket = pinning.buckets[link.bucket]
+    if link.older == NOBODY:
+        bucket.oldest = link.newer
+    else:
+        pinning.links[link.older].newer = link.newer
+    if link.newer == NOBODY:
+        bucket.newest = link.older
+    else:
+        pinning.links[link.newer].older = link.older
+    if bucket.newest == NOBODY:
+        _remove_bucket(pinning, process, np.int64(link.bucket))
+
+
+@kernel
+def _bucket_for(pinning, process, uses):  # type: ignore[no-untyped-def]
+    """The bucket of ``process`` for pages used ``uses`` times, made if there is none."""
+    before = np.int64(NOBODY)
+    bucket = np.int64(pinning.processes[process].fewest)
+    while bucket != NOBODY and pinning.buckets[bucket].uses < uses:
+        before = bucket
+        bucket = np.int64(pinning.buckets[bucket].more)
+    if bucket != NOBODY and pinning.buckets[bucket].uses == uses:
+        return bucket
+    return _insert_bucket(pinning, process, before, uses)
+
+
+@kernel
+def _bucket_after(pinning, process, bucket):  # type: ignore[no-untyped-def]
+    """The bucket for one use more than ``bucket``, made if there is none."""
+    uses = pinning.buckets[bucket].uses + 1
+    after = np.int64(pinning.buckets[bucket].more)
+    if after != NOBODY and pinning.buckets[after].uses == uses:
+        return after
+    return _insert_bucket(pinning, process, bucket, uses)
+
+
+@kernel
+def _insert_bucket(pinning, process, before, uses):  # type: ignore[no-untyped-def]
+    """A new, empty bucket right after ``before``, or as the first if that is NOBODY."""
+    rules = pinning.rules[0]
+    owner = pinning.processes[process]
+    bucket = rules.free_bucket
+    if bucket == NOBODY:
+        bucket = rules.buckets
+        rules.buckets += 1
+    else:
+        rules.free_bucket = pinning.buckets[bucket].more
+    record = pinning.buckets[bucket]
+    record.uses = uses
+    record.oldest = NOBODY
+    record.newest = NOBODY
+    record.fewer = before
+    record.more = owner.fewest if before == NOBODY else pinning.buckets[before].more
+    if before == NOBODY:
+        owner.fewest = bucket
+    else:
+        pinning.buckets[before].more = bucket
+    if record.more == NOBODY:
+        owner.most = bucket
+    else:
+        pinning.buckets[record.more].fewer = bucket
+    return bucket
+
+
+@kernel
+def _remove_bucket(pinning, process, bucket):  # type: ignore[no-untyped-def]
+    record = pinning.buckets[bucket]
+    owner = pinning.processes[process]
+    if record.fewer == NOBODY:
+        owner.fewest = record.more
+    else:
+        pinning.buckets[record.fewer].more = record.more
+    if record.more == NOBODY:
+        owner.most = record.fewer
+    else:
+        pinning.buckets[record.more].fewer = record.fewer
+    record.more = pinning.rules[0].free_bucket
+    pinning.rules[0].free_bucket = bucket

@@ -1,0 +1,146 @@
+"""The translation cache: one component, set up five ways by the published systems.
+
+``lookup`` asks, ``fill`` answers a miss, ``drop`` invalidates; nothing here waits.  A key is
+(set, tag).  Sets of up to ``SEARCHED_WAYS`` ways are searched way by way (UTLB 6.3, miNI IV.B.2),
+larger ones through a hash index with links in order of use.  Replacement in a set is LRU by
+lookup; an entry in use by a transfer is never evicted (U-Net/MM 4.2).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.jit import kernel
+from nicscope.nic.layout import EMPTY, FRAME_BITS, IN_USE, SEARCHED_WAYS
+from nicscope.nic.linked import linked_drop, linked_fill, linked_find, linked_renew
+
+MISS = -1
+REFUSED = -1  # ``fill`` found every way of the set in use
+LAST_AGE = 0xFFFFFFFF
+
+
+@kernel
+def lookup(nic, row, tag):  # type: ignore[no-untyped-def]
+    """Entry that holds ``tag`` in set ``row``, now the most recent of its set, or ``MISS``."""
+    ways = nic.config[0].ways
+    if ways == 1:
+        return row if nic.tags[row] == tag else np.int64(MISS)
+    if ways > SEARCHED_WAYS:
+        entry = linked_find(nic, tag)
+        if entry != MISS:
+            linked_renew(nic, row, entry)
+        return entry
+    entry = searched(nic, row, tag)
+    if entry != MISS:
+        nic.ages[entry] = next_age(nic)
+    return entry
+
+
+@kernel
+def find(nic, row, tag):  # type: ignore[no-untyped-def]
+    """Entry that holds ``tag`` in set ``row`` or ``MISS``; no use is noted."""
+    if nic.config[0].ways > SEARCHED_WAYS:
+        return linked_find(nic, tag)
+    return searched(nic, row, tag)
+
+
+@kernel
+def searched(nic, row, tag):  # type: ignore[no-untyped-def]
+    """Entry that holds ``tag`` in set ``row``, looked for way by way, or ``MISS``."""
+    ways = nic.config[0].ways
+    for entry in range(row * ways, row * ways + ways):
+        if nic.tags[entry] == tag:
+            return entry
+    return np.int64(MISS)
+
+
+@kernel
+def next_age(nic):  # type: ignore[no-untyped-def]
+    """The age of a use that happens now; ages are ranked anew before they overflow."""
+    registers = nic.registers[0]
+    if registers.clock == LAST_AGE:
+        rank_ages(nic)
+        registers.clock = nic.config[0].ways
+    registers.clock += 1
+    return registers.clock
+
+
+@kernel
+def rank_ages(nic):  # type: ignore[no-untyped-def]
+    """Replace the ages of each set by their ranks 1..ways, which keeps every order."""
+    ways = nic.config[0].ways
+    for first in range(0, nic.tags.size, ways):
+        ages = nic.ages[first : first + ways].copy()
+        for way in range(ways):
+            rank = 1
+            for other in range(ways):
+                rank += ages[other] < ages[way]
+            nic.ages[first + way] = rank
+
+
+@kernel
+def fill(nic, row, tag):  # type: ignore[no-untyped-def]
+    """Put ``tag`` in set ``row`` as its most recent; returns the entry, its frames to be written.
+
+    The caller has seen a miss: ``tag`` is not there.  ``registers.evicted`` is the tag that had
+    to leave, or ``EMPTY``.  Returns ``REFUSED`` if every way of the set is in use.
+    """
+    ways = nic.config[0].ways
+    if ways > SEARCHED_WAYS:
+        return linked_fill(nic, row, tag)
+    entry = row if ways == 1 else oldest_way(nic, row)
+    if nic.frames[entry * nic.config[0].line] & IN_USE:
+        return np.int64(REFUSED)
+    nic.registers[0].evicted = nic.tags[entry]
+    nic.tags[entry] = tag
+    if ways > 1:
+        nic.ages[entry] = next_age(nic)
+    return entry
+
+
+@kernel
+def oldest_way(nic, row):  # type: ignore[no-untyped-def]
+    """The entry of set ``row`` to fill next: a free one, else the least recent not in use."""
+    config = nic.config[0]
+    best = row * config.ways
+    best_age = np.int64(LAST_AGE) + 1
+    for entry in range(row * config.ways, (row + 1) * config.ways):
+        age = np.int64(nic.ages[entry])
+        if nic.tags[entry] == EMPTY:
+            age = -1
+        elif nic.frames[entry * config.line] & IN_USE:
+            age = np.int64(LAST_AGE) + 1
+        if age < best_age:
+            best = entry
+            best_age = age
+    return best
+
+
+@kernel
+def drop(nic, row, tag):  # type: ignore[no-untyped-def]
+    """Remove ``tag`` from set ``row``; whether it was there."""
+    if nic.config[0].ways > SEARCHED_WAYS:
+        return linked_drop(nic, row, tag)
+    entry = searched(nic, row, tag)
+    if entry == MISS:
+        return False
+    nic.tags[entry] = EMPTY
+    return True
+
+
+@kernel
+def hold(nic, entry):  # type: ignore[no-untyped-def]
+    """Protect ``entry`` from eviction while a transfer uses it."""
+    nic.frames[entry * nic.config[0].line] |= IN_USE
+
+
+@kernel
+def release(nic, entry):  # type: ignore[no-untyped-def]
+    """The transfer that held ``entry`` has ended."""
+    nic.frames[entry * nic.config[0].line] &= FRAME_BITS
+
+
+@kernel
+def frame_of(nic, entry, page):  # type: ignore[no-untyped-def]
+    """Physical frame of the ``page``-th page of the line in ``entry``."""
+    return np.int64(nic.frames[entry * nic.config[0].line + page] & FRAME_BITS)

@@ -1,0 +1,140 @@
+"""The NIC's memory: every structure of the firmware is a view of one arena, every byte named.
+
+Invariant: regions do not overlap, and what ``region_bytes`` reports adds up to the arena.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nicscope.jit import as_records
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# A tag names a (process, number) pair: the host's dense number of it plus 1.  32 bits hold what
+# the set index leaves of a 36-bit page number (23 bits at 8 K sets) and 9 bits of process.
+EMPTY = 0
+# The top bit of a frame says that a transfer is using the entry, which must not be evicted.
+IN_USE = 0x80000000
+FRAME_BITS = 0x7FFFFFFF
+# Up to this many ways a set is searched way by way, as the papers' firmware does; above, the
+# entries are found through a hash index and kept in order of use by links.
+SEARCHED_WAYS = 16
+
+CONFIG = np.dtype(
+    [("entries", "i8"), ("sets", "i8"), ("ways", "i8"), ("line", "i8"), ("victim_entries", "i8")],
+    align=True,
+)
+REGISTERS = np.dtype(
+    [
+        ("clock", "i8"),  # orders the uses of entries; starts anew when ages would overflow
+        ("victim_count", "i8"),  # entries in the victim cache
+        ("filled", "i8"),  # entries of a plain table that are taken
+        ("evicted", "i8"),  # the tag that the last ``fill`` displaced, or EMPTY
+    ],
+    align=True,
+)
+VICTIM = np.dtype([("tag", "u4"), ("frame", "u4")], align=True)
+LINK = np.dtype(
+    [
+        ("older", "u4"),  # entry number + 1 of the neighbour in order of use; 0 at the end
+        ("newer", "u4"),
+        ("next", "u4"),  # entry number + 1 of the next in the same chain of the index
+    ],
+    align=True,
+)
+ENDS = np.dtype(
+    [
+        ("oldest", "u4"),  # entry number + 1; 0 if the set is empty
+        ("newest", "u4"),
+        ("free", "u4"),  # entry number + 1 of one that was dropped; more follow by ``next``
+        ("filled", "u4"),  # entries handed out so far
+    ],
+    align=True,
+)
+
+
+class Nic(NamedTuple):
+    """One NIC.  Arrays that a design does not use have length 0."""
+
+    config: NDArray[Any]  # CONFIG, shape (1,); never written by firmware
+    registers: NDArray[Any]  # REGISTERS, shape (1,)
+    tags: NDArray[np.uint32]  # shape (sets * ways,), way by way within set by set
+    frames: NDArray[np.uint32]  # shape (sets * ways * line,)
+    ages: NDArray[np.uint32]  # shape (sets * ways,): the clock at the last use; if 2..16 ways
+    links: NDArray[Any]  # LINK, shape (sets * ways,); if more than SEARCHED_WAYS ways
+    ends: NDArray[Any]  # ENDS, shape (sets,); likewise
+    index: NDArray[np.uint32]  # shape (2 * sets * ways,): heads of the chains; likewise
+    victims: NDArray[Any]  # VICTIM, shape (victim_entries + 1,), first in first
+
+
+# The registers and the configuration are a firmware's own variables, so they are counted too.
+_REGIONS: tuple[tuple[str, np.dtype[Any]], ...] = (
+    ("config", CONFIG),
+    ("registers", REGISTERS),
+    ("tags", np.dtype("u4")),
+    ("frames", np.dtype("u4")),
+    ("ages", np.dtype("u4")),
+    ("links", LINK),
+    ("ends", ENDS),
+    ("index", np.dtype("u4")),
+    ("victims", VICTIM),
+)
+_ALIGNMENT = 64
+
+
+def new_nic(
+    entries: int, ways: int = 1, line: int = 1, victim_entries: int | None = None
+) -> tuple[Nic, dict[str, int]]:
+    """A NIC whose cache holds ``entries`` translations, and the bytes of each region.
+
+    ``entries``, ``ways`` and ``line`` are powers of two with ``ways * line <= entries``;
+    ``entries`` may also be 0.  ``victim_entries`` of None leaves the victim cache out.
+    """
+    lines = entries // line
+    searched = 1 < ways <= SEARCHED_WAYS
+    linked = ways > SEARCHED_WAYS
+    shapes = {
+        "config": 1,
+        "registers": 1,
+        "tags": lines,
+        "frames": entries,
+        "ages": lines if searched else 0,
+        "links": lines if linked else 0,
+        "ends": lines // ways if linked else 0,
+        "index": 2 * lines if linked else 0,
+        # One place more than the victims that stay: a newcomer enters before the first leaves.
+        "victims": 0 if victim_entries is None else victim_entries + 1,
+    }
+    nic = Nic(**_carve(shapes))
+    config = nic.config[0]
+    config["entries"] = entries
+    config["sets"] = max(lines // ways, 1)
+    config["ways"] = ways
+    config["line"] = line
+    config["victim_entries"] = victim_entries or 0
+    return nic, region_bytes(nic)
+
+
+def region_bytes(nic: Nic) -> dict[str, int]:
+    """Bytes of NIC memory that each structure takes; structures left out are not listed."""
+    return {name: array.nbytes for name, array in nic._asdict().items() if array.nbytes}
+
+
+def _carve(shapes: dict[str, int]) -> dict[str, NDArray[Any]]:
+    """Views of one arena, each on a cache line of its own."""
+    offsets, end = {}, 0
+    for name, dtype in _REGIONS:
+        offsets[name] = end
+        end += -(-shapes[name] * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
+    arena = np.zeros(end + _ALIGNMENT, np.uint8)
+    start = -arena.ctypes.data % _ALIGNMENT
+    views = {}
+    for name, dtype in _REGIONS:
+        first = start + offsets[name]
+        view = arena[first : first + shapes[name] * dtype.itemsize].view(dtype)
+        views[name] = as_records(view) if dtype.names else view
+    return views

@@ -1,0 +1,47 @@
+"""The victim cache of a direct-mapped table: fully associative, first in first out.
+
+Source: U-Net/MM 5.1.  ``victims[:registers.victim_count]`` are its entries, the head first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.jit import kernel
+from nicscope.nic.layout import EMPTY
+
+ABSENT = -1
+
+
+@kernel
+def find_victim(nic, tag):  # type: ignore[no-untyped-def]
+    """Place of ``tag`` in the victim cache, or ``ABSENT``."""
+    for place in range(nic.registers[0].victim_count):
+        if nic.victims[place].tag == tag:
+            return place
+    return np.int64(ABSENT)
+
+
+@kernel
+def remove_victim(nic, place):  # type: ignore[no-untyped-def]
+    """The tag at ``place``, which leaves; those behind it move up."""
+    tag = np.int64(nic.victims[place].tag)
+    registers = nic.registers[0]
+    registers.victim_count -= 1
+    for later in range(place, registers.victim_count):
+        nic.victims[later].tag = nic.victims[later + 1].tag
+        nic.victims[later].frame = nic.victims[later + 1].frame
+    return tag
+
+
+@kernel
+def add_victim(nic, tag, frame):  # type: ignore[no-untyped-def]
+    """Let ``tag`` join the tail; returns the head's tag if it has to leave for it, or ``EMPTY``."""
+    registers = nic.registers[0]
+    tail = nic.victims[registers.victim_count]
+    tail.tag = tag
+    tail.frame = frame
+    registers.victim_count += 1
+    if registers.victim_count > nic.config[0].victim_entries:
+        return remove_victim(nic, 0)
+    return np.int64(EMPTY)

@@ -68,7 +68,9 @@ def test_the_receive_path_is_where_local_memory_is_written(tmp_path):
 
     requests = open_trace(path).read()
 
-    found = {Op(op).name: receive for op, receive in zip(requests.op, requests.receive, strict=True)}
+    found = {
+        Op(op).name: receive for op, receive in zip(requests.op, requests.receive, strict=True)
+    }
     assert found == {
         "SEND": 0, "WRITE": 0, "SERVE_READ": 0, "RECV": 1, "READ": 1, "SERVE_WRITE": 1
     }  # fmt: skip
@@ -337,7 +339,8 @@ def disk_of_4_kib():
     signal.signal(signal.SIGXFSZ, old)
 
 
-def test_a_full_disk_is_one_error_and_no_file(tmp_path, disk_of_4_kib):
+@pytest.mark.usefixtures("disk_of_4_kib")
+def test_a_full_disk_is_one_error_and_no_file(tmp_path):
     address = np.random.default_rng(1).integers(0, 2**60, 20_000)
 
     with pytest.raises(OutputError) as caught:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import struct
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
-from trace_samples import as_lists, parquet, request_lists, rows
+from trace_samples import as_lists, disk_of_4_kib, parquet, request_lists, rows  # noqa: F401
 
 from nicscope.errors import OutputError, TraceError
 from nicscope.traces import lookups, reader
@@ -153,6 +154,24 @@ def test_a_folder_that_is_not_there_is_an_output_error(tmp_path, name):
 
     with pytest.raises(OutputError, match="cannot be written"):
         convert(tmp_path / "t.parquet", tmp_path / "nowhere" / name)
+
+
+@pytest.fixture
+def large_trace(tmp_path):
+    address = np.random.default_rng(1).integers(0, 2**60, 20_000)
+    write_trace(tmp_path / "t.parquet", rows(20_000, address=address))
+    return tmp_path / "t.parquet"
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.zst", "out.bin", "out.bin.zst"])
+@pytest.mark.usefixtures("large_trace", "disk_of_4_kib")
+def test_a_full_disk_is_one_error_and_no_output(tmp_path, name):
+    with pytest.raises(OutputError) as caught:
+        convert(tmp_path / "t.parquet", tmp_path / name)
+
+    assert str(caught.value).startswith(f"{tmp_path / name}: cannot be written: ")
+    assert "\n" not in str(caught.value)
+    assert [p.name for p in tmp_path.iterdir()] == ["t.parquet"]
 
 
 def test_a_column_without_a_form_in_csv_is_refused(tmp_path):

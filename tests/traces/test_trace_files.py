@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import resource
-import signal
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
-from trace_samples import as_lists, parquet, request_lists, rows
+from trace_samples import as_lists, disk_of_4_kib, parquet, request_lists, rows  # noqa: F401
 
 from nicscope.errors import OutputError, TraceError
 from nicscope.traces.reader import open_trace
@@ -326,17 +323,6 @@ def test_a_file_is_replaced_only_by_a_whole_one(tmp_path):
         write_trace(path, rows(2, length=[0, 0]))
 
     assert open_trace(path).rows == 4
-
-
-@pytest.fixture
-def disk_of_4_kib():
-    """Writing more than 4 KiB to any file fails, as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    signal.signal(signal.SIGXFSZ, old)
 
 
 @pytest.mark.usefixtures("disk_of_4_kib")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import struct
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
-from trace_samples import as_lists, parquet, request_lists, rows
+from trace_samples import as_lists, disk_of_4_kib, parquet, request_lists, rows  # noqa: F401
 
 from nicscope.errors import OutputError, TraceError
+from nicscope.traces import lookups, reader
 from nicscope.traces.convert import convert
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import TraceMetadata
@@ -71,23 +73,25 @@ def test_oracle_general_holds_every_lookup_and_its_future(tmp_path_factory, colu
         *(columns[name] for name in ("time_ns", "node", "pid", "address", "length")), strict=True
     ):
         process = processes.setdefault((node, pid), len(processes))
-        for page in range(address // 256, (address + length - 1) // 256 + 1):
-            lookups.append(((time_ns - columns["time_ns"][0]) // 10**9, process << 56 | page))
+        time_s = (time_ns - columns["time_ns"][0]) // 10**9
+        pages = range(address // 256, (address + length - 1) // 256 + 1)
+        lookups += [(time_s, process << 56 | page) for page in pages]
     last, future = {}, [-1] * len(lookups)
     for number, (_, name) in enumerate(lookups, 1):  # records are counted from 1
         if name in last:
             future[last[name] - 1] = number
         last[name] = number
     assert oracle_records((folder / "t.oracleGeneral").read_bytes()) == [
-        (time_s, name, 256, after)
-        for (time_s, name), after in zip(lookups, future, strict=True)
+        (time_s, name, 256, after) for (time_s, name), after in zip(lookups, future, strict=True)
     ]
 
 
-def test_the_future_reaches_across_batches_and_compression(tmp_path):
-    count = 200_000  # more than one batch
+def test_the_future_reaches_across_batches_and_compression(tmp_path, monkeypatch):
+    monkeypatch.setattr(lookups.lookups_of, "__defaults__", (300,))
+    monkeypatch.setattr(reader.Trace.record_batches, "__defaults__", (700,))
+    count = 10_000
     columns = rows(count, time_ns=[0] * count, node=[0] * count, pid=[5] * count)
-    columns |= {"address": [4096 * (i % 70_001) for i in range(count)], "length": [1] * count}
+    columns |= {"address": [4096 * (i % 3_001) for i in range(count)], "length": [1] * count}
     columns["op"] = ["send"] * count
     write_trace(tmp_path / "t.parquet", columns)
 
@@ -95,9 +99,9 @@ def test_the_future_reaches_across_batches_and_compression(tmp_path):
 
     with pa.input_stream(str(tmp_path / "t.bin.zst"), compression="zstd") as stream:
         records = oracle_records(stream.read())
-    assert [r[1] for r in records] == [i % 70_001 for i in range(count)]
+    assert [r[1] for r in records] == [i % 3_001 for i in range(count)]
     assert [r[3] for r in records] == [
-        i + 70_001 + 1 if i + 70_001 < count else -1 for i in range(count)
+        i + 3_001 + 1 if i + 3_001 < count else -1 for i in range(count)
     ]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["t.bin.zst", "t.parquet"]
 
@@ -133,7 +137,9 @@ def test_what_oracle_general_cannot_hold_is_refused(tmp_path, columns, complaint
     assert [p.name for p in tmp_path.iterdir()] == ["t.parquet"]
 
 
-@pytest.mark.parametrize("name", ["out.csv", "out.csv.zst", "out.bin", "out.bin.zst", "out.parquet"])
+@pytest.mark.parametrize(
+    "name", ["out.csv", "out.csv.zst", "out.bin", "out.bin.zst", "out.parquet"]
+)
 def test_a_bad_row_leaves_no_output(tmp_path, name):
     parquet(tmp_path / "t.parquet", rows(4, length=[1, 1, 1, 0]))
 
@@ -148,6 +154,24 @@ def test_a_folder_that_is_not_there_is_an_output_error(tmp_path, name):
 
     with pytest.raises(OutputError, match="cannot be written"):
         convert(tmp_path / "t.parquet", tmp_path / "nowhere" / name)
+
+
+@pytest.fixture
+def large_trace(tmp_path):
+    address = np.random.default_rng(1).integers(0, 2**60, 20_000)
+    write_trace(tmp_path / "t.parquet", rows(20_000, address=address))
+    return tmp_path / "t.parquet"
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.zst", "out.bin", "out.bin.zst"])
+@pytest.mark.usefixtures("large_trace", "disk_of_4_kib")
+def test_a_full_disk_is_one_error_and_no_output(tmp_path, name):
+    with pytest.raises(OutputError) as caught:
+        convert(tmp_path / "t.parquet", tmp_path / name)
+
+    assert str(caught.value).startswith(f"{tmp_path / name}: cannot be written: ")
+    assert "\n" not in str(caught.value)
+    assert [p.name for p in tmp_path.iterdir()] == ["t.parquet"]
 
 
 def test_a_column_without_a_form_in_csv_is_refused(tmp_path):

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import resource
-import signal
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
-from trace_samples import as_lists, parquet, request_lists, rows
+from trace_samples import as_lists, disk_of_4_kib, parquet, request_lists, rows  # noqa: F401
 
 from nicscope.errors import OutputError, TraceError
 from nicscope.traces.reader import open_trace
@@ -68,7 +65,9 @@ def test_the_receive_path_is_where_local_memory_is_written(tmp_path):
 
     requests = open_trace(path).read()
 
-    found = {Op(op).name: receive for op, receive in zip(requests.op, requests.receive, strict=True)}
+    found = {
+        Op(op).name: receive for op, receive in zip(requests.op, requests.receive, strict=True)
+    }
     assert found == {
         "SEND": 0, "WRITE": 0, "SERVE_READ": 0, "RECV": 1, "READ": 1, "SERVE_WRITE": 1
     }  # fmt: skip
@@ -326,18 +325,8 @@ def test_a_file_is_replaced_only_by_a_whole_one(tmp_path):
     assert open_trace(path).rows == 4
 
 
-@pytest.fixture
-def disk_of_4_kib():
-    """Writing more than 4 KiB to any file fails, as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    signal.signal(signal.SIGXFSZ, old)
-
-
-def test_a_full_disk_is_one_error_and_no_file(tmp_path, disk_of_4_kib):
+@pytest.mark.usefixtures("disk_of_4_kib")
+def test_a_full_disk_is_one_error_and_no_file(tmp_path):
     address = np.random.default_rng(1).integers(0, 2**60, 20_000)
 
     with pytest.raises(OutputError) as caught:

@@ -83,8 +83,8 @@ def test_lackey_logs_of_several_blocks_keep_order_and_line_numbers(tmp_path, mon
 
 @pytest.mark.parametrize(
     "line",
-    [" L 04025e70", " L 04025e70,", " L ,8", " X 04025e70,8", "L", " L 04025e70,0", " L 04025e70,8 x",
-     " L 1234567890abcdef1,8", "hello"],
+    [" L 04025e70", " L 04025e70,", " L ,8", " X 04025e70,8", "L", " L 04025e70,0",
+     " L 04025e70,8 x", " L 1234567890abcdef1,8", "hello"],
 )  # fmt: skip
 def test_a_line_that_is_no_access_is_named(tmp_path, line):
     path = written(tmp_path / "run.lackey", LACKEY + line + "\n")
@@ -260,9 +260,7 @@ def test_libcachesim_csv_is_told_by_its_ending_and_has_a_header_or_not(tmp_path)
 def test_libcachesim_columns_may_be_described(tmp_path, text, parameters):
     path = written(tmp_path / "t.txt", text)
 
-    found, _ = imported(
-        path, from_format="libcachesim-csv", choices=Choices(parameters=parameters)
-    )
+    found, _ = imported(path, from_format="libcachesim-csv", choices=Choices(parameters=parameters))
 
     assert [(r["time_ns"], r["address"], r["length"]) for r in found] == [(0, 5 * 4096, 7)]
 

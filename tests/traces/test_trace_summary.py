@@ -7,11 +7,12 @@ import math
 import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from trace_samples import parquet, request_lists, rows
+from trace_samples import request_lists, rows
 
 from nicscope.traces.lookups import lookups_of
 from nicscope.traces.numbering import Numbering
 from nicscope.traces.reader import open_trace
+from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.summary import summarize
 from nicscope.traces.writer import write_trace
 
@@ -106,8 +107,17 @@ def test_a_summary_counts_what_is_there(tmp_path_factory, columns):
 
 def test_size_classes_begin_at_powers_of_two(tmp_path):
     lengths = [1, 2, 3, 4, 4095, 4096, 2**31 - 1, 2**31, 2**32 - 1]
-    path = parquet(tmp_path / "t.parquet", rows(9, length=lengths, address=[2**20] * 9))
+    columns = rows(9, length=lengths, address=[2**20] * 9)
+    write_trace(tmp_path / "t.parquet", columns, TraceMetadata(page_size=2**30))
 
-    counts = summarize(open_trace(path)).requests_per_size_class
+    counts = summarize(open_trace(tmp_path / "t.parquet")).requests_per_size_class
 
-    assert {k: n for k, n in enumerate(counts) if n} == {0: 1, 1: 2, 2: 1, 11: 1, 12: 1, 30: 1, 31: 2}
+    assert {k: n for k, n in enumerate(counts) if n} == {
+        0: 1,
+        1: 2,
+        2: 1,
+        11: 1,
+        12: 1,
+        30: 1,
+        31: 2,
+    }

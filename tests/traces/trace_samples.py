@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import resource
+import signal
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import strategies as st
 
 from nicscope.traces.schema import OP_NAMES
@@ -83,3 +87,14 @@ def as_lists(requests):
     columns["op"] = [OP_NAMES[code] for code in columns["op"]]
     del columns["receive"]
     return columns
+
+
+@pytest.fixture
+def disk_of_4_kib():
+    """Writing more than 4 KiB to any file fails, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    signal.signal(signal.SIGXFSZ, old)

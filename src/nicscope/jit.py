@@ -136,3 +136,12 @@ def records(shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 def as_records(array: NDArray[Any]) -> NDArray[Any]:
     """``array`` of a structured dtype, such that ``array[i].field`` works with the JIT off too."""
     return array.view(np.recarray) if config.DISABLE_JIT else array
+
+
+def longer(array: NDArray[Any], length: int) -> NDArray[Any]:
+    """``array`` itself if it has ``length`` elements, else a copy with zeros behind."""
+    if len(array) >= length:
+        return array
+    copy = records(length, array.dtype) if array.dtype.names else np.zeros(length, array.dtype)
+    copy[: len(array)] = array
+    return copy

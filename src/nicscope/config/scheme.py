@@ -10,6 +10,8 @@ from enum import Enum, StrEnum, auto
 
 import msgspec
 
+from nicscope.memory.replacement import Replacement
+
 
 class Scheme(StrEnum):
     """How a network interface comes by its translations."""

@@ -65,6 +65,13 @@ def grown(numbering: Numbering, blocks: int) -> Numbering:
     return bigger
 
 
+def regions_of(numbering: Numbering, units: int) -> int:
+    """How many aligned regions of ``units`` (a multiple of ``BLOCK``) units are in use."""
+    used = numbering.owners[: int(numbering.used[0])]
+    pairs = np.stack([used["process"], used["unit"] // units])
+    return int(np.unique(pairs, axis=1).shape[1])
+
+
 @kernel
 def _slot_of(slots, process, block):  # type: ignore[no-untyped-def]
     """Position of the slot that holds (process, block), or of the free slot where it belongs."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.jit import kernel, records
+from nicscope.jit import kernel, longer, records
 from nicscope.memory.numbering import unit_of
 from nicscope.memory.replacement import Replacement
 
@@ -82,12 +82,12 @@ def grown_pinning(pinning: Pinning, pages: int, processes: int) -> Pinning:
     by_use = rules["policy"] in (Replacement.LFU, Replacement.MFU)
     known = len(pinning.processes)
     grown = pinning._replace(
-        state=_longer(pinning.state, pages),
-        processes=_longer(pinning.processes, processes),
-        links=_longer(pinning.links, pages if linked else 0),
+        state=longer(pinning.state, pages),
+        processes=longer(pinning.processes, processes),
+        links=longer(pinning.links, pages if linked else 0),
         # A page changes buckets by way of a new one, so there may be one more than pages.
-        buckets=_longer(pinning.buckets, (pages if by_use else processes) + 1 if linked else 0),
-        places=_longer(pinning.places, pages if drawn else 0),
+        buckets=longer(pinning.buckets, (pages if by_use else processes) + 1 if linked else 0),
+        places=longer(pinning.places, pages if drawn else 0),
     )
     if drawn:
         width = min(int(rules["limit"]), pages)
@@ -97,15 +97,6 @@ def grown_pinning(pinning: Pinning, pages: int, processes: int) -> Pinning:
     grown.processes["fewest"][known:] = NOBODY
     grown.processes["most"][known:] = NOBODY
     return grown
-
-
-def _longer(array: NDArray[Any], length: int) -> NDArray[Any]:
-    """``array`` itself if long enough, else a copy with zeros behind."""
-    if len(array) >= length:
-        return array
-    longer = records(length, array.dtype) if array.dtype.names else np.zeros(length, array.dtype)
-    longer[: len(array)] = array
-    return longer
 
 
 @kernel

@@ -55,6 +55,10 @@ ENDS = np.dtype(
     ],
     align=True,
 )
+# Kept beside the cache, one of each per process or table: a pinned area or a table in host memory
+# by base and bound, and the way from a process's page numbers to a second-level table.
+AREA = np.dtype([("base", "u8"), ("bound", "u8")], align=True)
+DIRECTORY = np.dtype([("table", "u8"), ("process", "u4"), ("number", "u4")], align=True)
 
 
 class Nic(NamedTuple):
@@ -86,37 +90,43 @@ _REGIONS: tuple[tuple[str, np.dtype[Any]], ...] = (
 _ALIGNMENT = 64
 
 
-def new_nic(
+def new_cache(
     entries: int, ways: int = 1, line: int = 1, victim_entries: int | None = None
-) -> tuple[Nic, dict[str, int]]:
-    """A NIC whose cache holds ``entries`` translations, and the bytes of each region.
+) -> Nic:
+    """A NIC with a translation cache of ``entries`` translations in lines of ``line``.
 
-    ``entries``, ``ways`` and ``line`` are powers of two with ``ways * line <= entries``;
-    ``entries`` may also be 0.  ``victim_entries`` of None leaves the victim cache out.
+    ``entries``, ``ways`` and ``line`` are powers of two with ``ways * line <= entries``.
+    ``victim_entries`` of None leaves the victim cache out.
     """
     lines = entries // line
-    searched = 1 < ways <= SEARCHED_WAYS
     linked = ways > SEARCHED_WAYS
     shapes = {
-        "config": 1,
-        "registers": 1,
         "tags": lines,
         "frames": entries,
-        "ages": lines if searched else 0,
+        "ages": lines if 1 < ways <= SEARCHED_WAYS else 0,
         "links": lines if linked else 0,
         "ends": lines // ways if linked else 0,
         "index": 2 * lines if linked else 0,
         # One place more than the victims that stay: a newcomer enters before the first leaves.
         "victims": 0 if victim_entries is None else victim_entries + 1,
     }
-    nic = Nic(**_carve(shapes))
-    config = nic.config[0]
-    config["entries"] = entries
-    config["sets"] = max(lines // ways, 1)
-    config["ways"] = ways
-    config["line"] = line
-    config["victim_entries"] = victim_entries or 0
-    return nic, region_bytes(nic)
+    nic = _laid_out(shapes, entries)
+    nic.config[0]["sets"] = lines // ways
+    nic.config[0]["ways"] = ways
+    nic.config[0]["line"] = line
+    nic.config[0]["victim_entries"] = victim_entries or 0
+    return nic
+
+
+def new_table(entries: int) -> Nic:
+    """A NIC with a plain table of ``entries`` translations, found by position."""
+    return _laid_out({"frames": entries}, entries)
+
+
+def _laid_out(shapes: dict[str, int], entries: int) -> Nic:
+    nic = Nic(**_carve({"config": 1, "registers": 1, **shapes}))
+    nic.config[0]["entries"] = entries
+    return nic
 
 
 def region_bytes(nic: Nic) -> dict[str, int]:
@@ -129,12 +139,12 @@ def _carve(shapes: dict[str, int]) -> dict[str, NDArray[Any]]:
     offsets, end = {}, 0
     for name, dtype in _REGIONS:
         offsets[name] = end
-        end += -(-shapes[name] * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
+        end += -(-shapes.get(name, 0) * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
     arena = np.zeros(end + _ALIGNMENT, np.uint8)
     start = -arena.ctypes.data % _ALIGNMENT
     views = {}
     for name, dtype in _REGIONS:
         first = start + offsets[name]
-        view = arena[first : first + shapes[name] * dtype.itemsize].view(dtype)
+        view = arena[first : first + shapes.get(name, 0) * dtype.itemsize].view(dtype)
         views[name] = as_records(view) if dtype.names else view
     return views

@@ -1,0 +1,190 @@
+"""From a trace's columns to streams of page lookups, one stream per node.
+
+Nodes are independent, so the rows of a batch are parted by node, in order; processes get small
+ordinals in the order in which they first appear on their node.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from nicscope.jit import kernel, records
+from nicscope.memory.numbering import BLOCK, BLOCK_BITS, number
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class RequestColumns(Protocol):
+    """What a batch of requests must offer: columns of equal length, already checked."""
+
+    @property
+    def node(self) -> NDArray[np.int32]: ...  # noqa: D102
+    @property
+    def pid(self) -> NDArray[np.int32]: ...  # noqa: D102
+    @property
+    def receive(self) -> NDArray[np.uint8]: ...  # noqa: D102
+    @property
+    def address(self) -> NDArray[np.uint64]: ...  # noqa: D102
+    @property
+    def length(self) -> NDArray[np.uint32]: ...  # noqa: D102
+
+
+class Stream(NamedTuple):
+    """Requests of one node as kernels want them; all of shape (requests,)."""
+
+    process: NDArray[np.int32]  # ordinal on the node
+    first: NDArray[np.int64]  # page number of the first page
+    pages: NDArray[np.int64]
+    receive: NDArray[np.uint8]
+    length: NDArray[np.uint32]  # bytes
+
+
+PROCESS_SLOT = np.dtype([("key", "i8"), ("node", "i4"), ("ordinal", "i4")], align=True)
+FREE = 0  # ``node`` holds the place of the node plus 1
+
+
+class Directory(NamedTuple):
+    """Which processes and nodes have appeared, in which order."""
+
+    slots: NDArray[Any]  # PROCESS_SLOT, shape (2**k,): an open-addressing table of (node, pid)
+    counts: NDArray[np.int64]  # shape (2,): nodes, processes
+    nodes: NDArray[np.int64]  # shape (nodes + room,): their numbers in order of appearance
+    processes: NDArray[np.int64]  # shape (nodes + room,): processes of each node
+
+
+def new_directory(room: int = 256) -> Directory:
+    """Nobody yet, with room for ``room`` (a power of two) nodes and processes."""
+    return Directory(
+        records(4 * room, PROCESS_SLOT),
+        np.zeros(2, np.int64),
+        np.zeros(room, np.int64),
+        np.zeros(room, np.int64),
+    )
+
+
+def grown_directory(old: Directory) -> Directory:
+    """The same nodes and processes with four times the room."""
+    bigger = new_directory(len(old.slots))
+    for slot in old.slots[old.slots["node"] != FREE]:
+        bigger.slots[_slot_of(bigger.slots, int(slot["key"]))] = slot
+    bigger.counts[:] = old.counts
+    bigger.nodes[: len(old.nodes)] = old.nodes
+    bigger.processes[: len(old.processes)] = old.processes
+    return bigger
+
+
+@kernel
+def _slot_of(slots, key):  # type: ignore[no-untyped-def]
+    mask = slots.size - 1
+    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    place = np.int64(mixed >> np.uint64(32)) & mask
+    while slots[place].node != FREE and slots[place].key != key:
+        place = (place + 1) & mask
+    return place
+
+
+@kernel
+def _enter(directory, key):  # type: ignore[no-untyped-def]
+    """The slot of ``key`` = node << 32 | pid, taken now if it is new."""
+    place = _slot_of(directory.slots, key)
+    slot = directory.slots[place]
+    if slot.node == FREE:
+        where = 0
+        while where < directory.counts[0] and directory.nodes[where] != key >> 32:
+            where += 1
+        if where == directory.counts[0]:
+            directory.nodes[where] = key >> 32
+            directory.counts[0] += 1
+        slot.key = key
+        slot.node = where + 1
+        slot.ordinal = directory.processes[where]
+        directory.processes[where] += 1
+        directory.counts[1] += 1
+    return place
+
+
+@kernel
+def enter_processes(directory, node, pid, begin, owner):  # type: ignore[no-untyped-def]
+    """Write each row's slot in the directory to ``owner``; the row where room ran out, or the end.
+
+    ``node``, ``pid``, ``owner``: shape (rows,).
+    """
+    last = np.int64(-1)
+    place = np.int64(0)
+    for row in range(begin, node.size):
+        key = np.int64(node[row]) << 32 | np.int64(pid[row])
+        if key != last:
+            if directory.counts[1] == directory.nodes.size:
+                return row
+            place = _enter(directory, key)
+            last = key
+        owner[row] = place
+    return node.size
+
+
+@kernel
+def part_by_node(directory, owner, columns, page_bits, out):  # type: ignore[no-untyped-def]
+    """Fill ``out`` with the rows of ``columns`` in order within each node; where nodes end.
+
+    ``columns``: (address, length, receive).  Returns int64 ends, one per node in order of
+    appearance: node n's rows are ``ends[n - 1]..ends[n]``.
+    """
+    address, length, receive = columns
+    slots = directory.slots
+    ends = np.zeros(directory.counts[0], np.int64)
+    for row in range(owner.size):
+        ends[slots[owner[row]].node - 1] += 1
+    ends = np.cumsum(ends)
+    nexts = np.zeros(ends.size, np.int64)
+    nexts[1:] = ends[:-1]
+    shift = np.uint64(page_bits)
+    for row in range(owner.size):
+        slot = slots[owner[row]]
+        to = nexts[slot.node - 1]
+        nexts[slot.node - 1] = to + 1
+        last = (address[row] + np.uint64(length[row]) - np.uint64(1)) >> shift
+        out.process[to] = slot.ordinal
+        out.first[to] = np.int64(address[row] >> shift)
+        out.pages[to] = np.int64(last) - out.first[to] + 1
+        out.receive[to] = receive[row]
+        out.length[to] = length[row]
+    return ends
+
+
+@kernel
+def end_within(pages, begin, budget):  # type: ignore[no-untyped-def]
+    """The first row after ``begin`` at which ``budget`` pages are exceeded; at least one row on."""
+    total = pages[begin]
+    row = begin + 1
+    while row < pages.size and total + pages[row] <= budget:
+        total += pages[row]
+        row += 1
+    return row
+
+
+@kernel
+def number_stream(numbering, stream, begin, unit_bits, reach, numbers):  # type: ignore[no-untyped-def]
+    """Write the numbers of the stream's units to ``numbers``; the row where room ran out.
+
+    A unit is 2**unit_bits pages.  Units are numbered in request order from row ``begin``, whose
+    numbers start at ``numbers[0]``; ``reach`` units beyond a request get numbers too, as pinning
+    ahead may touch them.  Returns (row, numbers written).
+    """
+    at = 0
+    for row in range(begin, stream.first.size):
+        first = stream.first[row] >> unit_bits
+        last = (stream.first[row] + stream.pages[row] - 1) >> unit_bits
+        if numbering.used[0] + ((last + reach - first) >> BLOCK_BITS) + 2 > numbering.owners.size:
+            return row, at
+        process = np.int64(stream.process[row])
+        base = number(numbering, process, first) - first
+        for unit in range(first, last + reach + 1):
+            if unit & (BLOCK - 1) == 0:
+                base = number(numbering, process, unit) - unit
+            if unit <= last:
+                numbers[at] = base + unit
+                at += 1
+    return stream.first.size, at

@@ -1,0 +1,106 @@
+"""The host side of the three UTLBs: a user library that pins before it asks (UTLB 3, 3.4, 6.5).
+
+Once per request it checks which pages are pinned, makes room under the limit by unpinning what
+the replacement policy names, and pins each run of missing pages with one call.
+"""
+
+from __future__ import annotations
+
+from nicscope.drivers.replay.book import note_invalidation, note_pins, note_unpin
+from nicscope.drivers.replay.state import set_of
+from nicscope.jit import kernel
+from nicscope.memory.indices import give_back_index, take_index
+from nicscope.memory.numbering import find, unit_of
+from nicscope.memory.pinning import PINNED, pin, unpin, use, victim_of
+from nicscope.nic.cache import drop
+
+
+@kernel
+def admit(nic, host, book, requests, request):  # type: ignore[no-untyped-def]
+    """See to it that every page of ``request`` is pinned; False if that is more than the limit."""
+    rules = host.pinning.rules[0]
+    if rules.ordered and request.pages > rules.limit:
+        book.counts[0].rejected += 1
+        return False
+    fresh = 0
+    for at in range(request.at, request.at + request.pages):
+        page = requests.numbers[at]
+        if host.pinning.state[page] & PINNED == 0:
+            fresh += 1
+        elif rules.ordered:
+            use(host.pinning, request.process, page)
+    if fresh > 0:
+        book.counts[0].check_misses += fresh
+        if rules.ordered:
+            make_room(nic, host, book, request, fresh)
+        pin_runs(host, book, requests, request, fresh)
+    return True
+
+
+@kernel
+def make_room(nic, host, book, request, fresh):  # type: ignore[no-untyped-def]
+    """Unpin pages outside ``request`` until ``fresh`` more fit under the limit."""
+    owner = host.pinning.processes[request.process]
+    last = request.first + request.pages - 1
+    while owner.pinned + fresh > host.pinning.rules[0].limit:
+        page = victim_of(host.pinning, host.numbering, request.process, request.first, last)
+        unpin(host.pinning, request.process, page)
+        book.counts[0].unpin_calls += 1
+        note_unpin(book)
+        forget(nic, host, book, request.process, page)
+
+
+@kernel
+def forget(nic, host, book, process, page):  # type: ignore[no-untyped-def]
+    """The translation of an unpinned page leaves the table and, if it is there, the NIC."""
+    key = page
+    entry_number = unit_of(host.numbering, page)
+    if host.indices.tables.size > 0:
+        key = give_back_index(host.indices, process, page)
+        entry_number = unit_of(host.indices.keys, key)
+    if book.orders[0].cached and drop(nic, set_of(nic, book, process, entry_number), key + 1):
+        note_invalidation(book, key)
+
+
+@kernel
+def pin_runs(host, book, requests, request, fresh):  # type: ignore[no-untyped-def]
+    """Pin each maximal run of unpinned pages, and ``prepin`` pages from its start, by one call."""
+    end = request.at + request.pages
+    at = request.at
+    while fresh > 0:
+        while host.pinning.state[requests.numbers[at]] & PINNED:
+            at += 1
+        begin = at
+        while at < end and host.pinning.state[requests.numbers[at]] & PINNED == 0:
+            pin_page(host, book, request.process, requests.numbers[at], 1)
+            at += 1
+        fresh -= at - begin
+        book.counts[0].pin_calls += 1
+        if book.orders[0].prepin > at - begin:
+            pin_ahead(host, book, request, request.first + begin - request.at, fresh)
+
+
+@kernel
+def pin_ahead(host, book, request, start, fresh):  # type: ignore[no-untyped-def]
+    """Pin what is unpinned of the ``prepin`` pages from ``start`` beyond the request.
+
+    Only as far as the limit leaves room once ``fresh`` more pages of the request are pinned.
+    """
+    rules = host.pinning.rules[0]
+    owner = host.pinning.processes[request.process]
+    last = min(start + book.orders[0].prepin - 1, book.orders[0].last_page)
+    for unit in range(request.first + request.pages, last + 1):
+        if rules.ordered and owner.pinned + fresh >= rules.limit:
+            return
+        page = find(host.numbering, request.process, unit)
+        if host.pinning.state[page] & PINNED == 0:
+            pin_page(host, book, request.process, page, 0)
+
+
+@kernel
+def pin_page(host, book, process, page, uses):  # type: ignore[no-untyped-def]
+    """Pin one page and enter it in the process's table."""
+    pin(host.pinning, process, page, uses)
+    note_pins(book, 1)
+    if host.indices.tables.size > 0:
+        take_index(host.indices, process, page)

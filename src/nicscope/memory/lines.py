@@ -1,0 +1,96 @@
+"""Lines of a translation cache in the order of their last fill, for the high-water scan.
+
+miNI (IV.B.2) unpins the pages of lines that have left the NIC once too many are pinned.  Lines
+that have left wait in a binary heap, the least recently filled first; ``place`` finds a line that
+is filled again and must come out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from nicscope.jit import kernel, longer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Lines(NamedTuple):
+    """The lines of one node; arrays have length 0 where no scheme uses them."""
+
+    filled: NDArray[np.int64]  # shape (lines,): when it was last filled, counted in fills
+    place: NDArray[np.int32]  # shape (lines,): its place in the heap + 1; 0 if not waiting
+    heap: NDArray[np.int32]  # shape (lines,)
+    counts: NDArray[np.int64]  # shape (2,): fills so far, lines in the heap
+
+
+def new_lines() -> Lines:
+    """No line filled."""
+    return Lines(
+        np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(2, np.int64)
+    )
+
+
+def grown_lines(lines: Lines, count: int) -> Lines:
+    """The same lines with room for ``count`` of them."""
+    return Lines(
+        longer(lines.filled, count),
+        longer(lines.place, count),
+        longer(lines.heap, count),
+        lines.counts,
+    )
+
+
+@kernel
+def fill_line(lines, line):  # type: ignore[no-untyped-def]
+    """``line`` is filled now: it is on the NIC and waits no more."""
+    lines.counts[0] += 1
+    lines.filled[line] = lines.counts[0]
+    if lines.place[line] != 0:
+        remove_line(lines, line)
+
+
+@kernel
+def await_unpinning(lines, line):  # type: ignore[no-untyped-def]
+    """``line`` has left the NIC with pages pinned."""
+    lines.counts[1] += 1
+    _settle(lines, lines.counts[1] - 1, line)
+
+
+@kernel
+def remove_line(lines, line):  # type: ignore[no-untyped-def]
+    """``line``, which waits, waits no more."""
+    hole = np.int64(lines.place[line]) - 1
+    lines.place[line] = 0
+    lines.counts[1] -= 1
+    last = np.int64(lines.heap[lines.counts[1]])
+    if last != line:
+        _settle(lines, hole, last)
+
+
+@kernel
+def _settle(lines, hole, line):  # type: ignore[no-untyped-def]
+    """Put ``line`` where it belongs, starting from the empty place ``hole``."""
+    heap, filled = lines.heap, lines.filled
+    while hole > 0 and filled[heap[(hole - 1) >> 1]] > filled[line]:
+        _put(lines, hole, heap[(hole - 1) >> 1])
+        hole = (hole - 1) >> 1
+    while True:
+        child = 2 * hole + 1
+        if child >= lines.counts[1]:
+            break
+        if child + 1 < lines.counts[1] and filled[heap[child + 1]] < filled[heap[child]]:
+            child += 1
+        if filled[heap[child]] >= filled[line]:
+            break
+        _put(lines, hole, heap[child])
+        hole = child
+    _put(lines, hole, line)
+
+
+@kernel
+def _put(lines, place, line):  # type: ignore[no-untyped-def]
+    lines.heap[place] = line
+    lines.place[line] = place + 1

@@ -118,7 +118,7 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """
     if config.DISABLE_JIT:
         return function
-    dispatcher = numba.njit(nogil=True)(function)
+    dispatcher = numba.njit(nogil=True, _nrt=False, forceinline=True)(function)
     if cache_directory() is not None:
         dispatcher._cache = _PackageCache(function)
     return cast("Callable[P, R]", dispatcher)

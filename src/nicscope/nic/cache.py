@@ -60,22 +60,32 @@ def next_age(nic):  # type: ignore[no-untyped-def]
     registers = nic.registers[0]
     if registers.clock == LAST_AGE:
         rank_ages(nic)
-        registers.clock = nic.config[0].ways
     registers.clock += 1
     return registers.clock
 
 
 @kernel
 def rank_ages(nic):  # type: ignore[no-untyped-def]
-    """Replace the ages of each set by their ranks 1..ways, which keeps every order."""
+    """Replace the ages of each set by their ranks 1..ways, which keeps every order.
+
+    From the oldest on: ages not yet replaced are the larger ones, as no rank exceeds its age.
+    """
     ways = nic.config[0].ways
     for first in range(0, nic.tags.size, ways):
-        ages = nic.ages[first : first + ways].copy()
-        for way in range(ways):
-            rank = 1
-            for other in range(ways):
-                rank += ages[other] < ages[way]
-            nic.ages[first + way] = rank
+        done = np.int64(-1)
+        for rank in range(1, ways + 1):
+            oldest = first
+            least = np.int64(LAST_AGE) + 1
+            for entry in range(first, first + ways):
+                age = np.int64(nic.ages[entry])
+                if done < age < least:
+                    least = age
+                    oldest = entry
+            if least > LAST_AGE:
+                break
+            nic.ages[oldest] = rank
+            done = max(least, rank)
+    nic.registers[0].clock = ways
 
 
 @kernel

@@ -126,20 +126,23 @@ def enter_processes(directory, node, pid, begin, owner):  # type: ignore[no-unty
 
 
 @kernel
-def part_by_node(directory, owner, columns, page_bits, out):  # type: ignore[no-untyped-def]
-    """Fill ``out`` with the rows of ``columns`` in order within each node; where nodes end.
+def count_by_node(directory, owner, ends):  # type: ignore[no-untyped-def]
+    """Set ``ends`` (shape (nodes,), zeros) to where each node's rows end when parted."""
+    for row in range(owner.size):
+        ends[directory.slots[owner[row]].node - 1] += 1
+    for node in range(1, ends.size):
+        ends[node] += ends[node - 1]
 
-    ``columns``: (address, length, receive).  Returns int64 ends, one per node in order of
-    appearance: node n's rows are ``ends[n - 1]..ends[n]``.
+
+@kernel
+def part_by_node(directory, owner, columns, page_bits, nexts, out):  # type: ignore[no-untyped-def]
+    """Fill ``out`` with the rows of ``columns``, in order within each node.
+
+    ``columns``: (address, length, receive).  ``nexts``: int64, one per node in order of
+    appearance: where its rows begin, and after the call where they end.
     """
     address, length, receive = columns
     slots = directory.slots
-    ends = np.zeros(directory.counts[0], np.int64)
-    for row in range(owner.size):
-        ends[slots[owner[row]].node - 1] += 1
-    ends = np.cumsum(ends)
-    nexts = np.zeros(ends.size, np.int64)
-    nexts[1:] = ends[:-1]
     shift = np.uint64(page_bits)
     for row in range(owner.size):
         slot = slots[owner[row]]
@@ -151,7 +154,6 @@ def part_by_node(directory, owner, columns, page_bits, out):  # type: ignore[no-
         out.pages[to] = np.int64(last) - out.first[to] + 1
         out.receive[to] = receive[row]
         out.length[to] = length[row]
-    return ends
 
 
 @kernel

@@ -13,6 +13,7 @@ import numpy as np
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.replay.columns import (
     Stream,
+    count_by_node,
     end_within,
     enter_processes,
     grown_directory,
@@ -120,7 +121,10 @@ class _View:
         )
 
     def feed(self, directory: Any, owner: NDArray[np.int64], columns: tuple[Any, ...]) -> None:
-        ends = part_by_node(directory, owner, columns, self._page_bits, self._out)
+        ends = np.zeros(int(directory.counts[0]), np.int64)
+        count_by_node(directory, owner, ends)
+        nexts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+        part_by_node(directory, owner, columns, self._page_bits, nexts, self._out)
         begin = 0
         for place, end in enumerate(ends.tolist()):
             if end > begin:

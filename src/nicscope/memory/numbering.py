@@ -80,11 +80,12 @@ def _slot_of(slots, process, block):  # type: ignore[no-untyped-def]
     mixed = np.uint64(block) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= np.uint64(process) * np.uint64(0xC2B2AE3D27D4EB4F)
     place = np.int64(mixed >> np.uint64(32)) & mask
-    while slots[place].ordinal != 0 and (
-        slots[place].block != block or slots[place].process != process
-    ):
+    while True:
+        slot = slots[place]
+        # One branch instead of two: which of the two differs is as good as random.
+        if (slot.block ^ block) | (slot.process ^ process) == 0 or slot.ordinal == 0:
+            return place
         place = (place + 1) & mask
-    return place
 
 
 @kernel
@@ -109,14 +110,13 @@ def find(numbering, process, unit):  # type: ignore[no-untyped-def]
 
 @kernel
 def number(numbering, process, unit):  # type: ignore[no-untyped-def]
-    """The number of ``unit`` of ``process``, given now if it has none.
-
-    The caller sees to it that a block is left: ``numbering.used[0] < numbering.owners.size``.
-    """
+    """The number of ``unit`` of ``process``, given now if it has none; ``NONE`` if all are."""
     block = unit >> BLOCK_BITS
     slot = numbering.slots[_slot_of(numbering.slots, process, block)]
     if slot.ordinal == 0:
         ordinal = numbering.used[0]
+        if ordinal == numbering.owners.size:
+            return np.int64(NONE)
         numbering.used[0] = ordinal + 1
         numbering.owners[ordinal].unit = block << BLOCK_BITS
         numbering.owners[ordinal].process = process

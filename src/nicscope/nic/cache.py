@@ -37,6 +37,18 @@ def lookup(nic, row, tag):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def exchange(nic, row, tag, frame):  # type: ignore[no-untyped-def]
+    """``lookup`` and, if that misses, ``fill`` of a direct-mapped cache in one: 1 if it missed.
+
+    Without a branch, as which of the two it is cannot be predicted.  No entry may be in use.
+    """
+    missed = np.int64(nic.tags[row] != tag)
+    nic.tags[row] = tag
+    nic.frames[row] = frame
+    return missed
+
+
+@kernel
 def find(nic, row, tag):  # type: ignore[no-untyped-def]
     """Entry that holds ``tag`` in set ``row`` or ``MISS``; no use is noted."""
     if nic.config[0].ways > SEARCHED_WAYS:

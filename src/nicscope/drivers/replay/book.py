@@ -136,6 +136,26 @@ def note_miss(book, key, receive):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def note_outcome(book, key, receive, missed):  # type: ignore[no-untyped-def]
+    """As ``note_hit`` or, if ``missed`` is 1, ``note_miss``, without branching on which.
+
+    For schemes under which nothing is ever invalidated or prefetched.
+    """
+    counts = book.counts[0]
+    past = book.past[key]
+    book.past[key] = past | SEEN
+    compulsory = missed & ~np.int64(past) & SEEN
+    counts.ni_misses += missed
+    counts.ni_misses_receive += missed & receive
+    counts.ni_misses_compulsory += compulsory
+    counts.ni_misses_receive_compulsory += compulsory & receive
+    if book.orders[0].kinds:
+        shadowed = np.int64(shadow_lookup(book, key))
+        counts.ni_misses_conflict += missed & shadowed
+        counts.ni_misses_capacity += missed & (1 - shadowed) & (1 - compulsory)
+
+
+@kernel
 def note_eviction(book, key):  # type: ignore[no-untyped-def]
     """The entry of ``key`` left the NIC for want of room."""
     book.past[key] &= ~INVALIDATED

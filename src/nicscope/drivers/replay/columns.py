@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from nicscope.jit import kernel, records
-from nicscope.memory.numbering import BLOCK, BLOCK_BITS, number
+from nicscope.memory.numbering import BLOCK, NONE, number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,7 +37,7 @@ class Stream(NamedTuple):
 
     process: NDArray[np.int32]  # ordinal on the node
     first: NDArray[np.int64]  # page number of the first page
-    pages: NDArray[np.int64]
+    pages: NDArray[np.int32]
     receive: NDArray[np.uint8]
     length: NDArray[np.uint32]  # bytes
 
@@ -141,25 +141,48 @@ def part_by_node(directory, owner, columns, page_bits, nexts, out):  # type: ign
     ``columns``: (address, length, receive).  ``nexts``: int64, one per node in order of
     appearance: where its rows begin, and after the call where they end.
     """
-    address, length, receive = columns
-    slots = directory.slots
-    shift = np.uint64(page_bits)
     for row in range(owner.size):
-        slot = slots[owner[row]]
+        slot = directory.slots[owner[row]]
         to = nexts[slot.node - 1]
         nexts[slot.node - 1] = to + 1
-        last = (address[row] + np.uint64(length[row]) - np.uint64(1)) >> shift
-        out.process[to] = slot.ordinal
-        out.first[to] = np.int64(address[row] >> shift)
-        out.pages[to] = np.int64(last) - out.first[to] + 1
-        out.receive[to] = receive[row]
-        out.length[to] = length[row]
+        _settle(columns, row, slot.ordinal, page_bits, out, to)
+
+
+@kernel
+def take_one_node(directory, owner, columns, page_bits, out):  # type: ignore[no-untyped-def]
+    """As ``part_by_node`` where there is one node only."""
+    for row in range(owner.size):
+        _settle(columns, row, directory.slots[owner[row]].ordinal, page_bits, out, row)
+
+
+@kernel
+def _settle(columns, row, process, page_bits, out, to):  # type: ignore[no-untyped-def]
+    address, length, receive = columns
+    shift = np.uint64(page_bits)
+    first = address[row] >> shift
+    last = (address[row] + np.uint64(length[row]) - np.uint64(1)) >> shift
+    out.process[to] = process
+    out.first[to] = np.int64(first)
+    out.pages[to] = np.int32(last - first + np.uint64(1))
+    out.receive[to] = receive[row]
+    out.length[to] = length[row]
+
+
+@kernel
+def tally(stream):  # type: ignore[no-untyped-def]
+    """Pages of all requests of ``stream``, and of those on the receive path."""
+    pages = np.int64(0)
+    received = np.int64(0)
+    for row in range(stream.pages.size):
+        pages += stream.pages[row]
+        received += stream.pages[row] * np.int64(stream.receive[row])
+    return pages, received
 
 
 @kernel
 def end_within(pages, begin, budget):  # type: ignore[no-untyped-def]
     """The first row after ``begin`` at which ``budget`` pages are exceeded; at least one row on."""
-    total = pages[begin]
+    total = np.int64(pages[begin])
     row = begin + 1
     while row < pages.size and total + pages[row] <= budget:
         total += pages[row]
@@ -179,14 +202,27 @@ def number_stream(numbering, stream, begin, unit_bits, reach, numbers):  # type:
     for row in range(begin, stream.first.size):
         first = stream.first[row] >> unit_bits
         last = (stream.first[row] + stream.pages[row] - 1) >> unit_bits
-        if numbering.used[0] + ((last + reach - first) >> BLOCK_BITS) + 2 > numbering.owners.size:
-            return row, at
         process = np.int64(stream.process[row])
-        base = number(numbering, process, first) - first
-        for unit in range(first, last + reach + 1):
-            if unit & (BLOCK - 1) == 0:
-                base = number(numbering, process, unit) - unit
-            if unit <= last:
-                numbers[at] = base + unit
-                at += 1
+        name = number(numbering, process, first)
+        if last + reach > first and name != NONE:
+            name = _number_run(numbering, process, first, last, reach, numbers[at:])
+        if name == NONE:
+            return row, at
+        numbers[at] = name
+        at += last - first + 1
     return stream.first.size, at
+
+
+@kernel
+def _number_run(numbering, process, first, last, reach, numbers):  # type: ignore[no-untyped-def]
+    """Write the numbers of units ``first..last``; the first one, or ``NONE`` if room ran out."""
+    base = np.int64(0)
+    for unit in range(first, last + reach + 1):
+        if unit == first or unit & (BLOCK - 1) == 0:
+            name = number(numbering, process, unit)
+            if name == NONE:
+                return name
+            base = name - unit
+        if unit <= last:
+            numbers[unit - first] = base + unit
+    return np.int64(numbers[0])

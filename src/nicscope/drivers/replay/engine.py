@@ -20,6 +20,8 @@ from nicscope.drivers.replay.columns import (
     new_directory,
     number_stream,
     part_by_node,
+    take_one_node,
+    tally,
 )
 from nicscope.drivers.replay.node import Node, line_bits_of
 from nicscope.drivers.replay.state import Stretch
@@ -115,16 +117,20 @@ class _View:
         self._out = Stream(
             np.empty(ROWS, np.int32),
             np.empty(ROWS, np.int64),
-            np.empty(ROWS, np.int64),
+            np.empty(ROWS, np.int32),
             np.empty(ROWS, np.uint8),
             np.empty(ROWS, np.uint32),
         )
 
     def feed(self, directory: Any, owner: NDArray[np.int64], columns: tuple[Any, ...]) -> None:
         ends = np.zeros(int(directory.counts[0]), np.int64)
-        count_by_node(directory, owner, ends)
-        nexts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
-        part_by_node(directory, owner, columns, self._page_bits, nexts, self._out)
+        if len(ends) == 1:
+            take_one_node(directory, owner, columns, self._page_bits, self._out)
+            ends[0] = len(owner)
+        else:
+            count_by_node(directory, owner, ends)
+            nexts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+            part_by_node(directory, owner, columns, self._page_bits, nexts, self._out)
         begin = 0
         for place, end in enumerate(ends.tolist()):
             if end > begin:
@@ -171,8 +177,9 @@ class _NumberedNode:
 
     def feed(self, stream: Stream, processes: int) -> None:
         begin = 0
+        fits = tally(stream)[0] <= UNITS
         while begin < len(stream.first):
-            end = end_within(stream.pages, begin, UNITS)
+            end = len(stream.first) if fits else end_within(stream.pages, begin, UNITS)
             part = Stream(*(column[begin:end] for column in stream))
             numbers = self._number(part)
             for node in self.designs:

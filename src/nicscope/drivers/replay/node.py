@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.replay.book import grown_book, new_book
+from nicscope.drivers.replay.columns import tally
 from nicscope.drivers.replay.counts import COUNT_NAMES, KIND_NAMES
 from nicscope.drivers.replay.schemes.handle import replay_handle
 from nicscope.drivers.replay.schemes.interrupt import replay_interrupt
@@ -14,6 +15,7 @@ from nicscope.drivers.replay.schemes.unet_mm import replay_unet_mm
 from nicscope.drivers.replay.schemes.utlb import (
     SECOND_LEVEL,
     replay_utlb,
+    replay_utlb_direct,
     replay_utlb_process,
     replay_utlb_shared,
 )
@@ -96,13 +98,14 @@ class Node:
         host = Host(numbering, self._pinning, self._indices, self._lines)
         counts = self._book.counts[0]
         counts["requests"] += len(stretch.first)
-        lookups = int(stretch.pages.sum())
-        receive = int(stretch.pages @ stretch.receive)
+        lookups, receive = tally(stretch)
         counts["lookups"] += lookups
         counts["lookups_receive"] += receive
         counts["lookups_send"] += lookups - receive
         if self._design.scheme is Scheme.PINNED:
             replay_pinned(host, self._book, stretch)
+        elif _is_plain(self._design):
+            replay_utlb_direct(self._nic, host, self._book, stretch)
         else:
             _KERNELS[self._design.scheme](self._nic, host, self._book, stretch)
 
@@ -144,6 +147,16 @@ class Node:
             tables = regions_of(self._numbering, SECOND_LEVEL)
             regions["directory"] = tables * DIRECTORY.itemsize
         return regions
+
+
+def _is_plain(design: Design) -> bool:
+    """Whether the design's cache is one that nothing is prefetched into or dropped from."""
+    return (
+        design.scheme is Scheme.UTLB
+        and design.ways == 1
+        and design.prefetch == 1
+        and design.pin_limit is None
+    )
 
 
 def line_bits_of(design: Design) -> int:

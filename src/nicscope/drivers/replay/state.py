@@ -33,7 +33,7 @@ class Stretch(NamedTuple):
 
     process: NDArray[np.int32]
     first: NDArray[np.int64]
-    pages: NDArray[np.int64]
+    pages: NDArray[np.int32]
     receive: NDArray[np.uint8]
     length: NDArray[np.uint32]
     numbers: NDArray[np.uint32]
@@ -55,7 +55,7 @@ def request_of(requests, row, at):  # type: ignore[no-untyped-def]
     return Request(
         np.int64(requests.process[row]),
         requests.first[row],
-        requests.pages[row],
+        np.int64(requests.pages[row]),
         np.int64(requests.receive[row]),
         at,
     )

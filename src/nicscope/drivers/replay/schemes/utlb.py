@@ -6,13 +6,13 @@ host memory by DMA, without an interrupt (UTLB 3.1-3.3).
 
 from __future__ import annotations
 
-from nicscope.drivers.replay.book import note_eviction, note_hit, note_miss
+from nicscope.drivers.replay.book import note_eviction, note_hit, note_miss, note_outcome
 from nicscope.drivers.replay.schemes.user_library import admit
 from nicscope.drivers.replay.state import request_of, set_of
 from nicscope.jit import kernel
 from nicscope.memory.numbering import NONE, find, unit_of
 from nicscope.memory.pinning import PINNED
-from nicscope.nic.cache import MISS, fill, lookup
+from nicscope.nic.cache import MISS, exchange, fill, lookup
 from nicscope.nic.cache import find as find_entry
 from nicscope.nic.layout import EMPTY
 
@@ -31,20 +31,40 @@ def replay_utlb(nic, host, book, requests):  # type: ignore[no-untyped-def]
         base = request.process * book.orders[0].offset_step + request.first
         for place in range(request.pages):
             key = requests.numbers[request.at + place]
-            line = (base + place) & (nic.config[0].sets - 1)
-            if lookup(nic, line, key + 1) != MISS:
+            row_of_key = (base + place) & (nic.config[0].sets - 1)
+            if lookup(nic, row_of_key, key + 1) != MISS:
                 note_hit(book, key)
             else:
                 note_miss(book, key, request.receive)
-                fetch_pages(nic, host, book, request.process, request.first + place)
+                install(nic, book, row_of_key, key, key)
+                book.counts[0].entries_fetched += 1
+                if book.orders[0].prefetch > 1:
+                    prefetch_pages(nic, host, book, request.process, request.first + place)
 
 
 @kernel
-def fetch_pages(nic, host, book, process, page):  # type: ignore[no-untyped-def]
-    """Bring the table's entries from ``page`` on to the NIC, to the end of its table at most."""
+def replay_utlb_direct(nic, host, book, requests):  # type: ignore[no-untyped-def]
+    """``replay_utlb`` for a direct-mapped cache without pin limit or prefetch, and faster."""
+    at = 0
+    last_set = nic.config[0].sets - 1
+    for row in range(requests.first.size):
+        request = request_of(requests, row, at)
+        at += request.pages
+        admit(nic, host, book, requests, request)
+        base = request.process * book.orders[0].offset_step + request.first
+        for place in range(request.pages):
+            key = requests.numbers[request.at + place]
+            missed = exchange(nic, (base + place) & last_set, key + 1, key)
+            note_outcome(book, key, request.receive, missed)
+            book.counts[0].entries_fetched += missed
+
+
+@kernel
+def prefetch_pages(nic, host, book, process, page):  # type: ignore[no-untyped-def]
+    """Bring the table's entries after ``page`` to the NIC too, to the end of its table at most."""
     last = min(page + book.orders[0].prefetch - 1, page | (SECOND_LEVEL - 1))
-    book.counts[0].entries_fetched += last - page + 1
-    for unit in range(page, last + 1):
+    book.counts[0].entries_fetched += last - page
+    for unit in range(page + 1, last + 1):
         key = find(host.numbering, process, unit)
         if key != NONE and host.pinning.state[key] & PINNED:
             bring_in(nic, book, set_of(nic, book, process, unit), key, key)
@@ -54,10 +74,15 @@ def fetch_pages(nic, host, book, process, page):  # type: ignore[no-untyped-def]
 def bring_in(nic, book, row, key, frame):  # type: ignore[no-untyped-def]
     """Insert the entry of ``key`` in set ``row`` unless it is there."""
     if find_entry(nic, row, key + 1) == MISS:
-        entry = fill(nic, row, key + 1)
-        nic.frames[entry] = frame
-        if nic.registers[0].evicted != EMPTY:
-            note_eviction(book, nic.registers[0].evicted - 1)
+        install(nic, book, row, key, frame)
+
+
+@kernel
+def install(nic, book, row, key, frame):  # type: ignore[no-untyped-def]
+    """Fill in the entry of ``key``, which is not there."""
+    nic.frames[fill(nic, row, key + 1)] = frame
+    if nic.registers[0].evicted != EMPTY:
+        note_eviction(book, nic.registers[0].evicted - 1)
 
 
 @kernel
@@ -72,19 +97,23 @@ def replay_utlb_shared(nic, host, book, requests):  # type: ignore[no-untyped-de
         for place in range(request.at, at):
             key = host.indices.key_of[requests.numbers[place]]
             index = unit_of(host.indices.keys, key)
-            if lookup(nic, set_of(nic, book, request.process, index), key + 1) != MISS:
+            row_of_key = set_of(nic, book, request.process, index)
+            if lookup(nic, row_of_key, key + 1) != MISS:
                 note_hit(book, key)
             else:
                 note_miss(book, key, request.receive)
-                fetch_indices(nic, host, book, request.process, index)
+                install(nic, book, row_of_key, key, requests.numbers[place])
+                book.counts[0].entries_fetched += 1
+                if book.orders[0].prefetch > 1:
+                    prefetch_indices(nic, host, book, request.process, index)
 
 
 @kernel
-def fetch_indices(nic, host, book, process, index):  # type: ignore[no-untyped-def]
-    """Bring the table's entries from ``index`` on to the NIC."""
+def prefetch_indices(nic, host, book, process, index):  # type: ignore[no-untyped-def]
+    """Bring the table's entries after ``index`` to the NIC too."""
     last = min(index + book.orders[0].prefetch - 1, index | (SECOND_LEVEL - 1))
-    book.counts[0].entries_fetched += last - index + 1
-    for unit in range(index, last + 1):
+    book.counts[0].entries_fetched += last - index
+    for unit in range(index + 1, last + 1):
         key = find(host.indices.keys, process, unit)
         if key != NONE and host.indices.page_of[key] != 0:
             frame = host.indices.page_of[key] - 1

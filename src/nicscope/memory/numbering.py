@@ -75,17 +75,18 @@ def regions_of(numbering: Numbering, units: int) -> int:
 @kernel
 def _slot_of(slots, process, block):  # type: ignore[no-untyped-def]
     """Position of the slot that holds (process, block), or of the free slot where it belongs."""
-    mask = slots.size - 1
+    # Unsigned places spare the check for negative ones, at which Python counts from the end.
+    mask = np.uint64(slots.size - 1)
     # Fibonacci hashing: the high bits of a product with 2**64 / golden ratio are well mixed.
     mixed = np.uint64(block) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= np.uint64(process) * np.uint64(0xC2B2AE3D27D4EB4F)
-    place = np.int64(mixed >> np.uint64(32)) & mask
+    place = (mixed >> np.uint64(32)) & mask
     while True:
         slot = slots[place]
         # One branch instead of two: which of the two differs is as good as random.
         if (slot.block ^ block) | (slot.process ^ process) == 0 or slot.ordinal == 0:
             return place
-        place = (place + 1) & mask
+        place = (place + np.uint64(1)) & mask
 
 
 @kernel

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from nicscope import __version__
-from nicscope.cli import trace
+from nicscope.cli import record, trace
 from nicscope.errors import NicscopeError
 
 app = typer.Typer(
@@ -44,6 +44,7 @@ def _options(
 
 
 app.add_typer(trace.app)
+app.command(context_settings=record.CONTEXT, epilog=record.EXAMPLE)(record.record)
 
 
 def main(arguments: list[str] | None = None) -> int:

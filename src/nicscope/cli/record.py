@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 - the command line reads it
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nicscope.traces.recording.observed import Observed
-    from nicscope.traces.recording.record import Recording
+    from nicscope.traces.recording.record import Progress, Recording
 
 # Options end where the program begins: what follows is the program's own.
 CONTEXT = {"allow_interspersed_args": False, "ignore_unknown_options": False}
@@ -21,6 +21,7 @@ EXAMPLE = (
     "Example: [bold]nicscope record -o redis.parquet -- redis-server --port 7777[/bold]   "
     "[bold]nicscope record -o fetch.parquet --quiet -- curl -s http://localhost/[/bold]"
 )
+LINGER_S = 2.0  # before we say that the program has left processes behind
 _CLEAR_LINE = "\r\x1b[K"
 
 
@@ -37,34 +38,49 @@ def record(
     Input, output, signals and exit status are the program's own. Each call it makes on a socket
     takes some 20 microseconds more.
     """
-    from nicscope.traces.recording.signals import held_signals
+    from nicscope.traces.recording.record import record as run
 
-    live = not quiet and sys.stderr.isatty()
-    with held_signals():  # before libraries start threads, which inherit it
-        from nicscope.traces.recording.record import record as run
-
-        try:
-            recording = run(command, output, _LiveCount() if live else None)
-        finally:
-            if live:
-                print(_CLEAR_LINE, end="", file=sys.stderr, flush=True)
+    if quiet:
+        return _report(run(command, output), quiet)
+    with _LiveCount() as watch:
+        recording = run(command, output, watch)
     return _report(recording, quiet)
 
 
 class _LiveCount:
-    """One line on the terminal that says how far the recording has come."""
+    """One line on the terminal, if stderr is one, that says how far the recording has come."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()
+        self._live = sys.stderr.isatty()
+        self._ended_at: float | None = None
+        self._told = False
 
-    def __call__(self, observed: Observed) -> None:
-        print(
-            f"{_CLEAR_LINE}recording: {observed.rows:,} rows of {observed.processes:,} processes, "
-            f"{time.monotonic() - self._start:.0f} s",
-            end="",
-            file=sys.stderr,
-            flush=True,
-        )
+    def __enter__(self) -> _LiveCount:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._print("", end="")
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if progress.program_ended and self._ended_at is None:
+            self._ended_at = now
+        if not self._told and self._ended_at is not None and now > self._ended_at + LINGER_S:
+            self._told = True
+            self._print(
+                f"nicscope: the program has ended but {progress.processes:,} processes that it "
+                "started run on and are recorded; Ctrl-C ends them"
+            )
+        if self._live:
+            self._print(
+                f"recording: {progress.rows:,} rows, {progress.processes:,} processes alive, "
+                f"{now - self._start:.0f} s",
+                end="",
+            )
+
+    def _print(self, line: str, end: str = "\n") -> None:
+        print(f"{_CLEAR_LINE if self._live else ''}{line}", end=end, file=sys.stderr, flush=True)
 
 
 def _report(recording: Recording, quiet: bool) -> int:

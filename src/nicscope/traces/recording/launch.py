@@ -8,7 +8,7 @@ import shutil
 import signal
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from nicscope.errors import RecordError
 from nicscope.traces.recording.filter import install_filter
@@ -23,17 +23,30 @@ _STARTING = "start"
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
-class Launched(NamedTuple):
-    """A process that runs, traced, or has failed to."""
+class Launched:
+    """A traced process that is to become a program, or to say why it did not."""
 
-    pid: int
-    name: str
-    complaints: int  # descriptor of a pipe: what went wrong before the program began
+    def __init__(self, pid: int, name: str, complaints: int) -> None:
+        self.pid = pid
+        self.name = name
+        self._complaints = os.fdopen(complaints)  # a pipe: what went wrong before it began
 
-    def why_not(self) -> RecordError:
-        """The reason for which the program never began; to be asked when the process is gone."""
-        with os.fdopen(self.complaints, closefd=False) as pipe:
-            stage, _, number = pipe.read().partition(" ")
+    def __enter__(self) -> Launched:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._complaints.close()
+
+    def check_begun(self, programs: int) -> None:
+        """Make sure, when the process is gone, that it began any ``programs`` at all.
+
+        Errors: ``RecordError`` with the reason for which it did not.
+        """
+        if not programs:
+            raise self._why_not()
+
+    def _why_not(self) -> RecordError:
+        stage, _, number = self._complaints.read().partition(" ")
         if stage == _FILTERING:
             return RecordError(
                 f"{self.name!r} cannot be recorded: the kernel refuses a seccomp filter "

@@ -34,7 +34,7 @@ TICK_S = 0.2
 def held_signals() -> Iterator[Collection[int]]:
     """Block the signals that are passed on, and yield the mask that was in force before.
 
-    Threads inherit the block: enter this before a library starts any.
+    Threads inherit the block: enter this before a library starts any.  Not to be nested.
     """
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
     try:

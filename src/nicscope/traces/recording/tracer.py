@@ -50,6 +50,7 @@ class Tracer:
         self._issued = 0
         self._start_ns = time.monotonic_ns()
         self._status = 0
+        self._meet(root)
 
     @property
     def processes(self) -> frozenset[int]:

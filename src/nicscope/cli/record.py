@@ -101,7 +101,7 @@ def _report(recording: Recording, quiet: bool) -> int:
 def _nothing(observed: Observed) -> str:
     seen = _unseen(observed)
     return (
-        "nothing was recorded and no file written: no bytes moved through the program's sockets "
+        "nothing was recorded, no file written: no bytes moved through the program's sockets "
         f"({observed.not_sockets:,} reads and writes were of files, pipes and terminals"
         f"{''.join(f'; {line}' for line in seen)}); check that it did its work"
     )
@@ -111,8 +111,8 @@ def _summary(recording: Recording, path: Path) -> list[str]:
     observed = recording.observed
     lines = [
         f"{path}: {observed.rows:,} rows, {observed.bytes_sent:,} bytes sent and "
-        f"{observed.bytes_received:,} received, by {observed.processes:,} processes "
-        f"({observed.threads:,} threads) in {recording.seconds:.1f} s"
+        f"{observed.bytes_received:,} received, processes: {observed.processes:,}, threads: "
+        f"{observed.threads:,}, {recording.seconds:.1f} s"
     ]
     without = []
     if observed.failed:
@@ -120,7 +120,7 @@ def _summary(recording: Recording, path: Path) -> list[str]:
     if observed.empty:
         without.append(f"{observed.empty:,} moved nothing")
     if observed.interrupted:
-        without.append(f"{observed.interrupted:,} were interrupted and made again")
+        without.append(f"{observed.interrupted:,} were interrupted by signals")
     if observed.unfinished:
         without.append(f"{observed.unfinished:,} never ended")
     if without:

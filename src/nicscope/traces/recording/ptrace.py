@@ -68,6 +68,8 @@ _RESULT = struct.Struct("=24xq")
 
 PIECE = struct.Struct("=QQ")  # struct iovec
 MOST_PIECES = 1024  # UIO_MAXIOV
+_MEMORY_SIZE = 1 << 14
+_MEMORY = ctypes.create_string_buffer(_MEMORY_SIZE)  # making one takes as long as the call
 
 
 class CallEntry(NamedTuple):
@@ -157,10 +159,10 @@ def remote_bytes(tid: int, pieces: Sequence[tuple[int, int]]) -> bytes | None:
 
 
 def _remote_chunk(tid: int, pieces: Sequence[tuple[int, int]]) -> bytes | None:
-    size = sum(size for _, size in pieces)
-    into = ctypes.create_string_buffer(size)
+    size = sum([size for _, size in pieces])
+    into = _MEMORY if size <= _MEMORY_SIZE else ctypes.create_string_buffer(size)
     local = PIECE.pack(ctypes.addressof(into), size)
     remote = b"".join([PIECE.pack(*piece) for piece in pieces])
     if _readv(tid, local, 1, remote, len(pieces), 0) != size:
         return None
-    return into.raw
+    return memoryview(into)[:size].tobytes()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow.parquet as pq
@@ -12,8 +13,6 @@ from nicscope.traces.reader import open_trace
 from nicscope.traces.recording.record import record
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from nicscope.traces.recording.observed import Observed
 
 PREAMBLE = """
@@ -75,3 +74,11 @@ def run_and_agree(tmp_path: Path, program: str) -> Outcome:
     assert outcome.rows == outcome.truth
     assert outcome.observed.rows == len(outcome.rows)
     return outcome
+
+
+def has_ended(process: int) -> bool:
+    """Whether a process is gone, or waits for its parent to hear of it."""
+    try:
+        return "State:\tZ" in Path(f"/proc/{process}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True

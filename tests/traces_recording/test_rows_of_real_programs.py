@@ -59,7 +59,8 @@ class Message(ctypes.Structure):
     _fields_ = [("name", ctypes.c_void_p), ("name_length", ctypes.c_uint),
         ("vectors", ctypes.POINTER(Vector)), ("count", ctypes.c_size_t),
         ("control", ctypes.c_void_p), ("control_length", ctypes.c_size_t),
-        ("flags", ctypes.c_int), ("gap", ctypes.c_int), ("moved", ctypes.c_uint), ("end", ctypes.c_int)]
+        ("flags", ctypes.c_int), ("gap", ctypes.c_int),
+        ("moved", ctypes.c_uint), ("end", ctypes.c_int)]
 
 def messages(groups):
     made = (Message * len(groups))()
@@ -224,7 +225,8 @@ else:
     a.set_inheritable(True), b.set_inheritable(True)
     arguments = sys.orig_argv + [str(a.fileno())]
     a.send(out), note("sendto", out, 16), finish()
-    threading.Thread(target=os.execv, args=(sys.executable, arguments)).start()
+    execute = lambda: (time.sleep(0.2), os.execv(sys.executable, arguments))
+    threading.Thread(target=execute).start()
     a.recv(100)  # for ever: this thread ends with the program
 """,
     )

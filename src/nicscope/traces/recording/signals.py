@@ -9,10 +9,12 @@ and a thread waits for them.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
+import struct
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -29,6 +31,33 @@ PASSED_ON = frozenset(
 )
 TICK_S = 0.2
 
+_libc = ctypes.CDLL(None)
+_SIGNAL_SET = sum(1 << (number - 1) for number in PASSED_ON).to_bytes(128, "little")  # sigset_t
+_SIGNAL_INFO = struct.Struct("=iiixxxxi")  # siginfo_t: number, errno, code, sender
+_SIGNAL_INFO_SIZE = 128
+_TIME = struct.Struct("=qq")  # struct timespec
+
+
+class Came(NamedTuple):
+    """A signal that was waited for."""
+
+    number: int
+    code: int  # above 0: from the kernel
+    sender: int  # process, if it came from one
+
+
+def wait_for_signal(seconds: float) -> Came | None:
+    """The next held signal; None if none comes in time, or this process was stopped meanwhile.
+
+    Python's ``signal.sigtimedwait`` makes up a signal when a stop outlasts the time.
+    """
+    info = ctypes.create_string_buffer(_SIGNAL_INFO_SIZE)
+    time = _TIME.pack(int(seconds), int(seconds % 1 * 1e9))
+    if _libc.sigtimedwait(_SIGNAL_SET, info, time) < 0:
+        return None
+    number, _, code, sender = _SIGNAL_INFO.unpack_from(info)
+    return Came(number, code, sender)
+
 
 @contextlib.contextmanager
 def held_signals() -> Iterator[Collection[int]]:
@@ -42,14 +71,14 @@ def held_signals() -> Iterator[Collection[int]]:
     finally:
         # Whoever pressed Ctrl-C while the result was being written wanted the program to end,
         # and it has.
-        while signal.sigtimedwait(PASSED_ON, 0) is not None:
+        while wait_for_signal(0) is not None:
             pass
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def stop_if_interrupted() -> None:
     """Raise ``KeyboardInterrupt`` if a held signal has come: there is no program to get it yet."""
-    if signal.sigtimedwait(PASSED_ON, 0) is not None:
+    if wait_for_signal(0) is not None:
         raise KeyboardInterrupt
 
 
@@ -82,21 +111,21 @@ class Forwarder(threading.Thread):
     def run(self) -> None:
         """Wait for signals until the ``with`` block ends."""
         while not self._over.is_set():
-            came = signal.sigtimedwait(PASSED_ON, TICK_S)
+            came = wait_for_signal(TICK_S)
             if self._over.is_set():
                 return
             if came is not None:
                 self._pass_on(came)
             self._tick()
 
-    def _pass_on(self, came: signal.struct_siginfo) -> None:
+    def _pass_on(self, came: Came) -> None:
         alive = self._processes()
         if self._root not in alive:
             self._end(alive)
         # From the kernel (the terminal), or from one of its own to the whole process group: the
         # program has got it too.
-        elif came.si_code <= 0 and came.si_pid not in alive:
-            _send(self._root, came.si_signo)
+        elif came.code <= 0 and came.sender not in alive:
+            _send(self._root, came.number)
 
     def _end(self, alive: Collection[int]) -> None:
         """End what runs on after the program itself has ended; the second time for certain."""

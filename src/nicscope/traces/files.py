@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MAGICS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip"}
 SUFFIXES = {".zst": "zstd", ".gz": "gzip"}
 BLOCK_BYTES = 1 << 21
+LONGEST_LINE = 1 << 25  # bytes
 
 
 def head_of(path: Path, count: int) -> bytes:
@@ -103,6 +104,11 @@ class ByteSource:
             end = piece.rfind(b"\n") + 1
             if not end:
                 rest += piece
+                if len(rest) > LONGEST_LINE:
+                    raise TraceError(
+                        f"{self.path}: line {number}: longer than {LONGEST_LINE} bytes; "
+                        "is this a text file?"
+                    )
                 continue
             block, rest = rest + piece[:end], piece[end:]
             yield number, block

@@ -28,8 +28,9 @@ PIECE = 1 << 16
 def place_of(slots, owner, number):  # type: ignore[no-untyped-def]
     """Slot that holds the key, or the free one where it belongs."""
     mask = slots.size - 1
-    mixed = (number ^ (owner * 0x5851F42D)) & 0xFFFFFFFFFFFF
-    place = ((mixed * 40503) ^ (mixed >> 15)) & mask
+    # Folded to 31 bits and multiplied by 2^32 / the golden ratio: stays below 2^63.
+    folded = (number ^ (number >> 29) ^ (owner * 0x5851F42D)) & 0x7FFFFFFF
+    place = ((folded * 2654435769) >> 15) & mask
     while slots[place].identity != FREE and (
         slots[place].number != number or slots[place].owner != owner
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,19 +70,25 @@ class Trace:
 
     def _checked(self, columns: list[str], max_rows: int) -> Iterator[tuple[Requests, Any]]:
         checker = Checker(str(self.path))
-        batches = self._file.iter_batches(max_rows, columns=columns, use_threads=True)
-        while True:
-            try:
-                batch = next(batches, None)
-            except (pa.ArrowException, OSError) as error:
-                raise TraceError(
-                    f"{self.path}: damaged after row {checker.rows}: {first_line(error)}"
-                ) from error
-            if batch is None:
-                return
+        for batch in _read_ahead(self._file.iter_batches(max_rows, columns=columns), checker):
             requests = requests_of(batch, checker)
             checker.check(requests)
             yield requests, batch
+
+
+def _read_ahead(batches: Iterator[Any], checker: Checker) -> Iterator[Any]:
+    """Decode the next batch while the consumer is busy with this one."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        ahead = pool.submit(next, batches, None)
+        while True:
+            try:
+                batch = ahead.result()
+            except (pa.ArrowException, OSError) as error:
+                raise checker.error(0, f"damaged from here on: {first_line(error)}") from error
+            if batch is None:
+                return
+            ahead = pool.submit(next, batches, None)
+            yield batch
 
 
 def open_trace(path: Path | str) -> Trace:
@@ -94,6 +101,7 @@ def open_trace(path: Path | str) -> Trace:
     _check_magic(path)
     try:
         footer = pq.read_metadata(path)
+        _check_columns(path, footer.schema.to_arrow_schema())
         # ``op`` stays dictionary-encoded in memory: six strings and one code per row.
         file = pq.ParquetFile(
             path,
@@ -102,13 +110,11 @@ def open_trace(path: Path | str) -> Trace:
             buffer_size=WINDOW_BYTES,
             pre_buffer=False,
         )
-        schema = file.schema_arrow
     except (pa.ArrowException, OSError) as error:
         raise TraceError(
             f"{path}: damaged or truncated Parquet file: {first_line(error)}; "
             "record or copy it again"
         ) from error
-    _check_columns(path, schema)
     text = (footer.metadata or {}).get(METADATA_KEY)
     metadata = TraceMetadata() if text is None else TraceMetadata.from_json(text, str(path))
     if footer.num_rows == 0:

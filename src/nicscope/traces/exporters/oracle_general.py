@@ -140,7 +140,7 @@ class OracleGeneralWriter:
         return np.maximum(seconds, 0).astype(np.uint32)  # nodes' clocks may lie apart
 
     def _write(self, records: NDArray[Any], identities: NDArray[np.int64]) -> None:
-        view = memoryview(records).cast("B")
+        view = memoryview(records.tobytes())
         while view:  # an unbuffered file may take a part
             view = view[self._file.write(view) :]
         if self._pages.count > self._last.size:

@@ -6,6 +6,7 @@ both, in that order; an instruction fetch is no data transfer and is only counte
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -99,13 +100,13 @@ def store(rows, row, access, counts):  # type: ignore[no-untyped-def]
     counts[1] += kind == LOAD
     counts[2] += kind == STORE
     counts[3] += kind == MODIFY
-    if kind == LOAD or kind == MODIFY:  # noqa: PLR1714 - a tuple would be built at every access
+    if kind in (LOAD, MODIFY):
         rows[row, 0] = Op.SEND
         rows[row, 1] = address
         rows[row, 2] = size
         rows[row, 3] = line
         row += 1
-    if kind == STORE or kind == MODIFY:  # noqa: PLR1714
+    if kind in (STORE, MODIFY):
         rows[row, 0] = Op.RECV
         rows[row, 1] = address
         rows[row, 2] = size
@@ -150,4 +151,8 @@ def _imported(rows: np.ndarray, first_line: int, choices: Choices) -> Imported:
         "address": rows[:, 1].view(np.uint64).copy(),
         "length": rows[:, 2].astype(np.uint32),
     }
-    return Imported(columns, lambda row: f"line {first_line + int(rows[row, 3])}")
+    return Imported(columns, functools.partial(_place, first_line, rows[:, 3]))
+
+
+def _place(first_line: int, lines: np.ndarray, row: int) -> str:
+    return f"line {first_line + int(lines[row])}"

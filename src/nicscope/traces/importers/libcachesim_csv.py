@@ -7,7 +7,7 @@ The description has libCacheSim's own spelling, ``time-col=1,obj-id-col=2,obj-si
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -141,12 +141,12 @@ def _is_header(head: bytes, description: Description) -> bool:
     return sum(map(str.isalpha, text)) > sum(map(str.isdecimal, text))
 
 
-def _numbers(path: Path, table: pa.Table, name: str, place: functools.partial[str]) -> NDArray:
+def _numbers(path: Path, table: pa.Table, name: str, place: functools.partial[str]) -> NDArray[Any]:
     column = table.column(name).combine_chunks()
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
         raise TraceError(f"{path}: {place(row)}: no {name} given")
-    values: NDArray = column.to_numpy(zero_copy_only=False)
+    values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
     return values
 
 
@@ -158,7 +158,8 @@ def _time_ns(path: Path, table: pa.Table, place: functools.partial[str]) -> NDAr
         raise TraceError(
             f"{path}: {place(row)}: time {seconds[row]} is out of range; must be seconds"
         )
-    return np.rint(seconds * NS_PER_S).astype(np.int64)
+    time_ns: NDArray[np.int64] = np.rint(seconds * NS_PER_S).astype(np.int64)
+    return time_ns
 
 
 def _line(first: int, block: bytes, row: int) -> str:

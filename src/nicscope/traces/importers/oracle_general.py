@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,9 +51,9 @@ def read_oracle_general(
                 np.ascontiguousarray(records["object_id"]),
                 np.ascontiguousarray(records["byte_count"]),
             )
-            yield Imported(columns, _place(first, kept))
+            yield Imported(columns, functools.partial(_place, first, kept))
             first += records.size
 
 
-def _place(first: int, kept: NDArray[np.int64]):  # type: ignore[no-untyped-def]
-    return lambda row: f"record {first + int(kept[row])} (the first is 0)"
+def _place(first: int, kept: NDArray[np.int64], row: int) -> str:
+    return f"record {first + int(kept[row])} (the first is 0)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -31,8 +32,11 @@ def read_parquet(
     done = 0
     for requests, batch in trace.record_batches():
         columns = {name: batch.column(name) for name in batch.schema.names}
-        start = done
-        yield Imported(columns, lambda row, start=start: f"row {start + row} (the first is 0)")
+        yield Imported(columns, functools.partial(_place, done))
         done += requests.length.size
         if watch is not None:
             watch(done, trace.rows)
+
+
+def _place(first: int, row: int) -> str:
+    return f"row {first + row} (the first is 0)"

@@ -8,6 +8,7 @@ whole log is read: 44 bytes of memory for each.
 from __future__ import annotations
 
 import array
+import functools
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,6 +30,8 @@ from nicscope.traces.schema import Op
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from nicscope.traces.files import Watch
     from nicscope.traces.imported import Choices
@@ -92,7 +95,7 @@ class _Log:
 
     def take(self, event: Call | Start | Exit) -> None:
         """Take in the next event; those of a task not yet known wait for its maker to return."""
-        number = FIRST_TASK if event.task is None else event.task
+        number = self._only_task() if event.task is None else event.task
         if number not in self._tasks and self._ends_the_first_creation(event):
             self._task(number)
         if number in self._early:
@@ -104,12 +107,25 @@ class _Log:
 
     def finish(self) -> None:
         """Take in what still waits for a maker that never returned."""
+        for maker in list(self._creating):
+            self._give_up_creating(maker)
         for number in list(self._early):
-            maker = next(iter(self._creating), None)
-            if maker is not None:
-                start = self._creating[maker]
-                self._create(maker, start.name, start.arguments, number)
             self._release(number)
+
+    def _give_up_creating(self, maker: int) -> None:
+        """Take the tasks that wait for a call that will not return to be its children."""
+        start = self._creating.pop(maker, None)
+        if start is None or self._creating:
+            return
+        for number in list(self._early):
+            self._create(maker, start.name, start.arguments, number)
+            self._release(number)
+
+    def _only_task(self) -> int:
+        """Number of the task that the log leaves out while there is but one."""
+        if len(self._tasks) == 1:
+            return next(iter(self._tasks))
+        return FIRST_TASK if self.first_number is None else self.first_number
 
     def _ends_the_first_creation(self, event: Call | Start | Exit) -> bool:
         """Whether the one task so far, without a number, made the second one and now has one."""
@@ -133,7 +149,7 @@ class _Log:
     def _handle(self, number: int, event: Call | Start | Exit) -> None:
         task = self._task(number)
         if isinstance(event, Exit):
-            self._creating.pop(number, None)
+            self._give_up_creating(number)
             del self._tasks[number]
         elif isinstance(event, Start):
             if event.name in CREATING_TASKS:
@@ -281,4 +297,8 @@ def _batches(rows: _Rows, node: int, first_pid: int, metadata: TraceMetadata) ->
             "tid": np.where(task == FIRST_TASK, np.int32(first_pid), task),
             "syscall": pa.DictionaryArray.from_arrays(pa.array(calls), names),
         }
-        yield Imported(columns, lambda row, lines=lines: f"line {lines[row]}")
+        yield Imported(columns, functools.partial(_place, lines))
+
+
+def _place(lines: NDArray[np.int64], row: int) -> str:
+    return f"line {lines[row]}"

@@ -18,13 +18,13 @@ CLONE_FILES, CLONE_THREAD = 0x400, 0x10000
 
 ACCEPTING = frozenset({"accept", "accept4"})
 # Calls that only a socket answers: whoever returns well from them has one, known or not.
-SOCKET_CALLS = frozenset(
-    {
-        "accept", "accept4", "bind", "connect", "getpeername", "getsockname", "getsockopt", "listen",
-        "recv", "recvfrom", "recvmmsg", "recvmsg", "send", "sendmmsg", "sendmsg", "sendto",
-        "setsockopt", "shutdown",
-    }
-)  # fmt: skip
+NAMING_CALLS = frozenset(
+    {"bind", "connect", "getpeername", "getsockname", "getsockopt", "listen", "setsockopt"}
+)
+MOVING_CALLS = frozenset(
+    {"recv", "recvfrom", "recvmmsg", "recvmsg", "send", "sendmmsg", "sendmsg", "sendto"}
+)
+SOCKET_CALLS = ACCEPTING | NAMING_CALLS | MOVING_CALLS | {"shutdown"}
 SOCKET_NOTES = ("TCP", "UDP", "UNIX", "NETLINK", "RAW", "PING", "SCTP", "DCCP", "socket:", "VSOCK")
 CREATING_TASKS = frozenset({"clone", "clone3", "fork", "vfork"})
 

@@ -98,8 +98,7 @@ class LineReader:
     ) -> Call | Start | None:
         resumed = _RESUMED.match(text)
         if resumed is not None:
-            # A first task has no number in the log until there is a second one.
-            start = self.pending.pop(task, None) or self.pending.pop(None, None)
+            start = self._start_of(task)
             if start is None or start.name != resumed[1]:
                 self.other_lines += 1
                 return None
@@ -115,6 +114,15 @@ class LineReader:
         result = _result(match[3])
         self.never_returned += result is None
         return Call(number, task, time_ns, match[1], match[2], result, resumed is not None)
+
+    def _start_of(self, task: int | None) -> Start | None:
+        """Take the call that ``task`` has begun; a task has no number while it is the only one."""
+        if task not in self.pending:
+            if None in self.pending:
+                task = None
+            elif task is None and len(self.pending) == 1:
+                (task,) = self.pending
+        return self.pending.pop(task, None)
 
     def _time_ns(self, text: str | None) -> int | None:
         if text is None:

@@ -1,0 +1,398 @@
+"""Reading and writing trace files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from trace_samples import as_lists, disk_of_4_kib, parquet, request_lists, rows  # noqa: F401
+
+from nicscope.errors import OutputError, TraceError
+from nicscope.traces.reader import open_trace
+from nicscope.traces.schema import OP_NAMES, Op, TraceMetadata
+from nicscope.traces.writer import TraceWriter, write_trace
+
+NAMES = ("time_ns", "node", "pid", "op", "address", "length")
+
+
+def refusal(path):
+    with pytest.raises(TraceError) as caught:
+        open_trace(path).read()
+    text = str(caught.value)
+    assert str(path) in text
+    assert "\n" not in text
+    return text.replace(str(path), "FILE")
+
+
+@given(columns=request_lists(with_peer=True))
+@settings(deadline=None)
+def test_what_is_written_is_read_back(tmp_path_factory, columns):
+    path = tmp_path_factory.mktemp("trip") / "t.parquet"
+
+    write_trace(path, columns)
+
+    trace = open_trace(path)
+    assert trace.rows == len(columns["op"])
+    assert as_lists(trace.read()) == {name: columns[name] for name in NAMES}
+    table = pq.read_table(path)
+    for name in ("peer", "buffer", "note"):
+        assert table.column(name).to_pylist() == columns[name]
+
+
+def test_batches_are_bounded_and_in_order(tmp_path):
+    path = parquet(tmp_path / "t.parquet", rows(1000), row_group_size=300)
+
+    batches = list(open_trace(path).batches(max_rows=128))
+
+    assert max(batch.length.size for batch in batches) <= 128
+    assert np.concatenate([b.time_ns for b in batches]).tolist() == list(range(0, 10_000, 10))
+
+
+def test_columns_have_the_types_that_kernels_are_compiled_for(tmp_path):
+    requests = open_trace(parquet(tmp_path / "t.parquet", rows())).read()
+    batch = next(open_trace(tmp_path / "t.parquet").batches())
+
+    assert [str(c.dtype) for c in requests] == [
+        "int64", "int32", "int32", "uint8", "uint8", "uint64", "uint32"
+    ]  # fmt: skip
+    assert all(c.flags.writeable and c.flags.c_contiguous for c in batch)
+
+
+def test_the_receive_path_is_where_local_memory_is_written(tmp_path):
+    path = parquet(tmp_path / "t.parquet", rows(6, op=OP_NAMES))
+
+    requests = open_trace(path).read()
+
+    found = {
+        Op(op).name: receive for op, receive in zip(requests.op, requests.receive, strict=True)
+    }
+    assert found == {
+        "SEND": 0, "WRITE": 0, "SERVE_READ": 0, "RECV": 1, "READ": 1, "SERVE_WRITE": 1
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.string(),
+        pa.large_string(),
+        pa.dictionary(pa.int8(), pa.string()),
+        pa.dictionary(pa.uint32(), pa.string()),
+        pa.dictionary(pa.int64(), pa.large_string()),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("with_arrow_schema", [True, False])
+def test_operations_may_be_any_kind_of_string(tmp_path, kind, with_arrow_schema):
+    path = tmp_path / "t.parquet"
+    parquet(path, rows(6), {"op": kind}, store_schema=with_arrow_schema, row_group_size=4)
+
+    assert as_lists(open_trace(path).read())["op"] == list(OP_NAMES)
+
+
+def test_unknown_columns_are_ignored_and_kept(tmp_path):
+    path = parquet(tmp_path / "t.parquet", rows(4, posted=[1, 2, 3, 4], kind=list("abcd")))
+
+    trace = open_trace(path)
+
+    assert trace.column_names == [*NAMES, "posted", "kind"]
+    (batch,) = [batch for _, batch in trace.record_batches()]
+    assert batch.column("kind").to_pylist() == list("abcd")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_missing_column_is_named(tmp_path, name):
+    columns = {key: column for key, column in rows().items() if key != name}
+
+    assert refusal(parquet(tmp_path / "t.parquet", columns)) == (
+        f"FILE: column {name!r} is missing; a trace has time_ns, node, pid, op, address, length"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "must"),
+    [
+        ("time_ns", pa.int32(), "int64"),
+        ("time_ns", pa.float64(), "int64"),
+        ("node", pa.int64(), "int32"),
+        ("pid", pa.uint32(), "int32"),
+        ("op", pa.int8(), "string"),
+        ("address", pa.int64(), "uint64"),
+        ("length", pa.int32(), "uint32"),
+        ("peer", pa.int64(), "int32"),
+    ],
+)
+def test_a_wrong_type_is_named(tmp_path, name, kind, must):
+    values = [0, 1, 2, 3] if name in ("op", "peer") else rows()[name]
+    path = parquet(tmp_path / "t.parquet", rows(4, **{name: values}), {name: kind})
+
+    assert refusal(path) == f"FILE: column {name!r} is {kind}; must be {must}"
+
+
+def test_a_column_that_is_there_twice_is_refused(tmp_path):
+    path = tmp_path / "t.parquet"
+    table = pq.read_table(parquet(path, rows()))
+    pq.write_table(table.append_column("node", table.column("node")), path)
+
+    assert refusal(path) == "FILE: column 'node' is there 2 times"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "complaint"),
+    [
+        ("length", 0, "length is 0; a request moves at least 1 byte"),
+        ("node", -1, "node is -1; nodes are numbered from 0"),
+        ("pid", -5, "pid is -5; must not be negative"),
+        ("op", "sned", "unknown op 'sned'; did you mean 'send'?"),
+        ("op", None, "op is null; only peer and buffer may be"),
+        ("address", None, "address is null; only peer and buffer may be"),
+        (
+            "address",
+            2**64 - 1,
+            "address 0xffffffffffffffff with length 182 wraps past 2^64",
+        ),
+        (
+            "time_ns",
+            1479,
+            "time_ns is 1479, after 1480 on the same node 0; "
+            "time must not go backwards within a node",
+        ),
+    ],
+)
+@pytest.mark.parametrize("max_rows", [10, 1000])
+def test_a_bad_row_is_named_with_its_value(tmp_path, name, value, complaint, max_rows):
+    columns = rows(200)
+    columns[name] = list(columns[name])
+    columns[name][150] = value
+    path = parquet(tmp_path / "t.parquet", columns, row_group_size=60)
+
+    with pytest.raises(TraceError) as caught:
+        list(open_trace(path).batches(max_rows))
+
+    assert str(caught.value) == f"{path}: row 150 (the first is 0): {complaint}"
+
+
+def test_the_last_byte_of_the_address_space_can_be_used(tmp_path):
+    path = parquet(tmp_path / "t.parquet", rows(1, address=[2**64 - 32]))
+
+    assert open_trace(path).read().address.tolist() == [2**64 - 32]
+
+
+def test_clocks_of_different_nodes_may_differ(tmp_path):
+    path = parquet(tmp_path / "t.parquet", rows(4, time_ns=[100, 5, 100, 5], node=[0, 1, 0, 1]))
+
+    assert open_trace(path).read().time_ns.tolist() == [100, 5, 100, 5]
+
+
+@pytest.mark.parametrize("stride", [1, 4096])
+def test_time_is_watched_on_thousands_of_nodes(tmp_path, stride):
+    node = np.tile(np.arange(3000) * stride, 2)
+    good = rows(6000, node=node, time_ns=np.repeat([5, 5], 3000))
+    assert open_trace(parquet(tmp_path / "good.parquet", good)).read().node.tolist() == list(node)
+
+    bad = good | {"time_ns": np.concatenate([good["time_ns"][:-1], [4]])}
+    assert refusal(parquet(tmp_path / "bad.parquet", bad)).startswith(
+        f"FILE: row 5999 (the first is 0): time_ns is 4, after 5 on the same node {2999 * stride}"
+    )
+
+
+def test_an_empty_trace_is_refused(tmp_path):
+    path = parquet(tmp_path / "t.parquet", rows(0))
+
+    assert refusal(path) == "FILE: holds no requests; record or convert it again"
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    assert refusal(tmp_path / "t.parquet") == "FILE: no such file; check the name"
+
+
+def test_a_folder_is_refused(tmp_path):
+    assert refusal(tmp_path) == "FILE: is a folder; name a trace file"
+
+
+def test_an_unreadable_file_is_refused(tmp_path, monkeypatch):
+    path = parquet(tmp_path / "t.parquet", rows())
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.open", refuse)  # root may read everything
+    assert refusal(path) == "FILE: cannot be read: Permission denied"
+
+
+def test_a_file_without_bytes_is_refused(tmp_path):
+    (tmp_path / "t.parquet").write_bytes(b"")
+
+    assert refusal(tmp_path / "t.parquet") == "FILE: is an empty file; record or convert it again"
+
+
+def test_what_is_not_parquet_is_refused(tmp_path):
+    (tmp_path / "t.parquet").write_text("time_ns,node\n")
+
+    assert refusal(tmp_path / "t.parquet").startswith("FILE: not a Parquet file; 'nicscope trace c")
+
+
+@pytest.mark.parametrize("kept", [4, 7, 100, -1])
+def test_a_truncated_file_is_refused(tmp_path, kept):
+    path = parquet(tmp_path / "t.parquet", rows(1000))
+    path.write_bytes(path.read_bytes()[:kept])
+
+    assert "truncated" in refusal(path)
+
+
+def test_damage_within_the_file_is_told_in_one_line(tmp_path):
+    path = parquet(tmp_path / "t.parquet", rows(1000), compression="zstd")
+    data = bytearray(path.read_bytes())
+    data[4:200] = bytes(196)
+    path.write_bytes(data)
+
+    assert "damaged" in refusal(path)
+
+
+def test_an_end_that_is_cut_but_looks_whole_is_told_in_one_line(tmp_path):
+    path = parquet(tmp_path / "t.parquet", rows(1000))
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2] + data[-6:])
+
+    assert "damaged or truncated" in refusal(path)
+
+
+def test_the_writer_refuses_what_the_reader_would(tmp_path):
+    with pytest.raises(TraceError, match=r"row 5 \(the first is 0\): length is 0"):
+        write_in_parts(tmp_path / "t.parquet", rows(4), rows(2, length=[1, 0], time_ns=[90, 90]))
+    assert list(tmp_path.iterdir()) == []
+
+
+def write_in_parts(path, *parts):
+    with TraceWriter(path) as writer:
+        for part in parts:
+            writer.write(part)
+
+
+def test_the_writer_refuses_a_trace_without_requests(tmp_path):
+    with pytest.raises(TraceError, match="no request to write"):
+        write_trace(tmp_path / "t.parquet", rows(0))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_parts_are_written_as_one_file(tmp_path):
+    path = tmp_path / "t.parquet"
+    later = rows(3, time_ns=[90, 91, 92], op=np.array([5, 0, 3], np.uint8))
+
+    write_in_parts(path, rows(4), rows(0), later)
+
+    assert as_lists(open_trace(path).read())["op"] == [*OP_NAMES[:4], "serve_write", "send", "recv"]
+    kind = pq.read_schema(path).field("op").type
+    assert pa.types.is_dictionary(kind)
+    assert kind.value_type == pa.string()
+
+
+def test_parts_must_have_the_same_columns(tmp_path):
+    with pytest.raises(ValueError, match="follow columns"):
+        write_in_parts(tmp_path / "t.parquet", rows(2), rows(2, extra=[1, 2]))
+
+
+def test_row_groups_are_cut_as_the_file_grows(tmp_path, monkeypatch):
+    monkeypatch.setattr("nicscope.traces.writer.ROW_GROUP_ROWS", 100)
+    path = tmp_path / "t.parquet"
+
+    write_in_parts(path, *(rows(60, time_ns=np.full(60, i)) for i in range(5)))
+
+    assert pq.read_metadata(path).num_row_groups >= 2
+    assert open_trace(path).read().time_ns.tolist() == np.repeat(np.arange(5), 60).tolist()
+
+
+def test_a_writer_that_is_given_up_leaves_nothing(tmp_path):
+    def give_up():
+        with TraceWriter(tmp_path / "t.parquet") as writer:
+            writer.write(rows(4))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        give_up()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_replaced_only_by_a_whole_one(tmp_path):
+    path = tmp_path / "t.parquet"
+    write_trace(path, rows(4))
+
+    with pytest.raises(TraceError):
+        write_trace(path, rows(2, length=[0, 0]))
+
+    assert open_trace(path).rows == 4
+
+
+@pytest.mark.usefixtures("disk_of_4_kib")
+def test_a_full_disk_is_one_error_and_no_file(tmp_path):
+    address = np.random.default_rng(1).integers(0, 2**60, 20_000)
+
+    with pytest.raises(OutputError) as caught:
+        write_trace(tmp_path / "t.parquet", rows(20_000, address=address))
+
+    assert str(caught.value).startswith(f"{tmp_path / 't.parquet'}: cannot be written: ")
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_there_is_an_output_error(tmp_path):
+    with pytest.raises(OutputError, match="cannot be written: No such file or directory"):
+        write_trace(tmp_path / "nowhere" / "t.parquet", rows())
+
+
+def test_metadata_makes_the_round_trip_with_unknown_fields(tmp_path):
+    path = tmp_path / "t.parquet"
+    metadata = TraceMetadata(
+        page_size=8192,
+        origin={"program": "redis", "command": ["redis-server", "--port", "1"]},
+        regions=[{"node": 0, "address": 4096, "length": 100}],
+        unknown={"later": {"deep": [1, 2]}},
+    )
+
+    with TraceWriter(path, metadata) as writer:
+        writer.write(rows())
+        writer.metadata.observed["failed"] = 3  # known only at the end
+
+    assert open_trace(path).metadata == metadata
+    assert open_trace(path).metadata.observed == {"failed": 3}
+
+
+def with_metadata(path, text):
+    table = pq.read_table(parquet(path, rows()))
+    pq.write_table(table.replace_schema_metadata({"nicscope": text}), path)
+    return path
+
+
+def test_a_trace_may_have_no_metadata(tmp_path):
+    metadata = open_trace(parquet(tmp_path / "t.parquet", rows())).metadata
+
+    assert metadata == TraceMetadata()
+    assert metadata.page_size == 4096
+
+
+@pytest.mark.parametrize("key", ["schema", "schema_version"])
+def test_an_origin_may_be_plain_text(tmp_path, key):
+    path = with_metadata(tmp_path / "t.parquet", f'{{"{key}": 1, "origin": "a run of mine"}}')
+
+    metadata = open_trace(path).metadata
+
+    assert metadata.origin == {"description": "a run of mine"}
+    assert metadata.schema_version == 1
+    assert metadata.unknown == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("{", "its metadata 'nicscope' is damaged"),
+        ("[1]", "its metadata 'nicscope' is damaged"),
+        ('{"page_size": "big"}', "its metadata 'nicscope' is damaged"),
+        ('{"page_size": 1000}', "page size 1000 in its metadata; must be a power of two"),
+        ('{"page_size": 0}', "page size 0 in its metadata; must be a power of two"),
+        ('{"schema": 2}', "schema version 2, but this nicscope reads up to 1"),
+    ],
+)
+def test_metadata_that_makes_no_sense_is_refused(tmp_path, text, complaint):
+    assert complaint in refusal(with_metadata(tmp_path / "t.parquet", text))

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from nicscope import __version__
-from nicscope.cli import designs, platforms, trace
+from nicscope.cli import designs, platforms, record, trace
 from nicscope.errors import NicscopeError
 
 app = typer.Typer(
@@ -46,6 +46,7 @@ def _options(
 app.add_typer(designs.commands, name="designs")
 app.add_typer(platforms.commands, name="platforms")
 app.add_typer(trace.app)
+app.command(context_settings=record.CONTEXT, epilog=record.EXAMPLE)(record.record)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,0 +1,152 @@
+"""``nicscope record -o FILE -- COMMAND ...``: record a real program's socket buffers."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path  # noqa: TC003 - the command line reads it
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nicscope.traces.recording.observed import Observed
+    from nicscope.traces.recording.record import Progress, Recording
+
+# Options end where the program begins: what follows is the program's own.
+CONTEXT = {"allow_interspersed_args": False, "ignore_unknown_options": False}
+EXAMPLE = (
+    "Example: [bold]nicscope record -o redis.parquet -- redis-server --port 7777[/bold]   "
+    "[bold]nicscope record -o fetch.parquet --quiet -- curl -s http://localhost/[/bold]"
+)
+LINGER_S = 2.0  # before we say that the program has left processes behind
+_CLEAR_LINE = "\r\x1b[K"
+
+
+def record(
+    command: Annotated[
+        list[str],
+        typer.Argument(metavar="-- COMMAND...", help="The program and its arguments."),
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The trace to write (Parquet).")],
+    quiet: Annotated[bool, typer.Option("--quiet", help="No live count, no summary.")] = False,
+) -> int:
+    """Run a program and record the buffer of every socket send and receive of it and its children.
+
+    Input, output, signals and exit status are the program's own. Each call it makes on a socket
+    takes some 20 microseconds more.
+    """
+    from nicscope.traces.recording.record import record as run
+
+    if quiet:
+        return _report(run(command, output), quiet)
+    with _LiveCount() as watch:
+        recording = run(command, output, watch)
+    return _report(recording, quiet)
+
+
+class _LiveCount:
+    """One line on the terminal, if stderr is one, that says how far the recording has come."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._live = sys.stderr.isatty()
+        self._ended_at: float | None = None
+        self._told = False
+
+    def __enter__(self) -> _LiveCount:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._print("", end="")
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if progress.program_ended and self._ended_at is None:
+            self._ended_at = now
+        if not self._told and self._ended_at is not None and now > self._ended_at + LINGER_S:
+            self._told = True
+            self._print(
+                f"nicscope: the program has ended but {progress.processes:,} processes that it "
+                "started run on and are recorded; Ctrl-C ends them"
+            )
+        if self._live:
+            self._print(
+                f"recording: {progress.rows:,} rows, {progress.processes:,} processes alive, "
+                f"{now - self._start:.0f} s",
+                end="",
+            )
+
+    def _print(self, line: str, end: str = "\n") -> None:
+        print(f"{_CLEAR_LINE if self._live else ''}{line}", end=end, file=sys.stderr, flush=True)
+
+
+def _report(recording: Recording, quiet: bool) -> int:
+    """Say what was recorded and what was not; the exit status."""
+    from nicscope.errors import RecordError
+
+    if recording.path is None:
+        message = _nothing(recording.observed)
+        if recording.status == 0:
+            raise RecordError(message)
+        print(f"nicscope: {message}", file=sys.stderr)
+    elif not quiet:
+        for line in _summary(recording, recording.path):
+            print(f"nicscope: {line}", file=sys.stderr)
+    return recording.status
+
+
+def _nothing(observed: Observed) -> str:
+    seen = _unseen(observed)
+    return (
+        "nothing was recorded, no file written: no bytes moved through the program's sockets "
+        f"({observed.not_sockets:,} reads and writes were of files, pipes and terminals"
+        f"{''.join(f'; {line}' for line in seen)}); check that it did its work"
+    )
+
+
+def _summary(recording: Recording, path: Path) -> list[str]:
+    observed = recording.observed
+    lines = [
+        f"{path}: {observed.rows:,} rows, {observed.bytes_sent:,} bytes sent and "
+        f"{observed.bytes_received:,} received, processes: {observed.processes:,}, threads: "
+        f"{observed.threads:,}, {recording.seconds:.1f} s"
+    ]
+    without = []
+    if observed.failed:
+        without.append(f"{observed.failed.total():,} calls failed ({_listed(observed.failed)})")
+    if observed.empty:
+        without.append(f"{observed.empty:,} moved nothing")
+    if observed.interrupted:
+        without.append(f"{observed.interrupted:,} were interrupted by signals")
+    if observed.unfinished:
+        without.append(f"{observed.unfinished:,} never ended")
+    if without:
+        lines.append(f"without a row: {', '.join(without)}")
+    unseen = _unseen(observed)
+    if unseen:
+        lines.append(f"not seen: {', '.join(unseen)}")
+    if recording.status > 128:
+        lines.append(f"the program was ended by signal {recording.status - 128}; this is kept")
+    return lines
+
+
+def _unseen(observed: Observed) -> list[str]:
+    lines = []
+    if observed.copies:
+        lines.append(
+            f"{observed.copied_bytes:,} bytes that have no user buffer ({_listed(observed.copies)})"
+        )
+    if observed.ring_calls:
+        lines.append(f"whatever io_uring moved ({_listed(observed.ring_calls)})")
+    if observed.foreign_calls:
+        lines.append(f"{observed.foreign_calls:,} calls of 32-bit programs")
+    if observed.hidden:
+        lines.append(f"{observed.hidden:,} calls whose buffers may not be looked at")
+    return lines
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))

@@ -1,0 +1,124 @@
+"""The system calls that move bytes through sockets, and their numbers on each machine."""
+
+from __future__ import annotations
+
+import enum
+import platform
+import sys
+from typing import NamedTuple
+
+from nicscope.errors import RecordError
+
+
+class Shape(enum.Enum):
+    """How a call names its buffers; which arguments these are is told by ``segments``."""
+
+    BUFFER = enum.auto()  # (fd, address, length)
+    VECTOR = enum.auto()  # (fd, iovec *, count)
+    MESSAGE = enum.auto()  # (fd, msghdr *)
+    MESSAGES = enum.auto()  # (fd, mmsghdr *, count)
+    COPY = enum.auto()  # inside the kernel: no user buffer, the result is a number of bytes
+    RING = enum.auto()  # requests in shared memory: cannot be seen from here
+
+
+class Call(NamedTuple):
+    """One system call that moves bytes."""
+
+    name: str
+    shape: Shape
+    receives: bool = False
+    # Arguments that hold a descriptor which may be something other than a socket; empty where
+    # the call fails on anything else anyway.
+    descriptors: tuple[int, ...] = ()
+
+
+CALLS: tuple[Call, ...] = (
+    Call("read", Shape.BUFFER, True, (0,)),
+    Call("write", Shape.BUFFER, False, (0,)),
+    Call("readv", Shape.VECTOR, True, (0,)),
+    Call("writev", Shape.VECTOR, False, (0,)),
+    Call("preadv2", Shape.VECTOR, True, (0,)),  # with offset -1 they take sockets
+    Call("pwritev2", Shape.VECTOR, False, (0,)),
+    Call("recvfrom", Shape.BUFFER, True),
+    Call("sendto", Shape.BUFFER, False),
+    Call("recvmsg", Shape.MESSAGE, True),
+    Call("sendmsg", Shape.MESSAGE, False),
+    Call("recvmmsg", Shape.MESSAGES, True),
+    Call("sendmmsg", Shape.MESSAGES, False),
+    Call("sendfile", Shape.COPY, False, (0,)),
+    Call("splice", Shape.COPY, False, (0, 2)),
+    Call("io_uring_setup", Shape.RING),
+    Call("io_uring_enter", Shape.RING),
+)
+NAMES: tuple[str, ...] = tuple(call.name for call in CALLS)
+CODES: dict[str, int] = {name: code for code, name in enumerate(NAMES)}
+
+
+class Machine(NamedTuple):
+    """What the kernel calls this machine and its system calls."""
+
+    audit_arch: int  # AUDIT_ARCH_*, linux/audit.h
+    numbers: dict[str, int]  # by name of the call
+
+
+# asm/unistd_64.h and asm-generic/unistd.h of Linux 6.
+MACHINES: dict[str, Machine] = {
+    "x86_64": Machine(
+        audit_arch=0xC000003E,
+        numbers={
+            "read": 0,
+            "write": 1,
+            "readv": 19,
+            "writev": 20,
+            "preadv2": 327,
+            "pwritev2": 328,
+            "recvfrom": 45,
+            "sendto": 44,
+            "recvmsg": 47,
+            "sendmsg": 46,
+            "recvmmsg": 299,
+            "sendmmsg": 307,
+            "sendfile": 40,
+            "splice": 275,
+            "io_uring_setup": 425,
+            "io_uring_enter": 426,
+        },
+    ),
+    "aarch64": Machine(
+        audit_arch=0xC00000B7,
+        numbers={
+            "read": 63,
+            "write": 64,
+            "readv": 65,
+            "writev": 66,
+            "preadv2": 286,
+            "pwritev2": 287,
+            "recvfrom": 207,
+            "sendto": 206,
+            "recvmsg": 212,
+            "sendmsg": 211,
+            "recvmmsg": 243,
+            "sendmmsg": 269,
+            "sendfile": 71,
+            "splice": 76,
+            "io_uring_setup": 425,
+            "io_uring_enter": 426,
+        },
+    ),
+}
+
+
+def this_machine() -> Machine:
+    """The table of the machine that this runs on.
+
+    Errors: ``RecordError`` if it is not Linux on a machine whose numbers are known.
+    """
+    if not sys.platform.startswith("linux"):
+        raise RecordError(f"recording needs Linux, and this is {sys.platform!r}; record there")
+    name = platform.machine()
+    if name not in MACHINES or sys.maxsize < 2**32:
+        raise RecordError(
+            f"recording works on {' and '.join(MACHINES)}, 64 bits, and this is {name!r}; record "
+            "with strace and import its log with 'nicscope trace convert'"
+        )
+    return MACHINES[name]

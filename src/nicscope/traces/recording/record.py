@@ -1,0 +1,94 @@
+"""Recording a program from start to end: the whole of it in one call."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nicscope import __version__
+from nicscope.traces.recording.calls import this_machine
+from nicscope.traces.recording.observed import Observed
+from nicscope.traces.recording.signals import Forwarder, held_signals, stop_if_interrupted
+from nicscope.traces.schema import TraceMetadata
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class Progress(NamedTuple):
+    """How far a recording has come."""
+
+    rows: int
+    processes: int  # that are alive
+    program_ended: bool  # and only what it started runs on
+
+
+class Recording(NamedTuple):
+    """What came of recording a program."""
+
+    status: int  # of the program, 128 + number if a signal killed it
+    seconds: float
+    observed: Observed
+    path: Path | None  # None if nothing was recorded, and so no file written
+
+
+def record(
+    command: Sequence[str], path: Path, watch: Callable[[Progress], None] | None = None
+) -> Recording:
+    """Run ``command`` and write every socket send and receive of it and its children to ``path``.
+
+    The program has this process's input, output and signals for itself.  Call it from the main
+    thread of a process that has no other children; ``watch`` is called a few times a second from
+    another thread.  A trace without a row is not written: ``path`` of the result says so.
+    Errors: ``RecordError`` if the program cannot be started or traced, ``OutputError`` if
+    ``path`` cannot be written.
+    """
+    machine = this_machine()
+    observed = Observed()
+    with held_signals() as mask:
+        # Imported only now, as NumPy starts threads, and these must not take the signals.
+        from nicscope.traces.recording.filter import filter_program
+        from nicscope.traces.recording.launch import launch
+        from nicscope.traces.recording.result import write_result
+        from nicscope.traces.recording.rows import IssueOrder
+        from nicscope.traces.recording.tracer import Tracer
+
+        with IssueOrder(path) as rows:
+            stop_if_interrupted()
+            started = datetime.datetime.now(datetime.UTC)
+            clock = time.monotonic()
+            program = launch(command, filter_program(machine), mask)
+            tracer = Tracer(program.pid, machine, rows, observed)
+
+            def tick() -> None:
+                alive = tracer.processes
+                if watch is not None:
+                    watch(Progress(observed.rows, len(alive), program.pid not in alive))
+
+            with program, Forwarder(program.pid, lambda: tracer.processes, tick):
+                status = tracer.run()
+                program.check_begun(observed.programs)
+            seconds = time.monotonic() - clock
+            if not observed.rows:
+                return Recording(status, seconds, observed, None)
+            counts = observed.as_json() | {"seconds": round(seconds, 6), "exit_status": status}
+            write_result(path, rows, _metadata(command, started, counts))
+            return Recording(status, seconds, observed, path)
+
+
+def _metadata(
+    command: Sequence[str], started: datetime.datetime, counts: dict[str, Any]
+) -> TraceMetadata:
+    origin = {
+        "program": Path(command[0]).name,
+        "command": shlex.join(command),
+        "recorder": f"nicscope record {__version__}",
+        "kernel": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "started": started.isoformat(timespec="seconds"),
+    }
+    return TraceMetadata(page_size=os.sysconf("SC_PAGE_SIZE"), origin=origin, observed=counts)

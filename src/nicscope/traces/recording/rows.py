@@ -1,0 +1,174 @@
+"""Rows come in as calls end and go out in the order in which calls were issued.
+
+A receive may block for hours while a million sends come and go, so rows are kept in a nameless
+file beside the result, as runs sorted by issue, and are merged at the end: memory stays bounded
+and nothing is left behind, however this process ends.
+"""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+
+import numpy as np
+
+from nicscope.errors import OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from nicscope.traces.recording.segments import Moved
+
+ROW = np.dtype(
+    [
+        ("issue", "<i8"),  # which call, counted as they were issued
+        ("time_ns", "<i8"),
+        ("address", "<u8"),
+        ("pid", "<i4"),
+        ("tid", "<i4"),
+        ("length", "<u4"),
+        ("posted", "<u4"),
+        ("op", "u1"),  # codes of Op
+        ("call", "u1"),  # codes of CALLS
+    ]
+)
+_PACK = struct.Struct("<qqQiiIIBB").pack
+RUN_ROWS = 1 << 17  # 5.5 MB
+BLOCK_ROWS = 1 << 13  # of each run that is being merged
+
+
+class Origin(NamedTuple):
+    """Which call a row belongs to."""
+
+    issue: int
+    time_ns: int
+    pid: int
+    tid: int
+    op: int
+    call: int
+
+
+class _Run(NamedTuple):
+    first_issue: int
+    start: int  # row of the file
+    stop: int
+
+
+class IssueOrder:
+    """Rows, kept until all are there; a context whose end throws them away.
+
+    Errors: ``OutputError`` if the folder of ``path`` cannot be written to, or is full.
+    """
+
+    def __init__(self, path: Path, run_rows: int = RUN_ROWS, block_rows: int = BLOCK_ROWS) -> None:
+        self._path = path
+        self._run_bytes = run_rows * ROW.itemsize
+        self._block_rows = block_rows
+        self._latest = bytearray()
+        self._runs: list[_Run] = []
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> IssueOrder:
+        if self._path.is_dir():
+            raise OutputError(f"{self._path}: is a folder; name a file")
+        try:
+            self._file = cast("BinaryIO", tempfile.TemporaryFile(dir=self._path.parent))
+        except OSError as error:
+            raise self._unwritable(error) from error
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def add(self, origin: Origin, through: list[Moved]) -> None:
+        """Keep a row for each buffer through which a call moved bytes."""
+        issue, time_ns, pid, tid, op, call = origin
+        for address, posted, length in through:
+            self._latest += _PACK(issue, time_ns, address, pid, tid, length, posted, op, call)
+        if len(self._latest) >= self._run_bytes:
+            self._end_run()
+
+    def batches(self) -> Iterator[NDArray[Any]]:
+        """All rows as arrays of ``ROW``, in the order of issue."""
+        self._end_run()
+        waiting = sorted(self._runs, reverse=True)  # the next one last
+        open_runs: list[_Reader] = []
+        while waiting or open_runs:
+            # Rows up to the least last row of the blocks in memory have no unread predecessor.
+            while waiting and (
+                not open_runs or waiting[-1].first_issue <= min(run.last for run in open_runs)
+            ):
+                open_runs.append(_Reader(self._rows_of, waiting.pop(), self._block_rows))
+            bound = min(run.last for run in open_runs)
+            batch = np.concatenate([run.take(bound) for run in open_runs])
+            yield batch[np.argsort(batch["issue"], kind="stable")]
+            open_runs = [run for run in open_runs if run.has_rows()]
+
+    def _end_run(self) -> None:
+        if not self._latest:
+            return
+        rows = np.frombuffer(self._latest, ROW)
+        rows = rows[np.argsort(rows["issue"], kind="stable")]
+        start = self._runs[-1].stop if self._runs else 0
+        try:
+            self._open_file.seek(start * ROW.itemsize)
+            self._open_file.write(rows.tobytes())
+            self._open_file.flush()
+        except OSError as error:
+            raise self._unwritable(error) from error
+        self._runs.append(_Run(int(rows["issue"][0]), start, start + rows.size))
+        self._latest = bytearray()
+
+    def _rows_of(self, start: int, stop: int) -> NDArray[Any]:
+        self._open_file.seek(start * ROW.itemsize)
+        return np.frombuffer(self._open_file.read((stop - start) * ROW.itemsize), ROW)
+
+    @property
+    def _open_file(self) -> BinaryIO:
+        assert self._file is not None, "rows are kept inside the with block"
+        return self._file
+
+    def _unwritable(self, error: OSError) -> OutputError:
+        return OutputError(f"{self._path}: cannot be written: {error.strerror or error}")
+
+
+class _Reader:
+    """A run, read block by block.  All rows of one call lie in the same run."""
+
+    def __init__(self, rows_of: Any, run: _Run, block_rows: int) -> None:
+        self._rows_of = rows_of
+        self._next, self._stop = run.start, run.stop
+        self._block_rows = block_rows
+        self._block = np.empty(0, ROW)
+        self.has_rows()
+
+    def has_rows(self) -> bool:
+        """Whether any are left; reads the next block if the last one is used up."""
+        if not self._block.size and self._next < self._stop:
+            stop = min(self._next + self._block_rows, self._stop)
+            self._block = self._rows_of(self._next, stop)
+            self._next = stop
+        return self._block.size > 0
+
+    @property
+    def last(self) -> int:
+        """Issue of the last row of the block in memory."""
+        return int(self._block["issue"][-1])
+
+    def take(self, bound: int) -> NDArray[Any]:
+        """The rows of the block that were issued up to ``bound``."""
+        count = int(np.searchsorted(self._block["issue"], bound, side="right"))
+        taken, self._block = self._block[:count], self._block[count:]
+        return taken

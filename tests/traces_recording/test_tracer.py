@@ -1,0 +1,53 @@
+"""What the tracer does when it cannot go on."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nicscope.errors import OutputError
+from nicscope.traces.recording.calls import this_machine
+from nicscope.traces.recording.filter import filter_program
+from nicscope.traces.recording.launch import launch
+from nicscope.traces.recording.observed import Observed
+from nicscope.traces.recording.rows import IssueOrder
+from nicscope.traces.recording.tracer import Tracer
+from traces_recording.programs import has_ended
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROGRAM = """
+import os, socket, sys, time
+a, b = socket.socketpair()
+os.fork()
+open(sys.argv[1], "a").write(f"{os.getpid()}\\n")
+while len(open(sys.argv[1]).readlines()) < 2:
+    time.sleep(0.01)
+a.send(b"x")
+time.sleep(60)
+"""
+
+
+def test_a_program_is_killed_with_its_children_when_its_rows_cannot_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OutputError("no room")
+
+    machine = this_machine()
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    with IssueOrder(tmp_path / "trace") as rows:
+        monkeypatch.setattr(rows, "add", fail)
+        command = [sys.executable, "-I", "-S", "-c", PROGRAM, str(tmp_path / "pids")]
+        with launch(command, filter_program(machine), mask) as program:
+            tracer = Tracer(program.pid, machine, rows, Observed())
+            with pytest.raises(OutputError, match="no room"):
+                tracer.run()
+
+    pids = [int(line) for line in (tmp_path / "pids").read_text().splitlines()]
+    assert len(pids) == 2
+    assert all(has_ended(pid) for pid in pids)

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from nicscope import __version__
-from nicscope.cli import designs, platforms, record, trace
+from nicscope.cli import coverage, designs, platforms, record, reproduce, trace
 from nicscope.errors import NicscopeError
 
 app = typer.Typer(
@@ -46,6 +46,8 @@ def _options(
 app.add_typer(designs.commands, name="designs")
 app.add_typer(platforms.commands, name="platforms")
 app.add_typer(trace.app)
+app.command("reproduce")(reproduce.reproduce)
+app.command("coverage")(coverage.coverage)
 app.command(context_settings=record.CONTEXT, epilog=record.EXAMPLE)(record.record)
 
 

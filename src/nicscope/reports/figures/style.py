@@ -1,0 +1,64 @@
+"""How every figure looks: size, type, colours; no window is ever opened."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from matplotlib import rc_context
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+
+    from nicscope.studies.replaying import Comparison
+
+INK = "#222222"
+FAINT = "#D9D9D9"
+WIDTH, HEIGHT = 12.8, 7.2  # inches: a slide
+DPI = 150
+_STYLE: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 15,
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "nicscope",  # the same figure is the same file
+}
+
+
+def styled() -> Any:
+    """Context in which figures are drawn and saved."""
+    return rc_context(_STYLE)
+
+
+def new_figure(comparison: Comparison, title: str, panels: int = 1) -> tuple[Figure, list[Axes]]:
+    """A figure with one row per design, the first on top, and ``panels`` side by side."""
+    figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.subplots(1, panels, sharey=True, squeeze=False)
+    axes: list[Axes] = list(grid[0])
+    names = [priced.name for priced in comparison.priced]
+    axes[0].set_yticks(range(len(names)), names)
+    axes[0].set_ylim(len(names) - 0.4, -0.6)
+    for panel in axes:
+        panel.spines[["top", "right", "left"]].set_visible(False)
+        panel.spines["bottom"].set_color(FAINT)
+        panel.tick_params(length=0, colors=INK)
+        panel.grid(axis="x", color=FAINT, linewidth=0.8)
+        panel.set_axisbelow(True)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=20, fontweight="bold", color=INK)
+    return figure, axes
+
+
+def legend(figure: Figure, axes: Axes, columns: int) -> None:
+    """The legend of ``axes`` in a row below all panels."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower left", ncols=columns, frameon=False)
+
+
+def save(figure: Figure, path: Path, ending: str) -> None:
+    """Write ``figure`` as PNG or SVG, the same bytes for the same data."""
+    with styled():
+        metadata = {"Date": None} if ending == "svg" else {"Software": None}
+        figure.savefig(path, format=ending, dpi=DPI, facecolor="white", metadata=metadata)

@@ -26,7 +26,19 @@ KIND_TEXTURES = {
     "conflict": "█",
     "not compulsory": "█",
 }
-PATH_COLOURS = {"send": BLUE, "receive": ORANGE}
+PATH_COLOURS = {"send": GREEN, "receive": VERMILION}
 MEMORY_COLOURS = {"NIC memory": BLUE, "pinned host memory": ORANGE}
-# For the components of a cost, in the order in which they appear.
-SERIES = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, YELLOW, GREY)
+# Steps of every scheme's cost, gathered into as many groups as there are colours.
+STEP_GROUPS = {
+    "copying": ("copy_start", "copy"),
+    "check in the user library": ("user_check",),
+    "lookup on the NIC": ("ni_check", "ni_hit_send", "ni_hit_receive"),
+    "miss on the NIC": ("ni_miss", "ni_handshake"),
+    "interrupt": ("interrupt",),
+    "pinning": ("user_pin", "kernel_pin", "kernel_pin_receive", "registration", "miss_processing"),
+    "unpinning": ("user_unpin", "kernel_unpin"),
+    "sending again": ("retransmission",),
+}
+GROUP_COLOURS = dict(
+    zip(STEP_GROUPS, (YELLOW, SKY, BLUE, PURPLE, VERMILION, ORANGE, GREEN, GREY), strict=True)
+)

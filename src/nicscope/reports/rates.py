@@ -48,6 +48,6 @@ def miss_rates(comparison: Comparison) -> list[MissRates]:
 
 
 def _rate(priced: Priced, name: str) -> float:
-    count, lookups = priced.count(name), priced.count("lookups")
+    count, lookups = priced.total(name), priced.total("lookups")
     assert count is not None
     return 100 * count / lookups if lookups else 0.0

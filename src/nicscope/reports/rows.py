@@ -47,7 +47,7 @@ def work_rows(comparison: Comparison) -> Rows:
         [
             [
                 priced.name,
-                *(whole(priced.count(name)) for name in ("pins", "unpins", "interrupts")),
+                *(whole(priced.total(name)) for name in ("pins", "unpins", "interrupts")),
                 us_per_lookup(priced.cost),
                 priced.weakest_evidence.value if priced.weakest_evidence else "none",
                 priced.platform or "none",
@@ -100,10 +100,10 @@ def notes(comparison: Comparison) -> list[str]:
     """What the tables alone would hide: requests turned away, steps without a price."""
     lines = []
     for priced in comparison.priced:
-        if priced.count("rejected"):
+        if priced.total("rejected"):
             lines.append(f"{priced.name}: {_rejected(priced)}")
-        if priced.count("dropped"):
-            lines.append(f"{priced.name}: {whole(priced.count('dropped'))} requests sent again")
+        if priced.total("dropped"):
+            lines.append(f"{priced.name}: {whole(priced.total('dropped'))} requests sent again")
     bounds = [priced for priced in comparison.priced if priced.cost.unpriced]
     if len(comparison.priced) <= FEW:
         lines += [
@@ -121,7 +121,8 @@ def notes(comparison: Comparison) -> list[str]:
 
 def _structures(sizes: dict[str, int]) -> str:
     """The structures, largest first; several that hardly matter are one."""
-    large, small = {}, {}
+    large: dict[str, int] = {}
+    small: dict[str, int] = {}
     for name, size in sorted(sizes.items(), key=lambda item: -item[1]):
         place = small if size * HARDLY < sum(sizes.values()) else large
         place[name] = size
@@ -131,7 +132,7 @@ def _structures(sizes: dict[str, int]) -> str:
 
 
 def _rejected(priced: Priced) -> str:
-    count = priced.count("rejected")
+    count = priced.total("rejected")
     what = "page" if priced.result.design.scheme.value == "static" else "request"
     return f"{whole(count)} {what}{'s' if count != 1 else ''} rejected"
 

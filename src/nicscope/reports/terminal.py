@@ -105,7 +105,7 @@ def _table(rows: Rows, bars: Sequence[Text] = ()) -> Table:
 def _cell(text: str) -> Text:
     from rich.text import Text
 
-    return Text(text, style="dim" if text in ("0", "–", "none", "unknown") else "")
+    return Text(text, style="dim" if text in ("0", "none", "unknown") else "")
 
 
 def _miss_table(comparison: Comparison) -> Table:

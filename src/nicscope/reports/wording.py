@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from nicscope.studies.pricing import Cost
 
 SIGNIFICANT = 3
-UNKNOWN = "–"
+UNKNOWN = "?"
 
 
 def byte_size(count: int) -> str:
@@ -23,7 +23,7 @@ def byte_size(count: int) -> str:
 
 
 def whole(count: int | None) -> str:
-    """A count with its thousands parted; a dash if it is not known."""
+    """A count with its thousands parted; a question mark if it is not known."""
     return UNKNOWN if count is None else f"{count:,}"
 
 

@@ -63,7 +63,7 @@ class Priced(NamedTuple):
         """The design's name."""
         return self.result.design.name
 
-    def count(self, name: str) -> int | None:
+    def total(self, name: str) -> int | None:
         """Total of that count over all nodes; None if it was not counted."""
         return self.result.total[name]
 
@@ -122,7 +122,7 @@ def choose_subjects(
     design's own does.  Errors: ``DesignError`` or ``PlatformError`` for the first that is wrong.
     """
     one_for_all = None if platform is None else load_platform(platform)
-    subjects = []
+    subjects: list[Subject] = []
     for name in names or design_names():
         design = _set(load_design(name), assignments, chosen=bool(names))
         if any(design.name == other.design.name for other in subjects):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.reports.figures.style import INK, legend, new_figure, styled
+from nicscope.reports.figures.style import beside, legend, new_figure, styled
 from nicscope.reports.palette import MEMORY_COLOURS
 from nicscope.reports.wording import byte_size
 
@@ -33,21 +33,11 @@ def draw_memory(comparison: Comparison) -> Figure:
             rows = [row + (place - 0.5) * THICK for row in range(len(column))]
             axes.barh(rows, column, THICK, color=MEMORY_COLOURS[name], label=name)
             for row, size in zip(rows, column, strict=True):
-                axes.annotate(
-                    byte_size(size),
-                    (max(size, floor), row),
-                    (6, 0),
-                    textcoords="offset points",
-                    va="center",
-                    fontsize=11,
-                    color=INK,
-                )
+                beside(axes, (max(size, floor), row), byte_size(size))
         exponents = range(0, 60, 4)
         ticks = [2**exponent for exponent in exponents if floor <= 2**exponent <= 4 * largest]
         axes.set_xticks(ticks, [byte_size(tick) for tick in ticks])
         axes.minorticks_off()
-        axes.set_xlabel(
-            "bytes, logarithmic (NIC: the node that takes most; host: peak, all nodes)", color=INK
-        )
+        axes.set_xlabel("bytes, logarithmic (NIC: the node that takes most; host: peak, all nodes)")
         legend(figure, axes, columns=2)
     return figure

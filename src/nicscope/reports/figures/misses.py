@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.reports.figures.style import INK, new_figure, styled
+from nicscope.reports.figures.style import INK, beside, new_figure, styled
 from nicscope.reports.palette import KIND_COLOURS, PATH_COLOURS
 from nicscope.reports.rates import kind_names, miss_rates
 from nicscope.reports.wording import per_hundred
@@ -28,7 +28,7 @@ def draw_misses(comparison: Comparison) -> Figure:
         _stack(by_path, paths, PATH_COLOURS)
         for panel, what in ((by_kind, "by kind"), (by_path, "by path")):
             panel.set_title(what, loc="left", fontsize=16, color=INK)
-            panel.set_xlabel("NI misses per 100 lookups", color=INK)
+            panel.set_xlabel("NI misses per 100 lookups")
             panel.set_xlim(0, 1.22 * max(*totals, 0.01))
             panel.legend(
                 loc="upper left",
@@ -38,15 +38,7 @@ def draw_misses(comparison: Comparison) -> Figure:
                 handlelength=1,
             )
             for row, total in enumerate(totals):
-                panel.annotate(
-                    per_hundred(total),
-                    (total, row),
-                    (6, 0),
-                    textcoords="offset points",
-                    va="center",
-                    fontsize=13,
-                    color=INK,
-                )
+                beside(panel, (total, row), per_hundred(total))
     return figure
 
 

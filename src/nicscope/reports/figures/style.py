@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from matplotlib.axes import Axes
 
     from nicscope.studies.replaying import Comparison
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 INK = "#222222"
 FAINT = "#D9D9D9"
 WIDTH, HEIGHT = 12.8, 7.2  # inches: a slide
+PAD = 0.12  # inches around everything
 DPI = 150
-_STYLE: dict[str, Any] = {
+_STYLE: Any = {
     "font.family": "DejaVu Sans",
     "font.size": 15,
     "svg.fonttype": "none",  # text stays text
@@ -34,7 +35,7 @@ def styled() -> Any:
 
 def new_figure(comparison: Comparison, title: str, panels: int = 1) -> tuple[Figure, list[Axes]]:
     """A figure with one row per design, the first on top, and ``panels`` side by side."""
-    figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+    figure = Figure(figsize=(WIDTH, HEIGHT), layout=ConstrainedLayoutEngine(h_pad=PAD, w_pad=PAD))
     FigureCanvasAgg(figure)
     grid = figure.subplots(1, panels, sharey=True, squeeze=False)
     axes: list[Axes] = list(grid[0])
@@ -47,8 +48,17 @@ def new_figure(comparison: Comparison, title: str, panels: int = 1) -> tuple[Fig
         panel.tick_params(length=0, colors=INK)
         panel.grid(axis="x", color=FAINT, linewidth=0.8)
         panel.set_axisbelow(True)
-    figure.suptitle(title, x=0.01, ha="left", fontsize=20, fontweight="bold", color=INK)
+        panel.xaxis.label.set_color(INK)
+    trace = Path(comparison.trace["file"]).stem
+    figure.suptitle(f"{title}: {trace}", x=0.01, ha="left", fontsize=20, fontweight="bold")
     return figure, axes
+
+
+def beside(axes: Axes, end: tuple[float, float], text: str) -> None:
+    """Write ``text`` to the right of a bar that ends at ``end``."""
+    axes.annotate(
+        text, end, (7, 0), textcoords="offset points", va="center", fontsize=12, color=INK
+    )
 
 
 def legend(figure: Figure, axes: Axes, columns: int) -> None:
@@ -57,8 +67,8 @@ def legend(figure: Figure, axes: Axes, columns: int) -> None:
     figure.legend(handles, labels, loc="outside lower left", ncols=columns, frameon=False)
 
 
-def save(figure: Figure, path: Path, ending: str) -> None:
-    """Write ``figure`` as PNG or SVG, the same bytes for the same data."""
+def save(figure: Figure, target: Path | BinaryIO, ending: str) -> None:
+    """Write ``figure`` to ``target`` as PNG or SVG, the same bytes for the same data."""
     with styled():
         metadata = {"Date": None} if ending == "svg" else {"Software": None}
-        figure.savefig(path, format=ending, dpi=DPI, facecolor="white", metadata=metadata)
+        figure.savefig(target, format=ending, dpi=DPI, facecolor="white", metadata=metadata)

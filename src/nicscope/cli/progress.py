@@ -28,8 +28,11 @@ def progress(
     """
     if not sys.stderr.isatty():
         if always_say:
-            _say_once()
-        yield None
+            _Listener.tell(_say)
+        try:
+            yield None
+        finally:
+            _Listener.tell(None)
         return
     bar = _Bar(verb, unit)
     _Listener.tell(bar.compiling)
@@ -112,7 +115,7 @@ class _Listener:
     @classmethod
     def tell(cls, shown_by: Callable[[str], None] | None) -> None:
         cls._shown_by = shown_by
-        if not cls._listening:
+        if shown_by is not None and not cls._listening:
             from nicscope.jit import on_compilation
 
             on_compilation(cls._hear)
@@ -124,9 +127,6 @@ class _Listener:
             cls._shown_by(kernel)
 
 
-def _say_once() -> None:
-    def say(kernel: str) -> None:  # noqa: ARG001 - one line stands for all of them
-        _Listener.tell(None)
-        print(f"{COMPILING}; this takes some seconds...", file=sys.stderr, flush=True)
-
-    _Listener.tell(say)
+def _say(kernel: str) -> None:  # noqa: ARG001 - one line stands for all of them
+    _Listener.tell(None)
+    print(f"{COMPILING}; this takes some seconds...", file=sys.stderr, flush=True)

@@ -12,8 +12,9 @@ from nicscope.cli.tables import print_json
 
 BUNDLED = "bundled:"
 EXAMPLES = (
-    "Examples: [bold]nicscope replay bundled:redis_server[/bold]   "
-    "[bold]nicscope replay mine.parquet --design utlb --set entries=1024 --json[/bold]   "
+    "Examples:\n\n"
+    "[bold]nicscope replay bundled:redis_server[/bold]\n\n"
+    "[bold]nicscope replay mine.parquet --design utlb --set entries=1024 --json[/bold]\n\n"
     "[bold]nicscope replay mine.parquet --design utlb --design mini --out results[/bold]"
 )
 
@@ -22,6 +23,7 @@ def replay(
     trace: Annotated[
         str,
         typer.Argument(
+            metavar="TRACE",
             help="A trace (Parquet), or bundled:NAME for one that comes with nicscope.",
             show_default=False,
         ),

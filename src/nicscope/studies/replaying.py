@@ -138,8 +138,10 @@ def _set(design: Design, assignments: Sequence[str], chosen: bool) -> Design:
     try:
         return with_settings(design, assignments) if assignments else design
     except DesignError as error:
+        called = f"design {design.name!r}"
+        message = str(error) if str(error).startswith(called) else f"{called}: {error}"
         hint = "" if chosen else "; name the designs to set with --design"
-        raise DesignError(f"design {design.name!r}: {error}{hint}") from error
+        raise DesignError(f"{message}{hint}") from error
 
 
 def compare(

@@ -41,11 +41,20 @@ def test_a_figure_is_a_slide_with_something_on_it(name, found):
     picture.seek(0)
     pixels = imread(picture)
 
-    assert pixels.shape[:2] == (1080, 1920)
+    assert pixels.shape[:2] == (750, 1920)
     coloured = np.ptp(pixels[..., :3], axis=2) > 0.3
     assert 0.005 < coloured.mean() < 0.8
     assert np.all(pixels[[0, -1], :, :3] == 1.0)  # nothing runs over the edge
     assert np.all(pixels[:, [0, -1], :3] == 1.0)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_whole_catalog_fills_a_slide(name):
+    picture = io.BytesIO()
+    save(FIGURES[name](comparison([])), picture, "png")
+    picture.seek(0)
+
+    assert imread(picture).shape[:2] == (1080, 1920)
 
 
 @pytest.mark.parametrize("name", FIGURES)

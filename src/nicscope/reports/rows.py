@@ -42,7 +42,7 @@ def miss_rows(comparison: Comparison) -> Rows:
 def work_rows(comparison: Comparison) -> Rows:
     """What the host had to do, and what the translation path took."""
     return Rows(
-        "Host work, and time on the translation path (evidence: of the weakest price)",
+        "Host work and time (evidence: of the weakest price)",
         ["design", "pins", "unpins", "interrupts", "us per lookup", "evidence", "platform"],
         [
             [

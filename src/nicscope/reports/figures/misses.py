@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.reports.figures.style import INK, beside, new_figure, styled
+from nicscope.reports.figures.style import INK, beside, legend, new_figure, styled
 from nicscope.reports.palette import KIND_COLOURS, PATH_COLOURS
 from nicscope.reports.rates import kind_names, miss_rates
 from nicscope.reports.wording import per_hundred
@@ -30,15 +30,10 @@ def draw_misses(comparison: Comparison) -> Figure:
             panel.set_title(what, loc="left", fontsize=16, color=INK)
             panel.set_xlabel("NI misses per 100 lookups")
             panel.set_xlim(0, 1.22 * max(*totals, 0.01))
-            panel.legend(
-                loc="upper left",
-                bbox_to_anchor=(-0.02, -0.12),
-                ncols=2,
-                frameon=False,
-                handlelength=1,
-            )
             for row, total in enumerate(totals):
                 beside(panel, (total, row), per_hundred(total))
+        legend(figure, by_kind, columns=2)
+        legend(figure, by_path, columns=2, right=True)
     return figure
 
 

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 INK = "#222222"
 FAINT = "#D9D9D9"
-WIDTH, HEIGHT = 12.8, 7.2  # inches: a slide
+# Inches; ten designs, the catalog, fill a slide of 12.8 by 7.2.
+WIDTH = 12.8
+FRAME_HEIGHT, ROW_HEIGHT = 2.8, 0.44
+FEWEST_ROWS = 2
 PAD = 0.12  # inches around everything
 DPI = 150
 _STYLE: Any = {
@@ -35,7 +38,8 @@ def styled() -> Any:
 
 def new_figure(comparison: Comparison, title: str, panels: int = 1) -> tuple[Figure, list[Axes]]:
     """A figure with one row per design, the first on top, and ``panels`` side by side."""
-    figure = Figure(figsize=(WIDTH, HEIGHT), layout=ConstrainedLayoutEngine(h_pad=PAD, w_pad=PAD))
+    height = FRAME_HEIGHT + ROW_HEIGHT * max(len(comparison.priced), FEWEST_ROWS)
+    figure = Figure(figsize=(WIDTH, height), layout=ConstrainedLayoutEngine(h_pad=PAD, w_pad=PAD))
     FigureCanvasAgg(figure)
     grid = figure.subplots(1, panels, sharey=True, squeeze=False)
     axes: list[Axes] = list(grid[0])
@@ -61,10 +65,16 @@ def beside(axes: Axes, end: tuple[float, float], text: str) -> None:
     )
 
 
-def legend(figure: Figure, axes: Axes, columns: int) -> None:
-    """The legend of ``axes`` in a row below all panels."""
+def legend(figure: Figure, axes: Axes, columns: int, right: bool = False) -> None:
+    """The legend of ``axes`` below all panels, at the left edge unless ``right``."""
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower left", ncols=columns, frameon=False)
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower right" if right else "outside lower left",
+        ncols=columns,
+        frameon=False,
+    )
 
 
 def save(figure: Figure, target: Path | BinaryIO, ending: str) -> None:

@@ -8,16 +8,31 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from nicscope import __version__
-from nicscope.cli import coverage, designs, platforms, record, reproduce, trace
+from nicscope.cli import coverage, demo, designs, platforms, record, replay, reproduce, trace
 from nicscope.errors import NicscopeError
+
+
+class _Interrupted(Exception):  # noqa: N818 - nobody's error
+    """Ctrl-C, before Typer turns it into an exit status that a command may have as well."""
+
+
+class _Commands(typer.core.TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            raise _Interrupted from interrupt
+
 
 app = typer.Typer(
     name="nicscope",
+    cls=_Commands,
     help="A laboratory for user-level network interfaces.",
     no_args_is_help=True,
     add_completion=False,
@@ -35,9 +50,11 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[  # noqa: ARG001 - the callback above does the work
+    version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """A laboratory for user-level network interfaces."""
@@ -46,6 +63,8 @@ def _options(
 app.add_typer(designs.commands, name="designs")
 app.add_typer(platforms.commands, name="platforms")
 app.add_typer(trace.app)
+app.command(epilog=replay.EXAMPLES)(replay.replay)
+app.command(epilog=demo.EXAMPLE)(demo.demo)
 app.command("reproduce")(reproduce.reproduce)
 app.command("coverage")(coverage.coverage)
 app.command(context_settings=record.CONTEXT, epilog=record.EXAMPLE)(record.record)
@@ -58,9 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
     except NicscopeError as error:
         print(f"nicscope: {error}", file=sys.stderr)
         return 2
-    except typer.Abort:
-        return 130
-    except KeyboardInterrupt:
+    except (_Interrupted, KeyboardInterrupt, typer.Abort):
         print("nicscope: interrupted; nothing half-written was left", file=sys.stderr)
         return 130
     except BrokenPipeError:
@@ -69,7 +86,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     except Exception as error:
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # Click's own errors
-            print(f"nicscope: {error.format_message()}", file=sys.stderr)
+            if message := error.format_message():  # none where the help was wanted and is shown
+                print(f"nicscope: {message}", file=sys.stderr)
             return int(error.exit_code)
         raise
     return status if isinstance(status, int) else 0

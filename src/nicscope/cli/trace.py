@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
-import time
 from pathlib import Path  # noqa: TC003 - Typer reads the annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from nicscope.cli.progress import progress
+from nicscope.reports.wording import byte_size
 
+if TYPE_CHECKING:
     from rich.table import Table
 
     from nicscope.traces.convert import Conversion
-    from nicscope.traces.files import Watch
     from nicscope.traces.summary import TraceSummary
 
 app = typer.Typer(
@@ -28,7 +25,6 @@ app = typer.Typer(
 
 WIDTH = 100
 BAR = 40
-PATIENCE_S = 2.0  # before a progress bar appears
 EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
@@ -45,7 +41,7 @@ def info(
     from nicscope.traces.summary import summarize
 
     trace = open_trace(file)
-    with _progress("reading", "rows") as watch:
+    with progress("reading", "rows") as watch:
         summary = summarize(trace, watch)
     if json:
         _print_json({"file": str(file), **summary.as_json()})
@@ -112,7 +108,7 @@ def convert(
         if value >= 1 << 31:
             raise TraceError(f"{name} must be less than 2^31, got {value}")
     choices = Choices(node, pid, op, page_size, renumber, columns)
-    with _progress("converting", "") as watch:
+    with progress("converting", "") as watch:
         done = convert_trace(source, target, from_format, to_format, choices, watch)
     if json:
         _print_json(
@@ -126,53 +122,6 @@ def convert(
         )
     else:
         _print_conversion(target, done)
-
-
-@contextlib.contextmanager
-def _progress(verb: str, unit: str) -> Iterator[Watch | None]:
-    """Yield a watch that draws a bar with rate and time left, if it takes long and one looks."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(show_speed=False),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    task = bar.add_task(verb, total=None, rate="")
-    start = time.monotonic()
-    shown = False
-
-    def watch(done: int, total: int) -> None:
-        nonlocal shown
-        seconds = time.monotonic() - start
-        if seconds < PATIENCE_S:
-            return
-        if not shown:
-            bar.start()
-            shown = True
-        speed = done / seconds
-        rate = f"{speed / 1e6:,.1f} M {unit}/s" if unit else f"{speed / 1e6:,.1f} MB/s"
-        bar.update(task, completed=done, total=total, rate=rate)
-
-    try:
-        yield watch
-    finally:
-        if shown:
-            bar.stop()
 
 
 def _print_json(result: dict[str, Any]) -> None:
@@ -213,11 +162,11 @@ def _facts(summary: TraceSummary) -> Table:
     table.add_column(overflow="fold")
     table.add_row("requests", f"{summary.requests:,}")
     table.add_row("nodes, processes", f"{summary.nodes:,}, {summary.processes:,}")
-    table.add_row("bytes moved", f"{summary.bytes:,} ({_bytes(summary.bytes)})")
-    footprint = _bytes(summary.pages * page_size)
-    table.add_row("pages touched", f"{summary.pages:,} of {_bytes(page_size)} ({footprint})")
+    table.add_row("bytes moved", f"{summary.bytes:,} ({byte_size(summary.bytes)})")
+    footprint = byte_size(summary.pages * page_size)
+    table.add_row("pages touched", f"{summary.pages:,} of {byte_size(page_size)} ({footprint})")
     table.add_row("page lookups", f"{summary.lookups:,}, {summary.reuse:,.1f} per page")
-    span = _bytes(highest - lowest + 1)
+    span = byte_size(highest - lowest + 1)
     table.add_row("addresses", f"{lowest:#x} to {highest:#x} ({span})")
     table.add_row("duration", _duration(summary.duration_ns))
     notes = dict(summary.metadata.origin) | {
@@ -243,7 +192,7 @@ def _operations(summary: TraceSummary) -> Table:
         if count:
             path = "receive" if OP_CODES[name] >= FIRST_RECEIVE else "send"
             share = f"{count / summary.requests:.1%}"
-            table.add_row(name, path, f"{count:,}", share, _bytes(summary.bytes_per_op[name]))
+            table.add_row(name, path, f"{count:,}", share, byte_size(summary.bytes_per_op[name]))
     return table
 
 
@@ -260,7 +209,7 @@ def _sizes(summary: TraceSummary) -> Table:
     table.add_column("requests", justify="right", no_wrap=True)
     for size_class in range(used[0], used[-1] + 1) if used else ():
         low, high = 1 << size_class, (2 << size_class) - 1
-        label = f"{_bytes(low)}" if low == high else f"{_bytes(low)} … {_bytes(high + 1)}"
+        label = f"{byte_size(low)}" if low == high else f"{byte_size(low)} … {byte_size(high + 1)}"
         count = counts[size_class]
         table.add_row(label, f"[green]{_bar(count, most)}[/green]", f"{count:,}")
     return table
@@ -270,15 +219,6 @@ def _bar(count: int, most: int) -> str:
     """Draw a bar in eighths of a character; whatever is not 0 can be seen."""
     eighths = max(round(8 * BAR * count / most), 1) if count else 0
     return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
-
-
-def _bytes(count: int) -> str:
-    size = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
-        if size < 1024 or unit == "PiB":
-            break
-        size /= 1024
-    return f"{size:,.0f} {unit}" if size == int(size) else f"{size:,.1f} {unit}"
 
 
 def _duration(nanoseconds: int) -> str:

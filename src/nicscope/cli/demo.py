@@ -1,0 +1,55 @@
+"""``nicscope demo``: the bundled traces through every published interface."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nicscope.cli.progress import progress
+
+EXAMPLE = "Example: [bold]nicscope demo --out demo-output[/bold]"
+
+
+def demo(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for tables and figures.")] = Path(
+        "demo-output"
+    ),
+) -> None:
+    """Replay the bundled real traces through every published interface; tables and figures."""
+    from nicscope.reports.folder import folder_for, write_comparison
+    from nicscope.reports.terminal import print_comparison
+    from nicscope.studies.replaying import choose_subjects, compare
+    from nicscope.traces.bundled import bundled_traces
+
+    subjects = choose_subjects([], None, [])
+    files = []
+    with folder_for(out):
+        from nicscope.traces.reader import open_trace
+
+        for name, path in bundled_traces().items():
+            with folder_for(out / name) as folder:
+                assert folder is not None
+                with progress(f"replaying {name}", "rows", always_say=True) as watch:
+                    command = ["nicscope", "replay", f"bundled:{name}"]
+                    found = compare(open_trace(path), subjects, command=command, watch=watch)
+                print_comparison(found)
+                typer.echo()
+                files += write_comparison(found, folder)
+    _print_ending(out, files)
+
+
+def _print_ending(out: Path, files: list[Path]) -> None:
+    pictures = [file for file in files if file.suffix == ".png"]
+    typer.echo("Open these figures (each as .svg too, beside results.json and counts.parquet):")
+    for picture in pictures:
+        typer.echo(f"  {picture}")
+    first = pictures[0].parent.name
+    typer.echo("\nTry next:")
+    for line in (
+        f"nicscope replay bundled:{first} --design utlb --set entries=256 --set ways=4",
+        "nicscope record -o mine.parquet -- curl -s http://example.org -o /dev/null",
+        f"nicscope replay mine.parquet --design utlb --design mini --out {out / 'mine'}",
+    ):
+        typer.echo(f"  {line}")

@@ -1,0 +1,84 @@
+"""How every figure looks: size, type, colours; no window is ever opened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from matplotlib import rc_context
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from nicscope.studies.replaying import Comparison
+
+INK = "#222222"
+FAINT = "#D9D9D9"
+# Inches; ten designs, the catalog, fill a slide of 12.8 by 7.2.
+WIDTH = 12.8
+FRAME_HEIGHT, ROW_HEIGHT = 2.8, 0.44
+FEWEST_ROWS = 2
+PAD = 0.12  # inches around everything
+DPI = 150
+_STYLE: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 15,
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "nicscope",  # the same figure is the same file
+}
+
+
+def styled() -> Any:
+    """Context in which figures are drawn and saved."""
+    return rc_context(_STYLE)
+
+
+def new_figure(comparison: Comparison, title: str, panels: int = 1) -> tuple[Figure, list[Axes]]:
+    """A figure with one row per design, the first on top, and ``panels`` side by side."""
+    height = FRAME_HEIGHT + ROW_HEIGHT * max(len(comparison.priced), FEWEST_ROWS)
+    figure = Figure(figsize=(WIDTH, height), layout=ConstrainedLayoutEngine(h_pad=PAD, w_pad=PAD))
+    FigureCanvasAgg(figure)
+    grid = figure.subplots(1, panels, sharey=True, squeeze=False)
+    axes: list[Axes] = list(grid[0])
+    names = [priced.name for priced in comparison.priced]
+    axes[0].set_yticks(range(len(names)), names)
+    axes[0].set_ylim(len(names) - 0.4, -0.6)
+    for panel in axes:
+        panel.spines[["top", "right", "left"]].set_visible(False)
+        panel.spines["bottom"].set_color(FAINT)
+        panel.tick_params(length=0, colors=INK)
+        panel.grid(axis="x", color=FAINT, linewidth=0.8)
+        panel.set_axisbelow(True)
+        panel.xaxis.label.set_color(INK)
+    trace = Path(comparison.trace["file"]).stem
+    figure.suptitle(f"{title}: {trace}", x=0.01, ha="left", fontsize=20, fontweight="bold")
+    return figure, axes
+
+
+def beside(axes: Axes, end: tuple[float, float], text: str) -> None:
+    """Write ``text`` to the right of a bar that ends at ``end``."""
+    axes.annotate(
+        text, end, (7, 0), textcoords="offset points", va="center", fontsize=12, color=INK
+    )
+
+
+def legend(figure: Figure, axes: Axes, columns: int, right: bool = False) -> None:
+    """The legend of ``axes`` below all panels, at the left edge unless ``right``."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower right" if right else "outside lower left",
+        ncols=columns,
+        frameon=False,
+    )
+
+
+def save(figure: Figure, target: Path | BinaryIO, ending: str) -> None:
+    """Write ``figure`` to ``target`` as PNG or SVG, the same bytes for the same data."""
+    with styled():
+        metadata = {"Date": None} if ending == "svg" else {"Software": None}
+        figure.savefig(target, format=ending, dpi=DPI, facecolor="white", metadata=metadata)

@@ -1,0 +1,44 @@
+"""Colours that every kind of colour vision tells apart (Okabe and Ito), by what they stand for."""
+
+from __future__ import annotations
+
+ORANGE = "#E69F00"
+SKY = "#56B4E9"
+GREEN = "#009E73"
+YELLOW = "#F0E442"
+BLUE = "#0072B2"
+VERMILION = "#D55E00"
+PURPLE = "#CC79A7"
+GREY = "#999999"
+
+KIND_COLOURS = {
+    "compulsory": SKY,
+    "invalidated": PURPLE,
+    "capacity": BLUE,
+    "conflict": ORANGE,
+    "not compulsory": ORANGE,
+}
+# Colour alone does not tell them apart in a log file, so each has a texture too.
+KIND_TEXTURES = {
+    "compulsory": "░",
+    "invalidated": "▚",
+    "capacity": "▓",
+    "conflict": "█",
+    "not compulsory": "█",
+}
+PATH_COLOURS = {"send": GREEN, "receive": VERMILION}
+MEMORY_COLOURS = {"NIC memory": BLUE, "pinned host memory": ORANGE}
+# Steps of every scheme's cost, gathered into as many groups as there are colours.
+STEP_GROUPS = {
+    "copying": ("copy_start", "copy"),
+    "check in the user library": ("user_check",),
+    "lookup on the NIC": ("ni_check", "ni_hit_send", "ni_hit_receive"),
+    "miss on the NIC": ("ni_miss", "ni_handshake"),
+    "interrupt": ("interrupt",),
+    "pinning": ("user_pin", "kernel_pin", "kernel_pin_receive", "registration", "miss_processing"),
+    "unpinning": ("user_unpin", "kernel_unpin"),
+    "sending again": ("retransmission",),
+}
+GROUP_COLOURS = dict(
+    zip(STEP_GROUPS, (YELLOW, SKY, BLUE, PURPLE, VERMILION, ORANGE, GREEN, GREY), strict=True)
+)

@@ -1,0 +1,57 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nicscope.studies.pricing import Cost
+
+SIGNIFICANT = 3
+UNKNOWN = "?"
+
+
+def byte_size(count: int) -> str:
+    """``count`` bytes in the largest binary unit that leaves at least 1."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if size < 1024 or unit == "PiB":
+            break
+        size /= 1024
+    return f"{size:,.0f} {unit}" if size == int(size) else f"{size:,.1f} {unit}"
+
+
+def whole(count: int | None) -> str:
+    """A count with its thousands parted; a question mark if it is not known."""
+    return UNKNOWN if count is None else f"{count:,}"
+
+
+def per_hundred(rate: float | None) -> str:
+    """A rate with two decimals; whatever is not 0 does not look like 0."""
+    if rate is None:
+        return UNKNOWN
+    if 0 < rate < 0.005:
+        return "<0.01"
+    return f"{rate:.2f}" if rate else "0"
+
+
+def significant(number: float) -> str:
+    """``number`` to three significant digits, never in powers of ten."""
+    if not number:
+        return "0"
+    if abs(number) >= 10 ** (SIGNIFICANT - 1):
+        return f"{number:,.0f}"
+    decimals = SIGNIFICANT - 1 - math.floor(math.log10(abs(number)))
+    return f"{number:.{decimals}f}"
+
+
+def us_per_lookup(cost: Cost) -> str:
+    """Microseconds per lookup: a number or a range, "≥" before a lower bound."""
+    bounds = cost.per_lookup_us()
+    if bounds is None:
+        return "unknown"
+    low, high = (significant(float(bound)) for bound in bounds)
+    if cost.is_lower_bound:
+        return f"≥ {low}"
+    return low if low == high else f"{low} to {high}"

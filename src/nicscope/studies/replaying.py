@@ -1,0 +1,202 @@
+"""One trace through several designs, counted and priced: what ``nicscope replay`` reports.
+
+Everything that can be checked without the trace is checked by ``choose_subjects``, so that a
+mistake is told before a long trace is read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from nicscope import __version__
+from nicscope.config.design import design_names, load_design, with_settings
+from nicscope.config.evidence import Evidence
+from nicscope.config.platform import Platform, load_platform
+from nicscope.errors import DesignError
+from nicscope.studies.pricing import Cost, price
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from nicscope.config.design import Design
+    from nicscope.drivers.replay import ReplayResult
+    from nicscope.traces.reader import Trace
+    from nicscope.traces.schema import Requests
+
+# From what a source prints to what we chose ourselves.
+_WEAKENING = (
+    Evidence.PUBLISHED,
+    Evidence.DERIVED,
+    Evidence.MEASURED,
+    Evidence.FITTED,
+    Evidence.ASSUMED,
+)
+# Prices nothing: every step that happened is then unpriced, and says why.
+_NO_PLATFORM = Platform(
+    name="no platform",
+    title="No platform",
+    description="",
+    sources={},
+    costs={},
+    not_applicable={},
+)
+
+
+class Subject(NamedTuple):
+    """A design and the platform that prices what it does, if any does."""
+
+    design: Design
+    platform: Platform | None
+
+
+class Priced(NamedTuple):
+    """What one design made of the trace, and what that cost."""
+
+    result: ReplayResult
+    platform: str | None
+    cost: Cost
+
+    @property
+    def name(self) -> str:
+        """The design's name."""
+        return self.result.design.name
+
+    def total(self, name: str) -> int | None:
+        """Total of that count over all nodes; None if it was not counted."""
+        return self.result.total[name]
+
+    @property
+    def pinned_host_bytes(self) -> int:
+        """Host memory pinned at the peak, summed over nodes."""
+        pages, size = self.result.total["peak_pinned_pages"], self.result.design.page_size
+        assert pages is not None
+        assert size is not None
+        return pages * size
+
+    @property
+    def nic_bytes(self) -> int:
+        """NIC memory of the node whose NIC takes most."""
+        return sum(self.result.nic_memory_bytes.values())
+
+    @property
+    def weakest_evidence(self) -> Evidence | None:
+        """Weakest class of evidence among the prices that were paid; None if none was."""
+        paid = [part.evidence for part in self.cost.components if part.count]
+        return max(paid, key=_WEAKENING.index, default=None)
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """A trace, what each design made of it, and how to do it again."""
+
+    trace: dict[str, Any]
+    priced: list[Priced]
+    repeat: dict[str, Any]
+    kinds: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """The object of one design; of several, ``{"results": [object, ...]}``."""
+        objects = [self._object(priced) for priced in self.priced]
+        return objects[0] if len(objects) == 1 else {"results": objects}
+
+    def _object(self, priced: Priced) -> dict[str, Any]:
+        result = priced.result
+        return {
+            "design": result.design.to_json(),
+            "trace": self.trace,
+            "total": result.total,
+            "nodes": result.nodes,
+            "cost_us": priced.cost.to_json() | {"platform": priced.platform},
+            "nic_memory_bytes": result.nic_memory_bytes,
+            "repeat": self.repeat | {"seed": result.design.seed},
+        }
+
+
+def choose_subjects(
+    names: Sequence[str], platform: str | None, assignments: Sequence[str]
+) -> list[Subject]:
+    """The named designs (all of the catalog if none is named), each with its platform.
+
+    ``assignments`` are set on every one of them.  ``platform`` prices all; without it each
+    design's own does.  Errors: ``DesignError`` or ``PlatformError`` for the first that is wrong.
+    """
+    one_for_all = None if platform is None else load_platform(platform)
+    subjects: list[Subject] = []
+    for name in names or design_names():
+        design = _set(load_design(name), assignments, chosen=bool(names))
+        if any(design.name == other.design.name for other in subjects):
+            raise DesignError(f"design {design.name!r} is there twice; give each another name")
+        own = one_for_all
+        if own is None and design.platform is not None:
+            own = load_platform(design.platform)
+        subjects.append(Subject(design, own))
+    return subjects
+
+
+def _set(design: Design, assignments: Sequence[str], chosen: bool) -> Design:
+    try:
+        return with_settings(design, assignments) if assignments else design
+    except DesignError as error:
+        called = f"design {design.name!r}"
+        message = str(error) if str(error).startswith(called) else f"{called}: {error}"
+        hint = "" if chosen else "; name the designs to set with --design"
+        raise DesignError(f"{message}{hint}") from error
+
+
+def compare(
+    trace: Trace,
+    subjects: Sequence[Subject],
+    kinds: bool = True,
+    overrides: Sequence[str] = (),
+    command: Sequence[str] = (),
+    watch: Callable[[int, int], None] | None = None,
+) -> Comparison:
+    """What each of ``subjects`` makes of ``trace``; tells ``watch`` how many rows are done.
+
+    Without ``kinds`` capacity and conflict misses are not told apart, which is faster.
+    ``overrides`` and ``command`` are passed on, for whoever wants to do it again.
+    Errors: ``TraceError`` at the first row that the schema does not allow.
+    """
+    from nicscope.drivers.replay import replay
+    from nicscope.jit import package_stamp
+
+    batches = trace.batches() if watch is None else _watched(trace, watch)
+    page_size = trace.metadata.page_size
+    results = replay(batches, [subject.design for subject in subjects], kinds, page_size)
+    priced = [
+        _priced(result, subject.platform) for result, subject in zip(results, subjects, strict=True)
+    ]
+    return Comparison(
+        trace={
+            "file": str(trace.path),
+            "bytes": trace.path.stat().st_size,
+            "requests": trace.rows,
+            "nodes": len(priced[0].result.nodes),
+            "page_size": page_size,
+            "origin": trace.metadata.origin,
+        },
+        priced=priced,
+        repeat={
+            "command": list(command),
+            "version": __version__,
+            "source": package_stamp(),
+            "overrides": list(overrides),
+        },
+        kinds=kinds,
+    )
+
+
+def _priced(result: ReplayResult, platform: Platform | None) -> Priced:
+    counts = {name: count for name, count in result.total.items() if count is not None}
+    cost = price(counts, result.design, platform or _NO_PLATFORM)
+    return Priced(result, None if platform is None else platform.name, cost)
+
+
+def _watched(trace: Trace, watch: Callable[[int, int], None]) -> Iterator[Requests]:
+    batches: Iterable[Requests] = trace.batches()
+    done = 0
+    for batch in batches:
+        yield batch
+        done += len(batch.length)
+        watch(done, trace.rows)

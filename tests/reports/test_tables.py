@@ -1,0 +1,183 @@
+"""The tables of a comparison: true to the counts, and the same in a terminal and a notebook."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+
+import pytest
+from comparison_samples import DESIGNS, comparison
+from rich.console import Console
+
+from nicscope.config.evidence import Evidence
+from nicscope.reports import wording
+from nicscope.reports.notebook import ReplayReport
+from nicscope.reports.palette import KIND_TEXTURES
+from nicscope.reports.rates import miss_rates
+from nicscope.reports.rows import memory_rows, miss_rows, notes, work_rows
+from nicscope.reports.terminal import BAR, WIDEST, comparison_parts
+
+
+@pytest.fixture(scope="module")
+def found():
+    return comparison()
+
+
+def printed(found):
+    console = Console(width=WIDEST, highlight=False)
+    with console.capture() as capture:
+        for part in comparison_parts(found):
+            console.print(part)
+    return capture.get().splitlines()
+
+
+def test_rates_are_counts_per_hundred_lookups_and_both_splits_add_up(found):
+    for rates, priced in zip(miss_rates(found), found.priced, strict=True):
+        total = priced.result.total
+        assert rates.misses == 100 * total["ni_misses"] / total["lookups"]
+        assert sum(rates.by_kind.values()) == pytest.approx(rates.misses)
+        assert sum(rates.by_path.values()) == pytest.approx(rates.misses)
+
+
+def test_pinned_host_memory_is_the_peak_times_the_page_size(found):
+    for priced in found.priced:
+        assert priced.pinned_host_bytes == priced.result.total["peak_pinned_pages"] * 4096
+    large = comparison(["utlb"], overrides=["page_size=64KiB"]).priced[0]
+    assert large.pinned_host_bytes == large.result.total["peak_pinned_pages"] * 65536
+
+
+def test_the_evidence_shown_is_that_of_the_weakest_price_that_was_paid(found):
+    by_name = {priced.name: priced for priced in found.priced}
+    assert by_name["via-static"].weakest_evidence is None
+    assert by_name["utlb"].weakest_evidence is Evidence.DERIVED
+    assert comparison(["utlb-shared"]).priced[0].weakest_evidence is Evidence.ASSUMED
+
+
+def test_costs_are_marked_as_lower_bounds_and_unknowns(found):
+    shown = {cells[0]: cells[4] for cells in work_rows(found).cells}
+
+    assert shown["mini"].startswith("≥ ")
+    assert shown["via-static"] == "unknown"
+    assert float(shown["utlb"]) > 0
+
+
+def test_a_range_of_prices_is_shown_as_one():
+    found = comparison(["mini"])
+    cost = found.priced[0].cost
+    whole = type(cost)(
+        platform=cost.platform,
+        lookups=cost.lookups,
+        components=cost.components,
+        not_applicable={},
+        unpriced=(),
+    )
+    low, high = (wording.significant(float(bound)) for bound in whole.per_lookup_us())
+    assert low != high
+    assert wording.us_per_lookup(whole) == f"{low} to {high}"
+
+
+def test_the_longest_bar_fills_its_column_and_the_kinds_show_in_proportion(found):
+    lines = [line for line in printed(found) if line.split(" ")[0] in DESIGNS][: len(DESIGNS)]
+    textures = set("".join(KIND_TEXTURES.values()))
+    lengths = {line.split(" ")[0]: sum(c in textures for c in line) for line in lines}
+    rates = {rate.design: rate.misses for rate in miss_rates(found)}
+
+    most = max(rates, key=rates.__getitem__)
+    assert lengths[most] == BAR
+    for name, rate in rates.items():
+        assert lengths[name] == pytest.approx(BAR * rate / rates[most], abs=0.51)
+
+
+def test_every_line_fits_and_every_cell_is_there(found):
+    lines = printed(found)
+
+    assert max(map(len, lines)) <= WIDEST
+    text = " ".join(" ".join(lines).split())
+    for rows in (miss_rows(found), work_rows(found)):
+        for cells in rows.cells:
+            assert " ".join(cells) in text
+    assert all(name in text for rows in memory_rows(found).cells for name in rows[3].split())
+
+
+def test_steps_without_a_price_are_spelt_out_for_few_designs_and_hinted_at_for_many(found):
+    assert any("no price for ni_check" in line for line in notes(comparison(["mini"])))
+    assert not any("no price for" in line for line in notes(found))
+    assert any(line.startswith("≥ or unknown") for line in notes(found))
+
+
+def test_a_long_name_leaves_the_table_whole(tmp_path):
+    file = tmp_path / f"{'a-long-name-' * 5}.toml"
+    file.write_text('scheme = "utlb"\nentries = 64\n')
+
+    lines = printed(comparison([str(file)]))
+
+    assert max(map(len, lines)) <= WIDEST
+    assert not any("…" in line for line in lines)
+
+
+class Cells(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.cells, self.pictures, self._inside = [], [], False
+
+    def handle_starttag(self, tag, attrs):
+        self._inside = tag == "td"
+        if tag == "img":
+            self.pictures.append(dict(attrs)["alt"])
+
+    def handle_data(self, data):
+        if self._inside:
+            self.cells.append(data)
+
+
+def test_a_notebook_shows_the_same_cells_and_the_figures(found):
+    parser = Cells()
+    parser.feed(ReplayReport(found)._repr_html_())
+
+    expected = [
+        cell
+        for rows in (miss_rows(found), work_rows(found), memory_rows(found))
+        for cells in rows.cells
+        for cell in cells
+    ]
+    assert parser.cells == expected
+    assert parser.pictures == ["misses", "costs", "memory"]
+
+
+def test_a_report_saves_what_the_command_would(found, tmp_path):
+    files = ReplayReport(found).save(tmp_path / "o")
+
+    assert sorted(files) == sorted((tmp_path / "o").iterdir())
+    assert json.loads((tmp_path / "o" / "results.json").read_text()) == found.to_json()
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0"),
+        (0.00608, "0.00608"),
+        (0.5, "0.500"),
+        (1.7, "1.70"),
+        (39.31, "39.3"),
+        (123.4, "123"),
+        (77_000.4, "77,000"),
+        (2e-8, "0.0000000200"),
+    ],
+)
+def test_numbers_have_three_significant_digits(number, text):
+    assert wording.significant(number) == text
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [(0, "0"), (0.001, "<0.01"), (0.005, "0.01"), (12.344, "12.34"), (100, "100.00")],
+)
+def test_a_rate_that_is_not_zero_does_not_look_like_it(rate, text):
+    assert wording.per_hundred(rate) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 B"), (1023, "1,023 B"), (1024, "1 KiB"), (1536, "1.5 KiB")]
+)
+def test_sizes_are_in_the_largest_unit_that_fits(count, text):
+    assert wording.byte_size(count) == text

@@ -23,7 +23,7 @@ TARGET = re.compile(r"\bmake ([a-z-]+)")
 
 
 def documents() -> list[Path]:
-    return sorted(path for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+    return sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
 def broken_links(path: Path, text: str) -> list[str]:
@@ -42,10 +42,8 @@ def broken_links(path: Path, text: str) -> list[str]:
 
 def anchors(text: str) -> set[str]:
     """Headings as links name them: lower case, spaces to hyphens, without punctuation."""
-    headings = re.findall(r"^#+ (.+)$", CODE.sub("", text), re.MULTILINE)
-    return {
-        re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings
-    }
+    headings = re.findall(r"^#+ (.+)$", CODE.sub("", text).lower(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).strip().replace(" ", "-") for heading in headings}
 
 
 def commands(text: str) -> list[str]:
@@ -62,17 +60,14 @@ def wrong_command(line: str, root: Any) -> str | None:
     """What ``line`` asks of the command line that is not there."""
     words = shlex.split(line, comments=True)[1:]
     command = root
-    known = {option for parameter in command.params for option in options(parameter)} | {
-        "--help",
-        "-h",
-    }
+    known = {"--help", "-h", *options(command)}
     while words and not words[0].startswith("-") and hasattr(command, "commands"):
         word = words.pop(0)
         if word not in command.commands:
             # A placeholder or prose, such as "nicscope VERB", is no command.
             return None if not word.islower() else f"no command {word!r} in {line!r}"
         command = command.commands[word]
-        known |= {option for parameter in command.params for option in options(parameter)}
+        known |= options(command)
     for word in words:
         if word == "--":
             break
@@ -82,8 +77,12 @@ def wrong_command(line: str, root: Any) -> str | None:
     return None
 
 
-def options(parameter: Any) -> list[str]:
-    return [*parameter.opts, *parameter.secondary_opts]
+def options(command: Any) -> set[str]:
+    return {
+        option
+        for parameter in command.params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }
 
 
 def wrong_targets(text: str) -> list[str]:

@@ -85,7 +85,7 @@ $(VENV)/bench.stamp: requirements/bench.txt pyproject.toml | $(VENV)/dev.stamp
 	@command -v "$${CC:-cc}" >/dev/null || { echo "make bench needs a C compiler to build pycachesim: install gcc, or name one with CC=..." >&2; exit 2; }
 	@$(BIN)/python -c 'import pathlib, sys, sysconfig; sys.exit(not pathlib.Path(sysconfig.get_path("include"), "Python.h").is_file())' \
 	  || { echo "make bench needs Python's headers to build pycachesim: on Debian or Ubuntu, apt install python3-dev" >&2; exit 2; }
-	$(call install,bench,--no-build-isolation)
+	$(call install,bench,--use-pep517 --no-build-isolation)
 
 $(VENV)/made.stamp:
 	@command -v $(PYTHON) >/dev/null \

@@ -120,7 +120,7 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
         return function
     dispatcher = numba.njit(nogil=True, _nrt=False, forceinline=True)(function)
     if cache_directory() is not None:
-        dispatcher._cache = _PackageCache(function)
+        cast("Any", dispatcher)._cache = _PackageCache(function)
     return cast("Callable[P, R]", dispatcher)
 
 

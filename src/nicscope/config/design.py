@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nicscope.config.evidence import Evidence, Origin, only_known, read_origin
-from nicscope.config.scheme import SETTINGS, USES, Replacement, Scheme, Value
+from nicscope.config.scheme import SETTINGS, USES, Scheme, Value
 from nicscope.config.setting import known_setting, read_scheme, read_setting
 from nicscope.config.shelf import open_shelf, read_text, read_texts, shelf_names
 from nicscope.errors import DesignError, did_you_mean
+from nicscope.memory.replacement import Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

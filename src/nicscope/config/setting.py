@@ -6,8 +6,9 @@ import re
 from decimal import Decimal
 from typing import Any
 
-from nicscope.config.scheme import SETTINGS, TABLES, USES, Kind, Replacement, Scheme, Setting, Value
+from nicscope.config.scheme import SETTINGS, TABLES, USES, Kind, Scheme, Setting, Value
 from nicscope.errors import DesignError, did_you_mean
+from nicscope.memory.replacement import Replacement
 
 BYTE_UNITS = {"": 1, "b": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 _BYTES = re.compile(r"(\d+)\s*([a-zA-Z]*)")

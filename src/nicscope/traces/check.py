@@ -42,7 +42,7 @@ class Clocks(NamedTuple):
 
 
 @kernel
-def slot_of(clocks, node):  # type: ignore[no-untyped-def]
+def slot_of(clocks, node):
     """Slot of ``node`` in ``clocks``, taken for it if need be; -1 if every slot is taken."""
     mask = clocks.node.size - 1
     slot = ((node * 2654435769) >> 12) & mask
@@ -56,7 +56,7 @@ def slot_of(clocks, node):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def fault_of(requests, row):  # type: ignore[no-untyped-def]
+def fault_of(requests, row):
     """What is wrong with one request, its time left aside."""
     if requests.node[row] < 0:
         return Fault.NEGATIVE_NODE
@@ -70,7 +70,7 @@ def fault_of(requests, row):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def first_fault(requests, clocks, start):  # type: ignore[no-untyped-def]
+def first_fault(requests, clocks, start):
     """First bad row from ``start`` on and what is wrong with it; advances ``clocks``."""
     for row in range(start, requests.node.size):
         fault = fault_of(requests, row)

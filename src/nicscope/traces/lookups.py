@@ -19,7 +19,7 @@ PIECE = 1 << 16
 
 
 @kernel
-def expand(first, counts, rows, pages, start):  # type: ignore[no-untyped-def]
+def expand(first, counts, rows, pages, start):
     """Fill ``rows`` and ``pages`` with lookups, from lookup ``start[1]`` of row ``start[0]`` on.
 
     Returns how many were filled in, and the row and lookup to go on from.

@@ -25,7 +25,7 @@ PIECE = 1 << 16
 
 
 @kernel
-def place_of(slots, owner, number):  # type: ignore[no-untyped-def]
+def place_of(slots, owner, number):
     """Slot that holds the key, or the free one where it belongs."""
     mask = slots.size - 1
     # Folded to 31 bits and multiplied by 2^32 / the golden ratio: stays below 2^63.
@@ -39,7 +39,7 @@ def place_of(slots, owner, number):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def identify(slots, used, owners, numbers, identities):  # type: ignore[no-untyped-def]
+def identify(slots, used, owners, numbers, identities):
     """Write the dense number of each key; returns how many there are now, ``used`` before."""
     for i in range(numbers.size):
         slot = slots[place_of(slots, owners[i], numbers[i])]
@@ -53,7 +53,7 @@ def identify(slots, used, owners, numbers, identities):  # type: ignore[no-untyp
 
 
 @kernel
-def rehash(old, new):  # type: ignore[no-untyped-def]
+def rehash(old, new):
     """Copy every key of ``old`` to the larger table ``new``."""
     for i in range(old.size):
         if old[i].identity != FREE:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle import replay as oracle
-from oracle.strategies import cases
 
 from nicscope.config.design import Design, with_settings
 from nicscope.config.scheme import USES, Scheme
 from nicscope.drivers.replay import replay
 from nicscope.drivers.replay.node import OFFSET_STEP
-from nicscope.memory.replacement import Replacement
+from oracle import replay as oracle
+from oracle.strategies import cases
 
 OPS = list(oracle.PATHS)
 PINNING_POLICIES = ("lru", "mru", "lfu", "mfu", "random")
@@ -45,7 +45,7 @@ def pieces(columns, cuts):
     edges = [0, *sorted({cut % (len(columns.node) + 1) for cut in cuts}), len(columns.node)]
     return [
         Columns(*(column[begin:end] for column in columns))
-        for begin, end in zip(edges, edges[1:], strict=False)
+        for begin, end in pairwise(edges)
         if end > begin
     ]
 

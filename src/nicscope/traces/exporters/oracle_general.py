@@ -40,7 +40,7 @@ COPY_BYTES = 1 << 20
 
 
 @kernel
-def link(words, last, identities, start):  # type: ignore[no-untyped-def]
+def link(words, last, identities, start):
     """Tell the last lookup of each page its next, ``start`` being the first of these lookups.
 
     Numbers in the file count from 1; ``last`` holds them from 0, ``NEVER`` before the first.

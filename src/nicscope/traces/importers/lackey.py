@@ -34,7 +34,7 @@ LONGEST = (1 << 32) - 1  # bytes of an access
 
 
 @kernel
-def number_at(text, start, base):  # type: ignore[no-untyped-def]
+def number_at(text, start, base):
     """Unsigned number spelt from ``start`` on, and where it ends."""
     value = 0
     end = start
@@ -54,7 +54,7 @@ def number_at(text, start, base):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def access_at(text, start):  # type: ignore[no-untyped-def]
+def access_at(text, start):
     """Address, size and end of the access whose line starts at ``start``; size 0 if it is none."""
     kind = text[start + 1] if text[start] == SPACE else text[start]
     first = start + 3
@@ -70,7 +70,7 @@ def access_at(text, start):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def parse(text, rows, counts):  # type: ignore[no-untyped-def]
+def parse(text, rows, counts):
     """Fill ``rows`` (op, address, size, line) from whole lines; returns rows and a bad line or -1.
 
     ``counts`` adds up instruction fetches, loads, stores and modifies.
@@ -93,7 +93,7 @@ def parse(text, rows, counts):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def store(rows, row, access, counts):  # type: ignore[no-untyped-def]
+def store(rows, row, access, counts):
     """Write the rows of one access from ``row`` on; returns the next free one."""
     kind, address, size, line = access
     counts[0] += kind == INSTRUCTION

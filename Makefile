@@ -1,0 +1,99 @@
+# Everything runs in .venv, which the first target makes from the exact versions in requirements/.
+# Another interpreter: make PYTHON=/path/to/python3.12 demo
+
+PYTHON ?= python3
+UV ?= uv
+WORKERS ?= 2
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint docs bench coverage-of-papers locks clean
+
+help:
+	@echo "make demo                what a recorded program does to each network interface"
+	@echo "make test                the tests: compiled, without the compiler, with bounds checks"
+	@echo "make lint                ruff and mypy"
+	@echo "make docs                every link and every command in the documentation exists"
+	@echo "make bench               speed, beside pycachesim and libcachesim; needs a C compiler"
+	@echo "make coverage-of-papers  which requirements of the papers have a test"
+	@echo "make locks               resolve requirements/*.txt anew; needs uv"
+	@echo "make clean               remove what these targets made"
+
+demo: $(VENV)/run.stamp
+	$(BIN)/nicscope demo --out demo-output
+
+# The three ways find different mistakes: wrong types and overflows show compiled, Python's own
+# errors and uncovered lines without the compiler, stray indices with bounds checks.
+test: $(VENV)/dev.stamp
+	@echo "1 of 3: compiled"
+	@$(PYTEST)
+	@echo "2 of 3: without the compiler, with coverage"
+	@NUMBA_DISABLE_JIT=1 $(PYTEST) --cov --cov-report=term:skip-covered
+	@echo "3 of 3: with bounds checks"
+	@NUMBA_BOUNDSCHECK=1 $(PYTEST)
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+docs: $(VENV)/dev.stamp
+	$(BIN)/python docs/check.py
+
+bench: $(VENV)/bench.stamp
+	$(BIN)/python -m pytest bench -q -o python_files='bench_*.py' -p no:xdist
+
+coverage-of-papers: $(VENV)/run.stamp
+	@$(BIN)/nicscope coverage
+
+clean:
+	rm -rf $(VENV) demo-output .coverage .hypothesis .benchmarks .*_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A lock holds everything of the one before it in the same versions.
+locks:
+	@command -v $(UV) >/dev/null || { echo "make locks needs uv: https://docs.astral.sh/uv" >&2; exit 2; }
+	$(call resolve,run,build,pyproject.toml)
+	$(call resolve,dev,dev,requirements/run.txt)
+	$(call resolve,bench,bench,requirements/dev.txt)
+
+define resolve
+	$(UV) pip compile pyproject.toml --quiet --upgrade --universal --python-version 3.11 \
+	  --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
+	  --group $(2) $(if $(filter %.txt,$(3)),-c $(3)) -o requirements/$(1).txt
+endef
+
+# Stamps: a lock is installed once, and again when it or pyproject.toml changes.
+define install
+	@echo "Installing requirements/$(1).txt into $(VENV)"
+	@$(BIN)/python -m pip install -q --require-hashes $(2) -r requirements/$(1).txt
+	@$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
+	@touch $@
+endef
+
+$(VENV)/run.stamp: requirements/run.txt pyproject.toml | $(VENV)/made.stamp
+	$(call install,run,--only-binary :all:)
+
+$(VENV)/dev.stamp: requirements/dev.txt pyproject.toml | $(VENV)/made.stamp
+	$(call install,dev,--only-binary :all:)
+
+# pycachesim comes as C source only and is built by the setuptools that the dev lock brings.
+$(VENV)/bench.stamp: requirements/bench.txt pyproject.toml | $(VENV)/dev.stamp
+	@command -v "$${CC:-cc}" >/dev/null || { echo "make bench needs a C compiler to build pycachesim: install gcc, or name one with CC=..." >&2; exit 2; }
+	@$(BIN)/python -c 'import pathlib, sys, sysconfig; sys.exit(not pathlib.Path(sysconfig.get_path("include"), "Python.h").is_file())' \
+	  || { echo "make bench needs Python's headers to build pycachesim: on Debian or Ubuntu, apt install python3-dev" >&2; exit 2; }
+	$(call install,bench,--use-pep517 --no-build-isolation)
+
+$(VENV)/made.stamp:
+	@command -v $(PYTHON) >/dev/null \
+	  || { echo "there is no '$(PYTHON)' here; install Python 3.11 or newer, or name it: make PYTHON=/path/to/python3.11" >&2; exit 2; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "nicscope needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) -V 2>&1); name another: make PYTHON=/path/to/python3.11" >&2; exit 2; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+	  || { echo "'$(PYTHON)' cannot make virtual environments; on Debian or Ubuntu: apt install python3-venv" >&2; exit 2; }
+	@echo "Making $(VENV)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@touch $@

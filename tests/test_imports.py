@@ -1,0 +1,130 @@
+"""Arrows point down: who may import whom, read from the source, type-checking imports included.
+
+An import for types alone counts: a room that needs another's types knows that other.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import nicscope
+
+PACKAGE = Path(nicscope.__file__).parent
+
+# Room: the rooms that it may import, itself aside.  From the ground up; a new room is placed here
+# before anything is built in it.
+GROUND = {"errors", "jit", "outputs"}
+MODELS = {"memory", "nic", "fabric"}
+DRIVING = GROUND | MODELS | {"config"}
+MAY_IMPORT = {
+    "errors": set(),
+    "jit": set(),
+    "outputs": {"errors"},
+    "memory": {"jit"},
+    "nic": {"jit"},
+    "fabric": {"jit"},
+    "config": {"errors", "memory"},
+    "drivers": DRIVING,
+    "traces": GROUND,
+    "interfaces": DRIVING | {"drivers"},
+    "apps": {"errors", "interfaces"},
+    "studies": DRIVING | {"drivers", "traces", "interfaces", "apps"},
+    "reports": GROUND | {"config", "traces", "studies"},
+    "cli": GROUND | {"config", "traces", "studies", "reports"},
+}
+
+
+def modules():
+    return sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE / "catalog")
+
+
+def room_of(path):
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported(tree):
+    """Full names of the package's own modules (or what is in them) that ``tree`` imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        yield from (name for name in names if name.startswith("nicscope."))
+
+
+def arrows():
+    """(file, room, imported name, its room) of every import within the package."""
+    for path in modules():
+        for name in imported(ast.parse(path.read_text())):
+            target = name.split(".")[1]
+            if target != "__version__":
+                yield str(path.relative_to(PACKAGE)), room_of(path), name, target
+
+
+ARROWS = list(arrows())
+
+
+def test_every_room_has_its_floor():
+    rooms = {room_of(path) for path in modules()} - {"__init__", "__main__"}
+
+    assert rooms <= set(MAY_IMPORT)
+
+
+def test_arrows_point_down():
+    up = [
+        (file, name)
+        for file, room, name, target in ARROWS
+        if room != "__main__" and target != room and target not in MAY_IMPORT[room]
+    ]
+
+    assert len(ARROWS) > 100
+    assert up == []
+
+
+def test_no_two_rooms_import_each_other():
+    order = list(MAY_IMPORT)
+
+    assert all(
+        order.index(below) < order.index(room) for room in order for below in MAY_IMPORT[room]
+    )
+
+
+def test_settings_know_of_the_host_side_only_the_replacement_policies():
+    known = {name for _, room, name, target in ARROWS if (room, target) == ("config", "memory")}
+
+    assert {name.rpartition(".")[0] for name in known} == {"nicscope.memory.replacement"}
+
+
+def test_the_catalog_is_opened_by_settings_and_studies_alone():
+    shelves = {room for _, room, name, _ in ARROWS if name.startswith("nicscope.config.shelf")}
+    named = {
+        room_of(path)
+        for path in modules()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and node.value == "catalog"
+    }
+
+    assert shelves == {"config", "studies"}
+    assert named == {"config"}
+
+
+def test_commands_start_without_waiting_for_heavy_libraries():
+    # What a command needs of these it imports when it runs.
+    heavy = {"numba", "numpy", "pyarrow", "matplotlib"}
+    waiting = []
+    for path in modules():
+        if room_of(path) in ("cli", "config", "errors", "outputs", "__main__", "__init__"):
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.ImportFrom):
+                    tops = {node.module.partition(".")[0]}
+                elif isinstance(node, ast.Import):
+                    tops = {alias.name.partition(".")[0] for alias in node.names}
+                else:
+                    continue
+                waiting += [(str(path), top) for top in tops & heavy]
+
+    assert waiting == []

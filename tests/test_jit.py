@@ -1,0 +1,217 @@
+"""Compiled kernels are never older than their source, and one source serves both worlds.
+
+The subject is a package of two files made for the test around a copy of ``nicscope.jit``, each
+run in a process of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numba.core import caching, config
+
+import nicscope
+from nicscope import jit
+
+PACKAGE = Path(nicscope.__file__).parent
+
+PART = """
+from tiny.jit import kernel
+
+STEP = {step}
+
+@kernel
+def callee(x):
+    return {callee}
+"""
+WHOLE = """
+from tiny.jit import kernel
+from tiny.part import STEP, callee
+
+@kernel
+def caller(x):
+    return callee(x) + STEP
+"""
+SCRIPT = """
+import sys
+from tiny import jit
+compiled = []
+jit.on_compilation(compiled.append)
+from tiny.whole import caller
+print(caller(1), *compiled)
+"""
+
+needs_the_compiler = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
+
+
+class Tiny:
+    """The package on disk, and what a fresh process makes of it."""
+
+    def __init__(self, root):
+        self.root = root
+        self.cache = root / "cache"
+        self.package = root / "tiny"
+        self.package.mkdir(parents=True)
+        (self.package / "__init__.py").touch()
+        shutil.copy(PACKAGE / "jit.py", self.package)
+        (self.package / "whole.py").write_text(WHOLE)
+        self.write()
+
+    def write(self, step=10, callee="x * 2"):
+        (self.package / "part.py").write_text(PART.format(step=step, callee=callee))
+
+    def run(self, **environment):
+        """Result of ``caller(1)`` and the kernels that were compiled for it."""
+        # -B: a .pyc of the same second and size would hide an edit from Python itself.
+        done = subprocess.run(
+            [sys.executable, "-B", "-W", "error", "-c", SCRIPT],
+            cwd=self.root,
+            env={
+                "PATH": os.environ["PATH"],
+                "NUMBA_CACHE_DIR": str(self.cache),
+                "PYTHONPATH": str(self.root),
+                **environment,
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        result, *compiled = done.stdout.split()
+        return int(result), sorted(compiled)
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    return Tiny(tmp_path)
+
+
+@needs_the_compiler
+def test_the_second_process_compiles_nothing(tiny):
+    assert tiny.run() == (12, ["callee", "caller"])
+    assert tiny.run() == (12, [])
+
+
+@needs_the_compiler
+def test_an_edited_callee_is_compiled_into_its_unedited_caller(tiny):
+    tiny.run()
+    tiny.write(callee="x * 3")
+
+    assert tiny.run() == (13, ["callee", "caller"])
+
+
+@needs_the_compiler
+def test_an_edited_constant_is_compiled_into_the_kernels_that_import_it(tiny):
+    tiny.run()
+    tiny.write(step=20)
+
+    assert tiny.run()[0] == 22
+
+
+@needs_the_compiler
+def test_bounds_checks_have_a_cache_of_their_own(tiny):
+    tiny.run()
+
+    assert tiny.run(NUMBA_BOUNDSCHECK="1") == (12, ["callee", "caller"])
+    assert tiny.run(NUMBA_BOUNDSCHECK="1") == (12, [])
+    assert tiny.run() == (12, [])
+
+
+@needs_the_compiler
+def test_a_copy_of_the_package_elsewhere_has_a_cache_of_its_own(tiny, tmp_path):
+    tiny.run()
+    other = Tiny(tmp_path / "other")
+    other.cache = tiny.cache
+    other.write(callee="x * 5")
+
+    assert other.run()[0] == 15
+    assert tiny.run() == (12, [])
+
+
+@needs_the_compiler
+def test_kernels_run_where_no_cache_can_be_written(tiny):
+    tiny.cache.write_text("a file where the folder would be")
+
+    assert tiny.run()[0] == 12
+    assert tiny.run()[0] == 12
+
+
+def test_without_the_compiler_a_kernel_is_the_plain_function(tiny):
+    assert tiny.run(NUMBA_DISABLE_JIT="1") == (12, [])
+    assert not tiny.cache.exists()
+
+
+def test_numba_still_offers_the_private_parts_that_the_cache_leans_on():
+    assert [*inspect.signature(caching.Cache.load_overload).parameters] == [
+        "self",
+        "sig",
+        "target_context",
+    ]
+    assert isinstance(caching.CacheImpl._locator_classes, list)
+    assert issubclass(caching.CompileResultCacheImpl, caching.CacheImpl)
+    assert caching.FunctionCache._impl_class is caching.CompileResultCacheImpl
+    assert set(caching._CacheLocator.__abstractmethods__) == {
+        "get_cache_path",
+        "get_source_stamp",
+        "get_disambiguator",
+    }
+    assert hasattr(config, "BOUNDSCHECK")
+    assert hasattr(config, "DISABLE_JIT")
+
+
+@needs_the_compiler
+def test_a_kernel_is_cached_by_package():
+    from nicscope.nic.cache import lookup
+
+    if jit.cache_directory() is None:
+        pytest.skip("no cache can be written here")
+    assert Path(lookup._cache.cache_path) == jit.cache_directory()
+    assert lookup._cache._impl.locator.get_source_stamp()[0] == jit.package_stamp()
+
+
+def test_records_are_read_by_attribute_compiled_or_not():
+    @jit.kernel
+    def left(pairs):
+        pairs[1].left += 4
+        return pairs[1].left
+
+    pairs = jit.records(2, np.dtype([("left", "i8"), ("right", "i8")]))
+
+    assert left(pairs) == 4
+    assert pairs["left"].tolist() == [0, 4]
+
+
+def test_a_lengthened_array_keeps_its_elements_and_ends_in_zeros():
+    array = np.array([1, 2])
+
+    assert jit.longer(array, 2) is array
+    assert jit.longer(array, 4).tolist() == [1, 2, 0, 0]
+
+
+def test_lengthened_records_stay_records():
+    pairs = jit.records(1, np.dtype([("left", "i8"), ("right", "i8")]))
+    pairs[0] = (1, 2)
+    longer = jit.longer(pairs, 3)
+
+    assert type(longer) is type(pairs)
+    assert longer.tolist() == [(1, 2), (0, 0), (0, 0)]
+
+
+def test_only_kernels_go_without_types():
+    untyped = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and node.returns is None:
+                worn = {name.id for name in node.decorator_list if isinstance(name, ast.Name)}
+                if "kernel" not in worn:
+                    untyped.append(f"{path.relative_to(PACKAGE)}: {node.name}")
+
+    assert untyped == []

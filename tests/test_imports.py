@@ -14,15 +14,16 @@ PACKAGE = Path(nicscope.__file__).parent
 
 # Room: the rooms that it may import, itself aside.  From the ground up; a new room is placed here
 # before anything is built in it.
-GROUND = {"errors", "jit", "outputs"}
+GROUND = {"errors", "hashing", "jit", "outputs"}
 MODELS = {"memory", "nic", "fabric"}
 DRIVING = GROUND | MODELS | {"config"}
 MAY_IMPORT = {
     "errors": set(),
     "jit": set(),
+    "hashing": {"jit"},
     "outputs": {"errors"},
-    "memory": {"jit"},
-    "nic": {"jit"},
+    "memory": {"jit", "hashing"},
+    "nic": {"jit", "hashing"},
     "fabric": {"jit"},
     "config": {"errors", "memory"},
     "drivers": DRIVING,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.jit import kernel, longer, records
+from nicscope.jit import longer, records, step
 from nicscope.memory.numbering import Numbering, capacity, grown, new_numbering, number, unit_of
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ def grown_indices(indices: Indices, pages: Numbering, processes: int) -> Indices
     return larger
 
 
-@kernel
-def take_index(indices, process, page):  # type: ignore[no-untyped-def]
+@step
+def take_index(indices, process, page):
     """Give ``page`` the lowest free index of ``process``."""
     table = indices.tables[process]
     if table.lowest == NONE:
@@ -76,8 +76,8 @@ def take_index(indices, process, page):  # type: ignore[no-untyped-def]
     indices.page_of[key] = page + 1
 
 
-@kernel
-def give_back_index(indices, process, page):  # type: ignore[no-untyped-def]
+@step
+def give_back_index(indices, process, page):
     """Free the index of ``page``; returns the key it had."""
     key = np.int64(indices.key_of[page])
     indices.page_of[key] = 0
@@ -88,8 +88,8 @@ def give_back_index(indices, process, page):  # type: ignore[no-untyped-def]
     return key
 
 
-@kernel
-def _melded(indices, one, other):  # type: ignore[no-untyped-def]
+@step
+def _melded(indices, one, other):
     """The root of the two heaps made one: the lower index, the other as its first child."""
     if one == NONE:
         return np.int64(other)
@@ -102,8 +102,8 @@ def _melded(indices, one, other):  # type: ignore[no-untyped-def]
     return np.int64(one)
 
 
-@kernel
-def _melded_children(indices, root):  # type: ignore[no-untyped-def]
+@step
+def _melded_children(indices, root):
     """The children of ``root`` as one heap: melded in pairs, then the pairs from the last on."""
     heap = indices.heap
     pairs = np.int64(NONE)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nicscope.jit import kernel, longer
+from nicscope.jit import longer, step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,8 +43,8 @@ def grown_lines(lines: Lines, count: int) -> Lines:
     )
 
 
-@kernel
-def fill_line(lines, line):  # type: ignore[no-untyped-def]
+@step
+def fill_line(lines, line):
     """``line`` is filled now: it is on the NIC and waits no more."""
     lines.counts[0] += 1
     lines.filled[line] = lines.counts[0]
@@ -52,15 +52,15 @@ def fill_line(lines, line):  # type: ignore[no-untyped-def]
         remove_line(lines, line)
 
 
-@kernel
-def await_unpinning(lines, line):  # type: ignore[no-untyped-def]
+@step
+def await_unpinning(lines, line):
     """``line`` has left the NIC with pages pinned."""
     lines.counts[1] += 1
     _settle(lines, lines.counts[1] - 1, line)
 
 
-@kernel
-def remove_line(lines, line):  # type: ignore[no-untyped-def]
+@step
+def remove_line(lines, line):
     """``line``, which waits, waits no more."""
     hole = np.int64(lines.place[line]) - 1
     lines.place[line] = 0
@@ -70,8 +70,8 @@ def remove_line(lines, line):  # type: ignore[no-untyped-def]
         _settle(lines, hole, last)
 
 
-@kernel
-def _settle(lines, hole, line):  # type: ignore[no-untyped-def]
+@step
+def _settle(lines, hole, line):
     """Put ``line`` where it belongs, starting from the empty place ``hole``."""
     heap, filled = lines.heap, lines.filled
     while hole > 0 and filled[heap[(hole - 1) >> 1]] > filled[line]:
@@ -90,7 +90,7 @@ def _settle(lines, hole, line):  # type: ignore[no-untyped-def]
     _put(lines, hole, line)
 
 
-@kernel
-def _put(lines, place, line):  # type: ignore[no-untyped-def]
+@step
+def _put(lines, place, line):
     lines.heap[place] = line
     lines.place[line] = place + 1

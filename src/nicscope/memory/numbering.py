@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.jit import kernel, records
+from nicscope.hashing import spread
+from nicscope.jit import kernel, records, step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,15 +73,12 @@ def regions_of(numbering: Numbering, units: int) -> int:
     return int(np.unique(pairs, axis=1).shape[1])
 
 
-@kernel
-def _slot_of(slots, process, block):  # type: ignore[no-untyped-def]
+@step
+def _slot_of(slots, process, block):
     """Position of the slot that holds (process, block), or of the free slot where it belongs."""
     # Unsigned places spare the check for negative ones, at which Python counts from the end.
     mask = np.uint64(slots.size - 1)
-    # Fibonacci hashing: the high bits of a product with 2**64 / golden ratio are well mixed.
-    mixed = np.uint64(block) * np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= np.uint64(process) * np.uint64(0xC2B2AE3D27D4EB4F)
-    place = (mixed >> np.uint64(32)) & mask
+    place = spread(block, process) & mask
     while True:
         slot = slots[place]
         # One branch instead of two: which of the two differs is as good as random.
@@ -90,7 +88,7 @@ def _slot_of(slots, process, block):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _place_all(numbering):  # type: ignore[no-untyped-def]
+def _place_all(numbering):
     for ordinal in range(numbering.used[0]):
         owner = numbering.owners[ordinal]
         block = owner.unit >> BLOCK_BITS
@@ -100,8 +98,8 @@ def _place_all(numbering):  # type: ignore[no-untyped-def]
         slot.ordinal = ordinal + 1
 
 
-@kernel
-def find(numbering, process, unit):  # type: ignore[no-untyped-def]
+@step
+def find(numbering, process, unit):
     """The number of ``unit`` of ``process``, or ``NONE`` if its block was never numbered."""
     slot = numbering.slots[_slot_of(numbering.slots, process, unit >> BLOCK_BITS)]
     if slot.ordinal == 0:
@@ -109,8 +107,8 @@ def find(numbering, process, unit):  # type: ignore[no-untyped-def]
     return (np.int64(slot.ordinal) - 1) << BLOCK_BITS | (unit & (BLOCK - 1))
 
 
-@kernel
-def number(numbering, process, unit):  # type: ignore[no-untyped-def]
+@step
+def number(numbering, process, unit):
     """The number of ``unit`` of ``process``, given now if it has none; ``NONE`` if all are."""
     block = unit >> BLOCK_BITS
     slot = numbering.slots[_slot_of(numbering.slots, process, block)]
@@ -127,15 +125,13 @@ def number(numbering, process, unit):  # type: ignore[no-untyped-def]
     return (np.int64(slot.ordinal) - 1) << BLOCK_BITS | (unit & (BLOCK - 1))
 
 
-@kernel
-def unit_of(numbering, page):  # type: ignore[no-untyped-def]
+@step
+def unit_of(numbering, page):
     """The unit whose number is ``page``."""
     return numbering.owners[page >> BLOCK_BITS].unit | (page & (BLOCK - 1))
 
 
-@kernel
-def process_of(numbering, page):  # type: ignore[no-untyped-def]
+@step
+def process_of(numbering, page):
     """The process that owns number ``page``."""
     return numbering.owners[page >> BLOCK_BITS].process
-
-

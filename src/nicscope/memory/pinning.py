@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.jit import kernel, longer, records
+from nicscope.jit import longer, records, step
 from nicscope.memory.numbering import unit_of
 from nicscope.memory.replacement import Replacement
 
@@ -99,8 +99,8 @@ def grown_pinning(pinning: Pinning, pages: int, processes: int) -> Pinning:
     return grown
 
 
-@kernel
-def pin(pinning, process, page, uses):  # type: ignore[no-untyped-def]
+@step
+def pin(pinning, process, page, uses):
     """Pin ``page``, which is not pinned, as the most recent; it counts as used ``uses`` times."""
     pinning.state[page] |= PINNED
     rules = pinning.rules[0]
@@ -114,10 +114,10 @@ def pin(pinning, process, page, uses):  # type: ignore[no-untyped-def]
     pinning.processes[process].pinned += 1
 
 
-@kernel
-def unpin(pinning, process, page):  # type: ignore[no-untyped-def]
+@step
+def unpin(pinning, process, page):
     """Unpin ``page``, which is pinned."""
-    pinning.state[page] &= ~PINNED
+    pinning.state[page] &= 0xFF ^ PINNED
     pinning.processes[process].pinned -= 1
     rules = pinning.rules[0]
     if not rules.ordered:
@@ -130,8 +130,8 @@ def unpin(pinning, process, page):  # type: ignore[no-untyped-def]
         _leave(pinning, process, page)
 
 
-@kernel
-def use(pinning, process, page):  # type: ignore[no-untyped-def]
+@step
+def use(pinning, process, page):
     """Note a use of ``page``, which is pinned: it becomes the most recent."""
     policy = pinning.rules[0].policy
     if policy == Replacement.RANDOM:
@@ -146,8 +146,8 @@ def use(pinning, process, page):  # type: ignore[no-untyped-def]
         _enter(pinning, bucket, page)
 
 
-@kernel
-def victim_of(pinning, numbering, process, first, last):  # type: ignore[no-untyped-def]
+@step
+def victim_of(pinning, numbering, process, first, last):
     """The page of ``process`` to unpin next, outside the request for units ``first..last``.
 
     The caller knows that there is one.
@@ -170,8 +170,8 @@ def victim_of(pinning, numbering, process, first, last):  # type: ignore[no-unty
     return np.int64(NOBODY)
 
 
-@kernel
-def _drawn_victim(pinning, numbering, process, first, last):  # type: ignore[no-untyped-def]
+@step
+def _drawn_victim(pinning, numbering, process, first, last):
     while True:
         drawn = _draw(pinning, pinning.processes[process].pinned)
         page = np.int64(pinning.members[process, drawn])
@@ -180,8 +180,8 @@ def _drawn_victim(pinning, numbering, process, first, last):  # type: ignore[no-
             return page
 
 
-@kernel
-def _draw(pinning, choices):  # type: ignore[no-untyped-def]
+@step
+def _draw(pinning, choices):
     """A number below ``choices`` (Marsaglia's xorshift, 64 bits, shifts 13, 7 and 17)."""
     rules = pinning.rules[0]
     state = rules.random
@@ -192,8 +192,8 @@ def _draw(pinning, choices):  # type: ignore[no-untyped-def]
     return np.int64((state >> np.uint64(33)) % np.uint64(choices))
 
 
-@kernel
-def _enter(pinning, bucket, page):  # type: ignore[no-untyped-def]
+@step
+def _enter(pinning, bucket, page):
     """Append ``page`` to ``bucket`` as its most recent."""
     record = pinning.buckets[bucket]
     link = pinning.links[page]
@@ -207,8 +207,8 @@ def _enter(pinning, bucket, page):  # type: ignore[no-untyped-def]
     record.newest = page
 
 
-@kernel
-def _leave(pinning, process, page):  # type: ignore[no-untyped-def]
+@step
+def _leave(pinning, process, page):
     """Take ``page`` out of its bucket, and the bucket away if that empties it."""
     link = pinning.links[page]
     bucket = pinning.buckets[link.bucket]
@@ -224,8 +224,8 @@ def _leave(pinning, process, page):  # type: ignore[no-untyped-def]
         _remove_bucket(pinning, process, np.int64(link.bucket))
 
 
-@kernel
-def _bucket_for(pinning, process, uses):  # type: ignore[no-untyped-def]
+@step
+def _bucket_for(pinning, process, uses):
     """The bucket of ``process`` for pages used ``uses`` times, made if there is none."""
     before = np.int64(NOBODY)
     bucket = np.int64(pinning.processes[process].fewest)
@@ -237,8 +237,8 @@ def _bucket_for(pinning, process, uses):  # type: ignore[no-untyped-def]
     return _insert_bucket(pinning, process, before, uses)
 
 
-@kernel
-def _bucket_after(pinning, process, bucket):  # type: ignore[no-untyped-def]
+@step
+def _bucket_after(pinning, process, bucket):
     """The bucket for one use more than ``bucket``, made if there is none."""
     uses = pinning.buckets[bucket].uses + 1
     after = np.int64(pinning.buckets[bucket].more)
@@ -247,8 +247,8 @@ def _bucket_after(pinning, process, bucket):  # type: ignore[no-untyped-def]
     return _insert_bucket(pinning, process, bucket, uses)
 
 
-@kernel
-def _insert_bucket(pinning, process, before, uses):  # type: ignore[no-untyped-def]
+@step
+def _insert_bucket(pinning, process, before, uses):
     """A new, empty bucket right after ``before``, or as the first if that is NOBODY."""
     rules = pinning.rules[0]
     owner = pinning.processes[process]
@@ -275,8 +275,8 @@ def _insert_bucket(pinning, process, before, uses):  # type: ignore[no-untyped-d
     return bucket
 
 
-@kernel
-def _remove_bucket(pinning, process, bucket):  # type: ignore[no-untyped-def]
+@step
+def _remove_bucket(pinning, process, bucket):
     record = pinning.buckets[bucket]
     owner = pinning.processes[process]
     if record.fewer == NOBODY:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.jit import kernel
+from nicscope.jit import step
 from nicscope.nic.layout import EMPTY, FRAME_BITS, IN_USE, SEARCHED_WAYS
 from nicscope.nic.linked import linked_drop, linked_fill, linked_find, linked_renew
 
@@ -19,8 +19,8 @@ REFUSED = -1  # ``fill`` found every way of the set in use
 LAST_AGE = 0xFFFFFFFF
 
 
-@kernel
-def lookup(nic, row, tag):  # type: ignore[no-untyped-def]
+@step
+def lookup(nic, row, tag):
     """Entry that holds ``tag`` in set ``row``, now the most recent of its set, or ``MISS``."""
     ways = nic.config[0].ways
     if ways == 1:
@@ -36,8 +36,8 @@ def lookup(nic, row, tag):  # type: ignore[no-untyped-def]
     return entry
 
 
-@kernel
-def exchange(nic, row, tag, frame):  # type: ignore[no-untyped-def]
+@step
+def exchange(nic, row, tag, frame):
     """``lookup`` and, if that misses, ``fill`` of a direct-mapped cache in one: 1 if it missed.
 
     Without a branch, as which of the two it is cannot be predicted.  No entry may be in use.
@@ -48,16 +48,16 @@ def exchange(nic, row, tag, frame):  # type: ignore[no-untyped-def]
     return missed
 
 
-@kernel
-def find(nic, row, tag):  # type: ignore[no-untyped-def]
+@step
+def find(nic, row, tag):
     """Entry that holds ``tag`` in set ``row`` or ``MISS``; no use is noted."""
     if nic.config[0].ways > SEARCHED_WAYS:
         return linked_find(nic, tag)
     return searched(nic, row, tag)
 
 
-@kernel
-def searched(nic, row, tag):  # type: ignore[no-untyped-def]
+@step
+def searched(nic, row, tag):
     """Entry that holds ``tag`` in set ``row``, looked for way by way, or ``MISS``."""
     ways = nic.config[0].ways
     for entry in range(row * ways, row * ways + ways):
@@ -66,8 +66,8 @@ def searched(nic, row, tag):  # type: ignore[no-untyped-def]
     return np.int64(MISS)
 
 
-@kernel
-def next_age(nic):  # type: ignore[no-untyped-def]
+@step
+def next_age(nic):
     """The age of a use that happens now; ages are ranked anew before they overflow."""
     registers = nic.registers[0]
     if registers.clock == LAST_AGE:
@@ -76,8 +76,8 @@ def next_age(nic):  # type: ignore[no-untyped-def]
     return registers.clock
 
 
-@kernel
-def rank_ages(nic):  # type: ignore[no-untyped-def]
+@step
+def rank_ages(nic):
     """Replace the ages of each set by their ranks 1..ways, which keeps every order.
 
     From the oldest on: ages not yet replaced are the larger ones, as no rank exceeds its age.
@@ -96,12 +96,12 @@ def rank_ages(nic):  # type: ignore[no-untyped-def]
             if least > LAST_AGE:
                 break
             nic.ages[oldest] = rank
-            done = max(least, rank)
+            done = max(least, np.int64(rank))
     nic.registers[0].clock = ways
 
 
-@kernel
-def fill(nic, row, tag):  # type: ignore[no-untyped-def]
+@step
+def fill(nic, row, tag):
     """Put ``tag`` in set ``row`` as its most recent; returns the entry, its frames to be written.
 
     The caller has seen a miss: ``tag`` is not there.  ``registers.evicted`` is the tag that had
@@ -120,8 +120,8 @@ def fill(nic, row, tag):  # type: ignore[no-untyped-def]
     return entry
 
 
-@kernel
-def oldest_way(nic, row):  # type: ignore[no-untyped-def]
+@step
+def oldest_way(nic, row):
     """The entry of set ``row`` to fill next: a free one, else the least recent not in use."""
     config = nic.config[0]
     best = row * config.ways
@@ -129,7 +129,7 @@ def oldest_way(nic, row):  # type: ignore[no-untyped-def]
     for entry in range(row * config.ways, (row + 1) * config.ways):
         age = np.int64(nic.ages[entry])
         if nic.tags[entry] == EMPTY:
-            age = -1
+            age = np.int64(-1)
         elif nic.frames[entry * config.line] & IN_USE:
             age = np.int64(LAST_AGE) + 1
         if age < best_age:
@@ -138,8 +138,8 @@ def oldest_way(nic, row):  # type: ignore[no-untyped-def]
     return best
 
 
-@kernel
-def drop(nic, row, tag):  # type: ignore[no-untyped-def]
+@step
+def drop(nic, row, tag):
     """Remove ``tag`` from set ``row``; whether it was there."""
     if nic.config[0].ways > SEARCHED_WAYS:
         return linked_drop(nic, row, tag)
@@ -150,19 +150,19 @@ def drop(nic, row, tag):  # type: ignore[no-untyped-def]
     return True
 
 
-@kernel
-def hold(nic, entry):  # type: ignore[no-untyped-def]
+@step
+def hold(nic, entry):
     """Protect ``entry`` from eviction while a transfer uses it."""
     nic.frames[entry * nic.config[0].line] |= IN_USE
 
 
-@kernel
-def release(nic, entry):  # type: ignore[no-untyped-def]
+@step
+def release(nic, entry):
     """The transfer that held ``entry`` has ended."""
     nic.frames[entry * nic.config[0].line] &= FRAME_BITS
 
 
-@kernel
-def frame_of(nic, entry, page):  # type: ignore[no-untyped-def]
+@step
+def frame_of(nic, entry, page):
     """Physical frame of the ``page``-th page of the line in ``entry``."""
     return np.int64(nic.frames[entry * nic.config[0].line + page] & FRAME_BITS)

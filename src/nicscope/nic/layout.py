@@ -56,8 +56,8 @@ ENDS = np.dtype(
     align=True,
 )
 # Kept beside the cache, one of each per process or table: a pinned area or a table in host memory
-# by base and bound, and the way from a process's page numbers to a second-level table.
-AREA = np.dtype([("base", "u8"), ("bound", "u8")], align=True)
+# by start and bound, and the way from a process's page numbers to a second-level table.
+AREA = np.dtype([("start", "u8"), ("bound", "u8")], align=True)
 DIRECTORY = np.dtype([("table", "u8"), ("process", "u4"), ("number", "u4")], align=True)
 
 
@@ -71,7 +71,7 @@ class Nic(NamedTuple):
     ages: NDArray[np.uint32]  # shape (sets * ways,): the clock at the last use; if 2..16 ways
     links: NDArray[Any]  # LINK, shape (sets * ways,); if more than SEARCHED_WAYS ways
     ends: NDArray[Any]  # ENDS, shape (sets,); likewise
-    index: NDArray[np.uint32]  # shape (2 * sets * ways,): heads of the chains; likewise
+    chains: NDArray[np.uint32]  # shape (2 * sets * ways,): heads of the hash index; likewise
     victims: NDArray[Any]  # VICTIM, shape (victim_entries + 1,), first in first
 
 
@@ -84,15 +84,13 @@ _REGIONS: tuple[tuple[str, np.dtype[Any]], ...] = (
     ("ages", np.dtype("u4")),
     ("links", LINK),
     ("ends", ENDS),
-    ("index", np.dtype("u4")),
+    ("chains", np.dtype("u4")),
     ("victims", VICTIM),
 )
 _ALIGNMENT = 64
 
 
-def new_cache(
-    entries: int, ways: int = 1, line: int = 1, victim_entries: int | None = None
-) -> Nic:
+def new_cache(entries: int, ways: int = 1, line: int = 1, victim_entries: int | None = None) -> Nic:
     """A NIC with a translation cache of ``entries`` translations in lines of ``line``.
 
     ``entries``, ``ways`` and ``line`` are powers of two with ``ways * line <= entries``.
@@ -106,7 +104,7 @@ def new_cache(
         "ages": lines if 1 < ways <= SEARCHED_WAYS else 0,
         "links": lines if linked else 0,
         "ends": lines // ways if linked else 0,
-        "index": 2 * lines if linked else 0,
+        "chains": 2 * lines if linked else 0,
         # One place more than the victims that stay: a newcomer enters before the first leaves.
         "victims": 0 if victim_entries is None else victim_entries + 1,
     }

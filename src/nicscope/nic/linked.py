@@ -9,30 +9,30 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.jit import kernel
+from nicscope.hashing import spread
+from nicscope.jit import step
 from nicscope.nic.layout import EMPTY, IN_USE
 
 MISS = -1
 REFUSED = -1
 
 
-@kernel
-def _chain_of(nic, tag):  # type: ignore[no-untyped-def]
-    mixed = np.uint64(tag) * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64(mixed >> np.uint64(40)) & (nic.index.size - 1)
+@step
+def _chain_of(nic, tag):
+    return np.int64(spread(np.int64(tag), 0)) & (nic.chains.size - 1)
 
 
-@kernel
-def linked_find(nic, tag):  # type: ignore[no-untyped-def]
+@step
+def linked_find(nic, tag):
     """Entry that holds ``tag``, or ``MISS``."""
-    entry = np.int64(nic.index[_chain_of(nic, tag)]) - 1
+    entry = np.int64(nic.chains[_chain_of(nic, tag)]) - 1
     while entry >= 0 and nic.tags[entry] != tag:
         entry = np.int64(nic.links[entry].next) - 1
     return entry
 
 
-@kernel
-def _unlink(nic, row, entry):  # type: ignore[no-untyped-def]
+@step
+def _unlink(nic, row, entry):
     link = nic.links[entry]
     ends = nic.ends[row]
     if link.older:
@@ -45,8 +45,8 @@ def _unlink(nic, row, entry):  # type: ignore[no-untyped-def]
         ends.newest = link.older
 
 
-@kernel
-def _append(nic, row, entry):  # type: ignore[no-untyped-def]
+@step
+def _append(nic, row, entry):
     ends = nic.ends[row]
     nic.links[entry].older = ends.newest
     nic.links[entry].newer = 0
@@ -57,28 +57,28 @@ def _append(nic, row, entry):  # type: ignore[no-untyped-def]
     ends.newest = entry + 1
 
 
-@kernel
-def linked_renew(nic, row, entry):  # type: ignore[no-untyped-def]
+@step
+def linked_renew(nic, row, entry):
     """Make ``entry`` the most recent of set ``row``."""
     if np.int64(nic.ends[row].newest) != entry + 1:
         _unlink(nic, row, entry)
         _append(nic, row, entry)
 
 
-@kernel
-def _leave_chain(nic, entry):  # type: ignore[no-untyped-def]
+@step
+def _leave_chain(nic, entry):
     chain = _chain_of(nic, nic.tags[entry])
-    if np.int64(nic.index[chain]) == entry + 1:
-        nic.index[chain] = nic.links[entry].next
+    if np.int64(nic.chains[chain]) == entry + 1:
+        nic.chains[chain] = nic.links[entry].next
         return
-    before = np.int64(nic.index[chain]) - 1
+    before = np.int64(nic.chains[chain]) - 1
     while np.int64(nic.links[before].next) != entry + 1:
         before = np.int64(nic.links[before].next) - 1
     nic.links[before].next = nic.links[entry].next
 
 
-@kernel
-def linked_fill(nic, row, tag):  # type: ignore[no-untyped-def]
+@step
+def linked_fill(nic, row, tag):
     """Put ``tag`` in set ``row`` as its most recent; its entry, or ``REFUSED``; see ``fill``."""
     entry = _free_entry(nic, row)
     nic.registers[0].evicted = EMPTY
@@ -93,14 +93,14 @@ def linked_fill(nic, row, tag):  # type: ignore[no-untyped-def]
         _unlink(nic, row, entry)
     chain = _chain_of(nic, tag)
     nic.tags[entry] = tag
-    nic.links[entry].next = nic.index[chain]
-    nic.index[chain] = entry + 1
+    nic.links[entry].next = nic.chains[chain]
+    nic.chains[chain] = entry + 1
     _append(nic, row, entry)
     return entry
 
 
-@kernel
-def _free_entry(nic, row):  # type: ignore[no-untyped-def]
+@step
+def _free_entry(nic, row):
     """An unused entry of set ``row``, or -1; ``ends`` of a set count what it handed out."""
     ends = nic.ends[row]
     if ends.free:
@@ -113,8 +113,8 @@ def _free_entry(nic, row):  # type: ignore[no-untyped-def]
     return np.int64(-1)
 
 
-@kernel
-def linked_drop(nic, row, tag):  # type: ignore[no-untyped-def]
+@step
+def linked_drop(nic, row, tag):
     """Remove ``tag`` from set ``row``; whether it was there."""
     entry = linked_find(nic, tag)
     if entry == MISS:

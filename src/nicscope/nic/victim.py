@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.jit import kernel
+from nicscope.jit import step
 from nicscope.nic.layout import EMPTY
 
 ABSENT = -1
 
 
-@kernel
-def find_victim(nic, tag):  # type: ignore[no-untyped-def]
+@step
+def find_victim(nic, tag):
     """Place of ``tag`` in the victim cache, or ``ABSENT``."""
     for place in range(nic.registers[0].victim_count):
         if nic.victims[place].tag == tag:
@@ -22,8 +22,8 @@ def find_victim(nic, tag):  # type: ignore[no-untyped-def]
     return np.int64(ABSENT)
 
 
-@kernel
-def remove_victim(nic, place):  # type: ignore[no-untyped-def]
+@step
+def remove_victim(nic, place):
     """The tag at ``place``, which leaves; those behind it move up."""
     tag = np.int64(nic.victims[place].tag)
     registers = nic.registers[0]
@@ -34,8 +34,8 @@ def remove_victim(nic, place):  # type: ignore[no-untyped-def]
     return tag
 
 
-@kernel
-def add_victim(nic, tag, frame):  # type: ignore[no-untyped-def]
+@step
+def add_victim(nic, tag, frame):
     """Let ``tag`` join the tail; returns the head's tag if it has to leave for it, or ``EMPTY``."""
     registers = nic.registers[0]
     tail = nic.victims[registers.victim_count]

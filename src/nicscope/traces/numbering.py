@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nicscope.hashing import spread
 from nicscope.jit import as_records, kernel
 
 if TYPE_CHECKING:
@@ -28,9 +29,7 @@ PIECE = 1 << 16
 def place_of(slots, owner, number):
     """Slot that holds the key, or the free one where it belongs."""
     mask = slots.size - 1
-    # Folded to 31 bits and multiplied by 2^32 / the golden ratio: stays below 2^63.
-    folded = (number ^ (number >> 29) ^ (owner * 0x5851F42D)) & 0x7FFFFFFF
-    place = ((folded * 2654435769) >> 15) & mask
+    place = np.int64(spread(number, owner)) & mask
     while slots[place].identity != FREE and (
         slots[place].number != number or slots[place].owner != owner
     ):

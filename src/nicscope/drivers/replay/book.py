@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.drivers.replay.counts import COUNTS
-from nicscope.jit import kernel, records
+from nicscope.jit import records, step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,8 +71,8 @@ def grown_book(book: Book, keys: int) -> Book:
     return book._replace(past=past, shadow=shadow)
 
 
-@kernel
-def shadow_lookup(book, key):  # type: ignore[no-untyped-def]
+@step
+def shadow_lookup(book, key):
     """Whether a fully associative LRU cache of the same size has ``key``; notes the lookup."""
     shadow = book.shadow
     here = key + 1
@@ -87,7 +87,7 @@ def shadow_lookup(book, key):  # type: ignore[no-untyped-def]
         book.past[key] |= SHADOWED
     else:
         oldest = np.int64(ends.newer)
-        book.past[oldest - 1] &= ~SHADOWED
+        book.past[oldest - 1] &= 0xFF ^ SHADOWED
         book.past[key] |= SHADOWED
         _bridge(shadow, oldest)
     newest = np.int64(ends.older)
@@ -98,16 +98,16 @@ def shadow_lookup(book, key):  # type: ignore[no-untyped-def]
     return present
 
 
-@kernel
-def _bridge(shadow, place):  # type: ignore[no-untyped-def]
+@step
+def _bridge(shadow, place):
     older = np.int64(shadow[place].older)
     newer = np.int64(shadow[place].newer)
     shadow[older].newer = newer
     shadow[newer].older = older
 
 
-@kernel
-def note_hit(book, key):  # type: ignore[no-untyped-def]
+@step
+def note_hit(book, key):
     """Note a lookup that found its entry."""
     if book.orders[0].kinds:
         shadow_lookup(book, key)
@@ -115,8 +115,8 @@ def note_hit(book, key):  # type: ignore[no-untyped-def]
         book.past[key] |= SEEN
 
 
-@kernel
-def note_miss(book, key, receive):  # type: ignore[no-untyped-def]
+@step
+def note_miss(book, key, receive):
     """Count a lookup that did not find its entry, by path and by kind."""
     counts = book.counts[0]
     counts.ni_misses += 1
@@ -135,8 +135,8 @@ def note_miss(book, key, receive):  # type: ignore[no-untyped-def]
         counts.ni_misses_capacity += 1
 
 
-@kernel
-def note_outcome(book, key, receive, missed):  # type: ignore[no-untyped-def]
+@step
+def note_outcome(book, key, receive, missed):
     """As ``note_hit`` or, if ``missed`` is 1, ``note_miss``, without branching on which.
 
     For schemes under which nothing is ever invalidated or prefetched.
@@ -155,20 +155,20 @@ def note_outcome(book, key, receive, missed):  # type: ignore[no-untyped-def]
         counts.ni_misses_capacity += missed & (1 - shadowed) & (1 - compulsory)
 
 
-@kernel
-def note_eviction(book, key):  # type: ignore[no-untyped-def]
+@step
+def note_eviction(book, key):
     """The entry of ``key`` left the NIC for want of room."""
-    book.past[key] &= ~INVALIDATED
+    book.past[key] &= 0xFF ^ INVALIDATED
 
 
-@kernel
-def note_invalidation(book, key):  # type: ignore[no-untyped-def]
+@step
+def note_invalidation(book, key):
     """The entry of ``key`` left the NIC because its page is unpinned."""
     book.past[key] |= INVALIDATED
 
 
-@kernel
-def note_pins(book, pages):  # type: ignore[no-untyped-def]
+@step
+def note_pins(book, pages):
     """Count ``pages`` pages pinned."""
     counts = book.counts[0]
     counts.pins += pages
@@ -176,8 +176,8 @@ def note_pins(book, pages):  # type: ignore[no-untyped-def]
     counts.peak_pinned_pages = max(counts.peak_pinned_pages, counts.pinned_pages)
 
 
-@kernel
-def note_unpin(book):  # type: ignore[no-untyped-def]
+@step
+def note_unpin(book):
     """Count a page unpinned."""
     book.counts[0].unpins += 1
     book.counts[0].pinned_pages -= 1

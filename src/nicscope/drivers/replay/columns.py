@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from nicscope.jit import kernel, records
+from nicscope.hashing import spread
+from nicscope.jit import kernel, records, step
 from nicscope.memory.numbering import BLOCK, NONE, number
 
 if TYPE_CHECKING:
@@ -40,6 +41,18 @@ class Stream(NamedTuple):
     pages: NDArray[np.int32]
     receive: NDArray[np.uint8]
     length: NDArray[np.uint32]  # bytes
+
+
+def slice_of(stream: Stream, begin: int, end: int) -> Stream:
+    """Rows ``begin..end`` of ``stream``, as views."""
+    rows = slice(begin, end)
+    return Stream(
+        stream.process[rows],
+        stream.first[rows],
+        stream.pages[rows],
+        stream.receive[rows],
+        stream.length[rows],
+    )
 
 
 PROCESS_SLOT = np.dtype([("key", "i8"), ("node", "i4"), ("ordinal", "i4")], align=True)
@@ -76,18 +89,17 @@ def grown_directory(old: Directory) -> Directory:
     return bigger
 
 
-@kernel
-def _slot_of(slots, key):  # type: ignore[no-untyped-def]
+@step
+def _slot_of(slots, key):
     mask = slots.size - 1
-    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-    place = np.int64(mixed >> np.uint64(32)) & mask
+    place = np.int64(spread(key, 0)) & mask
     while slots[place].node != FREE and slots[place].key != key:
         place = (place + 1) & mask
     return place
 
 
-@kernel
-def _enter(directory, key):  # type: ignore[no-untyped-def]
+@step
+def _enter(directory, key):
     """The slot of ``key`` = node << 32 | pid, taken now if it is new."""
     place = _slot_of(directory.slots, key)
     slot = directory.slots[place]
@@ -107,7 +119,7 @@ def _enter(directory, key):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def enter_processes(directory, node, pid, begin, owner):  # type: ignore[no-untyped-def]
+def enter_processes(directory, node, pid, begin, owner):
     """Write each row's slot in the directory to ``owner``; the row where room ran out, or the end.
 
     ``node``, ``pid``, ``owner``: shape (rows,).
@@ -126,7 +138,7 @@ def enter_processes(directory, node, pid, begin, owner):  # type: ignore[no-unty
 
 
 @kernel
-def count_by_node(directory, owner, ends):  # type: ignore[no-untyped-def]
+def count_by_node(directory, owner, ends):
     """Set ``ends`` (shape (nodes,), zeros) to where each node's rows end when parted."""
     for row in range(owner.size):
         ends[directory.slots[owner[row]].node - 1] += 1
@@ -135,7 +147,7 @@ def count_by_node(directory, owner, ends):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def part_by_node(directory, owner, columns, page_bits, nexts, out):  # type: ignore[no-untyped-def]
+def part_by_node(directory, owner, columns, page_bits, nexts, out):
     """Fill ``out`` with the rows of ``columns``, in order within each node.
 
     ``columns``: (address, length, receive).  ``nexts``: int64, one per node in order of
@@ -149,18 +161,18 @@ def part_by_node(directory, owner, columns, page_bits, nexts, out):  # type: ign
 
 
 @kernel
-def take_one_node(directory, owner, columns, page_bits, out):  # type: ignore[no-untyped-def]
+def take_one_node(directory, owner, columns, page_bits, out):
     """As ``part_by_node`` where there is one node only."""
     for row in range(owner.size):
         _settle(columns, row, directory.slots[owner[row]].ordinal, page_bits, out, row)
 
 
-@kernel
-def _settle(columns, row, process, page_bits, out, to):  # type: ignore[no-untyped-def]
+@step
+def _settle(columns, row, process, page_bits, out, to):
     address, length, receive = columns
     shift = np.uint64(page_bits)
     first = address[row] >> shift
-    last = (address[row] + np.uint64(length[row]) - np.uint64(1)) >> shift
+    last = (address[row] + (np.uint64(length[row]) - np.uint64(1))) >> shift
     out.process[to] = process
     out.first[to] = np.int64(first)
     out.pages[to] = np.int32(last - first + np.uint64(1))
@@ -169,7 +181,7 @@ def _settle(columns, row, process, page_bits, out, to):  # type: ignore[no-untyp
 
 
 @kernel
-def tally(stream):  # type: ignore[no-untyped-def]
+def tally(stream):
     """Pages of all requests of ``stream``, and of those on the receive path."""
     pages = np.int64(0)
     received = np.int64(0)
@@ -180,7 +192,7 @@ def tally(stream):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def end_within(pages, begin, budget):  # type: ignore[no-untyped-def]
+def end_within(pages, begin, budget):
     """The first row after ``begin`` at which ``budget`` pages are exceeded; at least one row on."""
     total = np.int64(pages[begin])
     row = begin + 1
@@ -191,7 +203,7 @@ def end_within(pages, begin, budget):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def number_stream(numbering, stream, begin, unit_bits, reach, numbers):  # type: ignore[no-untyped-def]
+def number_stream(numbering, stream, begin, unit_bits, reach, numbers):
     """Write the numbers of the stream's units to ``numbers``; the row where room ran out.
 
     A unit is 2**unit_bits pages.  Units are numbered in request order from row ``begin``, whose
@@ -213,8 +225,8 @@ def number_stream(numbering, stream, begin, unit_bits, reach, numbers):  # type:
     return stream.first.size, at
 
 
-@kernel
-def _number_run(numbering, process, first, last, reach, numbers):  # type: ignore[no-untyped-def]
+@step
+def _number_run(numbering, process, first, last, reach, numbers):
     """Write the numbers of units ``first..last``; the first one, or ``NONE`` if room ran out."""
     base = np.int64(0)
     for unit in range(first, last + reach + 1):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.config.scheme import Scheme
 from nicscope.drivers.replay.columns import (
     Stream,
     count_by_node,
@@ -20,6 +19,7 @@ from nicscope.drivers.replay.columns import (
     new_directory,
     number_stream,
     part_by_node,
+    slice_of,
     take_one_node,
     tally,
 )
@@ -134,7 +134,7 @@ class _View:
         begin = 0
         for place, end in enumerate(ends.tolist()):
             if end > begin:
-                stream = Stream(*(column[begin:end] for column in self._out))
+                stream = slice_of(self._out, begin, end)
                 processes = int(directory.processes[place])
                 for group in self._groups:
                     if place == len(group.per_node):
@@ -180,7 +180,7 @@ class _NumberedNode:
         fits = tally(stream)[0] <= UNITS
         while begin < len(stream.first):
             end = len(stream.first) if fits else end_within(stream.pages, begin, UNITS)
-            part = Stream(*(column[begin:end] for column in stream))
+            part = slice_of(stream, begin, end)
             numbers = self._number(part)
             for node in self.designs:
                 node.replay(self._numbering, Stretch(*part, numbers), processes)
@@ -211,7 +211,9 @@ def _result(design: Design, nodes: list[Node]) -> ReplayResult:
     nodes = sorted(nodes, key=lambda node: node.number)
     each = [{"node": node.number, **node.counts()} for node in nodes]
     total = {name: _sum([counts[name] for counts in each]) for name in each[0] if name != "node"}
-    largest = max((node.nic_memory_bytes() for node in nodes), key=lambda sizes: sum(sizes.values()))
+    largest = max(
+        (node.nic_memory_bytes() for node in nodes), key=lambda sizes: sum(sizes.values())
+    )
     return ReplayResult(design, total, each, largest)
 
 

@@ -6,17 +6,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.jit import kernel
+from nicscope.jit import step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nicscope.drivers.replay.book import Book
     from nicscope.memory.indices import Indices
     from nicscope.memory.lines import Lines
     from nicscope.memory.numbering import Numbering
     from nicscope.memory.pinning import Pinning
-    from nicscope.nic.layout import Nic
 
 
 class Host(NamedTuple):
@@ -49,8 +47,8 @@ class Request(NamedTuple):
     at: Any  # where its units' numbers begin
 
 
-@kernel
-def request_of(requests, row, at):  # type: ignore[no-untyped-def]
+@step
+def request_of(requests, row, at):
     """Request ``row``, whose numbers begin at ``at``."""
     return Request(
         np.int64(requests.process[row]),
@@ -61,7 +59,7 @@ def request_of(requests, row, at):  # type: ignore[no-untyped-def]
     )
 
 
-@kernel
-def set_of(nic, book, process, number):  # type: ignore[no-untyped-def]
+@step
+def set_of(nic, book, process, number):
     """The set in which the entry for ``number`` of ``process`` belongs."""
     return (number + process * book.orders[0].offset_step) & (nic.config[0].sets - 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from nicscope.drivers.replay.book import note_eviction, note_hit, note_miss, note_pins, note_unpin
 from nicscope.drivers.replay.state import request_of
-from nicscope.jit import kernel
+from nicscope.jit import kernel, step
 from nicscope.memory.lines import await_unpinning, fill_line, remove_line
 from nicscope.memory.numbering import process_of
 from nicscope.memory.pinning import PINNED, pin, unpin
@@ -17,7 +17,7 @@ from nicscope.nic.layout import EMPTY
 
 
 @kernel
-def replay_handle(nic, host, book, requests):  # type: ignore[no-untyped-def]
+def replay_handle(nic, host, book, requests):
     """Replay ``requests``; numbers name lines, so one serves all pages of a request in a line."""
     at = 0
     line_bits = book.orders[0].line_bits
@@ -38,8 +38,8 @@ def replay_handle(nic, host, book, requests):  # type: ignore[no-untyped-def]
                 wake_host(nic, host, book, request.process, slot, key)
 
 
-@kernel
-def wake_host(nic, host, book, process, slot, key):  # type: ignore[no-untyped-def]
+@step
+def wake_host(nic, host, book, process, slot, key):
     """Interrupt and drop; the kernel thread pins the line, fills it, and heeds the high water."""
     counts = book.counts[0]
     counts.interrupts += 1
@@ -59,8 +59,8 @@ def wake_host(nic, host, book, process, slot, key):  # type: ignore[no-untyped-d
         unpin_surplus(host, book)
 
 
-@kernel
-def pin_line(host, book, process, key):  # type: ignore[no-untyped-def]
+@step
+def pin_line(host, book, process, key):
     """Pin what is not pinned of the line, one call per run."""
     first = key << book.orders[0].line_bits
     before_is_pinned = True
@@ -74,8 +74,8 @@ def pin_line(host, book, process, key):  # type: ignore[no-untyped-def]
         before_is_pinned = is_pinned
 
 
-@kernel
-def unpin_surplus(host, book):  # type: ignore[no-untyped-def]
+@step
+def unpin_surplus(host, book):
     """Unpin pages of lines that left the NIC until no more than ``high_water`` are pinned."""
     while book.counts[0].pinned_pages > book.orders[0].high_water and host.lines.counts[1] > 0:
         line = host.lines.heap[0]

@@ -1,4 +1,4 @@
-"""The interrupt-based baseline: the host pins on a NIC miss and unpins on an eviction (UTLB 6.2)."""
+"""The interrupt-based baseline: the host pins on a miss and unpins on an eviction (UTLB 6.2)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nicscope.drivers.replay.book import (
     note_unpin,
 )
 from nicscope.drivers.replay.state import request_of, set_of
-from nicscope.jit import kernel
+from nicscope.jit import kernel, step
 from nicscope.memory.numbering import process_of, unit_of
 from nicscope.memory.pinning import pin, unpin, use, victim_of
 from nicscope.nic.cache import MISS, drop, fill, lookup
@@ -21,7 +21,7 @@ NO_UNIT = -1
 
 
 @kernel
-def replay_interrupt(nic, host, book, requests):  # type: ignore[no-untyped-def]
+def replay_interrupt(nic, host, book, requests):
     """Replay ``requests``, each page on its own."""
     at = 0
     ordered = host.pinning.rules[0].ordered
@@ -40,8 +40,8 @@ def replay_interrupt(nic, host, book, requests):  # type: ignore[no-untyped-def]
                     use(host.pinning, request.process, key)
 
 
-@kernel
-def interrupt_host(nic, host, book, process, line, key):  # type: ignore[no-untyped-def]
+@step
+def interrupt_host(nic, host, book, process, line, key):
     """The host makes room under the limit, installs the entry and pins the page."""
     book.counts[0].interrupts += 1
     if host.pinning.rules[0].ordered:

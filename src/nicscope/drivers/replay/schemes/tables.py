@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from nicscope.drivers.replay.book import note_pins
 from nicscope.drivers.replay.state import request_of
-from nicscope.jit import kernel
+from nicscope.jit import kernel, step
 from nicscope.memory.pinning import PINNED, pin
 
 
 @kernel
-def replay_pinned(host, book, requests):  # type: ignore[no-untyped-def]
+def replay_pinned(host, book, requests):
     """Copy every request through its process's pinned area (U-Net; U-Net/MM 4)."""
     for row in range(requests.first.size):
         owner = host.pinning.processes[requests.process[row]]
@@ -24,7 +24,7 @@ def replay_pinned(host, book, requests):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def replay_static(nic, host, book, requests):  # type: ignore[no-untyped-def]
+def replay_static(nic, host, book, requests):
     """Register every page at first use, for ever, while the NIC's table has room (VMMC, VIA)."""
     at = 0
     for row in range(requests.first.size):
@@ -41,8 +41,8 @@ def replay_static(nic, host, book, requests):  # type: ignore[no-untyped-def]
             before_is_new = is_new
 
 
-@kernel
-def register(nic, host, book, process, page):  # type: ignore[no-untyped-def]
+@step
+def register(nic, host, book, process, page):
     """Pin ``page`` and give it the table's next entry; False if there is none left."""
     registers = nic.registers[0]
     if registers.filled == nic.config[0].entries:

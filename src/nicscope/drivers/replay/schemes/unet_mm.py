@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nicscope.drivers.replay.book import note_eviction, note_hit, note_miss, note_pins, note_unpin
 from nicscope.drivers.replay.state import request_of
-from nicscope.jit import kernel
+from nicscope.jit import kernel, step
 from nicscope.memory.numbering import process_of
 from nicscope.memory.pinning import pin, unpin
 from nicscope.nic.cache import MISS, fill, lookup
@@ -13,7 +13,7 @@ from nicscope.nic.victim import ABSENT, add_victim, find_victim, remove_victim
 
 
 @kernel
-def replay_unet_mm(nic, host, book, requests):  # type: ignore[no-untyped-def]
+def replay_unet_mm(nic, host, book, requests):
     """Replay ``requests``, each page on its own."""
     at = 0
     for row in range(requests.first.size):
@@ -28,8 +28,8 @@ def replay_unet_mm(nic, host, book, requests):  # type: ignore[no-untyped-def]
                 look_beyond(nic, host, book, request, slot, key)
 
 
-@kernel
-def look_beyond(nic, host, book, request, slot, key):  # type: ignore[no-untyped-def]
+@step
+def look_beyond(nic, host, book, request, slot, key):
     """The primary does not have it: the victim cache may, else the host is interrupted."""
     place = find_victim(nic, key + 1)
     if place != ABSENT:
@@ -45,8 +45,8 @@ def look_beyond(nic, host, book, request, slot, key):  # type: ignore[no-untyped
     note_pins(book, 1)
 
 
-@kernel
-def displace(nic, host, book, slot, key):  # type: ignore[no-untyped-def]
+@step
+def displace(nic, host, book, slot, key):
     """Put the entry in its primary slot; what was there becomes a victim, and one may leave."""
     displaced_frame = nic.frames[slot]
     fill(nic, slot, key + 1)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from nicscope.drivers.replay.book import note_invalidation, note_pins, note_unpin
 from nicscope.drivers.replay.state import set_of
-from nicscope.jit import kernel
+from nicscope.jit import step
 from nicscope.memory.indices import give_back_index, take_index
 from nicscope.memory.numbering import find, unit_of
 from nicscope.memory.pinning import PINNED, pin, unpin, use, victim_of
 from nicscope.nic.cache import drop
 
 
-@kernel
-def admit(nic, host, book, requests, request):  # type: ignore[no-untyped-def]
+@step
+def admit(nic, host, book, requests, request):
     """See to it that every page of ``request`` is pinned; False if that is more than the limit."""
     rules = host.pinning.rules[0]
     if rules.ordered and request.pages > rules.limit:
@@ -37,8 +37,8 @@ def admit(nic, host, book, requests, request):  # type: ignore[no-untyped-def]
     return True
 
 
-@kernel
-def make_room(nic, host, book, request, fresh):  # type: ignore[no-untyped-def]
+@step
+def make_room(nic, host, book, request, fresh):
     """Unpin pages outside ``request`` until ``fresh`` more fit under the limit."""
     owner = host.pinning.processes[request.process]
     last = request.first + request.pages - 1
@@ -50,8 +50,8 @@ def make_room(nic, host, book, request, fresh):  # type: ignore[no-untyped-def]
         forget(nic, host, book, request.process, page)
 
 
-@kernel
-def forget(nic, host, book, process, page):  # type: ignore[no-untyped-def]
+@step
+def forget(nic, host, book, process, page):
     """The translation of an unpinned page leaves the table and, if it is there, the NIC."""
     key = page
     entry_number = unit_of(host.numbering, page)
@@ -62,8 +62,8 @@ def forget(nic, host, book, process, page):  # type: ignore[no-untyped-def]
         note_invalidation(book, key)
 
 
-@kernel
-def pin_runs(host, book, requests, request, fresh):  # type: ignore[no-untyped-def]
+@step
+def pin_runs(host, book, requests, request, fresh):
     """Pin each maximal run of unpinned pages, and ``prepin`` pages from its start, by one call."""
     end = request.at + request.pages
     at = request.at
@@ -80,8 +80,8 @@ def pin_runs(host, book, requests, request, fresh):  # type: ignore[no-untyped-d
             pin_ahead(host, book, request, request.first + begin - request.at, fresh)
 
 
-@kernel
-def pin_ahead(host, book, request, start, fresh):  # type: ignore[no-untyped-def]
+@step
+def pin_ahead(host, book, request, start, fresh):
     """Pin what is unpinned of the ``prepin`` pages from ``start`` beyond the request.
 
     Only as far as the limit leaves room once ``fresh`` more pages of the request are pinned.
@@ -97,8 +97,8 @@ def pin_ahead(host, book, request, start, fresh):  # type: ignore[no-untyped-def
             pin_page(host, book, request.process, page, 0)
 
 
-@kernel
-def pin_page(host, book, process, page, uses):  # type: ignore[no-untyped-def]
+@step
+def pin_page(host, book, process, page, uses):
     """Pin one page and enter it in the process's table."""
     pin(host.pinning, process, page, uses)
     note_pins(book, 1)

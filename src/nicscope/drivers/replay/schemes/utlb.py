@@ -9,7 +9,7 @@ from __future__ import annotations
 from nicscope.drivers.replay.book import note_eviction, note_hit, note_miss, note_outcome
 from nicscope.drivers.replay.schemes.user_library import admit
 from nicscope.drivers.replay.state import request_of, set_of
-from nicscope.jit import kernel
+from nicscope.jit import kernel, step
 from nicscope.memory.numbering import NONE, find, unit_of
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.cache import MISS, exchange, fill, lookup
@@ -20,7 +20,7 @@ SECOND_LEVEL = 1024  # entries of a second-level table (UTLB 3.3)
 
 
 @kernel
-def replay_utlb(nic, host, book, requests):  # type: ignore[no-untyped-def]
+def replay_utlb(nic, host, book, requests):
     """Replay ``requests`` through the user library and the shared cache, keyed by page."""
     at = 0
     for row in range(requests.first.size):
@@ -43,7 +43,7 @@ def replay_utlb(nic, host, book, requests):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def replay_utlb_direct(nic, host, book, requests):  # type: ignore[no-untyped-def]
+def replay_utlb_direct(nic, host, book, requests):
     """``replay_utlb`` for a direct-mapped cache without pin limit or prefetch, and faster."""
     at = 0
     last_set = nic.config[0].sets - 1
@@ -59,8 +59,8 @@ def replay_utlb_direct(nic, host, book, requests):  # type: ignore[no-untyped-de
             book.counts[0].entries_fetched += missed
 
 
-@kernel
-def prefetch_pages(nic, host, book, process, page):  # type: ignore[no-untyped-def]
+@step
+def prefetch_pages(nic, host, book, process, page):
     """Bring the table's entries after ``page`` to the NIC too, to the end of its table at most."""
     last = min(page + book.orders[0].prefetch - 1, page | (SECOND_LEVEL - 1))
     book.counts[0].entries_fetched += last - page
@@ -70,15 +70,15 @@ def prefetch_pages(nic, host, book, process, page):  # type: ignore[no-untyped-d
             bring_in(nic, book, set_of(nic, book, process, unit), key, key)
 
 
-@kernel
-def bring_in(nic, book, row, key, frame):  # type: ignore[no-untyped-def]
+@step
+def bring_in(nic, book, row, key, frame):
     """Insert the entry of ``key`` in set ``row`` unless it is there."""
     if find_entry(nic, row, key + 1) == MISS:
         install(nic, book, row, key, frame)
 
 
-@kernel
-def install(nic, book, row, key, frame):  # type: ignore[no-untyped-def]
+@step
+def install(nic, book, row, key, frame):
     """Fill in the entry of ``key``, which is not there."""
     nic.frames[fill(nic, row, key + 1)] = frame
     if nic.registers[0].evicted != EMPTY:
@@ -86,7 +86,7 @@ def install(nic, book, row, key, frame):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def replay_utlb_shared(nic, host, book, requests):  # type: ignore[no-untyped-def]
+def replay_utlb_shared(nic, host, book, requests):
     """Replay ``requests`` with the cache keyed by table index instead of page (UTLB 3.2)."""
     at = 0
     for row in range(requests.first.size):
@@ -108,8 +108,8 @@ def replay_utlb_shared(nic, host, book, requests):  # type: ignore[no-untyped-de
                     prefetch_indices(nic, host, book, request.process, index)
 
 
-@kernel
-def prefetch_indices(nic, host, book, process, index):  # type: ignore[no-untyped-def]
+@step
+def prefetch_indices(nic, host, book, process, index):
     """Bring the table's entries after ``index`` to the NIC too."""
     last = min(index + book.orders[0].prefetch - 1, index | (SECOND_LEVEL - 1))
     book.counts[0].entries_fetched += last - index
@@ -121,7 +121,7 @@ def prefetch_indices(nic, host, book, process, index):  # type: ignore[no-untype
 
 
 @kernel
-def replay_utlb_process(nic, host, book, requests):  # type: ignore[no-untyped-def]
+def replay_utlb_process(nic, host, book, requests):
     """Replay ``requests`` through tables that hold every pinned page on the NIC (UTLB 3.1)."""
     at = 0
     for row in range(requests.first.size):

@@ -58,12 +58,15 @@ def find(nic, row, tag):
 
 @step
 def searched(nic, row, tag):
-    """Entry that holds ``tag`` in set ``row``, looked for way by way, or ``MISS``."""
-    ways = nic.config[0].ways
-    for entry in range(row * ways, row * ways + ways):
-        if nic.tags[entry] == tag:
-            return entry
-    return np.int64(MISS)
+    """Entry that holds ``tag`` in set ``row``, looked for way by way, or ``MISS``.
+
+    All ways are compared: where the entry is cannot be predicted, and a wrong guess costs more.
+    """
+    first = row * nic.config[0].ways
+    entry = np.int64(MISS)
+    for candidate in range(first, first + nic.config[0].ways):
+        entry = candidate if nic.tags[candidate] == tag else entry
+    return entry
 
 
 @step
@@ -84,7 +87,7 @@ def rank_ages(nic):
     """
     ways = nic.config[0].ways
     for first in range(0, nic.tags.size, ways):
-        done = np.int64(-1)
+        done = np.int64(0)  # the age of entries that are free, and that stay so
         for rank in range(1, ways + 1):
             oldest = first
             least = np.int64(LAST_AGE) + 1
@@ -122,19 +125,28 @@ def fill(nic, row, tag):
 
 @step
 def oldest_way(nic, row):
-    """The entry of set ``row`` to fill next: a free one, else the least recent not in use."""
-    config = nic.config[0]
-    best = row * config.ways
+    """The entry of set ``row`` to fill next: a free one (its age is 0), else the least recent.
+
+    Entries in use come last, so that the entry returned is in use only if all are.
+    """
+    first = row * nic.config[0].ways
+    best = first
+    for entry in range(first + 1, first + nic.config[0].ways):
+        best = entry if nic.ages[entry] < nic.ages[best] else best
+    if nic.frames[best * nic.config[0].line] & IN_USE:
+        best = _oldest_unused_way(nic, row, best)
+    return best
+
+
+@step
+def _oldest_unused_way(nic, row, best):
+    first = row * nic.config[0].ways
     best_age = np.int64(LAST_AGE) + 1
-    for entry in range(row * config.ways, (row + 1) * config.ways):
-        age = np.int64(nic.ages[entry])
-        if nic.tags[entry] == EMPTY:
-            age = np.int64(-1)
-        elif nic.frames[entry * config.line] & IN_USE:
-            age = np.int64(LAST_AGE) + 1
-        if age < best_age:
+    for entry in range(first, first + nic.config[0].ways):
+        unused = nic.frames[entry * nic.config[0].line] & IN_USE == 0
+        if unused and np.int64(nic.ages[entry]) < best_age:
             best = entry
-            best_age = age
+            best_age = np.int64(nic.ages[entry])
     return best
 
 
@@ -147,6 +159,8 @@ def drop(nic, row, tag):
     if entry == MISS:
         return False
     nic.tags[entry] = EMPTY
+    if nic.config[0].ways > 1:
+        nic.ages[entry] = 0
     return True
 
 

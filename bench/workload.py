@@ -51,6 +51,6 @@ def workload(
 def _zipf_ranks(
     rng: np.random.Generator, count: int, exponent: float, size: int
 ) -> NDArray[np.int64]:
-    """``size`` ranks below ``count``, each drawn with a chance like ``1 / (rank + 1)**exponent``."""
+    """``size`` ranks below ``count``, drawn with chances like ``1 / (rank + 1)**exponent``."""
     law = np.cumsum(1.0 / np.arange(1, count + 1) ** exponent)
     return np.searchsorted(law, rng.random(size) * law[-1]).clip(max=count - 1)

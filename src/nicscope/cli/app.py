@@ -37,7 +37,9 @@ def _print_version(wanted: bool) -> None:
 def _options(
     version: Annotated[  # noqa: ARG001 - the callback above does the work
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """A laboratory for user-level network interfaces."""

@@ -129,5 +129,3 @@ def unit_of(numbering, page):  # type: ignore[no-untyped-def]
 def process_of(numbering, page):  # type: ignore[no-untyped-def]
     """The process that owns number ``page``."""
     return numbering.owners[page >> BLOCK_BITS].process
-
-

@@ -57,8 +57,8 @@ class LruCurve:
         tally(self._counts, distances)
 
     def result(self) -> Curve:
-        """The curve of everything fed so far."""
+        """Return the curve of everything fed so far."""
         footprint = self._lookups - int(self._counts.sum())
         misses = np.full(footprint + 1, self._lookups)
-        misses[1:] -= np.cumsum(self._counts[:footprint] if footprint else [])
+        misses[1:] -= np.cumsum(self._counts[:footprint])
         return Curve(self._lookups, footprint, misses)

@@ -147,7 +147,7 @@ class StackDistances:
         return int(self._line.clock[1])
 
     def pieces(self, numbers: NDArray[np.uint32]) -> Iterator[NDArray[np.uint32]]:
-        """The distances of ``numbers``, uint32 and in order, piece by piece; ``NEVER`` if new.
+        """Yield the distances of ``numbers``, uint32, in order, piece by piece; ``NEVER`` if new.
 
         A piece is overwritten by the next.  Errors: ValueError for another dtype or shape.
         """

@@ -146,6 +146,11 @@ class StackDistances:
         """How many keys have been looked up."""
         return int(self._line.clock[1])
 
+    def known(self) -> NDArray[np.uint32]:
+        """Return the keys that have been looked up, least recently looked up first."""
+        known = np.flatnonzero(self._line.last != NEVER)
+        return known[np.argsort(self._line.last[known])].astype(np.uint32)
+
     def pieces(self, numbers: NDArray[np.uint32]) -> Iterator[NDArray[np.uint32]]:
         """Yield the distances of ``numbers``, uint32, in order, piece by piece; ``NEVER`` if new.
 

@@ -43,7 +43,7 @@ def plain_look_up(sets: Any, first: Any, key: Any, lanes: Any) -> Any:
     return np.uint64(depth)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def vector_look_up(_context, sets, _first, _key, lanes):  # type: ignore[no-untyped-def]
     """As ``plain_look_up``, in compiled code; the length of the tuple ``lanes`` is the width."""
     width = len(lanes)

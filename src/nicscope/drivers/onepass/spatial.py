@@ -32,7 +32,7 @@ NO_REUSE = BUCKETS  # where first lookups are counted
 
 FIRST, SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 HALF, GROUP_PLACE, GROUP_MASK = np.uint64(32), np.uint64(20), np.uint64(GROUPS - 1)
-GOLDEN = 0.6180339887498949
+GOLDEN, WORD = 0x9E3779B9, 0xFFFFFFFF  # 2**32 / golden ratio: multiples are spread evenly
 
 
 @kernel
@@ -91,14 +91,15 @@ def record(counts, distances, earlier, sampled, scale):  # type: ignore[no-untyp
     recorded before.  A distance of j among sampled keys stands for all from j to j + 1, over
     which lookups are spread evenly.
     """
+    keys = 1.0 / scale[0]
     for i in range(distances.size):
         stratum = bit_length(np.int64(earlier[i]))
         group = np.int64((sampled[i] >> GROUP_PLACE) & GROUP_MASK)
         if distances[i] == NEVER:
             counts[stratum, group, NO_REUSE] += 1.0
         else:
-            part = ((scale[1] + i) * GOLDEN) % 1.0
-            bucket = bucket_of(np.int64((distances[i] + part) / scale[0]))
+            part = ((scale[1] + i) * GOLDEN & WORD) / (WORD + 1)
+            bucket = bucket_of(np.int64((distances[i] + part) * keys))
             counts[stratum, group, bucket] += 1.0
 
 

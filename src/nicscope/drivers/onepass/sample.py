@@ -12,6 +12,9 @@ The interval adds what two errors may be.  Which keys were sampled: from the dif
 of a key were sampled, which shifts the curve sideways, and alike for many lookups: the
 hypergeometric deviation around each capacity, to which the width of a bucket is added.
 
+Small capacities are better told from bursts of lookups (``burst``): a capacity gets
+the estimate from these where its interval is much narrower.
+
 Source: for the sampling and its fixed-size form, see ``spatial``; strata and groups are standard
 practice of survey sampling (W. G. Cochran, "Sampling Techniques", 3rd edition, 1977, 5A.9, 6.13).
 """
@@ -22,18 +25,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from nicscope.drivers.onepass.bucket import BUCKETS, PARTS, at_or_beyond
+from nicscope.drivers.onepass.burst import Bursts
 from nicscope.drivers.onepass.distance import StackDistances, check_numbers
-from nicscope.drivers.onepass.spatial import (
-    BUCKETS,
-    GROUPS,
-    PARTS,
-    STRATA,
-    add_strata,
-    bucket_starts,
-    choose,
-    hashes,
-    record,
-)
+from nicscope.drivers.onepass.spatial import GROUPS, STRATA, add_strata, choose, hashes, record
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -43,6 +38,7 @@ WORTHWHILE = 1000  # sampled keys below which an exact curve is both better and 
 LEAST_IN_STRATUM = 30  # sampled keys
 NORMAL_95 = 1.96
 STUDENT_95 = 2.04  # with GROUPS - 1 = 31 degrees of freedom
+MUCH = 2  # times narrower the interval from bursts must be: the other adds up two worst cases
 KEPT = 7 / 8  # of the sampled keys when they have become too many
 
 
@@ -69,7 +65,7 @@ class SampledCurve:
     """The miss curve of fully associative LRU caches from a sample of the keys.
 
     A fixed ``rate``, or at most ``keys`` keys: then all are sampled until they are too many, and
-    the rate falls from there.  The same ``seed`` samples the same keys.  Every key costs 6 bytes,
+    the rate falls from there.  The same ``seed`` samples the same keys.  Every key costs 10 bytes,
     sampled or not.
     """
 
@@ -93,6 +89,7 @@ class SampledCurve:
         self._distances = StackDistances()
         self._counts = np.zeros(1024, np.uint16)  # shape (numbers,): lookups, at most MOST
         self._sampled = np.zeros((STRATA, GROUPS, BUCKETS + 1))
+        self._bursts = Bursts(seed)
         self._lookups = 0
         self._recorded = 0
 
@@ -101,6 +98,7 @@ class SampledCurve:
         check_numbers(numbers)
         self._make_room(int(numbers.max(initial=0)))
         self._lookups += len(numbers)
+        self._bursts.feed(numbers)
         chosen = np.empty(PIECE + 1, np.uint32)
         earlier = np.empty(PIECE + 1, np.uint16)
         with np.errstate(over="ignore"):  # hashes do, where nothing is compiled
@@ -122,11 +120,22 @@ class SampledCurve:
         places = np.stack([capacities, capacities + aside, np.maximum(capacities - aside, 0)])
         (ratio, further, nearer), (error, _, _) = self._estimate(places, strata)
         nearer[aside >= capacities] = 1.0  # as without a cache
+        least = keys / max(self._lookups, 1)
+        low, high = np.clip(further - error, least, 1), np.clip(nearer + error, least, 1)
+        guess = self._bursts.guess(capacities)
+        if guess is not None:
+            better = MUCH * 2 * guess.error < high - low
+            ratio = np.where(better, guess.ratio, ratio)
+            low = np.where(better, guess.ratio - guess.error, low).clip(least, 1)
+            high = np.where(better, guess.ratio + guess.error, high).clip(least, 1)
+        ratio, low, high = (np.where(capacities < keys, x, least) for x in (ratio, low, high))
+        if not self._distances.keys:
+            low, high = np.zeros_like(low), np.ones_like(high)
         return Estimate(
             capacities,
             ratio,
-            np.clip(further - error, keys / max(self._lookups, 1), 1),
-            np.clip(nearer + error, 0, 1),
+            low,
+            high,
             self._lookups,
             keys,
             self._recorded,
@@ -202,7 +211,7 @@ class SampledCurve:
         recorded[last] += self._sampled[last + 1 :].sum(axis=0)
 
         every = recorded.sum(axis=2)  # shape (strata, groups), as are the first two of misses
-        misses = _misses(recorded, capacities / (weight * self._rate))
+        misses = at_or_beyond(recorded, capacities / (weight * self._rate))
         weights = strata / np.maximum(every.sum(axis=1), 1)
         shares = misses.sum(axis=1) / np.maximum(every.sum(axis=1), 1)[:, None, None]
         if not is_last:
@@ -224,12 +233,3 @@ class SampledCurve:
         enough = (counts[:, None] > starts).sum(axis=0) >= LEAST_IN_STRATUM
         last = max(int(np.count_nonzero(enough)) - 1, 0)
         return last, not strata[last + 1 :].any()
-
-
-def _misses(recorded: NDArray[np.float64], places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Lookups recorded at or beyond each of ``places``: shape (strata, groups, *places.shape)."""
-    beyond = np.flip(np.cumsum(np.flip(recorded, 2), 2), 2)
-    place = np.interp(places, bucket_starts(), np.arange(BUCKETS + 1))
-    bucket = np.minimum(place.astype(np.int64), BUCKETS - 1)
-    part = place - bucket
-    return beyond[:, :, bucket] * (1 - part) + beyond[:, :, bucket + 1] * part

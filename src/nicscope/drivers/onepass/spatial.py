@@ -8,27 +8,16 @@ SHARDS", FAST 2015.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from nicscope.drivers.onepass.bucket import NO_REUSE, bit_length, bucket_of
 from nicscope.drivers.onepass.distance import NEVER
 from nicscope.jit import kernel
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 GROUP_BITS = 5
 GROUPS = 1 << GROUP_BITS  # the sampled keys, divided at random
 STRATA = 17  # a lookup's is the bit length of the number of earlier lookups of its key, at most
 MOST = np.uint16(0xFFFF)  # earlier lookups
-
-# Distances are counted in buckets: each to itself first, then in parts of an octave.
-PART_BITS = 6
-PARTS = 1 << PART_BITS
-OCTAVES = 40 - PART_BITS
-BUCKETS = PARTS * (OCTAVES + 1)
-NO_REUSE = BUCKETS  # where first lookups are counted
 
 FIRST, SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 HALF, GROUP_PLACE, GROUP_MASK = np.uint64(32), np.uint64(20), np.uint64(GROUPS - 1)
@@ -67,23 +56,6 @@ def hashes(numbers, seed, found):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def bit_length(value):  # type: ignore[no-untyped-def]
-    """How many bits ``value`` has without leading zeros."""
-    length = 0
-    while value > 0:
-        value >>= 1
-        length += 1
-    return length
-
-
-@kernel
-def bucket_of(distance):  # type: ignore[no-untyped-def]
-    """Where a whole ``distance`` is counted."""
-    octave = max(0, bit_length(distance) - PART_BITS - 1)
-    return min(octave * PARTS + (distance >> octave), BUCKETS - 1)
-
-
-@kernel
 def record(counts, distances, earlier, sampled, scale):  # type: ignore[no-untyped-def]
     """Count sampled lookups by stratum, group and bucket of their distance among all keys.
 
@@ -113,11 +85,3 @@ def add_strata(counts, lookups):  # type: ignore[no-untyped-def]
             if start >= count:
                 break
             lookups[stratum] += min(count, np.int64(1 << stratum)) - start
-
-
-def bucket_starts() -> NDArray[np.float64]:
-    """Return the least distance of each bucket, and where the last ends; (BUCKETS + 1,)."""
-    bucket = np.arange(BUCKETS + 1)
-    octave = np.maximum(bucket // PARTS - 1, 0)
-    starts: NDArray[np.int64] = (bucket - octave * PARTS) << octave
-    return starts.astype(np.float64)

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from lookups import chunks, cuts, lookups
 from numba.core import config
-from oracle.onepass import fully_associative_misses, stack_distances
 
 from nicscope.drivers.onepass import distance
 from nicscope.drivers.onepass.curve import LruCurve
 from nicscope.drivers.onepass.distance import NEVER, StackDistances
+from oracle.onepass import fully_associative_misses, stack_distances
 
 SLOW = bool(config.DISABLE_JIT)
 

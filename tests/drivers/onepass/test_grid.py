@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lookups import chunks, cuts, lookups
 from numba.core import config
-from oracle.onepass import fully_associative_misses, misses_by_kind
-from oracle.replay import replay
 
 from nicscope.drivers.onepass.curve import LruCurve
 from nicscope.drivers.onepass.grid import SetAssociativeGrid
 from nicscope.drivers.onepass.recency import EMPTY, empty_sets, look_up, plain_look_up
 from nicscope.jit import kernel
+from oracle.onepass import fully_associative_misses, misses_by_kind
+from oracle.replay import replay
 
 
 def expected(columns, levels, ways):

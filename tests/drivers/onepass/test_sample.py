@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lookups import chunks, cuts, lookups
 from numba.core import config
-from oracle.onepass import fully_associative_misses
 
 from nicscope.drivers.onepass import burst
 from nicscope.drivers.onepass.bucket import BUCKETS, at_or_beyond, bucket_of, bucket_starts
 from nicscope.drivers.onepass.curve import LruCurve
 from nicscope.drivers.onepass.sample import SampledCurve
+from oracle.onepass import fully_associative_misses
 
 SLOW = bool(config.DISABLE_JIT)
 many_lookups = pytest.mark.skipif(SLOW, reason="too many lookups for the interpreter")

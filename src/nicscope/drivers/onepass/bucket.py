@@ -19,7 +19,7 @@ NO_REUSE = BUCKETS  # where first lookups are counted
 
 
 @kernel
-def bit_length(value):  # type: ignore[no-untyped-def]
+def bit_length(value):
     """How many bits ``value`` has without leading zeros."""
     length = 0
     while value > 0:
@@ -29,7 +29,7 @@ def bit_length(value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def bucket_of(distance):  # type: ignore[no-untyped-def]
+def bucket_of(distance):
     """Where a whole ``distance`` is counted."""
     octave = max(0, bit_length(distance) - PART_BITS - 1)
     return min(octave * PARTS + (distance >> octave), BUCKETS - 1)

@@ -44,7 +44,7 @@ class Guess(NamedTuple):
 
 
 @kernel
-def record_burst(state, distances, measured, unseen):  # type: ignore[no-untyped-def]
+def record_burst(state, distances, measured, unseen):
     """Count the lookups of a burst that come after its first half.
 
     ``state`` holds the lookups of the burst so far, and its keys.  A key that was last looked up

@@ -26,7 +26,7 @@ class Curve(NamedTuple):
 
 
 @kernel
-def tally(counts, distances):  # type: ignore[no-untyped-def]
+def tally(counts, distances):
     """Count each distance but ``NEVER``."""
     for i in range(distances.size):
         if distances[i] != NEVER:

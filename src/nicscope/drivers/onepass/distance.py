@@ -49,7 +49,7 @@ class Timeline(NamedTuple):
 
 
 @kernel
-def before(line, slot):  # type: ignore[no-untyped-def]
+def before(line, slot):
     """How many slots before ``slot`` count."""
     in_block = np.int64(line.slots[slot]) + np.int64(line.groups[slot >> GROUP])
     in_line = np.int64(line.blocks[slot >> BLOCK]) + np.int64(line.regions[slot >> REGION])
@@ -57,13 +57,13 @@ def before(line, slot):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def after(part):  # type: ignore[no-untyped-def]
+def after(part):
     """Where in a table of steps the window begins that is 1 after ``part`` of its group."""
     return LOW - (part & LOW)
 
 
 @kernel
-def measure(line, numbers, distances):  # type: ignore[no-untyped-def]
+def measure(line, numbers, distances):
     """Look up every key of ``numbers``; writes the distance of each, or ``NEVER``.
 
     The caller sees to it that the time line has that many slots left.
@@ -95,7 +95,7 @@ def measure(line, numbers, distances):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def renumber(line, last):  # type: ignore[no-untyped-def]
+def renumber(line, last):
     """Write to ``last`` the slots that the keys of ``line`` get when no slot is left idle."""
     for key in range(line.last.size):
         if line.last[key] != NEVER:

@@ -60,7 +60,7 @@ class Batch(NamedTuple):
 
 
 @kernel
-def gather(batch, numbers, index, distances):  # type: ignore[no-untyped-def]
+def gather(batch, numbers, index, distances):
     """Fill ``batch`` with the lookups that do not repeat the one before; how many they are."""
     kept = 0
     previous = EMPTY
@@ -74,7 +74,7 @@ def gather(batch, numbers, index, distances):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sift(sets, level, batch, size, counts, lanes):  # type: ignore[no-untyped-def]
+def sift(sets, level, batch, size, counts, lanes):
     """Look up the first ``size`` of ``batch``; how many stood deeper than first, and are kept.
 
     ``counts``, shape (COPIES * (ways + 1),), is indexed by copy and depth.
@@ -92,7 +92,7 @@ def sift(sets, level, batch, size, counts, lanes):  # type: ignore[no-untyped-de
 
 
 @kernel
-def sift_with_distances(sets, level, batch, size, counts, lanes):  # type: ignore[no-untyped-def]
+def sift_with_distances(sets, level, batch, size, counts, lanes):
     """As ``sift``; ``counts`` is indexed by copy, depth and depth in an equal share of all keys.
 
     The last is the stack distance per set, at most ``ways``: a fully associative cache of
@@ -114,7 +114,7 @@ def sift_with_distances(sets, level, batch, size, counts, lanes):  # type: ignor
 
 
 @kernel
-def cascade(sets, levels, batch, size, counts, lanes):  # type: ignore[no-untyped-def]
+def cascade(sets, levels, batch, size, counts, lanes):
     """Sift the first ``size`` of ``batch`` through the levels ``levels[0] ... levels[1]``.
 
     The sets of one level follow those of the one before.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils, config
 from numba.extending import intrinsic
@@ -44,12 +44,13 @@ def plain_look_up(sets: Any, first: Any, key: Any, lanes: Any) -> Any:
 
 
 @intrinsic
-def vector_look_up(_context, sets, _first, _key, lanes):  # type: ignore[no-untyped-def]
+def vector_look_up(_context: Any, sets: Any, _first: Any, _key: Any, lanes: Any) -> Any:
     """As ``plain_look_up``, in compiled code; the length of the tuple ``lanes`` is the width."""
     width = len(lanes)
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        array = cgutils.create_struct_proxy(signature.args[0])(context, builder, arguments[0])
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        proxy = cgutils.create_struct_proxy(signature.args[0])  # type: ignore[no-untyped-call]
+        array = proxy(context, builder, arguments[0])
         bits, word = ir.IntType(width), ir.IntType(32)
         row_type = ir.VectorType(word, width)
         pointer = builder.bitcast(builder.gep(array.data, [arguments[1]]), row_type.as_pointer())

@@ -25,14 +25,14 @@ GOLDEN, WORD = 0x9E3779B9, 0xFFFFFFFF  # 2**32 / golden ratio: multiples are spr
 
 
 @kernel
-def mixed(key, seed):  # type: ignore[no-untyped-def]
+def mixed(key, seed):
     """Hash of ``key``, 64 bits; ``seed`` is 64 bits too."""
     value = (np.uint64(key) ^ seed) * FIRST
     return (value ^ (value >> HALF)) * SECOND
 
 
 @kernel
-def choose(numbers, counts, limits, chosen, earlier):  # type: ignore[no-untyped-def]
+def choose(numbers, counts, limits, chosen, earlier):
     """Write the lookups whose hash is below ``limits[1]``, seeded with ``limits[0]``; how many.
 
     ``earlier`` gets the number of earlier lookups of each key, which ``counts`` counts to ``MOST``.
@@ -49,14 +49,14 @@ def choose(numbers, counts, limits, chosen, earlier):  # type: ignore[no-untyped
 
 
 @kernel
-def hashes(numbers, seed, found):  # type: ignore[no-untyped-def]
+def hashes(numbers, seed, found):
     """Write the hash of every key."""
     for i in range(numbers.size):
         found[i] = mixed(numbers[i], seed)
 
 
 @kernel
-def record(counts, distances, earlier, sampled, scale):  # type: ignore[no-untyped-def]
+def record(counts, distances, earlier, sampled, scale):
     """Count sampled lookups by stratum, group and bucket of their distance among all keys.
 
     ``sampled`` holds the hashes.  ``scale`` is the sampling rate and the number of lookups
@@ -76,7 +76,7 @@ def record(counts, distances, earlier, sampled, scale):  # type: ignore[no-untyp
 
 
 @kernel
-def add_strata(counts, lookups):  # type: ignore[no-untyped-def]
+def add_strata(counts, lookups):
     """Add to ``lookups`` how many lookups each stratum has, but for those beyond ``MOST``."""
     for key in range(counts.size):
         count = np.int64(counts[key])

@@ -124,6 +124,18 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     return cast("Callable[P, R]", dispatcher)
 
 
+def _wrapped_product(one: Any, other: Any) -> Any:
+    """``one * other`` modulo 2**64, both ``np.uint64``: what hashing wants and NumPy warns of."""
+    return np.uint64(one) * np.uint64(other)
+
+
+def _plain_product(one: Any, other: Any) -> Any:
+    return np.uint64(int(one) * int(other) & 0xFFFFFFFFFFFFFFFF)
+
+
+wrapped_product = _plain_product if config.DISABLE_JIT else kernel(_wrapped_product)
+
+
 def records(shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Zeroed records of ``dtype`` whose fields are attributes, compiled or not.
 

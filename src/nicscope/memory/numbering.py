@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.jit import kernel, records
+from nicscope.jit import kernel, records, wrapped_product
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,8 +78,8 @@ def _slot_of(slots, process, block):  # type: ignore[no-untyped-def]
     # Unsigned places spare the check for negative ones, at which Python counts from the end.
     mask = np.uint64(slots.size - 1)
     # Fibonacci hashing: the high bits of a product with 2**64 / golden ratio are well mixed.
-    mixed = np.uint64(block) * np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= np.uint64(process) * np.uint64(0xC2B2AE3D27D4EB4F)
+    mixed = wrapped_product(np.uint64(block), np.uint64(0x9E3779B97F4A7C15))
+    mixed ^= wrapped_product(np.uint64(process), np.uint64(0xC2B2AE3D27D4EB4F))
     place = (mixed >> np.uint64(32)) & mask
     while True:
         slot = slots[place]

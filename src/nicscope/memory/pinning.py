@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PINNED = 1
+EVERY_BIT = 0xFF
 NOBODY = -1
 
 RULES = np.dtype(
@@ -117,7 +118,7 @@ def pin(pinning, process, page, uses):  # type: ignore[no-untyped-def]
 @kernel
 def unpin(pinning, process, page):  # type: ignore[no-untyped-def]
     """Unpin ``page``, which is pinned."""
-    pinning.state[page] &= ~PINNED
+    pinning.state[page] &= EVERY_BIT ^ PINNED
     pinning.processes[process].pinned -= 1
     rules = pinning.rules[0]
     if not rules.ordered:

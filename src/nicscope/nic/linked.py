@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.jit import kernel
+from nicscope.jit import kernel, wrapped_product
 from nicscope.nic.layout import EMPTY, IN_USE
 
 MISS = -1
@@ -18,7 +18,7 @@ REFUSED = -1
 
 @kernel
 def _chain_of(nic, tag):  # type: ignore[no-untyped-def]
-    mixed = np.uint64(tag) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = wrapped_product(np.uint64(tag), np.uint64(0x9E3779B97F4A7C15))
     return np.int64(mixed >> np.uint64(40)) & (nic.index.size - 1)
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 SEEN = 1  # the key was looked up before
 INVALIDATED = 2  # its entry last left the NIC because its page was unpinned
 SHADOWED = 4  # it is in the shadow cache
+EVERY_BIT = 0xFF
 
 # The observer's orders, and the settings of the design that no NIC or pin list needs to know.
 ORDERS = np.dtype(
@@ -87,7 +88,7 @@ def shadow_lookup(book, key):  # type: ignore[no-untyped-def]
         book.past[key] |= SHADOWED
     else:
         oldest = np.int64(ends.newer)
-        book.past[oldest - 1] &= ~SHADOWED
+        book.past[oldest - 1] &= EVERY_BIT ^ SHADOWED
         book.past[key] |= SHADOWED
         _bridge(shadow, oldest)
     newest = np.int64(ends.older)
@@ -158,7 +159,7 @@ def note_outcome(book, key, receive, missed):  # type: ignore[no-untyped-def]
 @kernel
 def note_eviction(book, key):  # type: ignore[no-untyped-def]
     """The entry of ``key`` left the NIC for want of room."""
-    book.past[key] &= ~INVALIDATED
+    book.past[key] &= EVERY_BIT ^ INVALIDATED
 
 
 @kernel

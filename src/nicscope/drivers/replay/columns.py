@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from nicscope.jit import kernel, records
+from nicscope.jit import kernel, records, wrapped_product
 from nicscope.memory.numbering import BLOCK, NONE, number
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def grown_directory(old: Directory) -> Directory:
 @kernel
 def _slot_of(slots, key):  # type: ignore[no-untyped-def]
     mask = slots.size - 1
-    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = wrapped_product(np.uint64(key), np.uint64(0x9E3779B97F4A7C15))
     place = np.int64(mixed >> np.uint64(32)) & mask
     while slots[place].node != FREE and slots[place].key != key:
         place = (place + 1) & mask

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle.cache import PlainCache
 
 from nicscope.nic.cache import (
     LAST_AGE,
@@ -21,6 +20,7 @@ from nicscope.nic.cache import (
     release,
 )
 from nicscope.nic.layout import EMPTY, new_cache
+from oracle.cache import PlainCache
 
 # sets, ways, line: direct-mapped, searched way by way, and linked
 SHAPES = [(8, 1, 1), (2, 1, 4), (4, 2, 1), (2, 4, 2), (1, 16, 1), (1, 32, 1), (2, 32, 2)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -22,7 +24,7 @@ def test_regions_lie_on_cache_lines_of_their_own_in_one_arena(entries, ways, lin
     spans = sorted(span(array) for array in nic if array.nbytes)
     for begin, _ in spans:
         assert begin % 64 == 0
-    for (_, end), (begin, _) in zip(spans, spans[1:], strict=False):
+    for (_, end), (begin, _) in pairwise(spans):
         assert end <= begin < end + 64
     owners = {id(owner_of(array)) for array in nic if array.nbytes}
     assert len(owners) == 1

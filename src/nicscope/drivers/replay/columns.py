@@ -160,7 +160,7 @@ def _settle(columns, row, process, page_bits, out, to):  # type: ignore[no-untyp
     address, length, receive = columns
     shift = np.uint64(page_bits)
     first = address[row] >> shift
-    last = (address[row] + np.uint64(length[row]) - np.uint64(1)) >> shift
+    last = (address[row] + (np.uint64(length[row]) - np.uint64(1))) >> shift
     out.process[to] = process
     out.first[to] = np.int64(first)
     out.pages[to] = np.int32(last - first + np.uint64(1))

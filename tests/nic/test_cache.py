@@ -1,0 +1,155 @@
+"""The translation cache against a plain one, for every way in which sets are searched."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nicscope.nic.cache import (
+    LAST_AGE,
+    MISS,
+    REFUSED,
+    drop,
+    exchange,
+    fill,
+    find,
+    frame_of,
+    hold,
+    lookup,
+    release,
+)
+from nicscope.nic.layout import EMPTY, new_cache
+from oracle.cache import PlainCache
+
+# sets, ways, line: direct-mapped, searched way by way, and linked
+SHAPES = [(8, 1, 1), (2, 1, 4), (4, 2, 1), (2, 4, 2), (1, 16, 1), (1, 32, 1), (2, 32, 2)]
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(("use", "use", "use", "use", "drop", "find", "hold", "release")),
+        st.integers(0, 10_000),
+    ),
+    max_size=80,
+)
+
+
+class Both:
+    """The same cache twice; every step is taken by both and compared."""
+
+    def __init__(self, sets, ways, line=1):
+        self.plain = PlainCache(sets, ways)
+        self.nic = new_cache(sets * ways * line, ways, line)
+        self.line = line
+
+    def use(self, tag):
+        row = self.plain.row_of(tag)
+        entry = lookup(self.nic, row, tag)
+        assert (entry != MISS) == self.plain.lookup(tag)
+        if entry == MISS:
+            before = self.contents()
+            entry = fill(self.nic, row, tag)
+            evicted = self.plain.fill(tag)
+            if evicted is None:
+                assert entry == REFUSED
+                assert self.contents() == before
+                return
+            assert self.nic.registers[0]["evicted"] == evicted
+            assert entry // self.plain.ways == row
+            for page in range(self.line):
+                self.nic.frames[entry * self.line + page] = tag * 8 + page
+        assert self.nic.tags[entry] == tag
+        assert [frame_of(self.nic, entry, page) for page in range(self.line)] == [
+            tag * 8 + page for page in range(self.line)
+        ]
+
+    def drop(self, tag):
+        if not self.plain.set_of(tag).get(tag):  # what a transfer uses is never dropped
+            assert drop(self.nic, self.plain.row_of(tag), tag) == self.plain.drop(tag)
+
+    def find(self, tag):
+        entry = find(self.nic, self.plain.row_of(tag), tag)
+        assert (entry != MISS) == (tag in self.plain.set_of(tag))
+        return entry
+
+    def hold(self, tag):
+        entry = self.find(tag)
+        if entry != MISS:
+            hold(self.nic, entry)
+            self.plain.set_of(tag)[tag] = True
+
+    def release(self, tag):
+        entry = self.find(tag)
+        if entry != MISS:
+            release(self.nic, entry)
+            self.plain.set_of(tag)[tag] = False
+
+    def contents(self):
+        return sorted(int(tag) for tag in self.nic.tags if tag != EMPTY)
+
+
+@pytest.mark.requirement("SH-6", "UT-24", "MI-37", "MI-41")
+@pytest.mark.parametrize(("sets", "ways", "line"), SHAPES)
+@given(full=st.booleans(), clock=st.sampled_from((0, LAST_AGE - 20, LAST_AGE)), steps=STEPS)
+def test_a_cache_does_what_lists_in_order_of_use_do(sets, ways, line, full, clock, steps):
+    both = Both(sets, ways, line)
+    both.nic.registers[0]["clock"] = clock
+    for tag in range(1, 1 + sets * ways if full else 1):
+        both.use(tag)
+    for step, number in steps:
+        getattr(both, step)(1 + number % (2 * sets * ways))
+    assert both.contents() == sorted(tag for tags in both.plain.sets for tag in tags)
+
+
+@pytest.mark.requirement("UM-45")
+@pytest.mark.parametrize("ways", [1, 2, 16, 32])
+def test_a_held_entry_outlives_any_pressure_and_leaves_in_its_turn_once_released(ways):
+    both = Both(1, ways)
+    both.use(1)
+    both.hold(1)
+    for tag in range(2, 4 * ways + 2):
+        both.use(tag)
+    assert both.find(1) != MISS
+    both.release(1)
+    both.use(1000)
+    assert both.find(1) == MISS
+
+
+@pytest.mark.requirement("UM-45")
+@pytest.mark.parametrize("ways", [1, 2, 16, 32])
+def test_a_set_whose_ways_are_all_held_refuses_and_evicts_nothing(ways):
+    both = Both(1, ways)
+    for tag in range(1, ways + 1):
+        both.use(tag)
+        both.hold(tag)
+    assert fill(both.nic, 0, 1000) == REFUSED
+    assert both.contents() == list(range(1, ways + 1))
+    both.release(ways)  # the most recent, and the only one that may go
+    both.use(1000)
+    assert both.contents() == [*range(1, ways), 1000]
+
+
+@pytest.mark.parametrize("ways", [2, 16])
+def test_ages_that_reach_their_end_are_renewed_in_every_set_and_keep_their_order(ways):
+    both = Both(4, ways)
+    both.nic.registers[0]["clock"] = LAST_AGE - 4 * ways - 3
+    for tag in range(4 * ways):
+        both.use(tag + 1)
+    for tag in (1, 2, 3):
+        both.use(tag)
+    assert both.nic.registers[0]["clock"] == LAST_AGE
+    for tag in range(4 * ways + 1, 8 * ways + 1):  # one after the other, the oldest of each leave
+        both.use(tag)
+    assert both.nic.registers[0]["clock"] < 6 * ways
+
+
+@given(steps=st.lists(st.integers(0, 30), max_size=80))
+def test_an_exchange_is_a_lookup_and_on_a_miss_a_fill(steps):
+    one, two = new_cache(8), new_cache(8)
+    for number in steps:
+        row, tag = number % 8, number + 1
+        missed = lookup(two, row, tag) == MISS
+        if missed:
+            two.frames[fill(two, row, tag)] = number
+        assert exchange(one, row, tag, number) == missed
+        assert one.tags.tolist() == two.tags.tolist()
+        assert one.frames.tolist() == two.frames.tolist()

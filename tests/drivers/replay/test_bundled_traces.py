@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from oracle import replay as oracle
 from test_against_oracle import Columns, offset
 
 from nicscope.config.design import design_names, load_design, with_settings
@@ -12,6 +11,7 @@ from nicscope.drivers.replay import replay
 from nicscope.memory.replacement import Replacement
 from nicscope.traces.bundled import bundled_traces
 from nicscope.traces.reader import open_trace
+from oracle import replay as oracle
 
 PAGE = 4096
 LOOKUPS = 1500  # the oracle is slow

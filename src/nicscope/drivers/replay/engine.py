@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.config.scheme import Scheme
 from nicscope.drivers.replay.columns import (
     Stream,
     count_by_node,

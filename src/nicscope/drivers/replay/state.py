@@ -11,12 +11,10 @@ from nicscope.jit import kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nicscope.drivers.replay.book import Book
     from nicscope.memory.indices import Indices
     from nicscope.memory.lines import Lines
     from nicscope.memory.numbering import Numbering
     from nicscope.memory.pinning import Pinning
-    from nicscope.nic.layout import Nic
 
 
 class Host(NamedTuple):

@@ -70,7 +70,7 @@ def test_without_kinds_exactly_three_counts_are_unknown(case):
     assert untold.nodes == [{**node, **unknown} for node in told.nodes]
 
 
-@pytest.mark.requirement("UM-63", "MI-22", "UT-82")
+@pytest.mark.requirement("UT-82")
 @given(case=cases(schemes=INTERRUPTING, max_bursts=10))
 def test_where_the_host_serves_misses_each_is_one_interrupt(case):
     counts = total(*case)

@@ -77,6 +77,7 @@ def test_both_unet_mm_designs_have_1024_entries_and_16_victims(name):
     assert (design.entries, design.victim_entries) == (1024, 16)
 
 
+@pytest.mark.requirement("UT-58")
 def test_the_utlb_designs_have_the_prototypes_cache():
     for name in ("utlb", "utlb-shared", "vmmc-interrupt"):
         design = load_design(name)

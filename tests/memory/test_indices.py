@@ -40,7 +40,7 @@ class Tables:
         return unit_of(self.indices.keys, key)
 
 
-@pytest.mark.requirement("UT-3", "UT-12")
+@pytest.mark.requirement("UT-3")
 @given(steps=STEPS, full=st.booleans())
 def test_the_lowest_free_index_of_the_process_is_handed_out(steps, full):
     tables = Tables()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,9 +68,14 @@ def test_a_full_numbering_refuses_new_blocks_and_knows_the_old_ones():
 @pytest.mark.requirement("UT-31")
 def test_second_level_tables_are_counted_per_process():
     numbering = new_numbering(16)
-    for process, unit in ((0, 0), (0, 1023), (0, 1024), (3, 1), (3, 2**40)):
-        number(numbering, process, unit)
-    assert regions_of(numbering, 1024) == 4
+    pairs = ((0, 0), (0, 1023), (0, 1024), (3, 1), (3, 2**40))
+    names = [number(numbering, process, unit) for process, unit in pairs]
+    chosen = np.zeros(capacity(numbering), bool)
+    assert regions_of(numbering, 1024, chosen) == 0
+    chosen[names[:-1]] = True
+    assert regions_of(numbering, 1024, chosen) == 3
+    chosen[names[-1]] = True
+    assert regions_of(numbering, 1024, chosen) == 4
 
 
 @pytest.mark.parametrize("blocks", [3, 4, 100])

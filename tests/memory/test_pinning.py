@@ -143,6 +143,6 @@ def test_without_a_limit_only_the_fact_is_kept():
     pinning = grown_pinning(new_pinning(None, Replacement.LRU, 0), 100, 2)
     assert [len(part) for part in (pinning.links, pinning.buckets, pinning.places)] == [0, 0, 0]
     pin(pinning, 1, 42, 1)
-    assert pinning.state.nonzero()[0].tolist() == [42]
+    assert (pinning.state & PINNED).nonzero()[0].tolist() == [42]
     unpin(pinning, 1, 42)
-    assert not pinning.state.any()
+    assert not (pinning.state & PINNED).any()

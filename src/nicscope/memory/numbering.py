@@ -66,9 +66,13 @@ def grown(numbering: Numbering, blocks: int) -> Numbering:
     return bigger
 
 
-def regions_of(numbering: Numbering, units: int) -> int:
-    """How many aligned regions of ``units`` (a multiple of ``BLOCK``) units are in use."""
-    used = numbering.owners[: int(numbering.used[0])]
+def regions_of(numbering: Numbering, units: int, chosen: NDArray[np.bool_]) -> int:
+    """How many aligned regions of ``units`` (a multiple of ``BLOCK``) units hold a chosen number.
+
+    ``chosen``: shape (numbers,), at least as many as were handed out.
+    """
+    blocks = chosen[: capacity(numbering)].reshape(-1, BLOCK).any(axis=1)
+    used = numbering.owners[blocks]
     pairs = np.stack([used["process"], used["unit"] // units])
     return int(np.unique(pairs, axis=1).shape[1])
 

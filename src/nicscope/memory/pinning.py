@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PINNED = 1
+EVER_PINNED = 2  # kept when the page is unpinned
 NOBODY = -1
 
 RULES = np.dtype(
@@ -47,7 +48,7 @@ class Pinning(NamedTuple):
     """The pinned pages of one node.  Arrays that a policy does not use have length 0."""
 
     rules: NDArray[Any]  # RULES, shape (1,)
-    state: NDArray[np.uint8]  # shape (pages,): bit PINNED
+    state: NDArray[np.uint8]  # shape (pages,): PINNED, EVER_PINNED
     processes: NDArray[Any]  # PROCESS, shape (processes,)
     links: NDArray[Any]  # PAGE_LINK, shape (pages,)
     buckets: NDArray[Any]  # BUCKET
@@ -102,7 +103,7 @@ def grown_pinning(pinning: Pinning, pages: int, processes: int) -> Pinning:
 @step
 def pin(pinning, process, page, uses):
     """Pin ``page``, which is not pinned, as the most recent; it counts as used ``uses`` times."""
-    pinning.state[page] |= PINNED
+    pinning.state[page] |= PINNED | EVER_PINNED
     rules = pinning.rules[0]
     if rules.ordered:
         if rules.policy == Replacement.RANDOM:

@@ -83,6 +83,7 @@ def agree(rows, flat, cuts):
 schemes = [s.value for s in Scheme if not s.value.startswith("utlb")]
 
 
+@pytest.mark.requirement("UM-16", "UM-42", "UM-43", "UT-82", "MI-38", "MI-39", "MI-41", "MI-43")
 @pytest.mark.parametrize("scheme", schemes)
 @given(data=st.data())
 def test_replay_counts_what_the_oracle_counts(scheme, data):
@@ -90,6 +91,7 @@ def test_replay_counts_what_the_oracle_counts(scheme, data):
     agree(rows, flat, data.draw(st.lists(st.integers(0, 50), max_size=3)))
 
 
+@pytest.mark.requirement("UT-14", "UT-23", "UT-25", "UT-26", "UT-41", "UT-42", "UT-81", "UT-91")
 @pytest.mark.parametrize("scheme", ["utlb", "utlb-shared", "utlb-process"])
 @pytest.mark.parametrize("policy", PINNING_POLICIES[:-1])
 @given(data=st.data())

@@ -144,7 +144,8 @@ class Node:
         if self._design.scheme is Scheme.UTLB_SHARED:
             regions["table_bases"] = self._processes * AREA.itemsize
         if self._design.scheme is Scheme.UTLB and self._numbering is not None:
-            tables = regions_of(self._numbering, SECOND_LEVEL)
+            # Not all that has a number: other designs of the group and rejected requests do too.
+            tables = regions_of(self._numbering, SECOND_LEVEL, self._pinning.state != 0)
             regions["directory"] = tables * DIRECTORY.itemsize
         return regions
 

@@ -65,7 +65,7 @@ def searched(nic, row, tag):
     first = row * nic.config[0].ways
     entry = np.int64(MISS)
     for candidate in range(first, first + nic.config[0].ways):
-        entry = candidate if nic.tags[candidate] == tag else entry
+        entry = np.int64(candidate) if nic.tags[candidate] == tag else entry
     return entry
 
 

@@ -60,7 +60,7 @@ def test_wide_sets_pay_for_links_and_an_index_instead_of_ages():
         "frames": 256,
         "links": 64 * 12,
         "ends": 2 * 16,
-        "index": 512,
+        "chains": 512,
     }
 
 

@@ -59,6 +59,7 @@ class Node:
 
     def __init__(self, design: Design, page_bits: int, kinds: bool, number: int) -> None:
         self.number = number
+        self._kinds = kinds
         self._design = design
         self._processes = 0
         self._numbering: Numbering | None = None
@@ -129,7 +130,7 @@ class Node:
         counts: dict[str, int | None] = {name: int(record[name]) for name in COUNT_NAMES}
         for name, of, minus in _DIFFERENCES:
             counts[name] = int(record[of]) - int(record[minus])
-        if self._design.scheme in _CACHED and not self._book.orders[0]["kinds"]:
+        if not self._kinds:
             counts.update(dict.fromkeys(KIND_NAMES))
         return counts
 

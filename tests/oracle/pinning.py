@@ -45,10 +45,16 @@ class PlainPinning:
 
 
 class Xorshift:
-    """Marsaglia's generator with shifts 13, 7 and 17 on 64 bits, begun at ``2 * seed + 1``."""
+    """Marsaglia's generator with shifts 13, 7 and 17 on 64 bits.
+
+    It begins at the first output of SplitMix64 for the seed, or at 1 if that is 0.
+    """
 
     def __init__(self, seed):
-        self.state = 2 * seed + 1
+        mixed = seed + 0x9E3779B97F4A7C15 & 2**64 - 1
+        mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & 2**64 - 1
+        mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & 2**64 - 1
+        self.state = mixed ^ mixed >> 31 or 1
 
     def below(self, choices):
         state = self.state

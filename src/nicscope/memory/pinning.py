@@ -63,7 +63,7 @@ def new_pinning(limit: int | None, policy: Replacement, seed: int) -> Pinning:
     rules[0]["policy"] = int(policy)
     rules[0]["ordered"] = limit is not None
     rules[0]["free_bucket"] = NOBODY
-    rules[0]["random"] = seed * 2 + 1  # xorshift never leaves 0
+    rules[0]["random"] = _first_state(seed)
     return Pinning(
         rules,
         np.zeros(0, np.uint8),
@@ -73,6 +73,18 @@ def new_pinning(limit: int | None, policy: Replacement, seed: int) -> Pinning:
         np.zeros((0, 0), np.int32),
         np.zeros(0, np.int32),
     )
+
+
+def _first_state(seed: int) -> int:
+    """A generator state with all bits mixed, never 0 (SplitMix64's first output).
+
+    Started from a small number itself, the generator's first draws would all be alike.
+    """
+    every = 2**64 - 1
+    mixed = (seed + 0x9E3779B97F4A7C15) & every
+    mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & every
+    mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & every
+    return (mixed ^ (mixed >> 31)) or 1  # xorshift never leaves 0
 
 
 def grown_pinning(pinning: Pinning, pages: int, processes: int) -> Pinning:

@@ -152,7 +152,7 @@ def _oldest_unused_way(nic, row, best):
 
 @step
 def drop(nic, row, tag):
-    """Remove ``tag`` from set ``row``; whether it was there."""
+    """Remove ``tag`` from set ``row``; whether it was there.  No transfer may be using it."""
     if nic.config[0].ways > SEARCHED_WAYS:
         return linked_drop(nic, row, tag)
     entry = searched(nic, row, tag)

@@ -1,0 +1,169 @@
+"""What whole commands take, in wall-clock seconds: python bench/bench_command.py.
+
+20 M requests in a Parquet file through ``nicscope replay`` beside the same accesses through
+libCacheSim, start of the process included; then what every command costs before it does anything.
+
+libCacheSim's command is not in the wheel of its Python package.  ``LIBCACHESIM=/path/to/cachesim``
+names one that was built from source; else a Python process that runs the wheel on the file, with
+the size of hash table that is fastest, stands in for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from peers import HASH_POWER
+
+ACCESSES = 20_000_000
+ENTRIES = 8192
+PAIRS = 3
+STARTS = 5
+NICSCOPE = (sys.executable, "-m", "nicscope")
+WARM_LIMIT_S, COLD_LIMIT_S = 1.0, 15.0
+STAND_IN = """
+import sys
+from libcachesim import LRU, ReaderInitParam, TraceReader, TraceType
+reader = TraceReader(
+    sys.argv[1], TraceType.ORACLE_GENERAL_TRACE, ReaderInitParam(ignore_obj_size=True)
+)
+print(LRU(cache_size=int(sys.argv[2]), hashpower=int(sys.argv[3])).process_trace(reader)[0])
+"""
+
+
+class Run(NamedTuple):
+    """What one process took."""
+
+    seconds: float  # wall clock, from start to end
+    peak_mb: float  # resident
+
+
+def run(command: tuple[str, ...], environment: dict[str, str] | None = None) -> Run:
+    began = time.perf_counter()
+    child = subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=os.environ | (environment or {}),
+    )
+    assert child.stderr is not None
+    errors = child.stderr.read()
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    seconds = time.perf_counter() - began
+    if child.returncode:
+        sys.exit(f"bench_command: {' '.join(command)}: {errors.decode(errors='replace')}")
+    return Run(seconds, usage.ru_maxrss / 1024)
+
+
+def write_trace(path: Path, count: int) -> None:
+    """Run in a process of its own: a command's peak counts from what its parent has resident."""
+    import numpy as np
+    from streams import accesses, as_requests
+
+    from nicscope.traces.schema import Op
+    from nicscope.traces.writer import TraceWriter
+
+    columns = as_requests(accesses(count))
+    ops = np.where(columns.receive == 1, int(Op.RECV), int(Op.SEND)).astype(np.uint8)
+    with TraceWriter(path) as writer:
+        for begin in range(0, count, 1 << 20):
+            rows = slice(begin, begin + (1 << 20))
+            some = {name: getattr(columns, name)[rows] for name in ("node", "pid")}
+            some |= {"address": columns.address[rows], "length": columns.length[rows]}
+            time_ns = np.arange(begin, begin + len(some["pid"]), dtype=np.int64) * 1000
+            writer.write({"time_ns": time_ns, "op": ops[rows], **some})
+
+
+def libcachesim_command(trace: Path) -> tuple[str, tuple[str, ...]]:
+    """What it is called in the table, and the command."""
+    if built := os.environ.get("LIBCACHESIM"):
+        options = ("oracleGeneral", "lru", str(ENTRIES), "--ignore-obj-size=true")
+        return "libCacheSim's cachesim", (built, str(trace), *options)
+    arguments = (str(trace), str(ENTRIES), str(HASH_POWER))
+    return "libcachesim's wheel", (sys.executable, "-c", STAND_IN, *arguments)
+
+
+def print_pairs(folder: Path, count: int, pairs: int) -> None:
+    trace, objects = folder / "trace.parquet", folder / "trace.oracleGeneral"
+    writer = multiprocessing.get_context("spawn").Process(target=write_trace, args=(trace, count))
+    writer.start()
+    writer.join()
+    if writer.exitcode:
+        sys.exit("bench_command: the trace could not be written")
+    converted = run((*NICSCOPE, "trace", "convert", str(trace), str(objects)))
+    name, peer = libcachesim_command(objects)
+    full = ("--set", f"ways={ENTRIES}")
+    commands = {
+        "nicscope replay, utlb": (*replay(trace, "utlb"), "--no-kinds"),
+        "nicscope replay, utlb, full LRU": (*replay(trace, "utlb"), "--no-kinds", *full),
+        name: peer,
+    }
+    for command in commands.values():  # compiles, and brings the files into memory
+        run(command)
+    runs = [{title: run(command) for title, command in commands.items()} for _ in range(pairs)]
+    print(f"{count / 1e6:g} M rows, {trace.stat().st_size / 1e6:.0f} MB of Parquet, ", end="")
+    print(f"{objects.stat().st_size / 1e6:.0f} MB of oracleGeneral")
+    print(f"{'':34}{'s':>7}{'M rows/s':>10}{'peak MB':>9}{'ratio':>7}  at least 1")
+    theirs = statistics.median(each[name].seconds for each in runs)
+    for title in commands:
+        seconds = statistics.median(each[title].seconds for each in runs)
+        peak = max(each[title].peak_mb for each in runs)
+        ratio = theirs / seconds
+        end = "" if title == name else f"{ratio:7.2f}  {'met' if ratio >= 1 else 'not met'}"
+        print(f"{title:34}{seconds:7.2f}{count / seconds / 1e6:10.1f}{peak:9.0f}{end}")
+    print(f"{'nicscope trace convert, once':34}{converted.seconds:7.2f}", end="")
+    print(f"{count / converted.seconds / 1e6:10.1f}{converted.peak_mb:9.0f}\n", flush=True)
+
+
+def replay(trace: Path | str, *designs: str) -> tuple[str, ...]:
+    chosen = (word for design in designs for word in ("--design", design))
+    return (*NICSCOPE, "replay", str(trace), "--json", *chosen)
+
+
+def print_starts(folder: Path) -> None:
+    bundled = "bundled:redis_server"
+    warm = {
+        "nicscope --help": (*NICSCOPE, "--help"),
+        "nicscope designs": (*NICSCOPE, "designs"),
+        "replay bundled, one design": replay(bundled, "utlb"),
+        "replay bundled, every design": replay(bundled),
+    }
+    print(f"{'start, warm':34}{'s':>7}  at most {WARM_LIMIT_S:g}")
+    for title, command in warm.items():
+        run(command)
+        seconds = statistics.median(run(command).seconds for _ in range(STARTS))
+        print_limited(title, seconds, WARM_LIMIT_S)
+    print(f"{'first use, nothing compiled':34}{'s':>7}  at most {COLD_LIMIT_S:g}")
+    for number, title in enumerate(list(warm)[2:]):
+        cache = {"NUMBA_CACHE_DIR": str(folder / f"cache{number}")}
+        print_limited(title, run(warm[title], cache).seconds, COLD_LIMIT_S)
+
+
+def print_limited(title: str, seconds: float, limit: float) -> None:
+    verdict = "met" if seconds <= limit else f"over by {seconds - limit:.1f}"
+    print(f"{title:34}{seconds:7.2f}  {verdict}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pairs", type=int, default=PAIRS)
+    parser.add_argument("--accesses", type=int, default=ACCESSES)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        print_pairs(Path(folder), arguments.accesses, arguments.pairs)
+        print_starts(Path(folder))
+    load = ", ".join(f"{load:.1f}" for load in os.getloadavg())
+    print(f"medians, wall clock; load average at the end {load}")
+
+
+if __name__ == "__main__":
+    main()

@@ -43,7 +43,6 @@ lint: $(VENV)/dev.stamp
 docs: $(VENV)/dev.stamp
 	$(BIN)/python docs/check.py
 
-export LIBCACHESIM
 bench: $(VENV)/bench.stamp
 	@$(BIN)/python bench/bench_replay.py
 	@echo

@@ -106,8 +106,8 @@ def print_pairs(folder: Path, count: int, pairs: int) -> None:
     others = peers(objects)
     full = ("--set", f"ways={ENTRIES}")
     commands = {
-        "nicscope replay, utlb": (*replay(trace, "utlb"), "--no-kinds"),
-        "nicscope replay, utlb, full LRU": (*replay(trace, "utlb"), "--no-kinds", *full),
+        "replay, utlb": (*replay(trace, "utlb"), "--no-kinds"),
+        "replay, utlb, fully associative": (*replay(trace, "utlb"), "--no-kinds", *full),
         **others,
     }
     for command in commands.values():  # compiles, and brings the files into memory
@@ -124,7 +124,7 @@ def print_pairs(folder: Path, count: int, pairs: int) -> None:
         verdict = "met" if ratio >= 1 else f"short by {max(1 - ratio, 0.01):.2f}"
         end = "" if title in others else f"{ratio:7.2f}  {verdict:13}{to_tuned:6.2f}"
         print(f"{title:34}{seconds:7.2f}{count / seconds / 1e6:10.1f}{peak:9.0f}{end}")
-    print(f"{'nicscope trace convert, once':34}{converted.seconds:7.2f}", end="")
+    print(f"{'trace convert, once':34}{converted.seconds:7.2f}", end="")
     print(f"{count / converted.seconds / 1e6:10.1f}{converted.peak_mb:9.0f}\n", flush=True)
 
 

@@ -44,7 +44,9 @@ docs: $(VENV)/dev.stamp
 	$(BIN)/python docs/check.py
 
 bench: $(VENV)/bench.stamp
-	$(BIN)/python -m pytest bench -q -o python_files='bench_*.py' -p no:xdist
+	@$(BIN)/python bench/bench_replay.py
+	@echo
+	@$(BIN)/python bench/bench_command.py
 
 coverage-of-papers: $(VENV)/run.stamp
 	@$(BIN)/nicscope coverage

@@ -142,7 +142,7 @@ def cpu_seconds(job: Callable[[], object]) -> float:
 def verdict(rate: float, least: float | None) -> str:
     if least is None:
         return ""
-    return "met" if rate >= least else f"short by {least - rate:.1f}"
+    return "met" if rate >= least else f"short by {max(least - rate, 0.1):.1f}"
 
 
 def row(*cells: object) -> None:

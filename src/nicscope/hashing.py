@@ -10,13 +10,14 @@ LOW = 0xFFFFFFFF
 
 
 @step
-def spread(number, salt):
-    """A well-mixed uint64 of two numbers that are not negative; take bits from the 16th on.
+def place_of(number, salt, size):
+    """Where (``number``, ``salt``), neither negative, belongs in a table of ``size`` places.
 
-    Products of 32-bit halves with odd constants (2**32 over the golden ratio, and two of
-    xxHash's), so that nothing exceeds 64 bits.
+    Numbers in a row are spread evenly, as by Fibonacci hashing: the high half of a product with
+    2**32 over the golden ratio.  The constants of the other two products are xxHash's.  Nothing
+    exceeds 64 bits.
     """
     mixed = np.uint64(number & LOW) * np.uint64(0x9E3779B1)
     mixed ^= np.uint64(number >> 32) * np.uint64(0x85EBCA77)
     mixed ^= np.uint64(salt & LOW) * np.uint64(0xC2B2AE3D)
-    return mixed >> np.uint64(16)
+    return ((mixed & np.uint64(LOW)) * np.uint64(size)) >> np.uint64(32)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.hashing import spread
+from nicscope.hashing import place_of
 from nicscope.jit import kernel, records, step
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _slot_of(slots, process, block):
     """Position of the slot that holds (process, block), or of the free slot where it belongs."""
     # Unsigned places spare the check for negative ones, at which Python counts from the end.
     mask = np.uint64(slots.size - 1)
-    place = spread(block, process) & mask
+    place = place_of(block, process, slots.size)
     while True:
         slot = slots[place]
         # One branch instead of two: which of the two differs is as good as random.

@@ -1,8 +1,9 @@
 """The translation cache: one component, set up five ways by the published systems.
 
 ``lookup`` asks, ``fill`` answers a miss, ``drop`` invalidates; nothing here waits.  A key is
-(set, tag).  Sets of up to ``SEARCHED_WAYS`` ways are searched way by way (UTLB 6.3, miNI IV.B.2),
-larger ones through a hash index with links in order of use.  Replacement in a set is LRU by
+(set, tag).  Sets of up to ``SEARCHED_WAYS`` ways are searched way by way (UTLB 6.3, miNI IV.B.2):
+their tags are kept most recent first, each with the place where its frames are, so frames never
+move.  Larger sets have a hash index and links in order of use.  Replacement in a set is LRU by
 lookup; an entry in use by a transfer is never evicted (U-Net/MM 4.2).
 """
 
@@ -16,7 +17,7 @@ from nicscope.nic.linked import linked_drop, linked_fill, linked_find, linked_re
 
 MISS = -1
 REFUSED = -1  # ``fill`` found every way of the set in use
-LAST_AGE = 0xFFFFFFFF
+FOUR = 4  # the widest sets that both UTLB and miNI found worth their search; unrolled by hand
 
 
 @step
@@ -30,77 +31,98 @@ def lookup(nic, row, tag):
         if entry != MISS:
             linked_renew(nic, row, entry)
         return entry
-    entry = searched(nic, row, tag)
-    if entry != MISS:
-        nic.ages[entry] = next_age(nic)
-    return entry
+    if nic.tags[row * ways] != tag:
+        rank = _rank_of(nic, row, tag)
+        if rank == MISS:
+            return rank
+        _bring_forward(nic, row, rank)
+    return row * ways + np.int64(nic.places[row * ways])
 
 
 @step
 def exchange(nic, row, tag, frame):
-    """``lookup`` and, if that misses, ``fill`` of a direct-mapped cache in one: 1 if it missed.
+    """``lookup`` and, if that misses, ``fill`` in one, for sets that are searched: 1 if it missed.
 
-    Without a branch, as which of the two it is cannot be predicted.  No entry may be in use.
+    Without a branch, as which of the two it is cannot be predicted.  No entry may be in use, and
+    lines hold one page.
     """
-    missed = np.int64(nic.tags[row] != tag)
-    nic.tags[row] = tag
-    nic.frames[row] = frame
+    ways = nic.config[0].ways
+    if ways == 1:
+        missed = np.int64(nic.tags[row] != tag)
+        nic.tags[row] = tag
+        nic.frames[row] = frame
+        return missed
+    if nic.tags[row * ways] == tag:
+        return np.int64(0)
+    rank = _rank_of(nic, row, tag)
+    missed = np.int64(rank == MISS)
+    rank += missed * ways  # the last of the set
+    nic.tags[row * ways + rank] = tag
+    _bring_forward(nic, row, rank)
+    nic.frames[row * ways + np.int64(nic.places[row * ways])] = frame
     return missed
 
 
 @step
 def find(nic, row, tag):
     """Entry that holds ``tag`` in set ``row`` or ``MISS``; no use is noted."""
-    if nic.config[0].ways > SEARCHED_WAYS:
+    ways = nic.config[0].ways
+    if ways == 1:
+        return row if nic.tags[row] == tag else np.int64(MISS)
+    if ways > SEARCHED_WAYS:
         return linked_find(nic, tag)
-    return searched(nic, row, tag)
+    rank = _rank_of(nic, row, tag)
+    return rank if rank == MISS else row * ways + np.int64(nic.places[row * ways + rank])
 
 
 @step
-def searched(nic, row, tag):
-    """Entry that holds ``tag`` in set ``row``, looked for way by way, or ``MISS``.
+def _rank_of(nic, row, tag):
+    """How many entries of set ``row`` are more recent than the one with ``tag``, or ``MISS``.
 
-    All ways are compared: where the entry is cannot be predicted, and a wrong guess costs more.
+    All ways are compared: where the tag is cannot be predicted, and a wrong guess costs more.
     """
     first = row * nic.config[0].ways
-    entry = np.int64(MISS)
-    for candidate in range(first, first + nic.config[0].ways):
-        entry = np.int64(candidate) if nic.tags[candidate] == tag else entry
-    return entry
+    found = np.int64(MISS)
+    if nic.config[0].ways == FOUR:
+        found += np.int64(nic.tags[first] == tag)
+        found += np.int64(nic.tags[first + 1] == tag) * 2
+        found += np.int64(nic.tags[first + 2] == tag) * 3
+        return found + np.int64(nic.tags[first + 3] == tag) * 4
+    for rank in range(nic.config[0].ways):
+        found = np.int64(rank) if nic.tags[first + rank] == tag else found
+    return found
 
 
 @step
-def next_age(nic):
-    """The age of a use that happens now; ages are ranked anew before they overflow."""
-    registers = nic.registers[0]
-    if registers.clock == LAST_AGE:
-        rank_ages(nic)
-    registers.clock += 1
-    return registers.clock
+def _bring_forward(nic, row, rank):
+    """Make the entry of that ``rank`` the first of its set, and those before it one later."""
+    first = row * nic.config[0].ways
+    tag = nic.tags[first + rank]
+    place = nic.places[first + rank]
+    if nic.config[0].ways == FOUR:
+        _make_room_of_four(nic.tags, first, rank)
+        _make_room_of_four(nic.places, first, rank)
+        nic.tags[first] = tag
+        nic.places[first] = place
+        return
+    for later in range(first + nic.config[0].ways - 1, first, -1):
+        before = later - np.int64(later <= first + rank)
+        nic.tags[later] = nic.tags[before]
+        nic.places[later] = nic.places[before]
+    nic.tags[first] = tag
+    nic.places[first] = place
 
 
 @step
-def rank_ages(nic):
-    """Replace the ages of each set by their ranks 1..ways, which keeps every order.
-
-    From the oldest on: ages not yet replaced are the larger ones, as no rank exceeds its age.
-    """
-    ways = nic.config[0].ways
-    for first in range(0, nic.tags.size, ways):
-        done = np.int64(0)  # the age of entries that are free, and that stay so
-        for rank in range(1, ways + 1):
-            oldest = first
-            least = np.int64(LAST_AGE) + 1
-            for entry in range(first, first + ways):
-                age = np.int64(nic.ages[entry])
-                if done < age < least:
-                    least = age
-                    oldest = entry
-            if least > LAST_AGE:
-                break
-            nic.ages[oldest] = rank
-            done = max(least, np.int64(rank))
-    nic.registers[0].clock = ways
+def _make_room_of_four(column, first, rank):
+    """Move what ranks before ``rank`` one place back, without a loop and without a branch."""
+    zeroth = column[first]
+    second = column[first + 1]
+    third = column[first + 2]
+    fourth = column[first + 3]
+    column[first + 1] = zeroth if rank >= 1 else second
+    column[first + 2] = second if rank >= 2 else third
+    column[first + 3] = third if rank >= 3 else fourth
 
 
 @step
@@ -113,54 +135,57 @@ def fill(nic, row, tag):
     ways = nic.config[0].ways
     if ways > SEARCHED_WAYS:
         return linked_fill(nic, row, tag)
-    entry = row if ways == 1 else oldest_way(nic, row)
-    if nic.frames[entry * nic.config[0].line] & IN_USE:
-        return np.int64(REFUSED)
-    nic.registers[0].evicted = nic.tags[entry]
-    nic.tags[entry] = tag
-    if ways > 1:
-        nic.ages[entry] = next_age(nic)
-    return entry
+    if ways == 1:
+        if nic.frames[row * nic.config[0].line] & IN_USE:
+            return np.int64(REFUSED)
+        nic.registers[0].evicted = nic.tags[row]
+        nic.tags[row] = tag
+        return row
+    rank = _last_unused(nic, row)
+    if rank == REFUSED:
+        return rank
+    nic.registers[0].evicted = nic.tags[row * ways + rank]
+    nic.tags[row * ways + rank] = tag
+    _bring_forward(nic, row, rank)
+    return row * ways + np.int64(nic.places[row * ways])
 
 
 @step
-def oldest_way(nic, row):
-    """The entry of set ``row`` to fill next: a free one (its age is 0), else the least recent.
+def _last_unused(nic, row):
+    """Rank of the least recent entry of set ``row`` that no transfer uses, or ``REFUSED``.
 
-    Entries in use come last, so that the entry returned is in use only if all are.
+    Free entries rank last.
     """
-    first = row * nic.config[0].ways
-    best = first
-    for entry in range(first + 1, first + nic.config[0].ways):
-        best = entry if nic.ages[entry] < nic.ages[best] else best
-    if nic.frames[best * nic.config[0].line] & IN_USE:
-        best = _oldest_unused_way(nic, row, best)
-    return best
-
-
-@step
-def _oldest_unused_way(nic, row, best):
-    first = row * nic.config[0].ways
-    best_age = np.int64(LAST_AGE) + 1
-    for entry in range(first, first + nic.config[0].ways):
-        unused = nic.frames[entry * nic.config[0].line] & IN_USE == 0
-        if unused and np.int64(nic.ages[entry]) < best_age:
-            best = entry
-            best_age = np.int64(nic.ages[entry])
-    return best
+    ways = nic.config[0].ways
+    rank = ways - 1
+    while rank >= 0:
+        entry = row * ways + np.int64(nic.places[row * ways + rank])
+        if nic.frames[entry * nic.config[0].line] & IN_USE == 0:
+            return rank
+        rank -= 1
+    return np.int64(REFUSED)
 
 
 @step
 def drop(nic, row, tag):
     """Remove ``tag`` from set ``row``; whether it was there.  No transfer may be using it."""
-    if nic.config[0].ways > SEARCHED_WAYS:
+    ways = nic.config[0].ways
+    if ways > SEARCHED_WAYS:
         return linked_drop(nic, row, tag)
-    entry = searched(nic, row, tag)
-    if entry == MISS:
+    if ways == 1:
+        held = nic.tags[row] == tag
+        nic.tags[row] = EMPTY if held else nic.tags[row]
+        return held
+    rank = _rank_of(nic, row, tag)
+    if rank == MISS:
         return False
-    nic.tags[entry] = EMPTY
-    if nic.config[0].ways > 1:
-        nic.ages[entry] = 0
+    last = (row + 1) * ways - 1
+    place = nic.places[row * ways + rank]
+    for earlier in range(row * ways + rank, last):
+        nic.tags[earlier] = nic.tags[earlier + 1]
+        nic.places[earlier] = nic.places[earlier + 1]
+    nic.tags[last] = EMPTY
+    nic.places[last] = place
     return True
 
 

@@ -30,7 +30,6 @@ CONFIG = np.dtype(
 )
 REGISTERS = np.dtype(
     [
-        ("clock", "i8"),  # orders the uses of entries; starts anew when ages would overflow
         ("victim_count", "i8"),  # entries in the victim cache
         ("filled", "i8"),  # entries of a plain table that are taken
         ("evicted", "i8"),  # the tag that the last ``fill`` displaced, or EMPTY
@@ -66,9 +65,11 @@ class Nic(NamedTuple):
 
     config: NDArray[Any]  # CONFIG, shape (1,); never written by firmware
     registers: NDArray[Any]  # REGISTERS, shape (1,)
-    tags: NDArray[np.uint32]  # shape (sets * ways,), way by way within set by set
-    frames: NDArray[np.uint32]  # shape (sets * ways * line,)
-    ages: NDArray[np.uint32]  # shape (sets * ways,): the clock at the last use; if 2..16 ways
+    # shape (sets * ways,), set by set; of 2..SEARCHED_WAYS ways, the most recent first
+    tags: NDArray[np.uint32]
+    frames: NDArray[np.uint32]  # shape (sets * ways * line,), by entry
+    # shape (sets * ways,): which entry of the set a tag's frames are in; if the tags move
+    places: NDArray[np.uint8]
     links: NDArray[Any]  # LINK, shape (sets * ways,); if more than SEARCHED_WAYS ways
     ends: NDArray[Any]  # ENDS, shape (sets,); likewise
     chains: NDArray[np.uint32]  # shape (2 * sets * ways,): heads of the hash index; likewise
@@ -81,7 +82,7 @@ _REGIONS: tuple[tuple[str, np.dtype[Any]], ...] = (
     ("registers", REGISTERS),
     ("tags", np.dtype("u4")),
     ("frames", np.dtype("u4")),
-    ("ages", np.dtype("u4")),
+    ("places", np.dtype("u1")),
     ("links", LINK),
     ("ends", ENDS),
     ("chains", np.dtype("u4")),
@@ -101,7 +102,7 @@ def new_cache(entries: int, ways: int = 1, line: int = 1, victim_entries: int | 
     shapes = {
         "tags": lines,
         "frames": entries,
-        "ages": lines if 1 < ways <= SEARCHED_WAYS else 0,
+        "places": lines if 1 < ways <= SEARCHED_WAYS else 0,
         "links": lines if linked else 0,
         "ends": lines // ways if linked else 0,
         "chains": 2 * lines if linked else 0,
@@ -109,6 +110,7 @@ def new_cache(entries: int, ways: int = 1, line: int = 1, victim_entries: int | 
         "victims": 0 if victim_entries is None else victim_entries + 1,
     }
     nic = _laid_out(shapes, entries)
+    nic.places[:] = np.arange(len(nic.places)) % ways
     nic.config[0]["sets"] = lines // ways
     nic.config[0]["ways"] = ways
     nic.config[0]["line"] = line

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.hashing import spread
+from nicscope.hashing import place_of
 from nicscope.jit import step
 from nicscope.nic.layout import EMPTY, IN_USE
 
@@ -19,7 +19,7 @@ REFUSED = -1
 
 @step
 def _chain_of(nic, tag):
-    return np.int64(spread(np.int64(tag), 0)) & (nic.chains.size - 1)
+    return np.int64(place_of(np.int64(tag), 0, nic.chains.size))
 
 
 @step

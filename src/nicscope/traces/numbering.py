@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.hashing import spread
+from nicscope.hashing import place_of as hashed_place
 from nicscope.jit import as_records, kernel
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ PIECE = 1 << 16
 def place_of(slots, owner, number):
     """Slot that holds the key, or the free one where it belongs."""
     mask = slots.size - 1
-    place = np.int64(spread(number, owner)) & mask
+    place = np.int64(hashed_place(number, owner, slots.size))
     while slots[place].identity != FREE and (
         slots[place].number != number or slots[place].owner != owner
     ):

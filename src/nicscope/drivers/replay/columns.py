@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from nicscope.hashing import spread
+from nicscope.hashing import place_of
 from nicscope.jit import kernel, records, step
 from nicscope.memory.numbering import BLOCK, NONE, number
 
@@ -92,7 +92,7 @@ def grown_directory(old: Directory) -> Directory:
 @step
 def _slot_of(slots, key):
     mask = slots.size - 1
-    place = np.int64(spread(key, 0)) & mask
+    place = np.int64(place_of(key, 0, slots.size))
     while slots[place].node != FREE and slots[place].key != key:
         place = (place + 1) & mask
     return place

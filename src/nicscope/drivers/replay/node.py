@@ -15,7 +15,7 @@ from nicscope.drivers.replay.schemes.unet_mm import replay_unet_mm
 from nicscope.drivers.replay.schemes.utlb import (
     SECOND_LEVEL,
     replay_utlb,
-    replay_utlb_direct,
+    replay_utlb_plain,
     replay_utlb_process,
     replay_utlb_shared,
 )
@@ -25,7 +25,7 @@ from nicscope.memory.lines import grown_lines, new_lines
 from nicscope.memory.numbering import Numbering, capacity, regions_of
 from nicscope.memory.pinning import grown_pinning, new_pinning
 from nicscope.memory.replacement import Replacement
-from nicscope.nic.layout import AREA, DIRECTORY, new_cache, new_table, region_bytes
+from nicscope.nic.layout import AREA, DIRECTORY, SEARCHED_WAYS, new_cache, new_table, region_bytes
 
 if TYPE_CHECKING:
     from nicscope.config.design import Design
@@ -106,7 +106,7 @@ class Node:
         if self._design.scheme is Scheme.PINNED:
             replay_pinned(host, self._book, stretch)
         elif _is_plain(self._design):
-            replay_utlb_direct(self._nic, host, self._book, stretch)
+            replay_utlb_plain(self._nic, host, self._book, stretch)
         else:
             _KERNELS[self._design.scheme](self._nic, host, self._book, stretch)
 
@@ -152,10 +152,10 @@ class Node:
 
 
 def _is_plain(design: Design) -> bool:
-    """Whether the design's cache is one that nothing is prefetched into or dropped from."""
+    """Whether nothing is prefetched into the design's cache or dropped from it, nor is it wide."""
     return (
         design.scheme is Scheme.UTLB
-        and design.ways == 1
+        and (design.ways or 1) <= SEARCHED_WAYS
         and design.prefetch == 1
         and design.pin_limit is None
     )

@@ -43,8 +43,8 @@ def replay_utlb(nic, host, book, requests):
 
 
 @kernel
-def replay_utlb_direct(nic, host, book, requests):
-    """``replay_utlb`` for a direct-mapped cache without pin limit or prefetch, and faster."""
+def replay_utlb_plain(nic, host, book, requests):
+    """``replay_utlb`` for searched sets without pin limit or prefetch, and faster."""
     at = 0
     last_set = nic.config[0].sets - 1
     for row in range(requests.first.size):

@@ -10,7 +10,7 @@ import pytest
 from nicscope.nic.layout import new_cache, new_table, region_bytes
 
 SHAPES = [(8, 1, 1, None), (64, 4, 1, None), (64, 2, 8, None), (64, 64, 1, None), (16, 1, 1, 16)]
-PLAIN = {"config": 40, "registers": 32}
+PLAIN = {"config": 40, "registers": 24}
 
 
 def span(array):
@@ -43,17 +43,17 @@ def test_a_direct_mapped_cache_takes_a_tag_and_a_word_per_entry():
 
 
 @pytest.mark.requirement("MI-40")
-def test_lines_share_a_tag_and_an_age():
+def test_lines_share_a_tag_and_a_place():
     # miNI's C16 L64 A4: 256 lines
     assert region_bytes(new_cache(16384, 4, 64)) == {
         **PLAIN,
         "tags": 1024,
         "frames": 65536,
-        "ages": 1024,
+        "places": 256,
     }
 
 
-def test_wide_sets_pay_for_links_and_an_index_instead_of_ages():
+def test_wide_sets_pay_for_links_and_an_index_instead_of_places():
     assert region_bytes(new_cache(64, 32)) == {
         **PLAIN,
         "tags": 256,

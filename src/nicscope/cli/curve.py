@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from nicscope.cli.progress import progress
-from nicscope.cli.replay import print_written, trace_path
+from nicscope.cli.replay import BUNDLED, print_written, trace_path
 from nicscope.cli.tables import print_json
 
 EXAMPLES = (
@@ -112,4 +112,4 @@ def curve(
 
 
 def _name(given: str) -> str:
-    return trace_path(given).stem
+    return Path(given.removeprefix(BUNDLED)).stem

@@ -146,13 +146,13 @@ def _legend(curve: MissCurve) -> Text:
 
 
 def _knee_line(curve: MissCurve) -> str:
-    floor = f"compulsory, whatever the cache: {_rate(curve, curve.footprint)} per 100 lookups"
+    floor = f"no cache gets below {_rate(curve, curve.footprint)} per 100 lookups"
     if curve.knee is None:
         return f"no knee between {whole(curve.span[0])} and {whole(curve.span[1])} entries; {floor}"
     misses = curve.sizes.at(curve.knee)
     return (
         f"knee (fully associative): {whole(curve.knee)} entries, "
-        f"{_rate(curve, misses)} per 100 lookups; {floor}"
+        f"{_rate(curve, misses)} misses; {floor}"
     )
 
 

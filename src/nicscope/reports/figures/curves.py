@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from nicscope.studies.curves import CurveReport, MissCurve
 
 HEIGHT = 7.2  # inches, of a slide
-MOST_PANELS = 9
+MOST_PANELS = 6
 TICKS = 9  # at most, of a panel that has the slide to itself
 HEADROOM = 1.08
+HIGH = 0.5  # of the height: words on a knee above go below the curve, others to the top
+RIGHT = 8  # times the middle size: words on a knee beyond go to its left
 # By ways; shape and colour both tell them apart.
 LOOKS = {
     1: (VERMILION, "o"),
@@ -55,12 +57,12 @@ def draw_curves(report: CurveReport) -> Figure:
         figure.suptitle(
             _title(report, len(curves)), x=0.01, ha="left", fontsize=20, fontweight="bold"
         )
-        figure.supylabel("misses per lookup", color=INK, fontsize=15)
-        figure.supxlabel(
-            "entries of the NIC's translation cache, and the memory that they reach",
-            color=INK,
-            fontsize=15,
-        )
+        for place, axes in enumerate(panels[: len(curves)]):
+            if place % columns == 0:
+                axes.set_ylabel("misses per lookup", color=INK)
+            if place + columns >= len(curves):
+                label = "entries of the NIC's translation cache, and the memory that they reach"
+                axes.set_xlabel(label if columns == 1 else "entries, memory reached", color=INK)
         fullest = max(zip(panels, curves, strict=False), key=lambda pair: len(pair[1].points))
         legend(figure, fullest[0], columns=8)
     return figure
@@ -107,39 +109,28 @@ def _draw(axes: Axes, curve: MissCurve, columns: int) -> None:
         axes.fill_between(sizes.entries, low, high, color=INK, alpha=0.2, lw=0, label="95 %")
         top = max(top, *high)
     axes.set_ylim(0, top * HEADROOM)
-    _mark_knee(axes, curve, top)
+    _mark_knee(axes, curve, top, columns == 1)
     _dress(axes, curve, columns)
 
 
-def _mark_knee(axes: Axes, curve: MissCurve, top: float) -> None:
+def _mark_knee(axes: Axes, curve: MissCurve, top: float, wide: bool) -> None:
     if curve.knee is None:
         return
     ratio = curve.ratio(curve.sizes.at(curve.knee))
-    axes.plot(
-        [curve.knee],
-        [ratio],
-        ls="",
-        marker="o",
-        ms=15,
-        mfc="none",
-        mec=INK,
-        mew=2,
-        label="knee",
-    )
-    axes.vlines(curve.knee, 0, ratio, color=INK, lw=1, ls=(0, (2, 3)))
-    middle = math.sqrt(curve.span[0] * curve.span[1])
-    to_right = curve.knee <= middle * 4
-    # High up, where the curve is not: right of its fall, there is nothing but air.
+    high = ratio > HIGH * top
+    axes.vlines(curve.knee, 0, ratio if high else top, color=INK, lw=1, ls=(0, (2, 3)))
+    axes.plot([curve.knee], [ratio], ls="", marker="o", ms=15, mfc="none", mec=INK, mew=2)
+    right = curve.knee > RIGHT * math.sqrt(curve.span[0] * curve.span[1])
     axes.annotate(
-        f"knee: {curve.knee:,} entries\n{significant(100 * ratio)} % miss",
-        (curve.knee, ratio),
-        (14 if to_right else -14, 60 if ratio < top * 0.6 else -60),
+        f"knee: {curve.knee:,} entries\n{significant(100 * ratio)} % of lookups miss",
+        (curve.knee, ratio / 2 if high else top),
+        (-10 if right else 10, 0),
         textcoords="offset points",
-        ha="left" if to_right else "right",
-        va="center",
-        fontsize=13,
+        ha="right" if right else "left",
+        va="center" if high else "top",
+        fontsize=13 if wide else 11,
         color=INK,
-        arrowprops={"arrowstyle": "-", "color": INK, "lw": 1, "shrinkB": 8},
+        bbox={"boxstyle": "square,pad=0.2", "fc": "white", "ec": "none", "alpha": 0.75},
     )
 
 

@@ -159,7 +159,7 @@ def test_the_same_command_writes_the_same_bytes(trace, capsys, tmp_path):
 
 
 def test_the_figure_is_a_slide_whose_lines_are_the_numbers_of_the_table(trace):
-    found = report([("t", open_trace(trace))], ask(entries="4..64", ways="1,2,4"))
+    found = report([("t", open_trace(trace))], ask(entries="4..256", ways="1,2,4"))
     [one] = found.curves
 
     figure = draw_curves(found)

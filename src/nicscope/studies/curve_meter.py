@@ -59,6 +59,11 @@ class Meter:
         else:
             self._grid.feed(lookups.numbers, lookups.set_index)
 
+    @property
+    def footprint(self) -> int:
+        """Lines that were looked up."""
+        return self.counts()[0].compulsory
+
     def counts(self) -> tuple[Curve, Counts | None]:
         """The fully associative caches, and the others if they were asked for."""
         if self._grid is None:
@@ -80,6 +85,11 @@ class SamplingMeter:
         """Count some more lookups."""
         self.lookups += lookups.pages
         self._sampled.feed(lookups.numbers)
+
+    @property
+    def footprint(self) -> int:
+        """Lines that were looked up, exactly."""
+        return self.estimate([1]).compulsory
 
     def estimate(self, capacities: Sequence[int] | NDArray[np.int64]) -> Estimate:
         """What caches with room for ``capacities`` lines each miss, about."""

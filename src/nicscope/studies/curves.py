@@ -221,7 +221,9 @@ def curves_of(
         node = None if question.by == "trace" else nic.node
         grouped.setdefault((nic.line, node, nic.pid), []).append(meter)
     keys = sorted(grouped, key=lambda key: (key[1] or 0, key[2] or 0, key[0]))
-    return [_curve(name, grouped[key], key, question, page_size, note) for key in keys]
+    reach = max(nic.line * meter.footprint for nic, meter in meters.items())
+    span = question.entries or fitting_entries(reach)
+    return [_curve(name, grouped[key], key, question, page_size, span, note) for key in keys]
 
 
 def _measure(
@@ -296,6 +298,7 @@ def _curve(
     key: tuple[int, int | None, int | None],
     question: Question,
     page_size: int,
+    span: tuple[int, int],
     note: str | None,
 ) -> MissCurve:
     """The sum of what ``meters`` counted."""
@@ -305,9 +308,6 @@ def _curve(
     exact = [meter.counts() for meter in meters if isinstance(meter, Meter)]
     sampling = [meter for meter in meters if not isinstance(meter, Meter)]
     estimates = [meter.estimate([1]) for meter in sampling]
-    footprint = sum(curve.compulsory for curve, _ in exact)
-    footprint += sum(estimate.compulsory for estimate in estimates)
-    span = question.entries or fitting_entries(footprint * line)
     every = None if sampling else _every_size([curve.misses for curve, _ in exact])
     entries = _sizes(span, line)
     misses = np.zeros((3, len(entries)))
@@ -333,7 +333,7 @@ def _curve(
         page_size=page_size,
         nics=len(meters),
         lookups=sum(meter.lookups for meter in meters),
-        footprint=footprint,
+        footprint=sum(meter.footprint for meter in meters),
         span=span,
         points=_points([counts for _, counts in exact if counts], question.ways, line, span),
         sizes=Sizes(entries, *misses),

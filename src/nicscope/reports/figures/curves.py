@@ -119,10 +119,13 @@ def _mark_knee(axes: Axes, curve: MissCurve, top: float, wide: bool) -> None:
     ratio = curve.ratio(curve.sizes.at(curve.knee))
     high = ratio > HIGH * top
     axes.vlines(curve.knee, 0, ratio if high else top, color=INK, lw=1, ls=(0, (2, 3)))
-    axes.plot([curve.knee], [ratio], ls="", marker="o", ms=15, mfc="none", mec=INK, mew=2)
+    axes.plot(
+        [curve.knee], [ratio], ls="", marker="o", ms=15, mfc="none", mec=INK, mew=2, clip_on=False
+    )
     right = curve.knee > RIGHT * math.sqrt(curve.span[0] * curve.span[1])
     axes.annotate(
-        f"knee: {curve.knee:,} entries\n{significant(100 * ratio)} % of lookups miss",
+        f"knee: {curve.knee:,} entries\n{significant(100 * ratio)} % "
+        + ("of lookups miss" if wide else "miss"),
         (curve.knee, ratio / 2 if high else top),
         (-10 if right else 10, 0),
         textcoords="offset points",

@@ -106,7 +106,7 @@ def _draw(axes: Axes, curve: MissCurve, columns: int) -> None:
     axes.plot(sizes.entries, ratios, color=INK, lw=2.6, label=FULL)
     if curve.sample is not None:
         low, high = ([curve.ratio(float(x)) for x in bound] for bound in (sizes.low, sizes.high))
-        axes.fill_between(sizes.entries, low, high, color=INK, alpha=0.2, lw=0, label="95 %")
+        axes.fill_between(sizes.entries, low, high, color=INK, alpha=0.2, lw=0, label="95 % interval")
         top = max(top, *high)
     axes.set_ylim(0, top * HEADROOM)
     _mark_knee(axes, curve, top, columns == 1)

@@ -69,7 +69,7 @@ def test_thirty_six_caches(benchmark, lookups):
     # The misses of pycachesim are counted twice over some of the lookups: once to compare.
     pytest.importorskip("cachesim")
     some = LOOKUPS // 20
-    addresses = lookups.index[:some].astype(np.int64) * 64
+    addresses = (lookups.index[:some].astype(np.int64) * 64).tolist()  # faster than an array
     grid = SetAssociativeGrid(SET_BITS[-1], 8, split=False, min_set_bits=SET_BITS[0])
     short = grid.feed(lookups.numbers[:some], lookups.index[:some]).result()
     seconds = 0.0

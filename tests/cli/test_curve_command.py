@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.image import imread
+from numba.core import config
 from trace_files import write
 
 from nicscope.cli import app as command_line
@@ -205,6 +206,39 @@ def test_a_figure_of_more_curves_than_fit_shows_those_with_most_lookups(trace):
     assert len(shown) == MOST_PANELS
     assert f"({MOST_PANELS} of {len(found.curves)} curves)" in figure.get_suptitle()
     assert np.all(drawn(figure)[:, -1, :3] == 1.0)
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too many lookups for the interpreter")
+def test_a_sample_of_many_pages_has_its_interval_everywhere(capsys, tmp_path):
+    count = 60_000
+    page = np.random.default_rng(2).integers(0, 20_000, count)
+    ones = [1] * count
+    large = {"node": ones, "pid": ones, "length": ones, "address": page * 4096}
+    trace = write(tmp_path / "large.parquet", count, **large)
+    options = [trace, "--sample", "0.2", "--entries", "1024..16384"]
+
+    [one] = run_json(capsys, *options, "--out", tmp_path / "o")["curves"]
+
+    full = one["fully_associative"]
+    assert one["set_associative"] == []
+    assert one["sample"]["rate"] == 0.2
+    for low, misses, high in zip(full["low"], full["misses"], full["high"], strict=True):
+        assert one["compulsory"] <= low <= misses <= high <= one["lookups"]
+    assert full["low"][5] < full["high"][5]
+    rows = pq.read_table(tmp_path / "o" / "curves.parquet").to_pydict()
+    assert rows["entries"] == full["entries"]
+    assert rows["high"] == pytest.approx(full["high"], abs=0.001)
+    assert set(rows["ways"]) == set(rows["conflict"]) == {None}
+    text = run(capsys, *options)
+    assert "95 % interval" in text
+    assert max(map(len, text.splitlines())) <= 100
+    [axes] = draw_curves(
+        report([("large", open_trace(trace))], ask(sample=0.2, entries="1024..16384"))
+    ).axes
+    [band] = [area for area in axes.collections if area.get_label() == "95 % interval"]
+    heights = band.get_paths()[0].vertices[:, 1]
+    assert heights.max() == pytest.approx(max(full["high"]) / one["lookups"], abs=1e-6)
+    assert heights.min() == pytest.approx(min(full["low"]) / one["lookups"], abs=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from nicscope.studies.curves import CurveReport, MissCurve
+    from nicscope.studies.curve_result import CurveReport, MissCurve
 
 
 def write_curves(report: CurveReport, folder: Path) -> list[Path]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from nicscope.studies.curves import CurveReport, MissCurve, Point
+    from nicscope.studies.curve_result import CurveReport, MissCurve, Point
 
 WIDEST = 100
 BAR = 28  # characters of the longest bar

@@ -17,7 +17,7 @@ from nicscope.reports.wording import byte_size, significant
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from nicscope.studies.curves import CurveReport, MissCurve
+    from nicscope.studies.curve_result import CurveReport, MissCurve
 
 HEIGHT = 7.2  # inches, of a slide
 MOST_PANELS = 6
@@ -106,7 +106,8 @@ def _draw(axes: Axes, curve: MissCurve, columns: int) -> None:
     axes.plot(sizes.entries, ratios, color=INK, lw=2.6, label=FULL)
     if curve.sample is not None:
         low, high = ([curve.ratio(float(x)) for x in bound] for bound in (sizes.low, sizes.high))
-        axes.fill_between(sizes.entries, low, high, color=INK, alpha=0.2, lw=0, label="95 % interval")
+        band = axes.fill_between(sizes.entries, low, high, color=INK, alpha=0.2, lw=0)
+        band.set_label("95 % interval")
         top = max(top, *high)
     axes.set_ylim(0, top * HEADROOM)
     _mark_knee(axes, curve, top, columns == 1)

@@ -1,0 +1,126 @@
+"""Miss-ratio curves as numbers, and as an object for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from nicscope.studies.curve_knee import knee
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Point(NamedTuple):
+    """What one set-associative cache on every NIC misses: compulsory + capacity + conflict."""
+
+    entries: int
+    ways: int
+    misses: int
+    compulsory: int
+    capacity: int
+    conflict: int
+
+
+class Sizes(NamedTuple):
+    """What fully associative caches miss; each of shape (sizes,), by ascending size."""
+
+    entries: NDArray[np.int64]
+    misses: NDArray[np.float64]  # whole numbers unless estimated
+    low: NDArray[np.float64]  # as misses, if exact
+    high: NDArray[np.float64]
+
+    def at(self, entries: int) -> float:
+        """Misses with as many ``entries``, one of the sizes."""
+        return float(self.misses[np.searchsorted(self.entries, entries)])
+
+
+class Sample(NamedTuple):
+    """How much was looked at of what was estimated."""
+
+    rate: float
+    keys: int
+    lookups: int
+
+
+class MissCurve(msgspec.Struct, frozen=True, kw_only=True):
+    """The caches of one trace, node or process, with lines of one length."""
+
+    trace: str
+    node: int | None  # None: all
+    pid: int | None  # None: all
+    line: int  # pages
+    page_size: int
+    nics: int
+    lookups: int
+    footprint: int  # lines that were looked up, which is how many misses are compulsory
+    span: tuple[int, int]  # least and most entries
+    points: list[Point]
+    sizes: Sizes  # over the span
+    every_size: NDArray[np.int64] | None  # misses with room for 0, 1, ... lines; None: estimated
+    sample: Sample | None
+    note: str | None
+
+    @property
+    def knee(self) -> int | None:
+        """Entries beyond which the fully associative curve gets flatter; None: hardly bends."""
+        return knee(self.sizes.entries, self.sizes.misses)
+
+    @property
+    def name(self) -> str:
+        """What it is the curve of, in a few words."""
+        parts = [self.trace]
+        if self.node is not None:
+            parts.append(f"node {self.node}")
+        if self.pid is not None:
+            parts.append(f"process {self.pid}")
+        return " ".join(parts) + (f", lines of {self.line}" if self.line > 1 else "")
+
+    def ratio(self, misses: float) -> float:
+        """``misses`` per lookup."""
+        return misses / self.lookups if self.lookups else 0.0
+
+    def powers(self) -> list[int]:
+        """The powers of two among its sizes."""
+        low, high = self.span
+        return [1 << bits for bits in range(20) if max(low, self.line) <= 1 << bits <= high]
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but ``every_size``."""
+        whole = self.sample is None
+        columns = self.sizes if not whole else self.sizes[:2]
+        names = Sizes._fields[: len(columns)]
+        lists = {
+            name: [int(x) if whole or name == "entries" else round(float(x), 3) for x in column]
+            for name, column in zip(names, columns, strict=True)
+        }
+        return {
+            "trace": self.trace,
+            "node": self.node,
+            "pid": self.pid,
+            "line_pages": self.line,
+            "page_size": self.page_size,
+            "nics": self.nics,
+            "lookups": self.lookups,
+            "compulsory": self.footprint,
+            "knee_entries": self.knee,
+            "fully_associative": lists,
+            "set_associative": [point._asdict() for point in self.points],
+            "sample": None if self.sample is None else self.sample._asdict(),
+            "note": self.note,
+        }
+
+
+class CurveReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Curves of some traces, and how to get them again."""
+
+    traces: list[dict[str, Any]]
+    curves: list[MissCurve]
+    repeat: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """One object for programs."""
+        curves = [curve.to_json() for curve in self.curves]
+        return {"traces": self.traces, "curves": curves, "repeat": self.repeat}

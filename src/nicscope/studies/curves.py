@@ -1,0 +1,268 @@
+"""Exact miss-ratio curves of a trace, for every size at once: what ``nicscope curve`` reports.
+
+Each node has a NIC of its own, so what is told of several nodes is the sum of their counts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nicscope import __version__
+from nicscope.errors import StudyError
+from nicscope.studies.curve_question import MOST_ENTRIES, fitting_entries
+from nicscope.studies.curve_result import CurveReport, MissCurve, Point, Sample, Sizes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from nicscope.drivers.replay.columns import RequestColumns
+    from nicscope.drivers.replay.lookups import Nic
+    from nicscope.studies.curve_meter import Meter, SamplingMeter
+    from nicscope.studies.curve_question import Question
+    from nicscope.traces.reader import Trace
+    from nicscope.traces.schema import Requests
+
+    Meters = dict[Nic, Meter | SamplingMeter]
+
+PARTS = 16  # sizes per doubling at which the fully associative curve is told
+MOST_BYTES = 2 << 30  # of all sets of all NICs
+
+
+def report(
+    traces: Sequence[tuple[str, Trace]],
+    question: Question,
+    command: Sequence[str] = (),
+    watch: Callable[[int, int], None] | None = None,
+) -> CurveReport:
+    """Curves of the named ``traces`` one after the other; tells ``watch`` how many rows are done.
+
+    ``command`` is passed on, for whoever wants to do it again.  Errors: ``TraceError`` at the
+    first row that the schema does not allow, ``StudyError`` if memory would not do.
+    """
+    from nicscope.jit import package_stamp
+
+    progress = _Progress(sum(trace.rows for _, trace in traces), watch)
+    curves = []
+    for name, trace in traces:
+        page_size = question.page_size or trace.metadata.page_size
+        curves += curves_of(name, lambda: progress.through(trace), question, page_size)  # noqa: B023
+    return CurveReport(
+        traces=[
+            {
+                "name": name,
+                "file": str(trace.path),
+                "requests": trace.rows,
+                "page_size": trace.metadata.page_size,
+                "origin": trace.metadata.origin,
+            }
+            for name, trace in traces
+        ],
+        curves=curves,
+        repeat={"command": list(command), "version": __version__, "source": package_stamp()},
+    )
+
+
+class _Progress:
+    """Rows done of all that are to be read, some of them twice."""
+
+    def __init__(self, total: int, watch: Callable[[int, int], None] | None) -> None:
+        self._total = total
+        self._done = 0
+        self._seen: set[int] = set()
+        self._watch = watch
+
+    def through(self, trace: Trace) -> Iterable[Requests]:
+        if id(trace) in self._seen:
+            self._total += trace.rows
+        self._seen.add(id(trace))
+        for batch in trace.batches():
+            yield batch
+            self._done += len(batch.length)
+            if self._watch is not None:
+                self._watch(self._done, self._total)
+
+
+def curves_of(
+    name: str,
+    read: Callable[[], Iterable[RequestColumns]],
+    question: Question,
+    page_size: int,
+) -> list[MissCurve]:
+    """The curves of the requests that ``read`` gives, each time it is called, of trace ``name``."""
+    meters: Meters = _measure(read(), question, page_size, question.sample)
+    note = None
+    if question.sample is not None:
+        pointless = [nic for nic, meter in meters.items() if _is_pointless(meter)]
+        if pointless:
+            exact = set(pointless)
+            every = len(exact) == len(meters)
+            meters |= _measure(read(), question, page_size, None, exact, sets=every)
+            note = _note(len(exact), len(meters), question)
+    grouped: dict[tuple[int, int | None, int | None], list[Meter | SamplingMeter]] = {}
+    for nic, meter in meters.items():
+        node = None if question.by == "trace" else nic.node
+        grouped.setdefault((nic.line, node, nic.pid), []).append(meter)
+    keys = sorted(grouped, key=lambda key: (key[1] or 0, key[2] or 0, key[0]))
+    reach = max(nic.line * meter.footprint for nic, meter in meters.items())
+    span = question.entries or fitting_entries(reach)
+    return [_curve(name, grouped[key], key, question, page_size, span, note) for key in keys]
+
+
+def _measure(
+    batches: Iterable[RequestColumns],
+    question: Question,
+    page_size: int,
+    rate: float | None,
+    only: set[Nic] | None = None,
+    sets: bool = True,
+) -> Meters:
+    """A meter for every NIC, or those ``only``, fed with all batches; sampling if at a ``rate``."""
+    from nicscope.drivers.replay.lookups import LookupStreams
+    from nicscope.studies.curve_meter import Meter, SamplingMeter, Span
+
+    by_process = question.by == "process"
+    streams = LookupStreams(
+        page_size, question.lines, by_process=by_process, offset=question.offset
+    )
+    spans = {line: _span(question, line) if sets else Span(0, 0, 0) for line in question.lines}
+    meters: Meters = {}
+    taken = 0
+    for batch in batches:
+        for lookups in streams.feed(batch):
+            nic = lookups.nic
+            if only is not None and nic not in only:
+                continue
+            if nic not in meters:
+                if rate is None:
+                    taken = _check_memory(taken + spans[nic.line].bytes_each, len(meters))
+                    meters[nic] = Meter(nic, spans[nic.line])
+                else:
+                    meters[nic] = SamplingMeter(nic, rate)
+            meters[nic].feed(lookups)
+    return meters
+
+
+def _span(question: Question, line: int) -> Any:
+    from nicscope.studies.curve_meter import Span
+
+    low, high = question.entries or (1, MOST_ENTRIES)
+    most, least = question.ways[-1], question.ways[0]
+    top = high // line // least
+    if not top:
+        return Span(0, 0, 0)
+    return Span(max(1, low // line // most).bit_length() - 1, top.bit_length() - 1, most)
+
+
+def _check_memory(taken: int, nics: int) -> int:
+    if taken > MOST_BYTES:
+        raise StudyError(
+            f"the caches of more than {nics} NICs do not fit in {MOST_BYTES >> 30} GiB; "
+            "narrow --entries, --ways or --line, or leave out --by"
+        )
+    return taken
+
+
+def _is_pointless(meter: Meter | SamplingMeter) -> bool:
+    from nicscope.studies.curve_meter import SamplingMeter
+
+    return isinstance(meter, SamplingMeter) and meter.estimate([1]).is_pointless
+
+
+def _note(pointless: int, nics: int, question: Question) -> str:
+    if pointless == nics:
+        return f"too few pages to sample at {question.sample:g}, so all were counted: exact"
+    return f"too few pages to sample on {pointless} of {nics} NICs, whose counts are exact"
+
+
+def _curve(
+    name: str,
+    meters: list[Meter | SamplingMeter],
+    key: tuple[int, int | None, int | None],
+    question: Question,
+    page_size: int,
+    span: tuple[int, int],
+    note: str | None,
+) -> MissCurve:
+    """The sum of what ``meters`` counted."""
+    from nicscope.studies.curve_meter import Meter
+
+    line, node, pid = key
+    exact = [meter.counts() for meter in meters if isinstance(meter, Meter)]
+    sampling = [meter for meter in meters if not isinstance(meter, Meter)]
+    estimates = [meter.estimate([1]) for meter in sampling]
+    every = None if sampling else _every_size([curve.misses for curve, _ in exact])
+    entries = _sizes(span, line)
+    misses = np.zeros((3, len(entries)))
+    for curve, _ in exact:
+        misses += curve.misses_at(entries // line)
+    for meter in sampling:
+        estimate = meter.estimate(entries // line)
+        bands = np.stack([estimate.miss_ratio, estimate.low, estimate.high])
+        misses += bands * estimate.lookups
+    sample = None
+    if sampling:
+        assert question.sample is not None
+        sample = Sample(
+            question.sample,
+            sum(estimate.sampled_keys for estimate in estimates),
+            sum(estimate.sampled_lookups for estimate in estimates),
+        )
+    return MissCurve(
+        trace=name,
+        node=node,
+        pid=pid,
+        line=line,
+        page_size=page_size,
+        nics=len(meters),
+        lookups=sum(meter.lookups for meter in meters),
+        footprint=sum(meter.footprint for meter in meters),
+        span=span,
+        points=_points([counts for _, counts in exact if counts], question.ways, line, span),
+        sizes=Sizes(entries, *misses),
+        every_size=every,
+        sample=sample,
+        note=note,
+    )
+
+
+def _every_size(curves: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Add up curves, each of which goes on as it ends."""
+    total = np.zeros(max(map(len, curves)), np.int64)
+    for curve in curves:
+        total[: len(curve)] += curve
+        total[len(curve) :] += curve[-1]
+    return total
+
+
+def _sizes(span: tuple[int, int], line: int) -> NDArray[np.int64]:
+    """Multiples of ``line`` over ``span``: all, or ``PARTS`` per doubling; its ends among them."""
+    low, high = max(span[0], line), max(span[1], line)
+    doublings = (high // low).bit_length() - 1
+    steps = np.exp2(np.arange(doublings * PARTS + 1) / PARTS) * (low // line)
+    return np.unique(np.round(steps).astype(np.int64)) * line
+
+
+def _points(
+    counts: list[Any], ways: Sequence[int], line: int, span: tuple[int, int]
+) -> list[Point]:
+    """Every shape within ``span``, by ways and then entries; counts added up."""
+    if not counts:
+        return []
+    first, sets = int(counts[0].set_bits[0]), len(counts[0].set_bits)
+    misses = sum(each.misses for each in counts)
+    capacity = sum(each.kinds.capacity for each in counts)
+    conflict = sum(each.kinds.conflict for each in counts)
+    compulsory = sum(each.kinds.fully_associative.compulsory for each in counts)
+    points = []
+    for way in ways:
+        for row in range(sets):
+            entries = (way * line) << (first + row)
+            if span[0] <= entries <= span[1]:
+                place = (row, way - 1)
+                parts = (compulsory, int(capacity[place]), int(conflict[place]))
+                points.append(Point(entries, way, int(misses[place]), *parts))
+    return points

@@ -1,0 +1,286 @@
+"""``nicscope curve`` as a user and as a program see it."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.image import imread
+from numba.core import config
+from trace_files import write
+
+from nicscope.cli import app as command_line
+from nicscope.cli import curve
+from nicscope.cli.app import main
+from nicscope.reports.figures.curves import FULL, LOOKS, MOST_PANELS, draw_curves
+from nicscope.reports.figures.style import save
+from nicscope.studies.curve_question import ask
+from nicscope.studies.curves import report
+from nicscope.traces.reader import open_trace
+
+FILES = ["curves.parquet", "curves.png", "curves.svg", "results.json"]
+
+if not any(command.callback is curve.curve for command in command_line.app.registered_commands):
+    command_line.app.command(epilog=curve.EXAMPLES)(curve.curve)
+
+
+@pytest.fixture
+def trace(tmp_path):
+    return write(tmp_path / "t.parquet", count=300)
+
+
+def run(capsys, *arguments):
+    assert main(["curve", *map(str, arguments)]) == 0
+    return capsys.readouterr().out
+
+
+def run_json(capsys, *arguments):
+    return json.loads(run(capsys, *arguments, "--json"))
+
+
+def refused(capsys, *arguments):
+    """The one line that a command is refused with."""
+    assert main(["curve", *map(str, arguments)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("nicscope: ")
+    assert err.count("\n") == 1
+    return err
+
+
+def test_the_json_adds_up_and_names_what_was_asked(trace, capsys):
+    found = run_json(capsys, trace, "--ways", "1,4", "--entries", "4..32")
+
+    assert list(found) == ["traces", "curves", "repeat"]
+    [one] = found["curves"]
+    assert (one["trace"], one["node"], one["pid"], one["nics"]) == ("t", None, None, 2)
+    points = one["set_associative"]
+    assert [(p["entries"], p["ways"]) for p in points] == [
+        (entries, ways) for ways in (1, 4) for entries in (4, 8, 16, 32)
+    ]
+    for point in points:
+        parts = point["compulsory"] + point["capacity"] + point["conflict"]
+        assert point["misses"] == parts
+        assert point["compulsory"] == one["compulsory"]
+    full = one["fully_associative"]
+    assert (full["entries"][0], full["entries"][-1]) == (4, 32)
+    assert full["misses"] == sorted(full["misses"], reverse=True)
+
+
+def test_what_repeats_the_result_does_repeat_it(trace, capsys):
+    options = ["--ways", "2", "--line", "2", "--entries", "8..64", "--by", "node", "--no-offset"]
+    first = run_json(capsys, trace, *options, "--page-size", "8KiB")
+
+    assert first["repeat"]["command"][0] == "nicscope"
+    assert {one["page_size"] for one in first["curves"]} == {8192}
+    assert main([*first["repeat"]["command"][1:], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == first
+
+
+def test_several_traces_have_a_curve_each_in_the_order_given(trace, capsys, tmp_path):
+    other = write(tmp_path / "a.parquet", count=80)
+
+    found = run_json(capsys, trace, other, "--by", "node")
+
+    assert [(one["trace"], one["node"]) for one in found["curves"]] == [
+        ("t", 0),
+        ("t", 1),
+        ("a", 0),
+        ("a", 1),
+    ]
+    assert [one["requests"] for one in found["traces"]] == [300, 80]
+
+
+def test_the_text_fits_a_hundred_columns_and_shows_the_numbers_of_the_json(trace, capsys):
+    options = [trace, "--ways", "1,2,4,8,16", "--entries", "4..65536"]
+    [one] = run_json(capsys, *options)["curves"]
+
+    text = run(capsys, *options)
+
+    assert max(map(len, text.splitlines())) <= 100
+    lines = [line.split() for line in text.splitlines()]
+    for point in one["set_associative"]:
+        [cells] = [line for line in lines if line and line[0] == f"{point['entries']:,}"]
+        shown = float(cells[3 + (1, 2, 4, 8, 16).index(point["ways"])])
+        assert shown == pytest.approx(100 * point["misses"] / one["lookups"], abs=0.005)
+    assert "knee" in text
+
+
+def test_many_curves_share_a_table_that_fits_too(trace, capsys):
+    text = run(capsys, trace, "--by", "process")
+
+    assert max(map(len, text.splitlines())) <= 100
+    for node in (0, 1):
+        for pid in (7, 8, 9):
+            assert f"t node {node} process {pid}" in text
+
+
+def test_a_sample_of_a_small_trace_says_that_it_is_pointless(trace, capsys):
+    text = run(capsys, trace, "--sample", "0.1")
+
+    assert "too few pages to sample at 0.1, so all were counted: exact" in text
+
+
+def test_out_holds_json_table_and_figure(trace, capsys, tmp_path):
+    folder = tmp_path / "deep" / "results"
+    printed = run_json(capsys, trace, "--by", "node", "--entries", "4..32", "--out", folder)
+
+    assert sorted(file.name for file in folder.iterdir()) == FILES
+    assert json.loads((folder / "results.json").read_text()) == printed
+    rows = pq.read_table(folder / "curves.parquet").to_pylist()
+    for one in printed["curves"]:
+        mine = [row for row in rows if row["node"] == one["node"]]
+        for point in one["set_associative"]:
+            [row] = [
+                row
+                for row in mine
+                if (row["entries"], row["ways"]) == (point["entries"], point["ways"])
+            ]
+            assert {name: row[name] for name in point} == point
+            assert row["miss_ratio"] == point["misses"] / one["lookups"]
+        full = {row["entries"]: row["misses"] for row in mine if row["ways"] is None}
+        steps = sorted(full)
+        for entries, misses in zip(*one["fully_associative"].values(), strict=True):
+            below = [step for step in steps if step <= entries]
+            assert full[below[-1]] == misses
+
+
+def test_the_same_command_writes_the_same_bytes(trace, capsys, tmp_path):
+    command = [trace, "--line", "1,2"]
+    for name in ("a", "b"):
+        run(capsys, *command, "--out", tmp_path / name)
+
+    for name in FILES:
+        one, other = ((tmp_path / folder / name).read_bytes() for folder in ("a", "b"))
+        assert one == other, name
+
+
+def test_the_figure_is_a_slide_whose_lines_are_the_numbers_of_the_table(trace):
+    found = report([("t", open_trace(trace))], ask(entries="4..256", ways="1,2,4"))
+    [one] = found.curves
+
+    figure = draw_curves(found)
+
+    [axes] = figure.axes
+    assert axes.get_xscale() == "log"
+    lines = {line.get_label(): line for line in axes.lines}
+    for ways, label in ((1, "1 way"), (2, "2 ways"), (4, "4 ways")):
+        points = [point for point in one.points if point.ways == ways]
+        shown = lines[label].get_xydata().tolist()
+        assert shown == [[point.entries, point.misses / one.lookups] for point in points]
+        assert to_hex(lines[label].get_color()) == LOOKS[ways][0].lower()
+    assert lines[FULL].get_xdata().tolist() == one.sizes.entries.tolist()
+    ratios = (one.sizes.misses / one.lookups).tolist()
+    assert lines[FULL].get_ydata().tolist() == pytest.approx(ratios)
+    assert one.knee is not None
+    assert any(f"knee: {one.knee} entries" in text.get_text() for text in axes.texts)
+    floor = one.footprint / one.lookups
+    assert any(np.allclose(line.get_ydata(), floor) for line in axes.lines)
+    assert "t" in figure.get_suptitle()
+    pixels = drawn(figure)
+    assert pixels.shape[:2] == (1080, 1920)
+    coloured = np.ptp(pixels[..., :3], axis=2) > 0.3
+    assert 0.002 < coloured.mean() < 0.8
+    for edge in (pixels[[0, -1]], pixels[:, [0, -1]]):
+        assert np.all(edge[..., :3] == 1.0)  # nothing runs over the edge
+
+
+def drawn(figure):
+    picture = io.BytesIO()
+    save(figure, picture, "png")
+    picture.seek(0)
+    return imread(picture)
+
+
+def test_a_figure_of_more_curves_than_fit_shows_those_with_most_lookups(trace):
+    found = report([("t", open_trace(trace))], ask(by="process", line="1,2"))
+    assert len(found.curves) > MOST_PANELS
+
+    figure = draw_curves(found)
+
+    shown = [axes for axes in figure.axes if axes.get_visible()]
+    assert len(shown) == MOST_PANELS
+    assert f"({MOST_PANELS} of {len(found.curves)} curves)" in figure.get_suptitle()
+    assert np.all(drawn(figure)[:, -1, :3] == 1.0)
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too many lookups for the interpreter")
+def test_a_sample_of_many_pages_has_its_interval_everywhere(capsys, tmp_path):
+    count = 60_000
+    page = np.random.default_rng(2).integers(0, 20_000, count)
+    ones = [1] * count
+    large = {"node": ones, "pid": ones, "length": ones, "address": page * 4096}
+    trace = write(tmp_path / "large.parquet", count, **large)
+    options = [trace, "--sample", "0.2", "--entries", "1024..16384"]
+
+    [one] = run_json(capsys, *options, "--out", tmp_path / "o")["curves"]
+
+    full = one["fully_associative"]
+    assert one["set_associative"] == []
+    assert one["sample"]["rate"] == 0.2
+    for low, misses, high in zip(full["low"], full["misses"], full["high"], strict=True):
+        assert one["compulsory"] <= low <= misses <= high <= one["lookups"]
+    assert full["low"][5] < full["high"][5]
+    rows = pq.read_table(tmp_path / "o" / "curves.parquet").to_pydict()
+    assert rows["entries"] == full["entries"]
+    assert rows["high"] == pytest.approx(full["high"], abs=0.001)
+    assert set(rows["ways"]) == set(rows["conflict"]) == {None}
+    text = run(capsys, *options)
+    assert "95 % interval" in text
+    assert max(map(len, text.splitlines())) <= 100
+    [axes] = draw_curves(
+        report([("large", open_trace(trace))], ask(sample=0.2, entries="1024..16384"))
+    ).axes
+    [band] = [area for area in axes.collections if area.get_label() == "95 % interval"]
+    heights = band.get_paths()[0].vertices[:, 1]
+    assert heights.max() == pytest.approx(max(full["high"]) / one["lookups"], abs=1e-6)
+    assert heights.min() == pytest.approx(min(full["low"]) / one["lookups"], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--by", "proces"], "did you mean 'process'?"),
+        (["--ways", "3"], "got '3'"),
+        (["--ways", "32"], "powers of two from 1 to 16"),
+        (["--ways", "1,,2"], "got ''"),
+        (["--line", "256"], "powers of two from 1 to 128"),
+        (["--entries", "256-1024"], "such as 256..65536; got '256-1024'"),
+        (["--entries", "100..1024"], "two powers of two"),
+        (["--entries", "256..131072"], "two powers of two from 1 to 65536"),
+        (["--entries", "1024..256"], "must ascend, such as 256..1024"),
+        (["--entries", "4..16", "--line", "64"], "a line of 64 pages does not fit in 16 entries"),
+        (["--sample", "0"], "above 0 and at most 1, got 0.0"),
+        (["--sample", "1.5"], "above 0 and at most 1, got 1.5"),
+        (["--sample", "nan"], "above 0 and at most 1, got nan"),
+        (["--sample", "0.1", "--ways", "2"], "cannot be sampled"),
+        (["--page-size", "5000"], "--page-size"),
+        (["--page-size", "big"], "--page-size"),
+    ],
+)
+def test_a_bad_option_is_told_before_the_trace_is_looked_at(arguments, words, capsys, tmp_path):
+    line = refused(capsys, tmp_path / "none", *arguments, "--out", tmp_path / "o")
+
+    assert words in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_trace_that_is_not_there_leaves_no_folder(trace, capsys, tmp_path):
+    missing = tmp_path / "none"
+
+    assert str(missing) in refused(capsys, trace, missing, "--out", tmp_path / "o" / "p")
+
+    assert list(tmp_path.iterdir()) == [trace]
+
+
+def test_out_that_is_a_file_is_refused_and_kept(trace, capsys, tmp_path):
+    file = tmp_path / "results"
+    file.write_text("mine")
+
+    assert str(file) in refused(capsys, trace, "--out", file)
+
+    assert file.read_text() == "mine"

@@ -13,8 +13,6 @@ from matplotlib.image import imread
 from numba.core import config
 from trace_files import write
 
-from nicscope.cli import app as command_line
-from nicscope.cli import curve
 from nicscope.cli.app import main
 from nicscope.reports.figures.curves import FULL, LOOKS, MOST_PANELS, draw_curves
 from nicscope.reports.figures.style import save
@@ -23,9 +21,6 @@ from nicscope.studies.curves import report
 from nicscope.traces.reader import open_trace
 
 FILES = ["curves.parquet", "curves.png", "curves.svg", "results.json"]
-
-if not any(command.callback is curve.curve for command in command_line.app.registered_commands):
-    command_line.app.command(epilog=curve.EXAMPLES)(curve.curve)
 
 
 @pytest.fixture

@@ -290,9 +290,11 @@ def test_a_stopped_program_stays_stopped_until_it_is_continued(tmp_path: Path) -
         tmp_path,
         """
 out, into = bytearray(b"x" * 24), bytearray(100)
+go, give = os.pipe()
 child = os.fork()
 if not child:
     signal.raise_signal(signal.SIGSTOP)
+    os.read(go, 1)  # only a child that has not ended can be seen to continue
     b.recv_into(into), note("recvfrom", into, 24), finish()
     os._exit(5)
 _, status = os.waitpid(child, os.WUNTRACED)
@@ -303,6 +305,7 @@ assert open(f"/proc/{child}/stat").read().rsplit(")")[1].split()[0] in "tT"
 os.kill(child, signal.SIGCONT)
 _, status = os.waitpid(child, os.WCONTINUED)
 assert os.WIFCONTINUED(status)
+os.write(give, b"!")
 _, status = os.waitpid(child, 0)
 assert os.WEXITSTATUS(status) == 5
 """,

@@ -6,41 +6,21 @@ and line sizes allow it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
-from nicscope.drivers.replay.columns import (
-    Stream,
-    count_by_node,
-    end_within,
-    enter_processes,
-    grown_directory,
-    new_directory,
-    number_stream,
-    part_by_node,
-    slice_of,
-    take_one_node,
-    tally,
-)
+from nicscope.drivers.replay import parting
 from nicscope.drivers.replay.node import Node, line_bits_of
+from nicscope.drivers.replay.parting import Namer, Parter
 from nicscope.drivers.replay.state import Stretch
-from nicscope.memory.numbering import grown, new_numbering
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
-
     from nicscope.config.design import Design
-    from nicscope.drivers.replay.columns import RequestColumns
-    from nicscope.memory.numbering import Numbering
+    from nicscope.drivers.replay.columns import Directory, RequestColumns, Stream
 
 Counts = dict[str, int | None]
 DEFAULT_PAGE_SIZE = 4096
-# Rows and units that are worked on at a time: few enough to stay in the cache between passes.
-ROWS = 1 << 15
-UNITS = 1 << 16
 
 
 class ReplayResult(NamedTuple):
@@ -75,7 +55,7 @@ class Replayer:
 
     def __init__(self, designs: Sequence[Design], kinds: bool, page_size: int) -> None:
         self._designs = [design.at_page_size(page_size) for design in designs]
-        self._directory = new_directory()
+        self._parter = Parter()
         self._views = [
             _View(page_bits, [d for d in self._designs if _page_bits(d) == page_bits], kinds)
             for page_bits in sorted({_page_bits(design) for design in self._designs})
@@ -83,20 +63,11 @@ class Replayer:
 
     def feed(self, batch: RequestColumns) -> None:
         """Replay one batch of any length."""
-        for begin in range(0, len(batch.node), ROWS):
-            rows = slice(begin, begin + ROWS)
-            owner = self._owners(batch.node[rows], batch.pid[rows])
-            columns = (batch.address[rows], batch.length[rows], batch.receive[rows])
+        for begin in range(0, len(batch.node), parting.ROWS):
+            owner = self._parter.owners(batch, begin)
             for view in self._views:
-                view.feed(self._directory, owner, columns)
-
-    def _owners(self, node: NDArray[np.int32], pid: NDArray[np.int32]) -> NDArray[np.int64]:
-        owner = np.empty(len(node), np.int64)
-        row = 0
-        while (row := enter_processes(self._directory, node, pid, row, owner)) < len(node):
-            self._directory = grown_directory(self._directory)
-            row = 0  # slots have moved
-        return owner
+                streams = self._parter.streams(batch, begin, owner, view.page_bits)
+                view.feed(self._parter.directory, streams)
 
     def results(self) -> list[ReplayResult]:
         """What came of it so far."""
@@ -108,43 +79,24 @@ class _View:
     """The trace as pages of one size, and every design that sees it so."""
 
     def __init__(self, page_bits: int, designs: list[Design], kinds: bool) -> None:
-        self._page_bits = page_bits
+        self.page_bits = page_bits
         self._kinds = kinds
         self._groups = [
             _Group(bits, [d for d in designs if line_bits_of(d) == bits])
             for bits in sorted({line_bits_of(design) for design in designs})
         ]
-        self._out = Stream(
-            np.empty(ROWS, np.int32),
-            np.empty(ROWS, np.int64),
-            np.empty(ROWS, np.int32),
-            np.empty(ROWS, np.uint8),
-            np.empty(ROWS, np.uint32),
-        )
 
-    def feed(self, directory: Any, owner: NDArray[np.int64], columns: tuple[Any, ...]) -> None:
-        ends = np.zeros(int(directory.counts[0]), np.int64)
-        if len(ends) == 1:
-            take_one_node(directory, owner, columns, self._page_bits, self._out)
-            ends[0] = len(owner)
-        else:
-            count_by_node(directory, owner, ends)
-            nexts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
-            part_by_node(directory, owner, columns, self._page_bits, nexts, self._out)
-        begin = 0
-        for place, end in enumerate(ends.tolist()):
-            if end > begin:
-                stream = slice_of(self._out, begin, end)
-                processes = int(directory.processes[place])
-                for group in self._groups:
-                    if place == len(group.per_node):
-                        self._add_node(group, int(directory.nodes[place]))
-                    group.per_node[place].feed(stream, processes)
-            begin = end
+    def feed(self, directory: Directory, streams: Iterable[tuple[int, Stream]]) -> None:
+        for place, stream in streams:
+            processes = int(directory.processes[place])
+            for group in self._groups:
+                if place == len(group.per_node):
+                    self._add_node(group, int(directory.nodes[place]))
+                group.per_node[place].feed(stream, processes)
 
     def _add_node(self, group: _Group, number: int) -> None:
-        nodes = [Node(d, self._page_bits, self._kinds, number) for d in group.designs]
-        group.per_node.append(_NumberedNode(number, nodes, group.unit_bits, group.reach))
+        nodes = [Node(d, self.page_bits, self._kinds, number) for d in group.designs]
+        group.per_node.append(_NumberedNode(nodes, Namer(group.unit_bits, group.reach)))
 
     def nodes(self) -> list[tuple[Design, list[Node]]]:
         return [
@@ -167,39 +119,14 @@ class _Group:
 class _NumberedNode:
     """One node's numbering and its NIC under every design of a group."""
 
-    def __init__(self, number: int, designs: list[Node], unit_bits: int, reach: int) -> None:
-        self.number = number
+    def __init__(self, designs: list[Node], namer: Namer) -> None:
         self.designs = designs
-        self._unit_bits = unit_bits
-        self._reach = reach
-        self._numbering: Numbering = new_numbering()
-        self._numbers = np.empty(UNITS, np.uint32)
+        self._namer = namer
 
     def feed(self, stream: Stream, processes: int) -> None:
-        begin = 0
-        fits = tally(stream)[0] <= UNITS
-        while begin < len(stream.first):
-            end = len(stream.first) if fits else end_within(stream.pages, begin, UNITS)
-            part = slice_of(stream, begin, end)
-            numbers = self._number(part)
+        for part, numbers in self._namer.named(stream):
             for node in self.designs:
-                node.replay(self._numbering, Stretch(*part, numbers), processes)
-            begin = end
-
-    def _number(self, part: Stream) -> NDArray[np.uint32]:
-        if part.pages[0] > len(self._numbers):  # one request that is longer than the budget
-            self._numbers = np.empty(int(part.pages[0]), np.uint32)
-        row = at = 0
-        while True:
-            row, written = number_stream(
-                self._numbering, part, row, self._unit_bits, self._reach, self._numbers[at:]
-            )
-            at += written
-            if row == len(part.first):
-                return self._numbers[:at]
-            needed = (int(part.pages[row]) + self._reach) // 16 + 3
-            blocks = max(2 * len(self._numbering.owners), int(self._numbering.used[0]) + needed)
-            self._numbering = grown(self._numbering, blocks)
+                node.replay(self._namer.numbering, Stretch(*part, numbers), processes)
 
 
 def _page_bits(design: Design) -> int:

@@ -10,22 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.replay.columns import (
-    Stream,
-    count_by_node,
-    end_within,
-    enter_processes,
-    grown_directory,
-    new_directory,
-    number_stream,
-    part_by_node,
-    slice_of,
-    take_one_node,
-    tally,
-)
+from nicscope.drivers.replay import parting
+from nicscope.drivers.replay.columns import Stream, slice_of, tally
 from nicscope.drivers.replay.node import OFFSET_STEP
+from nicscope.drivers.replay.parting import Namer, Parter
 from nicscope.jit import kernel
-from nicscope.memory.numbering import BLOCK, grown, new_numbering
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,10 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.replay.columns import RequestColumns
-    from nicscope.memory.numbering import Numbering
-
-ROWS = 1 << 15  # as many as stay in the cache between passes
-UNITS = 1 << 16
 
 
 class Nic(NamedTuple):
@@ -71,47 +56,15 @@ class LookupStreams:
         self._lines = [line.bit_length() - 1 for line in lines]
         self._by_process = by_process
         self._step = OFFSET_STEP if offset and not by_process else 0
-        self._directory = new_directory()
-        self._namers: dict[tuple[int, int | None, int], _Namer] = {}
-        self._out = Stream(
-            np.empty(ROWS, np.int32),
-            np.empty(ROWS, np.int64),
-            np.empty(ROWS, np.int32),
-            np.empty(ROWS, np.uint8),
-            np.empty(ROWS, np.uint32),
-        )
+        self._parter = Parter()
+        self._namers: dict[tuple[int, int | None, int], _NicNamer] = {}
 
     def feed(self, batch: RequestColumns) -> Iterator[Lookups]:
         """Yield the lookups of one batch of any length, NIC by NIC."""
-        for begin in range(0, len(batch.node), ROWS):
-            rows = slice(begin, begin + ROWS)
-            owner = self._owners(batch.node[rows], batch.pid[rows])
-            columns = (batch.address[rows], batch.length[rows], batch.receive[rows])
-            ends = self._part(owner, columns)
-            for place, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
-                if end > start:
-                    yield from self._of_node(place, slice_of(self._out, start, end))
-
-    def _owners(self, node: NDArray[np.int32], pid: NDArray[np.int32]) -> NDArray[np.int64]:
-        owner = np.empty(len(node), np.int64)
-        row = 0
-        while (row := enter_processes(self._directory, node, pid, row, owner)) < len(node):
-            self._directory = grown_directory(self._directory)
-            row = 0  # slots have moved
-        return owner
-
-    def _part(
-        self, owner: NDArray[np.int64], columns: tuple[NDArray[np.generic], ...]
-    ) -> list[int]:
-        """Fill ``_out`` with the rows of one node after the other; where each node's end."""
-        ends = np.zeros(int(self._directory.counts[0]), np.int64)
-        if len(ends) == 1:
-            take_one_node(self._directory, owner, columns, self._page_bits, self._out)
-            return [len(owner)]
-        count_by_node(self._directory, owner, ends)
-        nexts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
-        part_by_node(self._directory, owner, columns, self._page_bits, nexts, self._out)
-        return [int(end) for end in ends]
+        for begin in range(0, len(batch.node), parting.ROWS):
+            owner = self._parter.owners(batch, begin)
+            for place, stream in self._parter.streams(batch, begin, owner, self._page_bits):
+                yield from self._of_node(place, stream)
 
     def _of_node(self, place: int, stream: Stream) -> Iterator[Lookups]:
         if not self._by_process:
@@ -129,55 +82,38 @@ class LookupStreams:
             namer = self._namers.get(key)
             if namer is None:
                 nic = Nic(
-                    int(self._directory.nodes[place]), self._pid(place, process), 1 << line_bits
+                    int(self._parter.directory.nodes[place]),
+                    self._pid(place, process),
+                    1 << line_bits,
                 )
-                namer = self._namers[key] = _Namer(nic, line_bits, self._step)
+                namer = self._namers[key] = _NicNamer(nic, line_bits, self._step)
             yield from namer.name(stream)
 
     def _pid(self, place: int, process: int | None) -> int | None:
         if process is None:
             return None
-        slots = self._directory.slots
+        slots = self._parter.directory.slots
         [found] = slots["key"][(slots["node"] == place + 1) & (slots["ordinal"] == process)]
         return int(found) & 0xFFFFFFFF
 
 
-class _Namer:
+class _NicNamer:
     """One NIC's numbering."""
 
     def __init__(self, nic: Nic, line_bits: int, step: int) -> None:
         self._nic = nic
         self._line_bits = line_bits
         self._step = step
-        self._numbering: Numbering = new_numbering()
-        self._numbers = np.empty(UNITS, np.uint32)
-        self._index = np.empty(UNITS, np.uint32)
+        self._namer = Namer(line_bits)
+        self._index = np.empty(parting.UNITS, np.uint32)
 
     def name(self, stream: Stream) -> Iterator[Lookups]:
-        begin = 0
-        while begin < len(stream.first):
-            end = end_within(stream.pages, begin, UNITS)
-            part = slice_of(stream, begin, end)
-            pages = int(tally(part)[0])
-            if pages > len(self._numbers):  # one request that is longer than the budget
-                self._numbers, self._index = np.empty((2, pages), np.uint32)
-            written = self._number(part)
+        for part, numbers in self._namer.named(stream):
+            if len(numbers) > len(self._index):
+                self._index = np.empty(len(numbers), np.uint32)
             write_index(part, self._line_bits, self._step, self._index)
-            yield Lookups(self._nic, pages, self._numbers[:written], self._index[:written])
-            begin = end
-
-    def _number(self, part: Stream) -> int:
-        row = at = 0
-        while True:
-            row, written = number_stream(
-                self._numbering, part, row, self._line_bits, 0, self._numbers[at:]
-            )
-            at += int(written)
-            if row == len(part.first):
-                return at
-            needed = int(part.pages[row]) // BLOCK + 3
-            blocks = max(2 * len(self._numbering.owners), int(self._numbering.used[0]) + needed)
-            self._numbering = grown(self._numbering, blocks)
+            pages = int(tally(part)[0])
+            yield Lookups(self._nic, pages, numbers, self._index[: len(numbers)])
 
 
 @kernel

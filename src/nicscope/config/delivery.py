@@ -1,0 +1,106 @@
+"""How a NIC delivers payloads: policy, buffers, rings; and the costs that a node's model needs."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from nicscope.errors import DesignError, PlatformError
+
+if TYPE_CHECKING:
+    from nicscope.config.platform import Platform
+
+CONTROL_BYTES = 128  # Trapeze, 2.1: a control message, always sent whole
+
+# Name of the platform's cost: what the model calls it.  All are required but the optional ones,
+# which are 0 where a platform leaves them out as not applicable.
+DELIVERY_COSTS = (
+    "send_call",
+    "pio_write",
+    "pio_read",
+    "pci_read_start",
+    "pci_read_per_byte",
+    "pci_read_contended_per_byte",
+    "pci_write_start",
+    "pci_write_per_byte",
+    "pci_write_contended_per_byte",
+    "link_start",
+    "link_per_byte",
+    "link_watchdog",
+    "switch_hop",
+    "nic_memory_per_byte",
+    "firmware_start",
+    "firmware_finish",
+    "firmware_log",
+    "block_copy_per_byte",
+    "block_copy_contended_per_byte",
+)
+
+
+class Policy(IntEnum):
+    """When bytes in NIC memory go on to the sink."""
+
+    STORE_AND_FORWARD = 0
+    CUT_THROUGH = 1
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """One NIC's delivery: Trapeze's parts, each of which can be set."""
+
+    policy: Policy = Policy.CUT_THROUGH
+    eager: bool = True
+    minpulse_send: int = 128  # bytes
+    minpulse_receive: int = 128
+    send_buffers: int = 4
+    receive_buffers: int = 4
+    send_ring: int = 64  # entries
+    receive_ring: int = 64
+    max_payload: int = 8192  # bytes
+    logging: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what no NIC could be: ``DesignError``."""
+        for name in ("send_buffers", "receive_buffers", "send_ring", "receive_ring", "max_payload"):
+            if getattr(self, name) < 1:
+                raise DesignError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("minpulse_send", "minpulse_receive"):
+            value = getattr(self, name)
+            if not 1 <= value <= self.max_payload:
+                raise DesignError(
+                    f"{name} must be from 1 to the largest payload, {self.max_payload}, got {value}"
+                )
+
+
+# The published policies, as parts.  Pure cut-through is eager with one buffer on each side
+# (Trapeze, 3.3); store-and-forward is double buffered (3.3); adaptive has several buffers (3.4).
+POLICIES: dict[str, Delivery] = {
+    "store-and-forward": Delivery(
+        policy=Policy.STORE_AND_FORWARD, send_buffers=2, receive_buffers=2
+    ),
+    "cut-through": Delivery(send_buffers=1, receive_buffers=1),
+    "cut-through-minpulse": Delivery(eager=False, send_buffers=1, receive_buffers=1),
+    "adaptive": Delivery(),
+}
+
+
+def delivery_costs(platform: Platform) -> dict[str, int]:
+    """Picoseconds (per byte, where the name says so) of every cost in ``DELIVERY_COSTS``.
+
+    Errors: ``PlatformError`` naming the costs that the platform does not state.
+    """
+    absent = [
+        name
+        for name in DELIVERY_COSTS
+        if name not in platform.costs and name not in platform.not_applicable
+    ]
+    if absent:
+        raise PlatformError(
+            f"platform {platform.name!r} states no {', '.join(absent)}: delivery cannot be "
+            "simulated on it; `nicscope platforms` lists those on which it can"
+        )
+    return {
+        name: platform.costs[name].high_ps if name in platform.costs else 0
+        for name in DELIVERY_COSTS
+    }

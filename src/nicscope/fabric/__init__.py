@@ -1,0 +1,1 @@
+"""The network between NICs: links, switches, the paths over them."""

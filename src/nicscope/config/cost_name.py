@@ -53,4 +53,32 @@ COSTS: dict[str, CostName] = {
     "receive_queue": CostName("receive queue handling", "receive"),
     # network
     "retransmission": CostName("a dropped request comes again", "drop"),
+    # delivery in virtual time: the host's part of a message
+    "send_call": CostName("from the program's call to the first store to the ring", "message"),
+    "pio_write": CostName("store a control message to the send ring", "message"),
+    "pio_read": CostName("notice and read a control message in the receive ring", "message"),
+    "block_copy_per_byte": CostName("copy by the CPU while DMA rests", "byte", by_byte=True),
+    "block_copy_contended_per_byte": CostName(
+        "copy by the CPU while DMA moves data", "byte", by_byte=True
+    ),
+    # delivery in virtual time: DMA, links, memory
+    "pci_read_start": CostName("host memory to NIC, before the first byte", "transfer"),
+    "pci_read_per_byte": CostName("host memory to NIC", "byte", by_byte=True),
+    "pci_read_contended_per_byte": CostName(
+        "host memory to NIC while the CPU does PIO or copies", "byte", by_byte=True
+    ),
+    "pci_write_start": CostName("NIC to host memory, before the first byte", "transfer"),
+    "pci_write_per_byte": CostName("NIC to host memory", "byte", by_byte=True),
+    "pci_write_contended_per_byte": CostName(
+        "NIC to host memory while the CPU does PIO or copies", "byte", by_byte=True
+    ),
+    "link_start": CostName("NIC to the link, before the first byte", "transfer"),
+    "link_per_byte": CostName("link, one direction", "byte", by_byte=True),
+    "link_watchdog": CostName("longest that a packet may hold any part of its path", "packet"),
+    "switch_hop": CostName("head of a packet through one switch", "switch"),
+    "nic_memory_per_byte": CostName("to or from NIC memory", "byte", by_byte=True),
+    # delivery in virtual time: the NIC's processor
+    "firmware_start": CostName("start a transfer or take a message", "action"),
+    "firmware_finish": CostName("hand a buffer back, or a message to the host", "action"),
+    "firmware_log": CostName("log a transfer, while logging is on", "transfer"),
 }

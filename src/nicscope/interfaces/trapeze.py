@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.config.delivery import CONTROL_BYTES, POLICIES, delivery_costs
+from nicscope.config.delivery import CONTROL_BYTES, POLICIES, delivery_costs, shadow_costs
 from nicscope.config.platform import load_platform
 from nicscope.drivers.simulate.machine import COMPUTE, COPY, RECEIVE, SEND, SLEEP
 from nicscope.drivers.simulate.programs import Simulation
@@ -44,7 +44,7 @@ class HostBuffer(msgspec.Struct, frozen=True):
     bytes: NDArray[Any]  # uint8, a view of the host's memory
 
 
-class Message(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct):
     """What ``receive`` gives."""
 
     sender: int
@@ -54,6 +54,18 @@ class Message(msgspec.Struct, frozen=True):
     payload: NDArray[Any]  # uint8, a view of the host's memory; of no length without a payload
     address: int
     own: bool  # the payload lies in a buffer off the receive ring: see ``Endpoint.release``
+    scanned: int = 0  # bytes of the control message that ``scan`` has given
+
+    def scan(self, byte_count: int) -> bytes:
+        """The next ``byte_count`` bytes of the control message (``tpz_scan``)."""
+        begin, end = self.scanned, self.scanned + byte_count
+        if byte_count < 0 or end > CONTROL_BYTES:
+            raise SimulationError(
+                f"a control message has {CONTROL_BYTES} bytes: {begin} are scanned, "
+                f"{byte_count} more are not there"
+            )
+        self.scanned = end
+        return self.control[begin:end]
 
 
 class Endpoint:
@@ -90,7 +102,7 @@ class Endpoint:
                 f"{byte_count} more do not fit"
             )
         self._reserved = end
-        return memoryview(self._process.control)[begin:end]
+        return self._process.control.data[begin:end]
 
     async def send(
         self, destination: int, payload: HostBuffer | None = None, tag: int = NO_TAG
@@ -152,19 +164,23 @@ class Cluster:
         nodes: int = 2,
         policy: str | Delivery = "adaptive",
         topology: Topology | None = None,
+        shadow: bool = False,
         host_bytes: int = 1 << 22,
         tags: int = 64,
         keep_log: int = 0,
     ) -> None:
         """``platform`` is one of the catalog that states what delivery costs.
 
+        With ``shadow``, control messages are built and read in host memory and cross the bus in
+        bursts, where the platform has them; else the program's own loads and stores cross it.
         Errors: ``PlatformError``, ``SimulationError`` naming what is not there.
         """
         if isinstance(policy, str) and policy not in POLICIES:
             raise SimulationError(f"no policy {policy!r}{did_you_mean(policy, POLICIES)}")
         self.delivery = POLICIES[policy] if isinstance(policy, str) else policy
         self.topology = crossbar(nodes) if topology is None else topology
-        self._costs = [delivery_costs(load_platform(platform))] * self.topology.nodes
+        costs = (shadow_costs if shadow else delivery_costs)(load_platform(platform))
+        self._costs = [costs] * self.topology.nodes
         self._host_bytes = host_bytes
         self._tags = tags
         self._keep_log = keep_log
@@ -209,7 +225,8 @@ class Cluster:
     def memory(self, node: int) -> NDArray[Any]:
         """All bytes of a host's memory, uint8."""
         assert self.simulation is not None
-        return self.simulation.machine.store.host[node]
+        bytes_of_host: NDArray[Any] = self.simulation.machine.store.host[node]
+        return bytes_of_host
 
     def allocate(self, node: int, byte_count: int) -> HostBuffer:
         """Fresh memory of ``node``."""

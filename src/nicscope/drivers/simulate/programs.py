@@ -77,7 +77,8 @@ class Process:
     @property
     def control(self) -> NDArray[Any]:
         """The 128 control bytes that the next send takes and the last receive left."""
-        return self._simulation.machine.store.control[self._number]
+        control: NDArray[Any] = self._simulation.machine.store.control[self._number]
+        return control
 
     def give_back(self, address: int) -> None:
         """Attach a payload buffer to the receive ring again, with the next operation."""
@@ -137,7 +138,7 @@ class Simulation:
 
         Errors: ``SimulationError`` if all that are left wait for what cannot come.
         """
-        begun = []
+        begun: list[tuple[int, ...]] = []
         for number, program in enumerate(programs):
             self._running[number] = program
             self._resume(number, None, begun)

@@ -6,6 +6,7 @@ Bandwidth is payload over time in the later half of a long stream.  MB are 10^6 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -36,7 +37,8 @@ PAIRS = {
 PLATFORMS = ("p6-natoma", "pentium2-440lx", "alcor", "miata")
 
 
-def platform_costs() -> dict[str, Costs]:
+@cache
+def platform_costs() -> Mapping[str, Costs]:
     """Costs of delivery on the catalog's four platforms."""
     return {name: delivery_costs(load_platform(name)) for name in PLATFORMS}
 

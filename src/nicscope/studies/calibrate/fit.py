@@ -1,4 +1,9 @@
-"""Least squares over many starts: the objective has steps, since transfers are whole bytes."""
+"""Least squares from many starts, then single moves on the catalog's grid.
+
+The objective has steps (transfers are whole bytes) and many dips, so derivatives alone end in
+the nearest dip.  The last stage compares whole picoseconds only: what it ends in does not depend on
+how a machine rounds.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +13,28 @@ import numpy as np
 
 from nicscope.errors import StudyError
 from nicscope.studies.calibrate.anchors import anchors, checked_half
-from nicscope.studies.calibrate.constants import CONSTANTS, build_costs
+from nicscope.studies.calibrate.constants import CONSTANTS, build_costs, rounded
 from nicscope.studies.delivery_measures import platform_costs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-STARTS = 24
+STARTS = 32
 SEED = 1
-WIDTH = 5e-3  # of a derivative, as a share of the value: wide enough to see past the steps
+WIDTH = 5e-3  # of a derivative, as a share of the range: wide enough to see past the steps
 ROUNDS = 40  # of one start, at most
+POLISHED = 6  # of the starts, the best
+STRIDES = (64, 16, 4, 1)  # steps of the catalog's grid
+BETTER = 1e-9  # less of a gain is none
+
+
+def misfit(values: Sequence[float], half: str) -> float:
+    """Sum of squared errors, in units of each anchor's slack, of the anchors that ``half`` fits."""
+    costs = build_costs(values, platform_costs())
+    chosen = [anchor for anchor in anchors() if anchor.fitted_by(half)]
+    return sum(((each.measured(costs) - each.published) / each.slack) ** 2 for each in chosen)
 
 
 def fit(
@@ -27,41 +42,54 @@ def fit(
     *,
     seed: int = SEED,
     starts: int = STARTS,
-    begin_at: NDArray[Any] | None = None,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
-) -> tuple[list[float], float]:
-    """Values (ps) of ``CONSTANTS`` that meet the anchors of ``half`` best, and their misfit.
+) -> list[int]:
+    """Values (ps) of ``CONSTANTS``, on the catalog's grid, that meet the anchors of ``half`` best.
 
-    The misfit is the sum of squared errors in units of each anchor's slack.  The starts are
-    drawn with ``seed``, or there is one, ``begin_at``.  Errors: ``StudyError`` without scipy.
+    Errors: ``StudyError`` without scipy.
     """
+    checked_half(half)
     least_squares = _optimizer()
-    chosen = [anchor for anchor in anchors() if anchor.fitted_by(checked_half(half))]
+    chosen = [anchor for anchor in anchors() if anchor.fitted_by(half)]
     fixed = platform_costs()
     low = np.array([each.low for each in CONSTANTS], dtype=float)
     high = np.array([each.high for each in CONSTANTS], dtype=float)
 
-    def misfits(share: NDArray[Any]) -> list[float]:
+    def errors(share: NDArray[Any]) -> list[float]:
         costs = build_costs(list(low + share * (high - low)), fixed)
         return [(each.measured(costs) - each.published) / each.slack for each in chosen]
 
     random = np.random.default_rng(seed)
-    places = random.random((starts, len(CONSTANTS)))
-    if begin_at is not None:
-        places = ((np.asarray(begin_at, dtype=float) - low) / (high - low))[None]
-    best: Any = None
-    for done, place in enumerate(places):
-        found = least_squares(
-            misfits,
-            np.clip(place, 1e-3, 1 - 1e-3),
-            bounds=(0, 1),
-            diff_step=WIDTH,
-            max_nfev=ROUNDS,
-        )
-        if best is None or found.cost < best.cost:
-            best = found
-        progress(done + 1, len(places))
-    return list(low + best.x * (high - low)), 2 * float(best.cost)
+    found = []
+    for done in range(starts):
+        begin = 1e-3 + (1 - 2e-3) * random.random(len(CONSTANTS))
+        end = least_squares(errors, begin, bounds=(0, 1), diff_step=WIDTH, max_nfev=ROUNDS)
+        found.append((float(end.cost), list(low + end.x * (high - low))))
+        progress(done + 1, starts + POLISHED)
+    best = []
+    for done, (_, values) in enumerate(sorted(found)[:POLISHED]):
+        best.append(polish(rounded(values), half))
+        progress(starts + done + 1, starts + POLISHED)
+    return min(best, key=lambda values: misfit(values, half))
+
+
+def polish(values: Sequence[int], half: str) -> list[int]:
+    """``values`` after every single move on the grid that lowers the misfit, until none does."""
+    here, best = list(values), misfit(values, half)
+    for stride in STRIDES:
+        moved = True
+        while moved:
+            moved = False
+            for place, constant in enumerate(CONSTANTS):
+                for way in (stride, -stride):
+                    there = list(here)
+                    there[place] += way * constant.step
+                    if not constant.low <= there[place] <= constant.high:
+                        continue
+                    value = misfit(there, half)
+                    if value < best - BETTER:
+                        here, best, moved = there, value, True
+    return here
 
 
 def _optimizer() -> Any:

@@ -1,0 +1,1 @@
+"""The Trapeze paper: delivery of payloads, simulated in virtual time on four platforms."""

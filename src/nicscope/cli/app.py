@@ -14,7 +14,18 @@ import typer
 import typer.core
 
 from nicscope import __version__
-from nicscope.cli import coverage, curve, demo, designs, platforms, record, replay, reproduce, trace
+from nicscope.cli import (
+    calibrate,
+    coverage,
+    curve,
+    demo,
+    designs,
+    platforms,
+    record,
+    replay,
+    reproduce,
+    trace,
+)
 from nicscope.errors import NicscopeError
 
 
@@ -67,6 +78,7 @@ app.command(epilog=replay.EXAMPLES)(replay.replay)
 app.command(epilog=curve.EXAMPLES)(curve.curve)
 app.command(epilog=demo.EXAMPLE)(demo.demo)
 app.command("reproduce")(reproduce.reproduce)
+app.command(epilog=calibrate.EXAMPLES)(calibrate.calibrate_platform)
 app.command("coverage")(coverage.coverage)
 app.command(context_settings=record.CONTEXT, epilog=record.EXAMPLE)(record.record)
 

@@ -62,7 +62,7 @@ def _measure(ends: _Ends, unit: str, policy: str, payload: int, event: str) -> f
 
 @lru_cache(maxsize=_REMEMBERED)
 def _events(ends: _Ends) -> dict[str, float]:
-    return cold_start([dict(each) for each in ends]).durations_us()
+    return cold_start([dict(each) for each in ends]).events()
 
 
 @cache
@@ -104,7 +104,7 @@ def _anchor(
     policy: str = "",
     event: str = "",
 ) -> Anchor:
-    """An anchor whose error counts in per cent, or in what the print leaves open if that is more."""
+    """An anchor; its slack is 1 %, or what the print leaves open if that is more."""
     return Anchor(
         name=name,
         unit=unit,

@@ -42,8 +42,8 @@ class ColdStart(msgspec.Struct, frozen=True):
         (transfer,) = self.of(Engine.HOST_TX, packet)
         return float(transfer["end"] - transfer["start"]) / PS_PER_US
 
-    def durations_us(self) -> dict[str, float]:
-        """The durations that Figure 4 prints, by the names of ``anchors``."""
+    def events(self) -> dict[str, float]:
+        """The durations (us) that Figure 4 prints, by the names of ``anchors``."""
         return {
             "host_tx_first": self.duration_us(0),
             "host_tx_second": self.duration_us(1),

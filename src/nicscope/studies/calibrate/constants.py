@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 BUS = 7576  # 132 MB/s, the peak of its fastest bus
 PEAK_120 = 8333  # 120 MB/s, the peak of its slowest
 OVER_120 = 8270  # start included, 64 KB pass 120 MB/s, as Figure 1 shows
+REGISTERS = 120_000  # four clocks of 33 MHz: a transfer is started by storing to registers
 STEP_PS = 10_000  # times in the catalog are rounded to this
 STEP_PS_PER_BYTE = 5
 
@@ -51,7 +52,7 @@ class Constant(msgspec.Struct, frozen=True):
 CONSTANTS = (
     Constant("firmware_start", ("firmware_start",), PLATFORMS, 200_000, 4_000_000),
     Constant("firmware_finish", ("firmware_finish",), PLATFORMS, 200_000, 8_000_000),
-    Constant("link_start", ("link_start",), PLATFORMS, 0, 6_000_000),
+    Constant("link_start", ("link_start",), PLATFORMS, REGISTERS, 6_000_000),
     Constant("pci_read_start", ("pci_read_start",), PLATFORMS, 500_000, 6_000_000),
     Constant("p6 read", ("pci_read_per_byte",), P6, BUS, OVER_120),
     Constant("p6 write", ("pci_write_per_byte",), P6, BUS, OVER_120),

@@ -130,9 +130,7 @@ def _chosen(found: Iterable[Residual], platforms: Sequence[str]) -> list[Residua
     return [each for each in found if set(PAIRS[each.pair]) <= set(platforms)]
 
 
-def _values(
-    half: str, found: Sequence[int], logging: int, platforms: Sequence[str]
-) -> list[Value]:
+def _values(half: str, found: Sequence[int], logging: int, platforms: Sequence[str]) -> list[Value]:
     held = committed()
     catalog = platform_costs()
     values = [
@@ -149,7 +147,5 @@ def _values(
         if set(constant.platforms) & set(platforms)
     ]
     in_catalog = catalog[LOG_PAIR][LOG_COST] if half == "4k" else None
-    values.append(
-        Value(LOG_COST, [LOG_COST], list(PLATFORMS), logging, in_catalog, 0, 4_000_000)
-    )
+    values.append(Value(LOG_COST, [LOG_COST], list(PLATFORMS), logging, in_catalog, 0, 4_000_000))
     return values

@@ -53,7 +53,7 @@ def run(item: Item) -> Outcome:
     _sinks(outcome, payloads, payload)
     left = [bands[Engine.NET_TX, n]["end"][-1] for n in range(PACKETS)]
     begun = [bands[Engine.HOST_TX, n]["start"][0] for n in range(PACKETS)]
-    apart = [(b - a) / PS_PER_US for a, b in zip(left[:-1], begun[1:], strict=True)]
+    apart = [float(b - a) / PS_PER_US for a, b in zip(left[:-1], begun[1:], strict=True)]
     outcome.shape("packets-keep-apart", min(apart) > 0, f"{min(apart):.1f} us between them")
     on_link = payload * ends[0]["link_per_byte"]
     took = min(_durations(payloads[Engine.NET_RCV, n])[0] for n in range(PACKETS))
@@ -95,7 +95,8 @@ def _control(outcome: Outcome, bands: dict[Any, NDArray[Any]], control: int) -> 
 
 def _sinks(outcome: Outcome, payloads: dict[Any, NDArray[Any]], payload: int) -> None:
     sinks = [
-        payloads[band, n]["bytes"] for band in (Engine.NET_TX, Engine.HOST_RCV)
+        payloads[band, n]["bytes"]
+        for band in (Engine.NET_TX, Engine.HOST_RCV)
         for n in range(PACKETS)
     ]
     outcome.shape(

@@ -64,7 +64,9 @@ def _net_tx(outcome: Outcome, item: Item, found: ColdStart) -> None:
     low, high = item.printed["net_tx_mbytes_s"]
     outcome.shape(
         "net-tx-bandwidth",
-        all(a < b for a, b in pairwise(rates)) and rates[0] >= 0.9 * low and rates[-1] <= 1.1 * high,
+        all(a < b for a, b in pairwise(rates))
+        and rates[0] >= 0.9 * low
+        and rates[-1] <= 1.1 * high,
         ", ".join(f"{rate:.0f}" for rate in rates) + " MB/s",
     )
 

@@ -52,9 +52,7 @@ def _rates(outcome: Outcome, item: Item, logged: ColdStart) -> None:
     start = printed["steady_state_us"] * PS_PER_US
     origin = int(logged.of(Engine.HOST_TX, 0)["start"][0])
     stop = int(logged.of(Engine.HOST_TX)["end"][-1])
-    rates = {
-        engine.name: _between(logged, engine, origin + start, stop) for engine in ENGINES
-    }
+    rates = {engine.name: _between(logged, engine, origin + start, stop) for engine in ENGINES}
     outcome.shape(
         "steady-at-800",
         min(rates.values()) > printed["steady_state_mbytes_s_over"],

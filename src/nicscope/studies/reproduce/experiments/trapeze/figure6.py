@@ -64,9 +64,7 @@ def run(item: Item) -> Outcome:  # noqa: ARG001 - the statements need no printed
     bus = {
         pair: min(
             rate / limit
-            for payload, rate, limit in zip(
-                PAYLOADS, found["adaptive"], buses[pair], strict=True
-            )
+            for payload, rate, limit in zip(PAYLOADS, found["adaptive"], buses[pair], strict=True)
             if payload >= LARGE
         )
         for pair, found in rates.items()

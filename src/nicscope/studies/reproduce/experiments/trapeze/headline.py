@@ -24,9 +24,7 @@ NOT_GOOD = "alcor"  # 109 us in Table 1
 def run(item: Item) -> Outcome:
     """One message of 4 KB on each pair, a stream of 64 KB on Pentium-II/440LX."""
     costs = platform_costs()
-    latency = {
-        pair: latency_us(pair_costs(costs, pair), "adaptive", PAYLOAD) for pair in PAIRS
-    }
+    latency = {pair: latency_us(pair_costs(costs, pair), "adaptive", PAYLOAD) for pair in PAIRS}
     largest = 1024 * item.printed["bandwidth_packet_kbytes"]
     bandwidth = bandwidth_mbytes_s(pair_costs(costs, PAIR), "adaptive", largest)
     outcome = Outcome()

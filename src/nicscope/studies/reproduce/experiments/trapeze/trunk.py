@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from nicscope.config.delivery import POLICIES
 from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.script import Run, simulate_script

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 import pytest
 from numba.core import config
@@ -15,12 +17,17 @@ from nicscope.studies.delivery_measures import (
     stream,
 )
 from nicscope.studies.reproduce.harness import reproduce
-from nicscope.studies.reproduce.verdict import Reproduction
+
+if TYPE_CHECKING:
+    from nicscope.studies.reproduce.verdict import Reproduction
 
 pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too much for the interpreter")
 
 # docs/trapeze.md says why.
-MISSES: dict[str, set[str]] = {}
+MISSES = {
+    "figure4": {"second_arrival us"},
+    "figure5": {"in steady state hostRcv takes whole payl"},
+}
 
 
 def misses(found: Reproduction) -> set[str]:

@@ -59,7 +59,7 @@ def calibrate_platform(
 
 def show(found: Calibration) -> None:
     """Print the values, then the numbers, then the errors' means."""
-    headings = ["constant", "fitted", "catalog", "from", "to", "platforms"]
+    headings = ["constant", "fitted", "held", "from", "to", "platforms"]
     print_table(headings, [_row(value) for value in found.values])
     print_text()
     print_table(

@@ -75,20 +75,30 @@ def fit(
 
 def polish(values: Sequence[int], half: str) -> list[int]:
     """``values`` after every single move on the grid that lowers the misfit, until none does."""
-    here, best = list(values), misfit(values, half)
-    for stride in STRIDES:
-        moved = True
-        while moved:
-            moved = False
-            for place, constant in enumerate(CONSTANTS):
-                for way in (stride, -stride):
-                    there = list(here)
-                    there[place] += way * constant.step
-                    if not constant.low <= there[place] <= constant.high:
-                        continue
-                    value = misfit(there, half)
-                    if value < best - BETTER:
-                        here, best, moved = there, value, True
+    here = list(values)
+    while True:
+        before = here
+        for stride in STRIDES:
+            here = _walk(here, stride, half)
+        if here == before:
+            return here
+
+
+def _walk(values: list[int], stride: int, half: str) -> list[int]:
+    """``values`` after moves of ``stride`` steps of one constant each, until none is better."""
+    here, best = values, misfit(values, half)
+    moved = True
+    while moved:
+        moved = False
+        for place, constant in enumerate(CONSTANTS):
+            for way in (stride, -stride):
+                there = list(here)
+                there[place] += way * constant.step
+                if not constant.low <= there[place] <= constant.high:
+                    continue
+                value = misfit(there, half)
+                if value < best - BETTER:
+                    here, best, moved = there, value, True
     return here
 
 

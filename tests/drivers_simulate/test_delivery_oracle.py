@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from oracle.delivery import (
     COMPLETE,
@@ -315,11 +315,13 @@ def test_the_twin_keeps_the_rules_of_conservation(scenario):
         ]
 
 
+@settings(max_examples=30)
 @given(unhurried_scenarios())
 def test_without_a_watchdog_nothing_is_lost(scenario):
     assert all(m.read >= 0 for m in simulated(scenario).messages)
 
 
+@settings(max_examples=30)
 @given(unhurried_scenarios())
 def test_logging_moves_the_same_bytes(scenario):
     """It may change when, and so how they are cut, but not what arrives."""

@@ -11,6 +11,7 @@ from oracle.delivery import CUT_THROUGH, STORE_AND_FORWARD, Delivery
 MAX_PAYLOAD = 300
 MAX_MESSAGES = 14
 AGES = 10**12  # ps: longer than any run drawn here
+WATCHDOGS = (AGES, AGES, AGES, AGES, 40, 300, 1000, 2500, 2500, 6000, 6000, 15_000)
 STARTS = (
     "send_call",
     "pio_write",
@@ -139,7 +140,7 @@ def run_lists(draw, network, senders):
 
 
 @st.composite
-def scenarios(draw, watchdogs=(AGES, AGES, AGES, 1, 40, 150, 400, 1000, 3000)):
+def scenarios(draw, watchdogs=WATCHDOGS):
     """Nodes alike or not; a node that copies sends nothing."""
     network = draw(networks())
     if draw(st.booleans()):

@@ -5,16 +5,25 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from oracle.delivery import FIRMWARE, LOG_FIELDS, rows_of, simulate
+from oracle.delivery import FIRMWARE, LOG_FIELDS, Delivery, rows_of, simulate
 from oracle.delivery_checks import check_all
-from oracle.delivery_strategies import scenarios, unhurried_scenarios
+from oracle.delivery_strategies import (
+    PLAUSIBLE,
+    Scenario,
+    crossbar,
+    pair,
+    scenarios,
+    trunk,
+    unhurried_scenarios,
+)
 
 MESSAGE_FIELDS = ("sender", "packet", "destination", "payload", "posted", "read")
 
 
 def driven(scenario, keep_log=1 << 20):
     """The ``Outcome`` of the driver."""
-    from nicscope.config.delivery import Delivery, Policy
+    from nicscope.config.delivery import Delivery as DriverDelivery
+    from nicscope.config.delivery import Policy
     from nicscope.drivers.simulate.script import Copy, Run, simulate_script
     from nicscope.fabric.topology import Topology
 
@@ -22,7 +31,7 @@ def driven(scenario, keep_log=1 << 20):
     settings["policy"] = Policy(settings["policy"])
     return simulate_script(
         scenario.costs,
-        Delivery(**settings),
+        DriverDelivery(**settings),
         Topology("drawn", network.nodes, network.links, network.paths, network.hops),
         [Run(*run) for run in scenario.runs],
         copies=[Copy(*copy) for copy in scenario.copies],
@@ -89,6 +98,47 @@ def test_the_driver_agrees_with_the_twin(scenario):
 @given(unhurried_scenarios())
 def test_the_driver_agrees_with_the_twin_when_nothing_is_dropped(scenario):
     compare(scenario)
+
+
+DELIVERIES = {
+    "store and forward": Delivery(policy=0, send_buffers=2, receive_buffers=2),
+    "cut-through": Delivery(send_buffers=1, receive_buffers=1),
+    "not eager": Delivery(eager=False, send_buffers=1, receive_buffers=1),
+    "adaptive": Delivery(),
+    "adaptive, logged": Delivery(logging=True),
+}
+NETWORKS = {
+    "pair": (pair(), [(0, 1, 8192, 12, 0)], []),
+    "pair, both ways": (pair(), [(0, 1, 8192, 8, 0), (1, 0, 3000, 8, 0)], []),
+    "pair, copying": (pair(), [(0, 1, 8192, 8, 0)], [(1, 20_000)]),
+    "crossbar": (
+        crossbar(4),
+        [(s, (s + step) % 4, 4096, 2, 0) for s in range(4) for step in (1, 2, 3)],
+        [],
+    ),
+    "trunk": (
+        trunk(2, 2),
+        [(s, d, 4096, 3, 0) for s in (0, 1) for d in (2, 3)] + [(3, 0, 200, 5, 300_000_000)],
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_the_driver_agrees_with_the_twin_at_plausible_costs(delivery, network):
+    shape, runs, copies = NETWORKS[network]
+    compare(Scenario(shape, [PLAUSIBLE] * shape.nodes, DELIVERIES[delivery], runs, copies))
+
+
+def test_the_driver_agrees_with_the_twin_when_a_plausible_trunk_is_too_slow():
+    # Two packets of 4 KB hold the trunk for longer than a third may wait.
+    shape, runs, copies = NETWORKS["trunk"]
+    costs = PLAUSIBLE | {"link_watchdog": 60_000_000}
+    outcome = compare(Scenario(shape, [costs] * shape.nodes, Delivery(), runs, copies))
+    reads = outcome.messages["read"]
+    assert (reads == -1).any()
+    assert (reads >= 0).any()
 
 
 @given(scenarios())

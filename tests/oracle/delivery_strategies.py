@@ -30,6 +30,28 @@ PCI_RATES = (
     "pci_write_per_byte",
     "pci_write_contended_per_byte",
 )
+# A host with a 33 MHz PCI bus and a 1.28 Gbit/s link, in round numbers.
+PLAUSIBLE = {
+    "send_call": 500_000,
+    "pio_write": 3_300_000,
+    "pio_read": 3_000_000,
+    "pci_read_start": 4_000_000,
+    "pci_read_per_byte": 7_576,
+    "pci_read_contended_per_byte": 26_000,
+    "pci_write_start": 4_000_000,
+    "pci_write_per_byte": 7_576,
+    "pci_write_contended_per_byte": 26_000,
+    "link_start": 3_000_000,
+    "link_per_byte": 6_250,
+    "link_watchdog": AGES,
+    "switch_hop": 1_000_000,
+    "nic_memory_per_byte": 3_788,
+    "firmware_start": 1_500_000,
+    "firmware_finish": 1_000_000,
+    "firmware_log": 700_000,
+    "block_copy_per_byte": 20_000,
+    "block_copy_contended_per_byte": 30_000,
+}
 
 
 @dataclass

@@ -248,7 +248,7 @@ def test_a_packet_longer_than_the_watchdog_is_dropped_and_the_next_goes_on():
     assert rows_of(got.messages) == [(0, 0, 1, 0, 0, -1), (0, 1, 1, 0, 0, -1)]
     assert spans(got, NET_TX, 0, control=1) == [(0, 100, 100), (100, 200, 100)]
     assert spans(got, NET_RCV, 1, control=1) == []
-    assert spans(got, FIRMWARE, 1, control=1, task=POST_CONTROL) == [(0, 0, 128)]
+    assert spans(got, FIRMWARE, 1, task=POST_CONTROL) == [(0, 0, 0)]
 
 
 def test_a_packet_that_breaks_gives_its_place_back_without_telling_the_host():

@@ -239,7 +239,6 @@ class Simulation:
             self.events += 1
             self.concerned = {number}
             self.happen(self.nodes[number], kind)
-            self.set_rates()
             self.go_on()
             self.look()
         return self
@@ -424,7 +423,7 @@ class Simulation:
     # --- rates ----------------------------------------------------------------------------------
 
     def set_rates(self):
-        """After every change: one that changes nothing is harmless."""
+        """Once per event, when all that it changes has changed."""
         for node in self.nodes:
             if node.pci is not None:
                 node.pci.transfer.set_rate(self.now, self.pci_rate(node))
@@ -515,11 +514,13 @@ class Simulation:
             receiver.rx.half.source.append(tx.transfer)
         # Reading: both ends of a flow that begins look, as at its end.
         self.concerned |= {node.number, receiver.number}
-        self.set_rates()
 
     # --- firmware -------------------------------------------------------------------------------
 
     def look(self):
+        for number in sorted(self.concerned):
+            self.cpu_looks(self.nodes[number])
+        self.set_rates()
         for number in sorted(self.concerned):
             node = self.nodes[number]
             if node.processor is None:
@@ -528,8 +529,6 @@ class Simulation:
                     if self.ready(node, task):
                         self.begin(node, task)
                         break
-        for number in sorted(self.concerned):
-            self.cpu_looks(self.nodes[number])
 
     def to_send(self, node):
         return next((half for half in node.outgoing if not half.done), None)
@@ -596,7 +595,7 @@ class Simulation:
                 return delivery.policy == CUT_THROUGH or half.ended(self.now)
             return self.enough(half, delivery.minpulse_send)
         if task == FINISH:
-            return half.done
+            return half.done and (node.pci is None or node.pci.half is not half)
         has_place = node.pci is None and node.send_buffers() < delivery.send_buffers
         return half.message.payload == 0 or has_place
 
@@ -655,8 +654,7 @@ class Simulation:
                 half.source.append(node.pci.transfer)
             peak = max(node.counters.peak_send_buffers, node.send_buffers())
             node.counters.peak_send_buffers = peak
-        # Reading: an action is logged with the bytes of the transfer that it begins or posts.
-        self.record(message, node, FIRMWARE, action.start, count, control, task)
+        self.record(message, node, FIRMWARE, action.start, 0, task=task)
 
     def begin_pci(self, node, half, to_host, count):
         way = "write" if to_host else "read"
@@ -691,7 +689,6 @@ class Simulation:
             node.counters.posted += 1
             peak = max(node.counters.peak_send_ring, node.send_ring())
             node.counters.peak_send_ring = peak
-        self.set_rates()
 
     # --- the observer ---------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ NicscopeError           one line: what was found, where, and what to do; the CLI
   PlatformError         a platform profile that makes no sense
   RecordError           a program that cannot be recorded
   OutputError           a result that cannot be written
+  SimulationError       traffic or a program that cannot be simulated
   StudyError            a study or reproduction that does not exist
 """
 
@@ -40,6 +41,10 @@ class RecordError(NicscopeError):
 
 class OutputError(NicscopeError):
     """A result that cannot be written."""
+
+
+class SimulationError(NicscopeError):
+    """Traffic, or a program, that cannot be simulated."""
 
 
 class StudyError(NicscopeError):

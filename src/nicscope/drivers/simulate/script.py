@@ -6,13 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from nicscope.config.delivery import DELIVERY_COSTS
+from nicscope.drivers.simulate.advance import LATEST, advance, begin
+from nicscope.drivers.simulate.build import new_machine
+from nicscope.drivers.simulate.machine import COPYING
+from nicscope.errors import SimulationError
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from nicscope.config.delivery import Delivery
+    from nicscope.drivers.simulate.machine import Machine
     from nicscope.fabric.topology import Topology
+
+_EVENTS_AT_ONCE = 1 << 20  # a few times a second
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -37,7 +46,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     messages: NDArray[Any]  # MESSAGE; the first ``keep_messages`` of them
     log: NDArray[Any]  # LOG; the first ``keep_log`` records, in order of ``end``
-    counters: NDArray[Any]  # NODE_COUNTERS, one per node
+    counters: NDArray[Any]  # NODE, shape (nodes,)
     end_ps: int  # when the last thing happened
     events: int
 
@@ -51,9 +60,84 @@ def simulate_script(
     copies: Sequence[Copy] = (),
     keep_messages: int = 1 << 20,
     keep_log: int = 0,
+    progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Outcome:
     """Run ``runs`` to the end; ``costs`` are ``delivery_costs`` of each node.
 
-    Errors: ``SimulationError`` for traffic that cannot be (payload too large, unknown node, ...).
+    ``progress`` hears messages done and messages in all, a few times a second.  Errors:
+    ``SimulationError`` for traffic that cannot be (payload too large, unknown node, ...).
     """
-    raise NotImplementedError
+    _check(costs, delivery, topology, runs, copies)
+    total = sum(run.count for run in runs)
+    machine = new_machine(
+        costs, delivery, topology, _by_sender(runs), min(keep_messages, total), keep_log
+    )
+    _begin_copies(machine, copies)
+    begin(machine)
+    while advance(machine, LATEST, _EVENTS_AT_ONCE) == _EVENTS_AT_ONCE:
+        progress(int(machine.tally[0]["messages"]), total)
+    tally = machine.tally[0]
+    if tally["messages"] != total:
+        raise RuntimeError(f"{total - tally['messages']} messages never arrived")
+    return Outcome(
+        messages=machine.messages[: tally["messages"]],
+        log=machine.log[: tally["log"]],
+        counters=machine.nodes,
+        end_ps=int(tally["now"]),
+        events=int(tally["events"]),
+    )
+
+
+def _by_sender(runs: Sequence[Run]) -> list[Run]:
+    return sorted(runs, key=lambda run: run.sender)
+
+
+def _begin_copies(machine: Machine, copies: Sequence[Copy]) -> None:
+    for copy in copies:
+        machine.nodes[copy.node]["cpu"] = COPYING
+        machine.copy_flows[copy.node]["total"] = copy.byte_count
+
+
+def _check(
+    costs: Sequence[Mapping[str, int]],
+    delivery: Delivery,
+    topology: Topology,
+    runs: Sequence[Run],
+    copies: Sequence[Copy],
+) -> None:
+    """Refuse, with ``SimulationError``, what the compiled driver could not run."""
+    if len(costs) != topology.nodes:
+        raise SimulationError(f"{topology.nodes} nodes need as many costs, got {len(costs)}")
+    for node, each in enumerate(costs):
+        _check_costs(node, each)
+    for run in runs:
+        if (run.sender, run.destination) not in topology.paths:
+            raise SimulationError(
+                f"no path from node {run.sender} to node {run.destination} in {topology.name!r}"
+            )
+        if not 0 <= run.payload <= delivery.max_payload:
+            raise SimulationError(
+                f"payload must be from 0 to the largest, {delivery.max_payload} bytes, "
+                f"got {run.payload}"
+            )
+        if run.count < 1:
+            raise SimulationError(f"count must be at least 1, got {run.count}")
+        if run.gap_ps < 0:
+            raise SimulationError(f"gap must not be negative, got {run.gap_ps} ps")
+    for copy in copies:
+        if not 0 <= copy.node < topology.nodes or copy.byte_count < 1:
+            raise SimulationError(f"no copy of {copy.byte_count} bytes at node {copy.node}")
+
+
+def _check_costs(node: int, costs: Mapping[str, int]) -> None:
+    for name in DELIVERY_COSTS:
+        if costs[name] < (1 if name.endswith("per_byte") else 0):
+            raise SimulationError(f"node {node}: {name} must be more, got {costs[name]} ps")
+    memory = costs["nic_memory_per_byte"]
+    for name in ("pci_read_per_byte", "pci_write_per_byte"):
+        for cost in (name, name.replace("_per", "_contended_per")):
+            if costs[cost] <= memory:
+                raise SimulationError(
+                    f"node {node}: the PCI would take all of NIC memory: {cost} is "
+                    f"{costs[cost]} ps/B, which must be more than nic_memory_per_byte, {memory}"
+                )

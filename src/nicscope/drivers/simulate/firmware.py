@@ -1,0 +1,261 @@
+"""The NIC's processor: it looks, spends its time on one task, and the task takes effect."""
+
+from __future__ import annotations
+
+from nicscope.drivers.simulate.agenda import NEVER, put
+from nicscope.drivers.simulate.flow import time_of
+from nicscope.drivers.simulate.link import (
+    accepted_bytes,
+    accepted_last,
+    begin_link,
+    sending,
+)
+from nicscope.drivers.simulate.machine import (
+    FLOWING,
+    KINDS,
+    LINK_IDLE,
+    PCI_IDLE,
+    PCI_READS,
+    PCI_WRITES,
+    PROCESSOR,
+    RECEIVE_READY,
+    SEND_READY,
+)
+from nicscope.drivers.simulate.observe import log_action
+from nicscope.drivers.simulate.pci import begin_pci, fetched_bytes, host_rcv_active
+from nicscope.fabric.paths import NOBODY
+from nicscope.jit import step
+from nicscope.nic.delivery import (
+    COMPLETE,
+    CONTROL,
+    CONTROL_BYTES,
+    FINISH,
+    HOST_RCV,
+    HOST_TX,
+    NET_TX,
+    NO_TASK,
+    PAYLOAD,
+    POST_CONTROL,
+    POST_PAYLOAD,
+    STORE_AND_FORWARD,
+    Engines,
+    bytes_to_move,
+    next_task,
+    settle,
+)
+
+
+@step
+def engines_of(machine, n, now):
+    """What the firmware of ``n`` reads off its engines."""
+    node = machine.nodes[n]
+    return Engines(
+        node.pci == PCI_IDLE,
+        node.fetching,
+        node.link == LINK_IDLE,
+        fetched_bytes(machine, n, now),
+        accepted_bytes(machine, n, now),
+    )
+
+
+@step
+def look(machine, n, now):
+    """Begin the next task of an idle processor, or see to it that it looks again in time."""
+    node = machine.nodes[n]
+    endpoint = machine.endpoints[n]
+    if node.task != NO_TASK:
+        return
+    settle(endpoint, machine.arrivals[n], host_rcv_active(node))
+    engines = engines_of(machine, n, now)
+    task = next_task(endpoint, machine.sends[n], machine.arrivals[n], engines)
+    if task == NO_TASK:
+        _wait_for_bytes_to_send(machine, n)
+        wait_for_bytes_to_drain(machine, n)
+        return
+    node.task = task
+    node.task_since = now
+    node.task_packet = _packet_of(endpoint, task)
+    duration = duration_of(machine, n, task)
+    node.processor_busy += duration
+    put(machine.agenda, n * KINDS + PROCESSOR, now + duration)
+
+
+@step
+def _packet_of(endpoint, task):
+    """Number, as its side counts, of the packet that ``task`` is for."""
+    if task == POST_PAYLOAD:
+        return endpoint.accepted - 1
+    if task == HOST_RCV:
+        return endpoint.drained
+    if task == COMPLETE:
+        return endpoint.completed
+    if task == NET_TX:
+        return endpoint.sent
+    if task == FINISH:
+        return endpoint.finished
+    if task == HOST_TX:
+        return endpoint.taken
+    return -1
+
+
+@step
+def duration_of(machine, n, task):
+    """How long ``task`` keeps the processor."""
+    costs = machine.costs[n]
+    endpoint = machine.endpoints[n]
+    if task == FINISH or task == COMPLETE:
+        return costs.firmware_finish
+    duration = costs.firmware_start
+    if endpoint.logging == 1 and not (
+        task == HOST_TX and machine.sends[n, endpoint.taken % endpoint.send_ring].payload == 0
+    ):
+        duration += costs.firmware_log
+    return duration
+
+
+@step
+def _wait_for_bytes_to_send(machine, n):
+    """Look again when hostTx has deposited enough for netTx."""
+    node = machine.nodes[n]
+    endpoint = machine.endpoints[n]
+    when = NEVER
+    if (
+        node.link == LINK_IDLE
+        and endpoint.sent == node.fetching
+        and endpoint.control_sent == 1
+        and endpoint.policy != STORE_AND_FORWARD
+    ):
+        enough = endpoint.sunk + endpoint.minpulse_send + 1
+        if enough <= machine.pci_flows[n].total:
+            when = time_of(machine.pci_flows[n], enough)
+    put(machine.agenda, n * KINDS + SEND_READY, when)
+
+
+@step
+def wait_for_bytes_to_drain(machine, n):
+    """Look again when netRcv has deposited enough for hostRcv."""
+    node = machine.nodes[n]
+    endpoint = machine.endpoints[n]
+    when = NEVER
+    if (
+        node.task == NO_TASK
+        and node.pci == PCI_IDLE
+        and endpoint.open == 1
+        and endpoint.drained == endpoint.accepted - 1
+        and node.source != NOBODY
+        and machine.nodes[node.source].link == FLOWING
+        and endpoint.policy != STORE_AND_FORWARD
+    ):
+        flow = machine.link_flows[node.source]
+        enough = endpoint.drain_sunk + endpoint.minpulse_receive + 1 - endpoint.arrived
+        if enough <= flow.total and machine.nodes[node.source].link_control == 0:
+            when = time_of(flow, enough)
+    put(machine.agenda, n * KINDS + RECEIVE_READY, when)
+
+
+@step
+def take_effect(machine, n, now):
+    """Effect of the task that the processor of ``n`` has spent its time on.
+
+    Void if the packet that it was begun for has been given up by the network meanwhile.
+    """
+    node = machine.nodes[n]
+    endpoint = machine.endpoints[n]
+    task = node.task
+    node.task = NO_TASK
+    put(machine.agenda, n * KINDS + PROCESSOR, NEVER)
+    if task == POST_CONTROL:
+        log_action(machine, n, task, -1, -1, node.task_since, now)
+        endpoint.posted = CONTROL
+        node.receive_begun = now
+    elif task == POST_PAYLOAD or task == HOST_RCV or task == COMPLETE:
+        packet = machine.arrivals[n, node.task_packet % endpoint.receive_ring]
+        log_action(machine, n, task, packet.sender, packet.number, node.task_since, now)
+        _receive_task(machine, n, now, task)
+    else:
+        packet = machine.sends[n, node.task_packet % endpoint.send_ring]
+        log_action(machine, n, task, n, packet.number, node.task_since, now)
+        _send_task(machine, n, now, task)
+
+
+@step
+def _receive_task(machine, n, now, task):
+    node = machine.nodes[n]
+    endpoint = machine.endpoints[n]
+    if task == POST_PAYLOAD:
+        if endpoint.awaited == 1:
+            endpoint.awaited = 0
+            endpoint.posted = PAYLOAD
+            endpoint.receive_used += 1
+            accepted_last(machine, n).buffer = 0
+            node.receive_begun = now
+    elif task == HOST_RCV:
+        _drain(machine, n, now)
+    else:
+        _complete(machine, n)
+
+
+@step
+def _drain(machine, n, now):
+    node = machine.nodes[n]
+    endpoint = machine.endpoints[n]
+    if endpoint.drained != node.task_packet:
+        return
+    packet = machine.arrivals[n, endpoint.drained % endpoint.receive_ring]
+    if packet.broken == 1:
+        return
+    deposited = packet.payload
+    if endpoint.open == 1 and endpoint.drained == endpoint.accepted - 1:
+        deposited = accepted_bytes(machine, n, now)
+    count = bytes_to_move(endpoint, endpoint.minpulse_receive, deposited, endpoint.drain_sunk)
+    endpoint.drain_sunk += count
+    begin_pci(machine, n, now, PCI_WRITES, count)
+
+
+@step
+def _complete(machine, n):
+    endpoint = machine.endpoints[n]
+    packet = machine.arrivals[n, endpoint.completed % endpoint.receive_ring]
+    if packet.buffer != -1:
+        endpoint.receive_used -= 1
+    if packet.broken == 1:
+        endpoint.dropped += 1
+    else:
+        machine.inboxes[n, endpoint.shown % endpoint.receive_ring] = packet
+        endpoint.shown += 1
+    endpoint.completed += 1
+
+
+@step
+def _send_task(machine, n, now, task):
+    endpoint = machine.endpoints[n]
+    node = machine.nodes[n]
+    if task == NET_TX:
+        if endpoint.sent == node.task_packet:
+            _send(machine, n, now)
+    elif task == FINISH:
+        if machine.sends[n, endpoint.finished % endpoint.send_ring].payload > 0:
+            endpoint.send_used -= 1
+        endpoint.finished += 1
+    else:
+        payload = machine.sends[n, endpoint.taken % endpoint.send_ring].payload
+        if payload > 0:
+            node.fetching = endpoint.taken
+            endpoint.send_used += 1
+            begin_pci(machine, n, now, PCI_READS, payload)
+        endpoint.taken += 1
+
+
+@step
+def _send(machine, n, now):
+    endpoint = machine.endpoints[n]
+    if endpoint.control_sent == 0:
+        begin_link(machine, n, now, 1, CONTROL_BYTES)
+        return
+    packet = sending(machine, n)
+    deposited = packet.payload
+    if endpoint.sent == machine.nodes[n].fetching:
+        deposited = fetched_bytes(machine, n, now)
+    count = bytes_to_move(endpoint, endpoint.minpulse_send, deposited, endpoint.sunk)
+    endpoint.sunk += count
+    begin_link(machine, n, now, 0, count)

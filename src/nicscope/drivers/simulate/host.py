@@ -1,0 +1,125 @@
+"""The CPU of a node: it sends its script's messages, reads what has come, or copies memory."""
+
+from __future__ import annotations
+
+from nicscope.drivers.simulate.agenda import NEVER, put
+from nicscope.drivers.simulate.flow import end_of
+from nicscope.drivers.simulate.machine import (
+    CALLING,
+    COPYING,
+    CPU,
+    IDLE,
+    KINDS,
+    READING,
+    WRITING,
+)
+from nicscope.drivers.simulate.observe import (
+    HOST_READ,
+    HOST_WRITE,
+    count_arrival,
+    keep_message,
+    log_transfer,
+)
+from nicscope.jit import step
+from nicscope.nic.delivery import CONTROL_BYTES
+
+
+@step
+def contends(node):
+    """Whether the CPU uses the bus or the memory, so that DMA runs at its contended rate."""
+    return node.cpu == WRITING or node.cpu == READING or node.cpu == COPYING
+
+
+@step
+def occupy_cpu(machine, n, now, operation, duration):
+    """Have the CPU of ``n`` do ``operation`` until ``duration`` ps from now."""
+    node = machine.nodes[n]
+    node.cpu = operation
+    node.cpu_busy += duration
+    put(machine.agenda, n * KINDS + CPU, now + duration)
+
+
+@step
+def look_for_host_work(machine, n, now):
+    """Begin what an idle CPU may do: read first, then send (docs/virtual-time.md, Hosts)."""
+    node = machine.nodes[n]
+    endpoint = machine.endpoints[n]
+    if node.cpu != IDLE:
+        return
+    if endpoint.shown > endpoint.read:
+        node.cpu_since = now
+        occupy_cpu(machine, n, now, READING, machine.costs[n].pio_read)
+        return
+    if node.run == node.last_run or endpoint.written - endpoint.finished == endpoint.send_ring:
+        put(machine.agenda, n * KINDS + CPU, NEVER)
+        return
+    if now < node.not_before:
+        put(machine.agenda, n * KINDS + CPU, node.not_before)
+        return
+    _begin_message(machine, n, now)
+
+
+@step
+def _begin_message(machine, n, now):
+    node = machine.nodes[n]
+    endpoint = machine.endpoints[n]
+    run = machine.runs[node.run]
+    packet = machine.sends[n, endpoint.written % endpoint.send_ring]
+    packet.sender = n
+    packet.number = node.next_number
+    packet.destination = run.destination
+    packet.payload = run.payload
+    packet.broken = 0
+    packet.posted_at = now
+    node.next_number += 1
+    node.not_before = now + run.gap
+    node.run_left -= 1
+    if node.run_left == 0:
+        node.run += 1
+        node.not_before = 0
+        if node.run < node.last_run:
+            node.run_left = machine.runs[node.run].count
+    node.cpu_since = now
+    occupy_cpu(machine, n, now, CALLING, machine.costs[n].send_call)
+
+
+@step
+def end_host_work(machine, n, now):
+    """Effect of the CPU's operation of ``n`` that ends now; whether it goes on to another."""
+    node = machine.nodes[n]
+    endpoint = machine.endpoints[n]
+    put(machine.agenda, n * KINDS + CPU, NEVER)
+    if node.cpu == CALLING:
+        occupy_cpu(machine, n, now, WRITING, machine.costs[n].pio_write)
+        return
+    if node.cpu == WRITING:
+        packet = machine.sends[n, endpoint.written % endpoint.send_ring]
+        log_transfer(
+            machine, HOST_WRITE, n, n, packet.number, 1, node.cpu_since, now, CONTROL_BYTES
+        )
+        endpoint.written += 1
+    elif node.cpu == READING:
+        packet = machine.inboxes[n, endpoint.read % endpoint.receive_ring]
+        log_transfer(
+            machine,
+            HOST_READ,
+            n,
+            packet.sender,
+            packet.number,
+            1,
+            node.cpu_since,
+            now,
+            CONTROL_BYTES,
+        )
+        keep_message(machine, packet, now)
+        count_arrival(node, packet, now)
+        endpoint.read += 1
+    elif node.cpu == COPYING:
+        node.cpu_busy += now - node.cpu_since
+    node.cpu = IDLE
+
+
+@step
+def schedule_copy(machine, n):
+    """Have the copy's end fire when its rate of now brings it about."""
+    put(machine.agenda, n * KINDS + CPU, end_of(machine.copy_flows[n]))

@@ -1,0 +1,244 @@
+"""The network side: netTx and netRcv in lockstep over a path that a packet holds to its end."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.drivers.simulate.agenda import NEVER, put
+from nicscope.drivers.simulate.flow import begin, change_rate, end_of, moved_by
+from nicscope.drivers.simulate.machine import (
+    FLOWING,
+    HEADING,
+    KINDS,
+    LINK,
+    LINK_IDLE,
+    PCI_IDLE,
+    QUEUED,
+    STALLED,
+    STARTING,
+    WATCHDOG,
+)
+from nicscope.drivers.simulate.observe import (
+    NET_RCV,
+    NET_TX,
+    keep_message,
+    log_transfer,
+)
+from nicscope.fabric.paths import NOBODY, acquire, leave_queue, release
+from nicscope.jit import step
+from nicscope.nic.delivery import CONTROL, CONTROL_BYTES, NOTHING, PAYLOAD
+
+
+@step
+def sending(machine, s):
+    """The packet that netTx of ``s`` is about."""
+    endpoint = machine.endpoints[s]
+    return machine.sends[s, endpoint.sent % endpoint.send_ring]
+
+
+@step
+def accepted_last(machine, d):
+    """The packet that ``d`` accepted last."""
+    endpoint = machine.endpoints[d]
+    return machine.arrivals[d, (endpoint.accepted - 1) % endpoint.receive_ring]
+
+
+@step
+def accepted_bytes(machine, d, now):
+    """Payload bytes in NIC memory of the packet that was accepted last."""
+    node = machine.nodes[d]
+    arrived = machine.endpoints[d].arrived
+    s = node.source
+    if s == NOBODY or machine.nodes[s].link != FLOWING or machine.nodes[s].link_control == 1:
+        return arrived
+    return arrived + moved_by(machine.link_flows[s], now)
+
+
+@step
+def begin_link(machine, s, now, control, byte_count):
+    """Begin a netTx transfer: its start-up comes first."""
+    node = machine.nodes[s]
+    node.link = STARTING
+    node.link_control = control
+    node.link_bytes = byte_count
+    node.link_begun = now
+    put(machine.agenda, s * KINDS + LINK, now + machine.costs[s].link_start)
+
+
+@step
+def go_on(machine, s, now):
+    """Effect of the end of a netTx transfer's start-up, or of its head's way."""
+    node = machine.nodes[s]
+    put(machine.agenda, s * KINDS + LINK, NEVER)
+    if node.link == STARTING and node.link_control == 1:
+        d = sending(machine, s).destination
+        machine.paths.pair[s] = s * machine.nodes.size + d
+        machine.paths.held[s] = 0
+        node.link = QUEUED
+        _take_links(machine, s, now)
+        return
+    if node.link == HEADING:
+        machine.nodes[sending(machine, s).destination].source = s
+    node.link = STALLED
+
+
+@step
+def _take_links(machine, s, now):
+    whole = acquire(machine.paths, s)
+    watch_path(machine, s, now)
+    if whole:
+        node = machine.nodes[s]
+        node.link = HEADING
+        hops = machine.paths.hops[machine.paths.pair[s]]
+        put(machine.agenda, s * KINDS + LINK, now + hops * machine.costs[s].switch_hop)
+
+
+@step
+def watch_path(machine, s, now):
+    """Set the watchdog once the sender holds its first link."""
+    slot = s * KINDS + WATCHDOG
+    if machine.paths.held[s] > 0 and machine.agenda.times[slot] == NEVER:
+        put(machine.agenda, slot, now + machine.costs[s].link_watchdog)
+
+
+@step
+def flow_if_awaited(machine, s, now):
+    """Let a stalled transfer flow if its receiver has posted a receive for it; whether it does."""
+    node = machine.nodes[s]
+    if node.link != STALLED:
+        return False
+    posted = machine.endpoints[sending(machine, s).destination].posted
+    if posted != (CONTROL if node.link_control == 1 else PAYLOAD):
+        return False
+    node.link = FLOWING
+    # The rate is set when all rates are, after this event's effects.
+    begin(machine.link_flows[s], now, 0, node.link_bytes, 0)
+    return True
+
+
+@step
+def end_flow(machine, s, now):
+    """Effect of a netTx transfer's last byte."""
+    node = machine.nodes[s]
+    endpoint = machine.endpoints[s]
+    packet = sending(machine, s)
+    d = packet.destination
+    control = node.link_control
+    put(machine.agenda, s * KINDS + LINK, NEVER)
+    node.link = LINK_IDLE
+    node.link_busy += now - node.link_begun
+    log_transfer(
+        machine, NET_TX, s, s, packet.number, control, node.link_begun, now, node.link_bytes
+    )
+    receiver = machine.endpoints[d]
+    if control == 1:
+        endpoint.control_sent = 1
+        _accept(machine, d, packet)
+    else:
+        receiver.arrived += node.link_bytes
+    if control == 1 or endpoint.sunk == packet.payload:
+        begun = machine.nodes[d].receive_begun
+        moved = CONTROL_BYTES if control == 1 else packet.payload
+        log_transfer(machine, NET_RCV, d, s, packet.number, control, begun, now, moved)
+        receiver.posted = NOTHING
+    if endpoint.sunk == packet.payload:
+        receiver.open = 0
+        _leave(machine, s, now)
+
+
+@step
+def _accept(machine, d, packet):
+    receiver = machine.endpoints[d]
+    arrival = machine.arrivals[d, receiver.accepted % receiver.receive_ring]
+    arrival.sender = packet.sender
+    arrival.number = packet.number
+    arrival.destination = packet.destination
+    arrival.payload = packet.payload
+    arrival.posted_at = packet.posted_at
+    arrival.buffer = -1
+    arrival.broken = 0
+    receiver.accepted += 1
+    receiver.arrived = 0
+    receiver.awaited = 1 if packet.payload > 0 else 0
+    receiver.open = receiver.awaited
+
+
+@step
+def _leave(machine, s, now):
+    """The packet of ``s`` is off the network: its path goes to who waits for it."""
+    endpoint = machine.endpoints[s]
+    machine.nodes[sending(machine, s).destination].source = NOBODY
+    endpoint.sent += 1
+    endpoint.sunk = 0
+    endpoint.control_sent = 0
+    put(machine.agenda, s * KINDS + WATCHDOG, NEVER)
+    while machine.paths.held[s] > 0:
+        heir = release(machine.paths, s)
+        if heir != NOBODY:
+            _take_links(machine, heir, now)
+
+
+@step
+def abort(machine, s, now):
+    """Effect of the watchdog: take the packet of ``s`` off the network; the receiver drops it."""
+    node = machine.nodes[s]
+    endpoint = machine.endpoints[s]
+    packet = sending(machine, s)
+    d = packet.destination
+    receiver = machine.endpoints[d]
+    moved = np.int64(0)
+    if node.link == FLOWING:
+        moved = moved_by(machine.link_flows[s], now)
+    if node.link == QUEUED:
+        leave_queue(machine.paths, s)
+    if node.link != LINK_IDLE:
+        node.link_busy += now - node.link_begun
+        log_transfer(
+            machine, NET_TX, s, s, packet.number, node.link_control, node.link_begun, now, moved
+        )
+    if endpoint.control_sent == 1:
+        receiver.arrived += moved
+        if receiver.posted == PAYLOAD:
+            begun = machine.nodes[d].receive_begun
+            log_transfer(machine, NET_RCV, d, s, packet.number, 0, begun, now, receiver.arrived)
+            receiver.posted = NOTHING
+        receiver.awaited = 0
+        receiver.open = 0
+        accepted_last(machine, d).broken = 1
+    packet.broken = 1
+    node.aborted += 1
+    node.link = LINK_IDLE
+    put(machine.agenda, s * KINDS + LINK, NEVER)
+    keep_message(machine, packet, -1)
+    _leave(machine, s, now)
+
+
+@step
+def retime_link(machine, s, now):
+    """Let netTx of ``s`` flow at the rate that the link and both NIC memories now allow.
+
+    Whether its rate changed.
+    """
+    if machine.nodes[s].link != FLOWING:
+        return False
+    flow = machine.link_flows[s]
+    rate = max(machine.costs[s].link_per_byte, memory_share(machine, s))
+    rate = max(rate, memory_share(machine, sending(machine, s).destination))
+    if not change_rate(flow, now, rate):
+        return False
+    put(machine.agenda, s * KINDS + LINK, end_of(flow))
+    return True
+
+
+@step
+def memory_share(machine, n):
+    """Ps per byte that NIC memory leaves to each link engine of ``n``; the PCI comes first."""
+    node = machine.nodes[n]
+    byte = machine.costs[n].nic_memory_per_byte
+    flows = np.int64(node.link == FLOWING)
+    if node.source != NOBODY and machine.nodes[node.source].link == FLOWING:
+        flows += 1
+    if node.pci == PCI_IDLE:
+        return flows * byte
+    pci = machine.pci_flows[n].rate
+    return flows * (byte * pci // (pci - byte))

@@ -1,0 +1,68 @@
+"""The observer's records: they cost nothing and keep as many as the caller made room for."""
+
+from __future__ import annotations
+
+from nicscope.drivers.simulate.log import Engine
+from nicscope.jit import step
+
+HOST_WRITE = int(Engine.HOST_WRITE)
+HOST_TX = int(Engine.HOST_TX)
+NET_TX = int(Engine.NET_TX)
+NET_RCV = int(Engine.NET_RCV)
+HOST_RCV = int(Engine.HOST_RCV)
+HOST_READ = int(Engine.HOST_READ)
+FIRMWARE = int(Engine.FIRMWARE)
+
+
+@step
+def log_transfer(machine, engine, node, sender, packet, control, start, end, byte_count):
+    """Keep one record of a transfer or a host operation."""
+    tally = machine.tally[0]
+    if tally.log < machine.log.size:
+        record = machine.log[tally.log]
+        record.packet = packet
+        record.sender = sender
+        record.node = node
+        record.engine = engine
+        record.task = -1
+        record.control = control
+        record.start = start
+        record.end = end
+        record.bytes = byte_count
+    tally.log += 1
+
+
+@step
+def log_action(machine, node, task, sender, packet, start, end):
+    """Keep one record of an action of the firmware."""
+    log_transfer(machine, FIRMWARE, node, sender, packet, 0, start, end, 0)
+    if machine.tally[0].log <= machine.log.size:
+        machine.log[machine.tally[0].log - 1].task = task
+
+
+@step
+def keep_message(machine, packet, read):
+    """Keep one message that was read at ``read``, or dropped if that is -1."""
+    tally = machine.tally[0]
+    if tally.messages < machine.messages.size:
+        record = machine.messages[tally.messages]
+        record.sender = packet.sender
+        record.packet = packet.number
+        record.destination = packet.destination
+        record.payload = packet.payload
+        record.posted = packet.posted_at
+        record.read = read
+    tally.messages += 1
+
+
+@step
+def count_arrival(node, packet, now):
+    """Count one message that the host has read."""
+    latency = now - packet.posted_at
+    if node.received == 0:
+        node.first_read = now
+    node.received += 1
+    node.received_bytes += packet.payload
+    node.latency_sum += latency
+    node.latency_max = max(node.latency_max, latency)
+    node.last_read = now

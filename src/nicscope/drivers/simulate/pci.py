@@ -1,0 +1,79 @@
+"""The PCI engine of a NIC: hostTx and hostRcv, one at a time, slower while the CPU contends."""
+
+from __future__ import annotations
+
+from nicscope.drivers.simulate.agenda import NEVER, put
+from nicscope.drivers.simulate.flow import begin, change_rate, end_of, moved_by
+from nicscope.drivers.simulate.host import contends
+from nicscope.drivers.simulate.machine import KINDS, PCI, PCI_IDLE, PCI_READS, PCI_WRITES
+from nicscope.drivers.simulate.observe import HOST_RCV, HOST_TX, log_transfer
+from nicscope.jit import step
+from nicscope.nic.delivery import settle
+
+
+@step
+def pci_rate(machine, n):
+    """Ps per byte of the node's PCI transfer, as things stand."""
+    node = machine.nodes[n]
+    costs = machine.costs[n]
+    if node.pci == PCI_READS:
+        if contends(node):
+            return costs.pci_read_contended_per_byte
+        return costs.pci_read_per_byte
+    if contends(node):
+        return costs.pci_write_contended_per_byte
+    return costs.pci_write_per_byte
+
+
+@step
+def begin_pci(machine, n, now, direction, byte_count):
+    """Begin a transfer between the host's memory and the NIC's."""
+    node = machine.nodes[n]
+    costs = machine.costs[n]
+    node.pci = direction
+    start = costs.pci_read_start if direction == PCI_READS else costs.pci_write_start
+    begin(machine.pci_flows[n], now, start, byte_count, pci_rate(machine, n))
+    put(machine.agenda, n * KINDS + PCI, end_of(machine.pci_flows[n]))
+
+
+@step
+def end_pci(machine, n, now):
+    """Effect of the end of the node's PCI transfer."""
+    node = machine.nodes[n]
+    endpoint = machine.endpoints[n]
+    flow = machine.pci_flows[n]
+    put(machine.agenda, n * KINDS + PCI, NEVER)
+    node.pci_busy += now - flow.begun
+    if node.pci == PCI_READS:
+        number = machine.sends[n, node.fetching % endpoint.send_ring].number
+        node.fetching = -1
+        log_transfer(machine, HOST_TX, n, n, number, 0, flow.begun, now, flow.total)
+    else:
+        packet = machine.arrivals[n, endpoint.drained % endpoint.receive_ring]
+        log_transfer(
+            machine, HOST_RCV, n, packet.sender, packet.number, 0, flow.begun, now, flow.total
+        )
+        settle(endpoint, machine.arrivals[n], False)
+    node.pci = PCI_IDLE
+
+
+@step
+def retime_pci(machine, n, now):
+    """Let the PCI transfer go on at the rate that things now allow."""
+    if machine.nodes[n].pci == PCI_IDLE:
+        return
+    flow = machine.pci_flows[n]
+    if change_rate(flow, now, pci_rate(machine, n)):
+        put(machine.agenda, n * KINDS + PCI, end_of(flow))
+
+
+@step
+def fetched_bytes(machine, n, now):
+    """Payload bytes in NIC memory of the packet that hostTx is moving, if any."""
+    return moved_by(machine.pci_flows[n], now)
+
+
+@step
+def host_rcv_active(node):
+    """Whether a transfer to the host is under way."""
+    return node.pci == PCI_WRITES

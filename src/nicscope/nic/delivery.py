@@ -1,0 +1,215 @@
+"""Delivery firmware: which transfer a NIC starts next, from what its rings and counters show.
+
+The firmware knows no time.  The driver reads the engines' byte counters for it, calls
+``next_task`` whenever the processor is free, and makes the task's effect happen when the
+processor has spent its time.  Packets are numbered in order on each side, so a ring or a chain of
+buffers is two or three counters.  Source: Trapeze, 2.1 and 3; ``docs/virtual-time.md``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nicscope.jit import step
+
+CONTROL_BYTES = 128  # Trapeze, 2.1: always sent whole
+
+# Tasks, in the order in which the firmware looks.
+POST_CONTROL = 0
+POST_PAYLOAD = 1
+HOST_RCV = 2
+COMPLETE = 3
+NET_TX = 4
+FINISH = 5
+HOST_TX = 6
+TASKS = 7
+NO_TASK = -1
+
+# What netRcv waits for.
+NOTHING = 0
+CONTROL = 1
+PAYLOAD = 2
+
+STORE_AND_FORWARD = 0
+
+ENDPOINT = np.dtype(
+    [
+        # configuration
+        ("policy", "i8"),
+        ("eager", "i8"),
+        ("minpulse_send", "i8"),  # bytes
+        ("minpulse_receive", "i8"),
+        ("send_buffers", "i8"),
+        ("receive_buffers", "i8"),
+        ("send_ring", "i8"),  # entries
+        ("receive_ring", "i8"),
+        ("logging", "i8"),
+        # send side; packets finished <= sent <= taken <= written
+        ("written", "i8"),
+        ("taken", "i8"),
+        ("sent", "i8"),
+        ("finished", "i8"),
+        ("send_used", "i8"),  # buffers
+        ("control_sent", "i8"),  # of packet ``sent``
+        ("sunk", "i8"),  # its payload bytes that netTx has taken
+        # receive side; packets completed <= drained <= accepted
+        ("accepted", "i8"),  # control message in
+        ("drained", "i8"),
+        ("completed", "i8"),
+        ("dropped", "i8"),
+        ("shown", "i8"),  # messages that the host could see
+        ("read", "i8"),  # and has read
+        ("receive_used", "i8"),  # buffers
+        ("posted", "i8"),  # NOTHING, CONTROL or PAYLOAD
+        ("awaited", "i8"),  # 1: the last packet accepted has a payload and no receive for it yet
+        ("open", "i8"),  # 1: its payload is not all there
+        ("arrived", "i8"),  # its payload bytes of transfers that have ended
+        ("drain_sunk", "i8"),  # payload bytes of packet ``drained`` that hostRcv has taken
+        ("task_turn", "i8"),  # where the firmware looks first
+    ],
+    align=True,
+)
+
+# A message in the send ring, arriving, or in the receive ring.
+PACKET = np.dtype(
+    [
+        ("sender", "i8"),
+        ("number", "i8"),  # by sender, from 0
+        ("destination", "i8"),
+        ("payload", "i8"),  # bytes
+        ("tag", "i8"),
+        ("address", "i8"),  # of the payload in the host's memory: source, or where it goes
+        ("buffer", "i8"),  # the NIC buffer that holds it; -1: none yet
+        ("broken", "i8"),  # the network gave it up
+        ("posted_at", "i8"),  # for the observer
+    ],
+    align=True,
+)
+
+
+class Engines(NamedTuple):
+    """What the firmware reads off its engines' status bits and byte counters."""
+
+    pci_idle: Any
+    fetching: Any  # the packet that hostTx is moving, or -1
+    link_idle: Any
+    fetched_bytes: Any  # of that packet: payload bytes in NIC memory
+    accepted_bytes: Any  # of the last packet accepted, likewise
+
+
+@step
+def next_task(endpoint, sends, arrivals, engines):
+    """The task that the firmware begins now, or ``NO_TASK``; moves its turn on."""
+    task = endpoint.task_turn
+    for _ in range(TASKS):
+        if _is_ready(endpoint, sends, arrivals, engines, task):
+            endpoint.task_turn = task + 1 if task + 1 < TASKS else 0
+            return task
+        task = task + 1 if task + 1 < TASKS else 0
+    return NO_TASK
+
+
+@step
+def _is_ready(endpoint, sends, arrivals, engines, task):
+    if task == POST_CONTROL:
+        return endpoint.posted == NOTHING and endpoint.awaited == 0 and has_ring_entry(endpoint)
+    if task == POST_PAYLOAD:
+        return endpoint.awaited == 1 and endpoint.receive_used < endpoint.receive_buffers
+    if task == HOST_RCV:
+        return engines.pci_idle and can_drain(endpoint, arrivals, engines)
+    if task == COMPLETE:
+        return endpoint.completed < endpoint.drained
+    if task == NET_TX:
+        return engines.link_idle and can_send(endpoint, sends, engines)
+    if task == FINISH:
+        return endpoint.finished < endpoint.sent and endpoint.finished != engines.fetching
+    return can_take(endpoint, sends, engines)
+
+
+@step
+def has_ring_entry(endpoint):
+    """Whether the receive ring has a free entry."""
+    return endpoint.accepted - endpoint.read - endpoint.dropped < endpoint.receive_ring
+
+
+@step
+def can_take(endpoint, sends, engines):
+    """Whether HOST_TX may take the next message of the send ring."""
+    if endpoint.taken == endpoint.written:
+        return False
+    if sends[endpoint.taken % endpoint.send_ring].payload == 0:
+        return True
+    return engines.pci_idle and endpoint.send_used < endpoint.send_buffers
+
+
+@step
+def can_send(endpoint, sends, engines):
+    """Whether the oldest packet not yet sent has something for netTx."""
+    if endpoint.sent == endpoint.taken:
+        return False
+    payload = sends[endpoint.sent % endpoint.send_ring].payload
+    deposited = engines.fetched_bytes if endpoint.sent == engines.fetching else payload
+    ended = deposited == payload
+    if endpoint.control_sent == 0:
+        return ended or endpoint.policy != STORE_AND_FORWARD
+    return _is_enough(endpoint, endpoint.minpulse_send, deposited, endpoint.sunk, ended)
+
+
+@step
+def can_drain(endpoint, arrivals, engines):
+    """Whether the oldest packet not yet drained has something for hostRcv."""
+    if endpoint.drained == endpoint.accepted:
+        return False
+    packet = arrivals[endpoint.drained % endpoint.receive_ring]
+    if packet.broken == 1:
+        return False
+    open_ = endpoint.open == 1 and endpoint.drained == endpoint.accepted - 1
+    deposited = engines.accepted_bytes if open_ else packet.payload
+    ended = deposited == packet.payload
+    return _is_enough(endpoint, endpoint.minpulse_receive, deposited, endpoint.drain_sunk, ended)
+
+
+@step
+def _is_enough(endpoint, minpulse, deposited, sunk, ended):
+    """Trapeze 3.1: cut-through goes on when more than ``minpulse`` bytes wait, or the last ones."""
+    if endpoint.policy == STORE_AND_FORWARD:
+        return ended and deposited > sunk
+    return deposited - sunk > minpulse or (ended and deposited > sunk)
+
+
+@step
+def bytes_to_move(endpoint, minpulse, deposited, sunk):
+    """Bytes that a transfer to the sink takes: all, if eager, else at most ``minpulse``."""
+    there = deposited - sunk
+    if endpoint.policy == STORE_AND_FORWARD or endpoint.eager == 1:
+        return there
+    return min(minpulse, there)
+
+
+@step
+def settle(endpoint, arrivals, host_rcv):
+    """Count packets as drained that have nothing left to drain.
+
+    ``host_rcv``: a transfer to the host is under way; it belongs to packet ``drained``.
+    """
+    while endpoint.drained < endpoint.accepted and not host_rcv:
+        packet = arrivals[endpoint.drained % endpoint.receive_ring]
+        if packet.broken == 0 and endpoint.drain_sunk < packet.payload:
+            break
+        endpoint.drained += 1
+        endpoint.drain_sunk = 0
+
+
+def region_bytes(
+    send_ring: int, receive_ring: int, send_buffers: int, receive_buffers: int, max_payload: int
+) -> dict[str, int]:
+    """Bytes of NIC memory of an endpoint's parts."""
+    return {
+        "registers": ENDPOINT.itemsize,
+        "send ring": send_ring * CONTROL_BYTES,
+        "receive ring": receive_ring * CONTROL_BYTES,
+        "send buffers": send_buffers * max_payload,
+        "receive buffers": receive_buffers * max_payload,
+    }

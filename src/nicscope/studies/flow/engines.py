@@ -1,4 +1,4 @@
-"""What each DMA engine did in all: transfers, bytes, how long it was busy."""
+"""What each engine did in all: transfers, bytes, how long it was busy."""
 
 from __future__ import annotations
 
@@ -6,20 +6,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nicscope.config.delivery import CONTROL_BYTES
+from nicscope.drivers.simulate.log import Engine
 from nicscope.studies.flow.transfers import BANDS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PS_PER_US = 10**6
+PROCESSORS = {
+    "firmware": (Engine.FIRMWARE,),
+    "host CPU": (Engine.HOST_WRITE, Engine.HOST_READ),
+}
 
 
 class EngineUse(NamedTuple):
-    """One band of one node, over a span of time."""
+    """One band of one node, or a processor, over a span of time."""
 
     node: int
     band: str
-    transfers: int
+    transfers: int  # of a processor: actions
     control_transfers: int  # among them
     byte_count: int
     largest_bytes: int
@@ -34,8 +40,6 @@ class EngineUse(NamedTuple):
 
     @property
     def _payload_bytes(self) -> int:
-        from nicscope.config.delivery import CONTROL_BYTES
-
         return self.byte_count - CONTROL_BYTES * self.control_transfers
 
     @property
@@ -92,4 +96,20 @@ def engine_use(transfers: NDArray[Any], begin: int, end: int) -> list[EngineUse]
                     span_ps=end - begin,
                 )
             )
+    return uses
+
+
+def processor_use(log: NDArray[Any], begin: int, end: int) -> list[EngineUse]:
+    """Use of the NICs' processors and of the CPUs by messages, from ``begin`` to ``end`` (ps).
+
+    ``log`` are LOG records; what processors do moves no bytes.
+    """
+    log = log[(log["end"] > begin) & (log["end"] <= end)]
+    uses = []
+    for name, engines in PROCESSORS.items():
+        mine = log[np.isin(log["engine"], engines)]
+        for node in np.unique(mine["node"]):
+            each = mine[mine["node"] == node]
+            busy = int((each["end"] - np.maximum(each["start"], begin)).sum())
+            uses.append(EngineUse(int(node), name, len(each), 0, 0, 0, busy, end - begin))
     return uses

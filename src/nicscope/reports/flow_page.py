@@ -82,9 +82,7 @@ def _figure(report: FlowReport) -> Any:
         font={"size": 14},
         height=760,
     )
-    figure.update_yaxes(
-        categoryorder="array", categoryarray=list(reversed(BANDS)), row=1, col=1
-    )
+    figure.update_yaxes(categoryorder="array", categoryarray=list(reversed(BANDS)), row=1, col=1)
     figure.update_yaxes(title="MB/s, idle time included", rangemode="tozero", row=2, col=1)
     figure.update_xaxes(title="us", row=2, col=1)
     return figure

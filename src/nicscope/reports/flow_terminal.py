@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 WIDEST = 100
 FIRST, LAST = 8, 4  # packets that are listed, if there are more than both
 BAR, LEAST_BAR = 20, 6  # characters of the longest bar
-FRAME = 52  # characters of the table of parts but its times and the bar
 PS_PER_US, PS_PER_MS = 10**6, 10**9
 NODES_LISTED = 4
 
@@ -130,8 +129,10 @@ def _part_table(report: FlowReport) -> Table:
     headings = ["first packet", "last packet", "all packets"] if several else ["packet"]
     columns = [chosen[0], chosen[-1], totals] if several else list(chosen)
     widest = [max(len(h), len(us(int(c.sum())))) for h, c in zip(headings, columns, strict=True)]
-    room = WIDEST - sum(widest) - 2 * len(widest) - FRAME
-    table = _new_table("Where the latency goes, us")
+    took = ["" if part in WAITS else significant(int(busy[part]) / PS_PER_US) for part in Part]
+    widest += [len("100.0 %"), max(map(len, [*took, "busy"])), max(map(len, PART_NAMES.values()))]
+    room = WIDEST - sum(widest) - 2 * len(widest)  # a gap and a line of the box after each
+    table = _new_table("Where the latency goes, us", gap=1)
     table.add_column("part", no_wrap=True)
     for heading in (*headings, "share", "busy"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -143,7 +144,7 @@ def _part_table(report: FlowReport) -> Table:
         total = int(totals[part])
         cells = [us(int(column[part])) for column in columns]
         cells += [f"{100 * total / every:.1f} %"]
-        cells += ["" if part in WAITS else significant(int(busy[part]) / PS_PER_US)]
+        cells += [took[part]]
         texture = "░" if part in WAITS else "█"
         bar = Text(texture * round(min(room, BAR) * total / most), style=PART_COLOURS[part.name])
         if not bar and total:
@@ -188,8 +189,8 @@ def _memory_table(report: FlowReport) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     accounts = report.memory["sender"], report.memory["receiver"]
     for sent, received in zip(*accounts, strict=True):
-        counts = whole(sent.count)
-        counts += "" if sent.count == received.count else f", {whole(received.count)}"
+        counts = whole(sent.number)
+        counts += "" if sent.number == received.number else f", {whole(received.number)}"
         sizes = (sent.each_bytes, sent.byte_count, received.byte_count)
         table.add_row(sent.what, counts, *map(whole, sizes))
     table.add_section()
@@ -210,8 +211,8 @@ def _notes(report: FlowReport) -> Iterator[str]:
         yield f"{in_words(aborted, 'message')} aborted by the watchdog of the network"
     if not report.log_is_whole:
         yield (
-            f"parts are those of the first {in_words(len(report.detailed), 'packet')} of "
-            f"{whole(len(report.messages))}, engines' those until the last of them was read"
+            f"parts and engines are of the first {in_words(len(report.detailed), 'packet')} "
+            f"of {whole(len(report.messages))}, until the last of them was read"
         )
     if ask.delivery.logging:
         held = report.memory["receiver"][-1]
@@ -228,7 +229,7 @@ def _notes(report: FlowReport) -> Iterator[str]:
         yield f"costs of {each.name}: {spelt} (nicscope platforms show {each.name})"
 
 
-def _new_table(title: str) -> Table:
+def _new_table(title: str, gap: int = 2) -> Table:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -239,5 +240,5 @@ def _new_table(title: str) -> Table:
         box=box.SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,
-        padding=(0, 2, 0, 0),
+        padding=(0, gap, 0, 0),
     )

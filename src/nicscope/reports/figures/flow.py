@@ -71,7 +71,8 @@ def drawn_transfers(report: FlowReport, most: int = MOST_PACKETS) -> NDArray[Any
     sender, receiver = report.question.flows[0]
     transfers = report.transfers[is_moving(report.transfers)]
     mine = np.isin(transfers["node"], (sender, receiver)) & (transfers["sender"] == sender)
-    return transfers[mine & (transfers["packet"] < most)]
+    shown: NDArray[Any] = transfers[mine & (transfers["packet"] < most)]
+    return shown
 
 
 def title(report: FlowReport, most: int = MOST_PACKETS) -> str:
@@ -83,7 +84,7 @@ def title(report: FlowReport, most: int = MOST_PACKETS) -> str:
 
 
 def _thin_patch() -> Patch:
-    return Patch(facecolor="white", edgecolor=GREY, label="thin: receive posted, sender not yet")
+    return Patch(facecolor="white", edgecolor=GREY, label="thin: receive posted, nothing coming in")
 
 
 def _bars(axes: Axes, band: int, transfers: NDArray[Any], height: float) -> None:
@@ -96,7 +97,11 @@ def _bars(axes: Axes, band: int, transfers: NDArray[Any], height: float) -> None
         ]
         kind = "posted" if height == THIN else "moving"
         axes.broken_barh(
-            spans, (band - height / 2, height), facecolors=shade, lw=0, gid=f"{name}-{kind}-{parity}"
+            spans,
+            (band - height / 2, height),
+            facecolors=shade,
+            lw=0,
+            gid=f"{name}-{kind}-{parity}",
         )
 
 

@@ -21,22 +21,22 @@ TABLE_ENTRY_BYTES = sum(TABLE_ENTRY.values())
 
 
 class Held(NamedTuple):
-    """``count`` things of ``each_bytes`` bytes in NIC memory."""
+    """``number`` things of ``each_bytes`` bytes in NIC memory."""
 
     what: str
-    count: int
+    number: int
     each_bytes: int
 
     @property
     def byte_count(self) -> int:
         """Bytes of all of them."""
-        return self.count * self.each_bytes
+        return self.number * self.each_bytes
 
     def to_json(self) -> dict[str, Any]:
         """Units are in the keys."""
         return {
             "what": self.what,
-            "count": self.count,
+            "count": self.number,
             "each_bytes": self.each_bytes,
             "bytes": self.byte_count,
         }

@@ -181,7 +181,7 @@ def report(
         ],
         keep_messages=question.total,
         keep_log=keep,
-        **({} if watch is None else {"progress": watch}),
+        progress=watch or _unwatched,
     )
     return answer(
         question,
@@ -228,6 +228,10 @@ def answer(
     )
 
 
+def _unwatched(done: int, total: int) -> None:
+    """Nobody wants to know."""
+
+
 def evidence_of(question: FlowQuestion, role: str) -> dict[str, int]:
     """How many of delivery's costs are of each class of evidence; overridden ones are "set"."""
     platform = question.sender if role == "sender" else question.receiver
@@ -266,4 +270,3 @@ def _memory(question: FlowQuestion, transfers: NDArray[Any]) -> dict[str, list[H
         )
         for role, node in (("sender", sender), ("receiver", receiver))
     }
-

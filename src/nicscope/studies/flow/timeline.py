@@ -87,13 +87,10 @@ def _slice(record: Any) -> dict[str, Any]:
     packet, task = int(record["packet"]), int(record["task"])
     is_firmware = record["engine"] == Engine.FIRMWARE
     whose = f"packet {packet}" if packet >= 0 else "any packet"
-    if is_firmware:
-        what = Task(task).name
-    else:
-        what = "control" if record["control"] else "payload"
+    carried = "control" if record["control"] else "payload"
     return {
         "ph": "X",
-        "name": f"{what}, {whose}" if is_firmware else f"{whose}, {what}",
+        "name": f"{Task(task).name}, {whose}" if is_firmware else f"{whose}, {carried}",
         "cat": TRACKS[Engine(int(record["engine"]))],
         "pid": int(record["node"]),
         "tid": int(record["engine"]),

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 CONTROL_BYTES = 128  # Trapeze, 2.1: a control message, always sent whole
 
-# Name of the platform's cost: what the model calls it.  All are required but the optional ones,
-# which are 0 where a platform leaves them out as not applicable.
+# A platform on which delivery can be simulated states all of these; what does not apply is 0.
 DELIVERY_COSTS = (
     "send_call",
     "pio_write",
@@ -37,6 +36,8 @@ DELIVERY_COSTS = (
     "block_copy_per_byte",
     "block_copy_contended_per_byte",
 )
+# A control message in bursts; stated where the bridge can.
+BURSTS = {"pio_write": "pio_write_burst", "pio_read": "pio_read_burst"}
 
 
 class Policy(IntEnum):
@@ -104,3 +105,19 @@ def delivery_costs(platform: Platform) -> dict[str, int]:
         name: platform.costs[name].high_ps if name in platform.costs else 0
         for name in DELIVERY_COSTS
     }
+
+
+def shadow_costs(platform: Platform) -> dict[str, int]:
+    """``delivery_costs`` when control messages pass through a shadow buffer in host memory.
+
+    Each costs a pass through the memory, at either end, and crosses the bus in bursts where the
+    platform has them.  Source: Trapeze, 2.3.
+    """
+    costs = delivery_costs(platform)
+    memory_pass = CONTROL_BYTES * costs["block_copy_per_byte"]
+    for name, burst in BURSTS.items():
+        if burst in platform.costs:
+            costs[name] = platform.costs[burst].high_ps
+    costs["send_call"] += memory_pass
+    costs["pio_read"] += memory_pass
+    return costs

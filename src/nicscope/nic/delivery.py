@@ -46,12 +46,14 @@ ENDPOINT = np.dtype(
         ("send_ring", "i8"),  # entries
         ("receive_ring", "i8"),
         ("logging", "i8"),
+        ("tags", "i8"),  # entries of the incoming payload table
         # send side; packets finished <= sent <= taken <= written
         ("written", "i8"),
         ("taken", "i8"),
         ("sent", "i8"),
         ("finished", "i8"),
         ("send_used", "i8"),  # buffers
+        ("send_buffer", "i8"),  # the one to be taken next
         ("control_sent", "i8"),  # of packet ``sent``
         ("sunk", "i8"),  # its payload bytes that netTx has taken
         # receive side; packets completed <= drained <= accepted
@@ -62,8 +64,11 @@ ENDPOINT = np.dtype(
         ("shown", "i8"),  # messages that the host could see
         ("read", "i8"),  # and has read
         ("receive_used", "i8"),  # buffers
+        ("receive_buffer", "i8"),  # the one to be taken next
+        ("attached", "i8"),  # payload buffers of the host that the receive ring has left
         ("posted", "i8"),  # NOTHING, CONTROL or PAYLOAD
         ("awaited", "i8"),  # 1: the last packet accepted has a payload and no receive for it yet
+        ("mapped", "i8"),  # 1: the incoming payload table says where its payload goes
         ("open", "i8"),  # 1: its payload is not all there
         ("arrived", "i8"),  # its payload bytes of transfers that have ended
         ("drain_sunk", "i8"),  # payload bytes of packet ``drained`` that hostRcv has taken
@@ -81,7 +86,8 @@ PACKET = np.dtype(
         ("payload", "i8"),  # bytes
         ("tag", "i8"),
         ("address", "i8"),  # of the payload in the host's memory: source, or where it goes
-        ("buffer", "i8"),  # the NIC buffer that holds it; -1: none yet
+        ("buffer", "i8"),  # the NIC buffer that holds the payload; -1: none yet
+        ("own", "i8"),  # 1: the host's buffer came off the receive ring; 0: by the tag, or none
         ("broken", "i8"),  # the network gave it up
         ("posted_at", "i8"),  # for the observer
     ],
@@ -116,7 +122,11 @@ def _is_ready(endpoint, sends, arrivals, engines, task):
     if task == POST_CONTROL:
         return endpoint.posted == NOTHING and endpoint.awaited == 0 and has_ring_entry(endpoint)
     if task == POST_PAYLOAD:
-        return endpoint.awaited == 1 and endpoint.receive_used < endpoint.receive_buffers
+        return (
+            endpoint.awaited == 1
+            and endpoint.receive_used < endpoint.receive_buffers
+            and (endpoint.mapped == 1 or endpoint.attached > 0)
+        )
     if task == HOST_RCV:
         return engines.pci_idle and can_drain(endpoint, arrivals, engines)
     if task == COMPLETE:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from nicscope.drivers.simulate.agenda import NEVER, earliest, put
 from nicscope.drivers.simulate.firmware import look, take_effect, wait_for_bytes_to_drain
 from nicscope.drivers.simulate.flow import change_rate
-from nicscope.drivers.simulate.host import end_host_work, look_for_host_work, schedule_copy
+from nicscope.drivers.simulate.host import (
+    end_host_work,
+    end_timer,
+    look_for_host_work,
+    schedule_copy,
+)
 from nicscope.drivers.simulate.link import (
     abort,
     end_flow,
@@ -23,27 +28,37 @@ from nicscope.drivers.simulate.machine import (
     PCI,
     PCI_IDLE,
     PROCESSOR,
+    TIMER,
     WATCHDOG,
 )
+from nicscope.drivers.simulate.operations import take_operation
 from nicscope.drivers.simulate.pci import end_pci, retime_pci
 from nicscope.fabric.paths import NOBODY
 from nicscope.jit import kernel, step
 
-LATEST = NEVER - 1
-
 
 @kernel
-def advance(machine, horizon, most):
-    """Fire events up to ``horizon`` (ps), at most ``most`` of them; how many it fired.
+def advance(machine, begun, most):
+    """Take ``outbox[:begun]``, then fire events, at most ``most``; how many it fired.
 
-    The time of the last one is ``machine.tally[0].now``.
+    Programs go on at the time at which an operation of theirs ends, so nothing later is fired; all
+    that ended at that time are in ``inbox[:ended]``.  With ``begun`` of -1 every node looks first.
     """
     tally = machine.tally[0]
+    tally.ended = 0
+    if begun < 0:
+        for n in range(machine.nodes.size):
+            _go_on(machine, n, n, 0)
+    for i in range(begun):
+        take_operation(machine, machine.outbox[i])
+    for i in range(begun):
+        n = machine.processes[machine.outbox[i].process].node
+        _go_on(machine, n, n, tally.now)
     fired = 0
     while fired < most:
         slot = earliest(machine.agenda)
         now = machine.agenda.times[slot]
-        if now > horizon:
+        if now == NEVER or (tally.ended > 0 and now > tally.now):
             break
         tally.now = now
         _fire(machine, slot // KINDS, slot % KINDS, now)
@@ -57,7 +72,7 @@ def _fire(machine, n, kind, now):
     node = machine.nodes[n]
     peer = n
     # An event of a flow belongs to both ends.
-    if kind == LINK or kind == WATCHDOG:
+    if kind in (LINK, WATCHDOG):
         peer = sending(machine, n).destination
     if kind == PROCESSOR:
         take_effect(machine, n, now)
@@ -72,16 +87,20 @@ def _fire(machine, n, kind, now):
             go_on(machine, n, now)
     elif kind == WATCHDOG:
         abort(machine, n, now)
+    elif kind == TIMER:
+        end_timer(machine, n, now)
     else:
         put(machine.agenda, n * KINDS + kind, NEVER)
-    if kind == CPU or kind == PROCESSOR:
-        look_for_host_work(machine, n, now)
-    _settle(machine, n, peer, now)
+    _go_on(machine, n, peer, now)
 
 
 @step
-def _settle(machine, n, peer, now):
-    """Start flows that may start, set every rate that may have changed, let processors look."""
+def _go_on(machine, n, peer, now):
+    """Let the CPU look, start flows that may start, set rates that may differ, let firmware look.
+
+    Of the peer's node only the network side can have changed.
+    """
+    look_for_host_work(machine, n, now)
     retime_pci(machine, n, now)
     _retime_copy(machine, n, now)
     ends = 1 if n == peer else 2
@@ -126,11 +145,3 @@ def _retime_copy(machine, n, now):
         rate = costs.block_copy_contended_per_byte
     if change_rate(machine.copy_flows[n], now, rate):
         schedule_copy(machine, n)
-
-
-@kernel
-def begin(machine):
-    """Let every CPU and processor look for the first time, at time 0."""
-    for n in range(machine.nodes.size):
-        look_for_host_work(machine, n, 0)
-        _settle(machine, n, n, 0)

@@ -9,19 +9,17 @@ import numpy as np
 from nicscope.drivers.simulate.agenda import new_agenda
 from nicscope.drivers.simulate.flow import FLOW
 from nicscope.drivers.simulate.log import LOG, MESSAGE
-from nicscope.drivers.simulate.machine import COSTS, KINDS, NODE, RUN, TALLY, Machine
+from nicscope.drivers.simulate.machine import COSTS, KINDS, NODE, OPERATION, RUN, TALLY, Machine
 from nicscope.fabric.paths import NOBODY, new_paths
 from nicscope.jit import records
 from nicscope.nic.delivery import ENDPOINT, NO_TASK, PACKET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
-
-    from numpy.typing import NDArray
 
     from nicscope.config.delivery import Delivery
     from nicscope.drivers.simulate.script import Run
+    from nicscope.drivers.simulate.store import Store
     from nicscope.fabric.topology import Topology
 
 _CONFIGURED = (
@@ -40,11 +38,16 @@ def new_machine(
     costs: Sequence[Mapping[str, int]],
     delivery: Delivery,
     topology: Topology,
-    runs: Sequence[Run],
+    store: Store,
     keep_messages: int,
     keep_log: int,
+    hosts: Sequence[int] = (),
+    runs: int = 1,
 ) -> Machine:
-    """The cluster of ``topology`` at time 0; ``runs`` stand in order of their sender."""
+    """The cluster of ``topology`` at time 0.
+
+    ``hosts`` are the nodes of the programs' processes, rising; ``runs`` is the script's length.
+    """
     n = topology.nodes
     machine = Machine(
         tally=records(1, TALLY),
@@ -59,9 +62,13 @@ def new_machine(
         arrivals=records((n, delivery.receive_ring), PACKET),
         inboxes=records((n, delivery.receive_ring), PACKET),
         paths=new_paths(topology),
-        runs=records(max(1, len(runs)), RUN),
+        runs=records(runs, RUN),
         messages=records(keep_messages, MESSAGE),
         log=records(keep_log, LOG),
+        processes=records(len(hosts), OPERATION),
+        outbox=records(len(hosts), OPERATION),
+        inbox=records(len(hosts), OPERATION),
+        store=store,
     )
     for name in COSTS.names or ():
         machine.costs[name] = [each[name] for each in costs]
@@ -72,13 +79,20 @@ def new_machine(
     machine.nodes["task"] = NO_TASK
     machine.nodes["fetching"] = -1
     machine.nodes["source"] = NOBODY
-    _hand_out(machine.nodes, machine.runs, runs)
+    machine.nodes["cpu_process"] = -1
+    machine.endpoints["attached"] = 1  # never taken where no bytes move
+    machine.endpoints["tags"] = store.payload_table.shape[1]
+    machine.processes["node"] = hosts
+    places = np.arange(n)
+    machine.nodes["first_process"] = np.searchsorted(hosts, places, side="left")
+    machine.nodes["last_process"] = np.searchsorted(hosts, places, side="right")
     return machine
 
 
-def _hand_out(nodes: NDArray[Any], rows: NDArray[Any], runs: Sequence[Run]) -> None:
-    """Give each node its stretch of the script."""
-    for row, run in zip(rows, runs, strict=False):
+def give_script(machine: Machine, runs: Sequence[Run]) -> None:
+    """Have the CPUs send ``runs``, which stand in order of their sender."""
+    nodes, rows = machine.nodes, machine.runs
+    for row, run in zip(rows, runs, strict=True):
         row["destination"] = run.destination
         row["payload"] = run.payload
         row["count"] = run.count

@@ -8,6 +8,7 @@ from nicscope.drivers.simulate.link import (
     accepted_bytes,
     accepted_last,
     begin_link,
+    carry_bytes,
     sending,
 )
 from nicscope.drivers.simulate.machine import (
@@ -23,6 +24,7 @@ from nicscope.drivers.simulate.machine import (
 )
 from nicscope.drivers.simulate.observe import log_action
 from nicscope.drivers.simulate.pci import begin_pci, fetched_bytes, host_rcv_active
+from nicscope.drivers.simulate.store import copy_control, fetch, give_back, has_bytes, take_attached
 from nicscope.fabric.paths import NOBODY
 from nicscope.jit import step
 from nicscope.nic.delivery import (
@@ -103,7 +105,7 @@ def duration_of(machine, n, task):
     """How long ``task`` keeps the processor."""
     costs = machine.costs[n]
     endpoint = machine.endpoints[n]
-    if task == FINISH or task == COMPLETE:
+    if task in (FINISH, COMPLETE):
         return costs.firmware_finish
     duration = costs.firmware_start
     if endpoint.logging == 1 and not (
@@ -168,7 +170,7 @@ def take_effect(machine, n, now):
         log_action(machine, n, task, -1, -1, node.task_since, now)
         endpoint.posted = CONTROL
         node.receive_begun = now
-    elif task == POST_PAYLOAD or task == HOST_RCV or task == COMPLETE:
+    elif task in (POST_PAYLOAD, HOST_RCV, COMPLETE):
         packet = machine.arrivals[n, node.task_packet % endpoint.receive_ring]
         log_action(machine, n, task, packet.sender, packet.number, node.task_since, now)
         _receive_task(machine, n, now, task)
@@ -187,12 +189,24 @@ def _receive_task(machine, n, now, task):
             endpoint.awaited = 0
             endpoint.posted = PAYLOAD
             endpoint.receive_used += 1
-            accepted_last(machine, n).buffer = 0
+            _find_room(machine, n, accepted_last(machine, n))
             node.receive_begun = now
     elif task == HOST_RCV:
         _drain(machine, n, now)
     else:
         _complete(machine, n)
+
+
+@step
+def _find_room(machine, n, packet):
+    """A NIC buffer for the payload, and the place in host memory where it goes."""
+    endpoint = machine.endpoints[n]
+    packet.buffer = endpoint.receive_buffer
+    endpoint.receive_buffer = (endpoint.receive_buffer + 1) % endpoint.receive_buffers
+    if has_bytes(machine.store) and endpoint.mapped == 0:
+        packet.own = 1
+        packet.address = take_attached(machine.store, n)
+        endpoint.attached -= 1
 
 
 @step
@@ -207,6 +221,7 @@ def _drain(machine, n, now):
     deposited = packet.payload
     if endpoint.open == 1 and endpoint.drained == endpoint.accepted - 1:
         deposited = accepted_bytes(machine, n, now)
+        carry_bytes(machine, n, deposited)
     count = bytes_to_move(endpoint, endpoint.minpulse_receive, deposited, endpoint.drain_sunk)
     endpoint.drain_sunk += count
     begin_pci(machine, n, now, PCI_WRITES, count)
@@ -220,7 +235,15 @@ def _complete(machine, n):
         endpoint.receive_used -= 1
     if packet.broken == 1:
         endpoint.dropped += 1
+        if packet.own == 1:
+            give_back(machine.store, n, packet.address)
+            endpoint.attached += 1
     else:
+        if has_bytes(machine.store):
+            place = endpoint.completed % endpoint.receive_ring
+            slot = endpoint.shown % endpoint.receive_ring
+            store = machine.store
+            copy_control(store.arriving, place, store.receive_ring, slot, n, n)
         machine.inboxes[n, endpoint.shown % endpoint.receive_ring] = packet
         endpoint.shown += 1
     endpoint.completed += 1
@@ -238,8 +261,12 @@ def _send_task(machine, n, now, task):
             endpoint.send_used -= 1
         endpoint.finished += 1
     else:
-        payload = machine.sends[n, endpoint.taken % endpoint.send_ring].payload
+        packet = machine.sends[n, endpoint.taken % endpoint.send_ring]
+        payload = packet.payload
         if payload > 0:
+            packet.buffer = endpoint.send_buffer
+            endpoint.send_buffer = (endpoint.send_buffer + 1) % endpoint.send_buffers
+            machine.store.marks[n, 0] = 0
             node.fetching = endpoint.taken
             endpoint.send_used += 1
             begin_pci(machine, n, now, PCI_READS, payload)
@@ -258,4 +285,6 @@ def _send(machine, n, now):
         deposited = fetched_bytes(machine, n, now)
     count = bytes_to_move(endpoint, endpoint.minpulse_send, deposited, endpoint.sunk)
     endpoint.sunk += count
+    if has_bytes(machine.store) and endpoint.sent == machine.nodes[n].fetching:
+        fetch(machine.store, n, packet, endpoint.sunk)
     begin_link(machine, n, now, 0, count)

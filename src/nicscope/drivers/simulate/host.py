@@ -6,11 +6,14 @@ from nicscope.drivers.simulate.agenda import NEVER, put
 from nicscope.drivers.simulate.flow import end_of
 from nicscope.drivers.simulate.machine import (
     CALLING,
+    COMPUTING,
     COPYING,
     CPU,
     IDLE,
     KINDS,
     READING,
+    SLEEP,
+    TIMER,
     WRITING,
 )
 from nicscope.drivers.simulate.observe import (
@@ -19,6 +22,14 @@ from nicscope.drivers.simulate.observe import (
     count_arrival,
     keep_message,
     log_transfer,
+)
+from nicscope.drivers.simulate.operations import (
+    end_operation,
+    end_receive,
+    end_send,
+    look_for_operation,
+    occupy_cpu,
+    set_timer,
 )
 from nicscope.jit import step
 from nicscope.nic.delivery import CONTROL_BYTES
@@ -31,20 +42,14 @@ def contends(node):
 
 
 @step
-def occupy_cpu(machine, n, now, operation, duration):
-    """Have the CPU of ``n`` do ``operation`` until ``duration`` ps from now."""
-    node = machine.nodes[n]
-    node.cpu = operation
-    node.cpu_busy += duration
-    put(machine.agenda, n * KINDS + CPU, now + duration)
-
-
-@step
 def look_for_host_work(machine, n, now):
     """Begin what an idle CPU may do: read first, then send (docs/virtual-time.md, Hosts)."""
     node = machine.nodes[n]
     endpoint = machine.endpoints[n]
     if node.cpu != IDLE:
+        return
+    if node.first_process < node.last_process:
+        look_for_operation(machine, n, now)
         return
     if endpoint.shown > endpoint.read:
         node.cpu_since = now
@@ -98,6 +103,8 @@ def end_host_work(machine, n, now):
             machine, HOST_WRITE, n, n, packet.number, 1, node.cpu_since, now, CONTROL_BYTES
         )
         endpoint.written += 1
+        if node.cpu_process >= 0:
+            end_send(machine, n, packet, now)
     elif node.cpu == READING:
         packet = machine.inboxes[n, endpoint.read % endpoint.receive_ring]
         log_transfer(
@@ -113,10 +120,26 @@ def end_host_work(machine, n, now):
         )
         keep_message(machine, packet, now)
         count_arrival(node, packet, now)
+        if node.cpu_process >= 0:
+            end_receive(machine, n, packet, now)
         endpoint.read += 1
     elif node.cpu == COPYING:
         node.cpu_busy += now - node.cpu_since
+    if (node.cpu == COPYING or node.cpu == COMPUTING) and node.cpu_process >= 0:
+        end_operation(machine, node.cpu_process, now)
     node.cpu = IDLE
+
+
+@step
+def end_timer(machine, n, now):
+    """Wake the processes of ``n`` that have slept until now."""
+    node = machine.nodes[n]
+    put(machine.agenda, n * KINDS + TIMER, NEVER)
+    for p in range(node.first_process, node.last_process):
+        process = machine.processes[p]
+        if process.operation == SLEEP and process.time + process.duration == now:
+            end_operation(machine, p, now)
+    set_timer(machine, n)
 
 
 @step

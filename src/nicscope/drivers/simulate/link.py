@@ -24,6 +24,7 @@ from nicscope.drivers.simulate.observe import (
     keep_message,
     log_transfer,
 )
+from nicscope.drivers.simulate.store import carry, copy_control, has_bytes
 from nicscope.fabric.paths import NOBODY, acquire, leave_queue, release
 from nicscope.jit import step
 from nicscope.nic.delivery import CONTROL, CONTROL_BYTES, NOTHING, PAYLOAD
@@ -136,6 +137,7 @@ def end_flow(machine, s, now):
         _accept(machine, d, packet)
     else:
         receiver.arrived += node.link_bytes
+        carry_bytes(machine, d, receiver.arrived)
     if control == 1 or endpoint.sunk == packet.payload:
         begun = machine.nodes[d].receive_begun
         moved = CONTROL_BYTES if control == 1 else packet.payload
@@ -147,6 +149,14 @@ def end_flow(machine, s, now):
 
 
 @step
+def carry_bytes(machine, d, upto):
+    """Have the first ``upto`` payload bytes of the packet that ``d`` accepted last at ``d``."""
+    s = machine.nodes[d].source
+    if has_bytes(machine.store) and s != NOBODY:
+        carry(machine.store, s, sending(machine, s), d, accepted_last(machine, d), upto)
+
+
+@step
 def _accept(machine, d, packet):
     receiver = machine.endpoints[d]
     arrival = machine.arrivals[d, receiver.accepted % receiver.receive_ring]
@@ -155,8 +165,21 @@ def _accept(machine, d, packet):
     arrival.destination = packet.destination
     arrival.payload = packet.payload
     arrival.posted_at = packet.posted_at
+    arrival.tag = packet.tag
     arrival.buffer = -1
+    arrival.own = 0
+    arrival.address = -1
     arrival.broken = 0
+    receiver.mapped = 0
+    if has_bytes(machine.store):
+        place = machine.endpoints[packet.sender].sent % machine.endpoints[packet.sender].send_ring
+        slot = receiver.accepted % receiver.receive_ring
+        store = machine.store
+        copy_control(store.send_ring, place, store.arriving, slot, packet.sender, d)
+        if 0 <= packet.tag < receiver.tags:
+            arrival.address = store.payload_table[d, packet.tag]
+            receiver.mapped = 1 if arrival.address >= 0 else 0
+        store.marks[d, 1] = 0
     receiver.accepted += 1
     receiver.arrived = 0
     receiver.awaited = 1 if packet.payload > 0 else 0

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.simulate.agenda import Agenda
+    from nicscope.drivers.simulate.store import Store
     from nicscope.fabric.paths import Paths
 
 # Kinds of pending things; their order is that of equal times (docs/virtual-time.md, Order).
@@ -22,6 +23,7 @@ PCI = 3
 LINK = 4
 PROCESSOR = 5
 WATCHDOG = 6
+TIMER = 7
 KINDS = 8  # a power of two
 
 # What a CPU does.
@@ -30,6 +32,7 @@ CALLING = 1
 WRITING = 2
 READING = 3
 COPYING = 4
+COMPUTING = 5
 
 # What a PCI engine does.
 PCI_IDLE = 0
@@ -43,6 +46,14 @@ QUEUED = 2  # for a link of its path
 HEADING = 3  # the packet's head is on its way
 STALLED = 4  # the receiver has posted no receive
 FLOWING = 5
+
+# What a process of a program waits for.
+NO_OPERATION = 0
+SEND = 1
+RECEIVE = 2
+COMPUTE = 3  # the CPU, for a time
+SLEEP = 4  # a time
+COPY = 5  # the CPU, for a copy in memory
 
 COSTS = np.dtype([(name, "i8") for name in DELIVERY_COSTS], align=True)
 
@@ -61,7 +72,10 @@ NODE = np.dtype(
         ("link_bytes", "i8"),
         ("receive_begun", "i8"),  # when netRcv was posted
         ("source", "i8"),  # whose packet has a whole path to this node, or -1
-        # script
+        ("cpu_process", "i8"),  # whose operation that is; -1: the script's
+        # script, or processes first_process up to last_process
+        ("first_process", "i8"),
+        ("last_process", "i8"),
         ("run", "i8"),
         ("last_run", "i8"),
         ("run_left", "i8"),
@@ -87,7 +101,35 @@ RUN = np.dtype(
     [("destination", "i8"), ("payload", "i8"), ("count", "i8"), ("gap", "i8")], align=True
 )
 
-TALLY = np.dtype([("messages", "i8"), ("log", "i8"), ("events", "i8"), ("now", "i8")], align=True)
+# One process of a program, and the one operation that it may wait for; also what crosses from
+# Python (an operation that begins) and back (one that has ended).
+OPERATION = np.dtype(
+    [
+        ("process", "i8"),
+        ("operation", "i8"),
+        ("time", "i8"),  # ps: asked for at; ended at
+        ("node", "i8"),  # the process's own
+        ("peer", "i8"),  # destination; sender
+        ("packet", "i8"),  # number by sender
+        ("payload", "i8"),  # bytes; of a copy too
+        ("tag", "i8"),
+        ("address", "i8"),  # of the payload in the host's memory
+        ("own", "i8"),  # 1: that is a buffer off the receive ring, to be given back
+        ("duration", "i8"),  # ps
+    ],
+    align=True,
+)
+
+TALLY = np.dtype(
+    [
+        ("messages", "i8"),
+        ("log", "i8"),
+        ("events", "i8"),
+        ("now", "i8"),
+        ("ended", "i8"),  # operations in ``inbox``
+    ],
+    align=True,
+)
 
 
 class Machine(NamedTuple):
@@ -108,3 +150,7 @@ class Machine(NamedTuple):
     runs: NDArray[Any]  # RUN, by sender
     messages: NDArray[Any]  # MESSAGE; as many as are kept
     log: NDArray[Any]  # LOG; as many as are kept
+    processes: NDArray[Any]  # OPERATION, shape (processes,), by node
+    outbox: NDArray[Any]  # OPERATION, shape (processes,): begun by programs
+    inbox: NDArray[Any]  # OPERATION, shape (processes,): ended
+    store: Store

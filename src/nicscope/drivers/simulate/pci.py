@@ -7,6 +7,7 @@ from nicscope.drivers.simulate.flow import begin, change_rate, end_of, moved_by
 from nicscope.drivers.simulate.host import contends
 from nicscope.drivers.simulate.machine import KINDS, PCI, PCI_IDLE, PCI_READS, PCI_WRITES
 from nicscope.drivers.simulate.observe import HOST_RCV, HOST_TX, log_transfer
+from nicscope.drivers.simulate.store import deliver, fetch, has_bytes
 from nicscope.jit import step
 from nicscope.nic.delivery import settle
 
@@ -45,7 +46,10 @@ def end_pci(machine, n, now):
     put(machine.agenda, n * KINDS + PCI, NEVER)
     node.pci_busy += now - flow.begun
     if node.pci == PCI_READS:
-        number = machine.sends[n, node.fetching % endpoint.send_ring].number
+        packet = machine.sends[n, node.fetching % endpoint.send_ring]
+        number = packet.number
+        if has_bytes(machine.store):
+            fetch(machine.store, n, packet, flow.total)
         node.fetching = -1
         log_transfer(machine, HOST_TX, n, n, number, 0, flow.begun, now, flow.total)
     else:
@@ -53,6 +57,9 @@ def end_pci(machine, n, now):
         log_transfer(
             machine, HOST_RCV, n, packet.sender, packet.number, 0, flow.begun, now, flow.total
         )
+        if has_bytes(machine.store):
+            upto = endpoint.drain_sunk
+            deliver(machine.store, n, packet, upto - flow.total, upto)
         settle(endpoint, machine.arrivals[n], False)
     node.pci = PCI_IDLE
 

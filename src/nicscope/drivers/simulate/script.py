@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nicscope.config.delivery import DELIVERY_COSTS
-from nicscope.drivers.simulate.advance import LATEST, advance, begin
-from nicscope.drivers.simulate.build import new_machine
+from nicscope.drivers.simulate.advance import advance
+from nicscope.drivers.simulate.build import give_script, new_machine
 from nicscope.drivers.simulate.machine import COPYING
+from nicscope.drivers.simulate.store import no_store
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.fabric.topology import Topology
 
+_AT_REST = -1  # every node has yet to look
 _EVENTS_AT_ONCE = 1 << 20  # a few times a second
 
 
@@ -70,11 +72,19 @@ def simulate_script(
     _check(costs, delivery, topology, runs, copies)
     total = sum(run.count for run in runs)
     machine = new_machine(
-        costs, delivery, topology, _by_sender(runs), min(keep_messages, total), keep_log
+        costs,
+        delivery,
+        topology,
+        no_store(topology.nodes),
+        min(keep_messages, total),
+        keep_log,
+        runs=len(runs),
     )
+    give_script(machine, _by_sender(runs))
     _begin_copies(machine, copies)
-    begin(machine)
-    while advance(machine, LATEST, _EVENTS_AT_ONCE) == _EVENTS_AT_ONCE:
+    begun = _AT_REST
+    while advance(machine, begun, _EVENTS_AT_ONCE) == _EVENTS_AT_ONCE:
+        begun = 0
         progress(int(machine.tally[0]["messages"]), total)
     tally = machine.tally[0]
     if tally["messages"] != total:

@@ -1,0 +1,171 @@
+"""What programs ask of their node: the CPU serves one process at a time.
+
+A process waits for at most one operation, so its slot is its record in ``machine.processes``.
+Of those that can go on, receives come first, then the one that has waited longest, then the lowest.
+"""
+
+from __future__ import annotations
+
+from nicscope.drivers.simulate.agenda import NEVER, put
+from nicscope.drivers.simulate.flow import begin
+from nicscope.drivers.simulate.machine import (
+    CALLING,
+    COMPUTE,
+    COMPUTING,
+    COPY,
+    COPYING,
+    CPU,
+    KINDS,
+    NO_OPERATION,
+    READING,
+    RECEIVE,
+    SEND,
+    SLEEP,
+    TIMER,
+)
+from nicscope.drivers.simulate.store import give_back
+from nicscope.jit import step
+from nicscope.nic.delivery import CONTROL_BYTES
+
+NO_PROCESS = -1
+
+
+@step
+def occupy_cpu(machine, n, now, operation, duration):
+    """Have the CPU of ``n`` do ``operation`` until ``duration`` ps from now."""
+    node = machine.nodes[n]
+    node.cpu = operation
+    node.cpu_busy += duration
+    put(machine.agenda, n * KINDS + CPU, now + duration)
+
+
+@step
+def take_operation(machine, request):
+    """Note what a process now waits for; a buffer given back goes to the receive ring at once."""
+    process = machine.processes[request.process]
+    n = process.node
+    process.operation = request.operation
+    process.time = request.time
+    process.peer = request.peer
+    process.payload = request.payload
+    process.tag = request.tag
+    process.address = request.address
+    process.duration = request.duration
+    if request.own >= 0:
+        give_back(machine.store, n, request.own)
+        machine.endpoints[n].attached += 1
+    if request.operation == SLEEP:
+        set_timer(machine, n)
+
+
+@step
+def set_timer(machine, n):
+    """Fire when the first sleeping process of ``n`` wakes."""
+    node = machine.nodes[n]
+    when = NEVER
+    for p in range(node.first_process, node.last_process):
+        process = machine.processes[p]
+        if process.operation == SLEEP:
+            when = min(when, process.time + process.duration)
+    put(machine.agenda, n * KINDS + TIMER, when)
+
+
+@step
+def look_for_operation(machine, n, now):
+    """Begin the operation that comes next on an idle CPU, if one can go on."""
+    node = machine.nodes[n]
+    chosen = NO_PROCESS
+    for p in range(node.first_process, node.last_process):
+        if _can_go_on(machine, n, p) and (chosen == NO_PROCESS or _is_before(machine, p, chosen)):
+            chosen = p
+    if chosen == NO_PROCESS:
+        return
+    node.cpu_process = chosen
+    node.cpu_since = now
+    process = machine.processes[chosen]
+    if process.operation == RECEIVE:
+        occupy_cpu(machine, n, now, READING, machine.costs[n].pio_read)
+    elif process.operation == SEND:
+        _begin_send(machine, n, chosen, now)
+    elif process.operation == COMPUTE:
+        occupy_cpu(machine, n, now, COMPUTING, process.duration)
+    else:
+        node.cpu = COPYING
+        begin(machine.copy_flows[n], now, 0, process.payload, 0)
+
+
+@step
+def _can_go_on(machine, n, p):
+    operation = machine.processes[p].operation
+    endpoint = machine.endpoints[n]
+    if operation == RECEIVE:
+        return endpoint.shown > endpoint.read
+    if operation == SEND:
+        return endpoint.written - endpoint.finished < endpoint.send_ring
+    return operation in (COMPUTE, COPY)
+
+
+@step
+def _is_before(machine, p, q):
+    mine, other = machine.processes[p], machine.processes[q]
+    if (mine.operation == RECEIVE) != (other.operation == RECEIVE):
+        return mine.operation == RECEIVE
+    return mine.time < other.time
+
+
+@step
+def _begin_send(machine, n, p, now):
+    node = machine.nodes[n]
+    endpoint = machine.endpoints[n]
+    process = machine.processes[p]
+    place = endpoint.written % endpoint.send_ring
+    packet = machine.sends[n, place]
+    packet.sender = n
+    packet.number = node.next_number
+    packet.destination = process.peer
+    packet.payload = process.payload
+    packet.tag = process.tag
+    packet.address = process.address
+    packet.broken = 0
+    packet.posted_at = process.time
+    node.next_number += 1
+    for i in range(CONTROL_BYTES):
+        machine.store.send_ring[n, place, i] = machine.store.control[p, i]
+    occupy_cpu(machine, n, now, CALLING, machine.costs[n].send_call)
+
+
+@step
+def end_send(machine, n, packet, now):
+    """The process has handed its message over."""
+    p = machine.nodes[n].cpu_process
+    machine.processes[p].packet = packet.number
+    end_operation(machine, p, now)
+
+
+@step
+def end_receive(machine, n, packet, now):
+    """The process has the message: its control bytes, and where its payload is."""
+    p = machine.nodes[n].cpu_process
+    endpoint = machine.endpoints[n]
+    process = machine.processes[p]
+    slot = endpoint.read % endpoint.receive_ring
+    for i in range(CONTROL_BYTES):
+        machine.store.control[p, i] = machine.store.receive_ring[n, slot, i]
+    process.packet = packet.number
+    process.payload = packet.payload
+    process.tag = packet.tag
+    process.address = packet.address
+    process.own = packet.own
+    process.peer = packet.sender
+    end_operation(machine, p, now)
+
+
+@step
+def end_operation(machine, p, now):
+    """Tell the program that the operation of process ``p`` has ended now."""
+    process = machine.processes[p]
+    process.operation = NO_OPERATION
+    process.time = now
+    machine.inbox[machine.tally[0].ended] = process
+    machine.inbox[machine.tally[0].ended].process = p
+    machine.tally[0].ended += 1

@@ -1,0 +1,188 @@
+"""Programs: coroutines on simulated nodes, resumed when what they wait for has ended.
+
+A program is any coroutine that awaits the operations of its ``Process``.  There are no threads; the
+compiled driver runs until an operation ends, and the processes whose operations ended at that time
+go on in their order.  So a run depends on nothing but its inputs.
+"""
+
+from __future__ import annotations
+
+from types import coroutine
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nicscope.drivers.simulate.advance import advance
+from nicscope.drivers.simulate.build import new_machine
+from nicscope.drivers.simulate.machine import COMPUTE, COPY, RECEIVE, SEND, SLEEP
+from nicscope.drivers.simulate.store import new_store
+from nicscope.errors import SimulationError
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Generator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from nicscope.config.delivery import Delivery
+    from nicscope.fabric.topology import Topology
+
+_EVENTS_AT_ONCE = 1 << 22  # between two chances to be interrupted
+_NOT_OWN = -1
+_DOING = {SEND: "send", RECEIVE: "receive", COMPUTE: "compute", SLEEP: "sleep", COPY: "copy"}
+
+
+class Ended(NamedTuple):
+    """How an operation ended, as the compiled driver reports it."""
+
+    process: int
+    operation: int
+    time: int  # ps
+    node: int
+    peer: int  # sender of what was received
+    packet: int  # number by its sender
+    payload: int  # bytes
+    tag: int
+    address: int
+    own: int
+    duration: int
+
+
+class Process:
+    """One coroutine on one node: what it can ask of its CPU and NIC, and the time of its clock."""
+
+    def __init__(self, simulation: Simulation, number: int, node: int) -> None:
+        self.node = node
+        self.now = 0  # ps
+        self._simulation = simulation
+        self._number = number
+        self._owed = _NOT_OWN  # a buffer to give back with the next operation
+
+    @coroutine
+    def ask(
+        self,
+        operation: int,
+        peer: int = 0,
+        payload: int = 0,
+        tag: int = 0,
+        address: int = 0,
+        duration: int = 0,
+    ) -> Generator[tuple[int, ...], Ended, Ended]:
+        """Begin an operation now and wait for its end."""
+        owed, self._owed = self._owed, _NOT_OWN
+        number = self._number
+        ended = yield (
+            number, operation, self.now, self.node, peer, 0, payload, tag, address, owed, duration,
+        )  # fmt: skip
+        self.now = ended.time
+        return ended
+
+    @property
+    def control(self) -> NDArray[Any]:
+        """The 128 control bytes that the next send takes and the last receive left."""
+        control: NDArray[Any] = self._simulation.machine.store.control[self._number]
+        return control
+
+    def give_back(self, address: int) -> None:
+        """Attach a payload buffer to the receive ring again, with the next operation."""
+        self._owed = address
+
+
+class Simulation:
+    """Programs on the nodes of one cluster."""
+
+    def __init__(
+        self,
+        costs: Sequence[Mapping[str, int]],
+        delivery: Delivery,
+        topology: Topology,
+        hosts: Sequence[int],
+        host_bytes: int,
+        tags: int = 0,
+        keep_log: int = 0,
+    ) -> None:
+        """``hosts``: the node of each process, rising; ``host_bytes`` of memory per node."""
+        store = new_store(
+            topology.nodes,
+            len(hosts),
+            host_bytes,
+            (delivery.send_ring, delivery.receive_ring),
+            (delivery.send_buffers, delivery.receive_buffers),
+            delivery.max_payload,
+            tags,
+        )
+        self.delivery = delivery
+        self.topology = topology
+        self.machine = new_machine(
+            costs, delivery, topology, store, keep_messages=0, keep_log=keep_log, hosts=hosts
+        )
+        self.machine.endpoints["attached"] = 0
+        self.processes = [Process(self, number, node) for number, node in enumerate(hosts)]
+        self._running: dict[int, Coroutine[Any, Any, object]] = {}
+        self.results: list[object] = [None] * len(hosts)
+
+    @property
+    def now(self) -> int:
+        """Time (ps) of the last thing that happened."""
+        return int(self.machine.tally[0]["now"])
+
+    def attach(self, node: int, address: int) -> None:
+        """Attach a payload buffer at ``address`` of the host's memory to the receive ring."""
+        store, endpoint = self.machine.store, self.machine.endpoints[node]
+        ring = store.attached.shape[1]
+        if endpoint["attached"] == ring:
+            raise SimulationError(f"the receive ring of node {node} has all its {ring} buffers")
+        store.attached[node, store.attached_tail[node] % ring] = address
+        store.attached_tail[node] += 1
+        endpoint["attached"] += 1
+
+    def run(self, programs: Sequence[Coroutine[Any, Any, object]]) -> None:
+        """Run one program per process to its end; what each returns is in ``results``.
+
+        Errors: ``SimulationError`` if all that are left wait for what cannot come.
+        """
+        begun: list[tuple[int, ...]] = []
+        for number, program in enumerate(programs):
+            self._running[number] = program
+            self._resume(number, None, begun)
+        at_rest = True
+        try:
+            while self._running:
+                at_rest = self._advance(begun, at_rest)
+        finally:
+            for program in self._running.values():
+                program.close()
+            self._running.clear()
+
+    def _advance(self, begun: list[tuple[int, ...]], at_rest: bool) -> bool:
+        """Fire until something ends and let its processes go on; ``begun`` holds what they ask."""
+        machine = self.machine
+        for place, request in enumerate(begun):
+            machine.outbox[place] = request
+        count = len(begun)
+        begun.clear()
+        if at_rest:
+            advance(machine, -1, 0)
+        fired = advance(machine, count, _EVENTS_AT_ONCE)
+        ended = int(machine.tally[0]["ended"])
+        if ended == 0 and fired < _EVENTS_AT_ONCE:
+            raise SimulationError(self._stuck())
+        for record in sorted(machine.inbox[:ended].tolist()):
+            self._resume(record[0], Ended(*record), begun)
+        return False
+
+    def _resume(self, number: int, ended: Ended | None, begun: list[tuple[int, ...]]) -> None:
+        try:
+            begun.append(self._running[number].send(ended))
+        except StopIteration as stop:
+            self.results[number] = stop.value
+            del self._running[number]
+
+    def _stuck(self) -> str:
+        waiting = [
+            f"process {number} on node {self.processes[number].node} to "
+            f"{_DOING[int(self.machine.processes[number]['operation'])]}"
+            for number in self._running
+        ]
+        more = f" and {len(waiting) - 4} more" if len(waiting) > 4 else ""
+        return (
+            f"nothing more will happen after {self.now / 1e6:.3f} us, but programs wait: "
+            f"{', '.join(waiting[:4])}{more}"
+        )

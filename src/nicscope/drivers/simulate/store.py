@@ -1,0 +1,122 @@
+"""The bytes themselves: host memories, NIC buffers, rings; copied as the transfers move them.
+
+Nothing is copied before the counters say that it has moved: what a transfer to the sink reads has
+been deposited.  A simulation without bytes has arrays of no length here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from nicscope.jit import step
+from nicscope.nic.delivery import CONTROL_BYTES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+UNMAPPED = -1
+
+
+class Store(NamedTuple):
+    """Bytes of every node; the first axis is the node."""
+
+    host: NDArray[np.uint8]  # shape (nodes, bytes)
+    send_buffers: NDArray[np.uint8]  # shape (nodes, buffers, max_payload)
+    receive_buffers: NDArray[np.uint8]
+    send_ring: NDArray[np.uint8]  # shape (nodes, ring, CONTROL_BYTES)
+    arriving: NDArray[np.uint8]  # likewise, by packet accepted
+    receive_ring: NDArray[np.uint8]
+    control: NDArray[np.uint8]  # shape (processes, CONTROL_BYTES): what the program sees of it
+    payload_table: NDArray[np.int64]  # shape (nodes, tags): address, or UNMAPPED
+    attached: NDArray[np.int64]  # shape (nodes, ring): addresses of buffers for untagged payloads
+    attached_head: NDArray[np.int64]  # shape (nodes,): taken and given back so far
+    attached_tail: NDArray[np.int64]
+    marks: NDArray[np.int64]  # shape (nodes, 2): bytes copied by hostTx and netRcv
+
+
+def new_store(
+    nodes: int,
+    processes: int,
+    host_bytes: int,
+    rings: tuple[int, int],
+    buffers: tuple[int, int],
+    max_payload: int,
+    tags: int,
+) -> Store:
+    """Zeroed bytes; ``rings`` and ``buffers`` of the send and the receive side."""
+    return Store(
+        host=np.zeros((nodes, host_bytes), np.uint8),
+        send_buffers=np.zeros((nodes, buffers[0], max_payload), np.uint8),
+        receive_buffers=np.zeros((nodes, buffers[1], max_payload), np.uint8),
+        send_ring=np.zeros((nodes, rings[0], CONTROL_BYTES), np.uint8),
+        arriving=np.zeros((nodes, rings[1], CONTROL_BYTES), np.uint8),
+        receive_ring=np.zeros((nodes, rings[1], CONTROL_BYTES), np.uint8),
+        control=np.zeros((processes, CONTROL_BYTES), np.uint8),
+        payload_table=np.full((nodes, tags), UNMAPPED, np.int64),
+        attached=np.zeros((nodes, rings[1]), np.int64),
+        attached_head=np.zeros(nodes, np.int64),
+        attached_tail=np.zeros(nodes, np.int64),
+        marks=np.zeros((nodes, 2), np.int64),
+    )
+
+
+def no_store(nodes: int) -> Store:
+    """No bytes: for traffic of which only the times matter."""
+    return new_store(nodes, 0, 0, (0, 0), (0, 0), 0, 0)
+
+
+@step
+def has_bytes(store):
+    """Whether this simulation carries bytes."""
+    return store.host.size > 0
+
+
+@step
+def fetch(store, n, packet, upto):
+    """HostTx: the payload's bytes up to ``upto``, from the host's memory to the NIC's buffer."""
+    done = store.marks[n, 0]
+    for i in range(done, upto):
+        store.send_buffers[n, packet.buffer, i] = store.host[n, packet.address + i]
+    store.marks[n, 0] = max(done, upto)
+
+
+@step
+def carry(store, s, sent, d, accepted, upto):
+    """NetTx and netRcv: the payload's bytes up to ``upto``, from NIC to NIC."""
+    done = store.marks[d, 1]
+    for i in range(done, upto):
+        store.receive_buffers[d, accepted.buffer, i] = store.send_buffers[s, sent.buffer, i]
+    store.marks[d, 1] = max(done, upto)
+
+
+@step
+def deliver(store, n, packet, begin, end):
+    """HostRcv: bytes ``begin`` up to ``end`` of the payload, from the NIC to the host's memory."""
+    for i in range(begin, end):
+        store.host[n, packet.address + i] = store.receive_buffers[n, packet.buffer, i]
+
+
+@step
+def copy_control(source, place, target, slot, n, d):
+    """One control message, from ring slot to ring slot."""
+    for i in range(CONTROL_BYTES):
+        target[d, slot, i] = source[n, place, i]
+
+
+@step
+def take_attached(store, n):
+    """Address of the host's buffer that the receive ring gives to the next untagged payload."""
+    ring = store.attached.shape[1]
+    address = store.attached[n, store.attached_head[n] % ring]
+    store.attached_head[n] += 1
+    return address
+
+
+@step
+def give_back(store, n, address):
+    """Attach a buffer of the host to the receive ring again."""
+    ring = store.attached.shape[1]
+    store.attached[n, store.attached_tail[n] % ring] = address
+    store.attached_tail[n] += 1

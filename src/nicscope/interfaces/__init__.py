@@ -1,0 +1,1 @@
+"""What programs call: endpoints of the published systems, as awaitables."""

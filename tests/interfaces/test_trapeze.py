@@ -1,0 +1,251 @@
+"""Programs on Trapeze endpoints: real bytes, rings, tags, and what goes wrong."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nicscope.config.delivery import POLICIES
+from nicscope.errors import SimulationError
+from nicscope.interfaces.trapeze import NO_TAG, Cluster
+
+PLATFORM = "p6-natoma"
+SMALL = msgspec.structs.replace(POLICIES["adaptive"], max_payload=600, send_ring=3, receive_ring=3)
+
+
+def numbers(seed, count):
+    return np.random.default_rng(seed).integers(0, 256, count, dtype=np.uint8)
+
+
+def sender_of(sizes, seed=0):
+    async def program(endpoint):
+        pages = []
+        for number, size in enumerate(sizes):
+            page = endpoint.allocate(size) if size else None
+            if page is not None:
+                page.bytes[:] = numbers(seed + number, size)
+            pages.append(page)
+            endpoint.reserve(2)[:] = number.to_bytes(2, "little")
+            endpoint.reserve(1)[:] = b"!"
+            await endpoint.send(1, page)
+        return endpoint.now_us
+
+    return program
+
+
+def receiver_of(sizes, seed=0, pause=0.0):
+    async def program(endpoint):
+        for number, size in enumerate(sizes):
+            await endpoint.sleep(pause)
+            message = await endpoint.receive()
+            assert message.scan(2) == number.to_bytes(2, "little")
+            assert message.scan(1) == b"!"
+            assert (message.sender, message.number) == (0, number)
+            expected = numbers(seed + number, size) if size else np.zeros(0, np.uint8)
+            assert np.array_equal(message.payload, expected)
+            endpoint.release(message)
+        return endpoint.now_us
+
+    return program
+
+
+@pytest.mark.requirement("TR-1", "TR-2", "TR-3", "TR-8", "TR-10")
+@given(
+    sizes=st.lists(st.integers(0, 600), min_size=1, max_size=12),
+    policy=st.sampled_from(sorted(POLICIES)),
+    pause=st.sampled_from([0.0, 300.0]),
+    buffers=st.integers(1, 3),
+)
+@settings(max_examples=25)
+def test_every_byte_arrives_once_in_order_and_unchanged(sizes, policy, pause, buffers):
+    delivery = msgspec.structs.replace(
+        POLICIES[policy],
+        max_payload=600,
+        send_ring=3,
+        receive_ring=2,
+        send_buffers=buffers,
+        receive_buffers=buffers,
+    )
+    cluster = Cluster(PLATFORM, policy=delivery)
+    cluster.start(0, sender_of(sizes))
+    cluster.start(1, receiver_of(sizes, pause=pause))
+
+    sent, received = cluster.run()
+
+    assert received > sent > 0
+
+
+@pytest.mark.requirement("TR-6", "TR-7")
+def test_a_tagged_payload_goes_where_the_table_says_and_others_to_the_ring():
+    async def program(endpoint):
+        page = endpoint.allocate(600)
+        page.bytes[:] = 5
+        await endpoint.send(1, page, tag=3)
+        await endpoint.send(1, page)
+        await endpoint.send(1, page, tag=4)
+
+    async def other(endpoint):
+        place = endpoint.allocate(600)
+        endpoint.map_payload(3, place)
+        messages = [await endpoint.receive() for _ in range(3)]
+        assert (place.bytes == 5).all()
+        return place.address, [(m.tag, m.own, m.address) for m in messages]
+
+    cluster = Cluster(PLATFORM, policy=SMALL)
+    cluster.start(0, program)
+    cluster.start(1, other)
+
+    address, got = cluster.run()[1]
+
+    assert got[0] == (3, False, address)
+    assert got[1][:2] == (NO_TAG, True)
+    assert got[2][:2] == (4, True)
+    assert len({where for _, _, where in got}) == 3
+
+
+@pytest.mark.requirement("TR-4", "TR-5", "TR-29")
+def test_a_full_ring_makes_the_sender_wait_and_loses_nothing():
+    sizes = [64] * 20
+    cluster = Cluster(PLATFORM, policy=SMALL)
+    cluster.start(0, sender_of(sizes))
+    cluster.start(1, receiver_of(sizes, pause=500.0))
+
+    sent, received = cluster.run()
+
+    # Rings and buffers hold a few messages, so the sender is kept back by the receiver's pauses.
+    assert sent > 10 * 500.0
+    assert received >= 20 * 500.0
+
+
+def test_a_payload_buffer_that_is_not_given_back_is_not_used_again():
+    async def program(endpoint):
+        page = endpoint.allocate(100)
+        for _ in range(4):
+            await endpoint.send(1, page)
+
+    async def hoarder(endpoint):
+        kept = [await endpoint.receive() for _ in range(3)]
+        assert len({message.address for message in kept}) == 3
+        await endpoint.receive()
+
+    cluster = Cluster(PLATFORM, policy=SMALL)
+    cluster.start(0, program)
+    cluster.start(1, hoarder)
+
+    with pytest.raises(SimulationError, match=r"programs wait: process 1 on node 1 to receive"):
+        cluster.run()
+
+
+def test_many_processes_share_a_cpu_and_an_endpoint():
+    async def worker(endpoint):
+        await endpoint.compute(10)
+        await endpoint.send(1)
+        return endpoint.now_us
+
+    async def sink(endpoint):
+        return [(await endpoint.receive()).number for _ in range(3)]
+
+    cluster = Cluster(PLATFORM)
+    for _ in range(3):
+        cluster.start(0, worker)
+    cluster.start(1, sink)
+
+    *times, got = cluster.run()
+
+    assert got == [0, 1, 2]
+    assert times[0] < times[1] < times[2]
+    assert times[2] >= 30
+
+
+def test_programs_end_alike_every_time():
+    def run():
+        cluster = Cluster(PLATFORM, nodes=3, keep_log=5000)
+
+        def talk(partner):
+            async def program(endpoint):
+                page = endpoint.allocate(3000)
+                for _ in range(5):
+                    await endpoint.send(partner, page)
+                    endpoint.release(await endpoint.receive())
+                await endpoint.copy(500)
+                return endpoint.now_us
+
+            return program
+
+        for node in range(3):
+            cluster.start(node, talk((node + 1) % 3))
+        results = cluster.run()
+        return results, cluster.simulation.machine.log.tobytes()
+
+    assert run() == run()
+
+
+@pytest.mark.requirement("TR-11")
+def test_a_shadow_buffer_costs_a_pass_through_memory_where_nothing_bursts():
+    def latency(shadow):
+        async def program(endpoint):
+            await endpoint.send(1)
+
+        async def sink(endpoint):
+            await endpoint.receive()
+            return endpoint.now_us
+
+        cluster = Cluster(PLATFORM, shadow=shadow)
+        cluster.start(0, program)
+        cluster.start(1, sink)
+        return cluster.run()[1]
+
+    assert latency(True) > latency(False)
+
+
+async def nothing(_endpoint):
+    return None
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (lambda e: e.reserve(129), "control message has 128 bytes: 0 are reserved, 129 more"),
+        (lambda e: e.allocate(10**9), "bytes of memory left"),
+        (lambda e: e.map_payload(99, e.allocate(600)), "tag must be from 0 to 63, got 99"),
+        (lambda e: e.map_payload(1, e.allocate(10)), "must hold the largest payload"),
+    ],
+)
+def test_what_an_endpoint_cannot_do_is_said_in_a_line(action, message):
+    async def program(endpoint):
+        action(endpoint)
+
+    cluster = Cluster(PLATFORM, policy=SMALL)
+    cluster.start(0, program)
+
+    with pytest.raises(SimulationError, match=message):
+        cluster.run()
+
+
+@pytest.mark.parametrize(
+    ("destination", "size", "message"),
+    [
+        (7, 10, "no path from node 0 to node 7"),
+        (0, 10, "no path from node 0 to node 0"),
+        (1, 601, "payload must be at most 600 bytes, got 601"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused(destination, size, message):
+    async def program(endpoint):
+        await endpoint.send(destination, endpoint.allocate(size))
+
+    cluster = Cluster(PLATFORM, policy=SMALL)
+    cluster.start(0, program)
+
+    with pytest.raises(SimulationError, match=message):
+        cluster.run()
+
+
+def test_a_cluster_that_cannot_be_is_refused():
+    with pytest.raises(SimulationError, match="did you mean 'adaptive'"):
+        Cluster(PLATFORM, policy="adaptve")
+    with pytest.raises(SimulationError, match="no node 2; there are 2"):
+        Cluster(PLATFORM).start(2, nothing)

@@ -14,6 +14,7 @@ from nicscope.studies.flow.report import evidence_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
     from rich.table import Table
     from rich.text import Text
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 WIDEST = 100
 FIRST, LAST = 8, 4  # packets that are listed, if there are more than both
+GAP = 2  # between two columns of the table of parts
 BAR, LEAST_BAR = 20, 6  # characters of the longest bar
 PS_PER_US, PS_PER_MS = 10**6, 10**9
 NODES_LISTED = 4
@@ -44,7 +46,7 @@ def flow_parts(report: FlowReport) -> Iterator[Any]:
     yield Text(_result_line(report))
     yield Text()
     yield _packet_table(report)
-    if len(report.detailed):
+    if (report.detailed["read"] >= 0).any():
         yield Text()
         yield _part_table(report)
         yield Text(
@@ -125,16 +127,16 @@ def _part_table(report: FlowReport) -> Table:
     rows = np.flatnonzero(report.detailed["read"] >= 0)
     chosen = report.parts[rows]
     totals, busy = chosen.sum(axis=0), report.busy[rows].sum(axis=0)
-    several = len(chosen) > 1
-    headings = ["first packet", "last packet", "all packets"] if several else ["packet"]
-    columns = [chosen[0], chosen[-1], totals] if several else list(chosen)
-    widest = [max(len(h), len(us(int(c.sum())))) for h, c in zip(headings, columns, strict=True)]
+    columns = _columns(chosen)
     took = ["" if part in WAITS else significant(int(busy[part]) / PS_PER_US) for part in Part]
-    widest += [len("100.0 %"), max(map(len, [*took, "busy"])), max(map(len, PART_NAMES.values()))]
-    room = WIDEST - sum(widest) - 2 * len(widest)  # a gap and a line of the box after each
+    others = ["100.0 %", max([*took, "busy"], key=len), max(PART_NAMES.values(), key=len)]
+    room = WIDEST - sum(len(text) + GAP for text in others)
+    while room < (taken := sum(_width(*column) + GAP for column in columns.items())):
+        columns.pop(next(iter(columns)))
+    room -= taken
     table = _new_table("Where the latency goes, us", gap=1)
     table.add_column("part", no_wrap=True)
-    for heading in (*headings, "share", "busy"):
+    for heading in (*columns, "share", "busy"):
         table.add_column(heading, justify="right", no_wrap=True)
     if room >= LEAST_BAR:
         table.add_column("", no_wrap=True, width=min(room, BAR))
@@ -142,7 +144,7 @@ def _part_table(report: FlowReport) -> Table:
     most = max(int(totals.max(initial=0)), 1)
     for part in Part:
         total = int(totals[part])
-        cells = [us(int(column[part])) for column in columns]
+        cells = [us(int(column[part])) for column in columns.values()]
         cells += [f"{100 * total / every:.1f} %"]
         cells += [took[part]]
         texture = "░" if part in WAITS else "█"
@@ -152,9 +154,24 @@ def _part_table(report: FlowReport) -> Table:
         bars = [bar] if room >= LEAST_BAR else []
         table.add_row(PART_NAMES[part], *cells, *bars, style="" if total else "dim")
     table.add_section()
-    sums = [us(int(column.sum())) for column in columns]
+    sums = [us(int(column.sum())) for column in columns.values()]
     table.add_row("latency", *sums, "100.0 %", style="bold")
     return table
+
+
+def _columns(chosen: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+    """Parts (ps) of the first packet, the last, and all of them, the most telling last."""
+    if len(chosen) == 1:
+        return {"packet": chosen[0]}
+    return {
+        "first packet": chosen[0],
+        "last packet": chosen[-1],
+        "all packets": chosen.sum(axis=0),
+    }
+
+
+def _width(heading: str, column: NDArray[np.int64]) -> int:
+    return max(len(heading), len(us(int(column.sum()))))
 
 
 def _engine_table(report: FlowReport) -> Table:

@@ -17,6 +17,7 @@ LOG_RECORD_BYTES = sum(LOG_RECORD.values())
 # An entry of the incoming payload table: where a payload of that tag goes (the widths are assumed;
 # a 32-bit PCI bus takes addresses of 4 bytes).
 TABLE_ENTRY = {"DMA address": 4, "length": 4}
+TABLE_ENTRIES = 64  # assumed: the paper states no number; as many as a ring has entries
 TABLE_ENTRY_BYTES = sum(TABLE_ENTRY.values())
 
 
@@ -42,11 +43,13 @@ class Held(NamedTuple):
         }
 
 
-def memory_account(delivery: Delivery, table_entries: int, log_records: int = 0) -> list[Held]:
+def memory_account(
+    delivery: Delivery, log_records: int = 0, table_entries: int = TABLE_ENTRIES
+) -> list[Held]:
     """What one endpoint holds in NIC memory; nothing that it holds is left out.
 
-    ``table_entries`` are those of the incoming payload table; ``log_records`` those that the
-    firmware has logged since the host last read them.
+    ``log_records`` are those that the firmware has logged since the host last read them;
+    ``table_entries`` those of the incoming payload table.
     """
     held = [
         Held("send ring", delivery.send_ring, CONTROL_BYTES),

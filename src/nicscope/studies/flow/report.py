@@ -265,8 +265,6 @@ def _memory(question: FlowQuestion, transfers: NDArray[Any]) -> dict[str, list[H
     sender, receiver = question.flows[0]
     delivery = question.delivery
     return {
-        role: memory_account(
-            delivery, delivery.receive_ring, int((transfers["node"] == node).sum())
-        )
+        role: memory_account(delivery, int((transfers["node"] == node).sum()))
         for role, node in (("sender", sender), ("receiver", receiver))
     }

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from flow_samples import answered
 
+from flow_samples import answered
 from nicscope.config.delivery import Delivery
 from nicscope.studies.flow.memory import LOG_RECORD_BYTES, memory_account
 
 
 @pytest.mark.requirement("TR-4")
 def test_rings_and_buffers_take_their_number_times_their_size():
-    nic = Delivery(
-        send_ring=3, receive_ring=5, send_buffers=2, receive_buffers=7, max_payload=4096
-    )
+    nic = Delivery(send_ring=3, receive_ring=5, send_buffers=2, receive_buffers=7, max_payload=4096)
 
     account = {held.what: held.byte_count for held in memory_account(nic, table_entries=10)}
 

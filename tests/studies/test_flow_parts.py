@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from flow_samples import answered, asked
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flow_samples import answered, asked
 from nicscope.config.delivery import POLICIES
 from nicscope.drivers.simulate.log import LOG, MESSAGE, Engine, Task
 from nicscope.studies.flow.parts import PART_NAMES, WAITS, Part, busy_parts, latency_parts

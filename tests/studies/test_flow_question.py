@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from flow_samples import COSTS, asked, made_up
 
+from flow_samples import COSTS, asked, made_up
 from nicscope.config.delivery import POLICIES
 from nicscope.errors import NicscopeError
 from nicscope.studies.flow import question
@@ -93,7 +93,7 @@ REFUSED = {
     "no cost of delivery 'pio_reed'; did you mean 'pio_read'?": {"assignments": ["pio_reed=1us"]},
     "such as 6.25ns/B": {"assignments": ["link_per_byte=6us"]},
     "such as 2us": {"assignments": ["pio_read=fast"]},
-    "out of range": {"assignments": ["pio_read=-1us"]},
+    "must be from 0 to 4611686018427387904 ps": {"assignments": ["pio_read=-1us"]},
 }
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter, defaultdict
 from decimal import Decimal
 
 import pytest
-from flow_samples import answered
 
+from flow_samples import answered
 from nicscope.config.delivery import POLICIES
 from nicscope.studies.flow.timeline import TRACKS, timeline
 
@@ -72,9 +73,7 @@ def test_slices_of_a_track_do_not_overlap(document):
 
     for slices in tracks.values():
         slices.sort()
-        assert all(
-            before[1] <= after[0] for before, after in zip(slices, slices[1:], strict=False)
-        )
+        assert all(before[1] <= after[0] for before, after in itertools.pairwise(slices))
 
 
 def test_an_arrow_follows_each_packet_from_host_to_host(found, document):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from flow_samples import answered
 
+from flow_samples import answered
 from nicscope.config.delivery import CONTROL_BYTES, POLICIES
 from nicscope.drivers.simulate.log import LOG, Engine, Task
 from nicscope.studies.flow.bandwidth import bandwidth_steps

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from nicscope.config.delivery import DELIVERY_COSTS, POLICIES, Delivery, Policy, delivery_costs
+from nicscope.config.delivery import (
+    CONTROL_BYTES,
+    DELIVERY_COSTS,
+    POLICIES,
+    Delivery,
+    Policy,
+    delivery_costs,
+)
 from nicscope.config.platform import load_platform
 from nicscope.config.setting import BYTE_UNITS
 from nicscope.config.time_unit import LONGEST_PS, PER_BYTE_UNITS, TIME_UNITS, whole_ps
@@ -25,6 +32,7 @@ MOST_NODES = 64
 MOST_MESSAGES = 1 << 20
 LARGEST = 1 << 24  # bytes of a payload: what a record of the firmware's log holds, not included
 LONGEST_GAP_PS = 10**12
+PS_PER_DAY = 86_400 * 10**12
 _NUMBER = re.compile(r"([+-]?[0-9]+(?:\.[0-9]+)?) *([A-Za-z/]*)")
 
 
@@ -118,8 +126,33 @@ def ask(
             f"{count} messages of each of {nodes // 2} senders are more than {MOST_MESSAGES}; "
             "lower --count or --nodes"
         )
-    question.costs()
+    _check_clock(question)
     return question
+
+
+def _check_clock(question: FlowQuestion) -> None:
+    """Refuse what could take more picoseconds than 64 bits hold, one step after the other."""
+    pulses = min(question.delivery.minpulse_send, question.delivery.minpulse_receive)
+    steps = 8 * (question.payload // pulses + 8)  # of a message, generously
+    longest = 0
+    for costs in question.costs():
+        memory = costs["nic_memory_per_byte"]
+        buses = [costs[f"pci_{way}_per_byte"] for way in ("read", "write")]
+        shared = [2 * memory * bus // (bus - memory) for bus in buses if bus > memory]
+        by_byte = sum(shared) + sum(ps for name, ps in costs.items() if name.endswith("per_byte"))
+        once = costs["link_watchdog"] + question.gap_ps
+        by_step = sum(
+            ps
+            for name, ps in costs.items()
+            if not name.endswith("per_byte") and name != "link_watchdog"
+        )
+        each = steps * by_step + 4 * (question.payload + CONTROL_BYTES) * by_byte + once
+        longest += question.total * each
+    if longest > LONGEST_PS:
+        raise SimulationError(
+            "at these costs the messages could take longer than the clock can count, "
+            f"{LONGEST_PS // PS_PER_DAY} days; lower --count or --payload"
+        )
 
 
 def _delivery(
@@ -200,8 +233,8 @@ def _override(text: str) -> tuple[str, int]:
     by_byte = name.endswith("per_byte")
     units: Mapping[str, int] = PER_BYTE_UNITS if by_byte else TIME_UNITS
     ps = _time(f"--set {text}", value, units, "6.25ns/B" if by_byte else "2us")
-    if not 0 <= ps <= LONGEST_PS // LARGEST:
-        raise PlatformError(f"--set {text}: out of range")
+    if not 0 <= ps <= LONGEST_PS:
+        raise PlatformError(f"--set {text}: must be from 0 to {LONGEST_PS} ps")
     return name, ps
 
 

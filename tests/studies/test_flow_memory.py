@@ -9,7 +9,6 @@ from nicscope.config.delivery import Delivery
 from nicscope.studies.flow.memory import LOG_RECORD_BYTES, memory_account
 
 
-@pytest.mark.requirement("TR-4")
 def test_rings_and_buffers_take_their_number_times_their_size():
     nic = Delivery(send_ring=3, receive_ring=5, send_buffers=2, receive_buffers=7, max_payload=4096)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -193,7 +192,6 @@ def test_parts_agree_with_the_rule_instant_by_instant(log, lives):
         max_size=2,
     ),
 )
-@pytest.mark.requirement("TR-60")
 def test_parts_of_simulated_packets_add_up_to_their_latencies(
     policy, payload, count, gap, logging, topology, costs
 ):

@@ -40,7 +40,10 @@ def has_plotly() -> bool:
 def write_page(report: FlowReport, path: Path) -> None:
     """One file that needs nothing else; the flow above, bandwidth over time below."""
     page: str = _figure(report).to_html(
-        include_plotlyjs=True, full_html=True, div_id="flow", config={"displaylogo": False}
+        include_plotlyjs=True,
+        full_html=True,
+        div_id="flow",
+        config={"displaylogo": False, "responsive": True},
     )
     name = html.escape(title(report, MOST_PACKETS))
     page = page.replace("<head>", f"<head><title>{name}</title>", 1)

@@ -243,7 +243,7 @@ def _notes(report: FlowReport) -> Iterator[str]:
             continue
         classes = evidence_of(ask, role)
         spelt = ", ".join(f"{count} {name}" for name, count in classes.items())
-        yield f"costs of {each.name}: {spelt} (nicscope platforms show {each.name})"
+        yield f"costs of {each.name}: {spelt}"
 
 
 def _new_table(title: str, gap: int = 2) -> Table:

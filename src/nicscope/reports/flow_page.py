@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.reports.figures.flow import drawn_transfers, title
+from nicscope.reports.flow_shown import drawn_transfers, title
 from nicscope.reports.palette import BAND_SHADES
 from nicscope.studies.flow.bandwidth import bandwidth_steps
 from nicscope.studies.flow.transfers import BANDS, NET_RCV, receptions

@@ -8,8 +8,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from nicscope.reports.figures.flow import drawn_transfers, title
 from nicscope.reports.figures.style import FAINT, INK, PAD, WIDTH, legend, styled
+from nicscope.reports.flow_shown import drawn_transfers, title
 from nicscope.reports.palette import BAND_SHADES
 from nicscope.studies.flow.bandwidth import bandwidth_steps
 

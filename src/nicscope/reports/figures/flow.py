@@ -11,9 +11,9 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Patch
 
 from nicscope.reports.figures.style import FAINT, INK, PAD, WIDTH, styled
+from nicscope.reports.flow_shown import drawn_transfers, title
 from nicscope.reports.palette import BAND_SHADES, GREY
-from nicscope.reports.wording import whole
-from nicscope.studies.flow.transfers import BANDS, NET_RCV, is_moving, receptions
+from nicscope.studies.flow.transfers import BANDS, NET_RCV, receptions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from nicscope.studies.flow.report import FlowReport
 
 HEIGHT = 5.6  # inches
-MOST_PACKETS = 20  # of the sender; more would be too narrow to tell apart
 FULL, THIN = 0.74, 0.12  # heights of a transfer, and of a receive that only waits
 NARROWEST = 0.012  # share of the width that a packet's number needs
 PS_PER_US = 10**6
@@ -64,23 +63,6 @@ def draw_flow(report: FlowReport) -> Figure:
             fontsize=13,
         )
     return figure
-
-
-def drawn_transfers(report: FlowReport, most: int = MOST_PACKETS) -> NDArray[Any]:
-    """Transfers (TRANSFER) of the first flow's first ``most`` packets, as far as they moved."""
-    sender, receiver = report.question.flows[0]
-    transfers = report.transfers[is_moving(report.transfers)]
-    mine = np.isin(transfers["node"], (sender, receiver)) & (transfers["sender"] == sender)
-    shown: NDArray[Any] = transfers[mine & (transfers["packet"] < most)]
-    return shown
-
-
-def title(report: FlowReport, most: int = MOST_PACKETS) -> str:
-    """Who, how, how large; and how many packets of all, if not every one is drawn."""
-    ask = report.question
-    names = " to ".join(dict.fromkeys(each.name for each in ask.platforms))
-    text = f"{names}, {ask.policy}, {whole(ask.payload)} bytes"
-    return text + (f" (first {most} packets)" if ask.count > most else "")
 
 
 def _thin_patch() -> Patch:

@@ -140,6 +140,20 @@ def test_the_text_fits_a_hundred_columns(options, capsys):
     assert "…" not in text
 
 
+def test_of_many_nodes_the_engines_of_two_flows_are_told_and_the_rest_is_in_the_json(capsys):
+    options = ["--nodes", "8", "--count", "2"]
+
+    text = run(capsys, *options)
+    found = run_json(capsys, *options)
+
+    engines = text[text.index("Engines") : text.index("NIC memory")].splitlines()
+    told = [line.split()[1] for line in engines if line.startswith(("netTx", "netRcv"))]
+    assert told == ["0", "1", "4", "5"]
+    assert "engines of the nodes of 2 more flows are in --json" in text
+    assert {use["node"] for use in found["engines"]} == set(range(8))
+    assert found["delivered"] == 8
+
+
 def test_a_long_stream_is_condensed(capsys):
     text = run(capsys, "--count", "500")
 

@@ -1,4 +1,4 @@
-"""What of a flow is drawn, in pictures and on pages: one sender's first packets, and their title."""
+"""What of a flow is drawn, in pictures and on pages: a sender's first packets, and a title."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ FIRST, LAST = 8, 4  # packets that are listed, if there are more than both
 GAP = 2  # between two columns of the table of parts
 BAR, LEAST_BAR = 20, 6  # characters of the longest bar
 PS_PER_US, PS_PER_MS = 10**6, 10**9
-NODES_LISTED = 4
+FLOWS_LISTED = 2  # whose nodes' engines are told
 
 
 def print_flow(report: FlowReport) -> None:
@@ -179,9 +179,9 @@ def _engine_table(report: FlowReport) -> Table:
     table.add_column("engine", no_wrap=True)
     for heading in ("node", "transfers", "mean bytes", "largest", "busy, us", "in use", "MB/s"):
         table.add_column(heading, justify="right", no_wrap=True)
-    nodes = sorted({use.node for use in report.engines})
+    listed = [node for flow in report.question.flows[:FLOWS_LISTED] for node in flow]
     for use in report.engines:
-        if nodes.index(use.node) >= NODES_LISTED:
+        if use.node not in listed:
             continue
         payloads = use.transfers - use.control_transfers
         control = f" + {whole(use.control_transfers)}" if use.control_transfers else ""
@@ -220,9 +220,9 @@ def _notes(report: FlowReport) -> Iterator[str]:
     ask = report.question
     if any(use.control_transfers for use in report.engines):
         yield "transfers: the payloads' + the control messages'; mean bytes of the payloads'"
-    nodes = {use.node for use in report.engines}
-    if len(nodes) > NODES_LISTED:
-        yield f"{len(nodes) - NODES_LISTED} more nodes are in --json and --out"
+    left = len(ask.flows) - FLOWS_LISTED
+    if left > 0:
+        yield f"engines of the nodes of {in_words(left, 'more flow')} are in --json"
     aborted = len(report.messages) - len(report.delivered)
     if aborted:
         yield f"{in_words(aborted, 'message')} aborted by the watchdog of the network"

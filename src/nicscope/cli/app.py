@@ -20,6 +20,7 @@ from nicscope.cli import (
     curve,
     demo,
     designs,
+    flow,
     platforms,
     record,
     replay,
@@ -76,6 +77,7 @@ app.add_typer(platforms.commands, name="platforms")
 app.add_typer(trace.app)
 app.command(epilog=replay.EXAMPLES)(replay.replay)
 app.command(epilog=curve.EXAMPLES)(curve.curve)
+app.command(epilog=flow.EXAMPLES)(flow.flow)
 app.command(epilog=demo.EXAMPLE)(demo.demo)
 app.command("reproduce")(reproduce.reproduce)
 app.command(epilog=calibrate.EXAMPLES)(calibrate.calibrate_platform)

@@ -190,6 +190,14 @@ def _is_enough(endpoint, minpulse, deposited, sunk, ended):
 
 
 @step
+def enough(endpoint, minpulse, sunk, payload):
+    """How many bytes must be deposited before a transfer to the sink may take some."""
+    if endpoint.policy == STORE_AND_FORWARD:
+        return payload
+    return min(payload, sunk + minpulse + 1)
+
+
+@step
 def bytes_to_move(endpoint, minpulse, deposited, sunk):
     """Bytes that a transfer to the sink takes: all, if eager, else at most ``minpulse``."""
     there = deposited - sunk

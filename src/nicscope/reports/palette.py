@@ -42,3 +42,24 @@ STEP_GROUPS = {
 GROUP_COLOURS = dict(
     zip(STEP_GROUPS, (YELLOW, SKY, BLUE, PURPLE, VERMILION, ORANGE, GREEN, GREY), strict=True)
 )
+# The bands of a packet flow graph: dark and light take turns from packet to packet.
+BAND_SHADES = {
+    "hostTx": (BLUE, "#8FC7EA"),
+    "netTx": (GREEN, "#8AD6BE"),
+    "netRcv": (PURPLE, "#EBC8DC"),
+    "hostRcv": (VERMILION, "#F2B48A"),
+}
+# Activities by the end of the wire that they are at; waits are grey (and thin, in text).
+PART_COLOURS = {
+    "HOST_WRITE": SKY,
+    "SEND_RING": GREY,
+    "FIRMWARE_SEND": ORANGE,
+    "HOST_TX": BLUE,
+    "SENDER_NIC": GREY,
+    "NETWORK": GREEN,
+    "FIRMWARE_RECEIVE": ORANGE,
+    "HOST_RCV": VERMILION,
+    "RECEIVER_NIC": GREY,
+    "RECEIVE_RING": GREY,
+    "HOST_READ": SKY,
+}

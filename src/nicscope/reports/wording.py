@@ -27,6 +27,11 @@ def whole(count: int | None) -> str:
     return UNKNOWN if count is None else f"{count:,}"
 
 
+def in_words(count: int, thing: str) -> str:
+    """``count`` things, in the plural unless there is one."""
+    return f"{whole(count)} {thing}{'' if count == 1 else 's'}"
+
+
 def per_hundred(rate: float | None) -> str:
     """A rate with two decimals; whatever is not 0 does not look like 0."""
     if rate is None:

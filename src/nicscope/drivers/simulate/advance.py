@@ -101,13 +101,13 @@ def _go_on(machine, n, peer, now):
     Of the peer's node only the network side can have changed.
     """
     look_for_host_work(machine, n, now)
+    flow_if_awaited(machine, n, now)
+    source = machine.nodes[n].source
+    if source != NOBODY and flow_if_awaited(machine, source, now):
+        peer = source
     retime_pci(machine, n, now)
     _retime_copy(machine, n, now)
     ends = 1 if n == peer else 2
-    here = n
-    for _ in range(ends):
-        _start_flows(machine, here, now)
-        here = peer
     here = n
     for _ in range(ends):
         _retime_links(machine, here, now)
@@ -116,14 +116,6 @@ def _go_on(machine, n, peer, now):
     for _ in range(ends):
         look(machine, here, now)
         here = peer
-
-
-@step
-def _start_flows(machine, n, now):
-    flow_if_awaited(machine, n, now)
-    source = machine.nodes[n].source
-    if source != NOBODY:
-        flow_if_awaited(machine, source, now)
 
 
 @step

@@ -39,9 +39,9 @@ from nicscope.nic.delivery import (
     PAYLOAD,
     POST_CONTROL,
     POST_PAYLOAD,
-    STORE_AND_FORWARD,
     Engines,
     bytes_to_move,
+    enough,
     next_task,
     settle,
 )
@@ -121,15 +121,9 @@ def _wait_for_bytes_to_send(machine, n):
     node = machine.nodes[n]
     endpoint = machine.endpoints[n]
     when = NEVER
-    if (
-        node.link == LINK_IDLE
-        and endpoint.sent == node.fetching
-        and endpoint.control_sent == 1
-        and endpoint.policy != STORE_AND_FORWARD
-    ):
-        enough = endpoint.sunk + endpoint.minpulse_send + 1
-        if enough <= machine.pci_flows[n].total:
-            when = time_of(machine.pci_flows[n], enough)
+    if node.link == LINK_IDLE and endpoint.sent == node.fetching:
+        flow = machine.pci_flows[n]
+        when = time_of(flow, enough(endpoint, endpoint.minpulse_send, endpoint.sunk, flow.total))
     put(machine.agenda, n * KINDS + SEND_READY, when)
 
 
@@ -146,12 +140,13 @@ def wait_for_bytes_to_drain(machine, n):
         and endpoint.drained == endpoint.accepted - 1
         and node.source != NOBODY
         and machine.nodes[node.source].link == FLOWING
-        and endpoint.policy != STORE_AND_FORWARD
+        and machine.nodes[node.source].link_control == 0
     ):
         flow = machine.link_flows[node.source]
-        enough = endpoint.drain_sunk + endpoint.minpulse_receive + 1 - endpoint.arrived
-        if enough <= flow.total and machine.nodes[node.source].link_control == 0:
-            when = time_of(flow, enough)
+        payload = accepted_last(machine, n).payload
+        wanted = enough(endpoint, endpoint.minpulse_receive, endpoint.drain_sunk, payload)
+        if wanted <= endpoint.arrived + flow.total:
+            when = time_of(flow, wanted - endpoint.arrived)
     put(machine.agenda, n * KINDS + RECEIVE_READY, when)
 
 

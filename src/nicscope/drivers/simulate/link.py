@@ -98,8 +98,9 @@ def _take_links(machine, s, now):
 def watch_path(machine, s, now):
     """Set the watchdog once the sender holds its first link."""
     slot = s * KINDS + WATCHDOG
-    if machine.paths.held[s] > 0 and machine.agenda.times[slot] == NEVER:
-        put(machine.agenda, slot, now + machine.costs[s].link_watchdog)
+    limit = machine.costs[s].link_watchdog
+    if limit > 0 and machine.paths.held[s] > 0 and machine.agenda.times[slot] == NEVER:
+        put(machine.agenda, slot, now + limit)
 
 
 @step
@@ -190,7 +191,9 @@ def _accept(machine, d, packet):
 def _leave(machine, s, now):
     """The packet of ``s`` is off the network: its path goes to who waits for it."""
     endpoint = machine.endpoints[s]
-    machine.nodes[sending(machine, s).destination].source = NOBODY
+    receiver = machine.nodes[sending(machine, s).destination]
+    if receiver.source == s:
+        receiver.source = NOBODY
     endpoint.sent += 1
     endpoint.sunk = 0
     endpoint.control_sent = 0

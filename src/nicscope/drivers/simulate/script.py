@@ -137,11 +137,14 @@ def _check(
     for copy in copies:
         if not 0 <= copy.node < topology.nodes or copy.byte_count < 1:
             raise SimulationError(f"no copy of {copy.byte_count} bytes at node {copy.node}")
+    if len({copy.node for copy in copies}) < len(copies):
+        raise SimulationError("a node can copy once; add the bytes up")
 
 
 def _check_costs(node: int, costs: Mapping[str, int]) -> None:
     for name in DELIVERY_COSTS:
-        if costs[name] < (1 if name.endswith("per_byte") else 0):
+        is_rate = name.endswith("per_byte") and name != "nic_memory_per_byte"
+        if costs[name] < (1 if is_rate else 0):
             raise SimulationError(f"node {node}: {name} must be more, got {costs[name]} ps")
     memory = costs["nic_memory_per_byte"]
     for name in ("pci_read_per_byte", "pci_write_per_byte"):

@@ -1,0 +1,164 @@
+"""``nicscope flow``: where every microsecond of a packet's way goes."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - Typer reads the annotations
+from typing import Annotated
+
+import typer
+
+from nicscope.cli.progress import progress
+from nicscope.cli.replay import print_written
+from nicscope.cli.tables import print_json
+
+EXAMPLES = (
+    "Examples:\n\n"
+    "[bold]nicscope flow --platform p6-natoma --policy adaptive --payload 8192 --count 8[/bold]\n\n"
+    "[bold]nicscope flow --policy cut-through --gap 130us --out results[/bold]\n\n"
+    "[bold]nicscope flow --platform alcor --to miata --payload 4KiB --logging --json[/bold]\n\n"
+    "[bold]nicscope flow --topology trunk --nodes 4 --set link_per_byte=5ns/B[/bold]"
+)
+DEFAULT_PLATFORM = "p6-natoma"
+
+
+def flow(
+    platform: Annotated[
+        str, typer.Option(metavar="NAME|FILE", help="Of the senders.")
+    ] = DEFAULT_PLATFORM,
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="NAME|FILE", help="Of the receivers; left out: the same."),
+    ] = None,
+    policy: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="store-and-forward, cut-through, cut-through-minpulse or adaptive.",
+        ),
+    ] = "adaptive",
+    payload: Annotated[
+        str, typer.Option(metavar="BYTES", help="Of each message, such as 8192 or 8KiB.")
+    ] = "8192",
+    count: Annotated[int, typer.Option(metavar="N", help="Messages of each sender.")] = 8,
+    gap: Annotated[
+        str, typer.Option(metavar="TIME", help="At least, from start to start, such as 130us.")
+    ] = "0us",
+    minpulse: Annotated[
+        int | None,
+        typer.Option(metavar="BYTES", help="On both sides; left out: the policy's, 128."),
+    ] = None,
+    minpulse_send: Annotated[
+        int | None, typer.Option(metavar="BYTES", help="On the sending side only.")
+    ] = None,
+    minpulse_receive: Annotated[
+        int | None, typer.Option(metavar="BYTES", help="On the receiving side only.")
+    ] = None,
+    buffers: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="On a NIC, each way; left out: the policy's."),
+    ] = None,
+    ring: Annotated[
+        int | None, typer.Option(metavar="N", help="Entries of each ring; left out: 64.")
+    ] = None,
+    max_payload: Annotated[
+        str | None,
+        typer.Option(metavar="BYTES", help="What each buffer holds; left out: 8192."),
+    ] = None,
+    logging: Annotated[
+        bool, typer.Option("--logging", help="Let the firmware log, at its cost.")
+    ] = False,
+    topology: Annotated[
+        str, typer.Option(metavar="crossbar|pair|trunk", help="Who is joined how.")
+    ] = "crossbar",
+    nodes: Annotated[
+        int, typer.Option(metavar="N", help="The first half sends, each to one of the second.")
+    ] = 2,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="COST=VALUE",
+            help="Set on both platforms, such as firmware_start=2us; may be repeated.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Folder for results.json, tables, figures and a timeline."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Send messages in virtual time and show where every microsecond of their way goes."""
+    from nicscope.studies.flow.question import ask
+
+    question = ask(
+        platform=platform,
+        to=to,
+        policy=policy,
+        payload=payload,
+        count=count,
+        gap=gap,
+        minpulse=(
+            minpulse if minpulse_send is None else minpulse_send,
+            minpulse if minpulse_receive is None else minpulse_receive,
+        ),
+        buffers=buffers,
+        ring=ring,
+        max_payload=max_payload,
+        logging=logging,
+        topology=topology,
+        nodes=nodes,
+        assignments=assignments or [],
+    )
+    options = {
+        "--platform": platform,
+        "--to": to,
+        "--policy": policy,
+        "--payload": payload,
+        "--count": str(count),
+        "--gap": gap if question.gap_ps else None,
+        "--minpulse": _text(minpulse),
+        "--minpulse-send": _text(minpulse_send),
+        "--minpulse-receive": _text(minpulse_receive),
+        "--buffers": _text(buffers),
+        "--ring": _text(ring),
+        "--max-payload": max_payload,
+        "--topology": topology if topology != "crossbar" else None,
+        "--nodes": str(nodes) if nodes != 2 else None,
+    }
+    command = ["nicscope", "flow"]
+    for option, value in options.items():
+        command += [] if value is None else [option, value]
+    command += ["--logging"] * logging
+    for assignment in assignments or []:
+        command += ["--set", assignment]
+    _answer(question, command, out, as_json)
+
+
+def _answer(question: object, command: list[str], out: Path | None, as_json: bool) -> None:
+    """Simulate, write and print."""
+    from nicscope.reports.flow_folder import existing_parent, write_flow
+    from nicscope.reports.flow_terminal import print_flow
+    from nicscope.reports.folder import folder_for
+    from nicscope.studies.flow.question import FlowQuestion
+
+    assert isinstance(question, FlowQuestion)
+    existing_parent(out)
+    with folder_for(out) as folder:
+        with progress("simulating", "messages") as watch:
+            from nicscope.studies.flow.report import report
+
+            found = report(question, command, watch)
+        written, missing = ([], None) if folder is None else write_flow(found, folder)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        print_flow(found)
+        print_written(written)
+    if missing:
+        typer.echo(f"nicscope: {missing}", err=True)
+
+
+def _text(number: int | None) -> str | None:
+    return None if number is None else str(number)

@@ -1,0 +1,126 @@
+"""The packet flow graph as a page to zoom and point at; needs Plotly, an optional extra."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nicscope.reports.flow_shown import drawn_transfers, title
+from nicscope.reports.palette import BAND_SHADES
+from nicscope.studies.flow.bandwidth import bandwidth_steps
+from nicscope.studies.flow.transfers import BANDS, NET_RCV, receptions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from nicscope.studies.flow.report import FlowReport
+
+MOST_PACKETS = 500
+MISSING = "flow.html was left out: it needs Plotly; install it with pip install 'nicscope[html]'"
+FULL, THIN = 0.74, 0.12
+PS_PER_US = 10**6
+DASHES = {"hostTx": "solid", "netTx": "dash", "netRcv": "dot", "hostRcv": "solid"}
+_HOVER = (
+    "<b>packet %{customdata[0]}</b> %{customdata[1]}<br>%{customdata[2]:,} bytes"
+    "<br>%{customdata[3]} to %{customdata[4]} us<br>%{customdata[5]:.1f} MB/s<extra>%{y}</extra>"
+)
+
+
+def has_plotly() -> bool:
+    """Whether the optional extra is there."""
+    from importlib.util import find_spec
+
+    return find_spec("plotly") is not None
+
+
+def write_page(report: FlowReport, path: Path) -> None:
+    """One file that needs nothing else; the flow above, bandwidth over time below."""
+    page: str = _figure(report).to_html(
+        include_plotlyjs=True,
+        full_html=True,
+        div_id="flow",
+        config={"displaylogo": False, "responsive": True},
+    )
+    name = html.escape(title(report, MOST_PACKETS))
+    page = page.replace("<head>", f"<head><title>{name}</title>", 1)
+    path.write_text(page, encoding="utf-8")
+
+
+def _figure(report: FlowReport) -> Any:
+    import plotly.graph_objects as go
+    from plotly.subplots import make_subplots
+
+    shown = drawn_transfers(report, MOST_PACKETS)
+    figure = make_subplots(
+        rows=2, cols=1, shared_xaxes=True, row_heights=[0.55, 0.45], vertical_spacing=0.06
+    )
+    for bars in page_bars(shown):
+        figure.add_trace(go.Bar(hovertemplate=_HOVER, orientation="h", **bars), row=1, col=1)
+    for curve in bandwidth_steps(shown):
+        rates = [*curve.mb_per_s.tolist(), float(curve.mb_per_s[-1])]
+        figure.add_trace(
+            go.Scatter(
+                x=[int(edge) / PS_PER_US for edge in curve.edges],
+                y=rates,
+                name=f"{curve.band}, node {curve.node}",
+                line={
+                    "shape": "hv",
+                    "color": BAND_SHADES[curve.band][0],
+                    "dash": DASHES[curve.band],
+                },
+                hovertemplate="%{x} us: %{y:.1f} MB/s",
+            ),
+            row=2,
+            col=1,
+        )
+    figure.update_layout(
+        title=title(report, MOST_PACKETS),
+        barmode="overlay",
+        template="plotly_white",
+        legend={"orientation": "h", "y": -0.12},
+        font={"size": 14},
+        height=760,
+    )
+    figure.update_yaxes(categoryorder="array", categoryarray=list(reversed(BANDS)), row=1, col=1)
+    figure.update_yaxes(title="MB/s, idle time included", rangemode="tozero", row=2, col=1)
+    figure.update_xaxes(title="us", row=2, col=1)
+    return figure
+
+
+def page_bars(shown: NDArray[Any]) -> list[dict[str, Any]]:
+    """What is drawn of the transfers ``shown``: one set of bars per band, shade and height."""
+    found = []
+    for band, name in enumerate(BANDS):
+        mine = shown[shown["band"] == band]
+        moving = receptions(shown) if band == NET_RCV else mine
+        heights = [(moving, FULL)] if band != NET_RCV else [(mine, THIN), (moving, FULL)]
+        for transfers, height in heights:
+            for parity, shade in enumerate(BAND_SHADES[name]):
+                chosen = transfers[transfers["packet"] % 2 == parity]
+                if len(chosen):
+                    found.append(_bars(chosen, name, shade, height))
+    return found
+
+
+def _bars(transfers: NDArray[Any], name: str, shade: str, height: float) -> dict[str, Any]:
+    lasting = transfers["end"] - transfers["start"]
+    # Hours of picoseconds are exact in double precision: 2**53 ps are two and a half hours.
+    start, end, width = (
+        (column / PS_PER_US).tolist() for column in (transfers["start"], transfers["end"], lasting)
+    )
+    rate = transfers["bytes"] * PS_PER_US / np.maximum(lasting, 1)
+    kinds = ["control message" if control else "payload" for control in transfers["control"]]
+    columns = (transfers["packet"].tolist(), kinds, transfers["bytes"].tolist(), start, end)
+    return {
+        "y": [name] * len(transfers),
+        "base": start,
+        "x": width,
+        "width": height,
+        "marker": {"color": shade, "line": {"width": 0}},
+        "showlegend": False,
+        "customdata": [list(row) for row in zip(*columns, rate.tolist(), strict=True)],
+    }

@@ -1,0 +1,192 @@
+"""Figures and the page of ``nicscope flow``: what is drawn is what was recorded."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.image import imread
+
+from flow_samples import answered
+from nicscope.config.delivery import POLICIES
+from nicscope.reports.figures.bandwidth import draw_bandwidth
+from nicscope.reports.figures.flow import draw_flow
+from nicscope.reports.figures.style import save
+from nicscope.reports.flow_page import has_plotly, page_bars, write_page
+from nicscope.reports.flow_shown import MOST_PACKETS, drawn_transfers
+from nicscope.reports.palette import BAND_SHADES
+from nicscope.studies.flow.bandwidth import bandwidth_steps
+from nicscope.studies.flow.transfers import BANDS, receptions
+
+PS_PER_US = 10**6
+
+
+def boxes(collection):
+    """(start, end) in ps of each bar, and their middle and height."""
+    corners = [path.vertices for path in collection.get_paths()]
+    spans = [
+        (round(xy[:, 0].min() * PS_PER_US), round(xy[:, 0].max() * PS_PER_US)) for xy in corners
+    ]
+    middles = {round(float(np.mean([xy[:, 1].min(), xy[:, 1].max()])), 6) for xy in corners}
+    return spans, middles
+
+
+def pairs(transfers):
+    return sorted(map(tuple, transfers[["start", "end"]].tolist()))
+
+
+def painted(figure):
+    """The picture as an array of pixels."""
+    file = io.BytesIO()
+    save(figure, file, "png")
+    file.seek(0)
+    return imread(file, format="png")
+
+
+@pytest.mark.requirement("TR-61")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_flow_graph_draws_every_transfer_in_its_band_and_shade(policy):
+    found = answered(policy=policy, count=4)
+
+    [axes] = draw_flow(found).axes
+
+    drawn = {one.get_gid(): one for one in axes.collections}
+    for band, name in enumerate(BANDS):
+        transfers = found.transfers[found.transfers["band"] == band]
+        moving = receptions(found.transfers) if name == "netRcv" else transfers
+        for parity in (0, 1):
+            bars = drawn[f"{name}-moving-{parity}"]
+            spans, middles = boxes(bars)
+            assert sorted(spans) == pairs(moving[moving["packet"] % 2 == parity])
+            assert middles == {band}
+            assert tuple(bars.get_facecolor()[0][:3]) == pytest.approx(
+                to_rgb(BAND_SHADES[name][parity])
+            )
+    posted = found.transfers[found.transfers["band"] == BANDS.index("netRcv")]
+    thin = [boxes(drawn[f"netRcv-posted-{parity}"])[0] for parity in (0, 1)]
+    assert sorted(thin[0] + thin[1]) == pairs(posted)
+    assert axes.get_xlabel() == "us"
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        "hostTx\nnode 0",
+        "netTx\nnode 0",
+        "netRcv\nnode 1",
+        "hostRcv\nnode 1",
+    ]
+
+
+@pytest.mark.requirement("TR-61")
+def test_bands_run_from_the_senders_bus_on_top_to_the_receivers():
+    [axes] = draw_flow(answered(count=4)).axes
+
+    bottom, top = axes.get_ylim()
+    assert bottom > len(BANDS) - 1 > 0 > top
+
+
+def test_a_long_stream_shows_its_first_packets_and_says_so():
+    found = answered(count=40)
+
+    figure = draw_flow(found)
+
+    assert f"(first {MOST_PACKETS} packets)" in figure.get_suptitle()
+    assert set(drawn_transfers(found)["packet"]) == set(range(MOST_PACKETS))
+
+
+def test_of_several_flows_the_first_is_drawn():
+    found = answered(topology="trunk", nodes=4, count=3)
+
+    shown = drawn_transfers(found)
+
+    assert set(shown["sender"]) == {0}
+    assert set(shown["node"]) == {0, 2}
+
+
+@pytest.mark.requirement("TR-62")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_bandwidth_graph_draws_every_step(policy):
+    found = answered(policy=policy, count=4)
+
+    [axes] = draw_bandwidth(found).axes
+
+    drawn = {one.get_label(): one.get_data() for one in axes.patches}
+    assert len(drawn) == len(BANDS)
+    for curve in bandwidth_steps(found.transfers):
+        values, edges, _ = drawn[f"{curve.band}, node {curve.node}"]
+        assert values.tolist() == curve.mb_per_s.tolist()
+        assert [round(edge * PS_PER_US) for edge in edges] == curve.edges.tolist()
+    assert axes.get_ylim()[0] == 0
+
+
+@pytest.mark.parametrize("draw", [draw_flow, draw_bandwidth])
+@pytest.mark.parametrize(
+    "case",
+    [
+        {"count": 4},
+        {"count": 1, "payload": "0"},
+        {"count": 2, "assignments": ("link_watchdog=1us",)},
+        {"count": 40, "gap": "130us"},
+    ],
+    ids=["stream", "control", "aborted", "apart"],
+)
+def test_figures_render_and_are_not_empty(draw, case):
+    picture = painted(draw(answered(**case)))
+
+    assert picture.shape[1] >= 1900
+    assert picture[:, :, :3].min() < 0.5
+
+
+def test_shades_of_a_band_differ_in_lightness_for_every_kind_of_colour_vision():
+    for dark, light in BAND_SHADES.values():
+        luminance = [np.dot(to_rgb(shade), (0.2126, 0.7152, 0.0722)) for shade in (dark, light)]
+        assert luminance[1] - luminance[0] > 0.2
+
+
+@pytest.mark.requirement("TR-61")
+def test_the_page_has_the_bars_of_the_flow_graph():
+    found = answered(count=4)
+
+    bars = page_bars(found.transfers)
+
+    for band, name in enumerate(BANDS):
+        mine = [one for one in bars if one["y"][0] == name and one["width"] > 0.5]
+        spans = [
+            (round(start * PS_PER_US), round((start + width) * PS_PER_US))
+            for one in mine
+            for start, width in zip(one["base"], one["x"], strict=True)
+        ]
+        transfers = found.transfers[found.transfers["band"] == band]
+        moving = receptions(found.transfers) if name == "netRcv" else transfers
+        assert sorted(spans) == pairs(moving)
+        told = [row[2] for one in mine for row in one["customdata"]]
+        assert sorted(told) == sorted(moving["bytes"].tolist())
+
+
+def test_the_page_needs_nothing_from_elsewhere(tmp_path):
+    pytest.importorskip("plotly")
+    found = answered(count=4)
+
+    write_page(found, tmp_path / "flow.html")
+
+    page = (tmp_path / "flow.html").read_text()
+    assert "<title>lab, adaptive, 8,192 bytes</title>" in page
+    assert not re.findall(r"<(?:script|link|img)[^>]* (?:src|href)=", page)
+    assert "Plotly.newPlot(" in page
+    # The figure's data stand in the page as JSON.
+    data = page[page.rindex("Plotly.newPlot(") :]
+    traces, _ = json.JSONDecoder().raw_decode(data[data.index("[") :])
+    assert sum(trace["type"] == "bar" for trace in traces) == len(page_bars(found.transfers))
+    assert [trace["name"] for trace in traces if trace["type"] == "scatter"] == [
+        "hostTx, node 0",
+        "netTx, node 0",
+        "netRcv, node 1",
+        "hostRcv, node 1",
+    ]
+
+
+def test_a_page_cannot_be_had_without_plotly(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "plotly", None)
+
+    assert not has_plotly()

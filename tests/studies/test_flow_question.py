@@ -1,0 +1,119 @@
+"""What ``nicscope flow`` is asked, and what it refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from flow_samples import COSTS, asked, made_up
+from nicscope.config.delivery import POLICIES
+from nicscope.errors import NicscopeError
+from nicscope.studies.flow import question
+from nicscope.studies.flow.question import ask
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_what_is_left_out_is_the_policys(policy):
+    found = asked(policy=policy)
+
+    assert found.delivery == POLICIES[policy]
+    assert (found.payload, found.count, found.gap_ps) == (8192, 8, 0)
+    assert (found.topology.name, found.topology.nodes, found.flows) == ("crossbar", 2, ((0, 1),))
+    assert found.costs() == [COSTS, COSTS]
+
+
+def test_every_part_of_a_nic_can_be_set():
+    found = asked(
+        payload="64KiB",
+        max_payload="128KiB",
+        minpulse=(256, 512),
+        buffers=7,
+        ring=9,
+        logging=True,
+        gap="1.5us",
+        count=3,
+    )
+
+    nic = found.delivery
+    assert (found.payload, nic.max_payload) == (65536, 131072)
+    assert (nic.minpulse_send, nic.minpulse_receive) == (256, 512)
+    assert (nic.send_buffers, nic.receive_buffers) == (7, 7)
+    assert (nic.send_ring, nic.receive_ring) == (9, 9)
+    assert nic.logging
+    assert found.gap_ps == 1_500_000
+
+
+def test_a_cost_that_is_set_holds_on_both_platforms():
+    found = asked(to="other", assignments=["link_per_byte=6.25ns/B", "send_call=0us"])
+
+    changed = COSTS | {"link_per_byte": 6250, "send_call": 0}
+    assert found.costs() == [changed, changed]
+
+
+def test_senders_are_of_one_platform_and_receivers_of_the_other(monkeypatch):
+    slow = made_up("slow")
+    slow.costs["pio_read"] = slow.costs["send_call"]
+    monkeypatch.setattr(question, "load_platform", lambda n: slow if n == "slow" else made_up(n))
+
+    found = ask(platform="fast", to="slow", topology="trunk", nodes=4)
+
+    assert [costs["pio_read"] for costs in found.costs()] == [3_000_000] * 2 + [1_000_000] * 2
+    assert [found.platform_of(node).name for node in range(4)] == ["fast"] * 2 + ["slow"] * 2
+
+
+def test_small_buffers_lower_a_minpulse_that_nobody_asked_for():
+    assert asked(payload="64", max_payload="64").delivery.minpulse_send == 64
+
+
+REFUSED = {
+    "payload of 8193 bytes is above the largest, 8192": {"payload": "8193"},
+    "--max-payload 8193": {"payload": "8193"},
+    "--payload must be from 0": {"payload": "-1"},
+    "--payload must be a whole number of bytes": {"payload": "much"},
+    "got '1.5'": {"payload": "1.5"},
+    "--max-payload must be from 1": {"max_payload": "0", "payload": "0"},
+    "--count must be from 1": {"count": 0},
+    "--count must be from 1 to 1048576, got -3": {"count": -3},
+    "of each of 32 senders are more than": {"count": 1 << 20, "nodes": 64},
+    "--gap must be from 0 to 1 s, got -1us": {"gap": "-1us"},
+    "--gap: must be a number and a unit (ps, ns, us, ms, s), such as 130us": {"gap": "130"},
+    "--gap: 0.1ps is not a whole number": {"gap": "0.1ps"},
+    "minpulse must be from 1 to the payload, 8192 bytes, got 0": {"minpulse": (0, None)},
+    "minpulse must be from 1 to the payload, 100 bytes, got 128": {
+        "minpulse": (None, 128),
+        "payload": "100",
+    },
+    "has no minpulse": {"minpulse": (128, 128), "policy": "store-and-forward"},
+    "--buffers must be from 1": {"buffers": 0},
+    "--ring must be from 1": {"ring": -1},
+    "no policy 'adptive'; did you mean 'adaptive'?": {"policy": "adptive"},
+    "no topology 'ring'; choose from crossbar, pair, trunk": {"topology": "ring"},
+    "topology 'pair' has 2 nodes": {"topology": "pair", "nodes": 4},
+    "--nodes must be even": {"nodes": 3},
+    "write it as COST=VALUE": {"assignments": ["pio_read"]},
+    "no cost of delivery 'pio_reed'; did you mean 'pio_read'?": {"assignments": ["pio_reed=1us"]},
+    "such as 6.25ns/B": {"assignments": ["link_per_byte=6us"]},
+    "such as 2us": {"assignments": ["pio_read=fast"]},
+    "must be from 0 to 4611686018427387904 ps": {"assignments": ["pio_read=-1us"]},
+}
+
+
+@pytest.mark.parametrize(("told", "wrong"), REFUSED.items(), ids=REFUSED)
+def test_what_makes_no_sense_is_refused_in_one_line(told, wrong):
+    with pytest.raises(NicscopeError) as refusal:
+        asked(**wrong)
+
+    assert told in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_platform_that_does_not_exist_is_refused():
+    with pytest.raises(NicscopeError, match="no platform 'p7'"):
+        ask(platform="p7")
+
+
+def test_a_platform_that_states_no_costs_of_delivery_is_refused(monkeypatch):
+    partial = made_up("partial", absent=("pio_write", "link_start"))
+    monkeypatch.setattr(question, "load_platform", lambda _: partial)
+
+    with pytest.raises(NicscopeError, match="'partial' states no pio_write, link_start: "):
+        ask(platform="partial")

@@ -1,0 +1,164 @@
+"""Transfers of the four bands, the engines' use, and bandwidth over time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from flow_samples import answered
+from nicscope.config.delivery import CONTROL_BYTES, POLICIES
+from nicscope.drivers.simulate.log import LOG, Engine, Task
+from nicscope.studies.flow.bandwidth import bandwidth_steps
+from nicscope.studies.flow.engines import engine_use, megabytes_per_second, processor_use
+from nicscope.studies.flow.transfers import BANDS, band_transfers, is_moving, receptions
+
+ENGINES = (Engine.HOST_TX, Engine.NET_TX, Engine.NET_RCV, Engine.HOST_RCV)
+
+
+def log_of(*rows):
+    """Rows (packet, node, engine, control, start, end, bytes) of sender 0."""
+    return np.array(
+        [(packet, 0, node, engine, -1, *rest) for packet, node, engine, *rest in rows], LOG
+    )
+
+
+# A control message and a payload in two pieces, whose receives were posted before they came.
+TWO_PIECES = log_of(
+    (0, 1, Engine.NET_RCV, 1, 0, 14, 128),
+    (0, 0, Engine.NET_TX, 1, 10, 14, 128),
+    (0, 0, Engine.NET_TX, 0, 18, 30, 300),
+    (0, 1, Engine.NET_RCV, 0, 20, 50, 700),
+    (0, 0, Engine.NET_TX, 0, 40, 50, 400),
+)
+
+
+@pytest.mark.requirement("TR-60")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_transfer_is_listed_with_packet_engine_times_and_bytes(policy):
+    found = answered(policy=policy, count=5)
+
+    listed = found.transfers
+    for band, engine in enumerate(ENGINES):
+        logged = found.log[found.log["engine"] == engine]
+        mine = listed[listed["band"] == band]
+        fields = ["node", "sender", "packet", "control", "start", "end", "bytes"]
+        assert sorted(map(tuple, mine[fields].tolist())) == sorted(
+            map(tuple, logged[fields].tolist())
+        )
+        payloads = mine[mine["control"] == 0]
+        assert payloads["bytes"].sum() == 5 * 8192
+    assert (np.diff(listed["start"]) >= 0).all()
+
+
+def test_a_receive_moves_only_while_its_sender_does():
+    transfers = band_transfers(TWO_PIECES)
+
+    receives = transfers[transfers["band"] == BANDS.index("netRcv")]
+    assert receives[["start", "moving", "end", "busy"]].tolist() == [
+        (0, 10, 14, 4),
+        (20, 20, 50, 10 + 10),
+    ]
+    assert receptions(transfers)[["control", "start", "end", "bytes"]].tolist() == [
+        (1, 10, 14, 128),
+        (0, 20, 30, 300),
+        (0, 40, 50, 400),
+    ]
+
+
+def test_a_receive_that_nobody_sends_to_never_moves():
+    transfers = band_transfers(log_of((0, 1, Engine.NET_RCV, 1, 0, 14, 0)))
+
+    assert not is_moving(transfers).any()
+    assert not len(receptions(transfers))
+
+
+def test_engines_are_in_use_for_their_transfers_share_of_the_span():
+    uses = {use.band: use for use in engine_use(band_transfers(TWO_PIECES), 0, 100)}
+
+    sends, receives = uses["netTx"], uses["netRcv"]
+    assert (sends.node, receives.node) == (0, 1)
+    assert (sends.transfers, sends.control_transfers, sends.byte_count) == (3, 1, 828)
+    assert (receives.transfers, receives.control_transfers) == (2, 1)
+    assert (sends.mean_bytes, receives.mean_bytes) == (350, 700)
+    assert (sends.utilisation, receives.utilisation) == (0.26, 0.24)
+    assert sends.mb_per_s == megabytes_per_second(828, 26)
+
+
+def test_engines_that_did_nothing_yet_are_left_out():
+    uses = engine_use(band_transfers(TWO_PIECES), 0, 20)
+
+    assert [(use.band, use.transfers) for use in uses] == [("netTx", 1), ("netRcv", 1)]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_use_of_simulated_engines_agrees_with_the_log(policy):
+    found = answered(policy=policy, count=5)
+
+    for use in found.engines:
+        if use.band not in BANDS:
+            continue
+        mine = found.log[found.log["engine"] == ENGINES[BANDS.index(use.band)]]
+        assert set(mine["node"]) == {use.node}
+        assert use.transfers == len(mine)
+        assert use.byte_count == mine["bytes"].sum()
+        if use.band != "netRcv":
+            assert use.busy_ps == (mine["end"] - mine["start"]).sum()
+        assert 0 < use.utilisation <= 1
+    receives, sends = (
+        next(use for use in found.engines if use.band == band) for band in ("netRcv", "netTx")
+    )
+    assert receives.control_transfers == sends.control_transfers == 5
+    assert receives.byte_count == sends.byte_count == 5 * (8192 + CONTROL_BYTES)
+    assert receives.busy_ps <= sends.busy_ps
+
+
+def test_processors_are_busy_for_what_they_do():
+    log = np.array(
+        [
+            (0, 0, 0, Engine.FIRMWARE, Task.HOST_TX, 0, 0, 4, 0),
+            (0, 0, 0, Engine.FIRMWARE, Task.NET_TX, 0, 6, 8, 0),
+            (0, 0, 1, Engine.HOST_READ, -1, 0, 20, 23, 0),
+        ],
+        LOG,
+    )
+
+    uses = processor_use(log, 0, 60)
+
+    assert [(use.band, use.node, use.transfers, use.busy_ps) for use in uses] == [
+        ("firmware", 0, 2, 6),
+        ("host CPU", 1, 1, 3),
+    ]
+    assert uses[0].utilisation == 0.1
+
+
+@pytest.mark.requirement("TR-62")
+def test_each_step_of_bandwidth_counts_the_idle_time_before_it():
+    curves = {curve.band: curve for curve in bandwidth_steps(band_transfers(TWO_PIECES))}
+
+    sends = curves["netTx"]
+    assert sends.edges.tolist() == [18, 30, 50]
+    assert sends.mb_per_s.tolist() == [300e6 / 12, 400e6 / 20]
+    assert curves["netRcv"].edges.tolist() == [20, 50]
+
+
+@pytest.mark.requirement("TR-62")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_bandwidth_over_time_holds_every_payload_byte(policy):
+    found = answered(policy=policy, count=5)
+
+    curves = bandwidth_steps(found.transfers)
+
+    assert [curve.band for curve in curves] == list(BANDS)
+    for curve in curves:
+        areas = curve.mb_per_s * np.diff(curve.edges) / 1e6
+        assert areas.sum() == pytest.approx(5 * 8192, rel=1e-12)
+        assert (np.diff(curve.edges) > 0).all()
+
+
+def test_messages_without_payload_have_steps_of_their_control_messages():
+    found = answered(payload="0", count=3)
+
+    curves = {curve.band: curve for curve in bandwidth_steps(found.transfers)}
+
+    assert sorted(curves) == ["netRcv", "netTx"]
+    assert curves["netTx"].byte_counts.tolist() == [128] * 3

@@ -80,7 +80,7 @@ def test_logging_costs_what_loses_15_per_cent_of_the_bus() -> None:
     ends = pair_costs(platform_costs(), "p6-natoma")
 
     assert fit_firmware_log(ends, 0.15) == ends[0]["firmware_log"]
-    assert lost_to_gaps(ends) == pytest.approx(0.15, abs=0.02)
+    assert lost_to_gaps(ends) == pytest.approx(0.15, abs=0.005)
 
 
 @compiled

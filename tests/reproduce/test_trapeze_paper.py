@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too much for the interpreter")
 
 # docs/trapeze.md says why.
-MISSES = {
-    "figure4": {"second_arrival us"},
-    "figure5": {"in steady state hostRcv takes whole payl"},
-}
+MISSES = {"figure5": {"in steady state hostRcv takes whole payl"}}
 
 
 def misses(found: Reproduction) -> set[str]:

@@ -40,7 +40,7 @@ class Findings(NamedTuple):
     measured: Measured
     designs: Mapping[Hashable, Spec]
 
-    def count(self, design: Hashable, name: str) -> int:
+    def total(self, design: Hashable, name: str) -> int:
         """Total of that count over all nodes."""
         count = self.measured.results[self.designs[design]].total[name]
         assert count is not None
@@ -48,7 +48,7 @@ class Findings(NamedTuple):
 
     def rate(self, design: Hashable, name: str) -> float:
         """That count per lookup."""
-        return per_lookup(self.count(design, name), self.measured.lookups)
+        return per_lookup(self.total(design, name), self.measured.lookups)
 
     def cost(self, design: Hashable) -> Cost:
         """Its counts priced on the platform that its paper measured on."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PROBLEMS = "table3"  # of a paper: its applications and their problem sizes
 UNITS = {"_us_per_lookup": "us/lookup", "_per_lookup": "events/lookup", "_percent": "%"}
-SIMPLY_NOT = "other programs than the paper's"
+SIMPLY_NOT = "other programs or problem sizes than the paper's"
 
 
 class StudyTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +41,7 @@ class StudyTable(msgspec.Struct, frozen=True, kw_only=True):
     designs: list[str]  # replayed, each as NAME KEY=VALUE ...
     rows: list[Row]
     printed: list[Row]
+    printed_note: str | None
     comparable: list[str]  # applications that say they are the paper's
     why: str  # the rest is not
     notes: list[str]
@@ -61,6 +62,7 @@ class StudyTable(msgspec.Struct, frozen=True, kw_only=True):
             "printed": {
                 "comparable": self.comparable,
                 "not_comparable": self.why,
+                "note": self.printed_note,
                 "rows": self.printed,
             },
             "notes": self.notes,
@@ -153,6 +155,7 @@ def _table(
         designs=[" ".join(spec) for spec in designs],
         rows=rows,
         printed=printed,
+        printed_note=study.printed_note,
         comparable=ours,
         why=SIMPLY_NOT if item.tolerance is not None else str(item.study),
         notes=notes,
@@ -163,9 +166,7 @@ def _as_floats(row: Row) -> Row:
     return {key: float(v) if isinstance(v, Decimal) else v for key, v in row.items()}
 
 
-def _rejected(
-    application: str, measured: Measured, designs: Mapping[Hashable, Spec]
-) -> list[str]:
+def _rejected(application: str, measured: Measured, designs: Mapping[Hashable, Spec]) -> list[str]:
     counts = [measured.results[spec].total["rejected"] or 0 for spec in designs.values()]
     most = max(counts, default=0)
     if not most:

@@ -59,6 +59,7 @@ class Study(NamedTuple):
     caches: tuple[bool, ...] = ()
     # What the paper prints of it, from its items; each row with its ``application``.
     printed: Callable[[Mapping[str, Item]], list[Row]] = lambda _: []
+    printed_note: str | None = None  # what one has to know to read it
     # As far as it is known whose cells they are; None: of all of them.
     labelled: Callable[[Mapping[str, Item]], list[Row]] | None = None
 

@@ -36,10 +36,10 @@ def rows(found: Findings) -> list[Row]:
     for point in POINTS:
         counts = {}
         for path in ("send", "receive"):
-            cold = found.count(point, f"ni_misses_{path}_compulsory")
+            cold = found.total(point, f"ni_misses_{path}_compulsory")
             counts[f"{path}_cold_percent"] = cold
-            counts[f"{path}_noncold_percent"] = found.count(point, f"ni_misses_{path}") - cold
-        counts[ALL] = found.count(point, "ni_misses")
+            counts[f"{path}_noncold_percent"] = found.total(point, f"ni_misses_{path}") - cold
+        counts[ALL] = found.total(point, "ni_misses")
         row = dict(zip(("cache_entries", "line_entries", "ways"), point, strict=True))
         lookups = found.measured.lookups
         shares = {name: 100 * per_lookup(count, lookups) for name, count in counts.items()}

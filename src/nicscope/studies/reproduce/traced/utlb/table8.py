@@ -87,5 +87,6 @@ STUDY = Study(
     caches=(OFFSET, NO_OFFSET),
     rows=rows,
     printed=printed,
+    printed_note="each of its rows is sorted, so whose cell is which is not known: ?1 to ?7",
     labelled=labelled,
 )

@@ -50,7 +50,7 @@ def summary_line(found: Reproduction) -> str:
         f"{counts.ok} of {counts.points} numbers within tolerance ({counts.predicted} predicted, "
         f"{counts.fitted} fitted); {counts.shapes_ok} of {counts.shapes} statements hold; "
         f"{handed_back} constants handed back, not counted; {counts.missing} items missing; "
-        f"{counts.studies} studies"
+        f"{counts.studies} studies without verdict"
     )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from nicscope.studies.reproduce.harness import load_papers
-from nicscope.studies.reproduce.shared_memory_traffic import shared_memory_traffic
+from nicscope.studies.reproduce.shared_memory_traffic import PAGE, shared_memory_traffic
 from nicscope.studies.reproduce.traced.applications import open_applications
 from nicscope.studies.reproduce.traced.running import run_studies
 from nicscope.traces.schema import TraceMetadata
@@ -17,9 +19,8 @@ if TYPE_CHECKING:
     from nicscope.studies.reproduce.traced.running import StudyTable
     from nicscope.traces.schema import Requests
 
-# 4 KB pages sixteen to a page, so that few requests reach the limits of 4 and 16 MB.
+# Large pages, so that few requests reach the limits of 4 and 16 MB: 64 and 256 pages.
 PAGE_SIZE = 65536
-REGION_PAGES = 12_000
 ALL = [
     ("mini", "figure5"),
     ("utlb", "table4"),
@@ -32,11 +33,12 @@ ALL = [
 
 
 def write_sample(
-    path: Path, seed: int = 1, rows: int = 6000, origin: dict[str, Any] | None = None
+    path: Path, seed: int = 1, rows: int = 500, origin: dict[str, Any] | None = None
 ) -> Path:
-    """A trace of ``rows`` requests of ten processes on two nodes."""
-    requests = shared_memory_traffic(rows=rows, region_pages=REGION_PAGES, seed=seed)
-    return write_requests(path, requests, origin)
+    """A trace of ``rows`` requests of six processes on two nodes, each for a single page."""
+    requests = shared_memory_traffic(rows=rows, processes=3, seed=seed)
+    spread = requests.address * np.uint64(PAGE_SIZE // PAGE)
+    return write_requests(path, requests._replace(address=spread), origin)
 
 
 def write_requests(path: Path, requests: Requests, origin: dict[str, Any] | None = None) -> Path:

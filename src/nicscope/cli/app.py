@@ -66,7 +66,7 @@ app.add_typer(trace.app)
 app.command(epilog=replay.EXAMPLES)(replay.replay)
 app.command(epilog=curve.EXAMPLES)(curve.curve)
 app.command(epilog=demo.EXAMPLE)(demo.demo)
-app.command("reproduce")(reproduce.reproduce)
+app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.command("coverage")(coverage.coverage)
 app.command(context_settings=record.CONTEXT, epilog=record.EXAMPLE)(record.record)
 

@@ -1,0 +1,137 @@
+"""The best design of every family for each of some traces: what ``nicscope size`` reports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nicscope import __version__
+from nicscope.errors import StudyError
+from nicscope.jit import package_stamp
+from nicscope.studies.sizing.answer import answer
+from nicscope.studies.sizing.family import families
+from nicscope.studies.sizing.page_sizes import in_page_sizes
+from nicscope.studies.sizing.result import Sizing, SizingReport
+from nicscope.studies.sizing.search import explore
+from nicscope.studies.sizing.shapes import LINES, Room, most_entries
+from nicscope.studies.sizing.survey import extent, grids
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from nicscope.studies.sizing.answer import Answer
+    from nicscope.studies.sizing.question import Question
+    from nicscope.traces.reader import Trace
+    from nicscope.traces.schema import Requests
+
+
+def report(
+    traces: Sequence[tuple[str, Trace]],
+    question: Question,
+    command: Sequence[str] = (),
+    watch: Callable[[int, int], None] | None = None,
+) -> SizingReport:
+    """Sizings of ``traces``, each under the name by which ``nicscope replay`` finds it.
+
+    ``command`` is passed on, for whoever wants to do it again; ``watch`` is told how many rows
+    were replayed of those that are known to be needed.  Errors: ``TraceError`` at the first row
+    that the schema does not allow, ``StudyError`` if nothing fits the budgets.
+    """
+    passes = _Passes(watch)
+    return SizingReport(
+        question=question,
+        traces=[
+            {
+                "name": name,
+                "file": str(trace.path),
+                "requests": trace.rows,
+                "page_size": trace.metadata.page_size,
+                "origin": trace.metadata.origin,
+            }
+            for name, trace in traces
+        ],
+        sizings=[size(name, trace, question, passes) for name, trace in traces],
+        repeat={"command": list(command), "version": __version__, "source": package_stamp()},
+    )
+
+
+class _Passes:
+    """Rows done in all passes so far, each as often as there are designs in its pass."""
+
+    def __init__(self, watch: Callable[[int, int], None] | None) -> None:
+        self._watch = watch
+        self._done = 0
+        self._total = 0
+
+    def through(self, trace: Trace) -> Iterator[Requests]:
+        """The batches of ``trace``, counted as they pass."""
+        tell = self.of(trace, 1)
+        done = 0
+        for batch in trace.batches():
+            yield batch
+            done += len(batch.length)
+            if tell is not None:
+                tell(done, trace.rows)
+
+    def of(self, trace: Trace, designs: int) -> Callable[[int, int], None] | None:
+        """What to tell of one pass with so many ``designs``."""
+        watch = self._watch
+        if watch is None:
+            return None
+        before = self._total
+        self._total += trace.rows * designs
+
+        def tell(done: int, _: int) -> None:
+            watch(before + done * designs, self._total)
+
+        return tell
+
+
+def size(name: str, trace: Trace, question: Question, passes: _Passes | None = None) -> Sizing:
+    """``trace``, which ``nicscope replay`` finds as ``name``, sized.
+
+    Errors: as ``report``.
+    """
+    passes = passes or _Passes(None)
+    page_size = trace.metadata.page_size
+    touched = extent(passes.through(trace), page_size)
+    most = most_entries(touched)
+    budget = question.nic_bytes
+    room = Room(
+        budgets=(budget // 2, budget, 2 * budget),
+        pin_pages=None if question.pin_bytes is None else question.pin_bytes // page_size,
+        page_size=page_size,
+        extent=touched,
+        grids=grids(passes.through(trace), page_size, LINES, most),
+    )
+    if room.pin_pages == 0:
+        raise StudyError(
+            f"--pin-memory {question.pin_bytes}B is less than one page of {page_size} bytes"
+        )
+    found = explore(trace, families(question.platform), room, question, passes.of)
+    answers = [answer(name, family.subject, family.steps, question) for family in found]
+    _check_that_something_fits(name, answers, question)
+    return Sizing(
+        trace=name,
+        page_size=page_size,
+        extent=touched,
+        answers=answers,
+        page_sizes=in_page_sizes(name, trace, question, passes.of, passes.through)
+        if question.page_sizes
+        else [],
+        replayed=sum(len(family.points) for family in found),
+    )
+
+
+def _check_that_something_fits(
+    name: str, answers: Sequence[Answer], question: Question
+) -> None:
+    if any(one.best is not None for one in answers):
+        return
+    smallest = [(one.smallest.nic_bytes, one.scheme) for one in answers if one.smallest]
+    if not smallest:
+        raise StudyError(f"{name}: no design pins as little as {question.pin_bytes} bytes")
+    needed, scheme = min(smallest)
+    raise StudyError(
+        f"{name}: no design fits in {question.nic_bytes} bytes of NIC memory; "
+        f"the smallest, of scheme {scheme.value!r}, takes {needed}"
+    )

@@ -78,7 +78,7 @@ def best_rows(sizing: Sizing, report: SizingReport) -> Rows:
                 byte_size(best.nic_bytes),
                 byte_size(best.pinned_bytes),
                 say.misses(best) + mark,
-                say.us_per_lookup(best.priced.cost) + mark,
+                say.cost(best) + mark,
             ]
         )
     return Rows(
@@ -93,21 +93,26 @@ def memory_rows(sizing: Sizing, report: SizingReport) -> Rows:
     """What half the budget would lose and twice as much would buy."""
     budget = report.question.nic_bytes
     return Rows(
-        f"What NIC memory buys ({say.unit(report)})",
+        f"What NIC memory buys ({say.unit(sizing, report)})",
         [
             "family",
             *(byte_size(size) for size in (budget // 2, budget, 2 * budget)),
-            "next better, from",
+            "halved",
+            "doubled",
+            "next better",
             "knee",
         ],
         [
             [
                 answer.scheme.value,
                 *(say.measure(point) for point in (answer.half, answer.best, answer.double)),
+                say.change(answer.best, answer.half),
+                say.change(answer.best, answer.double),
                 say.larger(answer),
                 say.knee(answer),
             ]
             for answer in sizing.answers
+            if not say.is_unpriced(answer)
         ],
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from nicscope.reports.wording import byte_size, per_hundred, significant, us_per_lookup, whole
+from nicscope.reports.wording import byte_size, per_hundred, significant, whole
 from nicscope.studies.sizing.answer import shaky
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nicscope.studies.sizing.result import Sizing, SizingReport
 
 NONE = "-"
+LEAST_PERCENT = 0.1
 # What is said of a design, in this order, with its unit if it has one.
 _COUNTS = {
     "entries": "{} entries",
@@ -39,15 +40,30 @@ def shape(point: Point) -> str:
         if value is not None and value != _UNLESS.get(name):
             words.append(text.format(whole(value)))
     if dict(point.settings).get("replacement"):
-        words.append(f"unpins {dict(point.settings)['replacement']}")
+        words.append(f"{dict(point.settings)['replacement']} replacement")
     return ", ".join(words)
 
 
+def cost(point: Point) -> str:
+    """Microseconds per lookup: a number or a range; "≥" where a step that happened has no price."""
+    us = point.us
+    if us is None:
+        return "unknown"
+    low, high = map(significant, us)
+    text = low if low == high else f"{low} to {high}"
+    return f"≥ {text}" if point.priced.cost.is_lower_bound else text
+
+
 def measure(point: Point | None) -> str:
-    """What is to be small of ``point``: us per lookup, or misses per 100 lookups."""
+    """What is to be small of ``point``: us per lookup (the upper end), or misses per 100."""
     if point is None:
         return NONE
-    text = us_per_lookup(point.priced.cost) if point.by_cost else misses(point)
+    if not point.by_cost:
+        text = misses(point)
+    elif point.us is None:
+        text = "unknown"
+    else:
+        text = "≥ " * point.priced.cost.is_lower_bound + significant(point.us[1])
     return f"{text}*" if point.rejected else text
 
 
@@ -56,9 +72,13 @@ def misses(point: Point) -> str:
     return per_hundred(100 * point.misses_per_lookup)
 
 
-def unit(report: SizingReport) -> str:
+def unit(sizing: Sizing, report: SizingReport) -> str:
     """The unit of ``measure``."""
-    return "misses per 100 lookups" if report.question.platform is None else "us per lookup"
+    if report.question.platform is None:
+        return "misses per 100 lookups"
+    steps = [step for answer in sizing.answers for step in answer.steps]
+    ranges = any(step.us is not None and step.us[0] < step.us[1] for step in steps)
+    return "us per lookup" + ", upper ends of ranges" * ranges
 
 
 def budget(report: SizingReport) -> str:
@@ -90,21 +110,37 @@ def headline(sizing: Sizing) -> str:
 
 def parts(point: Point) -> str:
     """The components of the cost, the largest first; * after assumed or fitted ones."""
-    cost = point.priced.cost
+    found = point.priced.cost
     resting = {part.name for part in shaky(point).parts}
-    paid = sorted((part for part in cost.components if part.count), key=lambda p: -p.high_ps)
+    paid = sorted((part for part in found.components if part.count), key=lambda p: -p.high_ps)
     words = [
-        f"{part.name} {_per_lookup(part.low_ps, part.high_ps, cost.lookups)}"
+        f"{part.name} {_per_lookup(part.low_ps, part.high_ps, found.lookups)}"
         + "*" * (part.name in resting)
         for part in paid
     ]
-    words += [f"{one.name} ?" for one in cost.unpriced]
+    words += [f"{one.name} ?" for one in found.unpriced]
     return ", ".join(words) or "nothing that has a price"
 
 
 def _per_lookup(low: int, high: int, lookups: int) -> str:
     ends = [significant(ps / 1e6 / lookups) for ps in (low, high)]
     return ends[0] if low == high else f"{ends[0]} to {ends[1]}"
+
+
+def change(before: Point | None, after: Point | None) -> str:
+    """By how much more or less ``after`` costs, or misses, than ``before``."""
+    if before is None or after is None or before.rejected != after.rejected:
+        return NONE
+    if before.by_cost and None in (before.us, after.us):
+        return NONE
+    if before.value == after.value:
+        return "same"
+    if not before.value:
+        return "more"
+    percent = 100 * (after.value - before.value) / before.value
+    if abs(percent) < LEAST_PERCENT:
+        return f"{'+' if percent > 0 else '-'}<{LEAST_PERCENT} %"
+    return f"{percent:+.1f} %" if abs(percent) < 1000 else f"x {after.value / before.value:,.0f}"
 
 
 def knee(answer: Answer) -> str:
@@ -128,7 +164,7 @@ def remarks(sizing: Sizing, report: SizingReport) -> list[str]:
     if best is not None and best.best is not None:
         lines.append(
             f"cheapest of those that carry out everything at known cost: {best.scheme.value}, "
-            f"{us_per_lookup(best.best.priced.cost)} us per lookup"
+            f"{cost(best.best)} us per lookup"
         )
     lines += [_resting(answer) for answer in sizing.answers if _rests(answer)]
     for answer in sizing.answers:
@@ -139,6 +175,9 @@ def remarks(sizing: Sizing, report: SizingReport) -> list[str]:
     )
     if bound:
         lines.append("≥ or unknown: a step that happened has no price there (? in the parts)")
+    unpriced = [answer.scheme.value for answer in sizing.answers if is_unpriced(answer)]
+    if unpriced:
+        lines.append(f"sized for the fewest misses, having no price: {', '.join(unpriced)}")
     if report.question.platform is None:
         lines.append("costs are those of each design's own machine; --platform puts all on one")
     if any(_ways(answer) > 1 for answer in sizing.answers):
@@ -147,6 +186,11 @@ def remarks(sizing: Sizing, report: SizingReport) -> list[str]:
             "the papers timed direct-mapped caches"
         )
     return lines
+
+
+def is_unpriced(answer: Answer) -> bool:
+    """Whether costs were asked for, and nothing that the family does has one."""
+    return bool(answer.steps) and all(step.by_cost and step.us is None for step in answer.steps)
 
 
 def _ways(answer: Answer) -> int:
@@ -160,7 +204,8 @@ def _rests(answer: Answer) -> bool:
 def _resting(answer: Answer) -> str:
     assert answer.best is not None
     found = shaky(answer.best)
-    prices = ", ".join(f"{part.cost} ({part.evidence.value})" for part in found.parts)
+    named = dict.fromkeys(f"{part.cost} ({part.evidence.value})" for part in found.parts)
+    prices = ", ".join(named)
     return f"{answer.scheme.value}: {100 * found.share:.0f} % of its cost rests on {prices}"
 
 

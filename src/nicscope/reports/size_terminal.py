@@ -39,17 +39,17 @@ def size_parts(sizing: Sizing, report: SizingReport) -> Iterator[Any]:
 
     yield Text(sizing.trace, style="bold").append(say.headline(sizing), style="not bold")
     yield Text()
-    yield _table(best_rows(sizing, report))
-    yield Text()
-    yield _table(memory_rows(sizing, report))
-    yield Text()
-    yield _table(part_rows(sizing, report))
+    tables = [best_rows(sizing, report), memory_rows(sizing, report), part_rows(sizing, report)]
     if report.question.target_us is not None:
-        yield Text()
-        yield _table(target_rows(sizing, report))
+        tables.append(target_rows(sizing, report))
     if sizing.page_sizes:
-        yield Text()
-        yield _table(page_rows(sizing, report))
+        tables.append(page_rows(sizing, report))
+    for number, rows in enumerate(tables):
+        if number:
+            yield Text()
+        yield Text(rows.title, style="bold")
+        yield _table(rows)
+    if sizing.page_sizes:
         for line in page_remarks(sizing.page_sizes):
             yield Text(line, style="dim")
     yield Text()
@@ -59,7 +59,11 @@ def size_parts(sizing: Sizing, report: SizingReport) -> Iterator[Any]:
     yield Text("to count each of them again:", style="dim")
     for answer in sizing.answers:
         if answer.best is not None:
-            yield f"  {say.command(answer)}"
+            yield f"  {say.command(answer.command)}"
+    for one in sizing.page_sizes:
+        yield f"  {say.command(one.table_command)}"
+        if one.cache is not None:
+            yield f"  {say.command(one.cache_command)}"
 
 
 def best_rows(sizing: Sizing, report: SizingReport) -> Rows:
@@ -170,9 +174,7 @@ def page_rows(sizing: Sizing, report: SizingReport) -> Rows:
                 byte_size(one.table_bytes),
                 byte_size(one.pinned_bytes),
                 _duration(one),
-                per_hundred(
-                    None if one.misses_per_lookup is None else 100 * one.misses_per_lookup
-                ),
+                per_hundred(None if one.misses_per_lookup is None else 100 * one.misses_per_lookup),
                 "none fits" if one.cache is None else say.shape(one.cache),
             ]
             for one in sizing.page_sizes
@@ -210,8 +212,6 @@ def _table(rows: Rows) -> Table:
     from rich.text import Text
 
     table = Table(
-        title=Text(rows.title, style="bold"),
-        title_justify="left",
         box=box.SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,

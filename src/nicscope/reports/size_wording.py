@@ -38,10 +38,15 @@ def shape(point: Point) -> str:
     for name, text in _COUNTS.items():
         value = getattr(design, name)
         if value is not None and value != _UNLESS.get(name):
-            words.append(text.format(whole(value)))
+            words.append(_one(text.format(whole(value))))
     if dict(point.settings).get("replacement"):
         words.append(f"{dict(point.settings)['replacement']} replacement")
     return ", ".join(words)
+
+
+def _one(text: str) -> str:
+    """One of a thing is not spoken of as several."""
+    return {"1 entries": "1 entry", "1 victims": "1 victim"}.get(text, text)
 
 
 def cost(point: Point) -> str:
@@ -244,6 +249,6 @@ def target(answer: Answer) -> tuple[str, str]:
     return "none", f"floor {measure(floor)} with {byte_size(floor.nic_bytes)}: {shape(floor)}"
 
 
-def command(answer: Answer) -> str:
-    """The command that counts the best again, as one types it."""
-    return shlex.join(answer.command)
+def command(words: list[str]) -> str:
+    """A command as one types it."""
+    return shlex.join(words)

@@ -6,47 +6,36 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter
 
 from nicscope.reports import size_wording as say
 from nicscope.reports.figures.costs import group_us
-from nicscope.reports.figures.style import FAINT, INK, PAD, WIDTH, beside, legend, styled
+from nicscope.reports.figures.panels import new_panels, plain
+from nicscope.reports.figures.style import FAINT, INK, beside, legend, styled
 from nicscope.reports.palette import FAMILY_LOOKS, GROUP_COLOURS
 from nicscope.reports.wording import byte_size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from nicscope.studies.sizing.answer import Answer
     from nicscope.studies.sizing.merit import Point
     from nicscope.studies.sizing.result import Sizing, SizingReport
 
-HEIGHT = 7.2  # inches, of a slide
 TICKS = 8  # at most, of memory
 HEADROOM = 1.08
-LONG_TITLE = 70  # characters
 SPREAD, MOST_SPREAD = 4, 1000  # times the smallest: between them the scale is logarithmic
 
 
 def draw_sizing(sizing: Sizing, report: SizingReport) -> Figure:
     """Two panels: steps of cost (or misses) over NIC memory, and the parts of the best's cost."""
     with styled():
-        figure = Figure(
-            figsize=(WIDTH, HEIGHT), layout=ConstrainedLayoutEngine(h_pad=PAD, w_pad=PAD)
-        )
-        FigureCanvasAgg(figure)
-        over_memory, parts = figure.subplots(1, 2, width_ratios=(1.15, 1))
-        _draw_steps(over_memory, sizing, report)
-        _draw_parts(parts, sizing, report)
         name = Path(sizing.trace.removeprefix("bundled:")).stem
         title = f"Sized for {say.budget(report)}: {name}"
-        small = len(title) > LONG_TITLE
-        figure.suptitle(
-            title, x=0.01, ha="left", fontsize=14 if small else 20, fontweight="bold"
-        )
+        figure, (over_memory, parts), _ = new_panels(2, title, width_ratios=(1.15, 1))
+        _draw_steps(over_memory, sizing, report)
+        _draw_parts(parts, sizing, report)
         legend(figure, over_memory, columns=3)
         if parts.get_legend_handles_labels()[0]:
             legend(figure, parts, columns=2, right=True)
@@ -94,9 +83,7 @@ def _draw_steps(axes: Axes, sizing: Sizing, report: SizingReport) -> None:
     _dress(axes, (low, high))
     axes.set_ylabel(say.unit(sizing, report), color=INK)
     axes.set_xlabel("NIC memory for translation", color=INK)
-    axes.set_title(
-        "best design by NIC memory (ring: knee)", loc="left", fontsize=14, color=INK
-    )
+    axes.set_title("best design by NIC memory (ring: knee)", loc="left", fontsize=14, color=INK)
 
 
 def _draw_family(axes: Axes, answer: Answer, steps: list[Point], high: int) -> None:
@@ -151,15 +138,8 @@ def _dress(axes: Axes, ends: tuple[int, int]) -> None:
     ticks = [1 << power for power in powers if (power - powers[0]) % every == 0]
     axes.set_xticks(ticks, [byte_size(tick) for tick in ticks])
     axes.minorticks_off()
-    _plain(axes)
+    plain(axes)
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
-
-
-def _plain(axes: Axes) -> None:
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.spines["bottom"].set_color(FAINT)
-    axes.tick_params(length=0, colors=INK, labelsize=12)
-    axes.set_axisbelow(True)
 
 
 def _draw_parts(axes: Axes, sizing: Sizing, report: SizingReport) -> None:
@@ -180,7 +160,7 @@ def _draw_parts(axes: Axes, sizing: Sizing, report: SizingReport) -> None:
     axes.set_xlim(0, 1.65 * max(*ends, 1e-3))
     axes.set_ylim(len(parts) - 0.4, -0.6)
     axes.set_yticks(range(len(parts)), [answer.scheme.value for answer in answers])
-    _plain(axes)
+    plain(axes)
     axes.grid(axis="x", color=FAINT, linewidth=0.8)
     axes.set_xlabel("us per lookup, lower ends of ranges", color=INK)
     axes.set_title("what the best within the budget costs", loc="left", fontsize=14, color=INK)

@@ -8,7 +8,7 @@ from nicscope.config.evidence import Evidence
 from nicscope.studies.sizing.merit import best_within, knee_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from nicscope.config.scheme import Scheme
     from nicscope.studies.pricing import Component
@@ -68,7 +68,7 @@ def answer(
         steps=list(steps),
         smallest=steps[0] if steps else None,
         target=target,
-        command=[] if best is None else replay_command(trace, base.design.name, best, question),
+        command=[] if best is None else _command(trace, base.design.name, best, question),
     )
 
 
@@ -81,11 +81,16 @@ def _target(steps: Sequence[Point], us: float) -> Target:
     )
 
 
-def replay_command(trace: str, design: str, point: Point, question: Question) -> list[str]:
-    """The command that counts ``point`` again."""
+def replay_command(trace: str, design: str, settings: Iterable[tuple[str, str]]) -> list[str]:
+    """The command that counts ``design`` with ``settings`` again."""
     command = ["nicscope", "replay", trace, "--design", design]
-    for key, text in point.settings:
+    for key, text in settings:
         command += ["--set", f"{key}={text}"]
+    return command
+
+
+def _command(trace: str, design: str, point: Point, question: Question) -> list[str]:
+    command = replay_command(trace, design, point.settings)
     if question.platform_given is not None:
         command += ["--platform", question.platform_given]
     return command

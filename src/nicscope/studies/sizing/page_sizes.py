@@ -12,6 +12,7 @@ from nicscope.config.design import load_design, with_settings
 from nicscope.config.platform import load_platform
 from nicscope.nic.layout import new_table, region_bytes
 from nicscope.studies.replaying import Priced, Subject, compare
+from nicscope.studies.sizing.answer import replay_command
 from nicscope.studies.sizing.merit import Point, best_within
 from nicscope.studies.sizing.shapes import cache_bytes, most_entries
 from nicscope.studies.sizing.survey import MOST_WAYS, extent, grids
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from nicscope.config.evidence import Evidence
-    from nicscope.config.platform import Platform
     from nicscope.studies.sizing.question import Question
     from nicscope.studies.sizing.survey import Grid
     from nicscope.traces.reader import Trace
+    from nicscope.traces.schema import Requests
 
 TABLE, CACHE = "vmmc-static", "utlb"
 # Prices registration where no platform was asked for: a host of today, which we measured.
@@ -44,7 +45,8 @@ class PageSize(NamedTuple):
     registration_platform: str
     registration_evidence: Evidence | None
     cache: Point | None  # that misses least within the NIC memory; None: none fits
-    command: list[str]  # repeats the cache by ``nicscope replay``
+    table_command: list[str]  # repeats the table by ``nicscope replay``
+    cache_command: list[str]  # likewise
 
     @property
     def misses_per_lookup(self) -> float | None:
@@ -57,7 +59,7 @@ def in_page_sizes(
     trace: Trace,
     question: Question,
     watch: Callable[[Trace, int], Callable[[int, int], None] | None],
-    read: Callable[[Trace], Iterable[object]],
+    read: Callable[[Trace], Iterable[Requests]],
 ) -> list[PageSize]:
     """``trace`` in pages of each of the sizes asked for; it is called ``name``.
 
@@ -78,9 +80,17 @@ def in_page_sizes(
     designs = [with_settings(first, [f"{key}={text}" for key, text in one]) for one in caches]
     subjects = [*tables, *(Subject(design, platform) for design in designs)]
     priced = compare(trace, subjects, kinds=False, watch=watch(trace, len(subjects))).priced
-    points = [Point(one, found, False) for one, found in zip(caches, priced[len(tables) :], strict=True)]
+    points = [
+        Point(one, found, False) for one, found in zip(caches, priced[len(tables) :], strict=True)
+    ]
     return [
-        _row(name, size, table, [p for p in points if p.priced.result.design.page_size == size], question)
+        _row(
+            name,
+            size,
+            table,
+            [p for p in points if p.priced.result.design.page_size == size],
+            question,
+        )
         for size, table in zip(question.page_sizes, priced, strict=False)
     ]
 
@@ -94,7 +104,9 @@ def _promising(grid: Grid, most: int, budget: int) -> list[tuple[int, int]]:
     for ways in (1 << bits for bits in range(MOST_WAYS.bit_length())):
         entries = ways
         while entries <= most and (size := cache_bytes(entries, ways, 1)) <= budget:
-            sized.append((size, grid.misses_of(entries, ways) or 0, entries, ways))
+            misses = grid.misses_of(entries, ways)
+            if misses is not None:
+                sized.append((size, misses, entries, ways))
             entries *= 2
     best = [
         min((misses, size, entries, ways) for size, misses, entries, ways in sized if size <= part)
@@ -104,18 +116,13 @@ def _promising(grid: Grid, most: int, budget: int) -> list[tuple[int, int]]:
     return list(dict.fromkeys((entries, ways) for _, _, entries, ways in best))
 
 
-def _row(
-    name: str, size: int, table: Priced, caches: list[Point], question: Question
-) -> PageSize:
+def _row(name: str, size: int, table: Priced, caches: list[Point], question: Question) -> PageSize:
     entries = table.result.design.entries
     assert entries is not None
     part = next((one for one in table.cost.components if one.name == REGISTRATION), None)
     cache = best_within(caches, question.nic_bytes)
-    command = []
-    if cache is not None:
-        command = ["nicscope", "replay", name, "--design", CACHE]
-        for key, text in cache.settings:
-            command += ["--set", f"{key}={text}"]
+    by_replay = ["--platform", question.platform_given or TODAY]
+    settings = (("entries", str(entries)), ("page_size", str(size)))
     return PageSize(
         page_size=size,
         lookups=table.cost.lookups,
@@ -127,5 +134,6 @@ def _row(
         registration_platform=table.platform or "",
         registration_evidence=None if part is None else part.evidence,
         cache=cache,
-        command=command,
+        table_command=[*replay_command(name, TABLE, settings), *by_replay],
+        cache_command=[] if cache is None else replay_command(name, CACHE, cache.settings),
     )

@@ -90,6 +90,8 @@ def _answer(answer: Answer) -> dict[str, Any]:
         "best": _point(answer.best, parts=True),
         "half_nic_memory": _point(answer.half),
         "double_nic_memory": _point(answer.double),
+        **_change("halving_loses", answer.best, answer.half),
+        **_change("doubling_saves", answer.double, answer.best),
         "next_better": _point(answer.larger),
         "knee": _point(answer.knee),
         "smallest": _point(answer.smallest),
@@ -99,6 +101,17 @@ def _answer(answer: Answer) -> dict[str, Any]:
         "curve": [_point(step) for step in answer.steps],
         "command": answer.command,
     }
+
+
+def _change(name: str, better: Point | None, worse: Point | None) -> dict[str, float | None]:
+    """How much more ``worse`` costs, or misses; null where the two do not compare."""
+    by_cost = any(point is not None and point.by_cost for point in (better, worse))
+    key = f"{name}_{'us' if by_cost else 'misses'}_per_lookup"
+    if better is None or worse is None or better.rejected != worse.rejected:
+        return {key: None}
+    if by_cost and (better.us is None or worse.us is None):
+        return {key: None}
+    return {key: worse.value - better.value}
 
 
 def _point(point: Point | None, parts: bool = False) -> dict[str, Any] | None:
@@ -148,5 +161,6 @@ def _page_size(one: PageSize) -> dict[str, Any]:
         "registration_evidence": None if evidence is None else evidence.value,
         "cache": _point(cache),
         "misses_per_lookup": one.misses_per_lookup,
-        "command": one.command,
+        "table_command": one.table_command,
+        "cache_command": one.cache_command,
     }

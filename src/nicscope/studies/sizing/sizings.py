@@ -18,8 +18,8 @@ from nicscope.studies.sizing.survey import extent, grids
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from nicscope.studies.sizing.answer import Answer
     from nicscope.studies.sizing.question import Question
+    from nicscope.studies.sizing.search import Family
     from nicscope.traces.reader import Trace
     from nicscope.traces.schema import Requests
 
@@ -108,8 +108,8 @@ def size(name: str, trace: Trace, question: Question, passes: _Passes | None = N
             f"--pin-memory {question.pin_bytes}B is less than one page of {page_size} bytes"
         )
     found = explore(trace, families(question.platform), room, question, passes.of)
+    _check_that_something_fits(name, found, question)
     answers = [answer(name, family.subject, family.steps, question) for family in found]
-    _check_that_something_fits(name, answers, question)
     return Sizing(
         trace=name,
         page_size=page_size,
@@ -122,16 +122,24 @@ def size(name: str, trace: Trace, question: Question, passes: _Passes | None = N
     )
 
 
-def _check_that_something_fits(
-    name: str, answers: Sequence[Answer], question: Question
-) -> None:
-    if any(one.best is not None for one in answers):
-        return
-    smallest = [(one.smallest.nic_bytes, one.scheme) for one in answers if one.smallest]
-    if not smallest:
-        raise StudyError(f"{name}: no design pins as little as {question.pin_bytes} bytes")
-    needed, scheme = min(smallest)
-    raise StudyError(
-        f"{name}: no design fits in {question.nic_bytes} bytes of NIC memory; "
-        f"the smallest, of scheme {scheme.value!r}, takes {needed}"
-    )
+def _check_that_something_fits(name: str, found: Sequence[Family], question: Question) -> None:
+    """Errors: ``StudyError`` unless some family carries out all requests within the budgets."""
+    able = [
+        (point.nic_bytes, family.subject.design.scheme.value)
+        for family in found
+        for point in family.steps
+        if not point.rejected
+    ]
+    if not able:
+        assert question.pin_bytes is not None  # without that limit, tables hold everything
+        raise StudyError(
+            f"{name}: no design carries out every request while it pins at most "
+            f"{question.pin_bytes} bytes; give more --pin-memory"
+        )
+    needed, scheme = min(able)
+    if needed > question.nic_bytes:
+        raise StudyError(
+            f"{name}: nothing that carries out every request fits in {question.nic_bytes} bytes "
+            f"of NIC memory; the smallest design that does is of scheme {scheme!r} and takes "
+            f"{needed}"
+        )

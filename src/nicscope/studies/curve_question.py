@@ -24,9 +24,9 @@ class Question(NamedTuple):
     entries: tuple[int, int] | None = None  # least and most; None: as the footprint suggests
     by: str = "trace"
     sample: float | None = None  # the share of pages to sample
-    seed: int = 0  # which pages are sampled
     offset: bool = True
     page_size: int | None = None  # None: the trace's
+    seed: int = 0  # which pages are sampled
 
 
 def ask(
@@ -63,7 +63,7 @@ def ask(
     if span is not None and lines[-1] > span[1]:
         raise StudyError(f"a line of {lines[-1]} pages does not fit in {span[1]} entries")
     listed = WAYS if ways is None else _powers("--ways", ways, MOST_WAYS)
-    return Question(listed, lines, span, by, sample, seed or 0, offset, size)
+    return Question(listed, lines, span, by, sample, offset, size, seed or 0)
 
 
 def _is_power(number: int) -> bool:

@@ -14,7 +14,7 @@ from nicscope.nic.layout import new_cache, new_table, region_bytes
 from nicscope.studies.sizing.survey import MOST_WAYS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from nicscope.studies.sizing.survey import Extent, Grid, Grids
 
@@ -44,6 +44,10 @@ class Room(NamedTuple):
     def most_entries(self) -> int:
         """A power of two: with more entries, hardly any cache would miss less."""
         return most_entries(self.extent)
+
+    def held(self, entries: int) -> int:
+        """At most so many entries are left in all caches at the end, so were never evicted."""
+        return sum(min(sum(pages), entries) for pages in self.extent.pages.values())
 
     @property
     def limit(self) -> int | None:
@@ -94,7 +98,8 @@ def shapes(scheme: Scheme, room: Room) -> list[Setting]:
     every = [(entries, ways) for entries in _powers(room) for ways in _WAYS if ways <= entries]
     # A limit takes entries out of the cache; and indices are not pages.
     if room.limit is None and scheme is not Scheme.UTLB_SHARED:
-        every = _undominated(every, room.grids.offset)
+        unpins = scheme is Scheme.INTERRUPT
+        every = _undominated(every, room.grids.offset, room.held if unpins else None)
     return [_text(entries=entries, ways=ways) for entries, ways in every]
 
 
@@ -147,15 +152,23 @@ def _lined(line: int, room: Room) -> Iterator[Setting]:
         (entries, ways) for entries in _powers(room) for ways in _WAYS if ways * line <= entries
     ]
     mark: dict[str, int] = {}
-    if room.pin_pages is not None:
+    if room.pin_pages is not None and room.extent.node_pages * line > room.pin_pages:
         # A line is pinned before the mark is looked at.
         mark = {"high_water": max(room.pin_pages - line, 0)}
-    for entries, ways in _undominated(every, room.grids.plain[line]):
+    else:
+        every = _undominated(every, room.grids.plain[line])
+    for entries, ways in every:
         yield _text(entries=entries, ways=ways, line=line, **mark)
 
 
-def _undominated(every: Iterable[tuple[int, int]], grid: Grid) -> list[tuple[int, int]]:
-    """Entries and ways of caches that miss less than all that take no more memory."""
+def _undominated(
+    every: Iterable[tuple[int, int]], grid: Grid, held: Callable[[int], int] | None = None
+) -> list[tuple[int, int]]:
+    """Entries and ways of caches that miss less than all that take no more memory.
+
+    Where what is evicted costs as well, ``held`` tells how many misses of a cache may have
+    evicted nothing: that many more may be made up for.
+    """
     sized = []
     for entries, ways in every:
         misses = grid.misses_of(entries, ways)
@@ -165,9 +178,11 @@ def _undominated(every: Iterable[tuple[int, int]], grid: Grid) -> list[tuple[int
     for _, misses, entries, ways in sorted(
         sized, key=lambda one: (one[0], -1 if one[1] is None else one[1], one[2:])
     ):
-        if misses is None or fewest is None or misses < fewest:
+        spared = 0 if held is None else held(entries)
+        if misses is None or fewest is None or misses < fewest + spared:
             kept.append((entries, ways))
-            fewest = misses if misses is not None else fewest
+        if misses is not None:
+            fewest = misses if fewest is None else min(fewest, misses)
     return kept
 
 

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.image import imread
+from numba.core import config
 from trace_files import write
 
 from nicscope.cli.app import main
@@ -27,6 +28,7 @@ from nicscope.traces.reader import open_trace
 FILES = ["results.json", "size.png", "size.svg", "sizes.parquet"]
 FAMILIES = [scheme.value for scheme in Scheme]
 BUDGET = ["--nic-memory", "1KiB"]
+compiled = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too much for the interpreter")
 PRICED = [*BUDGET, "--platform", "utlb-prototype"]
 
 
@@ -84,6 +86,7 @@ def test_each_printed_command_counts_what_was_told(trace, capsys, tmp_path):
         assert cache["total"]["ni_misses"] / cache["total"]["lookups"] == one["misses_per_lookup"]
 
 
+@compiled
 @pytest.mark.parametrize(
     "options",
     [
@@ -106,6 +109,7 @@ def test_the_text_fits_a_hundred_columns(trace, options, capsys, monkeypatch):
         assert any(line.startswith(family) for line in tables)
 
 
+@compiled
 def test_the_text_tells_what_the_answer_rests_on(trace, capsys):
     text = run(capsys, "size", trace, *PRICED)
 
@@ -116,6 +120,7 @@ def test_the_text_tells_what_the_answer_rests_on(trace, capsys):
     assert "cheapest of those that carry out everything at known cost" in text
 
 
+@compiled
 def test_what_does_not_fit_or_is_turned_away_is_told(trace, capsys):
     text = run(capsys, "size", trace, "--nic-memory", "150B", "--pin-memory", "256KiB")
 
@@ -124,6 +129,7 @@ def test_what_does_not_fit_or_is_turned_away_is_told(trace, capsys):
     assert "lookups turned away of" in text
 
 
+@compiled
 def test_a_target_is_met_or_the_floor_is_told(trace, capsys):
     text = run(capsys, "size", trace, *PRICED, "--target-us", "10")
     start = text.index("Least NIC memory for at most 10 us per lookup")
@@ -133,6 +139,7 @@ def test_a_target_is_met_or_the_floor_is_told(trace, capsys):
     assert rows
 
 
+@compiled
 def test_out_holds_json_table_and_figure_and_again_the_same(trace, capsys, tmp_path):
     for name in ("a", "b"):
         printed = json.loads(
@@ -157,6 +164,7 @@ def test_out_holds_json_table_and_figure_and_again_the_same(trace, capsys, tmp_p
     assert printed["platform"] == "utlb-prototype"
 
 
+@compiled
 def test_what_repeats_the_result_does_repeat_it(trace, capsys):
     options = [*PRICED, "--pin-memory", "1MiB", "--target-us", "9", "--page-size", "8KiB"]
     first = json.loads(run(capsys, "size", trace, *options, "--json"))
@@ -166,6 +174,7 @@ def test_what_repeats_the_result_does_repeat_it(trace, capsys):
     assert again == first
 
 
+@compiled
 def test_several_traces_are_sized_one_by_one(trace, capsys, tmp_path):
     other = write(tmp_path / "a.parquet", count=20)
 
@@ -234,6 +243,7 @@ def test_the_figure_is_a_slide_whose_data_are_those_of_the_tables(found):
     assert len(part_rows(sizing, found).cells) == len(FAMILIES)
 
 
+@compiled
 @pytest.mark.parametrize("platform", [None, "mini-cluster", "linux-host"])
 def test_a_figure_without_known_costs_is_drawn_too(platform, trace):
     found = report([("t.parquet", open_trace(trace))], ask("256B", platform=platform))
@@ -274,6 +284,7 @@ def test_a_trace_that_is_not_there_leaves_no_folder(trace, capsys, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@compiled
 def test_a_budget_below_every_design_tells_the_smallest_that_would_do(trace, capsys, tmp_path):
     line = refused(capsys, trace, "--nic-memory", "8", "--out", tmp_path / "o")
 

@@ -130,6 +130,7 @@ def test_the_smallest_that_meets_a_target_does_and_no_smaller_step_does(sized):
     assert any(answer.target.smallest is None for answer in sized[0].answers)
 
 
+@compiled
 def test_a_limit_on_pinned_memory_is_kept_on_every_host(trace):
     sizing = size("t", trace, ask("2KiB", pin_memory="160KiB", platform="utlb-prototype"))
 
@@ -145,6 +146,7 @@ def test_a_limit_on_pinned_memory_is_kept_on_every_host(trace):
     assert utlb.priced.total("unpins") > 0
 
 
+@compiled
 def test_without_a_platform_the_fewest_misses_win(trace):
     sizing = size("t", trace, ask("1KiB"))
 
@@ -155,6 +157,7 @@ def test_without_a_platform_the_fewest_misses_win(trace):
         assert answer.platform == load_design(answer.design).platform
 
 
+@compiled
 def test_a_family_without_any_price_is_sized_by_its_misses(trace):
     answer = answers_of(size("t", trace, ask("1KiB", platform="mini-cluster")))[Scheme.UTLB]
 
@@ -293,6 +296,7 @@ def test_a_question_that_makes_no_sense_is_told_so(words, error, told):
     assert told in str(caught.value)
 
 
+@compiled
 @pytest.mark.parametrize(
     ("nic", "pin", "told"),
     [

@@ -8,6 +8,7 @@ What is chosen is the best of what was replayed; nothing is estimated.
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING
 
 from nicscope.config.design import with_settings
@@ -126,19 +127,23 @@ def explore(
     room: Room,
     question: Question,
     watch: Callable[[Trace, int], Callable[[int, int], None] | None],
+    check: Callable[[list[Family]], None],
 ) -> list[Family]:
     """Every family of ``subjects``, searched; ``watch`` gives each pass what to tell of its rows.
 
-    Errors: ``TraceError`` at the first row that the schema does not allow.
+    ``check`` may end the search after the first round, which has all shapes.  Errors: its own,
+    and ``TraceError`` at the first row that the schema does not allow.
     """
     found = [Family(subject, room, question) for subject in subjects]
     searches = [family.rounds() for family in found]
     most = MOST_BYTES // (BYTES_PER_PAGE * max(room.extent.node_pages, 1))
     at_once = min(max(most, 4), MOST_AT_ONCE)
-    while True:
+    for number in count():
+        if number == 1:
+            check(found)
         asked = [next(search, None) for search in searches]
         if all(settings is None for settings in asked):
-            return found
+            break
         wanted = [
             (family, one)
             for family, settings in zip(found, asked, strict=True)
@@ -147,6 +152,7 @@ def explore(
         ]
         for begin in range(0, len(wanted), at_once):
             _replay(trace, wanted[begin : begin + at_once], question, watch)
+    return found
 
 
 def _replay(

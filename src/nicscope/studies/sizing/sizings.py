@@ -107,8 +107,14 @@ def size(name: str, trace: Trace, question: Question, passes: _Passes | None = N
         raise StudyError(
             f"--pin-memory {question.pin_bytes}B is less than one page of {page_size} bytes"
         )
-    found = explore(trace, families(question.platform), room, question, passes.of)
-    _check_that_something_fits(name, found, question)
+    found = explore(
+        trace,
+        families(question.platform),
+        room,
+        question,
+        passes.of,
+        lambda found: _check_that_something_fits(name, found, question),
+    )
     answers = [answer(name, family.subject, family.steps, question) for family in found]
     return Sizing(
         trace=name,

@@ -18,13 +18,11 @@ from nicscope.studies.sizing.shapes import cache_bytes, most_entries
 from nicscope.studies.sizing.survey import MOST_WAYS, extent, grids
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from nicscope.config.evidence import Evidence
+    from nicscope.studies.sizing.passes import Passes
     from nicscope.studies.sizing.question import Question
     from nicscope.studies.sizing.survey import Grid
     from nicscope.traces.reader import Trace
-    from nicscope.traces.schema import Requests
 
 TABLE, CACHE = "vmmc-static", "utlb"
 # Prices registration where no platform was asked for: a host of today, which we measured.
@@ -58,8 +56,7 @@ def in_page_sizes(
     name: str,
     trace: Trace,
     question: Question,
-    watch: Callable[[Trace, int], Callable[[int, int], None] | None],
-    read: Callable[[Trace], Iterable[Requests]],
+    passes: Passes,
 ) -> list[PageSize]:
     """``trace`` in pages of each of the sizes asked for; it is called ``name``.
 
@@ -68,8 +65,8 @@ def in_page_sizes(
     platform = question.platform or load_platform(TODAY)
     tables, caches = [], []
     for size in question.page_sizes:
-        touched = extent(read(trace), size)
-        reached = grids(read(trace), size, [1], most_entries(touched)).offset
+        touched = extent(passes.through(trace), size)
+        reached = grids(passes.through(trace), size, [1], most_entries(touched)).offset
         settings = [f"entries={touched.node_pages}", f"page_size={size}"]
         tables.append(Subject(with_settings(load_design(TABLE), settings), platform))
         caches += [
@@ -79,7 +76,9 @@ def in_page_sizes(
     first = load_design(CACHE)
     designs = [with_settings(first, [f"{key}={text}" for key, text in one]) for one in caches]
     subjects = [*tables, *(Subject(design, platform) for design in designs)]
-    priced = compare(trace, subjects, kinds=False, watch=watch(trace, len(subjects))).priced
+    passes.expect(trace, len(subjects))
+    watch = passes.of(len(subjects))
+    priced = compare(trace, subjects, kinds=False, watch=watch).priced
     points = [
         Point(one, found, False) for one, found in zip(caches, priced[len(tables) :], strict=True)
     ]

@@ -8,6 +8,8 @@ What is chosen is the best of what was replayed; nothing is estimated.
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
 
     from nicscope.studies.replaying import Subject
+    from nicscope.studies.sizing.passes import Passes
     from nicscope.studies.sizing.question import Question
     from nicscope.studies.sizing.shapes import Room, Setting
     from nicscope.traces.reader import Trace
@@ -30,7 +33,8 @@ if TYPE_CHECKING:
 # Assumed: what replay keeps per page of a node for one design, at most, and what it may take.
 BYTES_PER_PAGE = 64
 MOST_BYTES = 1 << 30
-MOST_AT_ONCE = 64  # designs: a sign of life comes after each pass
+MOST_AT_ONCE = 64  # designs
+MOST_WORKERS = 8  # threads; each reads the trace by itself
 
 
 class Family:
@@ -126,10 +130,10 @@ def explore(
     subjects: Sequence[Subject],
     room: Room,
     question: Question,
-    watch: Callable[[Trace, int], Callable[[int, int], None] | None],
+    passes: Passes,
     check: Callable[[list[Family]], None],
 ) -> list[Family]:
-    """Every family of ``subjects``, searched; ``watch`` gives each pass what to tell of its rows.
+    """Every family of ``subjects``, searched; ``passes`` hears how far that is.
 
     ``check`` may end the search after the first round, which has all shapes.  Errors: its own,
     and ``TraceError`` at the first row that the schema does not allow.
@@ -150,24 +154,54 @@ def explore(
             for one in _unique(family.plainly(settings) for settings in settings or [])
             if one not in family.points
         ]
-        for begin in range(0, len(wanted), at_once):
-            _replay(trace, wanted[begin : begin + at_once], question, watch)
+        passes.expect(trace, len(wanted))
+        workers = min(os.cpu_count() or 1, MOST_WORKERS)
+        size = min(max(at_once // workers, 1), max(-(-len(wanted) // workers), 1))
+        # Neighbours take about as long as each other: each pass gets some of all.
+        parts = -(-len(wanted) // size)
+        shares = [wanted[part::parts] for part in range(parts)]
+        _replay_all(trace, shares, question, passes, workers)
     return found
+
+
+def _replay_all(
+    trace: Trace,
+    shares: Sequence[Sequence[tuple[Family, Setting]]],
+    question: Question,
+    passes: Passes,
+    workers: int,
+) -> None:
+    """Replay each of ``shares`` in a pass of its own; kernels leave other threads the interpreter.
+
+    What comes of it does not depend on how many ``workers`` there are.
+    """
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            found = list(pool.map(lambda share: _replay(trace, share, question, passes), shares))
+        except BaseException:
+            passes.stop()
+            pool.shutdown(cancel_futures=True)
+            raise
+    for share, points in zip(shares, found, strict=True):
+        for (family, one), point in zip(share, points, strict=True):
+            family.points[one] = point
 
 
 def _replay(
     trace: Trace,
     wanted: Sequence[tuple[Family, Setting]],
     question: Question,
-    watch: Callable[[Trace, int], Callable[[int, int], None] | None],
-) -> None:
+    passes: Passes,
+) -> list[Point]:
     subjects = [
         family.subject._replace(
             design=with_settings(family.subject.design, [f"{key}={text}" for key, text in one])
         )
         for family, one in wanted
     ]
-    replayed = compare(trace, subjects, kinds=False, watch=watch(trace, len(subjects)))
+    replayed = compare(trace, subjects, kinds=False, watch=passes.of(len(subjects)))
     by_cost = question.platform is not None
-    for (family, one), priced in zip(wanted, replayed.priced, strict=True):
-        family.points[one] = Point(one, priced, by_cost)
+    return [
+        Point(one, priced, by_cost)
+        for (_, one), priced in zip(wanted, replayed.priced, strict=True)
+    ]

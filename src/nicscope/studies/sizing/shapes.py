@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 LEAST_ENTRIES = 16
 ROOM = 2  # entries that are still of use, per page of a NIC: sets fill unevenly
 LINES = (1, 2, 4, 8, 16, 32, 64, 128)  # of handle; to miNI's longest
-VICTIMS = (0, 4, 16, 64)  # U-Net/MM, section 5.1: 16
-AHEAD = (1, 2, 4, 8, 16, 32)  # pages pinned or entries fetched at once, as in UTLB's Tables 1, 2
+VICTIMS = (0, 16, 64)  # U-Net/MM, section 5.1: 16
+AHEAD = (1, 4, 16, 32)  # pages pinned or entries fetched at once; UTLB's Tables 1, 2 go to 32
 POLICIES = ("lru", "mru", "lfu", "mfu", "random")
 LEAST_AREA = 1 << 20  # of pinned, where there is room: what the catalog assumes
+# What the budget is worth in entries lies in between: from a 64th of it to 8 times as much.
+SPAN = (1 / 512, 2)  # entries per byte
 _WAYS = tuple(1 << bits for bits in range(MOST_WAYS.bit_length()))
 
 
@@ -39,6 +41,7 @@ class Room(NamedTuple):
     page_size: int
     extent: Extent
     grids: Grids
+    every_size: bool = False  # else those around the budget, and the smallest
 
     @property
     def most_entries(self) -> int:
@@ -95,7 +98,9 @@ def shapes(scheme: Scheme, room: Room) -> list[Setting]:
         ]
     if scheme is Scheme.HANDLE:
         return [shape for line in LINES for shape in _lined(line, room)]
-    every = [(entries, ways) for entries in _powers(room) for ways in _WAYS if ways <= entries]
+    # Indices are handed out one after the other: they spread over the sets by themselves.
+    widths = _WAYS[::2] if scheme is Scheme.UTLB_SHARED else _WAYS
+    every = [(entries, ways) for entries in _powers(room) for ways in widths if ways <= entries]
     # A limit takes entries out of the cache; and indices are not pages.
     if room.limit is None and scheme is not Scheme.UTLB_SHARED:
         unpins = scheme is Scheme.INTERRUPT
@@ -144,7 +149,11 @@ def _text(**settings: int) -> Setting:
 
 def _powers(room: Room) -> list[int]:
     low, high = LEAST_ENTRIES.bit_length() - 1, room.most_entries.bit_length() - 1
-    return [1 << bits for bits in range(low, high + 1)]
+    every = [1 << bits for bits in range(low, high + 1)]
+    if room.every_size:
+        return every
+    least, most = (each * room.budgets[1] for each in SPAN)
+    return [count for count in every if count == LEAST_ENTRIES or least <= count <= most]
 
 
 def _lined(line: int, room: Room) -> Iterator[Setting]:

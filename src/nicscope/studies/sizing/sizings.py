@@ -10,18 +10,18 @@ from nicscope.jit import package_stamp
 from nicscope.studies.sizing.answer import answer
 from nicscope.studies.sizing.family import families
 from nicscope.studies.sizing.page_sizes import in_page_sizes
+from nicscope.studies.sizing.passes import Passes
 from nicscope.studies.sizing.result import Sizing, SizingReport
 from nicscope.studies.sizing.search import explore
 from nicscope.studies.sizing.shapes import LINES, Room, most_entries
 from nicscope.studies.sizing.survey import extent, grids
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from nicscope.studies.sizing.question import Question
     from nicscope.studies.sizing.search import Family
     from nicscope.traces.reader import Trace
-    from nicscope.traces.schema import Requests
 
 
 def report(
@@ -36,7 +36,7 @@ def report(
     were replayed of those that are known to be needed.  Errors: ``TraceError`` at the first row
     that the schema does not allow, ``StudyError`` if nothing fits the budgets.
     """
-    passes = _Passes(watch)
+    passes = Passes(watch)
     return SizingReport(
         question=question,
         traces=[
@@ -54,44 +54,12 @@ def report(
     )
 
 
-class _Passes:
-    """Rows done in all passes so far, each as often as there are designs in its pass."""
-
-    def __init__(self, watch: Callable[[int, int], None] | None) -> None:
-        self._watch = watch
-        self._done = 0
-        self._total = 0
-
-    def through(self, trace: Trace) -> Iterator[Requests]:
-        """The batches of ``trace``, counted as they pass."""
-        tell = self.of(trace, 1)
-        done = 0
-        for batch in trace.batches():
-            yield batch
-            done += len(batch.length)
-            if tell is not None:
-                tell(done, trace.rows)
-
-    def of(self, trace: Trace, designs: int) -> Callable[[int, int], None] | None:
-        """What to tell of one pass with so many ``designs``."""
-        watch = self._watch
-        if watch is None:
-            return None
-        before = self._total
-        self._total += trace.rows * designs
-
-        def tell(done: int, _: int) -> None:
-            watch(before + done * designs, self._total)
-
-        return tell
-
-
-def size(name: str, trace: Trace, question: Question, passes: _Passes | None = None) -> Sizing:
+def size(name: str, trace: Trace, question: Question, passes: Passes | None = None) -> Sizing:
     """``trace``, which ``nicscope replay`` finds as ``name``, sized.
 
     Errors: as ``report``.
     """
-    passes = passes or _Passes(None)
+    passes = passes or Passes()
     page_size = trace.metadata.page_size
     touched = extent(passes.through(trace), page_size)
     most = most_entries(touched)
@@ -101,6 +69,7 @@ def size(name: str, trace: Trace, question: Question, passes: _Passes | None = N
         pin_pages=None if question.pin_bytes is None else question.pin_bytes // page_size,
         page_size=page_size,
         extent=touched,
+        every_size=question.target_us is not None,
         grids=grids(passes.through(trace), page_size, LINES, most),
     )
     if room.pin_pages == 0:
@@ -112,7 +81,7 @@ def size(name: str, trace: Trace, question: Question, passes: _Passes | None = N
         families(question.platform),
         room,
         question,
-        passes.of,
+        passes,
         lambda found: _check_that_something_fits(name, found, question),
     )
     answers = [answer(name, family.subject, family.steps, question) for family in found]
@@ -121,9 +90,7 @@ def size(name: str, trace: Trace, question: Question, passes: _Passes | None = N
         page_size=page_size,
         extent=touched,
         answers=answers,
-        page_sizes=in_page_sizes(name, trace, question, passes.of, passes.through)
-        if question.page_sizes
-        else [],
+        page_sizes=in_page_sizes(name, trace, question, passes) if question.page_sizes else [],
         replayed=sum(len(family.points) for family in found),
     )
 

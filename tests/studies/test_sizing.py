@@ -12,7 +12,7 @@ from sizing_samples import trace_of
 from nicscope.config.design import load_design, with_settings
 from nicscope.config.scheme import SETTINGS, Scheme
 from nicscope.drivers.replay import replay
-from nicscope.errors import DesignError, NicscopeError, PlatformError, StudyError
+from nicscope.errors import DesignError, NicscopeError, PlatformError, StudyError, TraceError
 from nicscope.nic.layout import new_table, region_bytes
 from nicscope.studies.replaying import compare
 from nicscope.studies.sizing.answer import shaky
@@ -226,6 +226,25 @@ def test_one_pass_tells_what_replay_counts(trace):
     pinned = [node["peak_pinned_pages"] for node in results[0].nodes]
     assert [sum(pages) for _, pages in sorted(touched.pages.items())] == pinned
     assert found.offset.misses_of(1 << 20, 1) is None
+
+
+@compiled
+def test_the_number_of_threads_changes_nothing(trace, sized, monkeypatch):
+    for processors in (1, 5):
+        monkeypatch.setattr("os.cpu_count", lambda found=processors: found)
+
+        assert size("t", trace, sized[1]).to_json() == sized[0].to_json()
+
+
+def test_a_mistake_in_a_thread_ends_the_others(trace, monkeypatch):
+    def fails(*_, watch, **__):
+        watch(1, 1)
+        raise TraceError("row 7 is bad")
+
+    monkeypatch.setattr("nicscope.studies.sizing.search.compare", fails)
+
+    with pytest.raises(TraceError, match="row 7 is bad"):
+        size("t", trace, ask("1KiB"))
 
 
 @pytest.mark.parametrize(

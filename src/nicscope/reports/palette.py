@@ -42,3 +42,14 @@ STEP_GROUPS = {
 GROUP_COLOURS = dict(
     zip(STEP_GROUPS, (YELLOW, SKY, BLUE, PURPLE, VERMILION, ORANGE, GREEN, GREY), strict=True)
 )
+# Schemes, by curve and marker alike.
+FAMILY_LOOKS = {
+    "pinned": (GREY, "P"),
+    "static": ("#222222", "X"),
+    "interrupt": (VERMILION, "o"),
+    "unet-mm": (ORANGE, "s"),
+    "utlb": (BLUE, "D"),
+    "utlb-shared": (SKY, "v"),
+    "utlb-process": (GREEN, "^"),
+    "handle": (PURPLE, "<"),
+}

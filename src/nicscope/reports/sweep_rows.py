@@ -34,7 +34,9 @@ def point_rows(
 
 
 def _heading(axis: Axis) -> str:
-    return axis.column.removesuffix("_bytes") if axis.key == "page_size" else axis.column
+    name = axis.cost or axis.key
+    unit = axis.unit or "bytes"  # sizes in bytes show theirs
+    return name if unit == "bytes" else f"{name} ({unit.replace('_', ' ')})"
 
 
 def _value(axis: Axis, value: Any) -> str:

@@ -50,12 +50,17 @@ class Axis(msgspec.Struct, frozen=True, kw_only=True):
         return self.key == PLATFORM or self.cost is not None
 
     @property
+    def unit(self) -> str | None:
+        """Unit of its values, where the key does not name it."""
+        if self.cost is None:
+            return _UNITS.get(self.key)
+        return "ns_per_byte" if COSTS[self.cost].by_byte else "us"
+
+    @property
     def column(self) -> str:
         """Its name in the table, with its unit."""
-        if self.cost is not None:
-            unit = "ns_per_byte" if COSTS[self.cost].by_byte else "us"
-            return f"cost_{self.cost}_{unit}"
-        return f"{self.key}_{_UNITS[self.key]}" if self.key in _UNITS else self.key
+        name = self.key if self.cost is None else f"cost_{self.cost}"
+        return name if self.unit is None else f"{name}_{self.unit}"
 
     @property
     def shown(self) -> tuple[Plain | float, ...]:
@@ -132,5 +137,6 @@ def _value(key: str, text: str, schemes: Sequence[Scheme]) -> Plain:
         return text
     if key.startswith(PREFIX):
         return read_cost(key.removeprefix(PREFIX), text, where).low_ps
-    value = [read_setting(scheme, key, text, where) for scheme in schemes][0]
+    for scheme in schemes:  # each must use it; what it means is the same for all
+        value = read_setting(scheme, key, text, where)
     return value.name.lower() if isinstance(value, Replacement) else value

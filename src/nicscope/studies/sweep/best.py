@@ -29,7 +29,7 @@ class Table:
 
     def fewest_misses(self, trace: str, count: int) -> list[dict[str, Any]]:
         """Up to ``count`` rows of ``trace`` by miss ratio; the smaller NIC memory first."""
-        return self._best(trace, [MISS_RATIO, _SIZE], count)
+        return self._best(trace, [MISS_RATIO, _SIZE, COST], count)
 
     def cheapest(self, trace: str, count: int) -> list[dict[str, Any]]:
         """Up to ``count`` rows of ``trace`` by cost per lookup; lower bounds come last."""

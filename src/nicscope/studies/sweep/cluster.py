@@ -116,7 +116,7 @@ class Cluster:
             ) from error
         except Exception as error:
             raise StudyError(
-                f"a worker failed: {type(error).__name__}: {str(error).splitlines()[0]}; {CONTINUES}"
+                f"a worker failed: {' '.join(repr(error).split())}; {CONTINUES}"
             ) from error
         return result
 
@@ -141,7 +141,9 @@ def connected(address: str) -> Iterator[Cluster]:
     log.setLevel(logging.CRITICAL)  # what matters to the user is one line of ours
     try:
         try:
-            client = Client(address, timeout=REACH_S, set_as_default=False)
+            client: Any = Client(  # type: ignore[no-untyped-call]
+                address, timeout=REACH_S, set_as_default=False
+            )
         except (OSError, TimeoutError, ValueError) as error:
             raise StudyError(
                 f"no Dask scheduler answers at {address!r} within {REACH_S:.0f} s; start one with "

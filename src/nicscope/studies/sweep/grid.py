@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
 from nicscope.config.cost_override import with_cost
 from nicscope.config.design import with_settings
 from nicscope.config.evidence import Evidence, Origin

@@ -19,7 +19,7 @@ from nicscope.studies.sweep.table import UNKNOWN, difference_of_table, write_tab
 from nicscope.studies.sweep.tally import TALLIED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from nicscope.studies.sweep.tally import Tally
     from nicscope.traces.reader import Trace
 
-    Tallies = Iterator[tuple[Sequence[int], list[Tally]]]
+    Tallies = Generator[tuple[Sequence[int], list[Tally]], None, None]
 
 # Designs counted in one pass: beyond, sharing the parting and numbering of pages gains no more.
 CHUNK = 8
@@ -194,7 +194,7 @@ def _counted(
 
 
 def _identity(what: Sweep) -> Identity:
-    traces = []
+    traces: list[TraceIdentity] = []
     for name, trace in what.traces:
         if any(name == other.name for other in traces):
             raise TraceError(f"{trace.path}: two traces are called {name!r}; rename one")

@@ -21,7 +21,6 @@ from nicscope.errors import StudyError
 from nicscope.outputs import whole_file
 from nicscope.studies.replaying import with_price
 from nicscope.studies.sweep.axis import SCHEME
-from nicscope.studies.sweep.identity import Identity
 from nicscope.studies.sweep.journal import difference_from
 from nicscope.studies.sweep.tally import TALLIED
 
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from nicscope.config.platform import Platform
     from nicscope.studies.sweep.axis import Axis
     from nicscope.studies.sweep.grid import Grid
+    from nicscope.studies.sweep.identity import Identity
 
 METADATA_KEY = b"nicscope_sweep"
 GROUP_ROWS = 1 << 16

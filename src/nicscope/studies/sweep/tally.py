@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -38,7 +38,14 @@ class Columns(NamedTuple):
 
     def rows(self, begin: int, end: int) -> Columns:
         """Those rows, as views."""
-        return Columns(*(column[begin:end] for column in self))
+        rows = slice(begin, end)
+        return Columns(
+            self.node[rows],
+            self.pid[rows],
+            self.receive[rows],
+            self.address[rows],
+            self.length[rows],
+        )
 
 
 class Stopped(Exception):  # noqa: N818 - nobody's error
@@ -63,8 +70,9 @@ def load(trace: Trace) -> Columns:
     if np.all(columns.node[1:] >= columns.node[:-1]):
         return columns
     order = np.argsort(columns.node, kind="stable")
-    for column in columns:
-        column[:] = column[order]
+    for name in Columns._fields:
+        unordered: NDArray[Any] = getattr(columns, name)
+        unordered[:] = unordered[order]
     return columns
 
 

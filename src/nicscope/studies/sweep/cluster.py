@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import queue
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ REACH_S = 5.0  # for the scheduler to answer
 LOOK_S = 2.0  # between looks at a cluster that gives no results
 LONELY_S = 60.0  # without any worker until we give up
 AHEAD = 3  # tasks per worker thread that are waiting or running
+_ADDRESS = re.compile(r"(tcp|tls)://[^/\s]+:[0-9]{1,5}")
 CONTINUES = "what is done is kept, and the same command continues"
 
 
@@ -130,6 +132,8 @@ def connected(address: str) -> Iterator[Cluster]:
 
     Errors: ``StudyError`` if Dask is not installed, or nothing answers within ``REACH_S``.
     """
+    if not _ADDRESS.fullmatch(address):
+        raise StudyError(f"--scheduler {address}: write it as tcp://HOST:PORT")
     try:
         from distributed import Client
     except ImportError as error:
@@ -140,18 +144,34 @@ def connected(address: str) -> Iterator[Cluster]:
     level = log.level
     log.setLevel(logging.CRITICAL)  # what matters to the user is one line of ours
     try:
-        try:
-            client: Any = Client(  # type: ignore[no-untyped-call]
-                address, timeout=REACH_S, set_as_default=False
-            )
-        except (OSError, TimeoutError, ValueError) as error:
-            raise StudyError(
-                f"no Dask scheduler answers at {address!r} within {REACH_S:.0f} s; start one with "
-                "'dask scheduler', or leave --scheduler out"
-            ) from error
+        _check_scheduler(address)
+        client: Any = Client(  # type: ignore[no-untyped-call]
+            address, timeout=REACH_S, set_as_default=False
+        )
         try:
             yield Cluster(client, address)
         finally:
             client.close(timeout=REACH_S)
     finally:
         log.setLevel(level)
+
+
+def _check_scheduler(address: str) -> None:
+    """Return if a scheduler answers; a client that fails to start takes long to give up."""
+    import asyncio
+
+    async def kind() -> str:
+        from distributed import rpc
+
+        async with rpc(address) as remote:  # type: ignore[no-untyped-call]
+            return str((await remote.identity())["type"])
+
+    try:
+        found = asyncio.run(asyncio.wait_for(kind(), REACH_S))
+    except Exception as error:  # whatever listens there may answer anything
+        raise StudyError(
+            f"no Dask scheduler answers at {address!r} within {REACH_S:.0f} s; start one with "
+            "'dask scheduler', or leave --scheduler out"
+        ) from error
+    if found != "Scheduler":
+        raise StudyError(f"{address!r} is a Dask {found.lower()}; name the scheduler")

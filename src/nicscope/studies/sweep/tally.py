@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -64,15 +64,15 @@ def load(trace: Trace) -> Columns:
     begin = 0
     for batch in trace.batches():
         end = begin + len(batch.length)
-        for name, column in zip(Columns._fields, columns, strict=True):
-            column[begin:end] = getattr(batch, name)
+        for name in Columns._fields:
+            getattr(columns, name)[begin:end] = getattr(batch, name)
         begin = end
     if np.all(columns.node[1:] >= columns.node[:-1]):
         return columns
     order = np.argsort(columns.node, kind="stable")
     for name in Columns._fields:
-        unordered: NDArray[Any] = getattr(columns, name)
-        unordered[:] = unordered[order]
+        column = getattr(columns, name)
+        column[:] = column[order]
     return columns
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nicscope.config.design import Design
 
 MANY = 1_000_000  # points that nobody asks for by mistake
-MOST = 100_000_000
+MOST = 10_000_000  # points that fit in memory
 
 
 class Point(NamedTuple):

@@ -41,7 +41,7 @@ def test_a_cost_is_a_time_with_its_unit_in_whole_picoseconds(key, text, ps):
     ],
 )
 def test_what_is_no_such_cost_is_told_with_its_place(key, text, words):
-    with pytest.raises(PlatformError, match="^here: ") as refused:
+    with pytest.raises(PlatformError, match=r"^here: ") as refused:
         read_cost(key, text, "here")
 
     assert words in str(refused.value)

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from numba.core import config
 
 from nicscope.errors import OutputError, StudyError, TraceError
 from nicscope.studies.replaying import Subject, compare
@@ -30,7 +31,10 @@ GRIDS = {
 }
 
 
-def write(path, rows=300, nodes=3, seed=1, **replaced):
+ROWS = 40 if config.DISABLE_JIT else 300
+
+
+def write(path, rows=ROWS, nodes=3, seed=1, **replaced):
     rng = np.random.default_rng(seed)
     columns = {
         "time_ns": np.arange(rows, dtype=np.int64),
@@ -165,7 +169,7 @@ def test_all_threads_of_a_process_share_the_columns_loaded_once(trace, tmp_path,
     assert seen == {id(loaded[0])}
 
 
-class Enough(Exception):
+class Enough(Exception):  # noqa: N818 - nobody's error
     pass
 
 

@@ -43,9 +43,7 @@ def test_points_that_differ_in_prices_alone_share_a_design():
 
 
 def test_values_have_units_words_and_switches():
-    grid = grid_of(
-        "page_size=4KiB,2MiB,none", "replacement=lru,random", "index_offset=true,false"
-    )
+    grid = grid_of("page_size=4KiB,2MiB,none", "replacement=lru,random", "index_offset=true,false")
 
     assert [axis.values for axis in grid.axes] == [
         (4096, 2 << 20, None),
@@ -142,8 +140,8 @@ def test_a_million_points_are_asked_about():
         grid_of(*million())
 
     assert grid_of(*million(), many=True).size == 1_000_000
+    seeds = ",".join(str(seed) for seed in range(101))
     with pytest.raises(StudyError, match="at most 10,000,000"):
-        seeds = ",".join(str(seed) for seed in range(101))
         grid_of(*million(), f"seed={seeds}", many=True)
 
 

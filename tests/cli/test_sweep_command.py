@@ -63,15 +63,16 @@ def test_the_best_points_are_shown_within_a_hundred_columns(trace, out, capsys):
     assert str(out) in text
 
 
-def test_many_keys_and_traces_fit_a_hundred_columns_too(trace, out, capsys, tmp_path):
-    other = write(tmp_path / "another_trace_of_a_server.parquet", count=100)
-    keys = ("ways=1,2", "index_offset=true,false", "prefetch=1,4", "prepin=1,2", "seed=1,2")
+def test_many_keys_and_traces_fit_a_hundred_columns_too(out, capsys, tmp_path):
+    trace = write(tmp_path / "t.parquet", count=10)
+    other = write(tmp_path / "another_trace_of_a_server.parquet", count=10)
+    keys = ("ways=1,2", "index_offset=true,false", "prefetch=1,4", "prepin=1,2")
     more = [word for key in (*keys, "costs.ni_check=0.5us,1us") for word in ("--grid", key)]
 
     text, _ = run(capsys, trace, other, "--design", "utlb", *GRID, *more, "--out", out)
 
     assert max(map(len, text.splitlines())) <= 100
-    assert pq.read_table(out, columns=["trace"]).num_rows == 2 * 12 * 64
+    assert pq.read_table(out, columns=["trace"]).num_rows == 2 * 12 * 32
 
 
 def test_the_json_has_the_best_rows_of_the_table_and_repeats_it(trace, out, capsys, tmp_path):

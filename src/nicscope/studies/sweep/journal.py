@@ -50,8 +50,8 @@ class Journal:
     def append(self, records: Sequence[Record]) -> None:
         """Add ``records``: on disk when this returns.  Errors: ``OutputError``."""
         lines = b"".join(_line(msgspec.json.encode(record)) for record in records)
+        self.kept += len(records)  # before they are written: Ctrl-C may come in between
         _write(self.path, self._file, lines)
-        self.kept += len(records)
 
     def remove(self) -> None:
         """Remove the file: what it held is in the table."""

@@ -153,8 +153,8 @@ def test_a_missing_trace_is_told_and_leaves_nothing(out, capsys, tmp_path):
 
 
 def test_a_scheduler_that_does_not_answer_is_told_in_five_seconds(trace, out, capsys, monkeypatch):
-    monkeypatch.setattr(cluster, "REACH_S", 0.5)
-    assert 0 < 5.0 - 0.5  # the limit itself is a constant, shortened here
+    assert cluster.REACH_S == 5.0
+    monkeypatch.setattr(cluster, "REACH_S", 0.5)  # the same, sooner
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()

@@ -51,6 +51,8 @@ bench: $(VENV)/bench.stamp
 	@$(BIN)/python bench/bench_onepass.py
 	@echo
 	@$(BIN)/python bench/bench_billion.py
+	@echo
+	@$(BIN)/python bench/bench_sweep.py
 
 coverage-of-papers: $(VENV)/run.stamp
 	@$(BIN)/nicscope coverage

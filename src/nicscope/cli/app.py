@@ -24,6 +24,7 @@ from nicscope.cli import (
     replay,
     reproduce,
     size,
+    sweep,
     trace,
 )
 from nicscope.errors import NicscopeError
@@ -77,6 +78,7 @@ app.add_typer(trace.app)
 app.command(epilog=replay.EXAMPLES)(replay.replay)
 app.command(epilog=curve.EXAMPLES)(curve.curve)
 app.command(epilog=size.EXAMPLES)(size.size)
+app.command(epilog=sweep.EXAMPLES)(sweep.sweep)
 app.command(epilog=demo.EXAMPLE)(demo.demo)
 app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.command("coverage")(coverage.coverage)

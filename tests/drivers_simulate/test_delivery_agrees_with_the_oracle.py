@@ -90,6 +90,7 @@ def compare(scenario):
     return got
 
 
+@pytest.mark.requirement("TR-21", "TR-22", "TR-31", "TR-50")
 @given(scenarios())
 def test_the_driver_agrees_with_the_twin(scenario):
     compare(scenario)
@@ -124,6 +125,7 @@ NETWORKS = {
 }
 
 
+@pytest.mark.requirement("TR-23", "TR-24", "TR-30", "TR-36", "TR-37", "TR-39", "TR-41", "TR-53")
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("delivery", DELIVERIES)
 def test_the_driver_agrees_with_the_twin_at_plausible_costs(delivery, network):
@@ -147,6 +149,7 @@ def test_the_log_is_in_order_of_its_ends(scenario):
     assert ends == sorted(ends)
 
 
+@pytest.mark.requirement("TR-20", "TR-32", "TR-33", "TR-34")
 @given(scenarios())
 def test_the_driver_keeps_the_rules_of_conservation(scenario):
     got = driven(scenario)

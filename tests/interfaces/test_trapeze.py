@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nicscope.config.delivery import POLICIES
+from nicscope.drivers.simulate.log import Engine
 from nicscope.errors import SimulationError
 from nicscope.interfaces.trapeze import NO_TAG, Cluster
 
@@ -183,22 +184,43 @@ def test_programs_end_alike_every_time():
     assert run() == run()
 
 
+def latency_of_a_control_message(platform, shadow):
+    async def program(endpoint):
+        await endpoint.send(1)
+
+    async def sink(endpoint):
+        await endpoint.receive()
+        return endpoint.now_us
+
+    cluster = Cluster(platform, shadow=shadow, keep_log=100)
+    cluster.start(0, program)
+    cluster.start(1, sink)
+    return cluster.run()[1], cluster.simulation.machine.log
+
+
 @pytest.mark.requirement("TR-11")
 def test_a_shadow_buffer_costs_a_pass_through_memory_where_nothing_bursts():
-    def latency(shadow):
-        async def program(endpoint):
-            await endpoint.send(1)
+    direct, _ = latency_of_a_control_message(PLATFORM, False)
+    shadow, _ = latency_of_a_control_message(PLATFORM, True)
 
-        async def sink(endpoint):
-            await endpoint.receive()
-            return endpoint.now_us
+    assert shadow > direct
 
-        cluster = Cluster(PLATFORM, shadow=shadow)
-        cluster.start(0, program)
-        cluster.start(1, sink)
-        return cluster.run()[1]
 
-    assert latency(True) > latency(False)
+@pytest.mark.requirement("TR-11", "TR-12")
+def test_a_shadow_buffer_pays_where_the_bridge_bursts():
+    direct, _ = latency_of_a_control_message("alcor", False)
+    shadow, _ = latency_of_a_control_message("alcor", True)
+
+    assert shadow < direct
+
+
+@pytest.mark.requirement("TR-9")
+def test_control_messages_cross_the_bus_without_dma():
+    _, log = latency_of_a_control_message(PLATFORM, False)
+
+    used = {Engine(record) for record in log["engine"]}
+    assert not used & {Engine.HOST_TX, Engine.HOST_RCV}
+    assert {Engine.HOST_WRITE, Engine.NET_TX, Engine.NET_RCV, Engine.HOST_READ} <= used
 
 
 async def nothing(_endpoint):

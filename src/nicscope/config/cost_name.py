@@ -57,6 +57,8 @@ COSTS: dict[str, CostName] = {
     "send_call": CostName("from the program's call to the first store to the ring", "message"),
     "pio_write": CostName("store a control message to the send ring", "message"),
     "pio_read": CostName("notice and read a control message in the receive ring", "message"),
+    "pio_write_burst": CostName("the same from a shadow buffer, in bursts", "message"),
+    "pio_read_burst": CostName("the same into a shadow buffer, in bursts", "message"),
     "block_copy_per_byte": CostName("copy by the CPU while DMA rests", "byte", by_byte=True),
     "block_copy_contended_per_byte": CostName(
         "copy by the CPU while DMA moves data", "byte", by_byte=True

@@ -47,6 +47,12 @@ bench: $(VENV)/bench.stamp
 	@$(BIN)/python bench/bench_replay.py
 	@echo
 	@$(BIN)/python bench/bench_command.py
+	@echo
+	@$(BIN)/python bench/bench_onepass.py
+	@echo
+	@$(BIN)/python bench/bench_billion.py
+	@echo
+	@$(BIN)/python bench/bench_sweep.py
 
 coverage-of-papers: $(VENV)/run.stamp
 	@$(BIN)/nicscope coverage

@@ -20,7 +20,7 @@ from nicscope.studies.curve_question import ask
 from nicscope.studies.curves import report
 from nicscope.traces.reader import open_trace
 
-FILES = ["curves.parquet", "curves.png", "curves.svg", "results.json"]
+FILES = ["curves.parquet", "curves.png", "curves.svg", "kinds.png", "kinds.svg", "results.json"]
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from nicscope.config import shelf
 from nicscope.errors import StudyError
 from nicscope.studies.reproduce.expectation import Basis, PointGroup, load_paper, paper_keys
-from nicscope.studies.reproduce.registry import experiment_names
+from nicscope.studies.reproduce.registry import experiment_names, study_names
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +68,8 @@ def test_all_five_papers_are_in_the_catalog() -> None:
 @pytest.mark.parametrize("key", paper_keys())
 def test_every_item_is_reproduced_or_says_what_it_waits_for(key: str) -> None:
     for name, item in load_paper(key).items.items():
-        assert item.has_expectations() or item.missing, name
+        assert item.has_expectations() or item.missing or item.study, name
+        assert bool(item.study) == ((key, name) in study_names()), name
         assert item.has_expectations() == ((key, name) in experiment_names()), name
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 from typer.testing import CliRunner
 
-from nicscope.cli.reproduce import reproduce, show
+from nicscope.cli.reproduce import EXAMPLES, reproduce, show
 from nicscope.errors import OutputError, StudyError
 from nicscope.studies.reproduce.expectation import Basis
 from nicscope.studies.reproduce.markdown import as_markdown
@@ -37,7 +37,7 @@ def test_the_command_prints_one_json_object() -> None:
 
     printed = json.loads(result.stdout)
     assert result.exit_code == 0
-    assert list(printed) == ["points", "shapes", "missing", "summary"]
+    assert list(printed) == ["points", "shapes", "missing", "studies", "tables", "summary"]
     assert printed["summary"]["points"] == 12
 
 
@@ -63,7 +63,7 @@ def test_a_miss_is_shown_in_words(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_miss_makes_the_exit_status_1(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("nicscope.studies.reproduce.harness.reproduce", lambda _: FAILED)
+    monkeypatch.setattr("nicscope.studies.reproduce.harness.reproduce", lambda _, **__: FAILED)
 
     result = run("utlb/table6", "--out", str(tmp_path))
 
@@ -88,7 +88,7 @@ def test_every_row_of_the_page_has_its_tables_number_of_cells() -> None:
     rows = [line for line in as_markdown(FAILED, []).splitlines() if line.startswith("|")]
     widths = [len(re.findall(r"\|", row)) for row in rows]
 
-    assert widths == [9, 9, 9, 5, 5, 5, 3, 3, 3]
+    assert widths == [9, 9, 9, 5, 5, 5, 3, 3, 3, 3, 3]
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused_before_any_work(tmp_path: Path) -> None:
@@ -108,4 +108,5 @@ def test_an_unknown_paper_leaves_no_folder(tmp_path: Path) -> None:
 
 
 def test_help_has_an_example() -> None:
-    assert "Example: nicscope reproduce utlb/table6" in run("--help").stdout
+    assert "nicscope reproduce utlb/table4 --trace traces" in EXAMPLES
+    assert "--trace" in run("--help").stdout

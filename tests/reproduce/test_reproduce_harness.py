@@ -83,13 +83,14 @@ def test_misses_stay_visible_and_identities_are_not_counted() -> None:
         "shapes": 2,
         "shapes_ok": 1,
         "missing": 2,
+        "studies": 0,
     }
 
 
 def test_the_json_has_the_promised_keys() -> None:
     found = reproduce(["toy"], TOY, find_toy).to_json()
 
-    assert list(found) == ["points", "shapes", "missing", "summary"]
+    assert list(found) == ["points", "shapes", "missing", "studies", "tables", "summary"]
     assert found["points"][1] == {
         "paper": "toy",
         "id": "table1",

@@ -25,6 +25,8 @@ from nicscope.cli import (
     record,
     replay,
     reproduce,
+    size,
+    sweep,
     trace,
 )
 from nicscope.errors import NicscopeError
@@ -78,9 +80,11 @@ app.add_typer(trace.app)
 app.command(epilog=replay.EXAMPLES)(replay.replay)
 app.command(epilog=curve.EXAMPLES)(curve.curve)
 app.command(epilog=flow.EXAMPLES)(flow.flow)
-app.command(epilog=demo.EXAMPLE)(demo.demo)
-app.command("reproduce")(reproduce.reproduce)
 app.command(epilog=calibrate.EXAMPLES)(calibrate.calibrate_platform)
+app.command(epilog=size.EXAMPLES)(size.size)
+app.command(epilog=sweep.EXAMPLES)(sweep.sweep)
+app.command(epilog=demo.EXAMPLE)(demo.demo)
+app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.command("coverage")(coverage.coverage)
 app.command(context_settings=record.CONTEXT, epilog=record.EXAMPLE)(record.record)
 

@@ -56,6 +56,10 @@ def curve(
             help="Estimate from this share of the pages, with an interval; no sets then.",
         ),
     ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Sample other pages than those of seed 0."),
+    ] = None,
     no_offset: Annotated[
         bool, typer.Option("--no-offset", help="Let all processes begin at the same set.")
     ] = False,
@@ -64,7 +68,7 @@ def curve(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder for results.json, curves.parquet and a figure."),
+        typer.Option(metavar="DIR", help="Folder for results.json, curves.parquet and figures."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -77,6 +81,7 @@ def curve(
         entries=entries,
         by=by,
         sample=sample,
+        seed=seed,
         offset=not no_offset,
         page_size=page_size,
     )
@@ -90,6 +95,7 @@ def curve(
         "--entries": entries,
         "--by": by if by != "trace" else None,
         "--sample": None if sample is None else f"{sample!r}",
+        "--seed": None if seed is None else str(seed),
         "--page-size": page_size,
     }
     command = ["nicscope", "curve", *traces]

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 PATIENCE_S = 2.0  # before a progress bar appears
+SLOW = 1e5  # per second: below, no millions of them
 COMPILING = "compiling kernels (first use only)"
 
 
@@ -64,9 +65,13 @@ class _Bar:
         if self._shown is None and now - self._begin < PATIENCE_S:
             return
         first, since = self._since
-        speed = (done - first) / max(now - since, 1e-9) / 1e6
-        rate = f"{speed:,.1f} M {self._unit}/s" if self._unit else f"{speed:,.1f} MB/s"
-        self._update(self._verb, rate, done, total)
+        speed = (done - first) / max(now - since, 1e-9)
+        self._update(self._verb, self._rate(speed), done, total)
+
+    def _rate(self, speed: float) -> str:
+        if self._unit and speed < SLOW:
+            return f"{speed:,.1f} {self._unit}/s"
+        return f"{speed / 1e6:,.1f} {f'M {self._unit}' if self._unit else 'MB'}/s"
 
     def compiling(self, kernel: str) -> None:
         self._compiling = True

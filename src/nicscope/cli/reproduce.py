@@ -1,4 +1,4 @@
-"""``nicscope reproduce``: published numbers beside reproduced ones."""
+"""``nicscope reproduce``: published numbers beside reproduced ones, and their tables for traces."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nicscope.cli.progress import progress
+from nicscope.cli.replay import print_written, trace_path
 from nicscope.cli.tables import WIDEST, print_json
 
 if TYPE_CHECKING:
@@ -17,8 +19,15 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
+    from nicscope.studies.reproduce.harness import Plan
     from nicscope.studies.reproduce.verdict import Point, Reproduction, Shape
 
+EXAMPLES = (
+    "Examples:\n\n"
+    "[bold]nicscope reproduce utlb/table6 unet_mm --out results[/bold]\n\n"
+    "[bold]nicscope reproduce utlb/table4 --trace traces[/bold]"
+)
+LISTED = 12  # files
 # Blue and orange stay apart for every kind of colour vision; sign and word say it without colour.
 STYLES = {True: "blue", False: "bold dark_orange"}
 
@@ -28,39 +37,53 @@ def reproduce(
         list[str] | None,
         typer.Argument(metavar="PAPER[/ID]", help="What to reproduce; by default all."),
     ] = None,
+    traces: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--trace",
+            metavar="DIR",
+            help="Traces for the tables that take any, each file a program; may be repeated. "
+            "Left out: the bundled ones.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for results.json and results.md.")
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Folder for results.json, results.md, and tables and figures."
+        ),
     ] = None,
 ) -> None:
     """Set what the papers published beside what nicscope finds.
 
     Exit status 1 if a number is outside its tolerance or a statement does not hold.
-
-    Example: nicscope reproduce utlb/table6 unet_mm --out results
     """
-    from nicscope.outputs import output_folder
-    from nicscope.studies.reproduce.harness import choose, load_papers
+    from nicscope.reports.folder import folder_for
+    from nicscope.studies.reproduce.harness import load_papers, plan
+    from nicscope.studies.reproduce.traced.applications import trace_files
 
     names = wanted or []
-    choose(load_papers(), names)  # a name that is wrong leaves no folder
-    folder = None if out is None else output_folder(out)
-    found = _reproduce(names)
-    if folder is not None:
-        _write(folder, found, names)
+    todo = plan(load_papers(), names, bool(traces))  # a name that is wrong leaves no folder
+    files = [file for given in traces or [] for file in trace_files(trace_path(given))]
+    with folder_for(out) as folder:
+        found = _reproduce(names, todo, files)
+        command = [*names, *(part for given in traces or [] for part in ("--trace", given))]
+        written = [] if folder is None else _write(folder, found, command)
     if as_json:
         print_json(found.to_json())
     else:
         show(found)
+        _print_written(written)
     if not found.all_ok():
         raise typer.Exit(1)
 
 
 def show(found: Reproduction) -> None:
-    """Print the tables, item by item, then what is missing, then the counts."""
+    """Print the checks, item by item, then what has no verdict or is missing, then the counts."""
     from rich.console import Console
     from rich.text import Text
 
+    from nicscope.reports.study_text import study_lines
     from nicscope.studies.reproduce.markdown import summary_line
 
     console = Console(highlight=False)
@@ -74,12 +97,26 @@ def show(found: Reproduction) -> None:
         if key in shapes:
             console.print(_shapes_table(shapes[key]))
         console.print()
+    for table in found.tables:
+        title, *lines = study_lines(table)
+        console.print(Text(title, style="bold"))
+        console.print(Text("\n".join(lines)))
+        console.print()
+    if found.studies:
+        console.print(Text("studies: rows for any traces, without a verdict", style="bold"))
+        offers = [(Text(f"{one.paper}/{one.id}"), Text(one.why)) for one in found.studies]
+        console.print(_grid(offers))
+        console.print(
+            "run one by its name: nicscope reproduce utlb/table4 [--trace DIR]", markup=False
+        )
+        console.print()
     if found.missing:
         console.print(Text("not reproduced yet", style="bold"))
         gaps = [(Text(f"{gap.paper}/{gap.id}"), Text(gap.why)) for gap in found.missing]
         console.print(_grid(gaps))
         console.print()
-    console.print(Text(summary_line(found)))
+    if found.points or found.shapes or found.missing or found.studies:
+        console.print(Text(summary_line(found)))
 
 
 def _key(check: Point | Shape) -> tuple[str, str]:
@@ -140,24 +177,57 @@ def _grid(rows: Sequence[tuple[Text, Text]]) -> RenderableType:
     return table
 
 
-def _reproduce(names: Sequence[str]) -> Reproduction:
-    """Run the study, with its progress on the error stream if someone is watching."""
+def _reproduce(names: Sequence[str], todo: Plan, files: Sequence[Path]) -> Reproduction:
+    """Run all of it, with its progress on the error stream if someone is watching."""
+    from nicscope.studies.reproduce import harness
+
+    found = _experiments(names, bool(files))
+    if todo.studies:
+        with progress("replaying", "rows") as watch:
+            harness.study(found, names, files, watch=watch)
+    return found
+
+
+def _experiments(names: Sequence[str], traced: bool) -> Reproduction:
     from rich.console import Console
 
-    from nicscope.studies.reproduce.harness import reproduce as study
+    from nicscope.studies.reproduce import harness
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        return study(names)
+        return harness.reproduce(names, traced=traced)
     with console.status("reproducing") as status:
-        return study(names, progress=lambda name: status.update(f"reproducing {name}"))
+        return harness.reproduce(
+            names, progress=lambda name: status.update(f"reproducing {name}"), traced=traced
+        )
 
 
-def _write(folder: Path, found: Reproduction, names: Sequence[str]) -> None:
+def _write(folder: Path, found: Reproduction, command: Sequence[str]) -> list[Path]:
+    from rich.console import Console
+
     from nicscope.outputs import whole_file
+    from nicscope.reports.study_folder import write_studies
     from nicscope.studies.reproduce.markdown import as_markdown
 
     results = json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
-    for name, content in (("results.json", results), ("results.md", as_markdown(found, names))):
+    written = []
+    for name, content in (("results.json", results), ("results.md", as_markdown(found, command))):
         with whole_file(folder / name) as part:
             part.write_text(content, encoding="utf-8")
+        written.append(folder / name)
+    console = Console(stderr=True)
+    if not found.tables or not console.is_terminal:
+        return written + write_studies(found.tables, folder)
+    with console.status("writing") as status:
+        return written + write_studies(
+            found.tables, folder, lambda name: status.update(f"writing {name}")
+        )
+
+
+def _print_written(files: list[Path]) -> None:
+    """Say where results went; of many, how many there are."""
+    if len(files) <= LISTED:
+        print_written(files)
+        return
+    folder = files[0].parent
+    typer.echo(f"\nwritten: {len(files)} files in {folder}, among them {files[0].name}")

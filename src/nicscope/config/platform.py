@@ -125,7 +125,7 @@ def _read_cost(key: str, cell: Any, sources: Mapping[str, str], where: str) -> U
         raise PlatformError(f"{where} has no value")
     value = cell["value"]
     times = [
-        _read_ps(one, unit, units[unit], where)
+        read_ps(one, unit, units[unit], where)
         for one in (value if isinstance(value, list) else [value])
     ]
     if COSTS[key].size_of is not None:
@@ -138,7 +138,8 @@ def _read_cost(key: str, cell: Any, sources: Mapping[str, str], where: str) -> U
     return UnitCost(name=key, unit=unit, origin=origin, low_ps=times[0], high_ps=times[-1])
 
 
-def _read_ps(value: Any, unit: str, ps_per_unit: int, where: str) -> int:
+def read_ps(value: Any, unit: str, ps_per_unit: int, where: str) -> int:
+    """``value`` units in whole picoseconds; errors: ``PlatformError`` beginning with ``where``."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise PlatformError(f"{where}: value must be a number, got {value!r}")
     exact = Decimal(value)

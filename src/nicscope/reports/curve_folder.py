@@ -1,4 +1,4 @@
-"""Miss-ratio curves as files: results.json, curves.parquet and the figure."""
+"""Miss-ratio curves as files: results.json, curves.parquet and the figures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write_curves(report: CurveReport, folder: Path) -> list[Path]:
         part.write_text(text, encoding="utf-8")
     table = folder / "curves.parquet"
     _write_table(report, table)
-    return [results, table, *_write_figure(report, folder)]
+    return [results, table, *_write_figures(report, folder)]
 
 
 def _write_table(report: CurveReport, path: Path) -> None:
@@ -116,15 +116,22 @@ def _set_columns(curve: MissCurve) -> Iterator[dict[str, Any]]:
         }
 
 
-def _write_figure(report: CurveReport, folder: Path) -> list[Path]:
+def _write_figures(report: CurveReport, folder: Path) -> list[Path]:
     from nicscope.reports.figures.curves import draw_curves
+    from nicscope.reports.figures.heat import draw_heat, has_lines
+    from nicscope.reports.figures.kinds import draw_kinds, has_kinds
     from nicscope.reports.figures.style import save
 
-    figure = draw_curves(report)
+    figures = {"curves": draw_curves(report)}
+    if has_kinds(report):
+        figures["kinds"] = draw_kinds(report)
+    if has_lines(report):
+        figures["heat"] = draw_heat(report)
     written = []
-    for ending in ("png", "svg"):
-        path = folder / f"curves.{ending}"
-        with whole_file(path) as part:
-            save(figure, part, ending)
-        written.append(path)
+    for name, figure in figures.items():
+        for ending in ("png", "svg"):
+            path = folder / f"{name}.{ending}"
+            with whole_file(path) as part:
+                save(figure, part, ending)
+            written.append(path)
     return written

@@ -63,3 +63,14 @@ PART_COLOURS = {
     "RECEIVE_RING": GREY,
     "HOST_READ": SKY,
 }
+# Schemes, by curve and marker alike.
+FAMILY_LOOKS = {
+    "pinned": (GREY, "P"),
+    "static": ("#222222", "X"),
+    "interrupt": (VERMILION, "o"),
+    "unet-mm": (ORANGE, "s"),
+    "utlb": (BLUE, "D"),
+    "utlb-shared": (SKY, "v"),
+    "utlb-process": (GREEN, "^"),
+    "handle": (PURPLE, "<"),
+}

@@ -76,10 +76,10 @@ class Meter:
 class SamplingMeter:
     """One NIC's lookups, of which those of some pages are looked at."""
 
-    def __init__(self, nic: Nic, rate: float) -> None:
+    def __init__(self, nic: Nic, rate: float, seed: int = 0) -> None:
         self.nic = nic
         self.lookups = 0  # of pages
-        self._sampled = SampledCurve(rate)
+        self._sampled = SampledCurve(rate, seed=seed)
 
     def feed(self, lookups: Lookups) -> None:
         """Count some more lookups."""

@@ -11,6 +11,7 @@ from nicscope.errors import StudyError, did_you_mean
 MOST_ENTRIES = 1 << 16
 MOST_WAYS = 16
 MOST_LINE = 128
+MOST_SEED = 2**62
 WAYS = (1, 2, 4, 8)
 BY = ("trace", "node", "process")
 
@@ -25,6 +26,7 @@ class Question(NamedTuple):
     sample: float | None = None  # the share of pages to sample
     offset: bool = True
     page_size: int | None = None  # None: the trace's
+    seed: int = 0  # which pages are sampled
 
 
 def ask(
@@ -34,6 +36,7 @@ def ask(
     entries: str | None = None,
     by: str = "trace",
     sample: float | None = None,
+    seed: int | None = None,
     offset: bool = True,
     page_size: str | None = None,
 ) -> Question:
@@ -47,6 +50,10 @@ def ask(
         raise StudyError(f"--sample must be above 0 and at most 1, got {sample!r}")
     if sample is not None and ways is not None:
         raise StudyError("--ways cannot be sampled: sets need every lookup; leave out one of both")
+    if seed is not None and sample is None:
+        raise StudyError("--seed says which pages are sampled; give --sample, or leave it out")
+    if seed is not None and not 0 <= seed <= MOST_SEED:
+        raise StudyError(f"--seed must be from 0 to {MOST_SEED}, got {seed!r}")
     size = None
     if page_size is not None:
         size = read_setting(Scheme.UTLB, "page_size", page_size, "--page-size")
@@ -56,7 +63,7 @@ def ask(
     if span is not None and lines[-1] > span[1]:
         raise StudyError(f"a line of {lines[-1]} pages does not fit in {span[1]} entries")
     listed = WAYS if ways is None else _powers("--ways", ways, MOST_WAYS)
-    return Question(listed, lines, span, by, sample, offset, size)
+    return Question(listed, lines, span, by, sample, offset, size, seed or 0)
 
 
 def _is_power(number: int) -> bool:

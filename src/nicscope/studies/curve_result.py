@@ -41,6 +41,7 @@ class Sample(NamedTuple):
     """How much was looked at of what was estimated."""
 
     rate: float
+    seed: int
     keys: int
     lookups: int
 

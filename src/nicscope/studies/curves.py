@@ -141,7 +141,7 @@ def _measure(
                     taken = _check_memory(taken + spans[nic.line].bytes_each, len(meters))
                     meters[nic] = Meter(nic, spans[nic.line])
                 else:
-                    meters[nic] = SamplingMeter(nic, rate)
+                    meters[nic] = SamplingMeter(nic, rate, question.seed)
             meters[nic].feed(lookups)
     return meters
 
@@ -208,6 +208,7 @@ def _curve(
         assert question.sample is not None
         sample = Sample(
             question.sample,
+            question.seed,
             sum(estimate.sampled_keys for estimate in estimates),
             sum(estimate.sampled_lookups for estimate in estimates),
         )

@@ -165,7 +165,8 @@ def compare(
     page_size = trace.metadata.page_size
     results = replay(batches, [subject.design for subject in subjects], kinds, page_size)
     priced = [
-        _priced(result, subject.platform) for result, subject in zip(results, subjects, strict=True)
+        with_price(result, subject.platform)
+        for result, subject in zip(results, subjects, strict=True)
     ]
     return Comparison(
         trace={
@@ -187,7 +188,8 @@ def compare(
     )
 
 
-def _priced(result: ReplayResult, platform: Platform | None) -> Priced:
+def with_price(result: ReplayResult, platform: Platform | None) -> Priced:
+    """``result`` and what it cost on ``platform``; without one, everything is unpriced."""
     counts = {name: count for name, count in result.total.items() if count is not None}
     cost = price(counts, result.design, platform or _NO_PLATFORM)
     return Priced(result, None if platform is None else platform.name, cost)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 INK = "#222222"
 FAINT = "#D9D9D9"
 # Inches; ten designs, the catalog, fill a slide of 12.8 by 7.2.
-WIDTH = 12.8
+WIDTH, HEIGHT = 12.8, 7.2
 FRAME_HEIGHT, ROW_HEIGHT = 2.8, 0.44
 FEWEST_ROWS = 2
 PAD = 0.12  # inches around everything
@@ -56,6 +56,20 @@ def new_figure(comparison: Comparison, title: str, panels: int = 1) -> tuple[Fig
     trace = Path(comparison.trace["file"]).stem
     figure.suptitle(f"{title}: {trace}", x=0.01, ha="left", fontsize=20, fontweight="bold")
     return figure, axes
+
+
+def slide(title: str, rows: int, columns: int, *, share: bool = False) -> tuple[Figure, list[Axes]]:
+    """A figure the size of a slide, with ``rows`` times ``columns`` panels without frames."""
+    figure = Figure(figsize=(WIDTH, HEIGHT), layout=ConstrainedLayoutEngine(h_pad=PAD, w_pad=PAD))
+    FigureCanvasAgg(figure)
+    panels: list[Axes] = list(figure.subplots(rows, columns, sharey=share, squeeze=False).ravel())
+    for axes in panels:
+        axes.spines[["top", "right", "left"]].set_visible(False)
+        axes.spines["bottom"].set_color(FAINT)
+        axes.tick_params(length=0, colors=INK, labelsize=12)
+        axes.set_axisbelow(True)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=20, fontweight="bold")
+    return figure, panels
 
 
 def beside(axes: Axes, end: tuple[float, float], text: str) -> None:

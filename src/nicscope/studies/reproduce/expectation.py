@@ -76,6 +76,8 @@ class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     where: str
     what: str
     missing: str | None = None  # what of it is not reproduced, and why
+    study: str | None = None  # comes out for any traces; why that is no verdict
+    tolerance: Decimal | None = None  # absolute, for a trace of the paper's own program
     notes: list[str] = []
     printed: dict[str, Any] = {}
     derived: dict[str, Any] = {}

@@ -1,16 +1,24 @@
-"""Choose items of the papers, run their experiments, judge what came out."""
+"""Choose items of the papers, run their experiments and studies, judge what came out."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.errors import StudyError, did_you_mean
 from nicscope.studies.reproduce.expectation import load_paper, paper_keys
-from nicscope.studies.reproduce.registry import find_experiment
-from nicscope.studies.reproduce.verdict import Missing, Point, Reproduction, Shape, judge
+from nicscope.studies.reproduce.registry import find_experiment, study_names
+from nicscope.studies.reproduce.verdict import (
+    Missing,
+    Offered,
+    Point,
+    Reproduction,
+    Shape,
+    judge,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from nicscope.studies.reproduce.expectation import Item, Paper
     from nicscope.studies.reproduce.registry import Experiment
@@ -39,19 +47,53 @@ def choose(papers: Mapping[str, Paper], wanted: Sequence[str]) -> list[tuple[str
     return [pair for pair in everything if not wanted or pair in chosen]
 
 
+class Plan(NamedTuple):
+    """What is to be done with the items that were named, each as (paper, id)."""
+
+    items: list[tuple[str, str]]  # experiments, and what is missing
+    studies: list[tuple[str, str]]  # to run over traces
+    offered: list[tuple[str, str]]  # studies that are not run, as nobody asked for them
+
+
+def plan(papers: Mapping[str, Paper], wanted: Sequence[str], traced: bool = False) -> Plan:
+    """What ``wanted`` (as ``choose`` reads it) asks for; ``traced``: traces were given.
+
+    A study runs if it is named, or if traces are given, and then studies alone.  Errors:
+    ``StudyError`` for an unknown name, and for one that takes no traces if they are given.
+    """
+    chosen = choose(papers, wanted)
+    everywhere = study_names()
+    studies = [pair for pair in chosen if pair in everywhere]
+    if not traced:
+        named = [pair for pair in studies if "/".join(pair) in wanted]
+        items = [pair for pair in chosen if pair not in everywhere]
+        return Plan(items, named, [pair for pair in studies if pair not in named])
+    keys = {key for key, _ in studies}
+    for name in wanted:
+        key, slash, item = name.partition("/")
+        if (slash and (key, item) not in everywhere) or key not in keys:
+            known = ", ".join(sorted("/".join(pair) for pair in everywhere))
+            raise StudyError(f"{name} takes no --trace; those that do are {known}")
+    return Plan([], studies, [])
+
+
 def reproduce(
     wanted: Sequence[str] = (),
     papers: Mapping[str, Paper] | None = None,
     find: Callable[[str, str], Experiment] = find_experiment,
     progress: Callable[[str], None] = lambda _: None,
+    traced: bool = False,
 ) -> Reproduction:
-    """Every check of the items that ``wanted`` names, as ``choose`` reads it.
+    """Every check of the items that ``wanted`` names, as ``plan`` reads it; no study is run yet.
 
     ``progress`` hears ``PAPER/ID`` before each experiment.
     """
     papers = load_papers() if papers is None else papers
-    result = Reproduction([], [], [])
-    for key, name in choose(papers, wanted):
+    items, _, offered = plan(papers, wanted, traced)
+    result = Reproduction([], [], [], [], [])
+    for key, name in offered:
+        result.studies.append(Offered(key, name, papers[key].items[name].study or ""))
+    for key, name in items:
         item = papers[key].items[name]
         if item.has_expectations():
             progress(f"{key}/{name}")
@@ -61,6 +103,32 @@ def reproduce(
         if item.missing is not None:
             result.missing.append(Missing(key, name, item.missing))
     return result
+
+
+def study(
+    result: Reproduction,
+    wanted: Sequence[str],
+    traces: Sequence[Path] = (),
+    papers: Mapping[str, Paper] | None = None,
+    watch: Callable[[int, int], None] | None = None,
+) -> None:
+    """Add to ``result`` what the studies that ``wanted`` names make of the files ``traces``.
+
+    Without any, of the bundled ones.  ``watch`` hears how many rows are done of how many.
+    Errors: ``TraceError`` naming the file, before anything is measured if it cannot be opened.
+    """
+    from nicscope.studies.reproduce.traced.applications import open_applications
+    from nicscope.studies.reproduce.traced.running import run_studies
+    from nicscope.traces.bundled import bundled_traces
+
+    papers = load_papers() if papers is None else papers
+    chosen = plan(papers, wanted, bool(traces)).studies
+    if not chosen:
+        return
+    applications = open_applications(traces or list(bundled_traces().values()))
+    tables, points = run_studies(chosen, applications, papers, not traces, watch)
+    result.tables.extend(tables)
+    result.points.extend(points)
 
 
 def _check(key: str, name: str, item: Item, outcome: Outcome) -> tuple[list[Point], list[Shape]]:

@@ -33,6 +33,8 @@ def as_markdown(found: Reproduction, wanted: Sequence[str]) -> str:
         )
     lines += ["", "## Missing", "", "| item | why |", "|---|---|"]
     lines += [f"| {gap.paper}/{gap.id} | {gap.why} |" for gap in found.missing]
+    lines += ["", "## Studies without a verdict", "", "| item | why |", "|---|---|"]
+    lines += [f"| {one.paper}/{one.id} | {one.why} |" for one in found.studies]
     return "\n".join(lines) + "\n"
 
 
@@ -47,7 +49,8 @@ def summary_line(found: Reproduction) -> str:
     return (
         f"{counts.ok} of {counts.points} numbers within tolerance ({counts.predicted} predicted, "
         f"{counts.fitted} fitted); {counts.shapes_ok} of {counts.shapes} statements hold; "
-        f"{handed_back} constants handed back, not counted; {counts.missing} items missing"
+        f"{handed_back} constants handed back, not counted; {counts.missing} items missing; "
+        f"{counts.studies} studies without verdict"
     )
 
 

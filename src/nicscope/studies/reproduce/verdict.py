@@ -11,6 +11,7 @@ from nicscope.studies.reproduce.expectation import Basis, quantity_name
 
 if TYPE_CHECKING:
     from nicscope.studies.reproduce.expectation import ExpectedPoint
+    from nicscope.studies.reproduce.traced.running import StudyTable
 
 
 class Outcome:
@@ -64,6 +65,14 @@ class Missing(msgspec.Struct, frozen=True):
     why: str
 
 
+class Offered(msgspec.Struct, frozen=True):
+    """A study that was not run: it comes out for any traces, which is no verdict, and why."""
+
+    paper: str
+    id: str
+    why: str
+
+
 class Summary(msgspec.Struct, frozen=True):
     """How many; ``points`` and ``ok`` leave identities out: they reproduce nothing."""
 
@@ -74,6 +83,7 @@ class Summary(msgspec.Struct, frozen=True):
     shapes: int
     shapes_ok: int
     missing: int
+    studies: int
 
 
 class Reproduction(msgspec.Struct, frozen=True):
@@ -82,6 +92,8 @@ class Reproduction(msgspec.Struct, frozen=True):
     points: list[Point]
     shapes: list[Shape]
     missing: list[Missing]
+    studies: list[Offered] = []
+    tables: list[StudyTable] = []
 
     def summary(self) -> Summary:
         """Counts over what was checked."""
@@ -94,6 +106,7 @@ class Reproduction(msgspec.Struct, frozen=True):
             shapes=len(self.shapes),
             shapes_ok=sum(shape.ok for shape in self.shapes),
             missing=len(self.missing),
+            studies=len(self.studies) + len(self.tables),
         )
 
     def all_ok(self) -> bool:
@@ -101,9 +114,13 @@ class Reproduction(msgspec.Struct, frozen=True):
         return all(point.ok for point in self.points) and all(shape.ok for shape in self.shapes)
 
     def to_json(self) -> dict[str, Any]:
-        """``points``, ``shapes``, ``missing`` and ``summary`` as plain values."""
-        plain: dict[str, Any] = msgspec.to_builtins(self)
-        return {**plain, "summary": msgspec.to_builtins(self.summary())}
+        """Every list and the ``summary`` as plain values."""
+        lists = {
+            name: msgspec.to_builtins(getattr(self, name))
+            for name in ("points", "shapes", "missing", "studies")
+        }
+        tables = [table.to_json() for table in self.tables]
+        return {**lists, "tables": tables, "summary": msgspec.to_builtins(self.summary())}
 
 
 def judge(paper: str, item: str, expected: ExpectedPoint, reproduced: Decimal) -> Point:

@@ -1,0 +1,198 @@
+"""``nicscope sweep``: a trace through every design of a grid, into one table."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nicscope.cli.progress import progress
+from nicscope.cli.replay import BUNDLED, print_written, trace_path
+from nicscope.cli.tables import print_json, print_table, print_text
+
+if TYPE_CHECKING:
+    from nicscope.studies.sweep.best import Table
+    from nicscope.studies.sweep.sweeping import Done, Sweep
+
+EXAMPLES = (
+    "Examples:\n\n"
+    "[bold]nicscope sweep bundled:redis_server --design utlb --grid entries=1024,4096,16384 "
+    "--grid pin_limit=512,2048,none --grid replacement=lru,mru --out grid.parquet[/bold]\n\n"
+    "[bold]nicscope sweep mine.parquet --design utlb --grid prefetch=1,4,16 "
+    "--grid costs.interrupt=5us,10us --out grid.parquet --workers 8[/bold]\n\n"
+    "[bold]nicscope sweep /shared/mine.parquet --design mini --grid line=8,64 --out grid.parquet "
+    "--scheduler tcp://10.0.0.1:8786[/bold]"
+)
+BEST = 5  # points shown of each kind
+BEST_EACH = 2  # of each of several traces
+
+
+def sweep(
+    traces: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TRACE...",
+            help="Traces (Parquet), or bundled:NAME for one that comes with nicscope.",
+            show_default=False,
+        ),
+    ],
+    design: Annotated[
+        str, typer.Option(metavar="NAME|FILE", help="What is varied.", show_default=False)
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE.parquet",
+            help="The table; until it is complete, a journal lies beside it.",
+            show_default=False,
+        ),
+    ],
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=V1,V2,...",
+            help="A setting, scheme, platform or costs.NAME, and its values; may be repeated.",
+        ),
+    ] = None,
+    platform: Annotated[
+        str | None,
+        typer.Option(metavar="NAME|FILE", help="Prices all; left out: the design's own platform."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(metavar="N", help="Threads; left out: one per processor.")
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="tcp://HOST:PORT",
+            help="A Dask cluster to count on; its workers read the traces by the same paths.",
+        ),
+    ] = None,
+    no_kinds: Annotated[
+        bool,
+        typer.Option("--no-kinds", help="Do not part non-compulsory misses by cause; faster."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Yes, a million points or more.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Replay traces through every design of a grid; killed, the same command continues."""
+    from nicscope.studies.sweep.question import ask, worker_count
+
+    assignments = grid or []
+    points = ask(design, platform, assignments, many=yes)
+    hands = worker_count(workers, scheduler)
+    from nicscope.studies.sweep.sweeping import Sweep, check_out
+    from nicscope.traces.reader import open_trace
+
+    check_out(out)
+    opened = [(_name(trace), open_trace(trace_path(trace))) for trace in traces]
+    what = Sweep(points, opened, out, kinds=not no_kinds)
+    _run(what, hands, scheduler)
+    from nicscope.studies.sweep.best import Table
+
+    table = Table(out)
+    if as_json:
+        print_json(_json(what, table, _command(traces, design, assignments, platform, what)))
+        return
+    _print(what, table)
+
+
+def _run(what: Sweep, workers: int, scheduler: str | None) -> None:
+    """Sweep; after Ctrl-C say how to go on, and exit with 130."""
+    from nicscope.studies.sweep.journal import journal_path
+    from nicscope.studies.sweep.sweeping import sweep as run
+
+    try:
+        with contextlib.ExitStack() as stack:
+            cluster = None
+            if scheduler is not None:
+                from nicscope.studies.sweep.cluster import connected
+
+                cluster = stack.enter_context(connected(scheduler))
+            watch = stack.enter_context(progress("sweeping", "designs"))
+            done = run(what, workers, cluster, watch, _say_found)
+    except KeyboardInterrupt:
+        kept = journal_path(what.out)
+        if not kept.exists():
+            raise
+        print(
+            f"nicscope: interrupted; what is done is kept in {kept}: the same command continues",
+            file=sys.stderr,
+        )
+        raise typer.Exit(130) from None
+    if done.was_there:
+        print(f"nicscope: {what.out}: this sweep is there already, complete", file=sys.stderr)
+
+
+def _say_found(done: Done) -> None:
+    if done.found:
+        print(
+            f"nicscope: continuing: {done.found:,} of {done.replays:,} replays were done before",
+            file=sys.stderr,
+        )
+
+
+def _print(what: Sweep, table: Table) -> None:
+    from nicscope.reports.sweep_rows import point_rows
+
+    grid = what.grid
+    axes = ", ".join(f"{len(axis.values)} {axis.key}" for axis in grid.axes)
+    print_text(f"{grid.base.name}: {grid.size:,} points ({axes}) on {_traces(what)}")
+    names = [name for name, _ in what.traces]
+    count = BEST if len(names) == 1 else BEST_EACH
+    kinds = {"Fewest misses": table.fewest_misses, "Cheapest": table.cheapest}
+    for title, best in kinds.items():
+        rows = [row for name in names for row in best(name, count)]
+        if rows:
+            print_text()
+            print_text(title)
+            print_table(*point_rows(rows, grid.axes, several_traces=len(names) > 1))
+    print_written([what.out])
+
+
+def _traces(what: Sweep) -> str:
+    if len(what.traces) > 1:
+        return f"{len(what.traces)} traces"
+    [(name, trace)] = what.traces
+    return f"{name}, {trace.rows:,} requests"
+
+
+def _json(what: Sweep, table: Table, command: list[str]) -> dict[str, Any]:
+    from nicscope import __version__
+    from nicscope.jit import package_stamp
+
+    grid = what.grid
+    names = [name for name, _ in what.traces]
+    return {
+        "table": str(what.out),
+        "rows": table.rows,
+        "columns": table.columns,
+        "design": grid.base.to_json(),
+        "grid": {axis.column: list(axis.shown) for axis in grid.axes},
+        "traces": [
+            {"name": name, "file": str(trace.path), "requests": trace.rows}
+            for name, trace in what.traces
+        ],
+        "fewest_misses": [row for name in names for row in table.fewest_misses(name, BEST)],
+        "cheapest": [row for name in names for row in table.cheapest(name, BEST)],
+        "repeat": {"command": command, "version": __version__, "source": package_stamp()},
+    }
+
+
+def _command(
+    traces: list[str], design: str, grid: list[str], platform: str | None, what: Sweep
+) -> list[str]:
+    """Arguments that give the same numbers again."""
+    command = ["nicscope", "sweep", *traces, "--design", design]
+    for assignment in grid:
+        command += ["--grid", assignment]
+    if platform is not None:
+        command += ["--platform", platform]
+    return [*command, "--out", str(what.out), *["--no-kinds"] * (not what.kinds)]
+
+
+def _name(given: str) -> str:
+    return Path(given.removeprefix(BUNDLED)).stem

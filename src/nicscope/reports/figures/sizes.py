@@ -1,0 +1,185 @@
+"""What NIC memory buys each family of designs, and what the best within the budget costs."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from matplotlib.ticker import FuncFormatter
+
+from nicscope.reports import size_wording as say
+from nicscope.reports.figures.costs import group_us
+from nicscope.reports.figures.panels import new_panels, plain
+from nicscope.reports.figures.style import FAINT, INK, beside, legend, styled
+from nicscope.reports.palette import FAMILY_LOOKS, GROUP_COLOURS
+from nicscope.reports.wording import byte_size
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from nicscope.studies.sizing.answer import Answer
+    from nicscope.studies.sizing.merit import Point
+    from nicscope.studies.sizing.result import Sizing, SizingReport
+
+TICKS = 8  # at most, of memory
+HEADROOM = 1.08
+SPREAD, MOST_SPREAD = 4, 1000  # times the smallest: between them the scale is logarithmic
+
+
+def draw_sizing(sizing: Sizing, report: SizingReport) -> Figure:
+    """Two panels: steps of cost (or misses) over NIC memory, and the parts of the best's cost."""
+    with styled():
+        name = Path(sizing.trace.removeprefix("bundled:")).stem
+        title = f"Sized for {say.budget(report)}: {name}"
+        figure, (over_memory, parts), _ = new_panels(2, title, width_ratios=(1.15, 1))
+        _draw_steps(over_memory, sizing, report)
+        _draw_parts(parts, sizing, report)
+        legend(figure, over_memory, columns=3)
+        if parts.get_legend_handles_labels()[0]:
+            legend(figure, parts, columns=2, right=True)
+    return figure
+
+
+def shown_steps(answer: Answer) -> list[Point]:
+    """Steps that carry out all requests and whose height is known."""
+    return [
+        step
+        for step in answer.steps
+        if not step.rejected and not (step.by_cost and step.us is None)
+    ]
+
+
+def height(step: Point) -> float:
+    """Of a step: us per lookup, or misses per 100 lookups."""
+    return step.value if step.by_cost else 100 * step.value
+
+
+def _draw_steps(axes: Axes, sizing: Sizing, report: SizingReport) -> None:
+    budget = report.question.nic_bytes
+    drawn = [shown_steps(answer) for answer in sizing.answers]
+    every = [step for steps in drawn for step in steps]
+    sizes = [step.nic_bytes for step in every]
+    low, high = min([budget, *sizes]), max([2 * budget, *sizes])
+    axes.set_xscale("log", base=2)
+    for answer, steps in zip(sizing.answers, drawn, strict=True):
+        _draw_family(axes, answer, steps, high)
+    axes.axvline(budget, color=INK, lw=1.5, ls=(0, (4, 3)))
+    axes.annotate(
+        f"budget: {byte_size(budget)}",
+        (budget, 1),
+        (-6, -6),
+        xycoords=("data", "axes fraction"),
+        textcoords="offset points",
+        ha="right",
+        va="top",
+        rotation=90,
+        fontsize=12,
+        color=INK,
+    )
+    _scale(axes, [height(step) for step in every])
+    axes.set_xlim(low / 1.5, high * 1.2)
+    _dress(axes, (low, high))
+    axes.set_ylabel(say.unit(sizing, report), color=INK)
+    axes.set_xlabel("NIC memory for translation", color=INK)
+    axes.set_title("best design by NIC memory (ring: knee)", loc="left", fontsize=14, color=INK)
+
+
+def _draw_family(axes: Axes, answer: Answer, steps: list[Point], high: int) -> None:
+    name = answer.scheme.value
+    colour, marker = FAMILY_LOOKS[name]
+    if not steps:
+        return
+    bound = any(step.by_cost and step.priced.cost.is_lower_bound for step in steps)
+    axes.plot(
+        [*(step.nic_bytes for step in steps), high],
+        [*(height(step) for step in steps), height(steps[-1])],
+        drawstyle="steps-post",
+        color=colour,
+        lw=2.2,
+        ls="--" if bound else "-",
+        marker=marker,
+        ms=6,
+        markevery=list(range(len(steps))),
+        label=f"{name} (≥)" if bound else name,
+    )
+    knee = answer.knee
+    if knee is not None and any(knee is step for step in steps):
+        axes.plot(
+            [knee.nic_bytes],
+            [height(knee)],
+            ls="",
+            marker="o",
+            ms=15,
+            mfc="none",
+            mec=colour,
+            mew=2,
+            label=f"_knee of {name}",
+            clip_on=False,
+        )
+
+
+def _scale(axes: Axes, heights: list[float]) -> None:
+    """Doublings where small and large differ much, as the budget buys little of what is large."""
+    low, high = min(heights, default=0.0), max(heights, default=1e-3)
+    if not 0 < low * SPREAD < high or high > MOST_SPREAD * low:
+        axes.set_ylim(0, HEADROOM * max(high, 1e-3))
+        return
+    axes.set_yscale("log", base=2)
+    axes.set_ylim(low / 1.3, high * 1.3)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:g}"))
+
+
+def _dress(axes: Axes, ends: tuple[int, int]) -> None:
+    low, high = (math.log2(end) for end in ends)
+    powers = list(range(math.ceil(low), math.floor(high) + 1))
+    every = max(1, math.ceil(len(powers) / TICKS))
+    ticks = [1 << power for power in powers if (power - powers[0]) % every == 0]
+    axes.set_xticks(ticks, [byte_size(tick) for tick in ticks])
+    axes.minorticks_off()
+    plain(axes)
+    axes.grid(axis="y", color=FAINT, linewidth=0.8)
+
+
+def _draw_parts(axes: Axes, sizing: Sizing, report: SizingReport) -> None:
+    answers = sizing.answers
+    parts = [{} if one.best is None else group_us(one.best.priced) for one in answers]
+    totals = [sum(of_family.values()) for of_family in parts]
+    left = [0.0] * len(parts)
+    for group, colour in GROUP_COLOURS.items():
+        widths = [of_family.get(group, 0.0) for of_family in parts]
+        if any(widths):
+            axes.barh(range(len(parts)), widths, 0.7, left, color=colour, label=group)
+        left = [start + width for start, width in zip(left, widths, strict=True)]
+    ends = [_upper(answer, total) for answer, total in zip(answers, totals, strict=True)]
+    for row, (answer, total, end) in enumerate(zip(answers, totals, ends, strict=True)):
+        if end > total:
+            axes.plot((total, end), (row, row), color=INK, lw=2, marker="|")
+        beside(axes, (end, row), _note(answer, report))
+    axes.set_xlim(0, 1.65 * max(*ends, 1e-3))
+    axes.set_ylim(len(parts) - 0.4, -0.6)
+    axes.set_yticks(range(len(parts)), [answer.scheme.value for answer in answers])
+    plain(axes)
+    axes.grid(axis="x", color=FAINT, linewidth=0.8)
+    axes.set_xlabel("us per lookup, lower ends of ranges", color=INK)
+    axes.set_title("what the best within the budget costs", loc="left", fontsize=14, color=INK)
+
+
+def _upper(answer: Answer, total: float) -> float:
+    us = None if answer.best is None else answer.best.us
+    return total if us is None or us[0] == us[1] else max(total, us[1])
+
+
+def _note(answer: Answer, report: SizingReport) -> str:
+    if answer.best is None:
+        return "nothing fits"
+    words = say.cost(answer.best)
+    evidence = answer.best.priced.weakest_evidence
+    if evidence is not None:
+        words += f" ({evidence.value})"
+    if answer.best.rejected:
+        words += ", rejects some"
+    if report.question.platform is None and answer.platform:
+        words += f"\n{answer.platform}"
+    return words

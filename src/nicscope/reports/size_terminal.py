@@ -1,0 +1,230 @@
+"""Sized designs on a terminal: tables within 100 columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nicscope.reports import size_wording as say
+from nicscope.reports.rows import Rows
+from nicscope.reports.wording import byte_size, per_hundred, significant, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.table import Table
+
+    from nicscope.studies.sizing.page_sizes import PageSize
+    from nicscope.studies.sizing.result import Sizing, SizingReport
+
+WIDEST = 100
+
+
+def print_sizes(report: SizingReport) -> None:
+    """Print everything that people want of ``report`` on stdout."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    console.width = min(console.width, WIDEST) if console.is_terminal else WIDEST
+    for number, sizing in enumerate(report.sizings):
+        if number:
+            console.print()
+        for part in size_parts(sizing, report):
+            # Commands are to be copied: they are not broken at the margin.
+            console.print(part, soft_wrap=isinstance(part, str))
+
+
+def size_parts(sizing: Sizing, report: SizingReport) -> Iterator[Any]:
+    """What ``print_sizes`` prints of one trace, piece by piece; commands are plain strings."""
+    from rich.text import Text
+
+    yield Text(sizing.trace, style="bold").append(say.headline(sizing), style="not bold")
+    yield Text()
+    tables = [best_rows(sizing, report), memory_rows(sizing, report), part_rows(sizing, report)]
+    if report.question.target_us is not None:
+        tables.append(target_rows(sizing, report))
+    if sizing.page_sizes:
+        tables.append(page_rows(sizing, report))
+    for number, rows in enumerate(tables):
+        if number:
+            yield Text()
+        yield Text(rows.title, style="bold")
+        yield _table(rows)
+    if sizing.page_sizes:
+        for line in page_remarks(sizing.page_sizes):
+            yield Text(line, style="dim")
+    yield Text()
+    for line in say.remarks(sizing, report):
+        yield Text(line, style="dim")
+    yield Text()
+    yield Text("to count each of them again:", style="dim")
+    for answer in sizing.answers:
+        if answer.best is not None:
+            yield f"  {say.command(answer.command)}"
+    for one in sizing.page_sizes:
+        yield f"  {say.command(one.table_command)}"
+        if one.cache is not None:
+            yield f"  {say.command(one.cache_command)}"
+
+
+def best_rows(sizing: Sizing, report: SizingReport) -> Rows:
+    """The best design of each family."""
+    cells = []
+    for answer in sizing.answers:
+        best = answer.best
+        if best is None:
+            cells.append([answer.scheme.value, "nothing fits", *[say.NONE] * 4])
+            continue
+        mark = "*" if best.rejected else ""
+        cells.append(
+            [
+                answer.scheme.value,
+                say.shape(best),
+                byte_size(best.nic_bytes),
+                byte_size(best.pinned_bytes),
+                say.misses(best) + mark,
+                say.cost(best) + mark,
+            ]
+        )
+    return Rows(
+        f"Best within {say.budget(report)}: {say.objective(report)}",
+        ["family", "design", "on the NIC", "pinned", "misses/100", "us/lookup"],
+        cells,
+        left=(0, 1),
+    )
+
+
+def memory_rows(sizing: Sizing, report: SizingReport) -> Rows:
+    """What half the budget would lose and twice as much would buy."""
+    budget = report.question.nic_bytes
+    return Rows(
+        f"What NIC memory buys ({say.unit(sizing, report)})",
+        [
+            "family",
+            *(byte_size(size) for size in (budget // 2, budget, 2 * budget)),
+            "halved",
+            "doubled",
+            "next better",
+            "knee",
+        ],
+        [
+            [
+                answer.scheme.value,
+                *(say.measure(point) for point in (answer.half, answer.best, answer.double)),
+                say.change(answer.best, answer.half),
+                say.change(answer.best, answer.double),
+                say.larger(answer),
+                say.knee(answer),
+            ]
+            for answer in sizing.answers
+            if not say.is_unpriced(answer)
+        ],
+    )
+
+
+def part_rows(sizing: Sizing, report: SizingReport) -> Rows:
+    """What the cost of each family's best is made of."""
+    title = "Parts of the cost, us per lookup (*: assumed or fitted price)"
+    cells = []
+    for answer in sizing.answers:
+        if answer.best is None:
+            continue
+        weakest = answer.best.priced.weakest_evidence
+        row = [answer.scheme.value, say.parts(answer.best), weakest.value if weakest else "none"]
+        if report.question.platform is None:
+            row.append(answer.platform or "none")
+        cells.append(row)
+    headings = ["family", "parts", "evidence"]
+    if report.question.platform is None:
+        headings.append("platform")
+    return Rows(title, headings, cells, left=(0, 1, 2, 3))
+
+
+def target_rows(sizing: Sizing, report: SizingReport) -> Rows:
+    """The least NIC memory that meets the target."""
+    target = report.question.target_us
+    assert target is not None
+    return Rows(
+        f"Least NIC memory for at most {target:g} us per lookup",
+        ["family", "NIC memory", "design"],
+        [[answer.scheme.value, *say.target(answer)] for answer in sizing.answers],
+        left=(0, 2),
+    )
+
+
+def page_rows(sizing: Sizing, report: SizingReport) -> Rows:
+    """Entries, table, pinned memory, registration and misses by page size."""
+    return Rows(
+        f"By page size: a table of all pages, and a cache within "
+        f"{byte_size(report.question.nic_bytes)} of NIC memory",
+        [
+            "page size",
+            "lookups",
+            "entries",
+            "table",
+            "pinned",
+            "registration",
+            "misses/100",
+            "cache",
+        ],
+        [
+            [
+                byte_size(one.page_size),
+                whole(one.lookups),
+                whole(one.entries),
+                byte_size(one.table_bytes),
+                byte_size(one.pinned_bytes),
+                _duration(one),
+                per_hundred(None if one.misses_per_lookup is None else 100 * one.misses_per_lookup),
+                "none fits" if one.cache is None else say.shape(one.cache),
+            ]
+            for one in sizing.page_sizes
+        ],
+        left=(7,),
+    )
+
+
+def page_remarks(sizes: list[PageSize]) -> list[str]:
+    """Where the times of registration come from, and what they leave out."""
+    first = sizes[0]
+    evidence = first.registration_evidence
+    if evidence is None:
+        return [f"registration: {first.registration_platform} states no price for it (user_pin)"]
+    return [
+        f"registration: {first.registration_platform} ({evidence.value}), over all hosts; "
+        "assumed: a page of any size is pinned at the price of one page there"
+    ]
+
+
+def _duration(one: PageSize) -> str:
+    if one.registration_us is None:
+        return "unknown"
+    ends = [_time(us) for us in one.registration_us]
+    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+
+
+def _time(us: float) -> str:
+    return f"{significant(us)} us" if us < 1000 else f"{significant(us / 1000)} ms"
+
+
+def _table(rows: Rows) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    for number, heading in enumerate(rows.headings):
+        words = number in rows.left
+        table.add_column(
+            heading,
+            justify="left" if words else "right",
+            no_wrap=not words or number == 0,
+            overflow="fold",
+        )
+    for cells in rows.cells:
+        table.add_row(*(Text(cell) for cell in cells))
+    return table

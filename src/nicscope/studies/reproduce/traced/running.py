@@ -1,0 +1,221 @@
+"""Studies over traces put together: tables of rows, and verdicts where a trace claims to be it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nicscope.studies.reproduce.expectation import Basis, ExpectedPoint, quantity_name
+from nicscope.studies.reproduce.registry import find_study
+from nicscope.studies.reproduce.traced.applications import claimed
+from nicscope.studies.reproduce.traced.measuring import Findings, measure
+from nicscope.studies.reproduce.verdict import Point, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping, Sequence
+
+    from nicscope.studies.reproduce.expectation import Item, Paper
+    from nicscope.studies.reproduce.traced.applications import Application
+    from nicscope.studies.reproduce.traced.measuring import Measured
+    from nicscope.studies.reproduce.traced.study import Layout, Row, Spec, Study
+
+PROBLEMS = "table3"  # of a paper: its applications and their problem sizes
+UNITS = {"_us_per_lookup": "us/lookup", "_per_lookup": "events/lookup", "_percent": "%"}
+SIMPLY_NOT = "other programs or problem sizes than the paper's"
+
+
+class StudyTable(msgspec.Struct, frozen=True, kw_only=True):
+    """One table or figure for some traces, with what the paper prints beside it."""
+
+    paper: str
+    id: str
+    where: str
+    what: str
+    unit: str
+    conditions: str
+    layout: Layout
+    traces: list[dict[str, Any]]
+    bundled: bool  # none were given, so these are nicscope's samples
+    designs: list[str]  # replayed, each as NAME KEY=VALUE ...
+    rows: list[Row]
+    printed: list[Row]
+    printed_note: str | None
+    comparable: list[str]  # applications that say they are the paper's
+    why: str  # the rest is not
+    notes: list[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the layout."""
+        return {
+            "paper": self.paper,
+            "id": self.id,
+            "where": self.where,
+            "what": self.what,
+            "unit": self.unit,
+            "conditions": self.conditions,
+            "traces": self.traces,
+            "bundled": self.bundled,
+            "designs": self.designs,
+            "rows": self.rows,
+            "printed": {
+                "comparable": self.comparable,
+                "not_comparable": self.why,
+                "note": self.printed_note,
+                "rows": self.printed,
+            },
+            "notes": self.notes,
+        }
+
+
+def run_studies(
+    chosen: Sequence[tuple[str, str]],
+    applications: Sequence[Application],
+    papers: Mapping[str, Paper],
+    bundled: bool,
+    watch: Callable[[int, int], None] | None = None,
+) -> tuple[list[StudyTable], list[Point]]:
+    """The table of each (paper, id), and verdicts on the applications that are the paper's.
+
+    Each trace is measured once for all tables.  ``watch`` hears how many rows are done of how
+    many.  Errors: ``TraceError`` at the first row that the schema does not allow.
+    """
+    studies = [(papers[key], name, find_study(key, name)) for key, name in chosen]
+    rows: list[list[Row]] = [[] for _ in studies]
+    notes: list[list[str]] = [[] for _ in studies]
+    caches = sorted({offset for *_, study in studies for offset in study.caches}, reverse=True)
+    rereads = len(caches) + any(study.designs(1) for *_, study in studies)
+    progress = _Progress(rereads * sum(one.trace.rows for one in applications), watch)
+    for one in applications:
+        asked = [study.designs(one.trace.metadata.page_size) for *_, study in studies]
+        specs = list(dict.fromkeys(spec for designs in asked for spec in designs.values()))
+        measured = measure(one.name, one.trace, specs, caches, progress.more)
+        for place, ((*_, study), designs) in enumerate(zip(studies, asked, strict=True)):
+            found = study.rows(Findings(measured, designs))
+            rows[place] += [{"application": one.name, **row} for row in found]
+            notes[place] += _rejected(one.name, measured, designs)
+    tables = [
+        _table(paper, name, study, applications, bundled, rows[place], notes[place])
+        for place, (paper, name, study) in enumerate(studies)
+    ]
+    points = [
+        point
+        for (paper, _, study), table in zip(studies, tables, strict=True)
+        for point in _verdicts(paper, study, table, applications)
+    ]
+    return tables, points
+
+
+class _Progress:
+    def __init__(self, total: int, watch: Callable[[int, int], None] | None) -> None:
+        self._done = 0
+        self._total = total
+        self._watch = watch
+
+    def more(self, rows: int) -> None:
+        self._done += rows
+        if self._watch is not None:
+            self._watch(self._done, self._total)
+
+
+def _table(
+    paper: Paper,
+    name: str,
+    study: Study,
+    applications: Sequence[Application],
+    bundled: bool,
+    rows: list[Row],
+    notes: list[str],
+) -> StudyTable:
+    item = paper.items[name]
+    sizes = dict.fromkeys(one.trace.metadata.page_size for one in applications)
+    designs = dict.fromkeys(spec for size in sizes for spec in study.designs(size).values())
+    printed = [_as_floats(row) for row in study.printed(paper.items)]
+    ours = [one.name for one in applications if _judged_as(paper, item, one) is not None]
+    return StudyTable(
+        paper=paper.key,
+        id=name,
+        where=item.where,
+        what=item.what,
+        unit=study.unit,
+        conditions=study.conditions,
+        layout=study.layout,
+        traces=[
+            {
+                "application": one.name,
+                "file": str(one.trace.path),
+                "requests": one.trace.rows,
+                "page_bytes": one.trace.metadata.page_size,
+                "origin": one.trace.metadata.origin,
+            }
+            for one in applications
+        ],
+        bundled=bundled,
+        designs=[" ".join(spec) for spec in designs],
+        rows=rows,
+        printed=printed,
+        printed_note=study.printed_note,
+        comparable=ours,
+        why=SIMPLY_NOT if item.tolerance is not None else str(item.study),
+        notes=notes,
+    )
+
+
+def _as_floats(row: Row) -> Row:
+    return {key: float(v) if isinstance(v, Decimal) else v for key, v in row.items()}
+
+
+def _rejected(application: str, measured: Measured, designs: Mapping[Hashable, Spec]) -> list[str]:
+    counts = [measured.results[spec].total["rejected"] or 0 for spec in designs.values()]
+    most = max(counts, default=0)
+    if not most:
+        return []
+    return [f"{application}: up to {most:,} requests rejected, as they exceed the pin limit alone"]
+
+
+def _judged_as(paper: Paper, item: Item, application: Application) -> str | None:
+    """The paper's application whose cells the trace has to meet; None: there is none."""
+    if item.tolerance is None or PROBLEMS not in paper.items:
+        return None
+    return claimed(application, paper.items[PROBLEMS])
+
+
+def _verdicts(
+    paper: Paper, study: Study, table: StudyTable, applications: Sequence[Application]
+) -> list[Point]:
+    """A point for each printed cell of the paper's application that a trace says it is."""
+    item = paper.items[table.id]
+    known = (study.labelled or study.printed)(paper.items)
+    points = []
+    for one in applications:
+        claim = _judged_as(paper, item, one)
+        theirs = [row for row in known if row["application"] == claim]
+        ours = [row for row in table.rows if row["application"] == one.name]
+        if claim is not None and theirs:
+            points += _compare(table, item, theirs, ours)
+    return points
+
+
+def _compare(table: StudyTable, item: Item, theirs: list[Row], ours: list[Row]) -> list[Point]:
+    assert item.tolerance is not None
+    axes = [axis.key for axis in table.layout.axes]
+    found = {tuple(row[axis] for axis in axes): row for row in ours}
+    points = []
+    for row in theirs:
+        at = {axis: row[axis] for axis in axes}
+        for measured in table.layout.measures:
+            if measured not in row:
+                continue
+            ending = next(ending for ending in UNITS if measured.endswith(ending))
+            name = measured.removesuffix(ending)
+            expected = ExpectedPoint(
+                quantity_name(name, UNITS[ending], app=row["application"], **at),
+                Decimal(row[measured]),
+                item.tolerance,
+                "as printed",
+                Basis.PREDICTED,
+            )
+            value = found[tuple(at.values())][measured]
+            points.append(judge(table.paper, table.id, expected, Decimal(f"{value:.12g}")))
+    return points

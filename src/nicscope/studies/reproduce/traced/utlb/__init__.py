@@ -1,0 +1,1 @@
+"""Tables 4, 5, 7 and 8 and Figures 7 and 8 of the UTLB paper."""

@@ -1,0 +1,116 @@
+"""Which of two designs of a family is better, and what a little more memory buys.
+
+A design that carries out more of the requests is better than one that carries out less.  Then
+the cheaper one is better, by the upper ends of its prices; without costs, the one that misses
+less on the NIC, and then the one that calls its host less often.  Of equals the smaller one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from nicscope.studies.curve_knee import knee
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from nicscope.studies.replaying import Priced
+
+PS_PER_US = 1e6
+_HOST_WORK = ("interrupts", "pin_calls", "unpin_calls")
+
+
+class Point(NamedTuple):
+    """A design as replayed."""
+
+    settings: tuple[tuple[str, str], ...]  # what was set on the family's first design
+    priced: Priced
+    by_cost: bool  # what makes one better than another; else the misses
+
+    @property
+    def nic_bytes(self) -> int:
+        """NIC memory of the node whose NIC takes most."""
+        return self.priced.nic_bytes
+
+    @property
+    def pinned_bytes(self) -> int:
+        """Most host memory pinned at any one time on any one host."""
+        result = self.priced.result
+        page_size = result.design.page_size
+        assert page_size is not None
+        return page_size * max(node["peak_pinned_pages"] or 0 for node in result.nodes)
+
+    @property
+    def rejected(self) -> int:
+        """Requests (of ``static``: pages) that were not carried out."""
+        return self.priced.total("rejected") or 0
+
+    @property
+    def misses(self) -> int:
+        """Lookups that did not find their translation on the NIC."""
+        return self.priced.total("ni_misses") or 0
+
+    @property
+    def misses_per_lookup(self) -> float:
+        """The same, per lookup."""
+        lookups = self.priced.cost.lookups
+        return self.misses / lookups if lookups else 0.0
+
+    @property
+    def us(self) -> tuple[float, float] | None:
+        """Bounds on microseconds per lookup; None if nothing that happened has a price."""
+        bounds = self.priced.cost.per_lookup_us()
+        return None if bounds is None else (float(bounds[0]), float(bounds[1]))
+
+    @property
+    def value(self) -> float:
+        """What is to be small: microseconds per lookup (the upper end), or misses per lookup.
+
+        The latter too where nothing that happened has a price.
+        """
+        if not self.by_cost:
+            return self.misses_per_lookup
+        us = self.us
+        return self.misses_per_lookup if us is None else us[1]
+
+    @property
+    def burden(self) -> tuple[int, ...]:
+        """What is to be small, in the order of importance; memory left out."""
+        cost = self.priced.cost
+        calls = sum(self.priced.total(name) or 0 for name in _HOST_WORK)
+        if not self.by_cost:
+            return (self.rejected, self.misses, calls)
+        return (self.rejected, cost.high_ps, cost.low_ps, self.misses, calls)
+
+    @property
+    def rank(self) -> tuple[tuple[int, ...], int, int, tuple[tuple[str, str], ...]]:
+        """Sorts points from best to worst, always alike."""
+        return self.burden, self.nic_bytes, self.pinned_bytes, self.settings
+
+
+def best_within(points: Iterable[Point], nic_bytes: int) -> Point | None:
+    """The best of ``points`` that takes at most ``nic_bytes``; None if none does."""
+    return min((p for p in points if p.nic_bytes <= nic_bytes), key=lambda p: p.rank, default=None)
+
+
+def staircase(points: Iterable[Point]) -> list[Point]:
+    """Points that are better than all smaller ones, by ascending memory."""
+    steps: list[Point] = []
+    for point in sorted(points, key=lambda p: (p.nic_bytes, p.rank)):
+        if not steps or point.burden < steps[-1].burden:
+            steps.append(point)
+    return steps
+
+
+def knee_of(steps: Sequence[Point]) -> Point | None:
+    """The step beyond which a doubling of NIC memory buys less; None: hardly bends.
+
+    Among the steps that carry out as much as the last one does.
+    """
+    whole = [step for step in steps if step.rejected == steps[-1].rejected]
+    sizes = np.array([step.nic_bytes for step in whole], np.int64)
+    values = np.array([step.value for step in whole])
+    found = knee(sizes, values)
+    return next((step for step in whole if step.nic_bytes == found), None)

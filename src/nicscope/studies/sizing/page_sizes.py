@@ -1,0 +1,138 @@
+"""The same trace in pages of several sizes, for whoever registers memory with an RDMA NIC.
+
+A table that holds a translation of every page, as registration fills it, beside a cache of as
+many translations as the NIC memory has room for, filled by demand from tables in the host.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from nicscope.config.design import load_design, with_settings
+from nicscope.config.platform import load_platform
+from nicscope.nic.layout import new_table, region_bytes
+from nicscope.studies.replaying import Priced, Subject, compare
+from nicscope.studies.sizing.answer import replay_command
+from nicscope.studies.sizing.merit import Point, best_within
+from nicscope.studies.sizing.shapes import cache_bytes, most_entries
+from nicscope.studies.sizing.survey import MOST_WAYS, extent, grids
+
+if TYPE_CHECKING:
+    from nicscope.config.evidence import Evidence
+    from nicscope.studies.sizing.passes import Passes
+    from nicscope.studies.sizing.question import Question
+    from nicscope.studies.sizing.survey import Grid
+    from nicscope.traces.reader import Trace
+
+TABLE, CACHE = "vmmc-static", "utlb"
+# Prices registration where no platform was asked for: a host of today, which we measured.
+TODAY = "linux-host"
+REGISTRATION = "registration"
+
+
+class PageSize(NamedTuple):
+    """What pages of one size would take."""
+
+    page_size: int  # bytes
+    lookups: int
+    entries: int  # translations of all pages, on the node that has most
+    table_bytes: int  # of NIC memory, for all of them
+    pinned_bytes: int  # of the host that pins most
+    calls: int  # that register, over all hosts
+    registration_us: tuple[float, float] | None  # of all hosts; None: no price
+    registration_platform: str
+    registration_evidence: Evidence | None
+    cache: Point | None  # that misses least within the NIC memory; None: none fits
+    table_command: list[str]  # repeats the table by ``nicscope replay``
+    cache_command: list[str]  # likewise
+
+    @property
+    def misses_per_lookup(self) -> float | None:
+        """Of the cache."""
+        return None if self.cache is None else self.cache.misses_per_lookup
+
+
+def in_page_sizes(
+    name: str,
+    trace: Trace,
+    question: Question,
+    passes: Passes,
+) -> list[PageSize]:
+    """``trace`` in pages of each of the sizes asked for; it is called ``name``.
+
+    Errors: ``TraceError`` at the first row that the schema does not allow.
+    """
+    platform = question.platform or load_platform(TODAY)
+    tables, caches = [], []
+    for size in question.page_sizes:
+        touched = extent(passes.through(trace), size)
+        reached = grids(passes.through(trace), size, [1], most_entries(touched)).offset
+        settings = [f"entries={touched.node_pages}", f"page_size={size}"]
+        tables.append(Subject(with_settings(load_design(TABLE), settings), platform))
+        caches += [
+            (("entries", str(entries)), ("ways", str(ways)), ("page_size", str(size)))
+            for entries, ways in _promising(reached, most_entries(touched), question.nic_bytes)
+        ]
+    first = load_design(CACHE)
+    designs = [with_settings(first, [f"{key}={text}" for key, text in one]) for one in caches]
+    subjects = [*tables, *(Subject(design, platform) for design in designs)]
+    passes.expect(trace, len(subjects))
+    watch = passes.of(len(subjects))
+    priced = compare(trace, subjects, kinds=False, watch=watch).priced
+    points = [
+        Point(one, found, False) for one, found in zip(caches, priced[len(tables) :], strict=True)
+    ]
+    return [
+        _row(
+            name,
+            size,
+            table,
+            [p for p in points if p.priced.result.design.page_size == size],
+            question,
+        )
+        for size, table in zip(question.page_sizes, priced, strict=False)
+    ]
+
+
+def _promising(grid: Grid, most: int, budget: int) -> list[tuple[int, int]]:
+    """Entries and ways of the caches that miss least within ``budget``, and within less of it.
+
+    For what a NIC keeps beside its cache is known only when it has run.
+    """
+    sized = []
+    for ways in (1 << bits for bits in range(MOST_WAYS.bit_length())):
+        entries = ways
+        while entries <= most and (size := cache_bytes(entries, ways, 1)) <= budget:
+            misses = grid.misses_of(entries, ways)
+            if misses is not None:
+                sized.append((size, misses, entries, ways))
+            entries *= 2
+    best = [
+        min((misses, size, entries, ways) for size, misses, entries, ways in sized if size <= part)
+        for part in (budget, budget * 7 // 8, budget // 2, budget // 4)
+        if any(size <= part for size, *_ in sized)
+    ]
+    return list(dict.fromkeys((entries, ways) for _, _, entries, ways in best))
+
+
+def _row(name: str, size: int, table: Priced, caches: list[Point], question: Question) -> PageSize:
+    entries = table.result.design.entries
+    assert entries is not None
+    part = next((one for one in table.cost.components if one.name == REGISTRATION), None)
+    cache = best_within(caches, question.nic_bytes)
+    by_replay = ["--platform", question.platform_given or TODAY]
+    settings = (("entries", str(entries)), ("page_size", str(size)))
+    return PageSize(
+        page_size=size,
+        lookups=table.cost.lookups,
+        entries=entries,
+        table_bytes=sum(region_bytes(new_table(entries)).values()),
+        pinned_bytes=Point((), table, False).pinned_bytes,
+        calls=table.total("pin_calls") or 0,
+        registration_us=None if part is None else (part.low_ps / 1e6, part.high_ps / 1e6),
+        registration_platform=table.platform or "",
+        registration_evidence=None if part is None else part.evidence,
+        cache=cache,
+        table_command=[*replay_command(name, TABLE, settings), *by_replay],
+        cache_command=[] if cache is None else replay_command(name, CACHE, cache.settings),
+    )

@@ -1,0 +1,174 @@
+"""What is done so far, on disk: a line per counted design, appended and synced before it counts.
+
+Each line carries a checksum.  What a killed sweep was writing is a torn last line, which is
+dropped; the first line says which sweep it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import zlib
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from nicscope.errors import OutputError, StudyError
+from nicscope.studies.sweep.identity import FORMAT, Identity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+ENDING = ".journal"
+_DIGITS = 8  # of the checksum that begins a line
+
+
+class Record(msgspec.Struct, frozen=True, array_like=True):
+    """What was counted of one design of the grid on one trace, in the order of ``TALLIED``."""
+
+    trace: int
+    design: int
+    values: list[int | None]
+
+
+def journal_path(out: Path) -> Path:
+    """Where the journal of a sweep into ``out`` lies: beside it."""
+    return out.with_name(out.name + ENDING)
+
+
+class Journal:
+    """An open journal, ours alone, and what it held when it was opened."""
+
+    def __init__(self, path: Path, file: int, records: list[Record]) -> None:
+        self.path = path
+        self.records = records  # of earlier runs
+        self.kept = len(records)  # with those of this one
+        self._file = file
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Add ``records``: on disk when this returns.  Errors: ``OutputError``."""
+        lines = b"".join(_line(msgspec.json.encode(record)) for record in records)
+        self.kept += len(records)  # before they are written: Ctrl-C may come in between
+        _write(self.path, self._file, lines)
+
+    def remove(self) -> None:
+        """Remove the file: what it held is in the table."""
+        self.path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def open_journal(path: Path, identity: Identity) -> Iterator[Journal]:
+    """The journal of the sweep ``identity`` at ``path``, made if need be; empty ones are removed.
+
+    Errors: ``StudyError`` if another sweep's is there, or one runs that writes it;
+    ``OutputError`` if it cannot be read or written.
+    """
+    made = not path.exists()
+    file = _opened(path)
+    journal = None
+    try:
+        journal = Journal(path, file, _begun(path, file, identity))
+        yield journal
+    finally:
+        if made and not (journal and journal.kept):
+            path.unlink(missing_ok=True)
+        os.close(file)
+
+
+def _opened(path: Path) -> int:
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(file)
+        raise StudyError(f"{path}: another sweep is writing it; wait for it to end") from error
+    return file
+
+
+def _begun(path: Path, file: int, identity: Identity) -> list[Record]:
+    """Records of the journal, cut to its whole lines; begins it with ``identity`` if empty."""
+    content = _content(path, file)
+    whole = list(_whole_lines(content))
+    if not whole:
+        if b"\n" in content:
+            raise StudyError(f"{path}: is no journal of a sweep; move it away")
+        _cut(path, file, 0)
+        _write(path, file, _line(msgspec.json.encode(identity)))
+        _sync_folder(path)
+        return []
+    end, first = whole[0]
+    difference = difference_from(first, identity)
+    if difference is not None:
+        raise StudyError(
+            f"{path}: was begun by another sweep: {difference}; finish that one, or remove the "
+            "file to begin anew"
+        )
+    records = [msgspec.json.decode(text, type=Record) for _, text in whole[1:]]
+    _cut(path, file, whole[-1][0] if len(whole) > 1 else end)
+    return records
+
+
+def difference_from(stored: bytes, identity: Identity) -> str | None:
+    """How the sweep whose identity is ``stored`` differs from ``identity``, in words."""
+    try:
+        return identity.difference(msgspec.json.decode(stored, type=Identity))
+    except msgspec.DecodeError:
+        return f"its format is not {FORMAT}, that of this nicscope"
+
+
+def _whole_lines(content: bytes) -> Iterator[tuple[int, bytes]]:
+    """(end, text) of each line up to the first that is torn."""
+    begin = 0
+    while (end := content.find(b"\n", begin)) >= 0:
+        checksum, text = content[begin : begin + _DIGITS], content[begin + _DIGITS : end]
+        if checksum != _checksum(text):
+            return
+        begin = end + 1
+        yield begin, text
+
+
+def _line(text: bytes) -> bytes:
+    return _checksum(text) + text + b"\n"
+
+
+def _checksum(text: bytes) -> bytes:
+    return b"%0*x" % (_DIGITS, zlib.crc32(text))
+
+
+def _content(path: Path, file: int) -> bytes:
+    try:
+        return os.pread(file, os.fstat(file).st_size, 0)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _cut(path: Path, file: int, length: int) -> None:
+    try:
+        os.ftruncate(file, length)
+        os.lseek(file, 0, os.SEEK_END)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _write(path: Path, file: int, content: bytes) -> None:
+    try:
+        written = 0
+        while written < len(content):
+            written += os.write(file, content[written:])
+        os.fsync(file)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _sync_folder(path: Path) -> None:
+    """So that the file's name outlives a power cut as well."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

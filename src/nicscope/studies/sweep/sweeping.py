@@ -1,0 +1,211 @@
+"""A sweep from beginning to end, or from where it was killed to its end.
+
+Every design of the grid is counted on every trace; each result is in the journal, synced, before
+it counts as done.  The table is made of the journal's numbers alone, in the grid's order, so it
+is the same for any number of workers and any number of interruptions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from nicscope.errors import OutputError, StudyError, TraceError
+from nicscope.studies.sweep.identity import TraceIdentity, content_digest, identity_of
+from nicscope.studies.sweep.journal import Record, journal_path, open_journal
+from nicscope.studies.sweep.table import UNKNOWN, difference_of_table, write_table
+from nicscope.studies.sweep.tally import TALLIED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from nicscope.studies.sweep.cluster import Cluster
+    from nicscope.studies.sweep.grid import Grid
+    from nicscope.studies.sweep.identity import Identity
+    from nicscope.studies.sweep.journal import Journal
+    from nicscope.studies.sweep.tally import Tally
+    from nicscope.traces.reader import Trace
+
+    Tallies = Generator[tuple[Sequence[int], list[Tally]], None, None]
+
+# Designs counted in one pass: beyond, sharing the parting and numbering of pages gains no more.
+CHUNK = 8
+CHUNKS_EACH = 4  # chunks per worker at least, so that none waits long for the last
+
+
+class Sweep(NamedTuple):
+    """What is to be swept, all of it checked."""
+
+    grid: Grid
+    traces: Sequence[tuple[str, Trace]]  # with their names, all different
+    out: Path
+    kinds: bool = True
+
+
+class Done(NamedTuple):
+    """How a sweep went: replays in all, those done by earlier runs, and whether all were."""
+
+    replays: int
+    found: int
+    was_there: bool
+
+
+def check_out(out: Path) -> None:
+    """Return if a table can be written to ``out``; errors: ``OutputError``."""
+    if not out.parent.is_dir():
+        raise OutputError(f"{out}: there is no folder {out.parent}; make it, or name another")
+    if out.is_dir():
+        raise OutputError(f"{out}: is a folder; name a file")
+
+
+def sweep(
+    what: Sweep,
+    workers: int,
+    cluster: Cluster | None = None,
+    watch: Callable[[int, int], None] | None = None,
+    begun: Callable[[Done], None] = lambda _: None,
+) -> Done:
+    """Count what is not yet counted, write the table; by ``cluster``, or else ``workers`` threads.
+
+    Tells ``begun`` what is done already and ``watch`` how many replays are done of those that
+    were not.  Errors: ``StudyError`` if output or journal are another sweep's, ``OutputError``
+    if they cannot be written, ``TraceError`` at the first row that the schema does not allow.
+    """
+    identity = _identity(what)
+    replays = len(what.traces) * what.grid.designs
+    if what.out.exists():
+        difference = difference_of_table(what.out, identity)
+        if difference is not None:
+            raise StudyError(
+                f"{what.out}: was written by another sweep: {difference}; name another file with "
+                "--out, or move this one away"
+            )
+        _remove_journal(what.out, identity)
+        return Done(replays, replays, was_there=True)
+    with open_journal(journal_path(what.out), identity) as journal:
+        tallies = _Tallies(len(what.traces), what.grid.designs, journal)
+        done = Done(replays, tallies.done, was_there=False)
+        begun(done)
+        _count(what, tallies, workers, cluster, watch)
+        sizes = [(name, trace.metadata.page_size) for name, trace in what.traces]
+        write_table(what.out, identity, what.grid, sizes, tallies.values)
+        journal.remove()
+    return done
+
+
+class _Tallies:
+    """All that is counted, in memory and in the journal."""
+
+    def __init__(self, traces: int, designs: int, journal: Journal) -> None:
+        self.values: NDArray[np.int64]
+        self.values = np.full((traces, designs, len(TALLIED)), UNKNOWN, np.int64)
+        self._is_done = np.zeros((traces, designs), bool)
+        self._journal = journal
+        for record in journal.records:
+            self._keep(record)
+        journal.records.clear()
+
+    @property
+    def done(self) -> int:
+        return int(self._is_done.sum())
+
+    def missing(self, trace: int) -> list[int]:
+        """Numbers of the designs that are not counted on that trace."""
+        return [int(number) for number in np.flatnonzero(~self._is_done[trace])]
+
+    def add(self, trace: int, designs: Sequence[int], tallies: Sequence[Tally]) -> None:
+        records = [
+            Record(trace, design, tally) for design, tally in zip(designs, tallies, strict=True)
+        ]
+        self._journal.append(records)
+        for record in records:
+            self._keep(record)
+
+    def _keep(self, record: Record) -> None:
+        values = [UNKNOWN if value is None else value for value in record.values]
+        self.values[record.trace, record.design] = values
+        self._is_done[record.trace, record.design] = True
+
+
+def _count(
+    what: Sweep,
+    tallies: _Tallies,
+    workers: int,
+    cluster: Cluster | None,
+    watch: Callable[[int, int], None] | None,
+) -> None:
+    """Count what is missing of ``tallies``, one trace after the other."""
+    left = tallies.values.shape[0] * tallies.values.shape[1] - tallies.done
+    done = 0
+    for place, (_, trace) in enumerate(what.traces):
+        missing = tallies.missing(place)
+        if not missing:
+            continue
+        hands = workers if cluster is None else cluster.threads()
+        chunks = _chunks(what.grid, missing, hands)
+        with contextlib.closing(_counted(what, trace, chunks, workers, cluster)) as counted:
+            for designs, found in counted:
+                tallies.add(place, designs, found)
+                done += len(designs)
+                if watch is not None:
+                    watch(done, left)
+
+
+def _chunks(grid: Grid, missing: Sequence[int], hands: int) -> list[list[int]]:
+    """Designs that are counted in one pass each, together where they see the same pages."""
+    size = max(1, min(CHUNK, len(missing) // (CHUNKS_EACH * hands)))
+    alike: dict[tuple[int | None, int | None], list[int]] = {}
+    for number in missing:
+        design = grid.design(number)
+        alike.setdefault((design.page_size, design.line), []).append(number)
+    return [
+        numbers[begin : begin + size]
+        for numbers in alike.values()
+        for begin in range(0, len(numbers), size)
+    ]
+
+
+def _counted(
+    what: Sweep,
+    trace: Trace,
+    chunks: Sequence[Sequence[int]],
+    workers: int,
+    cluster: Cluster | None,
+) -> Tallies:
+    page_size = trace.metadata.page_size
+    if cluster is None:
+        from nicscope.studies.sweep.local import on_threads
+        from nicscope.studies.sweep.tally import load
+
+        columns = load(trace)
+        yield from on_threads(columns, page_size, what.kinds, chunks, what.grid.design, workers)
+        return
+    from nicscope.jit import package_stamp
+    from nicscope.studies.sweep.cluster_task import Order
+
+    path = trace.path.resolve()
+    order = Order(str(path), content_digest(path), page_size, what.kinds, package_stamp())
+    yield from cluster.tallies(order, chunks, what.grid.design)
+
+
+def _identity(what: Sweep) -> Identity:
+    traces: list[TraceIdentity] = []
+    for name, trace in what.traces:
+        if any(name == other.name for other in traces):
+            raise TraceError(f"{trace.path}: two traces are called {name!r}; rename one")
+        digest = content_digest(trace.path)
+        traces.append(TraceIdentity(name=name, requests=trace.rows, sha256=digest))
+    return identity_of(what.grid, traces, what.grid.platforms(), what.kinds)
+
+
+def _remove_journal(out: Path, identity: Identity) -> None:
+    """Remove the journal of a sweep that was killed when its table was just written."""
+    path = journal_path(out)
+    if path.exists():
+        with open_journal(path, identity) as journal:
+            journal.remove()

@@ -1,0 +1,165 @@
+"""The table of a sweep: a row per trace and point of the grid, in a fixed order.
+
+``docs/sweep.md`` says what the columns mean.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nicscope.config.evidence import Evidence
+from nicscope.config.scheme import SETTINGS, Kind
+from nicscope.config.time_unit import in_us
+from nicscope.drivers.replay import ReplayResult
+from nicscope.drivers.replay.counts import COUNT_NAMES
+from nicscope.errors import StudyError
+from nicscope.outputs import whole_file
+from nicscope.studies.replaying import with_price
+from nicscope.studies.sweep.axis import SCHEME
+from nicscope.studies.sweep.journal import difference_from
+from nicscope.studies.sweep.tally import TALLIED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from nicscope.config.design import Design
+    from nicscope.config.platform import Platform
+    from nicscope.studies.sweep.axis import Axis
+    from nicscope.studies.sweep.grid import Grid
+    from nicscope.studies.sweep.identity import Identity
+
+METADATA_KEY = b"nicscope_sweep"
+GROUP_ROWS = 1 << 16
+MISS_RATIO, COST = "miss_ratio", "cost_us_per_lookup_low"
+UNKNOWN = -1  # in the array of tallies, for None
+
+
+def write_table(
+    path: Path,
+    identity: Identity,
+    grid: Grid,
+    traces: Sequence[tuple[str, int]],
+    tallies: NDArray[Any],
+) -> None:
+    """Write the table of ``traces`` (name and page size) to ``path``, whole or not at all.
+
+    ``tallies`` is int64 of shape (traces, designs, len(TALLIED)).  Errors: ``OutputError``.
+    """
+    schema = _schema(grid, identity)
+    with whole_file(path) as part, pq.ParquetWriter(part, schema) as writer:
+        group: list[dict[str, Any]] = []
+        for row in _rows(grid, traces, tallies):
+            group.append(row)
+            if len(group) == GROUP_ROWS:
+                writer.write_table(pa.Table.from_pylist(group, schema))
+                group = []
+        if group:
+            writer.write_table(pa.Table.from_pylist(group, schema))
+
+
+def difference_of_table(path: Path, identity: Identity) -> str | None:
+    """How the sweep that wrote ``path`` differs from ``identity``, in words; None: not at all.
+
+    Errors: ``StudyError`` if no sweep wrote it.
+    """
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+    except (pa.ArrowException, OSError):
+        metadata = {}
+    if METADATA_KEY not in metadata:
+        raise StudyError(f"{path}: exists and is no sweep's table; name another file with --out")
+    return difference_from(metadata[METADATA_KEY], identity)
+
+
+def _schema(grid: Grid, identity: Identity) -> Any:
+    fields = {"trace": pa.string(), "design": pa.string(), "scheme": pa.string()}
+    fields |= {"platform": pa.string()}
+    fields |= {axis.column: _type(axis) for axis in grid.axes}
+    fields |= {"page_size_bytes": pa.int64(), "nodes": pa.int64()}
+    fields |= dict.fromkeys(COUNT_NAMES, pa.int64())
+    fields |= {"pinned_host_bytes": pa.int64(), "nic_memory_bytes": pa.int64()}
+    fields |= {
+        MISS_RATIO: pa.float64(),
+        "cost_us_low": pa.float64(),
+        "cost_us_high": pa.float64(),
+        COST: pa.float64(),
+        "cost_us_per_lookup_high": pa.float64(),
+        "cost_is_lower_bound": pa.bool_(),
+        "cost_evidence": pa.string(),
+    }
+    return pa.schema(list(fields.items()), metadata={METADATA_KEY: msgspec.json.encode(identity)})
+
+
+def _type(axis: Axis) -> Any:
+    if axis.cost is not None:
+        return pa.float64()
+    if axis.prices or axis.key == SCHEME or SETTINGS[axis.key].kind is Kind.POLICY:
+        return pa.string()
+    return pa.bool_() if SETTINGS[axis.key].kind is Kind.SWITCH else pa.int64()
+
+
+def _rows(
+    grid: Grid, traces: Sequence[tuple[str, int]], tallies: NDArray[Any]
+) -> Iterator[dict[str, Any]]:
+    platforms = _Platforms(grid)
+    for place, (name, page_size) in enumerate(traces):
+        for point in grid:
+            design = grid.design(point.design).at_page_size(page_size)
+            counted = dict(zip(TALLIED, tallies[place, point.design].tolist(), strict=True))
+            of_axes = zip(grid.axes, point.places, strict=True)
+            row: dict[str, Any] = {axis.column: axis.shown[where] for axis, where in of_axes}
+            row |= {"trace": name, "design": design.name, "scheme": design.scheme.value}
+            row |= {key: None if count == UNKNOWN else count for key, count in counted.items()}
+            yield row | _derived(row, design, platforms.of(point.pricing))
+
+
+class _Platforms:
+    """The platforms of a grid, the one in use kept."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+        self._kept: dict[int, Platform | None] = {}
+
+    def of(self, pricing: int) -> Platform | None:
+        if pricing not in self._kept:
+            if len(self._kept) >= GROUP_ROWS:
+                self._kept.clear()
+            self._kept[pricing] = self._grid.platform(pricing)
+        return self._kept[pricing]
+
+
+def _derived(row: dict[str, Any], design: Design, platform: Platform | None) -> dict[str, Any]:
+    """What follows from the counts of ``row``."""
+    total = {name: row[name] for name in COUNT_NAMES}
+    found = with_price(ReplayResult(design, total, [], {}), platform)
+    cost = found.cost
+    evidence = found.weakest_evidence
+    columns: dict[str, Any] = {
+        "platform": None if platform is None else platform.name,
+        "page_size_bytes": design.page_size,
+        "pinned_host_bytes": found.pinned_host_bytes,
+        MISS_RATIO: row["ni_misses"] / row["lookups"],
+    }
+    if platform is None or not cost.is_known:
+        return columns
+    low, high = cost.low_ps, None if cost.is_lower_bound else cost.high_ps
+    return columns | {
+        "cost_us_low": _us(low),
+        "cost_us_high": _us(high),
+        COST: _us(low, row["lookups"]),
+        "cost_us_per_lookup_high": _us(high, row["lookups"]),
+        "cost_is_lower_bound": cost.is_lower_bound,
+        "cost_evidence": evidence.value if isinstance(evidence, Evidence) else None,
+    }
+
+
+def _us(ps: int | None, parts: int = 1) -> float | None:
+    return None if ps is None else float(in_us(Fraction(ps, parts)))

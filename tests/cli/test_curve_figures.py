@@ -1,0 +1,179 @@
+"""The stacked kinds of misses, and the map over size and line, that ``nicscope curve`` draws."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.image import imread
+from trace_files import write
+
+from nicscope.cli.app import main
+from nicscope.reports.figures.heat import draw_heat, has_lines, maps_of
+from nicscope.reports.figures.kinds import KINDS, draw_kinds, panels_of
+from nicscope.reports.figures.style import save
+from nicscope.reports.palette import KIND_COLOURS
+from nicscope.reports.wording import per_hundred
+from nicscope.studies.curve_question import ask
+from nicscope.studies.curves import report
+from nicscope.traces.reader import open_trace
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("curve") / "t.parquet", count=300)
+
+
+def found(trace, **words):
+    return report([("t", open_trace(trace))], ask(**words))
+
+
+def is_a_slide(figure):
+    picture = io.BytesIO()
+    save(figure, picture, "png")
+    picture.seek(0)
+    pixels = imread(picture)
+    coloured = np.ptp(pixels[..., :3], axis=2) > 0.3
+    edges = (pixels[[0, -1]], pixels[:, [0, -1]])
+    return (
+        pixels.shape[:2] == (1080, 1920)
+        and 0.002 < coloured.mean() < 0.9
+        and all(np.all(edge[..., :3] == 1.0) for edge in edges)  # nothing runs over the edge
+    )
+
+
+def shown_in(figure):
+    return [axes for axes in figure.axes if axes.get_visible() and axes.get_title(loc="left")]
+
+
+def test_the_kinds_stack_up_to_the_misses_of_the_table(trace):
+    curves = found(trace, ways="1,2,4", entries="4..64")
+    [curve] = curves.curves
+
+    figure = draw_kinds(curves)
+
+    assert is_a_slide(figure)
+    panels = shown_in(figure)
+    assert [axes.get_title(loc="left") for axes in panels] == ["1 way", "2 ways", "4 ways"]
+    for axes, ways in zip(panels, (1, 2, 4), strict=True):
+        points = [point for point in curve.points if point.ways == ways]
+        tops = np.zeros(len(points))
+        for container, kind in zip(axes.containers, KINDS, strict=True):
+            heights = [bar.get_height() for bar in container]
+            counts = [getattr(point, kind) for point in points]
+            assert heights == pytest.approx([100 * count / curve.lookups for count in counts])
+            assert [bar.get_y() for bar in container] == pytest.approx(tops.tolist())
+            assert to_hex(container[0].get_facecolor()) == KIND_COLOURS[kind].lower()
+            tops += heights
+        ratios = [100 * point.misses / curve.lookups for point in points]
+        assert tops == pytest.approx(ratios)
+        assert [text.get_text() for text in axes.texts] == [per_hundred(rate) for rate in ratios]
+    assert "per 100 lookups" in panels[0].get_ylabel()
+
+
+def test_of_many_curves_the_fewest_ways_are_stacked(trace):
+    curves = found(trace, ways="2,4", entries="16..64", by="process")
+
+    panels = panels_of(curves)
+
+    assert len(panels) == 6
+    assert {point.ways for panel in panels for point in panel.points} == {2}
+    assert is_a_slide(draw_kinds(curves))
+
+
+def test_the_map_holds_the_misses_of_every_size_and_line(trace):
+    curves = found(trace, ways="1,2", line="1,2,8", entries="4..64")
+
+    figure = draw_heat(curves)
+
+    assert is_a_slide(figure)
+    panels = shown_in(figure)
+    titles = [axes.get_title(loc="left") for axes in panels]
+    assert titles == ["1 way", "2 ways", "fully associative"]
+    for axes, ways in zip(panels, (1, 2, None), strict=True):
+        [image] = axes.images
+        cells = np.ma.filled(image.get_array(), np.nan)
+        assert cells.shape == (3, 5)
+        texts = {text.get_position(): text.get_text() for text in axes.texts}
+        for row, curve in enumerate(curves.curves):
+            for column, entries in enumerate((4, 8, 16, 32, 64)):
+                misses = [p.misses for p in curve.points if (p.entries, p.ways) == (entries, ways)]
+                if ways is None and entries >= curve.line:
+                    misses = [curve.sizes.at(entries)]
+                if not misses:
+                    assert np.isnan(cells[row, column])
+                    assert (column, row) not in texts
+                    continue
+                rate = 100 * misses[0] / curve.lookups
+                assert cells[row, column] == pytest.approx(rate)
+                assert texts[column, row] == per_hundred(rate)
+    lines = [label.get_text() for label in panels[0].get_yticklabels()]
+    assert lines == ["1", "2", "8"]
+
+
+def test_of_several_nodes_the_fully_associative_maps_are_drawn(trace):
+    curves = found(trace, line="1,4", entries="8..64", by="node")
+
+    shown = maps_of(curves)
+
+    assert [one.title for one in shown] == ["t node 0", "t node 1"]
+    assert "fully associative" in draw_heat(curves).get_suptitle()
+
+
+def test_one_line_gives_no_map(trace):
+    assert not has_lines(found(trace, by="node"))
+
+
+def test_the_folder_has_the_figures_that_make_sense(trace, capsys, tmp_path):
+    for name, options in (("one", []), ("lines", ["--line", "1,2"])):
+        assert main(["curve", str(trace), *options, "--out", str(tmp_path / name)]) == 0
+    capsys.readouterr()
+
+    pictures = {
+        name: sorted(f.name for f in (tmp_path / name).glob("*.png")) for name in ("one", "lines")
+    }
+
+    assert pictures == {
+        "one": ["curves.png", "kinds.png"],
+        "lines": ["curves.png", "heat.png", "kinds.png"],
+    }
+
+
+def run_json(capsys, *arguments):
+    assert main([*map(str, arguments), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--seed", "3"], "give --sample"),
+        (["--seed", "-1", "--sample", "0.5"], "from 0 to"),
+    ],
+)
+def test_a_seed_that_makes_no_sense_is_told(options, words, capsys, tmp_path):
+    assert main(["curve", str(tmp_path / "none"), *options]) == 2
+    out, err = capsys.readouterr()
+    assert words in err
+    assert (out, err.count("\n")) == ("", 1)
+
+
+def test_a_seed_samples_other_pages_and_the_same_each_time(capsys, tmp_path):
+    count = 6000
+    page = np.random.default_rng(2).integers(0, 3000, count)
+    ones = [1] * count
+    large = {"node": ones, "pid": ones, "length": ones, "address": page * 4096}
+    trace = write(tmp_path / "large.parquet", count, **large)
+
+    command = ["curve", trace, "--sample", "0.5"]
+    runs = [run_json(capsys, *command, *option) for option in ([], ["--seed", 1], ["--seed", 2])]
+
+    curves = [one["curves"][0] for one in runs]
+    assert [curve["sample"]["seed"] for curve in curves] == [0, 1, 2]
+    misses = [curve["fully_associative"]["misses"] for curve in curves]
+    assert misses[0] != misses[1] != misses[2]
+    for one in runs:
+        assert run_json(capsys, *one["repeat"]["command"][1:]) == one

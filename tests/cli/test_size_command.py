@@ -1,0 +1,293 @@
+"""``nicscope size`` as a user and as a program see it."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.image import imread
+from numba.core import config
+from trace_files import write
+
+from nicscope.cli.app import main
+from nicscope.config.scheme import Scheme
+from nicscope.reports import size_wording as say
+from nicscope.reports.figures.sizes import draw_sizing, height, shown_steps
+from nicscope.reports.figures.style import save
+from nicscope.reports.palette import FAMILY_LOOKS, GROUP_COLOURS
+from nicscope.reports.size_terminal import best_rows, memory_rows, part_rows
+from nicscope.studies.sizing.question import ask
+from nicscope.studies.sizing.sizings import report
+from nicscope.traces.reader import open_trace
+
+FILES = ["results.json", "size.png", "size.svg", "sizes.parquet"]
+FAMILIES = [scheme.value for scheme in Scheme]
+BUDGET = ["--nic-memory", "1KiB"]
+compiled = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too much for the interpreter")
+PRICED = [*BUDGET, "--platform", "utlb-prototype"]
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("size") / "t.parquet", count=60)
+
+
+@pytest.fixture(scope="module")
+def found(trace):
+    question = ask("1KiB", platform="utlb-prototype", page_sizes="4KiB,2MiB")
+    return report([("t.parquet", open_trace(trace))], question)
+
+
+def run(capsys, *arguments):
+    assert main([*map(str, arguments)]) == 0
+    return capsys.readouterr().out
+
+
+def refused(capsys, *arguments):
+    """The one line that a command is refused with."""
+    assert main(["size", *map(str, arguments)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("nicscope: ")
+    assert err.count("\n") == 1
+    return err
+
+
+def test_each_printed_command_counts_what_was_told(trace, capsys, tmp_path):
+    options = [trace, *PRICED, "--page-size", "4KiB,2MiB"]
+    text = run(capsys, "size", *options, "--out", tmp_path / "o")
+    told = json.loads((tmp_path / "o" / "results.json").read_text())["sizings"][0]
+
+    printed = [line.strip() for line in text.splitlines() if "nicscope replay" in line]
+
+    families, pages = told["families"], told["page_sizes"]
+    assert [shlex.join(one["command"]) for one in families] == printed[: len(FAMILIES)]
+    for one in families:
+        again = json.loads(run(capsys, *one["command"][1:], "--json"))
+        best = one["best"]
+        assert again["total"]["ni_misses"] == best["ni_misses"]
+        assert again["total"]["rejected"] == best["rejected"]
+        assert sum(again["nic_memory_bytes"].values()) == best["nic_memory_bytes"]
+        assert again["cost_us"]["per_lookup"] == best["us_per_lookup"]
+        assert again["cost_us"]["components"] == best["cost_us"]["components"]
+        assert again["design"] == best["design"]
+    for one in pages:
+        assert {shlex.join(one["table_command"]), shlex.join(one["cache_command"])} <= set(printed)
+        table = json.loads(run(capsys, *one["table_command"][1:], "--json"))
+        assert sum(table["nic_memory_bytes"].values()) == one["table_bytes"]
+        [part] = [p for p in table["cost_us"]["components"] if p["name"] == "registration"]
+        assert part["total_us"] == one["registration_us"]
+        cache = json.loads(run(capsys, *one["cache_command"][1:], "--json"))
+        assert cache["total"]["ni_misses"] / cache["total"]["lookups"] == one["misses_per_lookup"]
+
+
+@compiled
+@pytest.mark.parametrize(
+    "options",
+    [
+        [*BUDGET],
+        [*PRICED, "--target-us", "9", "--page-size", "4KiB,2MiB,1GiB"],
+        [*PRICED, "--pin-memory", "64KiB"],
+        [*BUDGET, "--platform", "mini-cluster", "--target-us", "0.5"],
+        ["--nic-memory", "300B", "--platform", "pca200-linux"],
+        ["--nic-memory", "1GiB", "--platform", "linux-host"],
+    ],
+)
+def test_the_text_fits_a_hundred_columns(trace, options, capsys, monkeypatch):
+    monkeypatch.chdir(trace.parent)
+
+    text = run(capsys, "size", trace.name, *options)
+
+    tables = [line for line in text.splitlines() if "nicscope replay" not in line]
+    assert max(map(len, tables)) <= 100
+    for family in FAMILIES:
+        assert any(line.startswith(family) for line in tables)
+
+
+@compiled
+def test_the_text_tells_what_the_answer_rests_on(trace, capsys):
+    text = run(capsys, "size", trace, *PRICED)
+
+    assert "of its cost rests on kernel_pin (fitted)" in text
+    assert "assumed: a lookup takes the same for any number of ways" in text
+    assert "knee" in text
+    assert "doubled" in text
+    assert "cheapest of those that carry out everything at known cost" in text
+
+
+@compiled
+def test_what_does_not_fit_or_is_turned_away_is_told(trace, capsys):
+    text = run(capsys, "size", trace, "--nic-memory", "150B", "--pin-memory", "256KiB")
+
+    assert "interrupt: nothing fits; its smallest design takes 192 B of NIC memory" in text
+    assert "static*:" in text
+    assert "lookups turned away of" in text
+
+
+@compiled
+def test_a_target_is_met_or_the_floor_is_told(trace, capsys):
+    text = run(capsys, "size", trace, *PRICED, "--target-us", "10")
+    start = text.index("Least NIC memory for at most 10 us per lookup")
+
+    assert "floor" in text[start:]
+    rows = [line.split() for line in text[start:].splitlines()[3 : 3 + len(FAMILIES)]]
+    assert rows
+
+
+@compiled
+def test_out_holds_json_table_and_figure_and_again_the_same(trace, capsys, tmp_path):
+    for name in ("a", "b"):
+        printed = json.loads(
+            run(capsys, "size", trace, *PRICED, "--json", "--out", tmp_path / name)
+        )
+    folder = tmp_path / "a"
+    assert sorted(file.name for file in folder.iterdir()) == FILES
+    assert json.loads((folder / "results.json").read_text()) == printed
+    for name in FILES:
+        assert (folder / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
+    rows = pq.read_table(folder / "sizes.parquet").to_pylist()
+    for one in printed["sizings"][0]["families"]:
+        mine = [row for row in rows if row["family"] == one["family"]]
+        assert [row["nic_memory_bytes"] for row in mine] == [
+            step["nic_memory_bytes"] for step in one["curve"]
+        ]
+        assert [row["ni_misses"] for row in mine] == [step["ni_misses"] for step in one["curve"]]
+        [best] = [row for row in mine if row["is_best"]]
+        assert best["nic_memory_bytes"] == one["best"]["nic_memory_bytes"]
+        assert sum(row["is_knee"] for row in mine) == (one["knee"] is not None)
+    assert printed["nic_memory_bytes"] == 1024
+    assert printed["platform"] == "utlb-prototype"
+
+
+@compiled
+def test_what_repeats_the_result_does_repeat_it(trace, capsys):
+    options = [*PRICED, "--pin-memory", "1MiB", "--target-us", "9", "--page-size", "8KiB"]
+    first = json.loads(run(capsys, "size", trace, *options, "--json"))
+
+    again = json.loads(run(capsys, *first["repeat"]["command"][1:], "--json"))
+
+    assert again == first
+
+
+@compiled
+def test_several_traces_are_sized_one_by_one(trace, capsys, tmp_path):
+    other = write(tmp_path / "a.parquet", count=20)
+
+    run(capsys, "size", trace, other, *BUDGET, "--out", tmp_path / "o")
+
+    names = sorted(file.name for file in (tmp_path / "o").glob("*.png"))
+    assert names == ["size_1_t.png", "size_2_a.png"]
+    told = json.loads((tmp_path / "o" / "results.json").read_text())
+    larger, smaller = told["sizings"]
+    assert larger["lookups"] > smaller["lookups"]
+
+
+def drawn(figure):
+    picture = io.BytesIO()
+    save(figure, picture, "png")
+    picture.seek(0)
+    return imread(picture)
+
+
+def is_a_slide(figure):
+    pixels = drawn(figure)
+    coloured = np.ptp(pixels[..., :3], axis=2) > 0.3
+    edges = (pixels[[0, -1]], pixels[:, [0, -1]])
+    return (
+        pixels.shape[:2] == (1080, 1920)
+        and 0.002 < coloured.mean() < 0.8
+        and all(np.all(edge[..., :3] == 1.0) for edge in edges)  # nothing runs over the edge
+    )
+
+
+def test_the_figure_is_a_slide_whose_data_are_those_of_the_tables(found):
+    [sizing] = found.sizings
+    figure = draw_sizing(sizing, found)
+
+    assert is_a_slide(figure)
+    over_memory, parts = figure.axes
+    assert (over_memory.get_xscale(), over_memory.get_ylabel()) == ("log", "us per lookup")
+    lines = {line.get_label().removesuffix(" (≥)"): line for line in over_memory.lines}
+    memory = {row[0]: row for row in memory_rows(sizing, found).cells}
+    for answer in sizing.answers:
+        name, steps = answer.scheme.value, shown_steps(answer)
+        if not steps:
+            assert name not in lines
+            continue
+        shown = lines[name].get_xydata().tolist()
+        assert shown[:-1] == [[step.nic_bytes, height(step)] for step in steps]
+        assert to_hex(lines[name].get_color()) == FAMILY_LOOKS[name][0].lower()
+        best = [value for size, value in shown if size <= 1024][-1]
+        assert say.significant(best) in memory[name][2]
+        if answer.knee is not None:
+            ring = lines[f"_knee of {name}"].get_xydata().tolist()
+            assert ring == [[answer.knee.nic_bytes, height(answer.knee)]]
+            assert say.significant(ring[0][1]) in memory[name][-1]
+    assert any(np.allclose(line.get_xdata(), 1024) for line in over_memory.lines)
+    assert [tick.get_text() for tick in parts.get_yticklabels()] == FAMILIES
+    widths = np.zeros(len(FAMILIES))
+    for container in parts.containers:
+        assert container.get_label() in GROUP_COLOURS
+        widths += [bar.get_width() for bar in container]
+    for row, width, cells in zip(
+        sizing.answers, widths, best_rows(sizing, found).cells, strict=True
+    ):
+        us = row.best.us
+        assert width == pytest.approx(0.0 if us is None else us[0])
+        assert us is None or say.significant(width) in cells[-1]
+    assert len(part_rows(sizing, found).cells) == len(FAMILIES)
+
+
+@compiled
+@pytest.mark.parametrize("platform", [None, "mini-cluster", "linux-host"])
+def test_a_figure_without_known_costs_is_drawn_too(platform, trace):
+    found = report([("t.parquet", open_trace(trace))], ask("256B", platform=platform))
+    [sizing] = found.sizings
+
+    figure = draw_sizing(sizing, found)
+
+    assert is_a_slide(figure)
+    if platform is None:
+        assert figure.axes[0].get_ylabel() == "misses per 100 lookups"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "Missing option '--nic-memory'"),
+        (["--nic-memory", "0"], "--nic-memory"),
+        (["--nic-memory", "much"], "such as 128KiB; got 'much'"),
+        ([*BUDGET, "--pin-memory", "-1"], "--pin-memory"),
+        ([*BUDGET, "--platform", "utlb-prototyp"], "did you mean 'utlb-prototype'?"),
+        ([*BUDGET, "--target-us", "2"], "name a platform with --platform"),
+        ([*PRICED, "--target-us", "-2"], "above 0"),
+        ([*BUDGET, "--page-size", "4096,12345"], "power of two"),
+    ],
+)
+def test_a_bad_option_is_told_before_the_trace_is_looked_at(arguments, words, capsys, tmp_path):
+    line = refused(capsys, tmp_path / "none", *arguments, "--out", tmp_path / "o")
+
+    assert words in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_trace_that_is_not_there_leaves_no_folder(trace, capsys, tmp_path):
+    missing = tmp_path / "none"
+
+    assert str(missing) in refused(capsys, trace, missing, *BUDGET, "--out", tmp_path / "o" / "p")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@compiled
+def test_a_budget_below_every_design_tells_the_smallest_that_would_do(trace, capsys, tmp_path):
+    line = refused(capsys, trace, "--nic-memory", "8", "--out", tmp_path / "o")
+
+    assert "of scheme 'pinned' and takes 48" in line
+    assert list(tmp_path.iterdir()) == []
+    assert main(["size", str(trace), "--nic-memory", "48"]) == 0

@@ -1,0 +1,58 @@
+"""Trace files for the studies: traffic that fills caches and pin limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nicscope.studies.reproduce.harness import load_papers
+from nicscope.studies.reproduce.shared_memory_traffic import PAGE, shared_memory_traffic
+from nicscope.studies.reproduce.traced.applications import open_applications
+from nicscope.studies.reproduce.traced.running import run_studies
+from nicscope.traces.schema import TraceMetadata
+from nicscope.traces.writer import write_trace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nicscope.studies.reproduce.traced.running import StudyTable
+    from nicscope.traces.schema import Requests
+
+# Large pages, so that few requests reach the limits of 4 and 16 MB: 64 and 256 pages.
+PAGE_SIZE = 65536
+ALL = [
+    ("mini", "figure5"),
+    ("utlb", "table4"),
+    ("utlb", "table5"),
+    ("utlb", "table7"),
+    ("utlb", "table8"),
+    ("utlb", "figure7"),
+    ("utlb", "figure8"),
+]
+
+
+def write_sample(
+    path: Path, seed: int = 1, rows: int = 500, origin: dict[str, Any] | None = None
+) -> Path:
+    """A trace of ``rows`` requests of six processes on two nodes, each for a single page."""
+    requests = shared_memory_traffic(rows=rows, processes=3, seed=seed)
+    spread = requests.address * np.uint64(PAGE_SIZE // PAGE)
+    return write_requests(path, requests._replace(address=spread), origin)
+
+
+def write_requests(path: Path, requests: Requests, origin: dict[str, Any] | None = None) -> Path:
+    """A trace of ``requests`` with large pages."""
+    metadata = TraceMetadata(page_size=PAGE_SIZE, origin=origin or {})
+    columns = requests._asdict()
+    del columns["receive"]
+    write_trace(path, columns, metadata)
+    return path
+
+
+def tables_of(*files: Path) -> dict[str, StudyTable]:
+    """Every study of ``files``, by PAPER/ID."""
+    applications = open_applications(files)
+    tables, points = run_studies(ALL, applications, load_papers(), bundled=False)
+    assert not points
+    return {f"{table.paper}/{table.id}": table for table in tables}

@@ -1,0 +1,429 @@
+"""Tables of the papers over any traces: their cells, and what must hold of them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from study_samples import ALL, tables_of, write_sample
+
+from nicscope.config.design import load_design, with_settings
+from nicscope.drivers.replay import replay
+from nicscope.studies.curve_question import Question
+from nicscope.studies.curves import curves_of
+from nicscope.studies.replaying import Subject, compare
+from nicscope.studies.reproduce.harness import load_papers, plan, reproduce, study
+from nicscope.studies.reproduce.registry import find_study, study_names
+from nicscope.traces.reader import open_trace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nicscope.studies.reproduce.traced.running import StudyTable
+    from nicscope.studies.reproduce.traced.study import Row
+
+# Laying out the NICs of 83 designs takes minutes for each trace without the compiler.
+pytestmark = pytest.mark.skipif(bool(os.environ.get("NUMBA_DISABLE_JIT")), reason="takes minutes")
+SIZES = [1024, 2048, 4096, 8192, 16384]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("traces")
+    write_sample(made / "alpha.parquet", rows=3600)
+    write_sample(made / "beta.parquet", seed=2, rows=800)
+    return made
+
+
+@pytest.fixture(scope="module")
+def tables(folder: Path) -> dict[str, StudyTable]:
+    return tables_of(folder / "alpha.parquet", folder / "beta.parquet")
+
+
+def rows_of(table: StudyTable, application: str = "alpha", **at: int) -> list[Row]:
+    return [
+        row
+        for row in table.rows
+        if row["application"] == application and all(row[key] == at[key] for key in at)
+    ]
+
+
+def column(table: StudyTable, measure: str, application: str = "alpha", **at: int) -> list[float]:
+    return [row[measure] for row in rows_of(table, application, **at)]
+
+
+def replayed(folder: Path, name: str, *settings: str) -> dict[str, int | None]:
+    """Counts as ``nicscope replay alpha.parquet --design NAME --set ...`` tells them."""
+    trace = open_trace(folder / "alpha.parquet")
+    design = with_settings(load_design(name), settings) if settings else load_design(name)
+    [result] = replay(trace.batches(), [design], page_size=trace.metadata.page_size)
+    return result.total
+
+
+def rate(counts: dict[str, int | None], name: str) -> Any:
+    count, lookups = counts[name], counts["lookups"]
+    assert count is not None
+    assert lookups
+    return pytest.approx(count / lookups, rel=1e-12)
+
+
+@pytest.mark.requirement("UT-85", "UT-83")
+def test_table_4_is_what_replay_counts_one_design_at_a_time(
+    folder: Path, tables: dict[str, StudyTable]
+) -> None:
+    [row] = rows_of(tables["utlb/table4"], cache_entries=2048)
+    utlb = replayed(folder, "utlb", "entries=2048")
+    intr = replayed(folder, "vmmc-interrupt", "entries=2048")
+
+    assert row["check_misses_utlb_per_lookup"] == rate(utlb, "check_misses")
+    assert row["ni_misses_utlb_per_lookup"] == rate(utlb, "ni_misses")
+    assert row["unpins_utlb_per_lookup"] == rate(utlb, "unpins")
+    assert row["ni_misses_intr_per_lookup"] == rate(intr, "ni_misses")
+    assert row["unpins_intr_per_lookup"] == rate(intr, "unpins")
+
+
+@pytest.mark.requirement("UT-86")
+def test_table_5_limits_each_process_to_4_mb(folder: Path, tables: dict[str, StudyTable]) -> None:
+    [row] = rows_of(tables["utlb/table5"], cache_entries=4096)
+    utlb = replayed(folder, "utlb", "entries=4096", "pin_limit=64")
+    intr = replayed(folder, "vmmc-interrupt", "entries=4096", "pin_limit=64")
+
+    assert row["check_misses_utlb_per_lookup"] == rate(utlb, "check_misses")
+    assert row["ni_misses_utlb_per_lookup"] == rate(utlb, "ni_misses")
+    assert row["unpins_utlb_per_lookup"] == rate(utlb, "unpins")
+    assert row["ni_misses_intr_per_lookup"] == rate(intr, "ni_misses")
+    assert row["unpins_intr_per_lookup"] == rate(intr, "unpins")
+    assert row["unpins_intr_per_lookup"] > row["unpins_utlb_per_lookup"] > 0
+
+
+def test_the_limit_of_table_5_is_1024_pages_of_4_kb() -> None:
+    specs = find_study("utlb", "table5").designs(4096).values()
+
+    assert {spec[2] for spec in specs} == {"pin_limit=1024"}
+
+
+@pytest.mark.requirement("UT-92")
+def test_table_7_is_what_replay_prices_per_lookup(
+    folder: Path, tables: dict[str, StudyTable]
+) -> None:
+    from nicscope.config.platform import load_platform
+
+    [row] = rows_of(tables["utlb/table7"])
+    trace = open_trace(folder / "alpha.parquet")
+    for pages, label in ((1, "1_page"), (16, "16_pages")):
+        design = with_settings(load_design("utlb"), ["pin_limit=256", f"prepin={pages}"])
+        [priced] = compare(trace, [Subject(design, load_platform("utlb-prototype"))]).priced
+        lookups = priced.total("lookups")
+        assert lookups
+        us = {part.name: part.low_ps / 1e6 / lookups for part in priced.cost.components}
+        assert row[f"pin_{label}_us_per_lookup"] == pytest.approx(us["user_pin"], rel=1e-12)
+        assert row[f"unpin_{label}_us_per_lookup"] == pytest.approx(us["user_unpin"], rel=1e-12)
+        assert us["user_pin"] > 0
+        assert us["user_unpin"] > 0
+
+
+@pytest.mark.requirement("UT-88")
+@pytest.mark.parametrize(
+    ("measure", "settings"),
+    [
+        ("direct", ["ways=1"]),
+        ("two_way", ["ways=2"]),
+        ("four_way", ["ways=4"]),
+        ("direct_nohash", ["ways=1", "index_offset=false"]),
+    ],
+)
+def test_table_8_is_what_replay_counts_one_cache_at_a_time(
+    measure: str, settings: list[str], folder: Path, tables: dict[str, StudyTable]
+) -> None:
+    for entries in SIZES:
+        [row] = rows_of(tables["utlb/table8"], cache_entries=entries)
+        counts = replayed(folder, "utlb", f"entries={entries}", *settings)
+        assert row[f"{measure}_ni_misses_per_lookup"] == rate(counts, "ni_misses")
+
+
+@pytest.mark.requirement("UT-89")
+def test_figure_7_parts_misses_as_replay_does(folder: Path, tables: dict[str, StudyTable]) -> None:
+    [row] = rows_of(tables["utlb/figure7"], cache_entries=1024)
+    counts = replayed(folder, "utlb", "entries=1024")
+
+    for kind in ("compulsory", "capacity", "conflict"):
+        assert row[f"{kind}_per_lookup"] == rate(counts, f"ni_misses_{kind}")
+        assert row[f"{kind}_per_lookup"] > 0
+
+
+@pytest.mark.requirement("UT-90")
+def test_figure_8_is_what_replay_counts_and_prices(
+    folder: Path, tables: dict[str, StudyTable]
+) -> None:
+    [row] = rows_of(tables["utlb/figure8"], cache_entries=4096, entries_fetched=8)
+    counts = replayed(folder, "utlb", "entries=4096", "prefetch=8")
+    found = {name: count / counts["lookups"] for name, count in counts.items()}  # type: ignore[operator]
+
+    assert row["ni_misses_per_lookup"] == rate(counts, "ni_misses")
+    fixed = 0.5 + 0.8 + 27 * found["pins"]  # at most: some pins share a call
+    assert fixed - 14 * found["pins"] < row["cost_us_per_lookup"]
+    assert row["cost_us_per_lookup"] < fixed + 2.3 * found["ni_misses"]
+
+
+@pytest.mark.requirement("MI-53", "MI-54")
+def test_the_sweep_of_mini_has_its_36_points_by_path_and_cold_or_not(
+    folder: Path, tables: dict[str, StudyTable]
+) -> None:
+    table = tables["mini/figure5"]
+    counts = replayed(folder, "mini", "entries=8192", "line=16", "ways=4")
+    [row] = rows_of(table, cache_entries=8192, line_entries=16, ways=4)
+
+    places = [(row["cache_entries"], row["line_entries"], row["ways"]) for row in rows_of(table)]
+    assert len(set(places)) == len(places) == 36
+    assert row["misses_percent"] / 100 == rate(counts, "ni_misses")
+    for path in ("send", "receive"):
+        cold = rate(counts, f"ni_misses_{path}_compulsory")
+        assert row[f"{path}_cold_percent"] / 100 == cold
+        both = row[f"{path}_cold_percent"] + row[f"{path}_noncold_percent"]
+        assert both / 100 == rate(counts, f"ni_misses_{path}")
+
+
+@pytest.mark.requirement("MI-53")
+def test_the_sweep_of_mini_agrees_with_one_pass_over_the_trace(
+    folder: Path, tables: dict[str, StudyTable]
+) -> None:
+    question = Question(ways=(2, 4, 8), lines=(8, 16, 64, 128), entries=(8192, 32768), offset=False)
+    trace = open_trace(folder / "beta.parquet")
+    curves = curves_of("beta", trace.batches, question, trace.metadata.page_size)
+    expected = {
+        (point.entries, curve.line, point.ways): curve.ratio(point.misses)
+        for curve in curves
+        for point in curve.points
+    }
+
+    found = {
+        (row["cache_entries"], row["line_entries"], row["ways"]): row["misses_percent"] / 100
+        for row in rows_of(tables["mini/figure5"], "beta")
+    }
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.requirement("UT-93")
+@pytest.mark.parametrize("application", ["alpha", "beta"])
+def test_what_tables_4_and_5_imply_holds(
+    application: str, tables: dict[str, StudyTable], folder: Path
+) -> None:
+    free, tight = tables["utlb/table4"], tables["utlb/table5"]
+    lookups = replayed(folder, "utlb")["lookups"] if application == "alpha" else None
+
+    for table in (free, tight):
+        assert len(set(column(table, "check_misses_utlb_per_lookup", application))) == 1
+        assert len(set(column(table, "unpins_utlb_per_lookup", application))) == 1
+    assert set(column(free, "unpins_utlb_per_lookup", application)) == {0}
+    utlb = column(free, "ni_misses_utlb_per_lookup", application)
+    assert utlb == column(free, "ni_misses_intr_per_lookup", application)
+    assert min(utlb) >= column(free, "check_misses_utlb_per_lookup", application)[0]
+    if lookups:  # under interrupts what is pinned is what the caches of two nodes hold
+        for row in rows_of(free, application):
+            held = row["ni_misses_intr_per_lookup"] - row["unpins_intr_per_lookup"]
+            assert 0 < held * lookups <= 2 * row["cache_entries"]
+
+
+@pytest.mark.requirement("UT-93", "UT-89")
+def test_kinds_add_up_and_compulsory_ones_are_check_misses(tables: dict[str, StudyTable]) -> None:
+    checks = column(tables["utlb/table4"], "check_misses_utlb_per_lookup")
+    misses = column(tables["utlb/table4"], "ni_misses_utlb_per_lookup")
+    breakdown = rows_of(tables["utlb/figure7"])
+
+    assert [row["compulsory_per_lookup"] for row in breakdown] == pytest.approx(checks)
+    assert [row["ni_misses_per_lookup"] for row in breakdown] == pytest.approx(misses)
+    for row in breakdown:
+        kinds = sum(row[f"{kind}_per_lookup"] for kind in ("compulsory", "capacity", "conflict"))
+        assert kinds == pytest.approx(row["ni_misses_per_lookup"])
+
+
+def test_a_larger_cache_never_misses_more_nor_does_one_without_conflicts(
+    tables: dict[str, StudyTable],
+) -> None:
+    """Sets that divide into smaller ones include them, as Hill and Smith showed."""
+    for application in ("alpha", "beta"):
+        rows = rows_of(tables["utlb/figure7"], application)
+        misses = [row["ni_misses_per_lookup"] for row in rows]
+        conflicts = [row["conflict_per_lookup"] for row in rows]
+        others = [round(m - c, 12) for m, c in zip(misses, conflicts, strict=True)]
+        for falling in (misses, others):
+            assert falling == sorted(falling, reverse=True)
+        assert misses[0] > misses[-1]
+
+
+def test_tables_share_their_cells(tables: dict[str, StudyTable]) -> None:
+    misses = column(tables["utlb/table4"], "ni_misses_utlb_per_lookup")
+
+    assert column(tables["utlb/table8"], "direct_ni_misses_per_lookup") == misses
+    assert column(tables["utlb/figure8"], "ni_misses_per_lookup", entries_fetched=1) == misses
+
+
+@pytest.mark.requirement("UT-26", "UT-90")
+def test_fetching_ahead_brings_entries_before_they_are_missed(
+    tables: dict[str, StudyTable],
+) -> None:
+    misses = column(tables["utlb/figure8"], "ni_misses_per_lookup", cache_entries=1024)
+
+    assert min(misses[1:]) < misses[0]
+
+
+@pytest.mark.parametrize("key", [f"{paper}/{name}" for paper, name in ALL])
+def test_every_cell_is_there_for_every_application(key: str, tables: dict[str, StudyTable]) -> None:
+    table = tables[key]
+    axes = [axis.key for axis in table.layout.axes]
+
+    assert list(dict.fromkeys(row["application"] for row in table.rows)) == ["alpha", "beta"]
+    for row in table.rows:
+        assert list(row) == ["application", *axes, *(set_of(row, table, axes))]
+        assert all(row[name] >= 0 for name in table.layout.measures)
+    assert len(rows_of(table)) == len(rows_of(table, "beta"))
+    assert table.rows != table.printed
+
+
+def set_of(row: Row, table: StudyTable, axes: list[str]) -> list[str]:
+    measures = [name for name in row if name != "application" and name not in axes]
+    assert sorted(measures) == sorted(table.layout.measures)
+    return measures
+
+
+@pytest.mark.parametrize("key", [f"{paper}/{name}" for paper, name in ALL])
+def test_every_measure_says_its_unit(key: str, tables: dict[str, StudyTable]) -> None:
+    assert all(name.endswith(("_per_lookup", "_percent")) for name in tables[key].layout.measures)
+
+
+def test_the_papers_rows_and_columns_are_ours() -> None:
+    items = load_papers()["utlb"].items
+    for name in ("table4", "table5", "table8"):
+        one = find_study("utlb", name)
+        printed = one.printed(items)
+        assert [row["cache_entries"] for row in printed[:5]] == SIZES
+        assert len(printed) == 7 * 5
+        assert set(printed[0]) == {"application", "cache_entries", *one.layout.measures}
+    cells = {
+        (row["application"], row["cache_entries"]): row
+        for row in find_study("utlb", "table5").printed(items)
+    }
+    assert float(cells["FFT", 16384]["unpins_intr_per_lookup"]) == 0.39
+    assert float(cells["Radix", 4096]["ni_misses_utlb_per_lookup"]) == 0.58
+    sevens = {row["application"]: row for row in find_study("utlb", "table7").printed(items)}
+    assert float(sevens["FFT"]["unpin_16_pages_us_per_lookup"]) == 93.0
+    assert "Volrend" not in sevens
+
+
+@pytest.mark.requirement("UT-88")
+def test_the_direct_rows_of_table_8_are_table_4s_as_multisets() -> None:
+    items = load_papers()["utlb"].items
+    one = find_study("utlb", "table8")
+    assert one.labelled is not None
+    for entries in SIZES:
+        placed, known = (
+            sorted(r["direct_ni_misses_per_lookup"] for r in rows if r["cache_entries"] == entries)
+            for rows in (one.printed(items), one.labelled(items))
+        )
+        assert placed == known
+
+
+def test_foreign_traces_get_no_verdict(tables: dict[str, StudyTable]) -> None:
+    for table in tables.values():
+        assert table.comparable == []
+        assert table.why
+
+
+@pytest.mark.requirement("UT-84", "UT-85")
+def test_a_trace_that_says_it_is_the_papers_program_is_judged(tmp_path: Path) -> None:
+    origin = {"application": "FFT", "problem": "4M elements"}
+    file = write_sample(tmp_path / "mine.parquet", rows=500, origin=origin)
+    found = reproduce(["utlb"], traced=True)
+
+    study(found, ["utlb"], [file])
+
+    by_item = {name: [p for p in found.points if p.id == name] for _, name in ALL}
+    assert {name: len(points) for name, points in by_item.items()} == {
+        "table4": 25,
+        "table5": 25,
+        "table7": 4,
+        "table8": 5,
+        "figure7": 0,
+        "figure8": 0,
+        "figure5": 0,
+    }
+    [point] = [
+        p
+        for p in by_item["table4"]
+        if p.quantity == "unpins_intr[app=FFT, cache_entries=16384] events/lookup"
+    ]
+    assert point.published == 0.25
+    assert not point.ok
+    assert point.tolerance == pytest.approx(0.005 / 0.25)
+    assert not found.all_ok()
+    assert [t.comparable for t in found.tables if t.id == "table4"] == [["mine"]]
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        {"application": "FFT"},
+        {"application": "FFT", "problem": "1M elements"},
+        {"application": "Ocean", "problem": "4M elements"},
+        {"description": "FFT, 4M elements"},
+    ],
+)
+def test_another_problem_size_is_another_program(origin: dict[str, str], tmp_path: Path) -> None:
+    file = write_sample(tmp_path / "fft.parquet", rows=200, origin=origin)
+    found = reproduce(["utlb/table4"], traced=True)
+
+    study(found, ["utlb/table4"], [file])
+
+    assert found.points == []
+    assert found.tables[0].comparable == []
+
+
+def test_all_reproductions_offer_the_studies_and_miss_none_of_them() -> None:
+    papers = load_papers()
+    everything = plan(papers, [])
+
+    assert sorted(everything.offered) == sorted(study_names()) == sorted(ALL)
+    assert everything.studies == []
+    found = reproduce(["utlb", "mini/figure5"])
+    assert {(one.paper, one.id) for one in found.missing}.isdisjoint(study_names())
+    assert [one.id for one in found.studies] == [
+        name for paper, name in everything.offered if paper == "utlb"
+    ]
+    assert found.summary().studies == 6
+
+
+def test_without_traces_a_study_runs_over_the_bundled_ones(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples = {"beta": folder / "beta.parquet"}
+    monkeypatch.setattr("nicscope.traces.bundled.bundled_traces", lambda: samples)
+    found = reproduce(["utlb/table8"])
+    heard: list[tuple[int, int]] = []
+
+    study(found, ["utlb/table8"], watch=lambda done, total: heard.append((done, total)))
+
+    [table] = found.tables
+    assert table.bundled
+    assert [trace["application"] for trace in table.traces] == ["beta"]
+    assert found.points == []
+    assert found.all_ok()
+    assert heard[-1][0] == heard[-1][1] > 0
+
+
+def test_requests_above_the_pin_limit_are_told(tmp_path: Path) -> None:
+    from study_samples import write_requests
+
+    from nicscope.studies.reproduce.shared_memory_traffic import requests_at
+
+    pages = [16 * 70, 1, 1]  # the first is of 70 large pages, with room for 64
+    file = write_requests(
+        tmp_path / "long.parquet",
+        requests_at(nodes=[0, 0, 0], pids=[1, 1, 1], pages=[16, 16, 32], page_counts=pages),
+    )
+
+    found = tables_of(file)
+
+    assert found["utlb/table4"].notes == []
+    [note] = found["utlb/table5"].notes
+    assert note.startswith("long: up to 1 requests rejected")

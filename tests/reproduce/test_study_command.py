@@ -1,0 +1,338 @@
+"""``nicscope reproduce`` with studies: text, JSON, files, figures, and mistakes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from matplotlib.image import imread
+from study_samples import ALL, tables_of, write_sample
+
+from nicscope.cli.app import main
+from nicscope.reports.figures.breakdown import KINDS, MOST_PANELS
+from nicscope.reports.figures.cache_sweep import PARTS
+from nicscope.reports.figures.prefetch import GRAPHS
+from nicscope.reports.figures.studies import draw_study
+from nicscope.reports.study_text import grid_lines, study_lines
+from nicscope.studies.reproduce.registry import find_study
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+    from nicscope.studies.reproduce.traced.running import StudyTable
+
+# Laying out the NICs of 83 designs takes minutes for each trace without the compiler.
+pytestmark = pytest.mark.skipif(bool(os.environ.get("NUMBA_DISABLE_JIT")), reason="takes minutes")
+NAMES = ["alpha", "a_name_that_is_far_too_long_for_a_column", "c", "d", "e", "f", "g", "h", "i"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("traces")
+    for seed, name in enumerate(NAMES):
+        write_sample(made / f"{name}.parquet", seed=seed, rows=80 if seed else 500)
+    (made / "notes.txt").write_text("not a trace")
+    return made
+
+
+@pytest.fixture(scope="module")
+def tables(folder: Path) -> dict[str, StudyTable]:
+    return tables_of(*(folder / f"{name}.parquet" for name in NAMES))
+
+
+@pytest.mark.parametrize("key", [f"{paper}/{name}" for paper, name in ALL])
+def test_the_text_fits_100_columns_and_says_that_nothing_is_compared(
+    key: str, tables: dict[str, StudyTable]
+) -> None:
+    text = list(study_lines(tables[key]))
+    grid = list(grid_lines(tables[key].layout, tables[key].rows))
+
+    assert all(len(line) <= 100 for line in grid)
+    assert any("NOT COMPARABLE" in line for line in text)
+    assert all(any(name[:8] in line for line in grid) for name in NAMES)
+
+
+def test_the_text_has_the_cells_of_the_table(tables: dict[str, StudyTable]) -> None:
+    table = tables["utlb/table4"]
+    lines = list(grid_lines(table.layout, [r for r in table.rows if r["application"] == "alpha"]))
+    first = table.rows[0]
+
+    assert lines[0].split() == ["alpha"]
+    assert lines[1].split() == ["entries", "UTLB", "Intr"]
+    assert lines[2].split()[-2:] == [f"{first['check_misses_utlb_per_lookup']:.2f}", "-"]
+    assert lines[3].split()[-2:] == [
+        f"{first[f'ni_misses_{scheme}_per_lookup']:.2f}" for scheme in ("utlb", "intr")
+    ]
+    assert len(lines) == 2 + 5 * 3
+
+
+def test_a_folder_of_traces_makes_a_table_on_the_command_line(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reproduce", "utlb/table4", "--trace", str(folder)]) == 0
+
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert all(len(line) <= 100 for line in out.splitlines())
+    assert "over 9 traces" in out
+    assert "NOT COMPARABLE" in out
+    assert "Raytrace" in out  # of the paper's table, for orientation
+
+
+def test_the_json_holds_rows_with_units_and_files_hold_the_same(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "new" / "results"
+    command = ["reproduce", "utlb/table7", "utlb/figure7", "--trace", str(folder / "alpha.parquet")]
+
+    assert main([*command, "--json", "--out", str(out)]) == 0
+
+    printed = json.loads(capsys.readouterr().out)
+    assert json.loads((out / "results.json").read_text()) == printed
+    table, figure = printed["tables"]
+    assert (table["id"], figure["id"]) == ("table7", "figure7")
+    assert list(table["rows"][0])[:2] == ["application", "pin_1_page_us_per_lookup"]
+    assert table["printed"]["comparable"] == []
+    assert table["printed"]["not_comparable"]
+    assert table["designs"] == ["utlb pin_limit=256 prepin=1", "utlb pin_limit=256 prepin=16"]
+    assert printed["points"] == []
+    for one in (table, figure):
+        assert pq.read_table(out / f"utlb_{one['id']}.parquet").to_pylist() == one["rows"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        "results.json",
+        "results.md",
+        "utlb_figure7.parquet",
+        "utlb_figure7.png",
+        "utlb_figure7.svg",
+        "utlb_table7.parquet",
+    ]
+    page = (out / "results.md").read_text()
+    assert f"`nicscope reproduce utlb/table7 utlb/figure7 --trace {folder}/alpha.parquet`" in page
+
+
+def test_a_paper_with_traces_means_its_studies(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reproduce", "mini", "--trace", str(folder / "c.parquet"), "--json"]) == 0
+
+    printed = json.loads(capsys.readouterr().out)
+    assert [(table["paper"], table["id"]) for table in printed["tables"]] == [("mini", "figure5")]
+    assert printed["missing"] == printed["points"] == []
+
+
+def test_without_traces_the_samples_are_used_and_said_to_be(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    samples = {"c": folder / "c.parquet"}
+    monkeypatch.setattr("nicscope.traces.bundled.bundled_traces", lambda: samples)
+
+    assert main(["reproduce", "utlb/figure7"]) == 0
+
+    out = capsys.readouterr().out
+    assert "sample traces that come with nicscope" in out
+    assert "c" in out.split()
+
+
+def empty(path: Path) -> list[str]:
+    path.mkdir()
+    return ["utlb/table4", "--trace", str(path)]
+
+
+def no_folder(path: Path) -> list[str]:
+    return ["utlb/table4", "--trace", str(path)]
+
+
+def unreadable(path: Path) -> list[str]:
+    path.mkdir()
+    write_sample(path / "a.parquet", rows=10)
+    (path / "b.parquet").write_text("time_ns,node\n")
+    return ["utlb/table4", "--trace", str(path)]
+
+
+def broken_row(path: Path) -> list[str]:
+    path.mkdir()
+    table = pq.read_table(write_sample(path / "a.parquet", rows=10))
+    place = table.schema.get_field_index("length")
+    zeros = np.zeros(10, np.uint32)
+    pq.write_table(table.set_column(place, table.schema.field(place), [zeros]), path / "b.parquet")
+    return ["utlb/table4", "--trace", str(path)]
+
+
+def twice(path: Path) -> list[str]:
+    path.mkdir()
+    write_sample(path / "a.parquet", rows=10)
+    return ["utlb/table4", "--trace", str(path), "--trace", str(path / "a.parquet")]
+
+
+def takes_none(path: Path) -> list[str]:
+    write_sample(path, rows=10)
+    return ["utlb/table6", "--trace", str(path)]
+
+
+def paper_takes_none(path: Path) -> list[str]:
+    write_sample(path, rows=10)
+    return ["trapeze", "--trace", str(path)]
+
+
+def unknown_id(path: Path) -> list[str]:
+    write_sample(path, rows=10)
+    return ["utlb/tabel4", "--trace", str(path)]
+
+
+def unknown_sample(path: Path) -> list[str]:  # noqa: ARG001
+    return ["utlb/table4", "--trace", "bundled:redis_servr"]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (empty, "{path}: holds no traces (*.parquet)"),
+        (no_folder, "{path}: no such folder"),
+        (unreadable, "{path}/b.parquet: "),
+        (broken_row, "{path}/b.parquet: row 0 "),
+        (twice, "{path}/a.parquet: there is another 'a' already"),
+        (takes_none, "utlb/table6 takes no --trace; those that do are mini/figure5, utlb/figure7"),
+        (paper_takes_none, "trapeze takes no --trace; those that do are "),
+        (unknown_id, "no 'tabel4' in utlb; did you mean 'table4'?"),
+        (unknown_sample, "no bundled trace 'redis_servr'; did you mean 'redis_server'?"),
+    ],
+)
+def test_a_mistake_is_one_line_and_leaves_nothing(
+    make: Any, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "given"
+
+    assert main(["reproduce", *make(path), "--out", str(tmp_path / "new")]) == 2
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("nicscope: " + message.format(path=path))
+    assert err.count("\n") == 1
+    assert not (tmp_path / "new").exists()
+
+
+def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
+    file = write_sample(tmp_path / "long.parquet", rows=1000)
+    table = pq.read_table(file)
+    place = table.schema.get_field_index("length")
+    longest = np.full(1000, 2**32 - 1, np.uint32)  # a request is 65536 pages: minutes of replay
+    pq.write_table(table.set_column(place, table.schema.field(place), [longest]), file)
+    out = tmp_path / "results"
+    command = [sys.executable, "-m", "nicscope", "reproduce", "utlb", "mini", "--trace", str(file)]
+    running = subprocess.Popen(
+        [*command, "--out", str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not out.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(1.0)  # now the trace is being read
+        assert running.poll() is None
+        running.send_signal(signal.SIGINT)
+        printed = running.communicate(timeout=60)
+    finally:
+        running.kill()
+
+    assert running.returncode == 130
+    assert printed == ("", "nicscope: interrupted; nothing half-written was left\n")
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def figures_of(table: StudyTable) -> dict[str, Figure]:
+    return dict(draw_study(table))
+
+
+def assert_drawn(figure: Figure, path: Path) -> None:
+    from nicscope.reports.figures.style import save
+
+    save(figure, path, "png")
+    pixels = imread(path)
+    assert pixels.shape[:2] == (1080, 1920)
+    assert 0.002 < (np.ptp(pixels[..., :3], axis=2) > 0.3).mean() < 0.8
+    for edge in (pixels[[0, -1]], pixels[:, [0, -1]]):
+        assert np.all(edge[..., :3] == 1.0)  # nothing runs over the edge
+
+
+@pytest.mark.requirement("UT-89")
+def test_figure_7_stacks_the_tables_kinds(tables: dict[str, StudyTable], tmp_path: Path) -> None:
+    table = tables["utlb/figure7"]
+    assert len(NAMES) > MOST_PANELS
+
+    figures = figures_of(table)
+
+    assert list(figures) == ["_1", "_2"]
+    shown = {axes.get_title("left"): axes for f in figures.values() for axes in f.axes}
+    assert set(shown) - {""} == set(NAMES)
+    bars = shown["alpha"].containers
+    rows = [row for row in table.rows if row["application"] == "alpha"]
+    for kind, container in zip(KINDS, bars, strict=True):
+        heights = [bar.get_height() for bar in container]
+        assert container.get_label() == kind
+        assert heights == pytest.approx([row[f"{kind}_per_lookup"] for row in rows])
+    tops = [bar.get_y() + bar.get_height() for bar in bars[-1]]
+    assert tops == pytest.approx([row["ni_misses_per_lookup"] for row in rows])
+    assert_drawn(figures["_1"], tmp_path / "figure.png")
+
+
+@pytest.mark.requirement("UT-90")
+def test_figure_8_draws_the_tables_lines(tables: dict[str, StudyTable], tmp_path: Path) -> None:
+    table = tables["utlb/figure8"]
+
+    figures = figures_of(table)
+
+    assert list(figures) == [f"_{name}" for name in NAMES]
+    figure = figures["_alpha"]
+    for axes, measure in zip(figure.axes, GRAPHS, strict=True):
+        assert len(axes.lines) == 5
+        for line in axes.lines:
+            size = 1024 * int(str(line.get_label()).split()[0])
+            rows = [
+                row
+                for row in table.rows
+                if row["application"] == "alpha" and row["cache_entries"] == size
+            ]
+            expected = [[row["entries_fetched"], row[measure]] for row in rows]
+            assert line.get_xydata().tolist() == expected  # type: ignore[union-attr]
+    assert_drawn(figure, tmp_path / "figure.png")
+
+
+@pytest.mark.requirement("MI-53", "MI-54")
+def test_the_sweep_stacks_the_tables_parts(tables: dict[str, StudyTable], tmp_path: Path) -> None:
+    table = tables["mini/figure5"]
+
+    figure = figures_of(table)["_alpha"]
+
+    for axes, size in zip(figure.axes, (8192, 16384, 32768), strict=True):
+        rows = [
+            row
+            for row in table.rows
+            if row["application"] == "alpha" and row["cache_entries"] == size
+        ]
+        assert axes.get_title("left") == f"C: {size // 1024} K entries"
+        for part, container in zip(PARTS, axes.containers, strict=True):
+            heights = [bar.get_height() for bar in container]
+            assert heights == pytest.approx([row[f"{part}_percent"] for row in rows])
+    assert_drawn(figure, tmp_path / "figure.png")
+
+
+def test_a_mere_table_has_no_figure(tables: dict[str, StudyTable]) -> None:
+    assert figures_of(tables["utlb/table4"]) == {}
+
+
+def test_the_printed_layout_is_blank_where_the_paper_says_nothing() -> None:
+    from nicscope.studies.reproduce.harness import load_papers
+
+    one = find_study("utlb", "figure7")
+    lines = list(grid_lines(one.layout, one.printed(load_papers()["utlb"].items)))
+
+    assert lines[2].split() == ["capacity", *["-"] * 7]

@@ -1,0 +1,331 @@
+"""Sizing: what is chosen, within what, and that pruning leaves out nothing that is best."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from numba.core import config
+from sizing_samples import trace_of
+
+from nicscope.config.design import load_design, with_settings
+from nicscope.config.scheme import SETTINGS, Scheme
+from nicscope.drivers.replay import replay
+from nicscope.errors import DesignError, NicscopeError, PlatformError, StudyError, TraceError
+from nicscope.nic.layout import new_table, region_bytes
+from nicscope.studies.replaying import compare
+from nicscope.studies.sizing.answer import shaky
+from nicscope.studies.sizing.family import families
+from nicscope.studies.sizing.merit import Point, best_within, knee_of, staircase
+from nicscope.studies.sizing.question import ask
+from nicscope.studies.sizing.shapes import Room, _filled, most_entries, shapes
+from nicscope.studies.sizing.sizings import report, size
+from nicscope.studies.sizing.survey import extent, grids
+from nicscope.traces.bundled import bundled_traces
+from nicscope.traces.reader import open_trace
+
+compiled = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too much for the interpreter")
+TARGET_US = 9.2  # of some families, not of all
+CACHED = (Scheme.INTERRUPT, Scheme.UTLB, Scheme.HANDLE)
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory):
+    """Two nodes, three processes each; some pages often, runs of pages, more than caches hold."""
+    return trace_of(tmp_path_factory.mktemp("sizing") / "t.parquet", 160)
+
+
+@pytest.fixture(scope="module")
+def sized(trace):
+    question = ask("1KiB", platform="utlb-prototype", target_us=TARGET_US, page_sizes="4KiB,64KiB")
+    return size("t", trace, question), question
+
+
+def answers_of(sizing):
+    return {answer.scheme: answer for answer in sizing.answers}
+
+
+def counted(trace, answer):
+    """The answer's best, replayed anew."""
+    design = load_design(answer.design)
+    settings = [f"{key}={text}" for key, text in answer.best.settings]
+    [found] = replay(trace.batches(), [with_settings(design, settings)], kinds=False)
+    return found
+
+
+def test_every_family_has_its_best_within_the_budget(sized):
+    sizing, question = sized
+
+    assert [answer.scheme for answer in sizing.answers] == list(Scheme)
+    for answer in sizing.answers:
+        assert answer.best is not None
+        assert answer.best.nic_bytes <= question.nic_bytes
+        assert answer.half is None or answer.half.nic_bytes <= question.nic_bytes // 2
+        assert answer.best.burden <= min(
+            step.burden for step in answer.steps if step.nic_bytes <= question.nic_bytes
+        )
+
+
+def test_what_is_told_of_the_best_is_what_replay_counts(sized, trace):
+    for answer in sized[0].answers:
+        found = counted(trace, answer)
+
+        assert found.total == answer.best.priced.result.total
+        assert sum(found.nic_memory_bytes.values()) == answer.best.nic_bytes
+
+
+def test_more_memory_never_costs_more(sized):
+    for answer in sized[0].answers:
+        chosen = [answer.half, answer.best, answer.double]
+        burdens = [point.burden for point in chosen if point is not None]
+        assert burdens == sorted(burdens, reverse=True)
+        assert [step.nic_bytes for step in answer.steps] == sorted(
+            {step.nic_bytes for step in answer.steps}
+        )
+        if answer.larger is not None:
+            assert answer.larger.nic_bytes > 1024
+            assert answer.larger.burden < answer.best.burden
+
+
+@compiled
+@pytest.mark.parametrize("scheme", CACHED)
+def test_no_shape_that_was_left_out_is_cheaper(scheme, trace, sized):
+    """Every shape that the scheme allows, replayed; the search has one at least as good."""
+    base = next(one for one in families(sized[1].platform) if one.design.scheme is scheme)
+    lines = (1, 2, 4, 8) if scheme is Scheme.HANDLE else (1,)
+    every = [
+        (("entries", str(1 << e)), ("ways", str(1 << w)))
+        + ((("line", str(line)),) if scheme is Scheme.HANDLE else ())
+        for e, w, line in itertools.product(range(4, 10), range(5), lines)
+        if line << w <= 1 << e
+    ]
+    subjects = [
+        base._replace(design=with_settings(base.design, [f"{k}={v}" for k, v in one]))
+        for one in every
+    ]
+    found = compare(trace, subjects, kinds=False).priced
+    points = [Point(one, priced, True) for one, priced in zip(every, found, strict=True)]
+    steps = answers_of(sized[0])[scheme].steps
+
+    for budget in (256, 512, 1024, 4096, 16384):
+        brute, search = best_within(points, budget), best_within(steps, budget)
+        if brute is None:
+            continue
+        assert search is not None
+        assert search.burden[:2] <= brute.burden[:2]
+
+
+def test_the_smallest_that_meets_a_target_does_and_no_smaller_step_does(sized):
+    for answer in sized[0].answers:
+        met, floor = answer.target.smallest, answer.target.floor
+        able = [step for step in answer.steps if not step.rejected and step.us is not None]
+        if met is not None:
+            assert met.us[1] <= TARGET_US
+            assert all(step.us[1] > TARGET_US for step in able if step.nic_bytes < met.nic_bytes)
+        else:
+            assert all(step.us[1] > TARGET_US for step in able)
+        assert floor is None or floor.us[1] == min(step.us[1] for step in able)
+    assert any(answer.target.smallest is not None for answer in sized[0].answers)
+    assert any(answer.target.smallest is None for answer in sized[0].answers)
+
+
+@compiled
+def test_a_limit_on_pinned_memory_is_kept_on_every_host(trace):
+    sizing = size("t", trace, ask("2KiB", pin_memory="160KiB", platform="utlb-prototype"))
+
+    chosen = [answer for answer in sizing.answers if answer.best is not None]
+    assert {answer.scheme for answer in chosen} >= {Scheme.UTLB, Scheme.INTERRUPT, Scheme.UNET_MM}
+    for answer in chosen:
+        found = counted(trace, answer)
+        pinned = max(node["peak_pinned_pages"] for node in found.nodes) * 4096
+        assert pinned == answer.best.pinned_bytes <= 160 << 10
+        assert found.total == answer.best.priced.result.total
+    utlb = answers_of(sizing)[Scheme.UTLB].best
+    assert dict(utlb.settings)["pin_limit"]
+    assert utlb.priced.total("unpins") > 0
+
+
+@compiled
+def test_without_a_platform_the_fewest_misses_win(trace):
+    sizing = size("t", trace, ask("1KiB"))
+
+    assert sizing.best is None
+    for answer in sizing.answers:
+        fewest = min(step.misses for step in answer.steps if step.nic_bytes <= 1024)
+        assert answer.best.misses == fewest
+        assert answer.platform == load_design(answer.design).platform
+
+
+@compiled
+def test_a_family_without_any_price_is_sized_by_its_misses(trace):
+    answer = answers_of(size("t", trace, ask("1KiB", platform="mini-cluster")))[Scheme.UTLB]
+
+    assert answer.best.us is None
+    assert answer.best.misses == min(p.misses for p in answer.steps if p.nic_bytes <= 1024)
+
+
+def test_the_cheapest_family_is_the_cheapest_that_carries_out_everything(sized):
+    best = sized[0].best
+
+    able = [
+        answer.best.us[1]
+        for answer in sized[0].answers
+        if not answer.best.rejected and not answer.best.priced.cost.is_lower_bound
+    ]
+    assert best.best.us[1] == min(able)
+
+
+def test_the_share_on_assumed_and_fitted_prices_is_that_of_the_components(sized):
+    best = answers_of(sized[0])[Scheme.INTERRUPT].best
+    parts = {part.name: part.high_ps for part in best.priced.cost.components}
+
+    found = shaky(best)
+
+    assert {part.name for part in found.parts} == {"kernel_pin", "kernel_unpin"}
+    resting = parts["kernel_pin"] + parts["kernel_unpin"]
+    assert found.share == pytest.approx(resting / sum(parts.values()))
+
+
+def test_page_sizes_stand_side_by_side_as_replay_counts_them(sized, trace):
+    small, large = sized[0].page_sizes
+
+    assert (small.page_size, large.page_size) == (4096, 65536)
+    for one in (small, large):
+        table = with_settings(
+            load_design("vmmc-static"), [f"entries={one.entries}", f"page_size={one.page_size}"]
+        )
+        settings = [f"{key}={text}" for key, text in one.cache.settings]
+        cache = with_settings(load_design("utlb"), settings)
+        held, cached = replay(trace.batches(), [table, cache], kinds=False)
+        assert held.total["rejected"] == 0
+        assert max(node["peak_pinned_pages"] for node in held.nodes) == one.entries
+        assert sum(held.nic_memory_bytes.values()) == one.table_bytes
+        assert one.pinned_bytes == one.entries * one.page_size
+        assert held.total["pin_calls"] == one.calls
+        assert cached.total["ni_misses"] == one.cache.misses
+        assert sum(cached.nic_memory_bytes.values()) <= 1024
+    assert large.entries < small.entries
+    assert large.pinned_bytes > small.pinned_bytes
+
+
+def test_one_pass_tells_what_replay_counts(trace):
+    touched = extent(trace.batches(), 4096)
+    found = grids(trace.batches(), 4096, (1, 4), 256)
+    utlb, mini = load_design("utlb"), load_design("mini")
+    shapes_of = [(16, 1), (64, 4), (256, 16)]
+    designs = [with_settings(utlb, [f"entries={e}", f"ways={w}"]) for e, w in shapes_of]
+    designs += [with_settings(mini, [f"entries={e}", f"ways={w}", "line=4"]) for e, w in [(64, 2)]]
+
+    results = replay(trace.batches(), designs, kinds=False)
+
+    expected = [found.offset.misses_of(*shape) for shape in shapes_of]
+    expected.append(found.plain[4].misses_of(64, 2))
+    assert [result.total["ni_misses"] for result in results] == expected
+    assert touched.lookups == results[0].total["lookups"]
+    pinned = [node["peak_pinned_pages"] for node in results[0].nodes]
+    assert [sum(pages) for _, pages in sorted(touched.pages.items())] == pinned
+    assert found.offset.misses_of(1 << 20, 1) is None
+
+
+@compiled
+def test_the_number_of_threads_changes_nothing(trace, sized, monkeypatch):
+    for processors in (1, 5):
+        monkeypatch.setattr("os.cpu_count", lambda found=processors: found)
+
+        assert size("t", trace, sized[1]).to_json() == sized[0].to_json()
+
+
+def test_a_mistake_in_a_thread_ends_the_others(trace, monkeypatch):
+    def fails(*_, watch, **__):
+        watch(1, 1)
+        raise TraceError("row 7 is bad")
+
+    monkeypatch.setattr("nicscope.studies.sizing.search.compare", fails)
+
+    with pytest.raises(TraceError, match="row 7 is bad"):
+        size("t", trace, ask("1KiB"))
+
+
+@pytest.mark.parametrize(
+    ("pages", "room", "limit"),
+    [([5, 5], 10, 5), ([1, 9], 6, 5), ([4, 4, 4], 7, 2), ([1, 2, 30], 13, 10), ([8], 1, 1)],
+)
+def test_a_limit_per_process_fills_the_room_and_no_more(pages, room, limit):
+    assert _filled(pages, room) == limit
+    assert sum(min(limit, count) for count in pages) <= room
+
+
+def test_shapes_are_sizes_that_the_scheme_has(trace):
+    touched = extent(trace.batches(), 4096)
+    lines = (1, 2, 4, 8, 16, 32, 64, 128)
+    room = Room(
+        (512, 1024, 2048),
+        None,
+        4096,
+        touched,
+        grids(trace.batches(), 4096, lines, most_entries(touched)),
+    )
+
+    for scheme in Scheme:
+        found = shapes(scheme, room)
+        assert len(found) == len(set(found)) >= 1
+        assert {key for shape in found for key, _ in shape} <= set(SETTINGS)
+    table = max(int(dict(shape)["entries"]) for shape in shapes(Scheme.STATIC, room))
+    assert table == touched.node_pages
+    assert sum(region_bytes(new_table(table)).values()) > 4 * table
+
+
+@compiled
+def test_a_recorded_trace_costs_most_where_memory_is_least():
+    [(name, path)] = [one for one in bundled_traces().items() if one[0] == "rsync_transfer"]
+    found = report([(f"bundled:{name}", open_trace(path))], ask("1KiB", platform="utlb-prototype"))
+
+    [sizing] = found.sizings
+    interrupt = answers_of(sizing)[Scheme.INTERRUPT]
+    values = np.array([step.value for step in interrupt.steps])
+    assert np.all(np.diff(values) < 0)
+    assert interrupt.knee in interrupt.steps
+    assert interrupt.knee is knee_of(interrupt.steps)
+    assert staircase(interrupt.steps) == interrupt.steps
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "told"),
+    [
+        ({"nic_memory": "0"}, StudyError, "from 1B"),
+        ({"nic_memory": "-4KiB"}, StudyError, "such as 128KiB; got '-4KiB'"),
+        ({"nic_memory": "4 parsecs"}, StudyError, "got '4 parsecs'"),
+        ({"nic_memory": "9999999TiB"}, StudyError, "got '9999999TiB'"),
+        ({"pin_memory": "0B"}, StudyError, "--pin-memory must be from 1B"),
+        ({"platform": "utlb-protoype"}, PlatformError, "did you mean 'utlb-prototype'?"),
+        ({"target_us": 2.0}, StudyError, "name a platform with --platform"),
+        ({"target_us": 0.0, "platform": "utlb-prototype"}, StudyError, "above 0, got 0.0"),
+        ({"target_us": float("nan"), "platform": "utlb-prototype"}, StudyError, "above 0"),
+        ({"page_sizes": "4KiB,3000"}, DesignError, "must be a power of two, got 3000"),
+        ({"page_sizes": "4KiB,,2MiB"}, DesignError, "got ''"),
+        ({"page_sizes": "none"}, StudyError, "such as 4KiB,2MiB; got 'none'"),
+        ({"page_sizes": "2TiB"}, DesignError, "--page-size"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_told_so(words, error, told):
+    with pytest.raises(error) as caught:
+        ask(**{"nic_memory": "128KiB", **words})
+
+    assert told in str(caught.value)
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("nic", "pin", "told"),
+    [
+        ("8B", None, "the smallest design that does is of scheme"),
+        ("64KiB", "1KiB", "less than one page of 4096 bytes"),
+        ("64KiB", "4KiB", "give more --pin-memory"),
+    ],
+)
+def test_budgets_that_nothing_fits_say_what_would_do(trace, nic, pin, told):
+    with pytest.raises(NicscopeError) as caught:
+        size("t", trace, ask(nic, pin_memory=pin))
+
+    assert told in str(caught.value)

@@ -1,0 +1,163 @@
+"""What a grid varies, and which design and platform each of its points is."""
+
+from __future__ import annotations
+
+import pytest
+
+from nicscope.errors import NicscopeError, StudyError
+from nicscope.memory.replacement import Replacement
+from nicscope.studies.sweep.question import ask, worker_count
+
+
+def grid_of(*assignments, design="utlb", platform=None, many=False):
+    return ask(design, platform, assignments, many=many)
+
+
+def test_the_last_key_varies_fastest():
+    grid = grid_of("entries=64,128", "ways=1,2,4")
+
+    designs = [grid.design(point.design) for point in grid]
+
+    assert [(design.entries, design.ways) for design in designs] == [
+        (64, 1),
+        (64, 2),
+        (64, 4),
+        (128, 1),
+        (128, 2),
+        (128, 4),
+    ]
+    assert [point.number for point in grid] == list(range(6))
+
+
+def test_points_that_differ_in_prices_alone_share_a_design():
+    grid = grid_of("costs.ni_check=1us,2us", "entries=64,128", "costs.interrupt=5us,7us,9us")
+
+    assert (grid.size, grid.designs, grid.pricings) == (12, 2, 6)
+    points = list(grid)
+    assert {point.design for point in points} == {0, 1}
+    for point in points:
+        platform = grid.platform(point.pricing)
+        assert platform.costs["ni_check"].low_ps == (1 + point.places[0]) * 10**6
+        assert platform.costs["interrupt"].low_ps == (5 + 2 * point.places[2]) * 10**6
+        assert grid.design(point.design).entries == 64 << point.places[1]
+
+
+def test_values_have_units_words_and_switches():
+    grid = grid_of("page_size=4KiB,2MiB,none", "replacement=lru,random", "index_offset=true,false")
+
+    assert [axis.values for axis in grid.axes] == [
+        (4096, 2 << 20, None),
+        ("lru", "random"),
+        (True, False),
+    ]
+    assert [axis.column for axis in grid.axes] == [
+        "page_size_bytes",
+        "replacement",
+        "index_offset",
+    ]
+    last = grid.design(grid.designs - 1)
+    assert (last.page_size, last.replacement, last.index_offset) == (
+        None,
+        Replacement.RANDOM,
+        False,
+    )
+
+
+def test_every_setting_of_a_design_can_be_swept():
+    utlb = grid_of("entries=64", "ways=1,2", "prefetch=1,4", "prepin=1,8", "pin_limit=99,none")
+    assert [axis.column for axis in utlb.axes][3:] == ["prepin_pages", "pin_limit_pages"]
+    assert grid_of("victim_entries=0,64", design="unet-mm-pca200").size == 2
+    assert grid_of("line=8,64", "high_water=4096", design="mini").axes[0].column == "line_pages"
+    assert grid_of("area_bytes=64KiB,1MiB", design="unet").axes[0].values == (65536, 1 << 20)
+    assert grid_of("seed=1,2,3", "replacement=random").designs == 3
+
+
+def test_schemes_can_be_swept_with_what_all_of_them_use():
+    grid = grid_of("scheme=utlb,interrupt", "entries=64,128")
+
+    assert [grid.design(number).scheme.value for number in range(4)] == [
+        "utlb",
+        "utlb",
+        "interrupt",
+        "interrupt",
+    ]
+
+
+def test_platforms_can_be_swept_and_their_costs_with_them():
+    grid = grid_of("platform=utlb-prototype,linux-host", "costs.ni_check=3us")
+
+    found = [grid.platform(point.pricing) for point in grid]
+
+    assert [platform.name for platform in found] == ["utlb-prototype", "linux-host"]
+    assert {platform.costs["ni_check"].low_ps for platform in found} == {3_000_000}
+
+
+BAD = {
+    "nothing": ([], "an empty grid"),
+    "no sign": (["entries"], "KEY=V1,V2"),
+    "no key": (["=4"], "KEY=V1,V2"),
+    "no values": (["entries="], "no values"),
+    "a gap": (["entries=64,,128"], "missing"),
+    "an unknown key": (["entires=64"], "did you mean 'entries'?"),
+    "nothing like a key": (["zzzz=64"], "or costs.NAME"),
+    "an unknown cost": (["costs.ni_chek=1us"], "did you mean 'costs.ni_check'?"),
+    "a key twice": (["ways=1", "ways=2"], "twice"),
+    "a value twice": (["page_size=4096,4KiB"], "'4KiB' is there twice"),
+    "a platform twice": (["platform=linux-host,linux-host"], "twice"),
+    "no power of two": (["entries=64,65"], "--grid entries=65: entries must be a power of two"),
+    "no policy": (["replacement=lur"], "did you mean 'lru'?"),
+    "another scheme's key": (["victim_entries=4"], "does not use 'victim_entries'"),
+    "a key that one scheme lacks": (
+        ["scheme=utlb,interrupt", "prefetch=2"],
+        "scheme 'interrupt' does not use 'prefetch'",
+    ),
+    "a scheme that needs more": (["scheme=pinned"], "needs area_bytes"),
+    "an unknown scheme": (["scheme=utl"], "did you mean 'utlb'?"),
+    "an unknown platform": (["platform=utlb-prototyp"], "did you mean 'utlb-prototype'?"),
+    "no time": (["costs.ni_check=3"], "must be a time"),
+    "a contradiction": (["entries=2,4", "ways=4"], "no design has entries=2 ways=4"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_bad_grid_is_one_line_that_names_the_place(what):
+    assignments, words = BAD[what]
+
+    with pytest.raises(NicscopeError) as refused:
+        grid_of(*assignments)
+
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def million():
+    listed = ",".join(str(count) for count in range(1, 1001))
+    return [f"prepin={listed}", "costs.ni_check=" + ",".join(f"{n}us" for n in range(1000))]
+
+
+def test_a_million_points_are_asked_about():
+    with pytest.raises(StudyError, match="1,000,000 points; add --yes"):
+        grid_of(*million())
+
+    assert grid_of(*million(), many=True).size == 1_000_000
+    seeds = ",".join(str(seed) for seed in range(101))
+    with pytest.raises(StudyError, match="at most 10,000,000"):
+        grid_of(*million(), f"seed={seeds}", many=True)
+
+
+def test_costs_need_a_platform():
+    assert grid_of("costs.copy_start=1us", design="unet", platform="linux-host").size == 1
+    with pytest.raises(StudyError, match="--platform"):
+        grid_of("costs.ni_table_read=1us", design="via-static")
+    with pytest.raises(StudyError, match="one of them"):
+        grid_of("platform=linux-host", platform="linux-host")
+
+
+def test_workers_are_at_least_one_and_none_beside_a_scheduler():
+    assert worker_count(None, None) >= 1
+    assert worker_count(3, None) == 3
+    for wrong in (0, -1, 100_000):
+        with pytest.raises(StudyError, match="--workers"):
+            worker_count(wrong, None)
+    with pytest.raises(StudyError, match="--workers"):
+        worker_count(2, "tcp://127.0.0.1:8786")

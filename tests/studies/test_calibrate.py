@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 import pytest
@@ -23,6 +24,7 @@ from nicscope.studies.calibrate.constants import (
     build_costs,
     committed,
     rounded,
+    together,
 )
 from nicscope.studies.calibrate.gaps import fit_firmware_log, lost_to_gaps
 from nicscope.studies.calibrate.result import Calibration, Residual, Value, calibrate, residuals
@@ -53,6 +55,7 @@ def test_every_constant_that_is_fitted_says_so(name: str) -> None:
 @compiled
 def test_no_single_step_betters_the_catalog() -> None:
     assert fitting.polish(committed(), "4k") == committed()
+    assert fitting.polish(together(), "all") == together()
 
 
 @compiled
@@ -84,7 +87,17 @@ def test_logging_costs_what_loses_15_per_cent_of_the_bus() -> None:
 
 
 @compiled
-@pytest.mark.timeout(280)
+@pytest.mark.skipif("NICSCOPE_LONG_TESTS" not in os.environ, reason="takes a minute or more")
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("half", ["4k", "all"])
+def test_the_catalog_holds_what_the_calibration_yields(half: str) -> None:
+    pytest.importorskip("scipy")
+    held = committed() if half == "4k" else together()
+
+    assert fitting.fit(half) == held
+
+
+@compiled
 def test_a_calibration_is_the_same_again() -> None:
     pytest.importorskip("scipy")
     first, second = (fitting.fit("4k", starts=1, seed=4) for _ in range(2))

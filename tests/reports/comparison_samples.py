@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.replay import replay
-from nicscope.studies.replaying import Comparison, _priced, choose_subjects
+from nicscope.studies.replaying import Comparison, choose_subjects, with_price
 from nicscope.traces.schema import Requests
 
 # A range (mini), no platform (via-static), a cache with misses of several kinds, and none.
@@ -39,7 +39,7 @@ def comparison(names=DESIGNS, kinds=True, overrides=()):
             "page_size": 4096,
             "origin": {},
         },
-        priced=[_priced(result, subject.platform) for result, subject in pairs],
+        priced=[with_price(result, subject.platform) for result, subject in pairs],
         repeat={"command": [], "version": "", "source": "", "overrides": []},
         kinds=kinds,
     )

@@ -53,6 +53,8 @@ bench: $(VENV)/bench.stamp
 	@$(BIN)/python bench/bench_billion.py
 	@echo
 	@$(BIN)/python bench/bench_sweep.py
+	@echo
+	@$(BIN)/python bench/bench_simulate.py
 
 coverage-of-papers: $(VENV)/run.stamp
 	@$(BIN)/nicscope coverage

@@ -231,7 +231,7 @@ def test_without_plotly_one_line_says_what_to_install(monkeypatch, capsys, tmp_p
         (["--platform", "utlb-prototyp"], "did you mean 'utlb-prototype'?"),
         (["--platform", "utlb-prototype"], "delivery cannot be simulated on it"),
         (["--set", "nic_memory_per_byte=20ns/B"], "the PCI would take all of NIC memory"),
-        (["--set", "nic_memory_per_byte=0ns/B"], "nic_memory_per_byte must be more"),
+        (["--set", "link_per_byte=0ns/B"], "link_per_byte must be more"),
         (["--set", "pio_read=40s", "--count", "200000"], "longer than the clock can count"),
         (["--count", "many"], "count"),
     ],

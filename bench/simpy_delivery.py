@@ -159,7 +159,7 @@ class Node:
                 packet = self.seen.popleft()
                 self.set_pio(True)
                 yield At(env, self.pio_read, priority)
-                self.set_pio(False)
+                self.set_pio(bool(self.seen))  # rates differ once: a read may follow at once
                 self.accepted -= 1
                 self.model.read.append((packet.sender.number, packet.number, env.now))
                 self.ring_bell()
@@ -176,7 +176,7 @@ class Node:
                 yield At(env, self.send_call, priority)
                 self.set_pio(True)
                 yield At(env, self.pio_write, priority)
-                self.set_pio(False)
+                self.set_pio(bool(self.seen))
                 self.ring.append(packet)
                 self.ring_bell()
             else:

@@ -177,7 +177,7 @@ def _take(node, row, data, results, start, now):
     if kind == DEREGISTER:
         _, now = deregister_region(node, address, count * 8, now)
         return now
-    if kind == CPU_READ or kind == DMA_FROM_HOST or kind == AGENT_READ:
+    if kind in (CPU_READ, DMA_FROM_HOST, AGENT_READ):
         return _load(node, kind, address, count, choice, results, start, now)
     return _store(node, kind, address, count, choice, data, now)
 
@@ -197,11 +197,11 @@ def perform(machine, program, data, truth, results, every, now):
         now = _take(node, row, data[s], results, s * WIDTH, now)
         if now < before:
             return s, TIME_WENT_BACK, now
-        writes = kind == CPU_WRITE or kind == DMA_TO_HOST or kind == AGENT_WRITE
+        writes = kind in (CPU_WRITE, DMA_TO_HOST, AGENT_WRITE)
         if writes or kind == DELIVER:
             for i in range(count):
                 truth[address + i] = data[s, i]
-        if kind == CPU_READ or kind == DMA_FROM_HOST or kind == AGENT_READ:
+        if kind in (CPU_READ, DMA_FROM_HOST, AGENT_READ):
             for i in range(count):
                 if results[s * WIDTH + i] != truth[address + i]:
                     return s, WRONG_READ, now

@@ -76,12 +76,12 @@ def test_a_block_revisited_for_each_word_costs_two_transactions_a_word(words):
 
 
 @pytest.mark.requirement("ED-46")
-def test_a_program_that_never_pauses_reaches_the_worst_case_from_four_blocks_on():
-    # With fewer, it is back at a block before the NIC's read of it is in order.
-    worst = [transactions(after_writing(b, 32, STRIDED, 0)) == 2 * b * 32 for b in range(1, 9)]
+def test_a_program_that_never_pauses_stays_below_the_worst_case():
+    # It is back at a block before the NIC, whose reads queue up behind each other, has read it.
+    for blocks in SOME[1:]:
+        count = transactions(after_writing(blocks, 32, STRIDED, 0))
 
-    print(worst)
-    assert worst == [False, False, False, True, True, True, True, True]
+        assert 2 * blocks < count < 2 * blocks * 32
 
 
 @pytest.mark.requirement("ED-20")

@@ -6,7 +6,7 @@ from nicscope.jit import routine, step
 from nicscope.memory.coherence.cpu import cpu_read, cpu_write
 from nicscope.nic.coherent.layout import Component
 
-REGISTER_BYTES = 32
+REGISTER_BYTES = 64  # sixteen registers of a word
 
 
 @routine
@@ -35,7 +35,7 @@ def load_words(host, watcher, address, target, start, count, now):
 def copy_words(node, to, start, count, now):
     """When the CPU has copied ``count`` bytes from ``start`` to ``to`` (ps).
 
-    As an unrolled loop does: up to 32 bytes are loaded into registers, then stored.
+    As an unrolled loop does: up to 64 bytes are loaded into registers, then stored.
     """
     scratch = node.nic.scratch
     done = 0

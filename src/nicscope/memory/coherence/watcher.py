@@ -2,8 +2,8 @@
 
 What it watches is data: ``home`` says for each block of the host where the agent keeps it.  When
 the host takes such a block, the agent's copy becomes INVALID and a read of the block is due
-``reaction`` after, unless that is NEVER; ``catch_up`` does the reads that are due.  What the copies are for, the bus
-need not know.
+``reaction`` after, unless that is NEVER; ``catch_up`` does the reads that are due.  What the
+copies are for, the bus need not know.
 """
 
 from __future__ import annotations

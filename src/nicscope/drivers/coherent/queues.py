@@ -84,13 +84,21 @@ def queue_write(node, address, count, now):
             queue.head_checks += 1
             queue.credit = credit_of(node.nic, SEND)
             if queue.credit == 0:
-                now = _take_entry(node, now)
+                now = _take_entry(node, _cpu_tail(node, now))
         size = min(payload_bytes(node.nic), count - done)
         now = _write_entry(node, address + done, size, now)
         done += size
-    if node.nic.config[0].valid_bits == 0:
-        now = _cpu_store(node, pointer_place(node.nic, SEND, 0), queue.tail, now)
+    now = _cpu_tail(node, now)
     return charge(node, Component.QUEUE_WRITE, began, now)
+
+
+@step
+def _cpu_tail(node, now):
+    """When the CPU has written the send queue's tail, if that is what the NIC looks at (ps)."""
+    if node.nic.config[0].valid_bits != 0:
+        return now
+    tail = node.nic.queues[SEND].tail
+    return _cpu_store(node, pointer_place(node.nic, SEND, 0), tail, now)
 
 
 @step
@@ -187,13 +195,21 @@ def queue_deliver(node, place, address, count, now):
             queue.head_checks += 1
             queue.credit = credit_of(node.nic, RECEIVE)
             if queue.credit == 0:
-                now = _copy_entry(node, address, now)
+                now = _copy_entry(node, address, _nic_tail(node, now))
         size = min(payload_bytes(node.nic), count - done)
         now = _fill_entry(node, place + done, size, now)
         done += size
-    if node.nic.config[0].valid_bits == 0:
-        now = _nic_store(node, pointer_place(node.nic, RECEIVE, 0), queue.tail, now)
+    now = _nic_tail(node, now)
     return charge(node, Component.QUEUE_DELIVER, began, now)
+
+
+@step
+def _nic_tail(node, now):
+    """When the NIC has written the receive queue's tail, if the CPU looks at that (ps)."""
+    if node.nic.config[0].valid_bits != 0:
+        return now
+    tail = node.nic.queues[RECEIVE].tail
+    return _nic_store(node, pointer_place(node.nic, RECEIVE, 0), tail, now)
 
 
 @step
@@ -222,6 +238,8 @@ def _copy_entry(node, address, now):
     config = node.nic.config[0]
     if config.valid_bits == 0 and queue.seen_tail <= queue.head:
         queue.seen_tail, now = _cpu_word(node, pointer_place(node.nic, RECEIVE, 0), now)
+        if queue.seen_tail <= queue.head:
+            return np.int64(REFUSED)
     offset = entry_place(node.nic, RECEIVE, queue.head)
     word, now = _cpu_word(node, offset + payload_bytes(node.nic), now)
     if config.valid_bits != 0 and (word & 1) != sense_of(node.nic, queue.head):

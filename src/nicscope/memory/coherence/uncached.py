@@ -47,7 +47,7 @@ def combined_write(host, device, place, count, source, start, now):
     chosen = np.int64(EMPTY)
     for b in range(config.combine_buffers):
         if host.buffers[b].start == stretch:
-            chosen = b
+            chosen = np.int64(b)
     if chosen == EMPTY:
         chosen = _oldest(host)
         now = _leave(host, device, chosen, now)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba.core import config
 
 from nicscope.drivers.coherent.boundary import (
     collect,
@@ -79,7 +80,7 @@ class Pair:
 
 @pytest.mark.requirement("ED-72", "ED-64")
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-@settings(max_examples=15)
+@settings(max_examples=4 if config.DISABLE_JIT else 15)
 @given(
     sizes=st.lists(st.integers(0, 300) | st.integers(0, 9000), min_size=1, max_size=3),
     offset=st.integers(0, 200),
@@ -94,7 +95,7 @@ def test_messages_arrive_unchanged_wherever_they_lie(mechanism, sizes, offset, s
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("size", [0, 1, LONGEST])
+@pytest.mark.parametrize("size", [0, 1, 5000 if config.DISABLE_JIT else LONGEST])
 def test_the_shortest_and_the_longest_message_arrive(mechanism, size):
     data = np.random.default_rng(size).bytes(size)
 

@@ -12,7 +12,11 @@ import numpy as np
 from nicscope.drivers.coherent.eager import eager_deliver, eager_fetch, home_of, is_registered
 from nicscope.drivers.coherent.engine import dma_from_host, dma_to_host, flush_range
 from nicscope.drivers.coherent.machine import new_machine, node_of
-from nicscope.drivers.coherent.registration import deregister_region, register_region
+from nicscope.drivers.coherent.registration import (
+    NOT_REGISTERED,
+    deregister_region,
+    register_region,
+)
 from nicscope.drivers.coherent.words import load_words, store_words
 from nicscope.jit import kernel, routine, step
 from nicscope.memory.coherence.device import INTERVENED, RETRIED, UNSNOOPED
@@ -175,7 +179,9 @@ def _take(node, row, data, results, start, now):
         _, now = register_region(node, address, count * 8, now)
         return now
     if kind == DEREGISTER:
-        _, now = deregister_region(node, address, count * 8, now)
+        became, now = deregister_region(node, address, 1, now)
+        while became != NOT_REGISTERED:  # until nobody uses the region, and it may go
+            became, now = deregister_region(node, address, 1, now)
         return now
     if kind in (CPU_READ, DMA_FROM_HOST, AGENT_READ):
         return _load(node, kind, address, count, choice, results, start, now)

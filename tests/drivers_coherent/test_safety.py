@@ -92,7 +92,7 @@ def test_every_read_of_a_random_program_returns_the_last_write(program, nic, see
 def test_a_million_steps_keep_every_copy_coherent(fill_then_invalidate):
     rng = np.random.default_rng(7 + fill_then_invalidate)
     rare = np.array([CPU_WRITE] * 8 + [CPU_READ] * 6 + [AGENT_READ] * 3 + list(range(KINDS)))
-    count = STEPS // 2
+    count = STEPS
     program = np.column_stack(
         [
             rng.choice(rare, count),

@@ -58,7 +58,7 @@ def grid():
         for words in SOME[:-1] if config.DISABLE_JIT else range(1, 33):
             machine.hosts.counts[:] = 0
             yield machine, now, blocks, words
-            now += 10**9
+            now += 10**10
 
 
 @pytest.mark.requirement("ED-45", "ED-22", "ED-24")

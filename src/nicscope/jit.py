@@ -150,11 +150,28 @@ def step(function: Callable[P, R]) -> Callable[P, R]:
     return dispatcher
 
 
+def routine(function: Callable[P, R]) -> Callable[P, R]:
+    """A step that is called, not inlined: for what is long, has many callers and is rarely run.
+
+    A call passes every array of its arguments, some tens of nanoseconds.
+    """
+    if config.DISABLE_JIT:
+        return function
+    dispatcher = _compiled(
+        function, _StepCache, inline=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
+    )
+    cast("Any", dispatcher).__class__ = _Step
+    return dispatcher
+
+
 def _compiled(
-    function: Callable[P, R], cache: type[_PackageCache] = _PackageCache, **options: bool
+    function: Callable[P, R],
+    cache: type[_PackageCache] = _PackageCache,
+    inline: bool = True,
+    **options: bool,
 ) -> Callable[P, R]:
     compiler: Any = numba.njit  # whose published types know neither these options nor its result
-    dispatcher = compiler(nogil=True, _nrt=False, forceinline=True, **options)(function)
+    dispatcher = compiler(nogil=True, _nrt=False, forceinline=inline, **options)(function)
     if cache_directory() is not None:
         dispatcher._cache = cache(function)
     return cast("Callable[P, R]", dispatcher)

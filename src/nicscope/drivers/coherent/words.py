@@ -1,0 +1,61 @@
+"""The CPU's loops over words: a program's stores and loads, and copies from buffer to buffer."""
+
+from __future__ import annotations
+
+from nicscope.jit import routine, step
+from nicscope.memory.coherence.cpu import cpu_read, cpu_write
+from nicscope.nic.coherent.layout import Component
+
+
+@routine
+def store_words(host, watcher, address, source, start, count, now):
+    """When the CPU has stored ``count`` bytes of ``source[start:]`` at ``address`` (ps)."""
+    done = 0
+    while done < count:
+        size, now = cpu_write(
+            host, watcher, address + done, count - done, source, start + done, now
+        )
+        done += size
+    return now
+
+
+@routine
+def load_words(host, watcher, address, target, start, count, now):
+    """When the CPU has the ``count`` bytes at ``address`` in ``target[start:]`` (ps)."""
+    done = 0
+    while done < count:
+        size, now = cpu_read(host, watcher, address + done, count - done, target, start + done, now)
+        done += size
+    return now
+
+
+@step
+def copy_words(node, to, start, count, now):
+    """When the CPU has copied ``count`` bytes from ``start`` to ``to`` (ps).
+
+    As an unrolled loop does: up to a block's bytes are loaded into registers, then stored.
+    """
+    scratch = node.nic.scratch
+    done = 0
+    while done < count:
+        size = min(scratch.size, count - done)
+        now = load_words(node.host, node.agent, start + done, scratch, 0, size, now)
+        now = store_words(node.host, node.agent, to + done, scratch, 0, size, now)
+        done += size
+    return now
+
+
+@step
+def user_write(node, address, source, count, now):
+    """``store_words``, as the program's own work."""
+    end = store_words(node.host, node.agent, address, source, 0, count, now)
+    node.nic.times[Component.USER_WRITE] += end - now
+    return end
+
+
+@step
+def user_read(node, address, target, count, now):
+    """``load_words``, as the program's own work."""
+    end = load_words(node.host, node.agent, address, target, 0, count, now)
+    node.nic.times[Component.USER_READ] += end - now
+    return end

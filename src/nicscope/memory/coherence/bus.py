@@ -1,0 +1,60 @@
+"""The split-transaction bus: an address part and a data part, each used by one at a time.
+
+A transaction asks for the bus, is granted the address part after arbitration, on an edge of the
+bus clock, and is *ordered* when its snoop is over: what it does to states and bytes happens then.
+Its data phase follows when the data are ready and the data part is free, in the order of the
+address phases.  Masters are served as they ask; see ``docs/coherence.md``.
+"""
+
+from __future__ import annotations
+
+from nicscope.jit import step
+
+MB = 1_000_000  # a byte takes that many ps at 1 MB/s
+
+
+@step
+def edge(host, when):
+    """The first edge of the bus clock at or after ``when`` (ps)."""
+    cycle = host.config[0].bus_cycle
+    return (when + cycle - 1) // cycle * cycle
+
+
+@step
+def ordered_at(host, asks):
+    """When a transaction that asks for the bus at ``asks`` would be ordered (ps)."""
+    config = host.config[0]
+    cycle = config.bus_cycle
+    start = max(edge(host, asks + config.arbitration * cycle), host.registers[0].address_free)
+    return start + (config.address_phase + config.snoop) * cycle
+
+
+@step
+def address_phase(host, master, kind, asks):
+    """When the transaction is ordered (ps); it is counted and takes the address part."""
+    config = host.config[0]
+    ordered = ordered_at(host, asks)
+    registers = host.registers[0]
+    registers.address_free = ordered - config.snoop * config.bus_cycle
+    registers.address_busy += config.address_phase * config.bus_cycle
+    host.counts[master, kind] += 1
+    return ordered
+
+
+@step
+def data_phase(host, ready, count, mbytes_s):
+    """When the last of ``count`` bytes that are ready at ``ready`` has crossed (ps).
+
+    A device that is slower than the bus (``mbytes_s``, 0 for one that is not) holds the data part
+    for as long as it takes.
+    """
+    config = host.config[0]
+    registers = host.registers[0]
+    beats = (count + config.bus_bytes - 1) // config.bus_bytes
+    taken = beats * config.bus_cycle
+    if mbytes_s > 0:
+        taken = max(taken, edge(host, (count * MB + mbytes_s - 1) // mbytes_s))
+    start = max(edge(host, ready), registers.data_free)
+    registers.data_free = start + taken
+    registers.data_busy += taken
+    return start + taken

@@ -1,0 +1,195 @@
+"""The arrays of a host: both cache levels, memory, the bus and its counters.
+
+Addresses are physical bytes of the host's memory, times integer picoseconds.  A *block* is a line
+of the second level, the unit of coherence on the bus.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nicscope.jit import records
+from nicscope.memory.coherence.parameters import HOST_PARAMETERS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+# States of a line.  The first level has no EXCLUSIVE: it asks the second before its first write.
+INVALID = 0
+SHARED = 1
+EXCLUSIVE = 2
+MODIFIED = 3
+
+# Masters of the bus.
+CPU = 0
+DEVICE = 1
+MASTERS = 2
+
+# Bus transactions.  An intervention is no transaction of its own: it tells which reads a cache
+# answered.
+READ = 0
+READ_EXCLUSIVE = 1
+UPGRADE = 2  # invalidates other copies; no data
+WRITE_BACK = 3
+WRITE = 4  # a device writes bytes to memory; host copies go
+RETRY = 5  # an address phase that is to be tried again
+UNCACHED_READ = 6
+UNCACHED_WRITE = 7
+COMBINED_WRITE = 8
+INTERVENTION = 9
+KINDS = 10
+KIND_NAMES = (
+    "read",
+    "read-exclusive",
+    "upgrade",
+    "write-back",
+    "write",
+    "retry",
+    "uncached-read",
+    "uncached-write",
+    "combined-write",
+    "intervention",
+)
+
+EMPTY = -1
+
+CONFIG = np.dtype(
+    [(name, "i8") for name in HOST_PARAMETERS]
+    + [
+        ("l1_shift", "i8"),
+        ("l1_mask", "i8"),  # sets - 1
+        ("l2_shift", "i8"),
+        ("l2_mask", "i8"),
+    ],
+    align=True,
+)
+
+LINE = np.dtype(
+    [
+        ("tag", "i8"),  # address >> shift, or EMPTY
+        ("used", "i8"),  # registers.clock at its last use
+        ("state", "i8"),
+    ],
+    align=True,
+)
+
+REGISTERS = np.dtype(
+    [
+        ("clock", "i8"),  # uses of lines so far
+        ("address_free", "i8"),  # ps: the address part of the bus is free from here on
+        ("data_free", "i8"),
+        ("address_busy", "i8"),  # ps in all
+        ("data_busy", "i8"),
+        ("cpu_reads", "i8"),
+        ("cpu_writes", "i8"),
+        ("l1_misses", "i8"),  # times that the second level was asked, for data or for a right
+        ("l2_misses", "i8"),
+        ("evictions", "i8"),  # of blocks
+    ],
+    align=True,
+)
+
+BUFFER = np.dtype([("start", "i8"), ("mask", "i8"), ("used", "i8")], align=True)
+
+
+class Host(NamedTuple):
+    """One host; of several hosts each array has one more axis in front."""
+
+    config: NDArray[Any]  # CONFIG, shape (1,)
+    registers: NDArray[Any]  # REGISTERS, shape (1,)
+    counts: NDArray[np.int64]  # shape (MASTERS, KINDS)
+    l1: NDArray[Any]  # LINE, shape (sets * ways,)
+    l1_data: NDArray[np.uint8]  # shape (sets * ways * line,)
+    l2: NDArray[Any]
+    l2_data: NDArray[np.uint8]
+    memory: NDArray[np.uint8]
+    buffers: NDArray[Any]  # BUFFER: of the CPU, for combining writes
+    buffer_data: NDArray[np.uint8]  # shape (buffers * combine_bytes,)
+
+
+def host_settings(changed: Mapping[str, int]) -> dict[str, int]:
+    """Every parameter's value, those in ``changed`` as given there.  Errors: ValueError."""
+    values = {name: parameter.value for name, parameter in HOST_PARAMETERS.items()}
+    for name in changed:
+        if name not in values:
+            raise ValueError(f"no parameter {name!r} of a host")
+    values.update(changed)
+    _check(values)
+    return values
+
+
+def _check(values: Mapping[str, int]) -> None:
+    powers = ("memory_bytes", "l1_bytes", "l1_line", "l1_ways", "l2_bytes", "l2_line", "l2_ways")
+    for name in (*powers, "word", "bus_bytes", "combine_bytes"):
+        value = values[name]
+        if value < 1 or value & (value - 1):
+            raise ValueError(f"{name} must be a power of two, got {value!r}")
+    for name, value in values.items():
+        if value < 0:
+            raise ValueError(f"{name} must not be negative, got {value!r}")
+    # Upper limits: a uncached access has at most 8 bytes, a mask of a buffer 63 bits.
+    for below, above in (("word", 8), ("combine_bytes", 32)):
+        if values[below] > above:
+            raise ValueError(f"{below} must be at most {above}, got {values[below]!r}")
+    order = ("word", "l1_line", "l2_line")
+    for small, large in pairwise(order):
+        if values[small] > values[large]:
+            raise ValueError(f"{small} must not exceed {large}, got {values[small]!r}")
+    for level in ("l1", "l2"):
+        if values[f"{level}_bytes"] < values[f"{level}_line"] * values[f"{level}_ways"]:
+            raise ValueError(f"{level}_bytes is less than one set, got {values[f'{level}_bytes']}")
+    if values["l2_ways"] < 1 or values["memory_bytes"] < values["l2_line"]:
+        raise ValueError(f"memory_bytes is less than a block, got {values['memory_bytes']!r}")
+    for name in (
+        "bus_cycle",
+        "arbitration",
+        "address_phase",
+        "combine_buffers",
+        "retry_delay",
+        "l1_latency",
+    ):
+        if values[name] < 1:
+            raise ValueError(f"{name} must be at least 1, got {values[name]!r}")
+
+
+def new_hosts(nodes: int, changed: Mapping[str, int]) -> Host:
+    """``nodes`` equal hosts with empty caches and memories of zeros."""
+    values = host_settings(changed)
+    lines = {level: values[f"{level}_bytes"] // values[f"{level}_line"] for level in ("l1", "l2")}
+    config = records((nodes, 1), CONFIG)
+    for name, value in values.items():
+        config[name] = value
+    for level, count in lines.items():
+        config[f"{level}_shift"] = values[f"{level}_line"].bit_length() - 1
+        config[f"{level}_mask"] = count // values[f"{level}_ways"] - 1
+    return Host(
+        config=config,
+        registers=records((nodes, 1), REGISTERS),
+        counts=np.zeros((nodes, MASTERS, KINDS), np.int64),
+        l1=_empty_lines(nodes, lines["l1"]),
+        l1_data=np.zeros((nodes, values["l1_bytes"]), np.uint8),
+        l2=_empty_lines(nodes, lines["l2"]),
+        l2_data=np.zeros((nodes, values["l2_bytes"]), np.uint8),
+        memory=np.zeros((nodes, values["memory_bytes"]), np.uint8),
+        buffers=_empty_buffers(nodes, values["combine_buffers"]),
+        buffer_data=np.zeros(
+            (nodes, values["combine_buffers"] * values["combine_bytes"]), np.uint8
+        ),
+    )
+
+
+def _empty_lines(nodes: int, count: int) -> NDArray[Any]:
+    lines = records((nodes, count), LINE)
+    lines["tag"] = EMPTY
+    return lines
+
+
+def _empty_buffers(nodes: int, count: int) -> NDArray[Any]:
+    buffers = records((nodes, count), BUFFER)
+    buffers["start"] = EMPTY
+    return buffers

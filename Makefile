@@ -55,6 +55,8 @@ bench: $(VENV)/bench.stamp
 	@$(BIN)/python bench/bench_sweep.py
 	@echo
 	@$(BIN)/python bench/bench_simulate.py
+	@echo
+	@$(BIN)/python bench/bench_coherent.py
 
 coverage-of-papers: $(VENV)/run.stamp
 	@$(BIN)/nicscope coverage

@@ -1,4 +1,4 @@
-"""One host, and one agent, out of the arrays of many; usable in kernels and from Python."""
+"""One host, or one agent, out of the arrays of many; in kernels, which views must not leave."""
 
 from __future__ import annotations
 

@@ -29,6 +29,7 @@ COPY = np.dtype(
         ("block", "i8"),  # of the host, or EMPTY
         ("due", "i8"),  # ps: when its pending read asks for the bus; FAR if none is pending
         ("arrived", "i8"),  # ps: when its bytes had all come
+        ("eager", "i8"),  # 1: read back when the host takes it; 0: read when it is asked for
     ],
     align=True,
 )
@@ -106,7 +107,8 @@ def ask_for(watcher, place, when):
 def lose(watcher, place, when):
     """The host takes a block of which ``place`` has a copy; the bus is done with it at ``when``."""
     watcher.copies[place].state = INVALID
-    ask_for(watcher, place, when + watcher.watch[0].reaction)
+    if watcher.copies[place].eager != 0:
+        ask_for(watcher, place, when + watcher.watch[0].reaction)
 
 
 @step
@@ -174,9 +176,36 @@ def await_copies(host, watcher, first, last, now):
     for place in range(first, last):
         if watcher.copies[place].state == INVALID:
             ask_for(watcher, place, now)
+    finish_reads(host, watcher, first, last)
     arrived = now
+    for place in range(first, last):
+        arrived = max(arrived, watcher.copies[place].arrived)
+    return arrived
+
+
+@step
+def finish_reads(host, watcher, first, last):
+    """Do all reads that are pending for the agent's blocks ``first`` up to ``last``."""
     for place in range(first, last):
         while watcher.copies[place].due != FAR:
             _do_reads(host, watcher, watcher.watch[0].next_due, False)
-        arrived = max(arrived, watcher.copies[place].arrived)
-    return arrived
+
+
+@step
+def watch_block(watcher, block, place, eager):
+    """From now on the agent keeps ``block`` of the host at its block ``place``; it is INVALID."""
+    copy = watcher.copies[place]
+    copy.block = block
+    copy.state = INVALID
+    copy.arrived = 0
+    copy.eager = eager
+    watcher.home[block] = place
+
+
+@step
+def unwatch_block(watcher, place):
+    """The agent keeps nothing in its block ``place`` any more; no read of it may be pending."""
+    copy = watcher.copies[place]
+    watcher.home[copy.block] = EMPTY
+    copy.block = EMPTY
+    copy.state = INVALID

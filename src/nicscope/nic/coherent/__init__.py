@@ -1,0 +1,1 @@
+"""A coherent network interface's own parts: tags, packet table, queues (``docs/coherence.md``)."""

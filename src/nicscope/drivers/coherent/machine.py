@@ -1,0 +1,126 @@
+"""Nodes: a host with its caches and bus, the interface's blocks, and the interface itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from nicscope.errors import SimulationError
+from nicscope.jit import step
+from nicscope.memory.coherence.layout import MODIFIED, SHARED, Host, new_hosts
+from nicscope.memory.coherence.nodes import host_of, watcher_of
+from nicscope.memory.coherence.watcher import Watcher, new_watchers, watch_block
+from nicscope.nic.coherent.layout import (
+    POINTER_BLOCKS,
+    QUEUES,
+    RECEIVE,
+    SEND,
+    Interface,
+    new_interfaces,
+    nic_settings,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+POINTERS_OF_NIC = (2 * SEND + 1, 2 * RECEIVE)  # head of what it consumes, tail of what it produces
+
+
+class Machine(NamedTuple):
+    """All nodes; the first axis of every array is the node."""
+
+    hosts: Host
+    agents: Watcher
+    nics: Interface
+
+
+class Node(NamedTuple):
+    """One of them."""
+
+    host: Host
+    agent: Watcher  # the interface's memory and block states, as the bus knows them
+    nic: Interface
+
+
+def new_machine(
+    nodes: int,
+    host: Mapping[str, int] | None = None,
+    nic: Mapping[str, int] | None = None,
+    *,
+    tags: int = 64,
+    packets: int = 64,
+) -> Machine:
+    """``nodes`` equal nodes at rest.  Parameters not in ``host`` and ``nic`` are as published.
+
+    ``tags`` regions may be registered at a time; keys of packets go up to ``packets``.
+    Errors: SimulationError.
+    """
+    try:
+        hosts = new_hosts(nodes, host or {})
+        settings = nic_settings(nic or {})
+        block, room = int(hosts.config[0]["l2_line"][0]), hosts.memory.shape[1]
+        if settings["memory_bytes"] % block:
+            raise ValueError(f"memory_bytes is no multiple of a block of {block} bytes")
+        nics = new_interfaces(nodes, nic or {}, block, room, tags, packets)
+    except ValueError as error:
+        raise SimulationError(str(error)) from error
+    agents = new_watchers(
+        nodes,
+        room // block,
+        settings["memory_bytes"] // block,
+        block,
+        settings["reaction"],
+        settings["read_window"],
+        settings["dma_mbytes_s"],
+    )
+    machine = Machine(hosts, agents, nics)
+    for n in range(nodes):
+        _watch_queues(node_view(machine, n))
+    return machine
+
+
+def _watch_queues(node: Node) -> None:
+    """Give the interface its cacheable queues and device registers."""
+    config = node.nic.config[0]
+    block, per_queue = int(config["block"]), int(config["queue_blocks"])
+    first = int(config["queue_start"]) // block
+    home = int(config["queue_address"]) // block
+    for b in range(QUEUES * per_queue + POINTER_BLOCKS):
+        eager = b < per_queue or b == QUEUES * per_queue + 2 * SEND  # what it is to notice
+        watch_block(node.agent, home + b, first + b, int(eager))
+        node.agent.copies[first + b]["state"] = SHARED
+    for pointer in POINTERS_OF_NIC:
+        node.agent.copies[first + QUEUES * per_queue + pointer]["state"] = MODIFIED
+
+
+def node_view(machine: Machine, n: int) -> Node:
+    """Node ``n``, its arrays seen without their first axis, for Python."""
+    return Node(
+        Host(*(array[n] for array in machine.hosts)),
+        Watcher(*(array[n] for array in machine.agents)),
+        Interface(*(array[n] for array in machine.nics)),
+    )
+
+
+@step
+def node_of(machine, n):
+    """The same in kernels."""
+    nics = machine.nics
+    nic = Interface(
+        nics.config[n],
+        nics.registers[n],
+        nics.tags[n],
+        nics.packets[n],
+        nics.queues[n],
+        nics.times[n],
+        nics.ends[n],
+        nics.scratch[n],
+        nics.assembly[n],
+    )
+    return Node(host_of(machine.hosts, n), watcher_of(machine.agents, n), nic)
+
+
+@step
+def charge(node, component, start, end):
+    """``end``, after what lies between was booked on ``component``."""
+    node.nic.times[component] += end - start
+    return end

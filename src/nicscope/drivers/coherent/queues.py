@@ -1,0 +1,230 @@
+"""CNI: cacheable queues, one to send and one to receive, over coherent blocks.
+
+The CPU writes the send queue, and the NIC reads back what it is told, by invalidations, has
+changed; the receive queue runs the other way.  ``nic.coherent.queue`` has the rules.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.drivers.coherent.machine import charge
+from nicscope.drivers.coherent.words import copy_words
+from nicscope.jit import routine, step
+from nicscope.memory.coherence.cpu import cpu_read, cpu_write
+from nicscope.memory.coherence.lines import copy_bytes
+from nicscope.memory.coherence.watched import agent_write
+from nicscope.memory.coherence.watcher import await_copies, give_way
+from nicscope.nic.coherent.layout import RECEIVE, SEND, Component
+from nicscope.nic.coherent.queue import (
+    WORD,
+    credit_of,
+    entry_place,
+    get_word,
+    payload_bytes,
+    pointer_place,
+    put_word,
+    sense_of,
+)
+
+REFUSED = -1  # a queue is full of messages that were not fetched, or collected
+
+
+@step
+def _cpu_word(node, offset, now):
+    """The word at ``offset`` of the queues as the CPU reads it, and when."""
+    scratch = node.nic.scratch
+    now = cpu_read(
+        node.host, node.agent, node.nic.config[0].queue_address + offset, WORD, scratch, 0, now
+    )
+    return get_word(scratch, 0), now
+
+
+@step
+def _cpu_store(node, offset, value, now):
+    """When the CPU has stored a word at ``offset`` of the queues (ps)."""
+    scratch = node.nic.scratch
+    put_word(scratch, 0, value)
+    address = node.nic.config[0].queue_address + offset
+    return cpu_write(node.host, node.agent, address, WORD, scratch, 0, now)
+
+
+@step
+def _nic_word(node, offset, now):
+    """The word at ``offset`` of the queues as the NIC reads it, and when."""
+    place = node.nic.config[0].queue_start + offset
+    home = place >> node.host.config[0].l2_shift
+    now = await_copies(node.host, node.agent, home, home + 1, now)
+    return get_word(node.agent.memory, place), now
+
+
+@step
+def _nic_store(node, offset, value, now):
+    """When the NIC has stored a word at ``offset`` of the queues (ps)."""
+    put_word(node.nic.scratch, 0, value)
+    place = node.nic.config[0].queue_start + offset
+    give_way(node.host, node.agent, now)
+    return agent_write(node.host, node.agent, place, WORD, node.nic.scratch, 0, now)
+
+
+@routine
+def queue_write(node, address, count, now):
+    """When the CPU has copied ``count`` bytes at ``address`` into the send queue (ps).
+
+    If the queue is full the NIC takes the oldest entries out; ``REFUSED`` if it has no room.
+    """
+    queue = node.nic.queues[SEND]
+    registers = node.nic.registers[0]
+    if registers.assembled - registers.fetched + _unread(node) + count > node.nic.assembly.size:
+        return np.int64(REFUSED)
+    began = now
+    done = 0
+    while done < count:
+        while queue.credit == 0:
+            queue.shadow, now = _cpu_word(node, pointer_place(node.nic, SEND, 1), now)
+            queue.head_checks += 1
+            queue.credit = credit_of(node.nic, SEND)
+            if queue.credit == 0:
+                now = _take_entry(node, now)
+        size = min(payload_bytes(node.nic), count - done)
+        now = _write_entry(node, address + done, size, now)
+        done += size
+    if node.nic.config[0].valid_bits == 0:
+        now = _cpu_store(node, pointer_place(node.nic, SEND, 0), queue.tail, now)
+    return charge(node, Component.QUEUE_WRITE, began, now)
+
+
+@step
+def _unread(node):
+    """The most bytes that entries of the send queue can hold which the NIC has not taken out."""
+    queue = node.nic.queues[SEND]
+    return (queue.tail - queue.head) * payload_bytes(node.nic)
+
+
+@step
+def _write_entry(node, address, size, now):
+    queue = node.nic.queues[SEND]
+    offset = entry_place(node.nic, SEND, queue.tail)
+    now = copy_words(node, node.nic.config[0].queue_address + offset, address, size, now)
+    word = 2 * size + sense_of(node.nic, queue.tail)
+    now = _cpu_store(node, offset + payload_bytes(node.nic), word, now)
+    queue.tail += 1
+    queue.credit -= 1
+    return now
+
+
+@routine
+def _take_entry(node, now):
+    """When the NIC has taken the next entry out of the send queue (ps); ``REFUSED`` if none."""
+    queue = node.nic.queues[SEND]
+    registers = node.nic.registers[0]
+    if node.nic.config[0].valid_bits == 0 and queue.seen_tail <= queue.head:
+        queue.seen_tail, now = _nic_word(node, pointer_place(node.nic, SEND, 0), now)
+        if queue.seen_tail <= queue.head:
+            return np.int64(REFUSED)
+    offset = entry_place(node.nic, SEND, queue.head)
+    word, now = _nic_word(node, offset + payload_bytes(node.nic), now)
+    if node.nic.config[0].valid_bits != 0 and (word & 1) != sense_of(node.nic, queue.head):
+        return np.int64(REFUSED)
+    for i in range(word >> 1):
+        place = registers.assembled % node.nic.assembly.size
+        node.nic.assembly[place] = node.agent.memory[node.nic.config[0].queue_start + offset + i]
+        registers.assembled += 1
+    if node.nic.config[0].valid_bits != 0 and node.nic.config[0].sense_reverse == 0:
+        now = _nic_store(node, offset + payload_bytes(node.nic), 0, now)
+    queue.head += 1
+    return _nic_store(node, pointer_place(node.nic, SEND, 1), queue.head, now)
+
+
+@routine
+def queue_fetch(node, count, place, now):
+    """When the next ``count`` bytes sent are in NIC memory at ``place`` (ps), or ``REFUSED``."""
+    registers = node.nic.registers[0]
+    end = now
+    while registers.assembled - registers.fetched < count:
+        end = _take_entry(node, end)
+        if end == REFUSED:
+            return end
+    for i in range(count):
+        node.agent.memory[place + i] = node.nic.assembly[registers.fetched % node.nic.assembly.size]
+        registers.fetched += 1
+    return charge(node, Component.QUEUE_WAIT, now, end)
+
+
+@routine
+def queue_deliver(node, place, address, count, now):
+    """When the NIC has put ``count`` bytes at ``place`` into the receive queue (ps).
+
+    If they do not fit, the host copies the first of them out to ``address``; ``REFUSED`` if an
+    earlier message is in the way.
+    """
+    queue = node.nic.queues[RECEIVE]
+    entries = (count + payload_bytes(node.nic) - 1) // payload_bytes(node.nic)
+    free = node.nic.config[0].queue_blocks - (queue.tail - queue.head)
+    if entries > free and queue.tail != queue.head:
+        return np.int64(REFUSED)
+    began = now
+    done = 0
+    while done < count:
+        while queue.credit == 0:
+            queue.shadow, now = _nic_word(node, pointer_place(node.nic, RECEIVE, 1), now)
+            queue.head_checks += 1
+            queue.credit = credit_of(node.nic, RECEIVE)
+            if queue.credit == 0:
+                now = _copy_entry(node, address, now)
+        size = min(payload_bytes(node.nic), count - done)
+        now = _fill_entry(node, place + done, size, now)
+        done += size
+    if node.nic.config[0].valid_bits == 0:
+        now = _nic_store(node, pointer_place(node.nic, RECEIVE, 0), queue.tail, now)
+    return charge(node, Component.QUEUE_DELIVER, began, now)
+
+
+@step
+def _fill_entry(node, place, size, now):
+    queue = node.nic.queues[RECEIVE]
+    config = node.nic.config[0]
+    copy_bytes(node.nic.scratch, 0, node.agent.memory, place, size)
+    word = 2 * size + sense_of(node.nic, queue.tail)
+    put_word(node.nic.scratch, payload_bytes(node.nic), word)
+    to = config.queue_start + entry_place(node.nic, RECEIVE, queue.tail)
+    give_way(node.host, node.agent, now)
+    now = agent_write(node.host, node.agent, to, config.block, node.nic.scratch, 0, now)
+    queue.tail += 1
+    queue.credit -= 1
+    return now
+
+
+@routine
+def _copy_entry(node, address, now):
+    """When the CPU has copied the next entry out of the receive queue (ps); ``REFUSED`` if none.
+
+    Its bytes go behind those already taken of the message at ``address``.
+    """
+    queue = node.nic.queues[RECEIVE]
+    registers = node.nic.registers[0]
+    config = node.nic.config[0]
+    if config.valid_bits == 0 and queue.seen_tail <= queue.head:
+        queue.seen_tail, now = _cpu_word(node, pointer_place(node.nic, RECEIVE, 0), now)
+    offset = entry_place(node.nic, RECEIVE, queue.head)
+    word, now = _cpu_word(node, offset + payload_bytes(node.nic), now)
+    if config.valid_bits != 0 and (word & 1) != sense_of(node.nic, queue.head):
+        return np.int64(REFUSED)
+    now = copy_words(node, address + registers.taken, config.queue_address + offset, word >> 1, now)
+    registers.taken += word >> 1
+    if config.valid_bits != 0 and config.sense_reverse == 0:
+        now = _cpu_store(node, offset + payload_bytes(node.nic), 0, now)
+    queue.head += 1
+    return _cpu_store(node, pointer_place(node.nic, RECEIVE, 1), queue.head, now)
+
+
+@routine
+def queue_collect(node, address, count, now):
+    """When the CPU has copied the oldest message, of ``count`` bytes, to ``address`` (ps)."""
+    end = now
+    while node.nic.registers[0].taken < count:
+        end = _copy_entry(node, address, end)
+        if end == REFUSED:
+            return end
+    node.nic.registers[0].taken = 0
+    return charge(node, Component.QUEUE_READ, now, end)

@@ -1,0 +1,182 @@
+"""What an interface keeps beside its memory and block states.
+
+Its memory, from the start: staging, for messages outside registrations; the send queue, the
+receive queue, two blocks for pointers of each; buffers of registered regions.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nicscope.jit import records
+from nicscope.nic.coherent.parameters import NIC_PARAMETERS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+SEND = 0
+RECEIVE = 1
+QUEUES = 2
+POINTER_BLOCKS = 4  # send tail and head, receive tail and head
+
+NOWHERE = -1
+
+VALID = 4  # state of a block that holds new bytes from the network (DMA-like receive)
+
+WINDOW = 8  # the most transfers that a DMA engine may have under way
+
+
+class Component(IntEnum):
+    """What time was spent on; the parts of a call's time add up to it."""
+
+    USER_WRITE = 0  # the program stores its message
+    USER_READ = 1
+    DMA_INIT = 2
+    DMA_EXEC = 3
+    DMA_INTERRUPT = 4
+    FLUSH = 5
+    EDT_WAIT = 6  # for reads of registered blocks that have not arrived
+    EDT_WRITE_BACK = 7
+    EDT_INVALIDATE = 8  # coherent receive
+    PIO_WRITE = 9
+    PIO_READ = 10
+    QUEUE_WRITE = 11  # the processor copies into the send queue
+    QUEUE_WAIT = 12  # for reads of queue blocks and pointers
+    QUEUE_DELIVER = 13
+    QUEUE_READ = 14  # the processor copies out of the receive queue
+    DOORBELL = 15
+    REGISTER = 16
+
+
+CONFIG = np.dtype(
+    [(name, "i8") for name in NIC_PARAMETERS]
+    + [
+        ("queue_start", "i8"),  # byte of NIC memory where the queues begin
+        ("buffer_start", "i8"),  # where buffers of regions begin
+        ("queue_address", "i8"),  # of the host, likewise
+        ("block", "i8"),  # bytes
+    ],
+    align=True,
+)
+
+TAG = np.dtype(
+    [
+        ("valid", "i8"),  # A: 1 if the tag is in use
+        ("host_start", "i8"),  # SHA
+        ("host_end", "i8"),  # EHA, the first byte behind
+        ("nic_start", "i8"),  # SNA
+        ("nic_end", "i8"),  # ENA
+        ("users", "i8"),  # registrations that have not been taken back
+        ("used", "i8"),  # registers.clock at the last registration or its end
+    ],
+    align=True,
+)
+
+QUEUE = np.dtype(
+    [
+        ("tail", "i8"),  # entries written so far
+        ("head", "i8"),  # entries consumed so far, as the consumer counts
+        ("shadow", "i8"),  # head as the producer last saw it
+        ("credit", "i8"),  # entries that the producer may write before it looks again
+        ("seen_tail", "i8"),  # tail as the consumer last saw it (without valid bits)
+        ("head_checks", "i8"),
+    ],
+    align=True,
+)
+
+REGISTERS = np.dtype(
+    [
+        ("clock", "i8"),
+        ("pinned", "i8"),  # bytes registered or kept
+        ("transfers", "i8"),  # of DMA blocks
+        ("token", "i8"),  # in the doorbell
+        ("doorbells", "i8"),
+        ("assembled", "i8"),  # bytes taken out of the send queue, and fetched, so far
+        ("fetched", "i8"),
+        ("taken", "i8"),  # bytes of the message that arrives that the host has copied out already
+        ("registrations", "i8"),
+        ("reuses", "i8"),
+        ("releases", "i8"),
+        ("fallbacks", "i8"),
+        ("postponements", "i8"),
+    ],
+    align=True,
+)
+
+
+class Interface(NamedTuple):
+    """One interface; of several, each array has one more axis in front."""
+
+    config: NDArray[Any]  # CONFIG, shape (1,)
+    registers: NDArray[Any]  # REGISTERS, shape (1,)
+    tags: NDArray[Any]  # TAG
+    packets: NDArray[np.int64]  # Pkt-to-Addr: host address by the packet's key, or NOWHERE
+    queues: NDArray[Any]  # QUEUE, shape (QUEUES,)
+    times: NDArray[np.int64]  # ps by Component
+    ends: NDArray[np.int64]  # shape (WINDOW,): when the last DMA blocks ended
+    scratch: NDArray[np.uint8]  # one block, being put together
+    assembly: NDArray[np.uint8]  # ring of bytes taken out of the send queue
+
+
+def nic_settings(changed: Mapping[str, int]) -> dict[str, int]:
+    """Every parameter's value, those in ``changed`` as given there.  Errors: ValueError."""
+    values = {name: entry[0] for name, entry in NIC_PARAMETERS.items()}
+    for name in changed:
+        if name not in values:
+            raise ValueError(f"no parameter {name!r} of a coherent interface")
+    values.update(changed)
+    for name in ("dma_window", "read_window"):
+        if not 1 <= values[name] <= WINDOW:
+            raise ValueError(f"{name} must be from 1 to {WINDOW}, got {values[name]!r}")
+    for name in ("receive_method", "initialisation", "when_full"):
+        if values[name] not in (1, 2):
+            raise ValueError(f"{name} must be 1 or 2, got {values[name]!r}")
+    for name in ("lazy_pointers", "valid_bits", "sense_reverse"):
+        if values[name] not in (0, 1):
+            raise ValueError(f"{name} must be 0 or 1, got {values[name]!r}")
+    for name in ("dma_mbytes_s", "doorbell_bytes", "memory_bytes", "staging_bytes"):
+        if values[name] < 1:
+            raise ValueError(f"{name} must be at least 1, got {values[name]!r}")
+    if values["queue_blocks"] < 2 or values["queue_blocks"] % 2:
+        raise ValueError(f"queue_blocks must be even, at least 2, got {values['queue_blocks']!r}")
+    for name, value in values.items():
+        if value < 0:
+            raise ValueError(f"{name} must not be negative, got {value!r}")
+    return values
+
+
+def new_interfaces(
+    nodes: int, changed: Mapping[str, int], block: int, host_bytes: int, tags: int, packets: int
+) -> Interface:
+    """``nodes`` equal interfaces with nothing registered; Errors: ValueError."""
+    values = nic_settings(changed)
+    queues = (QUEUES * values["queue_blocks"] + POINTER_BLOCKS) * block
+    staging = -(-values["staging_bytes"] // block) * block
+    if staging + queues > values["memory_bytes"] or queues > host_bytes:
+        raise ValueError(
+            f"memory_bytes has no room for staging and queues, got {values['memory_bytes']!r}"
+        )
+    config = records((nodes, 1), CONFIG)
+    for name, value in values.items():
+        config[name] = value
+    config["queue_start"] = staging
+    config["buffer_start"] = staging + queues
+    config["queue_address"] = host_bytes - queues
+    config["block"] = block
+    held = np.full((nodes, packets), NOWHERE, np.int64)
+    return Interface(
+        config=config,
+        registers=records((nodes, 1), REGISTERS),
+        tags=records((nodes, tags), TAG),
+        packets=held,
+        queues=records((nodes, QUEUES), QUEUE),
+        times=np.zeros((nodes, len(Component)), np.int64),
+        ends=np.zeros((nodes, WINDOW), np.int64),
+        scratch=np.zeros((nodes, block), np.uint8),
+        assembly=np.zeros((nodes, staging), np.uint8),
+    )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment
 from nicscope.interfaces.via.names import Return, VipError
 
 if TYPE_CHECKING:
@@ -40,6 +41,15 @@ class Region(msgspec.Struct, frozen=True):
     tag: int
     rdma_write: bool
     rdma_read: bool
+
+    def segment(self, offset: int = 0, length: int | None = None) -> DataSegment:
+        """A stretch of it, by default up to its end."""
+        size = self.length - offset if length is None else length
+        return DataSegment(self.address + offset, self.handle, size)
+
+    def remote(self, offset: int = 0) -> AddressSegment:
+        """Where an RDMA from another node may begin."""
+        return AddressSegment(self.address + offset, self.handle)
 
 
 class AddressSpace:

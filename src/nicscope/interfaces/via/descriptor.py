@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from nicscope.interfaces.via.journal import Journal
 
 CONTROL_SEGMENT = struct.Struct("<QIHHIIII")  # next, its handle, count, control, -, immediate, ...
-STATUS_AT = 24  # length and status, the two words that the NIC writes
-STATUS_WORDS = struct.Struct("<II")
+STATUS_AT = 20
+STATUS_WORDS = struct.Struct("<III")  # immediate data, length and status: what the NIC writes
 ADDRESS_SEGMENT = struct.Struct("<QII")
 DATA_SEGMENT = struct.Struct("<QII")
 ALIGNMENT = 64

@@ -75,6 +75,7 @@ class Cluster:
         self.settings = read_settings(load_platform(platform), settings)
         self.mechanism = mechanism
         self.machine = new_machine(nodes, self.settings.host, self.settings.nic, tags=tags)
+        self.machine.agents.watch["mbytes_s"] = self.settings.read_mbytes_s
         self.turns = Turns()
         self.network = Network(loss, seed)
         self._programs: list[tuple[int, Callable[[Host], Coroutine[Any, Any, object]]]] = []

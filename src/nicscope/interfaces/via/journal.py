@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 class Part(IntEnum):
-    """Of a message's latency.  Source: EDT, 7.2 and Figures 8 and 9; COPY and WAIT are ours."""
+    """Of a message's latency.  Source: EDT, 7.2 and Figures 8 and 9.
+
+    LIBRARY, COPY and WAIT are ours: the paper's Transport is the time of VI-MSG alone.
+    """
 
     USER_DATA = 0  # the program writes the message
     DMA_INIT = 1
@@ -20,9 +23,10 @@ class Part(IntEnum):
     DMA_INTERRUPT = 3
     COHERENCE = 4  # waiting for, or writing back, blocks that the NIC keeps
     COPY = 5  # the processor moves or flushes the message itself
-    SEND = 6  # transport at the sender
+    SEND = 6  # transport at the sender: the NIC's messaging
     RECEIVE = 7
-    WAIT = 8  # for a processor, or a program, that has something else to do
+    LIBRARY = 8  # the library posts and polls
+    WAIT = 9  # for a processor, or a program, that has something else to do
 
 
 DATA_TRANSFER = (Part.DMA_INIT, Part.DMA_EXEC, Part.DMA_INTERRUPT, Part.COHERENCE, Part.COPY)

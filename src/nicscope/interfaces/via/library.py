@@ -338,24 +338,23 @@ class Nic:
                 Return.VIP_INVALID_PARAMETER, "the descriptor's place is still in a queue of the VI"
             )
         descriptor.status, descriptor.length = Status(0), 0
-        part = Part.SEND if queue == SEND_QUEUE else Part.RECEIVE
         journal = Journal(self._turns.now) if queue == SEND_QUEUE else None
         descriptor.journal = journal
         count = len(descriptor.data) + (descriptor.remote is not None)
         work = Work(vi, queue, descriptor, token_of(descriptor.address, count), journal=journal)
-        await self._ni.spend("vipl_post", journal, part)
+        await self._ni.spend("vipl_post", journal, Part.LIBRARY)
         await self.write(descriptor.address, raw)
         if journal is not None:
-            journal.spend(part, self._turns.now)
-        await self._hand_over(work, len(raw), part)
+            journal.spend(Part.LIBRARY, self._turns.now)
+        await self._hand_over(work, len(raw))
         vi.posted[queue].append(work)
         end = self._port.doorbell(work.token, self._turns.now)
         if journal is not None:
-            journal.spend(part, end)
+            journal.spend(Part.LIBRARY, end)
         await until(end)
         self._ni.submit(work)
 
-    async def _hand_over(self, work: Work, byte_count: int, part: Part) -> None:
+    async def _hand_over(self, work: Work, byte_count: int) -> None:
         """The processor's share of a transfer: to copy, or to flush."""
         descriptor = work.descriptor
         stretches = [(one.address, one.length) for one in descriptor.data]
@@ -368,10 +367,10 @@ class Nic:
                 [await self._room(count, work) for count in self._room_sizes(work, byte_count)]
             )
         place = work.places[0] if work.places else 0
-        await self._publish([(descriptor.address, byte_count)], place, work, part)
+        await self._publish([(descriptor.address, byte_count)], place, work)
         if work.published is not None:
             place = work.places[1] if work.places else 0
-            await self._publish(work.published, place, work, part)
+            await self._publish(work.published, place, work)
         elif mine and work.queue == RECEIVE_QUEUE:
             for address, count in stretches:
                 for at, size in self._space.runs(address, count):
@@ -390,13 +389,13 @@ class Nic:
         return place
 
     async def _publish(
-        self, stretches: list[tuple[int, int]], place: int, work: Work, part: Part
+        self, stretches: list[tuple[int, int]], place: int, work: Work
     ) -> None:
         for address, count in stretches:
             for at, size in self._space.runs(address, count):
                 while True:
                     now = self._turns.now
-                    end = self._port.publish(at, size, place, now, work.journal, part)
+                    end = self._port.publish(at, size, place, now, work.journal)
                     if end >= 0:
                         break
                     await hear(self._ni.freed)
@@ -465,14 +464,14 @@ class Nic:
         journal = work.journal if queue == RECEIVE_QUEUE and work.done else None
         if journal is not None:
             journal.resume(self._turns.now)
-        await self._ni.spend("vipl_poll", journal, Part.RECEIVE)
+        await self._ni.spend("vipl_poll", journal, Part.LIBRARY)
         descriptor = work.descriptor
         raw = await self.read(descriptor.address + STATUS_AT, STATUS_WORDS.size)
         immediate, length, status = STATUS_WORDS.unpack(raw)
         if not work.done or not status & Status.VIP_STATUS_DONE:
             return None
         if journal is not None:
-            journal.spend(Part.RECEIVE, self._turns.now)
+            journal.spend(Part.LIBRARY, self._turns.now)
         await self._collect(work, journal)
         vi.posted[queue].popleft()
         descriptor.immediate, descriptor.length = immediate, length
@@ -503,7 +502,7 @@ class Nic:
             one.collected = True
             for place, at, size in one.runs:
                 now = self._turns.now
-                end = self._port.collect(place, at, size, now, journal, Part.RECEIVE)
+                end = self._port.collect(place, at, size, now, journal)
                 assert end >= 0, "what was delivered can be collected"
                 await until(end)
             self._ni.give(RECEIVE_QUEUE, one.place)

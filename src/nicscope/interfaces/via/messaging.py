@@ -166,7 +166,7 @@ class Messaging:
             for at, size in self.space.runs(address, count):
                 while True:
                     now = self.turns.now
-                    end = self.port.deliver(place, at, size, now, journal, Part.RECEIVE)
+                    end = self.port.deliver(place, at, size, now, journal)
                     if end >= 0:
                         break
                     await hear(self.freed)

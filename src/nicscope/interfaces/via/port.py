@@ -12,6 +12,7 @@ import numpy as np
 from nicscope.drivers.coherent import boundary
 from nicscope.drivers.coherent.machine import node_view
 from nicscope.drivers.via.completion import write_completion
+from nicscope.interfaces.via.journal import Part
 from nicscope.nic.coherent.layout import Component
 from nicscope.nic.coherent.mechanism import Mechanism
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nicscope.drivers.coherent.machine import Machine
-    from nicscope.interfaces.via.journal import Journal, Part
+    from nicscope.interfaces.via.journal import Journal
 
 BY_PROCESSOR = (Mechanism.PIO, Mechanism.PIO_COMBINED, Mechanism.CNI)
 REFUSED = -1
@@ -64,10 +65,10 @@ class Port:
         return payload[:count].tobytes(), end
 
     def publish(
-        self, address: int, count: int, place: int, now: int, journal: Journal | None, part: Part
+        self, address: int, count: int, place: int, now: int, journal: Journal | None
     ) -> int:
         """When the CPU has done its share of handing the bytes to the NIC; or ``REFUSED``."""
-        return self._booked(journal, part, boundary.publish, address, count, place, now)
+        return self._booked(journal, Part.LIBRARY, boundary.publish, address, count, place, now)
 
     def prepare(self, address: int, count: int, now: int) -> int:
         """When the CPU has done its share of handing a receive buffer to the NIC."""
@@ -99,16 +100,16 @@ class Port:
         return raw
 
     def deliver(
-        self, place: int, address: int, count: int, now: int, journal: Journal | None, part: Part
+        self, place: int, address: int, count: int, now: int, journal: Journal | None
     ) -> int:
         """When the host may be told of bytes that arrived at ``place``; or ``REFUSED``."""
-        return self._booked(journal, part, boundary.deliver, place, address, count, now)
+        return self._booked(journal, Part.RECEIVE, boundary.deliver, place, address, count, now)
 
     def collect(
-        self, place: int, address: int, count: int, now: int, journal: Journal | None, part: Part
+        self, place: int, address: int, count: int, now: int, journal: Journal | None
     ) -> int:
         """When the CPU has done its share of receiving and the bytes are at ``address``."""
-        return self._booked(journal, part, boundary.collect, place, address, count, now)
+        return self._booked(journal, Part.LIBRARY, boundary.collect, place, address, count, now)
 
     def doorbell(self, token: int, now: int) -> int:
         """When ``token`` is in the NIC's register."""

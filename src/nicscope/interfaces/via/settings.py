@@ -44,9 +44,15 @@ OWN = {
     "max_transfer": 65536,  # bytes of a message
     "retry_timeout": 100_000_000,  # ps without an acknowledgement; assumed
     "retries": 7,  # before a connection is lost; assumed
+    # What the NIC reads because the host wrote it comes at this rate; 0: the bus's.  Only
+    # transfers of the DMA engine, and EDT's write-back "as a DMA engine" (EDT, 4), have the DMA's.
+    "read_mbytes_s": 0,
 }
 MACHINE_DEFAULTS = {"memory_bytes": 1 << 21}  # of a host
-NIC_DEFAULTS = {"staging_bytes": 1 << 18}  # half for what is sent, half for what is received
+NIC_DEFAULTS = {
+    "staging_bytes": 1 << 18,  # half for what is sent, half for what is received
+    "dma_window": 1,  # the engine asks for a block when it has the one before; assumed
+}
 _ON_NIC = "nic_"  # prefix of a parameter of the interface that a host has as well
 
 
@@ -61,6 +67,7 @@ class Settings(msgspec.Struct, frozen=True):
     max_transfer: int
     retry_timeout: int
     retries: int
+    read_mbytes_s: int
 
 
 def read_settings(platform: Platform, changes: Mapping[str, int] | None = None) -> Settings:
@@ -99,6 +106,7 @@ def read_settings(platform: Platform, changes: Mapping[str, int] | None = None) 
             f"max_transfer must leave half of staging_bytes, {nic['staging_bytes']}, "
             f"4096 bytes, got {own['max_transfer']!r}"
         )
-    if min([*costs.values(), own["retries"]]) < 0:
-        raise SimulationError("a cost, and retries, must not be negative")
+    for name in (*costs, "retries", "read_mbytes_s"):
+        if {**costs, **own}[name] < 0:
+            raise SimulationError(f"{name} must not be negative")
     return Settings(platform.name, host, nic, costs, **own)

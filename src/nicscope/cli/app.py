@@ -14,7 +14,18 @@ import typer
 import typer.core
 
 from nicscope import __version__
-from nicscope.cli import coverage, curve, demo, designs, platforms, record, replay, reproduce, trace
+from nicscope.cli import (
+    coverage,
+    curve,
+    demo,
+    designs,
+    latency,
+    platforms,
+    record,
+    replay,
+    reproduce,
+    trace,
+)
 from nicscope.errors import NicscopeError
 
 
@@ -65,6 +76,7 @@ app.add_typer(platforms.commands, name="platforms")
 app.add_typer(trace.app)
 app.command(epilog=replay.EXAMPLES)(replay.replay)
 app.command(epilog=curve.EXAMPLES)(curve.curve)
+app.command(epilog=latency.EXAMPLES)(latency.latency)
 app.command(epilog=demo.EXAMPLE)(demo.demo)
 app.command("reproduce")(reproduce.reproduce)
 app.command("coverage")(coverage.coverage)

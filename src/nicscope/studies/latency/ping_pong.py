@@ -79,19 +79,18 @@ class _Game:
             else:
                 await nic.connect_accept(await nic.connect_wait("ping-pong"), vi)
             for number in range(self._rounds):
-                if not first:
-                    received = await nic.recv_wait(vi)
-                    self._note(received.journal, nic.now_ps)
+                raw = bytes((number + i) % 251 for i in range(self._size))
                 if first:
                     self._started = nic.now_ps
-                raw = bytes((number + i) % 251 for i in range(self._size))
+                else:
+                    self._note((await nic.recv_wait(vi)).journal, nic.now_ps)
+                    self._compare(raw, await nic.read(into.address, self._size))
                 await nic.write(out.address, raw)
                 await nic.post_send(vi, places.request(out.segment()))
                 await nic.send_wait(vi)
                 if first:
-                    received = await nic.recv_wait(vi)
-                if await nic.read(into.address, self._size) != raw:
-                    raise RuntimeError("a message did not arrive as it was sent")
+                    await nic.recv_wait(vi)
+                    self._compare(raw, await nic.read(into.address, self._size))
 
         return play
 
@@ -102,3 +101,7 @@ class _Game:
         parts = list(journal.parts)
         parts[Part.USER_DATA] += journal.begin - self._started
         self.found.append(Measured(1, now - self._started, parts))
+
+    def _compare(self, sent: bytes, received: bytes) -> None:
+        if sent != received:
+            raise RuntimeError("a message did not arrive as it was sent")

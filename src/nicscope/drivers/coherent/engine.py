@@ -10,7 +10,7 @@ from nicscope.memory.coherence.cpu import flush_block
 from nicscope.memory.coherence.device import device_read, device_write
 from nicscope.memory.coherence.layout import EMPTY, INVALID, MODIFIED, WRITE
 from nicscope.memory.coherence.watched import agent_write_back
-from nicscope.memory.coherence.watcher import ask_for, give_way
+from nicscope.memory.coherence.watcher import NEVER, ask_for, give_way
 from nicscope.nic.coherent.layout import WINDOW, Component
 
 
@@ -104,7 +104,7 @@ def _own_copy_is_old(node, address, when):
     home = np.int64(node.agent.home[address >> node.host.config[0].l2_shift])
     if home != EMPTY:
         node.agent.copies[home].state = INVALID
-        if node.agent.copies[home].eager != 0:
+        if node.agent.copies[home].reaction != NEVER:
             ask_for(node.agent, home, when)
 
 

@@ -41,35 +41,28 @@ def carry(machine, a, start, b, place, count):
         machine.agents.memory[b, place + i] = machine.agents.memory[a, start + i]
 
 
-@step
-def one_message(machine, a, b, mechanism, layout, payload, count, now):
-    """When node ``b`` has read a message of node ``a`` (ps), whose bytes are ``payload``.
-
-    ``layout``: address of the send buffer, of the receive buffer, place in NIC memory.
-    """
-    source, target, place = layout
-    now = prepare(machine, b, mechanism, target, count, now)
-    now = host_write(machine, a, mechanism, source, payload, count, now)
-    now = publish(machine, a, mechanism, source, count, place, now)
-    now = doorbell(machine, a, source, now)
-    now = fetch(machine, a, mechanism, source, count, place, now)
-    carry(machine, a, place_of(machine, a, mechanism, source, count, place), b, place, count)
-    now = deliver(machine, b, mechanism, place, target, count, now)
-    now = collect(machine, b, mechanism, place, target, count, now)
-    return host_read(machine, b, mechanism, target, payload, count, now)
-
-
 @kernel
 def ping_pong(machine, mechanism, layout, payload, count, messages, now):
     """When ``messages`` messages of ``count`` bytes have gone back and forth, and wrong bytes.
 
     Each is written word by word, moved, read word by word and compared.  ``payload`` (uint8) is
-    what the programs hold in registers; ``layout`` as ``one_message`` takes it.
+    what the programs hold in registers; ``layout`` is the address of the send buffer and of the
+    receive buffer, and a place in NIC memory for messages without a registered buffer.
     """
+    source, target, place = layout
     wrong = 0
     for number in range(messages):
         a = number & 1
+        b = 1 - a
         write_pattern(payload, count, number)
-        now = one_message(machine, a, 1 - a, mechanism, layout, payload, count, now)
+        now = prepare(machine, b, mechanism, target, count, now)
+        now = host_write(machine, a, mechanism, source, payload, count, now)
+        now = publish(machine, a, mechanism, source, count, place, now)
+        now = doorbell(machine, a, source, now)
+        now = fetch(machine, a, mechanism, source, count, place, now)
+        carry(machine, a, place_of(machine, a, mechanism, source, count, place), b, place, count)
+        now = deliver(machine, b, mechanism, place, target, count, now)
+        now = collect(machine, b, mechanism, place, target, count, now)
+        now = host_read(machine, b, mechanism, target, payload, count, now)
         wrong += wrong_bytes(payload, count, number)
     return now, wrong

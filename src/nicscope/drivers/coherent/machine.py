@@ -8,7 +8,7 @@ from nicscope.errors import SimulationError
 from nicscope.jit import step
 from nicscope.memory.coherence.layout import MODIFIED, SHARED, Host, new_hosts
 from nicscope.memory.coherence.nodes import host_of, watcher_of
-from nicscope.memory.coherence.watcher import Watcher, new_watchers, watch_block
+from nicscope.memory.coherence.watcher import NEVER, Watcher, new_watchers, watch_block
 from nicscope.nic.coherent.layout import (
     POINTER_BLOCKS,
     QUEUES,
@@ -68,7 +68,6 @@ def new_machine(
         room // block,
         settings["memory_bytes"] // block,
         block,
-        settings["reaction"],
         settings["read_window"],
         settings["dma_mbytes_s"],
     )
@@ -85,8 +84,10 @@ def _watch_queues(node: Node) -> None:
     first = int(config["queue_start"]) // block
     home = int(config["queue_address"]) // block
     for b in range(QUEUES * per_queue + POINTER_BLOCKS):
-        eager = b < per_queue or b == QUEUES * per_queue + 2 * SEND  # what it is to notice
-        watch_block(node.agent, home + b, first + b, int(eager))
+        noticed = b < per_queue or b == QUEUES * per_queue + 2 * SEND
+        watch_block(
+            node.agent, home + b, first + b, int(config["queue_poll"]) if noticed else NEVER
+        )
         node.agent.copies[first + b]["state"] = SHARED
     for pointer in POINTERS_OF_NIC:
         node.agent.copies[first + QUEUES * per_queue + pointer]["state"] = MODIFIED

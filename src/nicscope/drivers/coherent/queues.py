@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.coherent.machine import charge
-from nicscope.drivers.coherent.words import copy_words
+from nicscope.drivers.coherent.words import copy_words, load_words, store_words
 from nicscope.jit import routine, step
-from nicscope.memory.coherence.cpu import cpu_read, cpu_write
 from nicscope.memory.coherence.lines import copy_bytes
 from nicscope.memory.coherence.watched import agent_write
 from nicscope.memory.coherence.watcher import await_copies, give_way
@@ -34,8 +33,8 @@ REFUSED = -1  # a queue is full of messages that were not fetched, or collected
 def _cpu_word(node, offset, now):
     """The word at ``offset`` of the queues as the CPU reads it, and when."""
     scratch = node.nic.scratch
-    now = cpu_read(
-        node.host, node.agent, node.nic.config[0].queue_address + offset, WORD, scratch, 0, now
+    now = load_words(
+        node.host, node.agent, node.nic.config[0].queue_address + offset, scratch, 0, WORD, now
     )
     return get_word(scratch, 0), now
 
@@ -46,7 +45,7 @@ def _cpu_store(node, offset, value, now):
     scratch = node.nic.scratch
     put_word(scratch, 0, value)
     address = node.nic.config[0].queue_address + offset
-    return cpu_write(node.host, node.agent, address, WORD, scratch, 0, now)
+    return store_words(node.host, node.agent, address, scratch, 0, WORD, now)
 
 
 @step
@@ -85,13 +84,21 @@ def queue_write(node, address, count, now):
             queue.head_checks += 1
             queue.credit = credit_of(node.nic, SEND)
             if queue.credit == 0:
-                now = _take_entry(node, now)
+                now = _take_entry(node, _cpu_tail(node, now))
         size = min(payload_bytes(node.nic), count - done)
         now = _write_entry(node, address + done, size, now)
         done += size
-    if node.nic.config[0].valid_bits == 0:
-        now = _cpu_store(node, pointer_place(node.nic, SEND, 0), queue.tail, now)
+    now = _cpu_tail(node, now)
     return charge(node, Component.QUEUE_WRITE, began, now)
+
+
+@step
+def _cpu_tail(node, now):
+    """When the CPU has written the send queue's tail, if that is what the NIC looks at (ps)."""
+    if node.nic.config[0].valid_bits != 0:
+        return now
+    tail = node.nic.queues[SEND].tail
+    return _cpu_store(node, pointer_place(node.nic, SEND, 0), tail, now)
 
 
 @step
@@ -117,7 +124,6 @@ def _write_entry(node, address, size, now):
 def _take_entry(node, now):
     """When the NIC has taken the next entry out of the send queue (ps); ``REFUSED`` if none."""
     queue = node.nic.queues[SEND]
-    registers = node.nic.registers[0]
     if node.nic.config[0].valid_bits == 0 and queue.seen_tail <= queue.head:
         queue.seen_tail, now = _nic_word(node, pointer_place(node.nic, SEND, 0), now)
         if queue.seen_tail <= queue.head:
@@ -126,14 +132,34 @@ def _take_entry(node, now):
     word, now = _nic_word(node, offset + payload_bytes(node.nic), now)
     if node.nic.config[0].valid_bits != 0 and (word & 1) != sense_of(node.nic, queue.head):
         return np.int64(REFUSED)
-    for i in range(word >> 1):
-        place = registers.assembled % node.nic.assembly.size
-        node.nic.assembly[place] = node.agent.memory[node.nic.config[0].queue_start + offset + i]
-        registers.assembled += 1
+    start = node.nic.config[0].queue_start + offset
+    _assemble(node, start, word >> 1)
     if node.nic.config[0].valid_bits != 0 and node.nic.config[0].sense_reverse == 0:
         now = _nic_store(node, offset + payload_bytes(node.nic), 0, now)
     queue.head += 1
     return _nic_store(node, pointer_place(node.nic, SEND, 1), queue.head, now)
+
+
+@step
+def _assemble(node, start, count):
+    """Put ``count`` bytes of NIC memory behind those taken out before, in the ring."""
+    ring = node.nic.assembly
+    at = node.nic.registers[0].assembled % ring.size
+    straight = min(count, ring.size - at)
+    copy_bytes(ring, at, node.agent.memory, start, straight)
+    copy_bytes(ring, 0, node.agent.memory, start + straight, count - straight)
+    node.nic.registers[0].assembled += count
+
+
+@step
+def _hand_out(node, place, count):
+    """Move the oldest ``count`` bytes of the ring to ``place`` of NIC memory."""
+    ring = node.nic.assembly
+    at = node.nic.registers[0].fetched % ring.size
+    straight = min(count, ring.size - at)
+    copy_bytes(node.agent.memory, place, ring, at, straight)
+    copy_bytes(node.agent.memory, place + straight, ring, 0, count - straight)
+    node.nic.registers[0].fetched += count
 
 
 @routine
@@ -145,9 +171,7 @@ def queue_fetch(node, count, place, now):
         end = _take_entry(node, end)
         if end == REFUSED:
             return end
-    for i in range(count):
-        node.agent.memory[place + i] = node.nic.assembly[registers.fetched % node.nic.assembly.size]
-        registers.fetched += 1
+    _hand_out(node, place, count)
     return charge(node, Component.QUEUE_WAIT, now, end)
 
 
@@ -171,13 +195,21 @@ def queue_deliver(node, place, address, count, now):
             queue.head_checks += 1
             queue.credit = credit_of(node.nic, RECEIVE)
             if queue.credit == 0:
-                now = _copy_entry(node, address, now)
+                now = _copy_entry(node, address, _nic_tail(node, now))
         size = min(payload_bytes(node.nic), count - done)
         now = _fill_entry(node, place + done, size, now)
         done += size
-    if node.nic.config[0].valid_bits == 0:
-        now = _nic_store(node, pointer_place(node.nic, RECEIVE, 0), queue.tail, now)
+    now = _nic_tail(node, now)
     return charge(node, Component.QUEUE_DELIVER, began, now)
+
+
+@step
+def _nic_tail(node, now):
+    """When the NIC has written the receive queue's tail, if the CPU looks at that (ps)."""
+    if node.nic.config[0].valid_bits != 0:
+        return now
+    tail = node.nic.queues[RECEIVE].tail
+    return _nic_store(node, pointer_place(node.nic, RECEIVE, 0), tail, now)
 
 
 @step
@@ -206,6 +238,8 @@ def _copy_entry(node, address, now):
     config = node.nic.config[0]
     if config.valid_bits == 0 and queue.seen_tail <= queue.head:
         queue.seen_tail, now = _cpu_word(node, pointer_place(node.nic, RECEIVE, 0), now)
+        if queue.seen_tail <= queue.head:
+            return np.int64(REFUSED)
     offset = entry_place(node.nic, RECEIVE, queue.head)
     word, now = _cpu_word(node, offset + payload_bytes(node.nic), now)
     if config.valid_bits != 0 and (word & 1) != sense_of(node.nic, queue.head):

@@ -99,7 +99,7 @@ def _set_up(node, start, stop, now):
     blocks = (stop - start) >> shift
     give_way(node.host, node.agent, now)
     for b in range(blocks):
-        watch_block(node.agent, first + b, home + b, 1)
+        watch_block(node.agent, first + b, home + b, node.nic.config[0].reaction)
     if node.nic.config[0].initialisation == BY_READING:
         return await_copies(node.host, node.agent, home, home + blocks, now)
     for b in range(blocks):

@@ -1,4 +1,4 @@
-"""What the CPU does through its caches: reads and writes of up to a word, and flushes.
+"""What the CPU does through its caches: reads and writes word by word, and flushes.
 
 One access at a time, in order; the CPU waits for each.  Before an access at t the agent's reads
 that are in order by t are done, and before the CPU asks for the bus at t those that asked by t.
@@ -38,41 +38,62 @@ from nicscope.memory.coherence.watcher import catch_up, give_way, lose
 
 @step
 def cpu_read(host, watcher, address, count, target, place, now):
-    """When the CPU has the ``count`` bytes at ``address`` in ``target[place:]`` (ps).
+    """Bytes read into ``target[place:]``, and when the CPU has them (ps).
 
-    At most a word, within one line of the first level.
+    Of ``count`` bytes at ``address`` those up to the end of the line, word by word, and no further
+    than to the agent's next read.
     """
     catch_up(host, watcher, now)
-    host.registers[0].cpu_reads += 1
     line = find_l1(host, address)
     if line == EMPTY:
         now = obtain(host, watcher, address, 0, now)
         line = find_l1(host, address)
     note_use(host, host.l1, line)
+    size, words = _run(host, watcher, address, count, now)
+    host.registers[0].cpu_reads += words
     width = np.int64(1) << host.config[0].l1_shift
-    copy_bytes(target, place, host.l1_data, line * width + (address & (width - 1)), count)
-    return now + host.config[0].l1_latency
+    copy_bytes(target, place, host.l1_data, line * width + (address & (width - 1)), size)
+    return size, now + words * host.config[0].l1_latency
 
 
 @step
 def cpu_write(host, watcher, address, count, source, place, now):
-    """When the CPU has stored ``count`` bytes of ``source[place:]`` at ``address`` (ps).
-
-    At most a word, within one line of the first level.
-    """
+    """Bytes of ``source[place:]`` stored, and when the CPU has stored them (ps); likewise."""
     catch_up(host, watcher, now)
-    host.registers[0].cpu_writes += 1
     line = find_l1(host, address)
     if line == EMPTY or host.l1[line].state != MODIFIED:
         now = obtain(host, watcher, address, 1, now)
         line = find_l1(host, address)
     note_use(host, host.l1, line)
+    size, words = _run(host, watcher, address, count, now)
+    host.registers[0].cpu_writes += words
     width = np.int64(1) << host.config[0].l1_shift
-    copy_bytes(host.l1_data, line * width + (address & (width - 1)), source, place, count)
-    return now + host.config[0].l1_latency
+    copy_bytes(host.l1_data, line * width + (address & (width - 1)), source, place, size)
+    return size, now + words * host.config[0].l1_latency
 
 
-@routine
+@step
+def _run(host, watcher, address, count, now):
+    """Bytes, and words, of the accesses that hit in the line before the agent's next read.
+
+    The first word always does: it is what the line was fetched for.
+    """
+    config = host.config[0]
+    word = config.word
+    first = word - (address & (word - 1))
+    left = (np.int64(1) << config.l1_shift) - (address & ((np.int64(1) << config.l1_shift) - 1))
+    size = min(count, left)
+    if size <= first:
+        return size, np.int64(1)
+    words = 1 + (size - first + word - 1) // word
+    ahead = watcher.watch[0].next_order - now
+    if ahead < words * config.l1_latency:
+        words = max(np.int64(1), (ahead + config.l1_latency - 1) // config.l1_latency)
+        size = min(size, first + (words - 1) * word)
+    return size, words
+
+
+@step
 def obtain(host, watcher, address, to_write, now):
     """When the first level has the line of ``address``, MODIFIED if it is to be written (ps)."""
     host.registers[0].l1_misses += 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.jit import routine, step
+from nicscope.jit import step
 from nicscope.memory.coherence.bus import address_phase, data_phase
 from nicscope.memory.coherence.layout import (
     CPU,
@@ -49,7 +49,7 @@ def _written_back(host, block, asks):
     return asks
 
 
-@routine
+@step
 def device_read(host, address, count, target, place, asks, mbytes_s, answer):
     """When ``count`` bytes at ``address`` are in ``target[place:]`` (ps)."""
     config = host.config[0]
@@ -69,7 +69,7 @@ def device_read(host, address, count, target, place, asks, mbytes_s, answer):
     return data_phase(host, ready, count, mbytes_s)
 
 
-@routine
+@step
 def device_write(host, address, count, source, place, asks, mbytes_s, answer, kind):
     """When ``count`` bytes of ``source[place:]`` are in memory at ``address`` (ps).
 
@@ -97,7 +97,7 @@ def device_write(host, address, count, source, place, asks, mbytes_s, answer, ki
     return data_phase(host, ready, count, mbytes_s)
 
 
-@routine
+@step
 def device_upgrade(host, block, asks):
     """When no cache of the host holds ``block`` any more; its modified bytes are lost (ps)."""
     ordered = address_phase(host, DEVICE, UPGRADE, asks)

@@ -145,7 +145,14 @@ def _check(values: Mapping[str, int]) -> None:
             raise ValueError(f"{level}_bytes is less than one set, got {values[f'{level}_bytes']}")
     if values["l2_ways"] < 1 or values["memory_bytes"] < values["l2_line"]:
         raise ValueError(f"memory_bytes is less than a block, got {values['memory_bytes']!r}")
-    for name in ("bus_cycle", "arbitration", "address_phase", "combine_buffers", "retry_delay"):
+    for name in (
+        "bus_cycle",
+        "arbitration",
+        "address_phase",
+        "combine_buffers",
+        "retry_delay",
+        "l1_latency",
+    ):
         if values[name] < 1:
             raise ValueError(f"{name} must be at least 1, got {values[name]!r}")
 

@@ -23,7 +23,7 @@ from nicscope.memory.coherence.lines import copy_bytes
 WIDEST = 8  # bytes of one uncached access
 
 
-@routine
+@step
 def uncached_write(host, device, place, count, source, start, now):
     """When the device has taken ``count`` (1 to 8) bytes and the CPU goes on (ps)."""
     copy_bytes(device, place, source, start, count)
@@ -31,7 +31,7 @@ def uncached_write(host, device, place, count, source, start, now):
     return data_phase(host, ordered, count, 0)
 
 
-@routine
+@step
 def uncached_read(host, device, place, count, target, start, now):
     """When the CPU has ``count`` (1 to 8) bytes of the device's memory (ps)."""
     copy_bytes(target, start, device, place, count)
@@ -47,7 +47,7 @@ def combined_write(host, device, place, count, source, start, now):
     chosen = np.int64(EMPTY)
     for b in range(config.combine_buffers):
         if host.buffers[b].start == stretch:
-            chosen = b
+            chosen = np.int64(b)
     if chosen == EMPTY:
         chosen = _oldest(host)
         now = _leave(host, device, chosen, now)

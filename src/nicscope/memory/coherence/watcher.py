@@ -2,8 +2,8 @@
 
 What it watches is data: ``home`` says for each block of the host where the agent keeps it.  When
 the host takes such a block, the agent's copy becomes INVALID and a read of the block is due
-``reaction`` after; ``catch_up`` does the reads that are due.  What the copies are for, the bus
-need not know.
+``reaction`` after, unless that is NEVER; ``catch_up`` does the reads that are due.  What the
+copies are for, the bus need not know.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FAR = 1 << 62
+NEVER = -1
 WINDOW = 8  # the most reads that an agent may have under way
 
 COPY = np.dtype(
@@ -29,7 +30,7 @@ COPY = np.dtype(
         ("block", "i8"),  # of the host, or EMPTY
         ("due", "i8"),  # ps: when its pending read asks for the bus; FAR if none is pending
         ("arrived", "i8"),  # ps: when its bytes had all come
-        ("eager", "i8"),  # 1: read back when the host takes it; 0: read when it is asked for
+        ("reaction", "i8"),  # ps from losing it to asking for the bus; NEVER: until it is wanted
     ],
     align=True,
 )
@@ -40,7 +41,6 @@ WATCH = np.dtype(
         ("next_order", "i8"),  # ps: not before this is that read ordered
         ("head", "i8"),  # pending reads taken and added so far
         ("tail", "i8"),
-        ("reaction", "i8"),  # ps from an invalidation to the request for the bus
         ("window", "i8"),  # reads that may be under way, 1 to WINDOW
         ("reads", "i8"),
         ("mbytes_s", "i8"),  # the rate at which the agent takes data; bounded by the bus
@@ -65,7 +65,6 @@ def new_watchers(
     host_blocks: int,
     blocks: int,
     block_bytes: int,
-    reaction: int,
     window: int,
     mbytes_s: int,
 ) -> Watcher:
@@ -73,7 +72,6 @@ def new_watchers(
     watch = records((nodes, 1), WATCH)
     watch["next_due"] = FAR
     watch["next_order"] = FAR
-    watch["reaction"] = reaction
     watch["window"] = window
     watch["mbytes_s"] = mbytes_s
     copies = records((nodes, blocks), COPY)
@@ -107,8 +105,8 @@ def ask_for(watcher, place, when):
 def lose(watcher, place, when):
     """The host takes a block of which ``place`` has a copy; the bus is done with it at ``when``."""
     watcher.copies[place].state = INVALID
-    if watcher.copies[place].eager != 0:
-        ask_for(watcher, place, when + watcher.watch[0].reaction)
+    if watcher.copies[place].reaction != NEVER:
+        ask_for(watcher, place, when + watcher.copies[place].reaction)
 
 
 @step
@@ -192,13 +190,13 @@ def finish_reads(host, watcher, first, last):
 
 
 @step
-def watch_block(watcher, block, place, eager):
+def watch_block(watcher, block, place, reaction):
     """From now on the agent keeps ``block`` of the host at its block ``place``; it is INVALID."""
     copy = watcher.copies[place]
     copy.block = block
     copy.state = INVALID
     copy.arrived = 0
-    copy.eager = eager
+    copy.reaction = reaction
     watcher.home[block] = place
 
 

@@ -33,6 +33,12 @@ NIC_PARAMETERS: dict[str, tuple[int, str, str, str]] = {
     "when_full": (FALL_BACK, "1 or 2", "assumed", "EDT, 5 names both: DMA, or wait"),
     "pinned_bytes_max": (4 << 20, "bytes", "assumed", "registered memory kept at most"),
     "queue_blocks": (64, "blocks", "assumed", "of each of the two cacheable queues"),
+    "queue_poll": (
+        200_000,
+        "ps",
+        "assumed",
+        "from losing the block at the queue's head to reading it: 20 NIC cycles of polling",
+    ),
     "lazy_pointers": (1, "0 or 1", "published", "EDT, 5"),
     "valid_bits": (1, "0 or 1", "published", "EDT, 5"),
     "sense_reverse": (1, "0 or 1", "published", "EDT, 5"),

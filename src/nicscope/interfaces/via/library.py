@@ -23,7 +23,15 @@ from nicscope.interfaces.via.descriptor import (
 )
 from nicscope.interfaces.via.journal import Journal, Part
 from nicscope.interfaces.via.messaging import CQ_ENTRY
-from nicscope.interfaces.via.names import Control, Error, Reliability, Return, Status, VipError
+from nicscope.interfaces.via.names import (
+    STATUS_ERROR_MASK,
+    Control,
+    Error,
+    Reliability,
+    Return,
+    Status,
+    VipError,
+)
 from nicscope.interfaces.via.turns import hear, until
 from nicscope.interfaces.via.vi import RECEIVE_QUEUE, SEND_QUEUE, Attributes, Work
 from nicscope.nic.coherent.mechanism import Mechanism
@@ -160,7 +168,7 @@ class Nic:
             MOST_SEGMENTS,
             ALIGNMENT,
             tuple(Reliability),
-            not self._port.by_processor,
+            self._port.coherent,
         )
 
     async def create_ptag(self) -> int:
@@ -280,11 +288,10 @@ class Nic:
 
     async def post_send(self, vi: Vi, descriptor: Descriptor) -> None:
         """Hand a send or an RDMA to the NIC.  Errors: see ``_post``."""
-        rdma = descriptor.remote is not None
-        if rdma and self._port.by_processor:
+        if descriptor.remote is not None and not self._port.coherent:
             raise VipError(
                 Return.VIP_ERROR_NOT_SUPPORTED,
-                "without DMA or coherent memory the NIC has no way into host memory by itself",
+                "RDMA needs a NIC that reaches host memory by itself and coherently",
             )
         await self._post(vi, SEND_QUEUE, descriptor)
 
@@ -372,9 +379,15 @@ class Nic:
             place = work.places[1] if work.places else 0
             await self._publish(work.published, place, work)
         elif mine and work.queue == RECEIVE_QUEUE:
-            for address, count in stretches:
-                for at, size in self._space.runs(address, count):
-                    await until(self._port.prepare(at, size, self._turns.now))
+            await self._flush(work, None)
+
+    async def _flush(self, work: Work, journal: Journal | None) -> None:
+        """Have no line of a receive's buffers in the caches, if the DMA engine passes them by."""
+        if not self._port.flushed:
+            return
+        for one in work.descriptor.data:
+            for at, size in self._space.runs(one.address, one.length):
+                await until(self._port.prepare(at, size, self._turns.now, journal))
 
     def _room_sizes(self, work: Work, byte_count: int) -> list[int]:
         if work.published is None:
@@ -473,6 +486,8 @@ class Nic:
         if journal is not None:
             journal.spend(Part.LIBRARY, self._turns.now)
         await self._collect(work, journal)
+        if queue == RECEIVE_QUEUE and status & STATUS_ERROR_MASK == 0:
+            await self._flush(work, journal)
         vi.posted[queue].popleft()
         descriptor.immediate, descriptor.length = immediate, length
         descriptor.status = Status(status)

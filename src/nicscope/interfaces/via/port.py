@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nicscope.interfaces.via.journal import Journal
 
 BY_PROCESSOR = (Mechanism.PIO, Mechanism.PIO_COMBINED, Mechanism.CNI)
+COHERENT = (Mechanism.DMA_RETRY, Mechanism.DMA_INTERVENTION, Mechanism.EDT)
 REFUSED = -1
 
 
@@ -33,6 +34,8 @@ class Port:
         self.number = number
         self.mechanism = mechanism
         self.by_processor = mechanism in BY_PROCESSOR  # the NIC cannot reach host memory by itself
+        self.coherent = mechanism in COHERENT  # it can, and the host's caches know
+        self.flushed = mechanism is Mechanism.DMA
         self._machine = machine
         self._node = node_view(machine, number)
         self._times = self._node.nic.times
@@ -70,9 +73,9 @@ class Port:
         """When the CPU has done its share of handing the bytes to the NIC; or ``REFUSED``."""
         return self._booked(journal, Part.LIBRARY, boundary.publish, address, count, place, now)
 
-    def prepare(self, address: int, count: int, now: int) -> int:
+    def prepare(self, address: int, count: int, now: int, journal: Journal | None) -> int:
         """When the CPU has done its share of handing a receive buffer to the NIC."""
-        return self._call(boundary.prepare, address, count, now)
+        return self._booked(journal, Part.LIBRARY, boundary.prepare, address, count, now)
 
     def fetch(
         self, address: int, count: int, place: int, now: int, journal: Journal | None, part: Part

@@ -12,20 +12,19 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from nicscope.studies.latency.report import Latency, LatencyReport
+    from nicscope.studies.latency.report import LatencyReport
 
 WIDEST = 100
-REFERENCE = "cc-dma-intervention"  # gains are over it
 COLUMNS = {
     Part.USER_DATA: "write",
-    Part.LIBRARY: "library",
+    Part.LIBRARY: "vipl",
     Part.DMA_INIT: "init",
     Part.DMA_EXEC: "exec",
     Part.DMA_INTERRUPT: "intr",
     Part.COHERENCE: "blocks",
     Part.COPY: "copy",
     Part.SEND: "send",
-    Part.RECEIVE: "receive",
+    Part.RECEIVE: "recv",
     Part.WAIT: "wait",
 }
 ALWAYS = (Part.USER_DATA, Part.LIBRARY, Part.SEND, Part.RECEIVE)
@@ -52,15 +51,15 @@ def latency_parts(report: LatencyReport) -> Iterator[Any]:
     )
     yield _table(report)
     yield Text(
-        "write: user data.  init, exec, intr (DMA), blocks (coherent), copy (by the processor): "
-        "data transfer.\nsend, receive: transport on the NICs.  library: post and poll.",
+        "write: user data.  init, exec, intr (DMA), blocks (coherent), copy (by the CPU): "
+        "data transfer.\nsend, recv: transport, the NICs' messaging.  vipl: the library posts and polls.",
         style="dim",
     )
     fitted = report.evidence.get("fitted", 0)
     assumed = report.evidence.get("assumed", 0)
     yield Text(
-        f"{fitted} of the platform's times are fitted, {assumed} assumed: "
-        "differences between mechanisms say more than any one latency.",
+        f"{fitted} of the platform's times are fitted, {assumed} assumed: differences say more than "
+        "any one latency.",
         style="dim",
     )
 
@@ -93,14 +92,3 @@ def _spent(report: LatencyReport, part: Part) -> bool:
 
 def _cycles(count: float) -> str:
     return f"{count:,.0f}" if count else ""
-
-
-def gains(report: LatencyReport) -> Iterator[tuple[Latency, float]]:
-    """Each latency with its gain (a share) over DMA with intervention, where that was measured."""
-    for one in report.latencies:
-        try:
-            reference = report.of(REFERENCE, one.byte_count)
-        except KeyError:
-            continue
-        if one is not reference:
-            yield one, 1 - one.us / reference.us

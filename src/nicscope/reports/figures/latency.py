@@ -68,7 +68,7 @@ def draw_latency(report: LatencyReport) -> Figure:
             fontsize=20,
             fontweight="bold",
         )
-        legend(figure, panels[0], columns=5)
+        legend(figure, panels[0], columns=4)
     return figure
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from nicscope.interfaces.via.journal import Part
+from nicscope.studies.latency.report import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from nicscope.studies.latency.report import LatencyReport
 
 WIDEST = 100
-COLUMNS = {
-    Part.USER_DATA: "write",
-    Part.LIBRARY: "vipl",
-    Part.DMA_INIT: "init",
-    Part.DMA_EXEC: "exec",
-    Part.DMA_INTERRUPT: "intr",
-    Part.COHERENCE: "blocks",
-    Part.COPY: "copy",
-    Part.SEND: "send",
-    Part.RECEIVE: "recv",
-    Part.WAIT: "wait",
+COLUMNS: dict[str, tuple[Part, ...]] = {
+    "write": (Part.USER_DATA,),
+    "vipl": (Part.LIBRARY,),
+    "init": (Part.DMA_INIT,),
+    "exec": (Part.DMA_EXEC,),
+    "intr": (Part.DMA_INTERRUPT,),
+    "blocks": (Part.COHERENCE, Part.BLOCK_WAIT),
+    "copy": (Part.COPY,),
+    "send": (Part.SEND,),
+    "recv": (Part.RECEIVE,),
+    "wait": (Part.WAIT,),
 }
-ALWAYS = (Part.USER_DATA, Part.LIBRARY, Part.SEND, Part.RECEIVE)
+ALWAYS = ("write", "vipl", "send", "recv")
 
 
 def print_latencies(report: LatencyReport) -> None:
@@ -69,25 +69,25 @@ def _table(report: LatencyReport) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    shown = [part for part in COLUMNS if part in ALWAYS or _spent(report, part)]
+    shown = {
+        name: parts
+        for name, parts in COLUMNS.items()
+        if name in ALWAYS or any(one.cycles(*parts) for one in report.latencies)
+    }
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("bytes", justify="right", no_wrap=True)
     table.add_column("mechanism", no_wrap=True)
     table.add_column("latency", justify="right", no_wrap=True)
-    for part in shown:
-        table.add_column(COLUMNS[part], justify="right", no_wrap=True)
+    for name in shown:
+        table.add_column(name, justify="right", no_wrap=True)
     for size, group in groupby(report.latencies, key=lambda one: one.byte_count):
         rows = list(group)
         for number, one in enumerate(rows):
             cells = [f"{size:,}" if not number else "", one.mechanism, _cycles(one.cycles())]
-            cells += [_cycles(one.cycles(part)) for part in shown]
+            cells += [_cycles(one.cycles(*parts)) for parts in shown.values()]
             last = number == len(rows) - 1 and len(rows) > 1
             table.add_row(*(Text(cell) for cell in cells), end_section=last)
     return table
-
-
-def _spent(report: LatencyReport, part: Part) -> bool:
-    return any(one.cycles(part) for one in report.latencies)
 
 
 def _cycles(count: float) -> str:

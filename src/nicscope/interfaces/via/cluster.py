@@ -1,12 +1,12 @@
 """Nodes with VIA interfaces on one network, and programs on them.
 
-    async def ping(host: Host) -> None:
-        nic = await host.open_nic()
-        ...
+async def ping(host: Host) -> None:
+    nic = await host.open_nic()
+    ...
 
-    cluster = Cluster("sonic-via", mechanism="edt")
-    cluster.start(0, ping)
-    cluster.run()
+cluster = Cluster("sonic-via", mechanism="edt")
+cluster.start(0, ping)
+cluster.run()
 """
 
 from __future__ import annotations

@@ -21,15 +21,23 @@ class Part(IntEnum):
     DMA_INIT = 1
     DMA_EXEC = 2
     DMA_INTERRUPT = 3
-    COHERENCE = 4  # waiting for, or writing back, blocks that the NIC keeps
-    COPY = 5  # the processor moves or flushes the message itself
-    SEND = 6  # transport at the sender: the NIC's messaging
-    RECEIVE = 7
-    LIBRARY = 8  # the library posts and polls
-    WAIT = 9  # for a processor, or a program, that has something else to do
+    COHERENCE = 4  # the NIC writes back, or takes, blocks that it keeps
+    BLOCK_WAIT = 5  # the NIC waits for blocks that it reads because the host wrote them
+    COPY = 6  # the processor moves or flushes the message itself
+    SEND = 7  # transport at the sender: the NIC's messaging
+    RECEIVE = 8
+    LIBRARY = 9  # the library posts and polls
+    WAIT = 10  # for a processor, or a program, that has something else to do
 
 
-DATA_TRANSFER = (Part.DMA_INIT, Part.DMA_EXEC, Part.DMA_INTERRUPT, Part.COHERENCE, Part.COPY)
+DATA_TRANSFER = (
+    Part.DMA_INIT,
+    Part.DMA_EXEC,
+    Part.DMA_INTERRUPT,
+    Part.COHERENCE,
+    Part.BLOCK_WAIT,
+    Part.COPY,
+)
 TRANSPORT = (Part.SEND, Part.RECEIVE)
 
 # What the machine books by component, by part; the rest belongs to whoever called.
@@ -37,10 +45,10 @@ PART_OF = {
     Component.DMA_INIT: Part.DMA_INIT,
     Component.DMA_EXEC: Part.DMA_EXEC,
     Component.DMA_INTERRUPT: Part.DMA_INTERRUPT,
-    Component.EDT_WAIT: Part.COHERENCE,
+    Component.EDT_WAIT: Part.BLOCK_WAIT,
     Component.EDT_WRITE_BACK: Part.COHERENCE,
     Component.EDT_INVALIDATE: Part.COHERENCE,
-    Component.QUEUE_WAIT: Part.COHERENCE,
+    Component.QUEUE_WAIT: Part.BLOCK_WAIT,
     Component.QUEUE_DELIVER: Part.COHERENCE,
     Component.FLUSH: Part.COPY,
     Component.PIO_WRITE: Part.COPY,

@@ -318,9 +318,7 @@ class Nic:
         self, vi: Vi, places: Descriptors, data: Sequence[DataSegment], remote: AddressSegment
     ) -> Descriptor:
         """Read the other node's memory from ``remote`` on into ``data``; the descriptor."""
-        descriptor = places.request(
-            *data, control=Control.VIP_CONTROL_OP_RDMAREAD, remote=remote
-        )
+        descriptor = places.request(*data, control=Control.VIP_CONTROL_OP_RDMAREAD, remote=remote)
         await self.post_send(vi, descriptor)
         return descriptor
 
@@ -401,9 +399,7 @@ class Nic:
                 work.journal.resume(self._turns.now)
         return place
 
-    async def _publish(
-        self, stretches: list[tuple[int, int]], place: int, work: Work
-    ) -> None:
+    async def _publish(self, stretches: list[tuple[int, int]], place: int, work: Work) -> None:
         for address, count in stretches:
             for at, size in self._space.runs(address, count):
                 while True:

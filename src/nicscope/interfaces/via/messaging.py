@@ -219,9 +219,7 @@ class Messaging:
                 status |= Status.VIP_STATUS_OP_RECEIVE
         elif work.request is not None:
             status |= OPERATIONS[work.request.operation]
-        raw = STATUS_WORDS.pack(
-            work.descriptor.immediate, length, status | Status.VIP_STATUS_DONE
-        )
+        raw = STATUS_WORDS.pack(work.descriptor.immediate, length, status | Status.VIP_STATUS_DONE)
         await self._write(place_in(work.token)[0] + STATUS_AT, raw, journal)
         queue = work.vi.completion_queues[work.queue]
         if queue is not None:

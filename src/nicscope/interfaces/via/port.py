@@ -121,9 +121,7 @@ class Port:
     def complete(self, address: int, raw: bytes, now: int) -> int:
         """When ``raw``, a completion within one block, is in host memory."""
         payload = self._holding(raw)
-        return int(
-            write_completion(self._machine, self.number, address, payload, len(raw), now)
-        )
+        return int(write_completion(self._machine, self.number, address, payload, len(raw), now))
 
     def register(self, address: int, count: int, now: int) -> tuple[int, int]:
         """What became of giving the stretch a buffer on the NIC, and when."""

@@ -15,6 +15,7 @@ from nicscope.errors import SimulationError
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator
 
+
 class Bell:
     """Wakes those that wait for it when it rings."""
 

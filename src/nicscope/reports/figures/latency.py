@@ -9,9 +9,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from nicscope.interfaces.via.journal import Part
 from nicscope.reports.figures.style import FAINT, INK, PAD, WIDTH, legend, styled
 from nicscope.reports.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, YELLOW
+from nicscope.studies.latency.report import Part
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ LOOKS: dict[str, tuple[tuple[Part, ...], str, str]] = {
     "library": ((Part.LIBRARY,), GREY, ""),
     "transport, send": ((Part.SEND,), BLUE, ""),
     "transport, receive": ((Part.RECEIVE,), GREEN, ""),
-    "blocks, coherent": ((Part.COHERENCE,), YELLOW, ""),
+    "blocks, coherent": ((Part.COHERENCE, Part.BLOCK_WAIT), YELLOW, ""),
     "DMA set-up, interrupt": ((Part.DMA_INIT, Part.DMA_INTERRUPT), PURPLE, ""),
     "DMA execution": ((Part.DMA_EXEC,), VERMILION, ""),
     "copied by the processor": ((Part.COPY,), ORANGE, ""),

@@ -69,9 +69,7 @@ class _Game:
             tag = await nic.create_ptag()
             vi = await nic.create_vi(tag, self._reliability)
             places = await nic.descriptors(tag, 2 * self._rounds, segments=1)
-            out, into = [
-                await nic.register_mem(nic.allocate(self._size), tag) for _ in range(2)
-            ]
+            out, into = [await nic.register_mem(nic.allocate(self._size), tag) for _ in range(2)]
             for _ in range(self._rounds):
                 await nic.post_recv(vi, places.request(into.segment()))
             if first:

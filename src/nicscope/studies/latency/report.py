@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from nicscope.studies.latency.question import Question
 
+__all__ = ["Latency", "LatencyReport", "Part", "measure"]
+
 PS_PER_CYCLE = 1000  # of the host, at 1 GHz
 PS_PER_US = 10**6
 

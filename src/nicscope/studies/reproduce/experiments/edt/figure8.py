@@ -61,7 +61,7 @@ def run(item: Item) -> Outcome:
     whole = [one[EDT].data_transfer() for one in by_size.values()]
     outcome.shape(
         "edt-transfers-by-write-back",
-        blocks == whole,
+        all(same(list(pair)) for pair in zip(blocks, whole, strict=True)),
         f"cycles of write-back and of all Data Transfer at 4096 B: {blocks[-1]:,.0f}, "
         f"{whole[-1]:,.0f}",
     )

@@ -160,7 +160,7 @@ class Messaging:
         self, segments: list[tuple[int, int]], place: int, journal: Journal | None
     ) -> Delivery:
         """Deliver staged bytes to those (virtual address, bytes)."""
-        runs = []
+        runs: list[tuple[int, int, int]] = []  # that the processor has to collect
         for address, count in segments:
             await self.spend("vimsg_translate", journal, Part.RECEIVE)
             for at, size in self.space.runs(address, count):
@@ -169,13 +169,26 @@ class Messaging:
                     end = self.port.deliver(place, at, size, now, journal)
                     if end >= 0:
                         break
-                    await hear(self.freed)
-                    if journal is not None:
-                        journal.resume(self.turns.now)
+                    await self._make_way(runs, journal)
                 await until(end)
                 runs.append((place, at, size))
                 place += size
         return Delivery(runs[0][0] if runs else 0, runs)
+
+    async def _make_way(self, runs: list[tuple[int, int, int]], journal: Journal | None) -> None:
+        """The receive queue is full: of other messages, or of the runs before of this one.
+
+        These the library takes out meanwhile, as the processor does within a run.
+        """
+        if runs and not self.deliveries:
+            place, at, size = runs.pop(0)
+            end = self.port.collect(place, at, size, self.turns.now, journal)
+            assert end >= 0, "what was delivered can be collected"
+            await until(end)
+            return
+        await hear(self.freed)
+        if journal is not None:
+            journal.resume(self.turns.now)
 
     async def spend(self, cost: str, journal: Journal | None, part: Part) -> None:
         """Let the firmware run for as long as ``cost`` says."""

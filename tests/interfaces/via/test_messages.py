@@ -138,7 +138,6 @@ def test_messages_wait_on_the_nic_until_the_processor_takes_them(mechanism):
     assert run_pair(first, second, mechanism, posted=count)[1] == [True] * count
 
 
-@pytest.mark.requirement("ED-6")
 @pytest.mark.parametrize("mechanism", COHERENT)
 @pytest.mark.parametrize("size", [0, 5, min(MOST, 4000)])
 def test_rdma_writes_and_reads_memory_of_the_other_side(mechanism, size):

@@ -52,14 +52,14 @@ def latency_parts(report: LatencyReport) -> Iterator[Any]:
     yield _table(report)
     yield Text(
         "write: user data.  init, exec, intr (DMA), blocks (coherent), copy (by the CPU): "
-        "data transfer.\nsend, recv: transport, the NICs' messaging.  vipl: the library posts and polls.",
+        "data transfer.\nsend, recv: transport, by the NICs.  vipl: the library posts and polls.",
         style="dim",
     )
     fitted = report.evidence.get("fitted", 0)
     assumed = report.evidence.get("assumed", 0)
     yield Text(
-        f"{fitted} of the platform's times are fitted, {assumed} assumed: differences say more than "
-        "any one latency.",
+        f"{fitted} of the platform's times are fitted, {assumed} assumed: differences say more "
+        "than any one latency.",
         style="dim",
     )
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.interfaces.via import Cluster, Descriptors, Nic, Reliability
-from nicscope.interfaces.via.addresses import Region
-from nicscope.interfaces.via.vi import Vi
+
+if TYPE_CHECKING:
+    from nicscope.interfaces.via.addresses import Region
+    from nicscope.interfaces.via.vi import Vi
 
 UNRELIABLE = Reliability.VIP_SERVICE_UNRELIABLE
 DELIVERY = Reliability.VIP_SERVICE_RELIABLE_DELIVERY
@@ -55,7 +57,14 @@ async def make_end(host, level=DELIVERY, room=4096, **rights):
 
 
 def run_pair(
-    first: Any, second: Any, mechanism="edt", level=DELIVERY, room=4096, posted=1, rights=None, **how
+    first: Any,
+    second: Any,
+    mechanism="edt",
+    level=DELIVERY,
+    room=4096,
+    posted=1,
+    rights=None,
+    **how,
 ) -> Any:
     """What two programs on connected ends return; the second has ``posted`` receives posted.
 

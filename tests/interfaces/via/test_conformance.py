@@ -381,10 +381,10 @@ def test_vis_of_different_levels_or_lengths_do_not_connect():
     async def first(end):
         other = await end.nic.create_vi(end.tag, RECEPTION)
         short = await end.nic.create_vi(end.tag, max_transfer=100)
-        codes = []
-        for vi in (other, short):
-            codes.append(await code_of(end.nic.connect_request(vi, 1, "x", timeout_us=20)))
-        return codes
+        return [
+            await code_of(end.nic.connect_request(vi, 1, "x", timeout_us=20))
+            for vi in (other, short)
+        ]
 
     async def second(end):
         codes = []

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core import config
+from pairs import COHERENT, DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, run_pair
 
 from nicscope.interfaces.via import Status
-from pairs import COHERENT, DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, run_pair
 
 # Without the compiler a kilobyte takes long.
 MOST = 300 if config.DISABLE_JIT else 65536

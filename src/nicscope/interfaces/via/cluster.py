@@ -83,7 +83,6 @@ class Cluster:
         for agent in self.agents:
             agent.others = self.agents
             agent.ni.neighbours = [other.ni for other in self.agents]
-            self.turns.start(agent.ni.serve(), f"NIC {agent.ni.port.number}", serves=True)
 
     def _node(self, number: int, mechanism: Mechanism, scattered: bool) -> Agent:
         port = Port(self.machine, number, mechanism)
@@ -104,6 +103,8 @@ class Cluster:
 
         Errors: ``VipError`` that a program does not catch; ``SimulationError`` if all wait.
         """
+        for agent in self.agents:
+            self.turns.start(agent.ni.serve(), f"NIC {agent.ni.port.number}", serves=True)
         actors = [
             self.turns.start(program(Host(self.agents[node])), f"program {place} on node {node}")
             for place, (node, program) in enumerate(self._programs)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from nicscope.interfaces.via.addresses import Buffer, Region
 from nicscope.interfaces.via.descriptor import (
     ALIGNMENT,
     MOST_SEGMENTS,
@@ -39,6 +38,7 @@ from nicscope.nic.coherent.mechanism import Mechanism
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nicscope.interfaces.via.addresses import Buffer, Region
     from nicscope.interfaces.via.agent import Agent, Request
     from nicscope.interfaces.via.vi import CompletionQueue, Vi
 

@@ -265,7 +265,7 @@ class Messaging:
             self.neighbours[vi.peer.node].fail(vi.peer, Error.VIP_ERROR_CONN_LOST)
 
     def fail(self, vi: Vi, error: Error) -> None:
-        """This end goes to the error state."""
+        """The VI goes to the error state, and what it has posted is flushed."""
         if vi.state is State.VIP_STATE_ERROR:
             return
         vi.state = State.VIP_STATE_ERROR

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from nicscope.studies.latency.question import ask
@@ -36,7 +37,7 @@ def same(counts: list[float], within: float = 0.01) -> bool:
 
 def rising(counts: list[float]) -> bool:
     """Whether each is larger than the one before."""
-    return all(low < high for low, high in zip(counts, counts[1:], strict=False))
+    return all(low < high for low, high in pairwise(counts))
 
 
 def listed(counts: list[float], digits: int = 0) -> str:

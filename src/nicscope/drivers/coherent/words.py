@@ -6,8 +6,6 @@ from nicscope.jit import routine, step
 from nicscope.memory.coherence.cpu import cpu_read, cpu_write
 from nicscope.nic.coherent.layout import Component
 
-REGISTER_BYTES = 64  # sixteen registers of a word
-
 
 @routine
 def store_words(host, watcher, address, source, start, count, now):
@@ -35,12 +33,12 @@ def load_words(host, watcher, address, target, start, count, now):
 def copy_words(node, to, start, count, now):
     """When the CPU has copied ``count`` bytes from ``start`` to ``to`` (ps).
 
-    As an unrolled loop does: up to 64 bytes are loaded into registers, then stored.
+    As an unrolled loop does: up to a block's bytes are loaded into registers, then stored.
     """
     scratch = node.nic.scratch
     done = 0
     while done < count:
-        size = min(REGISTER_BYTES - ((to + done) & (REGISTER_BYTES - 1)), count - done)
+        size = min(scratch.size, count - done)
         now = load_words(node.host, node.agent, start + done, scratch, 0, size, now)
         now = store_words(node.host, node.agent, to + done, scratch, 0, size, now)
         done += size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.jit import routine
+from nicscope.jit import routine, step
 from nicscope.memory.coherence.device import INTERVENED, device_upgrade, device_write
 from nicscope.memory.coherence.layout import (
     INVALID,
@@ -16,23 +16,30 @@ from nicscope.memory.coherence.lines import copy_bytes
 from nicscope.memory.coherence.watcher import await_copies
 
 
-@routine
+@step
 def agent_write(host, watcher, place, count, source, start, asks):
     """When the agent has written ``count`` bytes within one of its blocks, now MODIFIED (ps).
 
     ``place`` is a byte of the agent's memory.  A copy of the host's goes.  If the agent has no
     valid copy and does not write the whole block, it reads the block first.
     """
+    if watcher.copies[place >> host.config[0].l2_shift].state != MODIFIED:
+        asks = _own(host, watcher, place, count, asks)
+    copy_bytes(watcher.memory, place, source, start, count)
+    return asks
+
+
+@routine
+def _own(host, watcher, place, count, asks):
+    """When the block of ``place`` is the agent's alone, with all bytes that it will not write."""
     shift = host.config[0].l2_shift
     home = place >> shift
     copy = watcher.copies[home]
     if copy.state == INVALID and count < np.int64(1) << shift:
         asks = await_copies(host, watcher, home, home + 1, asks)
-    if copy.state != MODIFIED:
-        asks = device_upgrade(host, copy.block, asks)
-        copy.state = MODIFIED
-        copy.arrived = asks
-    copy_bytes(watcher.memory, place, source, start, count)
+    asks = device_upgrade(host, copy.block, asks)
+    copy.state = MODIFIED
+    copy.arrived = asks
     return asks
 
 

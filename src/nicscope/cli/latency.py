@@ -79,7 +79,7 @@ def latency(
 
     from nicscope.reports.folder import folder_for
 
-    with folder_for(out) as folder, progress("measuring", "messages", always_say=True) as watch:
+    with folder_for(out) as folder, progress("measuring", "", always_say=True) as watch:
         from nicscope.reports.latency_folder import write_latencies
         from nicscope.reports.latency_terminal import print_latencies
         from nicscope.studies.latency.report import measure

@@ -10,7 +10,7 @@ from nicscope.config.platform import load_platform
 from nicscope.interfaces.via.journal import DATA_TRANSFER, TRANSPORT, Part
 from nicscope.interfaces.via.settings import MACHINE_TIMES, VIA_COSTS, read_settings
 from nicscope.nic.coherent.parameters import NIC_PARAMETERS
-from nicscope.studies.latency.ping_pong import ping_pong
+from nicscope.studies.latency.ping_pong import MEASURED, WARM_UP, ping_pong
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,6 +21,7 @@ __all__ = ["Latency", "LatencyReport", "Part", "measure"]
 
 PS_PER_CYCLE = 1000  # of the host, at 1 GHz
 PS_PER_US = 10**6
+BYTES_PER_BYTE = 2 * (WARM_UP + MEASURED)  # sent for each byte of a message's size
 
 
 class Latency(msgspec.Struct, frozen=True):
@@ -86,7 +87,7 @@ def measure(
     command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
 ) -> LatencyReport:
-    """Play ping-pong for every mechanism and size.  ``watch`` hears (done, all).
+    """Play ping-pong for every mechanism and size.  ``watch`` hears bytes (sent, to be sent).
 
     Errors: ``PlatformError``, ``SimulationError`` for settings that make no machine.
     """
@@ -95,9 +96,11 @@ def measure(
     settings = read_settings(platform, changes)
     latencies = []
     pairs = [(name, size) for size in question.sizes for name in question.mechanisms]
-    for done, (name, size) in enumerate(pairs):
+    done, every = 0, sum(size for _, size in pairs) * BYTES_PER_BYTE
+    for name, size in pairs:
         if watch is not None:
-            watch(done, len(pairs))
+            watch(done, every)
+        done += size * BYTES_PER_BYTE
         found = ping_pong(question.platform, name, size, changes)
         parts = {part.name.lower(): found.parts[part] for part in Part}
         latencies.append(Latency(name, size, found.messages, found.total, parts))

@@ -224,3 +224,37 @@ def test_an_unreliable_level_loses_messages_but_never_part_of_one():
     sent = [pattern(300, number) for number in range(count)]
     assert 0 < len(found) < count
     assert all(one in sent for one in found)
+
+
+@settings(max_examples=FEW)
+@given(
+    mechanism=st.sampled_from(MECHANISMS),
+    size=st.integers(0, min(MOST, 20_000)),
+    loss=st.sampled_from([0.0, 0.3]),
+    seed=st.integers(0, 1000),
+)
+def test_every_picosecond_of_a_message_is_in_one_part_losses_or_not(mechanism, size, loss, seed):
+    posted = []
+
+    async def first(end):
+        for _ in range(3):
+            posted.append(end.nic.now_ps)
+            await end.nic.post_send(end.vi, end.send(0, size))
+        for _ in range(3):
+            await end.nic.send_wait(end.vi)
+
+    async def second(end):
+        found = []
+        for _ in range(3):
+            journal = (await end.nic.recv_wait(end.vi)).journal
+            found.append((journal.begin, journal.at - journal.begin, list(journal.parts)))
+            assert journal.at == end.nic.now_ps
+            await end.nic.compute(seed % 7)
+        return found
+
+    how = {"loss": loss, "seed": seed, "settings": {"mtu": 700, "retries": 90}, "scattered": True}
+    _, found = run_pair(first, second, mechanism, posted=3, room=max(size, 1), **how)
+    for begin, (start, spent, parts) in zip(posted, found, strict=True):
+        assert start == begin
+        assert sum(parts) == spent
+        assert min(parts) >= 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from nicscope.interfaces.via.descriptor import RDMA_READ, RDMA_WRITE
 from nicscope.interfaces.via.journal import Part
 from nicscope.interfaces.via.names import Error, State, Status
@@ -93,8 +95,9 @@ async def _pass(ni: Messaging, frame: Frame, journal: Journal | None) -> bool:
         arrives = not ni.network.loses()
         if arrives:
             other.submit(frame)
-            if frame.last:
-                journal = None  # it goes on with the frame
+            if frame.journal is not None:
+                # The journal goes on with this frame; one that repeats it has none.
+                frame, journal = msgspec.structs.replace(frame, journal=None), None
         if not frame.source.reliable:
             return True
         if arrives and not ni.network.loses():

@@ -21,6 +21,7 @@ from nicscope.cli import (
     demo,
     designs,
     flow,
+    latency,
     platforms,
     record,
     replay,
@@ -83,6 +84,7 @@ app.command(epilog=flow.EXAMPLES)(flow.flow)
 app.command(epilog=calibrate.EXAMPLES)(calibrate.calibrate_platform)
 app.command(epilog=size.EXAMPLES)(size.size)
 app.command(epilog=sweep.EXAMPLES)(sweep.sweep)
+app.command(epilog=latency.EXAMPLES)(latency.latency)
 app.command(epilog=demo.EXAMPLE)(demo.demo)
 app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.command("coverage")(coverage.coverage)

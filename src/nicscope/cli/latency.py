@@ -1,0 +1,93 @@
+"""``nicscope latency``: user-to-user latency by component, for every way into the NIC."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - Typer reads the annotation
+from typing import Annotated
+
+import typer
+
+from nicscope.cli.progress import progress
+from nicscope.cli.replay import print_written
+from nicscope.cli.tables import print_json
+
+EXAMPLES = (
+    "Examples:\n\n"
+    "[bold]nicscope latency[/bold]\n\n"
+    "[bold]nicscope latency --mechanism edt,cc-dma-intervention --bytes 64..4096 "
+    "--dma-rate 800[/bold]\n\n"
+    "[bold]nicscope latency --mechanism edt --bytes 256 --set cache_supply=60000 --json[/bold]"
+)
+
+
+def latency(
+    mechanism: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME,...",
+            help="edt, cc-dma-intervention, cc-dma-retry, cni, dma, pio, pio-combined.",
+        ),
+    ] = "edt,cc-dma-intervention,cc-dma-retry,cni,dma,pio",
+    byte_list: Annotated[
+        str,
+        typer.Option(
+            "--bytes",
+            metavar="LOW..HIGH",
+            help="Message sizes by powers of two, or a list such as 64,1500.",
+        ),
+    ] = "64..4096",
+    mtu: Annotated[
+        int | None, typer.Option(metavar="BYTES", help="Of a message in a frame; 1500.")
+    ] = None,
+    dma_rate: Annotated[
+        int | None, typer.Option(metavar="MB/s", help="Peak rate of the DMA engine; 1600.")
+    ] = None,
+    platform: Annotated[
+        str, typer.Option(metavar="NAME", help="What things cost, by name or a .toml file.")
+    ] = "sonic-via",
+    override: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=NUMBER",
+            help="Change a time (ps), a size or a switch of the machine or of its messaging.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder for results.json, latency.parquet and a figure."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Show what a message's latency is made of, by the way it goes between host and NIC."""
+    from nicscope.studies.latency.question import ask
+
+    question = ask(
+        mechanisms=mechanism,
+        sizes=byte_list,
+        platform=platform,
+        mtu=mtu,
+        dma_rate=dma_rate,
+        overrides=override or [],
+    )
+    command = ["nicscope", "latency", "--mechanism", mechanism, "--bytes", byte_list]
+    command += [] if mtu is None else ["--mtu", str(mtu)]
+    command += [] if dma_rate is None else ["--dma-rate", str(dma_rate)]
+    command += ["--platform", platform]
+    for one in override or []:
+        command += ["--set", one]
+
+    from nicscope.reports.folder import folder_for
+
+    with folder_for(out) as folder, progress("measuring", "", always_say=True) as watch:
+        from nicscope.reports.latency_folder import write_latencies
+        from nicscope.reports.latency_terminal import print_latencies
+        from nicscope.studies.latency.report import measure
+
+        found = measure(question, command, watch)
+        written = [] if folder is None else write_latencies(found, folder)
+    if as_json:
+        print_json(found.to_json())
+        return
+    print_latencies(found)
+    print_written(written)

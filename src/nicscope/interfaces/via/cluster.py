@@ -1,0 +1,114 @@
+"""Nodes with VIA interfaces on one network, and programs on them.
+
+async def ping(host: Host) -> None:
+    nic = await host.open_nic()
+    ...
+
+cluster = Cluster("sonic-via", mechanism="edt")
+cluster.start(0, ping)
+cluster.run()
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nicscope.config.platform import load_platform
+from nicscope.drivers.coherent.machine import new_machine
+from nicscope.errors import SimulationError, did_you_mean
+from nicscope.interfaces.via.addresses import PAGE, AddressSpace, Registrations
+from nicscope.interfaces.via.agent import Agent
+from nicscope.interfaces.via.library import Nic
+from nicscope.interfaces.via.messaging import Messaging
+from nicscope.interfaces.via.network import Network
+from nicscope.interfaces.via.port import Port
+from nicscope.interfaces.via.settings import read_settings
+from nicscope.interfaces.via.turns import Turns
+from nicscope.nic.coherent.mechanism import NAMES, Mechanism
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from pathlib import Path
+
+TAGS = 256  # registrations of stretches of host memory, at a time
+
+
+class Host:
+    """What a program is given: its node, on which it may open the NIC."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.node = agent.ni.port.number
+        self._agent = agent
+
+    async def open_nic(self) -> Nic:
+        """The node's NIC (``VipOpenNic``)."""
+        await self._agent.call()
+        return Nic(self._agent)
+
+
+class Cluster:
+    """Nodes on a network without delay."""
+
+    def __init__(
+        self,
+        platform: str | Path = "sonic-via",
+        mechanism: str | Mechanism = Mechanism.EDT,
+        *,
+        nodes: int = 2,
+        loss: float = 0.0,
+        seed: int = 0,
+        scattered: bool = False,
+        settings: Mapping[str, int] | None = None,
+        tags: int = TAGS,
+    ) -> None:
+        """``loss``: share of frames lost, by ``seed``; ``scattered``: see ``AddressSpace``.
+
+        ``settings`` change the platform's costs and the machine's parameters by name.
+        Errors: ``PlatformError``, ``SimulationError`` naming what is wrong.
+        """
+        if isinstance(mechanism, str):
+            if mechanism not in NAMES:
+                raise SimulationError(f"no mechanism {mechanism!r}{did_you_mean(mechanism, NAMES)}")
+            mechanism = NAMES[mechanism]
+        if nodes < 1:
+            raise SimulationError(f"a cluster must have at least 1 node, got {nodes!r}")
+        self.settings = read_settings(load_platform(platform), settings)
+        self.mechanism = mechanism
+        self.machine = new_machine(nodes, self.settings.host, self.settings.nic, tags=tags)
+        self.machine.agents.watch["mbytes_s"] = self.settings.read_mbytes_s
+        self.turns = Turns()
+        self.network = Network(loss, seed)
+        self._programs: list[tuple[int, Callable[[Host], Coroutine[Any, Any, object]]]] = []
+        self.agents = [self._node(n, mechanism, scattered) for n in range(nodes)]
+        for agent in self.agents:
+            agent.others = self.agents
+            agent.ni.neighbours = [other.ni for other in self.agents]
+
+    def _node(self, number: int, mechanism: Mechanism, scattered: bool) -> Agent:
+        port = Port(self.machine, number, mechanism)
+        usable = int(self.machine.nics.config[number, 0]["queue_address"]) // PAGE * PAGE
+        space = AddressSpace(number, usable, scattered=scattered)
+        return Agent(
+            Messaging(self.turns, port, self.settings, self.network, space, Registrations())
+        )
+
+    def start(self, node: int, program: Callable[[Host], Coroutine[Any, Any, object]]) -> None:
+        """Have ``program`` run on ``node``."""
+        if not 0 <= node < len(self.agents):
+            raise SimulationError(f"no node {node}; there are {len(self.agents)}")
+        self._programs.append((node, program))
+
+    def run(self) -> Sequence[object]:
+        """Run all programs to their ends; what they return, in the order of their start.
+
+        Errors: ``VipError`` that a program does not catch; ``SimulationError`` if all wait.
+        """
+        for agent in self.agents:
+            self.turns.start(agent.ni.serve(), f"NIC {agent.ni.port.number}", serves=True)
+        actors = [
+            self.turns.start(program(Host(self.agents[node])), f"program {place} on node {node}")
+            for place, (node, program) in enumerate(self._programs)
+        ]
+        self._programs = []
+        self.turns.run()
+        return [actor.result for actor in actors]

@@ -1,0 +1,146 @@
+"""Descriptors: what they say, and the bytes that say it in host memory.
+
+A control segment of 32 bytes, an address segment of 16 for remote memory, data segments of 16;
+little-endian, as the library's header lays them out.  Source: VIA Specification 1.0; EDT, 3.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from nicscope.interfaces.via.names import (
+    CONTROL_OP_MASK,
+    CONTROL_RESERVED,
+    STATUS_ERROR_MASK,
+    Control,
+    Status,
+)
+
+if TYPE_CHECKING:
+    from nicscope.interfaces.via.journal import Journal
+
+CONTROL_SEGMENT = struct.Struct("<QIHHIIII")  # next, its handle, count, control, -, immediate, ...
+STATUS_AT = 20
+STATUS_WORDS = struct.Struct("<III")  # immediate data, length and status: what the NIC writes
+ADDRESS_SEGMENT = struct.Struct("<QII")
+DATA_SEGMENT = struct.Struct("<QII")
+ALIGNMENT = 64
+MOST_SEGMENTS = ALIGNMENT - 1  # a token is a descriptor's address, and their number below it
+SEND, RDMA_WRITE, RDMA_READ = 0, 1, 2
+OPERATIONS = {
+    SEND: Status(0),
+    RDMA_WRITE: Status.VIP_STATUS_OP_RDMA_WRITE,
+    RDMA_READ: Status.VIP_STATUS_OP_RDMA_READ,
+}
+
+
+class DataSegment(msgspec.Struct, frozen=True):
+    """A stretch of registered memory: virtual address, handle of its registration, bytes."""
+
+    address: int
+    handle: int
+    length: int
+
+
+class AddressSegment(msgspec.Struct, frozen=True):
+    """Where in the other node's memory an RDMA begins."""
+
+    address: int
+    handle: int
+
+
+class Descriptor(msgspec.Struct, eq=False):
+    """A request, and later how it ended (``status``, ``length``, ``immediate``)."""
+
+    address: int  # virtual, where its bytes are
+    handle: int
+    data: tuple[DataSegment, ...]
+    control: Control = Control.VIP_CONTROL_OP_SENDRECV
+    remote: AddressSegment | None = None
+    immediate: int = 0
+    length: int = 0
+    status: Status = Status(0)
+    journal: Journal | None = None  # what the message's time went into
+
+    @property
+    def operation(self) -> int:
+        """``SEND`` (also of receives), ``RDMA_WRITE`` or ``RDMA_READ``."""
+        return self.control & CONTROL_OP_MASK
+
+    @property
+    def ok(self) -> bool:
+        """Whether it is done, without an error."""
+        done = bool(self.status & Status.VIP_STATUS_DONE)
+        return done and not self.status & STATUS_ERROR_MASK
+
+    @property
+    def byte_count(self) -> int:
+        """Of its own bytes."""
+        count = len(self.data) + (self.remote is not None)
+        return CONTROL_SEGMENT.size + DATA_SEGMENT.size * count
+
+    def encode(self) -> bytes:
+        """Its bytes as the library stores them, not done."""
+        total = sum(segment.length for segment in self.data)
+        count = len(self.data) + (self.remote is not None)
+        parts = [
+            CONTROL_SEGMENT.pack(
+                0, 0, count, self.control, 0, self.immediate, total & 0xFFFFFFFF, 0
+            )
+        ]
+        if self.remote is not None:
+            parts.append(ADDRESS_SEGMENT.pack(self.remote.address, self.remote.handle, 0))
+        parts += [DATA_SEGMENT.pack(one.address, one.handle, one.length) for one in self.data]
+        return b"".join(parts)
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What the NIC has read of a descriptor."""
+
+    control: int
+    immediate: int
+    remote: AddressSegment | None
+    data: tuple[DataSegment, ...]
+
+    @property
+    def operation(self) -> int:
+        """As of the descriptor."""
+        return self.control & CONTROL_OP_MASK
+
+    @property
+    def length(self) -> int:
+        """Bytes in all data segments."""
+        return sum(segment.length for segment in self.data)
+
+
+def decode(raw: bytes) -> Request | None:
+    """What ``raw``, a whole descriptor, asks for; None if its format is wrong."""
+    _, _, count, control, _, immediate, _, _ = CONTROL_SEGMENT.unpack_from(raw)
+    operation = control & CONTROL_OP_MASK
+    size = CONTROL_SEGMENT.size + DATA_SEGMENT.size * count
+    if control & CONTROL_RESERVED or operation not in OPERATIONS or len(raw) < size:
+        return None
+    place = CONTROL_SEGMENT.size
+    remote = None
+    if operation != SEND:
+        if count == 0:
+            return None
+        address, handle, _ = ADDRESS_SEGMENT.unpack_from(raw, place)
+        remote = AddressSegment(address, handle)
+        place += ADDRESS_SEGMENT.size
+    segments = [DataSegment(*DATA_SEGMENT.unpack_from(raw, at)) for at in range(place, size, 16)]
+    return Request(control, immediate, remote, tuple(segments))
+
+
+def token_of(address: int, segments: int) -> int:
+    """What the doorbell is told of a descriptor: where it is and how many segments it has."""
+    return address | segments
+
+
+def place_in(token: int) -> tuple[int, int]:
+    """The address and the bytes of the descriptor that a token names."""
+    count = token & (ALIGNMENT - 1)
+    return token - count, CONTROL_SEGMENT.size + DATA_SEGMENT.size * count

@@ -1,0 +1,83 @@
+"""What the time of one message went into, without a gap, so that the parts add up to the whole."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from nicscope.nic.coherent.layout import Component
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Part(IntEnum):
+    """Of a message's latency.  Source: EDT, 7.2 and Figures 8 and 9.
+
+    LIBRARY, COPY and WAIT are ours: the paper's Transport is the time of VI-MSG alone.
+    """
+
+    USER_DATA = 0  # the program writes the message
+    DMA_INIT = 1
+    DMA_EXEC = 2
+    DMA_INTERRUPT = 3
+    COHERENCE = 4  # the NIC writes back, or takes, blocks that it keeps
+    BLOCK_WAIT = 5  # the NIC waits for blocks that it reads because the host wrote them
+    COPY = 6  # the processor moves or flushes the message itself
+    SEND = 7  # transport at the sender: the NIC's messaging
+    RECEIVE = 8
+    LIBRARY = 9  # the library posts and polls
+    WAIT = 10  # for a processor, or a program, that has something else to do
+
+
+DATA_TRANSFER = (
+    Part.DMA_INIT,
+    Part.DMA_EXEC,
+    Part.DMA_INTERRUPT,
+    Part.COHERENCE,
+    Part.BLOCK_WAIT,
+    Part.COPY,
+)
+TRANSPORT = (Part.SEND, Part.RECEIVE)
+
+# What the machine books by component, by part; the rest belongs to whoever called.
+PART_OF = {
+    Component.DMA_INIT: Part.DMA_INIT,
+    Component.DMA_EXEC: Part.DMA_EXEC,
+    Component.DMA_INTERRUPT: Part.DMA_INTERRUPT,
+    Component.EDT_WAIT: Part.BLOCK_WAIT,
+    Component.EDT_WRITE_BACK: Part.COHERENCE,
+    Component.EDT_INVALIDATE: Part.COHERENCE,
+    Component.QUEUE_WAIT: Part.BLOCK_WAIT,
+    Component.QUEUE_DELIVER: Part.COHERENCE,
+    Component.FLUSH: Part.COPY,
+    Component.PIO_WRITE: Part.COPY,
+    Component.PIO_READ: Part.COPY,
+    Component.QUEUE_WRITE: Part.COPY,
+    Component.QUEUE_READ: Part.COPY,
+}
+
+
+class Journal:
+    """Of one message: ``begin`` and ``at`` (ps), and picoseconds by part between them."""
+
+    def __init__(self, begin: int) -> None:
+        self.begin = begin
+        self.at = begin
+        self.parts = [0] * len(Part)
+
+    def spend(self, part: Part, until: int) -> None:
+        """All time from where the journal stands up to ``until`` went into ``part``."""
+        self.parts[part] += until - self.at
+        self.at = until
+
+    def resume(self, now: int) -> None:
+        """The message is being worked on again; it waited."""
+        self.spend(Part.WAIT, now)
+
+    def book(self, part: Part, components: Sequence[int], until: int) -> None:
+        """A step up to ``until``: by ``components`` as the machine booked them, else ``part``."""
+        for component, spent in enumerate(components):
+            if spent and component in PART_OF:
+                self.spend(PART_OF[Component(component)], self.at + spent)
+        self.spend(part, until)

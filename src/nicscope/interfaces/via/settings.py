@@ -1,0 +1,112 @@
+"""What a VIA cluster's machine is like and what its messaging costs: a platform, and changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from nicscope.errors import PlatformError, SimulationError, did_you_mean
+from nicscope.memory.coherence.parameters import HOST_PARAMETERS
+from nicscope.nic.coherent.parameters import NIC_PARAMETERS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nicscope.config.platform import Platform
+
+VIA_COSTS = (
+    "vipl_post",
+    "vipl_poll",
+    "ka_call",
+    "ka_register_page",
+    "vimsg_token",
+    "vimsg_translate",
+    "vimsg_send_frame",
+    "vimsg_receive_frame",
+    "vimsg_complete",
+)
+# Times of the machine that a platform may state; what it does not, the machine has of its own.
+MACHINE_TIMES = (
+    "l1_latency",
+    "l2_latency",
+    "bus_cycle",
+    "memory_latency",
+    "cache_supply",
+    "device_latency",
+    "flush_instruction",
+    "reaction",
+    "dma_init",
+    "dma_interrupt",
+)
+OWN = {
+    "mtu": 1500,  # bytes of a message in a frame; EDT, 7.2
+    "max_transfer": 65536,  # bytes of a message
+    "retry_timeout": 100_000_000,  # ps without an acknowledgement; assumed
+    "retries": 7,  # before a connection is lost; assumed
+    # What the NIC reads because the host wrote it comes at this rate; 0: the bus's.  Only
+    # transfers of the DMA engine, and EDT's write-back "as a DMA engine" (EDT, 4), have the DMA's.
+    "read_mbytes_s": 0,
+}
+MACHINE_DEFAULTS = {"memory_bytes": 1 << 21}  # of a host
+NIC_DEFAULTS = {
+    "staging_bytes": 1 << 18,  # half for what is sent, half for what is received
+    "dma_window": 1,  # the engine asks for a block when it has the one before; assumed
+}
+_ON_NIC = "nic_"  # prefix of a parameter of the interface that a host has as well
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """Parameters of the host and of the interface, costs (ps), and the messaging's own."""
+
+    platform: str
+    host: dict[str, int]
+    nic: dict[str, int]
+    costs: dict[str, int]
+    mtu: int
+    max_transfer: int
+    retry_timeout: int
+    retries: int
+    read_mbytes_s: int
+
+
+def read_settings(platform: Platform, changes: Mapping[str, int] | None = None) -> Settings:
+    """Settings of that platform with ``changes`` by name.
+
+    Errors: ``PlatformError`` if it states no VIA costs, ``SimulationError`` for an unknown name.
+    """
+    absent = [name for name in VIA_COSTS if name not in platform.costs]
+    if absent:
+        raise PlatformError(
+            f"platform {platform.name!r} states no {', '.join(absent)}: VIA cannot be simulated on "
+            "it; `nicscope platforms` lists those on which it can"
+        )
+    costs = {name: platform.costs[name].high_ps for name in VIA_COSTS}
+    host, nic, own = dict(MACHINE_DEFAULTS), dict(NIC_DEFAULTS), dict(OWN)
+    for name in MACHINE_TIMES:
+        if name in platform.costs:
+            (host if name in HOST_PARAMETERS else nic)[name] = platform.costs[name].high_ps
+    for name, value in (changes or {}).items():
+        if name in costs:
+            costs[name] = value
+        elif name in own:
+            own[name] = value
+        elif name in HOST_PARAMETERS:
+            host[name] = value
+        elif name.removeprefix(_ON_NIC) in NIC_PARAMETERS:
+            nic[name.removeprefix(_ON_NIC)] = value
+        else:
+            known = [*costs, *own, *HOST_PARAMETERS, *NIC_PARAMETERS]
+            raise SimulationError(f"no setting {name!r}{did_you_mean(name, known)}")
+    for name in ("mtu", "max_transfer", "retry_timeout"):
+        if own[name] < 1:
+            raise SimulationError(f"{name} must be at least 1, got {own[name]!r}")
+    if own["max_transfer"] + 4096 > nic["staging_bytes"] // 2:
+        raise SimulationError(
+            f"max_transfer must leave half of staging_bytes, {nic['staging_bytes']}, "
+            f"4096 bytes, got {own['max_transfer']!r}"
+        )
+    for name in (*costs, "retries", "read_mbytes_s"):
+        if {**costs, **own}[name] < 0:
+            raise SimulationError(f"{name} must not be negative")
+    return Settings(platform.name, host, nic, costs, **own)

@@ -1,0 +1,124 @@
+"""Virtual time: whoever is next to do something does it, and what it waits for comes later.
+
+An actor is a coroutine that awaits ``until(time)`` or a ``Bell``.  Actors at the same time go in
+the order in which they asked, so a run depends on nothing but its inputs.
+"""
+
+from __future__ import annotations
+
+import heapq
+from types import coroutine
+from typing import TYPE_CHECKING, Any
+
+from nicscope.errors import SimulationError
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Generator
+
+
+class Bell:
+    """Wakes those that wait for it when it rings."""
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self._waiting: list[tuple[_Actor, int]] = []
+
+    def ring(self) -> None:
+        """Wake all, now."""
+        waiting, self._waiting = self._waiting, []
+        for actor, wake in waiting:
+            self._turns.at(self._turns.now, actor, wake)
+
+    def add(self, actor: _Actor) -> None:
+        """``actor`` waits from now on."""
+        self._waiting.append((actor, actor.wake))
+
+
+@coroutine
+def until(time: int) -> Generator[Any, None, None]:
+    """Go on at ``time`` (ps)."""
+    yield time
+
+
+@coroutine
+def hear(bell: Bell, latest: int | None = None) -> Generator[Any, None, None]:
+    """Go on when ``bell`` rings, or at ``latest`` (ps)."""
+    yield bell, latest
+
+
+class _Actor:
+    def __init__(self, program: Coroutine[Any, Any, object], name: str, serves: bool) -> None:
+        self.program = program
+        self.name = name
+        self.serves = serves  # it may wait for ever
+        self.wake = 0  # entries of the agenda with another number are stale
+        self.result: object = None
+        self.done = False
+
+
+class Turns:
+    """All actors and the present, ``now`` (ps)."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self._agenda: list[tuple[int, int, int, _Actor]] = []
+        self._order = 0
+        self._actors: list[_Actor] = []
+
+    def start(
+        self, program: Coroutine[Any, Any, object], name: str, *, serves: bool = False
+    ) -> _Actor:
+        """Have ``program`` begin now."""
+        actor = _Actor(program, name, serves)
+        self._actors.append(actor)
+        self.at(self.now, actor)
+        return actor
+
+    def at(self, time: int, actor: _Actor, wake: int | None = None) -> None:
+        """``actor`` goes on at ``time``, unless something has woken it before.
+
+        ``wake``: how often it had been woken when it began to wait, if that was not just now.
+        """
+        self._order += 1
+        wake = actor.wake if wake is None else wake
+        heapq.heappush(self._agenda, (time, self._order, wake, actor))
+
+    def run(self) -> None:
+        """Until every program has ended.  Errors: ``SimulationError`` if some never would."""
+        try:
+            while any(not actor.done and not actor.serves for actor in self._actors):
+                if not self._agenda:
+                    raise SimulationError(self._stuck())
+                self._next()
+        finally:
+            for actor in self._actors:
+                actor.program.close()
+            self._actors = []
+
+    def _next(self) -> None:
+        time, _, wake, actor = heapq.heappop(self._agenda)
+        if actor.done or wake != actor.wake:
+            return
+        self.now = time
+        actor.wake += 1
+        try:
+            wanted = actor.program.send(None)
+        except StopIteration as stop:
+            actor.done = True
+            actor.result = stop.value
+            return
+        if isinstance(wanted, int):
+            self.at(wanted, actor)
+            return
+        bell, latest = wanted
+        bell.add(actor)
+        if latest is not None:
+            self.at(latest, actor)
+
+    def _stuck(self) -> str:
+        waiting = [actor.name for actor in self._actors if not actor.done and not actor.serves]
+        more = f" and {len(waiting) - 4} more" if len(waiting) > 4 else ""
+        return (
+            f"nothing more will happen after {self.now / 1e6:.3f} us, but programs wait: "
+            f"{', '.join(waiting[:4])}{more}"
+        )

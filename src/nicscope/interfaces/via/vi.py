@@ -1,0 +1,102 @@
+"""Virtual interfaces, their work queues, and completion queues, as host and NIC know them."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from nicscope.interfaces.via.names import Error, Reliability, State
+from nicscope.interfaces.via.turns import Bell
+
+if TYPE_CHECKING:
+    from nicscope.interfaces.via.addresses import Region
+    from nicscope.interfaces.via.descriptor import Descriptor, Request
+    from nicscope.interfaces.via.journal import Journal
+    from nicscope.interfaces.via.turns import Turns
+
+SEND_QUEUE = 0
+RECEIVE_QUEUE = 1
+
+
+class Work(msgspec.Struct, eq=False):
+    """One posted descriptor on its way through the NIC."""
+
+    vi: Vi
+    queue: int
+    descriptor: Descriptor
+    token: int
+    places: tuple[int, ...] = ()  # rooms for descriptor and message, if the CPU took them
+    published: list[tuple[int, int]] | None = None  # (virtual address, bytes) that the CPU moved
+    raw: bytes | None = None  # the message, once the NIC has taken what the CPU moved
+    request: Request | None = None  # once the NIC has read it
+    journal: Journal | None = None
+    read: bool = False  # by the NIC
+    told: bool = False  # the completion is on its way, or there
+    done: bool = False  # the host can see it
+    delivery: Delivery | None = None  # received bytes that the host has yet to take
+
+
+class Delivery(msgspec.Struct, eq=False):
+    """A received message that the processor itself must bring to its place."""
+
+    place: int
+    runs: list[tuple[int, int, int]]  # place in NIC memory, host address, bytes
+    collected: bool = False
+
+
+class Attributes(msgspec.Struct, frozen=True):
+    """Of a VI (``VIP_VI_ATTRIBUTES``)."""
+
+    tag: int
+    reliability: Reliability
+    max_transfer: int
+    rdma_write: bool
+    rdma_read: bool
+
+
+class Vi:
+    """One end of a connection: a send queue and a receive queue."""
+
+    def __init__(
+        self,
+        node: int,
+        number: int,
+        attributes: Attributes,
+        queues: tuple[CompletionQueue | None, CompletionQueue | None],
+        turns: Turns,
+    ) -> None:
+        self.node = node
+        self.number = number
+        self.attributes = attributes
+        self.state = State.VIP_STATE_IDLE
+        self.peer: Vi | None = None
+        self.completion_queues = queues
+        self.posted: tuple[deque[Work], deque[Work]] = (deque(), deque())  # as the host knows
+        self.ready: deque[Work] = deque()  # receives that the NIC has read
+        self.bells = (Bell(turns), Bell(turns))
+        self.sent = 0  # messages
+        self.expected = (0, 0)  # number and fragment of the next frame
+        self.assembly: int | None = None  # where the message that is arriving is put together
+        self.reading: Work | None = None  # an RDMA read that waits for its bytes
+        self.held: deque[Work] = deque()  # sends behind it
+        self.errors: list[Error] = []
+
+    @property
+    def reliable(self) -> bool:
+        """Whether an error breaks the connection."""
+        return self.attributes.reliability != Reliability.VIP_SERVICE_UNRELIABLE
+
+
+class CompletionQueue:
+    """A ring in registered memory where the NIC notes which work queue has a completion."""
+
+    def __init__(self, number: int, region: Region, entries: int, turns: Turns) -> None:
+        self.number = number
+        self.region = region
+        self.entries = entries
+        self.written = 0
+        self.read = 0
+        self.users = 0  # work queues
+        self.bell = Bell(turns)

@@ -1,0 +1,1 @@
+"""User-to-user latency of messages, part by part, for every way of moving them."""

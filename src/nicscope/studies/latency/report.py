@@ -1,0 +1,115 @@
+"""Latency by mechanism and message size, taken apart; the parts add up to the picosecond."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nicscope.config.platform import load_platform
+from nicscope.interfaces.via.journal import DATA_TRANSFER, TRANSPORT, Part
+from nicscope.interfaces.via.settings import MACHINE_TIMES, VIA_COSTS, read_settings
+from nicscope.nic.coherent.parameters import NIC_PARAMETERS
+from nicscope.studies.latency.ping_pong import MEASURED, WARM_UP, ping_pong
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nicscope.studies.latency.question import Question
+
+__all__ = ["Latency", "LatencyReport", "Part", "measure"]
+
+PS_PER_CYCLE = 1000  # of the host, at 1 GHz
+PS_PER_US = 10**6
+BYTES_PER_BYTE = 2 * (WARM_UP + MEASURED)  # sent for each byte of a message's size
+
+
+class Latency(msgspec.Struct, frozen=True):
+    """Of one mechanism and size: all measured messages together, picoseconds."""
+
+    mechanism: str
+    byte_count: int
+    messages: int
+    total_ps: int
+    parts_ps: dict[str, int]  # by the name of the ``Part``, in lower case
+
+    @property
+    def us(self) -> float:
+        """Microseconds of one message."""
+        return self.total_ps / self.messages / PS_PER_US
+
+    def cycles(self, *parts: Part) -> float:
+        """Host cycles of one message, in all or in ``parts``."""
+        ps = sum(self.parts_ps[part.name.lower()] for part in parts) if parts else self.total_ps
+        return ps / self.messages / PS_PER_CYCLE
+
+    def user_data(self) -> float:
+        """Host cycles to write the message."""
+        return self.cycles(Part.USER_DATA)
+
+    def data_transfer(self) -> float:
+        """Host cycles between host and NIC, both ends."""
+        return self.cycles(*DATA_TRANSFER)
+
+    def transport(self) -> float:
+        """Host cycles of messaging on the NICs, both ends."""
+        return self.cycles(*TRANSPORT)
+
+
+class LatencyReport(msgspec.Struct, frozen=True):
+    """Everything that ``nicscope latency`` found."""
+
+    platform: str
+    settings: dict[str, int]  # what was changed
+    mtu: int
+    dma_mbytes_s: int
+    evidence: dict[str, int]  # how many of the platform's times, by class
+    latencies: list[Latency]
+    command: list[str]
+
+    def of(self, mechanism: str, byte_count: int) -> Latency:
+        """That one; ``KeyError`` if it was not asked for."""
+        for one in self.latencies:
+            if (one.mechanism, one.byte_count) == (mechanism, byte_count):
+                return one
+        raise KeyError((mechanism, byte_count))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; each latency also in microseconds."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        for row, one in zip(plain["latencies"], self.latencies, strict=True):
+            row["us"] = one.us
+        return plain
+
+
+def measure(
+    question: Question,
+    command: Sequence[str] = (),
+    watch: Callable[[int, int], None] | None = None,
+) -> LatencyReport:
+    """Play ping-pong for every mechanism and size.  ``watch`` hears bytes (sent, to be sent).
+
+    Errors: ``PlatformError``, ``SimulationError`` for settings that make no machine.
+    """
+    changes = dict(question.settings)
+    platform = load_platform(question.platform)
+    settings = read_settings(platform, changes)
+    latencies = []
+    pairs = [(name, size) for size in question.sizes for name in question.mechanisms]
+    done, every = 0, sum(size for _, size in pairs) * BYTES_PER_BYTE
+    for name, size in pairs:
+        if watch is not None:
+            watch(done, every)
+        done += size * BYTES_PER_BYTE
+        found = ping_pong(question.platform, name, size, changes)
+        parts = {part.name.lower(): found.parts[part] for part in Part}
+        latencies.append(Latency(name, size, found.messages, found.total, parts))
+    evidence: dict[str, int] = {}
+    for cost in (*VIA_COSTS, *MACHINE_TIMES):
+        if cost in platform.costs and cost not in changes:
+            kind = platform.costs[cost].origin.evidence.value
+            evidence[kind] = evidence.get(kind, 0) + 1
+    rate = settings.nic.get("dma_mbytes_s", NIC_PARAMETERS["dma_mbytes_s"][0])
+    return LatencyReport(
+        platform.name, changes, settings.mtu, rate, evidence, latencies, list(command)
+    )

@@ -1,0 +1,1 @@
+"""Eager Data Transfer, from the coherent machine and VIA over it."""

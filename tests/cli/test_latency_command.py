@@ -1,0 +1,87 @@
+"""``nicscope latency`` as a person, a program and a folder see it."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from nicscope.cli.app import main
+
+SMALL = ["latency", "--mechanism", "edt,cc-dma-intervention,pio", "--bytes", "8,16"]
+
+
+def test_one_table_of_at_most_100_columns(capsys):
+    assert main(SMALL) == 0
+
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert lines[0].startswith("sonic-via: DMA at 1,600 MB/s, MTU 1,500 bytes")
+    rows = [line.split() for line in lines if "edt" in line]
+    assert [row[0] for row in rows] == ["8", "16"]
+    assert "…" not in out
+    assert err in ("", "compiling kernels (first use only); this takes some seconds...\n")
+
+
+def test_the_table_of_everything_is_not_cut(capsys):
+    assert main(["latency", "--bytes", "300"]) == 0
+
+    out = capsys.readouterr().out
+    assert "…" not in out
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_json_for_programs_whose_parts_add_up(capsys):
+    assert main([*SMALL, "--json", "--dma-rate", "800"]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert found["dma_mbytes_s"] == 800
+    assert found["command"][:2] == ["nicscope", "latency"]
+    for one in found["latencies"]:
+        assert sum(one["parts_ps"].values()) == one["total_ps"]
+
+
+def test_a_folder_of_results(tmp_path, capsys):
+    assert main([*SMALL, "--out", str(tmp_path / "found")]) == 0
+
+    assert sorted(path.name for path in (tmp_path / "found").iterdir()) == [
+        "latency.parquet",
+        "latency.png",
+        "latency.svg",
+        "results.json",
+    ]
+    table = pq.read_table(tmp_path / "found" / "latency.parquet").to_pylist()
+    totals = {(row["mechanism"], row["bytes"]): row["total_ps"] for row in table}
+    for key, total in totals.items():
+        parts = [row["part_ps"] for row in table if (row["mechanism"], row["bytes"]) == key]
+        assert sum(parts) == total
+    assert "written:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--mechanism", "edd"], "no mechanism 'edd'; did you mean 'edt'"),
+        (["--bytes", "many"], "--bytes must list sizes"),
+        (["--platform", "sonic"], "no platform 'sonic'; did you mean 'sonic-via'"),
+        (["--platform", "utlb-prototype"], "states no vipl_post"),
+        (["--set", "mtuu=3"], "no setting 'mtuu'; did you mean 'mtu'"),
+        (["--set", "l2_line=100"], "l2_line must be a power of two"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line_and_status_2(words, said, tmp_path, capsys):
+    assert main(["latency", "--bytes", "8", *words, "--out", str(tmp_path / "none")]) == 2
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+    assert err.count("\n") <= 2  # and perhaps that kernels compile
+    assert not (tmp_path / "none").exists()
+
+
+def test_help_has_examples(capsys):
+    assert main(["latency", "--help"]) == 0
+
+    assert "nicscope latency --mechanism edt,cc-dma-intervention" in capsys.readouterr().out

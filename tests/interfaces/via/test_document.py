@@ -1,0 +1,25 @@
+"""The program in ``docs/via.md`` runs, and prints what the page says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+PAGE = (Path(__file__).parents[3] / "docs" / "via.md").read_text()
+
+
+def test_the_program_on_the_page_prints_what_the_page_says(capsys):
+    (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (said,) = re.findall(r"It prints `(.*?)`", PAGE)
+
+    exec(compile(program, "docs/via.md", "exec"), {})
+
+    assert capsys.readouterr().out.strip() == said
+
+
+def test_every_call_of_the_library_is_on_the_page():
+    from nicscope.interfaces.via import Nic
+
+    calls = {name for name in vars(Nic) if not name.startswith("_")}
+    named = set(re.findall(r"`([a-z_]+)`", PAGE)) | {"node", "now_us", "now_ps", "errors"}
+    assert calls <= named

@@ -1,0 +1,255 @@
+"""Work queues, completion queues, descriptors, registration: what a VI is made of."""
+
+from __future__ import annotations
+
+import pytest
+from pairs import DELIVERY, MECHANISMS, idle, make_end, run_pair
+
+from nicscope.interfaces.via import Cluster, Return, Status, VipError
+from nicscope.interfaces.via.descriptor import CONTROL_SEGMENT, DATA_SEGMENT, decode
+from nicscope.interfaces.via.journal import Part
+from nicscope.memory.coherence.layout import CPU, DEVICE, READ, UNCACHED_WRITE
+
+
+@pytest.mark.requirement("ED-1", "ED-4")
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_one_completion_queue_merges_the_queues_of_several_vis(mechanism):
+    async def first(host):
+        nic = await host.open_nic()
+        tag = await nic.create_ptag()
+        queue = await nic.create_cq(tag, 4)
+        places = await nic.descriptors(tag, 8)
+        room = await nic.register_mem(nic.allocate(256), tag)
+        vis = [await nic.create_vi(tag, send_cq=queue, recv_cq=queue) for _ in range(2)]
+        for number, vi in enumerate(vis):
+            await nic.post_recv(vi, places.request(room.segment(128 * number, 8)))
+            await nic.connect_request(vi, 1, "merged")
+        assert await nic.cq_done(queue) is None
+        await nic.post_send(vis[0], places.request(room.segment(64, 8)))
+        found = []
+        for _ in range(3):
+            vi, received = await nic.cq_wait(queue, 1000)
+            done = await (nic.recv_done if received else nic.send_done)(vi)
+            found.append((vis.index(vi), received, done.ok))
+        with pytest.raises(VipError, match="VIP_ERROR_RESOURCE"):
+            await nic.destroy_cq(queue)
+        return found
+
+    async def second(host):
+        ends = []
+        for _ in range(2):
+            end = await make_end(host)
+            await end.nic.post_recv(end.vi, end.receive())
+            await end.nic.compute(10)
+            await end.nic.connect_accept(await end.nic.connect_wait("merged"), end.vi)
+            ends.append(end)
+        await ends[0].nic.recv_wait(ends[0].vi)
+        for end in reversed(ends):
+            await end.nic.post_send(end.vi, end.send(0, 8))
+            await end.nic.send_wait(end.vi)
+
+    cluster = Cluster(mechanism=mechanism)
+    cluster.start(0, first)
+    cluster.start(1, second)
+    assert cluster.run()[0] == [(0, False, True), (1, True, True), (0, True, True)]
+
+
+@pytest.mark.requirement("ED-2")
+def test_a_descriptor_is_a_control_segment_then_an_address_then_data():
+    async def program(host):
+        end = await make_end(host)
+        parts = [end.out.segment(0, 8), end.out.segment(8, 16)]
+        return end.places.request(*parts, control=1, remote=end.into.remote(4), immediate=9)
+
+    cluster = Cluster(nodes=1)
+    cluster.start(0, program)
+    descriptor = cluster.run()[0]
+    raw = descriptor.encode()
+    found = decode(raw)
+
+    assert len(raw) == CONTROL_SEGMENT.size + 3 * DATA_SEGMENT.size == 80
+    assert found.remote == descriptor.remote
+    assert found.data == descriptor.data
+    assert (found.length, found.immediate) == (24, 9)
+    assert decode(raw[:-1]) is None
+
+
+@pytest.mark.requirement("ED-3", "ED-61")
+@pytest.mark.parametrize("mechanism", ["edt", "cc-dma-intervention"])
+def test_a_post_rings_the_doorbell_once_and_makes_no_system_call(mechanism):
+    async def first(end):
+        node = end.nic._agent.ni.port
+        rung = int(node._node.nic.registers[0]["doorbells"])
+        stores = int(node.counts[CPU, UNCACHED_WRITE])
+        begun = end.nic.now_us
+        descriptor = end.send(0, 64)
+        await end.nic.post_send(end.vi, descriptor)
+        assert end.nic.now_us - begun < 1  # as long as a system call takes
+        registers = node._node.nic.registers[0]
+        assert int(registers["token"]) == descriptor.address | 1
+        assert int(node.counts[CPU, UNCACHED_WRITE]) == stores + 1
+        return int(registers["doorbells"]) - rung
+
+    assert run_pair(first, idle, mechanism)[0] == 1
+
+
+@pytest.mark.requirement("ED-61")
+def test_calls_of_the_kernel_agent_take_the_time_of_a_system_call():
+    async def program(host):
+        begun = (nic := await host.open_nic()).now_us
+        tag = await nic.create_ptag()
+        await nic.create_vi(tag)
+        return nic.now_us - begun
+
+    cluster = Cluster(nodes=1, settings={"ka_call": 3_000_000})
+    cluster.start(0, program)
+    assert cluster.run()[0] == 6
+
+
+@pytest.mark.requirement("ED-4")
+def test_a_completion_is_in_the_descriptors_own_bytes():
+    async def first(end):
+        descriptor = end.send(0, 40)
+        await end.nic.post_send(end.vi, descriptor)
+        await end.nic.compute(20)
+        raw = await end.nic.read(descriptor.address, 32)
+        return CONTROL_SEGMENT.unpack(raw)[6:]
+
+    assert run_pair(first, idle)[0] == (40, Status.VIP_STATUS_DONE)
+
+
+@pytest.mark.requirement("ED-5")
+def test_registration_takes_time_by_the_page_and_deregistration_takes_the_right_away():
+    async def program(host):
+        nic = await host.open_nic()
+        tag = await nic.create_ptag()
+        times = []
+        for pages in (1, 4):
+            begun = nic.now_us
+            region = await nic.register_mem(nic.allocate(pages * 4096), tag)
+            times.append(nic.now_us - begun)
+        port = nic._agent.ni.port
+        (run,) = nic._space.runs(region.address, region.length)
+        tags = port._node.nic.tags
+        held = [one for one in tags if one["valid"] and one["host_start"] == run[0]]
+        return times, len(held), int(held[0]["nic_end"] - held[0]["nic_start"])
+
+    cluster = Cluster(nodes=1, settings={"ka_register_page": 100_000_000})
+    cluster.start(0, program)
+    (one, four), tags, size = cluster.run()[0]
+    assert (round(one, -2), round(four, -2)) == (100, 400)
+    assert (tags, size) == (1, 4 * 4096)
+
+
+def test_registrations_that_must_wait_for_room_go_on_when_there_is_some():
+    async def program(host):
+        nic = await host.open_nic()
+        tag = await nic.create_ptag()
+        return [await nic.register_mem(nic.allocate(4096), tag) for _ in range(2)], nic, tag
+
+    async def waiter(host):
+        _, nic, tag = await program(host)
+        third = nic.allocate(4096)
+        begun = nic.now_us
+        await nic.register_mem(third, tag)
+        return nic.now_us - begun
+
+    async def freeing(host):
+        nic = await host.open_nic()
+        tag = await nic.create_ptag()
+        region = await nic.register_mem(nic.allocate(4096), tag)
+        await nic.compute(500)
+        await nic.deregister_mem(region)
+
+    cluster = Cluster(nodes=1, settings={"pinned_bytes_max": 3 * 4096, "when_full": 2})
+    cluster.start(0, freeing)
+    cluster.start(0, waiter)
+    assert cluster.run()[1] > 400
+
+
+@pytest.mark.requirement("ED-8", "ED-9")
+@pytest.mark.parametrize("mechanism", ["cc-dma-intervention", "cc-dma-retry"])
+def test_dma_fetches_the_descriptor_and_the_message_and_brings_the_message_in(mechanism):
+    async def first(end):
+        port = end.nic._agent.ni.port
+        before = int(port.counts[DEVICE, READ])
+        await end.nic.post_send(end.vi, end.send(0, 256))
+        await end.nic.send_wait(end.vi)
+        return int(port.counts[DEVICE, READ]) - before
+
+    async def second(end):
+        return (await end.nic.recv_wait(end.vi)).journal.parts
+
+    reads, parts = run_pair(first, second, mechanism)
+    assert reads == 3  # a block for the descriptor, two for the message
+    # Two transfers at the sender and one at the receiver: its descriptor came long before.
+    assert parts[Part.DMA_INIT] == 3 * 90_000
+    assert parts[Part.DMA_INTERRUPT] == 3 * 90_000
+    assert parts[Part.WAIT] == 0
+
+
+@pytest.mark.requirement("ED-62", "ED-60")
+def test_user_host_and_nic_addresses_are_three_and_the_nic_finds_its_own():
+    async def first(end):
+        port = end.nic._agent.ni.port
+        await end.nic.write(end.out.address, b"thrice translated")
+        await end.nic.post_send(end.vi, end.send(0, 17))
+        ((at, size),) = end.nic._space.runs(end.out.address, 17)
+        assert port.fetched(at, size, 0) == b"thrice translated"
+        (tag,) = [
+            one
+            for one in port._node.nic.tags
+            if one["valid"] and one["host_start"] <= at < one["host_end"]
+        ]
+        return end.out.address, at, int(tag["nic_start"]) + at - int(tag["host_start"])
+
+    found = run_pair(first, idle, scattered=True)[0]
+    assert len(set(found)) == 3
+
+
+def test_a_program_that_waits_for_ever_is_named():
+    async def first(end):
+        await end.nic.recv_wait(end.vi)
+
+    with pytest.raises(Exception, match=r"VIP_DESCRIPTOR_ERROR"):
+        run_pair(first, idle, level=DELIVERY)
+
+    async def posted(end):
+        await end.nic.post_recv(end.vi, end.receive())
+        await end.nic.recv_wait(end.vi)
+
+    with pytest.raises(Exception, match=r"programs wait: program 0 on node 0"):
+        run_pair(posted, idle, level=DELIVERY)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"mechanism": "edd"}, "no mechanism 'edd'; did you mean 'edt'"),
+        ({"nodes": 0}, "at least 1 node"),
+        ({"loss": 1.0}, "loss must be from 0"),
+        ({"platform": "utlb-prototype"}, "states no vipl_post"),
+        ({"settings": {"mtuu": 3}}, "no setting 'mtuu'; did you mean 'mtu'"),
+        ({"settings": {"mtu": 0}}, "mtu must be at least 1"),
+        ({"settings": {"vipl_post": -1}}, "vipl_post must not be negative"),
+        ({"settings": {"max_transfer": 1 << 20}}, "max_transfer must leave"),
+        ({"settings": {"l2_line": 100}}, "l2_line must be a power of two"),
+    ],
+)
+def test_a_cluster_that_cannot_be_is_refused_in_one_line(changed, words):
+    from nicscope.errors import NicscopeError
+
+    with pytest.raises(NicscopeError, match=words):
+        Cluster(**changed)
+
+
+def test_memory_of_a_host_ends():
+    async def program(host):
+        nic = await host.open_nic()
+        with pytest.raises(VipError) as caught:
+            nic.allocate(1 << 30)
+        return caught.value.code
+
+    cluster = Cluster(nodes=1)
+    cluster.start(0, program)
+    assert cluster.run() == [Return.VIP_ERROR_RESOURCE]

@@ -1,0 +1,150 @@
+"""Latency taken apart: parts add up, and have the shapes that the paper describes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba.core import config
+
+from nicscope.errors import StudyError
+from nicscope.interfaces.via.journal import DATA_TRANSFER, Part
+from nicscope.nic.coherent.mechanism import NAMES
+from nicscope.studies.latency.ping_pong import ping_pong
+from nicscope.studies.latency.question import ask
+from nicscope.studies.latency.report import measure
+
+FEW = 3 if config.DISABLE_JIT else 15
+MOST = 256 if config.DISABLE_JIT else 8192
+THREE = ("edt", "cc-dma-intervention", "cc-dma-retry")
+
+
+def parts_of(mechanism, size, **changed):
+    found = ping_pong("sonic-via", mechanism, size, changed, measured=1)
+    return {part: found.parts[part] for part in Part}
+
+
+@pytest.mark.requirement("ED-82")
+@settings(max_examples=FEW)
+@given(
+    mechanism=st.sampled_from(sorted(NAMES)),
+    size=st.integers(1, MOST),
+    mtu=st.sampled_from([100, 1500]),
+)
+def test_the_parts_add_up_to_the_latency(mechanism, size, mtu):
+    found = ping_pong("sonic-via", mechanism, size, {"mtu": mtu}, measured=2)
+
+    assert sum(found.parts) == found.total
+    assert min(found.parts) >= 0
+
+
+@pytest.mark.requirement("ED-63", "ED-82")
+@pytest.mark.parametrize("mechanism", THREE)
+def test_transport_steps_at_each_multiple_of_the_mtu(mechanism):
+    mtu = 64
+    frames = [parts_of(mechanism, size, mtu=mtu)[Part.SEND] for size in (1, 64, 65, 128, 129)]
+
+    cost = 800_000  # of a frame
+    assert frames == [frames[0], frames[0], *[frames[0] + cost] * 2, frames[0] + 2 * cost]
+
+
+def test_a_receiver_slower_than_the_sender_sets_the_pace_of_frames():
+    def transport(receive):
+        parts = parts_of("edt", 200, mtu=64, vimsg_receive_frame=receive)
+        return parts[Part.SEND] + parts[Part.RECEIVE]
+
+    assert transport(2_000_000) - transport(1_000_000) == 4 * 1_000_000
+
+
+@pytest.mark.requirement("ED-82", "ED-85", "ED-81")
+@pytest.mark.parametrize("size", [64, 256])
+def test_mechanisms_differ_in_data_transfer_alone_and_in_the_order_of_the_paper(size):
+    found = [parts_of(mechanism, size) for mechanism in THREE]
+
+    moved = [sum(parts[part] for part in DATA_TRANSFER) for parts in found]
+    assert moved[0] < moved[1] < moved[2]
+    for part in (Part.USER_DATA, Part.SEND, Part.RECEIVE, Part.WAIT):
+        assert len({parts[part] for parts in found}) == 1
+
+
+@pytest.mark.requirement("ED-84", "ED-85")
+def test_only_the_run_of_the_dma_engine_grows_with_the_message():
+    small, large = (parts_of("cc-dma-intervention", size) for size in (64, 256))
+
+    grown = {part for part in Part if large[part] > small[part]}
+    assert {Part.USER_DATA, Part.DMA_EXEC} <= grown <= {Part.USER_DATA, Part.DMA_EXEC, Part.LIBRARY}
+
+
+@pytest.mark.requirement("ED-83", "ED-86")
+def test_the_clock_starts_at_the_first_user_write():
+    slow, fast = (parts_of("edt", 64, l1_latency=ps)[Part.USER_DATA] for ps in (5000, 1000))
+
+    assert slow > fast > 0
+
+
+@pytest.mark.requirement("ED-80")
+def test_the_platform_is_that_of_table_1():
+    from nicscope.interfaces.via import Cluster
+
+    host = Cluster().machine.hosts.config[0, 0]
+    nic = Cluster().machine.nics.config[0, 0]
+    table = {
+        "l1_bytes": 32 << 10, "l1_line": 32, "l1_ways": 2, "l1_latency": 1000,
+        "l2_bytes": 1 << 20, "l2_line": 128, "l2_ways": 2, "l2_latency": 10_000,
+        "bus_bytes": 16, "bus_cycle": 10_000, "device_latency": 10_000,
+    }  # fmt: skip
+    assert {name: int(host[name]) for name in table} == table
+    assert int(nic["dma_mbytes_s"]) == 1600
+
+
+@pytest.mark.requirement("ED-6")
+def test_the_measured_messages_are_sends_and_receives_and_no_rdma():
+    assert parts_of("pio", 8)[Part.COPY] > 0  # which has no RDMA at all
+
+
+def test_a_report_says_what_was_asked():
+    report = measure(ask(mechanisms="edt,pio", sizes="8,16", dma_rate=800, mtu=64))
+
+    assert [(one.byte_count, one.mechanism) for one in report.latencies] == [
+        (8, "edt"),
+        (8, "pio"),
+        (16, "edt"),
+        (16, "pio"),
+    ]
+    assert (report.mtu, report.dma_mbytes_s) == (64, 800)
+    assert report.evidence == {"derived": 3, "published": 1, "assumed": 12, "fitted": 3}
+    for one in report.to_json()["latencies"]:
+        assert sum(one["parts_ps"].values()) == one["total_ps"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("64", (64,)),
+        ("64..512", (64, 128, 256, 512)),
+        ("100..500", (100, 200, 400, 500)),
+        ("1500,64..128", (64, 128, 1500)),
+        ("7..7", (7,)),
+    ],
+)
+def test_sizes_are_lists_and_ranges_by_powers_of_two(text, sizes):
+    assert ask(sizes=text).sizes == sizes
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"sizes": "0"}, "--bytes must list sizes from 1 to 65536"),
+        ({"sizes": "64..x"}, "got '64..x'"),
+        ({"sizes": "65537"}, "from 1 to 65536"),
+        ({"sizes": "128..64"}, r"must ascend, such as 64\.\.128"),
+        ({"mechanisms": "edt,dna"}, "no mechanism 'dna'; did you mean 'dma'"),
+        ({"mtu": 0}, "--mtu must be at least 1"),
+        ({"dma_rate": -3}, "--dma-rate must be at least 1"),
+        ({"overrides": ["mtu"]}, "--set must be NAME=NUMBER"),
+        ({"overrides": ["mtu=1.5"]}, "--set must be NAME=NUMBER"),
+    ],
+)
+def test_questions_that_make_no_sense_are_answered_in_one_line(words, said):
+    with pytest.raises(StudyError, match=said):
+        ask(**words)

@@ -135,6 +135,7 @@ class Agent:
         node = self.ni.port.number
         vi = Vi(node, self._made, attributes, (send_queue, receive_queue), self.ni.turns)
         self.vis.append(vi)
+        self.ni.idle.extend(vi.bells)
         for queue in (send_queue, receive_queue):
             if queue is not None:
                 queue.users += 1
@@ -151,6 +152,8 @@ class Agent:
                 Return.VIP_ERROR_RESOURCE, f"VI {vi.number} has descriptors posted or not taken"
             )
         self.vis.remove(vi)
+        for bell in vi.bells:
+            self.ni.idle.remove(bell)
         for queue in vi.completion_queues:
             if queue is not None:
                 queue.users -= 1
@@ -158,7 +161,9 @@ class Agent:
     def create_completion_queue(self, region: Region, entries: int) -> CompletionQueue:
         """A completion queue in that memory."""
         self._made += 1
-        return CompletionQueue(self._made, region, entries, self.ni.turns)
+        queue = CompletionQueue(self._made, region, entries, self.ni.turns)
+        self.ni.idle.append(queue.bell)
+        return queue
 
     # --- connections ---------------------------------------------------------------------
 

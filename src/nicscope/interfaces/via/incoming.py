@@ -156,6 +156,7 @@ def _misfit(ni: Messaging, vi: Vi, request: Request, total: int) -> Status:
 
 async def _bring(ni: Messaging, work: Work, request: Request, frame: Frame, place: int) -> None:
     """Scatter the message over the segments of the descriptor."""
+    vi = work.vi
     stretches, left = [], frame.total
     for one in request.data:
         size = min(one.length, left)
@@ -166,7 +167,11 @@ async def _bring(ni: Messaging, work: Work, request: Request, frame: Frame, plac
     delivery.place = place
     if ni.port.by_processor:
         work.delivery = delivery
+        queue = vi.completion_queues[RECEIVE_QUEUE]
+        delivery.bells = (vi.bells[RECEIVE_QUEUE], *([queue.bell] if queue is not None else []))
         ni.deliveries.append(delivery)
+        for bell in ni.idle:  # whoever waits for something else may have to make way
+            bell.ring()
     else:
         ni.give(RECEIVE_QUEUE, place)
 

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
     from nicscope.interfaces.via.addresses import Buffer, Region
     from nicscope.interfaces.via.agent import Agent, Request
-    from nicscope.interfaces.via.vi import CompletionQueue, Vi
+    from nicscope.interfaces.via.turns import Bell
+    from nicscope.interfaces.via.vi import CompletionQueue, Delivery, Vi
 
 PS_PER_US = 10**6
 
@@ -453,7 +454,7 @@ class Nic:
         while queue.read == queue.written:
             if latest is not None and self._turns.now >= latest:
                 raise VipError(Return.VIP_TIMEOUT, "no completion in time")
-            await hear(queue.bell, latest)
+            await self._idle(queue.bell, latest)
         found = await self.cq_done(queue)
         assert found is not None
         return found
@@ -463,7 +464,7 @@ class Nic:
         while not self._head(vi, queue).done:
             if latest is not None and self._turns.now >= latest:
                 raise VipError(Return.VIP_TIMEOUT, "the descriptor is not done in time")
-            await hear(vi.bells[queue], latest)
+            await self._idle(vi.bells[queue], latest)
         found = await self._done(vi, queue)
         assert found is not None
         return found
@@ -491,6 +492,14 @@ class Nic:
             descriptor.journal = work.journal
         return descriptor
 
+    async def _idle(self, bell: Bell, latest: int | None) -> None:
+        """Wait; meanwhile take what is in the way of others out of a queue."""
+        waiting = self._ni.deliveries
+        if self._in_order and waiting and bell not in waiting[0].bells:
+            await self._take(waiting[0], None)
+        else:
+            await hear(bell, latest)
+
     def _head(self, vi: Vi, queue: int) -> Work:
         self._known(vi)
         if not vi.posted[queue]:
@@ -502,21 +511,28 @@ class Nic:
 
         Out of a queue that means all messages before it as well, each to its own buffer.
         """
-        mine = work.delivery
-        if mine is None:
-            return
-        work.delivery = None
-        waiting = self._ni.deliveries
-        while not mine.collected:
-            one = waiting[0] if self._port.mechanism is Mechanism.CNI else mine
-            waiting.remove(one)
-            one.collected = True
-            for place, at, size in one.runs:
-                now = self._turns.now
-                end = self._port.collect(place, at, size, now, journal)
-                assert end >= 0, "what was delivered can be collected"
-                await until(end)
-            self._ni.give(RECEIVE_QUEUE, one.place)
+        mine, work.delivery = work.delivery, None
+        while mine is not None and not mine.collected:
+            waiting = self._ni.deliveries
+            if mine not in waiting:  # another program of this node is about to
+                await hear(self._ni.freed)
+            else:
+                await self._take(waiting[0] if self._in_order else mine, journal)
+
+    @property
+    def _in_order(self) -> bool:
+        """Whether messages can only be taken in the order in which they came."""
+        return self._port.mechanism is Mechanism.CNI
+
+    async def _take(self, one: Delivery, journal: Journal | None) -> None:
+        """Bring one message to its buffer."""
+        self._ni.deliveries.remove(one)
+        for place, at, size in one.runs:
+            end = self._port.collect(place, at, size, self._turns.now, journal)
+            assert end >= 0, "what was delivered can be collected"
+            await until(end)
+        one.collected = True
+        self._ni.give(RECEIVE_QUEUE, one.place)
 
     def _known(self, vi: Vi) -> None:
         if vi not in self._agent.vis:

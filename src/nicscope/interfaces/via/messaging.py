@@ -61,6 +61,7 @@ class Messaging:
         self.deliveries: deque[Delivery] = deque()  # that the processor has to collect
         self._tasks: deque[Work | Frame | tuple[Work, Status, int]] = deque()
         self._called = Bell(turns)
+        self.idle: list[Bell] = []  # on which programs of the node wait for completions
 
     # --- what host and network ask of it -------------------------------------------------
 

@@ -43,6 +43,7 @@ class Delivery(msgspec.Struct, eq=False):
 
     place: int
     runs: list[tuple[int, int, int]]  # place in NIC memory, host address, bytes
+    bells: tuple[Bell, ...] = ()  # that its completion will ring
     collected: bool = False
 
 

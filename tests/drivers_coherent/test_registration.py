@@ -34,7 +34,7 @@ def home(machine, address):
     return nic_address(node_view(machine, 0).nic, address)
 
 
-@pytest.mark.requirement("ED-12", "ED-13")
+@pytest.mark.requirement("ED-11", "ED-12", "ED-13")
 def test_a_tag_maps_its_host_range_to_its_nic_range():
     machine = new_machine(1)
 
@@ -48,7 +48,7 @@ def test_a_tag_maps_its_host_range_to_its_nic_range():
     assert home(machine, 7 * BLOCK - 1) == home(machine, 32 * BLOCK) == NOWHERE
 
 
-@pytest.mark.requirement("ED-18")
+@pytest.mark.requirement("ED-14", "ED-18")
 @pytest.mark.parametrize(("way", "state", "reads"), [(1, INVALID, 0), (2, SHARED, 8)])
 def test_blocks_begin_flushed_or_read_by_the_nic(way, state, reads):
     machine = new_machine(1, nic={"initialisation": way})

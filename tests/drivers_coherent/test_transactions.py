@@ -124,7 +124,7 @@ def passes_of(machine, per_message, passes):
     return machine.hosts.counts[0]
 
 
-@pytest.mark.requirement("ED-45", "ED-42", "ED-43", "ED-44")
+@pytest.mark.requirement("ED-41", "ED-45", "ED-42", "ED-43", "ED-44")
 @pytest.mark.parametrize("per_message", [1, 2, 8, 32])
 def test_a_pass_around_a_queue_costs_two_transactions_a_block_and_two_invalidations(per_message):
     machine = new_machine(1)

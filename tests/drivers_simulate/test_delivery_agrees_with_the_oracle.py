@@ -125,7 +125,9 @@ NETWORKS = {
 }
 
 
-@pytest.mark.requirement("TR-23", "TR-24", "TR-30", "TR-36", "TR-37", "TR-39", "TR-41", "TR-53")
+@pytest.mark.requirement(
+    "TR-23", "TR-24", "TR-30", "TR-36", "TR-37", "TR-39", "TR-41", "TR-53", "SH-3"
+)
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("delivery", DELIVERIES)
 def test_the_driver_agrees_with_the_twin_at_plausible_costs(delivery, network):

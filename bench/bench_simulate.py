@@ -20,10 +20,12 @@ import simpy_delivery
 from nicscope.config.delivery import POLICIES
 from nicscope.drivers.simulate.script import Outcome, Run, simulate_script
 from nicscope.fabric.topology import Topology, crossbar, pair
+from nicscope.interfaces.trapeze import Cluster, Endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+PINGS = 10_000
 ROUNDS = 3
 PAYLOAD = 8192
 MESSAGES = 20_000  # beside SimPy
@@ -151,6 +153,34 @@ def print_costs(cases: list[Case], rounds: int) -> None:
     print()
 
 
+def ping_pong(byte_count: int, rounds: int) -> None:
+    """Two coroutines that answer each other, with real bytes."""
+
+    async def client(endpoint: Endpoint) -> None:
+        page = endpoint.allocate(byte_count)
+        for _ in range(rounds):
+            await endpoint.send(1, page)
+            endpoint.release(await endpoint.receive())
+
+    async def server(endpoint: Endpoint) -> None:
+        for _ in range(rounds):
+            endpoint.release(await endpoint.receive())
+            await endpoint.send(0)
+
+    cluster = Cluster("p6-natoma")
+    cluster.start(0, client)
+    cluster.start(1, server)
+    cluster.run()
+
+
+def print_programs(rounds: int) -> None:
+    print(f"{'two programs, ping-pong':24}{'messages':>10}{'k/s':>9}")
+    ping_pong(8, 2)  # compiles
+    for byte_count in (100, 8192):
+        seconds = seconds_of(lambda size=byte_count: ping_pong(size, PINGS), rounds)
+        print(f"{f'{byte_count} bytes and back':24}{2 * PINGS:10}{2 * PINGS / seconds / 1e3:9.1f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="measure the simulation of delivery")
     parser.add_argument("--messages", type=int, default=MESSAGES, help="beside SimPy")
@@ -163,6 +193,7 @@ def main() -> None:
     print_costs([one_way(length) for length in lengths], arguments.rounds)
     middle = min(100_000, arguments.longest)
     print_costs([all_to_all(nodes, middle) for nodes in NODES], arguments.rounds)
+    print_programs(arguments.rounds)
 
 
 if __name__ == "__main__":

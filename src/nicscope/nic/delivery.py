@@ -218,16 +218,3 @@ def settle(endpoint, arrivals, host_rcv):
             break
         endpoint.drained += 1
         endpoint.drain_sunk = 0
-
-
-def region_bytes(
-    send_ring: int, receive_ring: int, send_buffers: int, receive_buffers: int, max_payload: int
-) -> dict[str, int]:
-    """Bytes of NIC memory of an endpoint's parts."""
-    return {
-        "registers": ENDPOINT.itemsize,
-        "send ring": send_ring * CONTROL_BYTES,
-        "receive ring": receive_ring * CONTROL_BYTES,
-        "send buffers": send_buffers * max_payload,
-        "receive buffers": receive_buffers * max_payload,
-    }

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import simpy_delivery
 
-from nicscope.config.delivery import POLICIES
+from nicscope.config.delivery import POLICIES, delivery_costs
+from nicscope.config.platform import load_platform
 from nicscope.drivers.simulate.script import Outcome, Run, simulate_script
 from nicscope.fabric.topology import Topology, crossbar, pair
 from nicscope.interfaces.trapeze import Cluster, Endpoint
@@ -32,28 +33,8 @@ MESSAGES = 20_000  # beside SimPy
 LENGTHS = (10_000, 100_000, 1_000_000)
 NODES = (8, 16, 32, 64)
 LEAST_RATE, LEAST_RATIO = 500_000, 50
-# Of the size of a Pentium Pro's: microseconds to begin something, nanoseconds for each byte.
-COSTS = {
-    "send_call": 500_000,
-    "pio_write": 3_300_000,
-    "pio_read": 3_000_000,
-    "pci_read_start": 4_000_000,
-    "pci_read_per_byte": 7_576,
-    "pci_read_contended_per_byte": 26_000,
-    "pci_write_start": 4_000_000,
-    "pci_write_per_byte": 7_576,
-    "pci_write_contended_per_byte": 26_000,
-    "link_start": 3_000_000,
-    "link_per_byte": 6_250,
-    "link_watchdog": 50_000_000_000,
-    "switch_hop": 1_000_000,
-    "nic_memory_per_byte": 3_788,
-    "firmware_start": 1_500_000,
-    "firmware_finish": 1_000_000,
-    "firmware_log": 0,
-    "block_copy_per_byte": 20_000,
-    "block_copy_contended_per_byte": 30_000,
-}
+PLATFORM = "p6-natoma"
+COSTS = delivery_costs(load_platform(PLATFORM))
 ADAPTIVE = POLICIES["adaptive"]
 
 
@@ -167,7 +148,7 @@ def ping_pong(byte_count: int, rounds: int) -> None:
             endpoint.release(await endpoint.receive())
             await endpoint.send(0)
 
-    cluster = Cluster("p6-natoma")
+    cluster = Cluster(PLATFORM)
     cluster.start(0, client)
     cluster.start(1, server)
     cluster.run()

@@ -140,6 +140,63 @@ def test_a_payload_buffer_that_is_not_given_back_is_not_used_again():
         cluster.run()
 
 
+def sends_pages(count):
+    async def program(endpoint):
+        page = endpoint.allocate(100)
+        for _ in range(count):
+            await endpoint.send(1, page)
+
+    return program
+
+
+def test_buffers_released_one_after_the_other_all_serve_again():
+    async def receiver(endpoint):
+        for _ in range(4):
+            kept = [await endpoint.receive() for _ in range(3)]
+            for message in kept:
+                endpoint.release(message)
+                endpoint.release(message)  # a second time changes nothing
+        return len({message.address for message in kept})
+
+    cluster = Cluster(PLATFORM, policy=SMALL)
+    cluster.start(0, sends_pages(12))
+    cluster.start(1, receiver)
+
+    assert cluster.run()[1] == 3
+
+
+def test_a_buffer_released_by_a_program_that_ends_serves_the_others():
+    async def leaver(endpoint):
+        kept = [await endpoint.receive() for _ in range(3)]
+        for message in kept:
+            endpoint.release(message)
+
+    async def stayer(endpoint):
+        await endpoint.sleep(10_000)  # until the first three are gone, and the fourth waits
+        return [(await endpoint.receive()).number for _ in range(3)]
+
+    cluster = Cluster(PLATFORM, policy=SMALL)
+    cluster.start(0, sends_pages(6))
+    cluster.start(1, leaver)
+    cluster.start(1, stayer)
+
+    assert cluster.run()[2] == [3, 4, 5]
+
+
+def test_a_cluster_runs_again_from_the_start():
+    cluster = Cluster(PLATFORM, policy=SMALL, host_bytes=2500)
+    cluster.start(0, sends_pages(2))
+
+    async def receiver(endpoint):
+        for _ in range(2):
+            endpoint.release(await endpoint.receive())
+        return endpoint.now_us
+
+    cluster.start(1, receiver)
+
+    assert cluster.run() == cluster.run()
+
+
 def test_many_processes_share_a_cpu_and_an_endpoint():
     async def worker(endpoint):
         await endpoint.compute(10)

@@ -131,7 +131,8 @@ class Endpoint:
     def release(self, message: Message) -> None:
         """Attach the payload's buffer to the receive ring again; its bytes may then change."""
         if message.own:
-            self._process.give_back(message.address)
+            message.own = False
+            self._process.attach(message.address)
 
     async def compute(self, microseconds: float) -> None:
         """Keep the CPU busy."""
@@ -196,6 +197,7 @@ class Cluster:
 
     def run(self) -> Sequence[object]:
         """Run all programs to their ends; what they return, in the order of their start."""
+        self._used = [0] * self.topology.nodes
         order = sorted(range(len(self._programs)), key=lambda i: self._programs[i][0])
         simulation = Simulation(
             self._costs,

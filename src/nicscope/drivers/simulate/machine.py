@@ -114,7 +114,7 @@ OPERATION = np.dtype(
         ("payload", "i8"),  # bytes; of a copy too
         ("tag", "i8"),
         ("address", "i8"),  # of the payload in the host's memory
-        ("own", "i8"),  # 1: that is a buffer off the receive ring, to be given back
+        ("own", "i8"),  # 1: received into a buffer off the receive ring
         ("duration", "i8"),  # ps
     ],
     align=True,

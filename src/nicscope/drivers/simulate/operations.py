@@ -23,7 +23,6 @@ from nicscope.drivers.simulate.machine import (
     SLEEP,
     TIMER,
 )
-from nicscope.drivers.simulate.store import give_back
 from nicscope.jit import step
 from nicscope.nic.delivery import CONTROL_BYTES
 
@@ -41,9 +40,8 @@ def occupy_cpu(machine, n, now, operation, duration):
 
 @step
 def take_operation(machine, request):
-    """Note what a process now waits for; a buffer given back goes to the receive ring at once."""
+    """Note what a process now waits for."""
     process = machine.processes[request.process]
-    n = process.node
     process.operation = request.operation
     process.time = request.time
     process.peer = request.peer
@@ -51,11 +49,8 @@ def take_operation(machine, request):
     process.tag = request.tag
     process.address = request.address
     process.duration = request.duration
-    if request.own >= 0:
-        give_back(machine.store, n, request.own)
-        machine.endpoints[n].attached += 1
     if request.operation == SLEEP:
-        set_timer(machine, n)
+        set_timer(machine, process.node)
 
 
 @step

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from nicscope.config.delivery import Delivery
     from nicscope.fabric.topology import Topology
 
+_ALL_LOOK = -1
 _EVENTS_AT_ONCE = 1 << 22  # between two chances to be interrupted
-_NOT_OWN = -1
 _DOING = {SEND: "send", RECEIVE: "receive", COMPUTE: "compute", SLEEP: "sleep", COPY: "copy"}
 
 
@@ -53,7 +53,6 @@ class Process:
         self.now = 0  # ps
         self._simulation = simulation
         self._number = number
-        self._owed = _NOT_OWN  # a buffer to give back with the next operation
 
     @coroutine
     def ask(
@@ -66,10 +65,9 @@ class Process:
         duration: int = 0,
     ) -> Generator[tuple[int, ...], Ended, Ended]:
         """Begin an operation now and wait for its end."""
-        owed, self._owed = self._owed, _NOT_OWN
         number = self._number
         ended = yield (
-            number, operation, self.now, self.node, peer, 0, payload, tag, address, owed, duration,
+            number, operation, self.now, self.node, peer, 0, payload, tag, address, 0, duration,
         )  # fmt: skip
         self.now = ended.time
         return ended
@@ -80,9 +78,9 @@ class Process:
         control: NDArray[Any] = self._simulation.machine.store.control[self._number]
         return control
 
-    def give_back(self, address: int) -> None:
-        """Attach a payload buffer to the receive ring again, with the next operation."""
-        self._owed = address
+    def attach(self, address: int) -> None:
+        """Attach a payload buffer at ``address`` of the host's memory to the receive ring."""
+        self._simulation.attach(self.node, address)
 
 
 class Simulation:
@@ -152,21 +150,25 @@ class Simulation:
             self._running.clear()
 
     def _advance(self, begun: list[tuple[int, ...]], at_rest: bool) -> bool:
-        """Fire until something ends and let its processes go on; ``begun`` holds what they ask."""
+        """Fire until something ends and let its processes go on; ``begun`` holds what they ask.
+
+        With ``at_rest`` all nodes look first.  Whether they should before the next time: a program
+        that has ended may have left something behind, and its node is not asked for anything.
+        """
         machine = self.machine
         for place, request in enumerate(begun):
             machine.outbox[place] = request
         count = len(begun)
         begun.clear()
         if at_rest:
-            advance(machine, -1, 0)
+            advance(machine, _ALL_LOOK, 0)
         fired = advance(machine, count, _EVENTS_AT_ONCE)
         ended = int(machine.tally[0]["ended"])
         if ended == 0 and fired < _EVENTS_AT_ONCE:
             raise SimulationError(self._stuck())
         for record in sorted(machine.inbox[:ended].tolist()):
             self._resume(record[0], Ended(*record), begun)
-        return False
+        return len(begun) < ended
 
     def _resume(self, number: int, ended: Ended | None, begun: list[tuple[int, ...]]) -> None:
         try:

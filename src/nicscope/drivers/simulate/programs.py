@@ -15,6 +15,7 @@ from nicscope.drivers.simulate.build import new_machine
 from nicscope.drivers.simulate.machine import COMPUTE, COPY, RECEIVE, SEND, SLEEP
 from nicscope.drivers.simulate.store import new_store
 from nicscope.errors import SimulationError
+from nicscope.handover import bound
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator, Mapping, Sequence
@@ -112,6 +113,7 @@ class Simulation:
             costs, delivery, topology, store, keep_messages=0, keep_log=keep_log, hosts=hosts
         )
         self.machine.endpoints["attached"] = 0
+        self._go_on = bound(advance, self.machine)
         self.processes = [Process(self, number, node) for number, node in enumerate(hosts)]
         self._running: dict[int, Coroutine[Any, Any, object]] = {}
         self.results: list[object] = [None] * len(hosts)
@@ -161,8 +163,8 @@ class Simulation:
         count = len(begun)
         begun.clear()
         if at_rest:
-            advance(machine, _ALL_LOOK, 0)
-        fired = advance(machine, count, _EVENTS_AT_ONCE)
+            self._go_on(_ALL_LOOK, 0)
+        fired = self._go_on(count, _EVENTS_AT_ONCE)
         ended = int(machine.tally[0]["ended"])
         if ended == 0 and fired < _EVENTS_AT_ONCE:
             raise SimulationError(self._stuck())

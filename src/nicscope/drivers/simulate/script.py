@@ -12,6 +12,7 @@ from nicscope.drivers.simulate.build import give_script, new_machine
 from nicscope.drivers.simulate.machine import COPYING
 from nicscope.drivers.simulate.store import no_store
 from nicscope.errors import SimulationError
+from nicscope.handover import bound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -82,8 +83,9 @@ def simulate_script(
     )
     give_script(machine, _by_sender(runs))
     _begin_copies(machine, copies)
+    go_on = bound(advance, machine)
     begun = _AT_REST
-    while advance(machine, begun, _EVENTS_AT_ONCE) == _EVENTS_AT_ONCE:
+    while go_on(begun, _EVENTS_AT_ONCE) == _EVENTS_AT_ONCE:
         begun = 0
         progress(int(machine.tally[0]["messages"]), total)
     tally = machine.tally[0]

@@ -19,7 +19,6 @@ ever: nothing is generated or closed over.  Without the compiler the NamedTuple 
 from __future__ import annotations
 
 import functools
-import inspect
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from numba import types
 from numba.core import cgutils, config
 from numba.core.pythonapi import NativeValue
 from numba.extending import intrinsic, models, register_model, typeof_impl, unbox
-from numba import typeof as typeof_value
+from numba.np.numpy_support import from_dtype, map_layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,8 +49,8 @@ def bound(kernel: Callable[..., Any], state: Any) -> Callable[..., Any]:
         return functools.partial(kernel, state)
     handed = Handed(state)
     dispatcher: Any = kernel
-    numbers = len(inspect.signature(dispatcher.py_func).parameters) - 1
-    entry = dispatcher.compile((typeof_value(handed), *[types.int64] * numbers))
+    numbers = dispatcher.py_func.__code__.co_argcount - 1
+    entry = dispatcher.compile((_typeof_handed(handed, None), *[types.int64] * numbers))
     return functools.partial(entry, handed)
 
 
@@ -92,7 +91,18 @@ register_model(HandedType)(models.OpaqueModel)
 
 @typeof_impl.register(Handed)
 def _typeof_handed(handed: Handed, _context: Any) -> HandedType:
-    return HandedType(typeof_value(handed.state))
+    return HandedType(_type_of(handed.state))
+
+
+def _type_of(state: Any) -> types.Type:
+    if isinstance(state, np.ndarray):
+        return _array_type(state.dtype, state.ndim, map_layout(state), not state.flags.writeable)
+    return types.BaseTuple.from_types([_type_of(field) for field in state], type(state))
+
+
+@functools.cache
+def _array_type(dtype: np.dtype[Any], ndim: int, layout: str, read_only: bool) -> types.Type:
+    return types.Array(from_dtype(dtype), ndim, layout, read_only)
 
 
 @unbox(HandedType)

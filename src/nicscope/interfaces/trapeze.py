@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 PS_PER_US = 10**6
 NO_TAG = -1
+_ZEROS = bytes(CONTROL_BYTES)
 
 
 class HostBuffer(msgspec.Struct, frozen=True):
@@ -51,10 +52,16 @@ class Message(msgspec.Struct):
     number: int  # counts from 0 per sender
     tag: int
     control: bytes
-    payload: NDArray[Any]  # uint8, a view of the host's memory; of no length without a payload
+    memory: NDArray[Any]  # uint8, the host's; the payload is a stretch of it
     address: int
+    byte_count: int  # of the payload
     own: bool  # the payload lies in a buffer off the receive ring: see ``Endpoint.release``
     scanned: int = 0  # bytes of the control message that ``scan`` has given
+
+    @property
+    def payload(self) -> NDArray[Any]:
+        """uint8, a view of the host's memory; of no length without a payload."""
+        return self.memory[self.address : self.address + self.byte_count]
 
     def scan(self, byte_count: int) -> bytes:
         """The next ``byte_count`` bytes of the control message (``tpz_scan``)."""
@@ -75,6 +82,8 @@ class Endpoint:
         self.node = process.node
         self._cluster = cluster
         self._process = process
+        self._control = process.control.data
+        self._memory = cluster.memory(process.node)
         self._reserved = 0
 
     @property
@@ -102,7 +111,7 @@ class Endpoint:
                 f"{byte_count} more do not fit"
             )
         self._reserved = end
-        return self._process.control.data[begin:end]
+        return self._control[begin:end]
 
     async def send(
         self, destination: int, payload: HostBuffer | None = None, tag: int = NO_TAG
@@ -113,7 +122,7 @@ class Endpoint:
         """
         count = 0 if payload is None else len(payload.bytes)
         self._cluster.check_send(self.node, destination, count, payload)
-        self._process.control[self._reserved :] = 0
+        self._control[self._reserved :] = _ZEROS[self._reserved :]
         self._reserved = 0
         address = 0 if payload is None else payload.address
         ended = await self._process.ask(SEND, destination, count, tag, address)
@@ -122,10 +131,15 @@ class Endpoint:
     async def receive(self) -> Message:
         """The next message, when it has come and been read."""
         ended = await self._process.ask(RECEIVE)
-        payload = self._cluster.memory(self.node)[ended.address : ended.address + ended.payload]
-        control = self._process.control.tobytes()
         return Message(
-            ended.peer, ended.packet, ended.tag, control, payload, ended.address, bool(ended.own)
+            ended.peer,
+            ended.packet,
+            ended.tag,
+            self._control.tobytes(),
+            self._memory,
+            ended.address,
+            ended.payload,
+            bool(ended.own),
         )
 
     def release(self, message: Message) -> None:

@@ -7,12 +7,15 @@ go on in their order.  So a run depends on nothing but its inputs.
 
 from __future__ import annotations
 
+import struct
 from types import coroutine
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
-from nicscope.drivers.simulate.machine import COMPUTE, COPY, RECEIVE, SEND, SLEEP
+from nicscope.drivers.simulate.machine import COMPUTE, COPY, OPERATION, RECEIVE, SEND, SLEEP
 from nicscope.drivers.simulate.store import new_store
 from nicscope.errors import SimulationError
 from nicscope.handover import bound
@@ -30,8 +33,12 @@ _EVENTS_AT_ONCE = 1 << 22  # between two chances to be interrupted
 _DOING = {SEND: "send", RECEIVE: "receive", COMPUTE: "compute", SLEEP: "sleep", COPY: "copy"}
 
 
+# Reads and writes single words several times faster than NumPy does.
+_OPERATION = struct.Struct(f"{len(OPERATION.names or ())}q")
+
+
 class Ended(NamedTuple):
-    """How an operation ended, as the compiled driver reports it."""
+    """How an operation ended, as the compiled driver reports it: the fields of ``OPERATION``."""
 
     process: int
     operation: int
@@ -52,6 +59,8 @@ class Process:
     def __init__(self, simulation: Simulation, number: int, node: int) -> None:
         self.node = node
         self.now = 0  # ps
+        # The 128 bytes that the next send takes and the last receive left.
+        self.control: NDArray[Any] = simulation.machine.store.control[number]
         self._simulation = simulation
         self._number = number
 
@@ -72,12 +81,6 @@ class Process:
         )  # fmt: skip
         self.now = ended.time
         return ended
-
-    @property
-    def control(self) -> NDArray[Any]:
-        """The 128 control bytes that the next send takes and the last receive left."""
-        control: NDArray[Any] = self._simulation.machine.store.control[self._number]
-        return control
 
     def attach(self, address: int) -> None:
         """Attach a payload buffer at ``address`` of the host's memory to the receive ring."""
@@ -114,6 +117,12 @@ class Simulation:
         )
         self.machine.endpoints["attached"] = 0
         self._go_on = bound(advance, self.machine)
+        self._outbox = self.machine.outbox.view(np.uint8).data
+        self._inbox = self.machine.inbox.view(np.uint8).data
+        self._ended = self.machine.tally["ended"].data
+        self._attached = self.machine.endpoints["attached"].data
+        self._ring = store.attached.data
+        self._ring_tail = store.attached_tail.data
         self.processes = [Process(self, number, node) for number, node in enumerate(hosts)]
         self._running: dict[int, Coroutine[Any, Any, object]] = {}
         self.results: list[object] = [None] * len(hosts)
@@ -125,13 +134,13 @@ class Simulation:
 
     def attach(self, node: int, address: int) -> None:
         """Attach a payload buffer at ``address`` of the host's memory to the receive ring."""
-        store, endpoint = self.machine.store, self.machine.endpoints[node]
-        ring = store.attached.shape[1]
-        if endpoint["attached"] == ring:
+        ring = self.delivery.receive_ring
+        if self._attached[node] == ring:
             raise SimulationError(f"the receive ring of node {node} has all its {ring} buffers")
-        store.attached[node, store.attached_tail[node] % ring] = address
-        store.attached_tail[node] += 1
-        endpoint["attached"] += 1
+        tail = self._ring_tail[node]
+        self._ring[node, tail % ring] = address
+        self._ring_tail[node] = tail + 1
+        self._attached[node] += 1
 
     def run(self, programs: Sequence[Coroutine[Any, Any, object]]) -> None:
         """Run one program per process to its end; what each returns is in ``results``.
@@ -157,19 +166,18 @@ class Simulation:
         With ``at_rest`` all nodes look first.  Whether they should before the next time: a program
         that has ended may have left something behind, and its node is not asked for anything.
         """
-        machine = self.machine
         for place, request in enumerate(begun):
-            machine.outbox[place] = request
+            _OPERATION.pack_into(self._outbox, place * _OPERATION.size, *request)
         count = len(begun)
         begun.clear()
         if at_rest:
             self._go_on(_ALL_LOOK, 0)
         fired = self._go_on(count, _EVENTS_AT_ONCE)
-        ended = int(machine.tally[0]["ended"])
+        ended = self._ended[0]
         if ended == 0 and fired < _EVENTS_AT_ONCE:
             raise SimulationError(self._stuck())
-        for record in sorted(machine.inbox[:ended].tolist()):
-            self._resume(record[0], Ended(*record), begun)
+        for record in sorted(_OPERATION.iter_unpack(self._inbox[: ended * _OPERATION.size])):
+            self._resume(record[0], Ended._make(record), begun)
         return len(begun) < ended
 
     def _resume(self, number: int, ended: Ended | None, begun: list[tuple[int, ...]]) -> None:

@@ -1,8 +1,8 @@
 """State handed over to compiled code at the cost of one address, however many arrays it has.
 
-Numba unboxes every array of a NamedTuple at every call from Python, some 100 ns each: for a machine
-of forty arrays several times what a short call does.  Here the arrays' addresses, shapes and strides
-are written into one table when the state is bound to a kernel, and the kernel reads them from there.
+Numba unboxes every array of a NamedTuple at every call from Python, some 100 ns each: for a
+machine of forty arrays, several times what a short call does.  Here the arrays' addresses, shapes
+and strides are written into one table when the state is bound to a kernel, which reads them there.
 
     @kernel
     def advance(handed, most):
@@ -22,7 +22,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils, config
 from numba.core.pythonapi import NativeValue
@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WORD = ir.IntType(64)
+# Numba says nothing about the types of these.
+tuple_type: Any = types.BaseTuple.from_types
+unboxed: Any = unbox
+native: Any = NativeValue
+element: Any = cgutils.gep_inbounds
 
 
 def bound(kernel: Callable[..., Any], state: Any) -> Callable[..., Any]:
@@ -78,12 +83,17 @@ def _row_of(array: NDArray[Any]) -> tuple[int, ...]:
     return (array.ctypes.data, *array.shape, *array.strides)
 
 
-class HandedType(types.Type):  # type: ignore[misc]
+class HandedType(types.Type):
     """Of a ``Handed``; ``state`` is the type of the NamedTuple."""
 
     def __init__(self, state: types.Type) -> None:
         self.state = state
         super().__init__(name=f"Handed({state})")
+
+    @property
+    def key(self) -> types.Type:
+        """What it is told from others by: two NamedTuples may have one name."""
+        return self.state
 
 
 register_model(HandedType)(models.OpaqueModel)
@@ -97,20 +107,23 @@ def _typeof_handed(handed: Handed, _context: Any) -> HandedType:
 def _type_of(state: Any) -> types.Type:
     if isinstance(state, np.ndarray):
         return _array_type(state.dtype, state.ndim, map_layout(state), not state.flags.writeable)
-    return types.BaseTuple.from_types([_type_of(field) for field in state], type(state))
+    kind: types.Type = tuple_type([_type_of(field) for field in state], type(state))
+    return kind
 
 
 @functools.cache
-def _array_type(dtype: np.dtype[Any], ndim: int, layout: str, read_only: bool) -> types.Type:
+def _array_type(dtype: np.dtype[Any], ndim: int, layout: Any, read_only: bool) -> types.Type:
     return types.Array(from_dtype(dtype), ndim, layout, read_only)
 
 
-@unbox(HandedType)
-def _unbox_handed(_type: HandedType, handed: Any, c: Any) -> NativeValue:
+def _unbox_handed(_type: HandedType, handed: Any, c: Any) -> Any:
     address = c.pyapi.object_getattr_string(handed, "address")
     pointer = c.pyapi.long_as_voidptr(address)
     c.pyapi.decref(address)
-    return NativeValue(pointer, is_error=c.pyapi.c_api_error())  # type: ignore[no-untyped-call]
+    return native(pointer, is_error=c.pyapi.c_api_error())
+
+
+unboxed(HandedType)(_unbox_handed)
 
 
 def plain_taken(handed: Any) -> Any:
@@ -149,20 +162,18 @@ class _Reader:
         return self._context.make_tuple(self._builder, kind, fields)
 
     def _array(self, kind: Any) -> Any:
-        from numba.np.arrayobj import make_array, populate_array  # costly where all is cached
+        from numba.np import arrayobj  # slow to import, and not needed where all is cached
 
-        array = make_array(kind)(self._context, self._builder)
+        code: Any = arrayobj
+        array = code.make_array(kind)(self._context, self._builder)
         data = self._builder.inttoptr(self._word(), array.data.type)
         shape = [self._word() for _ in range(kind.ndim)]
         strides = [self._word() for _ in range(kind.ndim)]
         item_bytes = self._context.get_abi_sizeof(self._context.get_data_type(kind.dtype))
-        populate_array(array, data, shape, strides, item_bytes, meminfo=None)
+        code.populate_array(array, data, shape, strides, item_bytes, meminfo=None)
         return array._getvalue()
 
     def _word(self) -> Any:
-        place = cgutils.gep_inbounds(self._builder, self._table, self._place)
+        place = element(self._builder, self._table, self._place)
         self._place += 1
-        word = self._builder.load(place)
-        # The table is never written again, so LLVM may read a word where it is needed.
-        word.set_metadata("invariant.load", self._builder.module.add_metadata([]))
-        return word
+        return self._builder.load(place)

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from nicscope.config.delivery import POLICIES
 from nicscope.drivers.simulate.log import Engine
+from nicscope.drivers.simulate.machine import OPERATION
+from nicscope.drivers.simulate.programs import Ended
 from nicscope.errors import SimulationError
 from nicscope.interfaces.trapeze import NO_TAG, Cluster
 
@@ -328,3 +330,13 @@ def test_a_cluster_that_cannot_be_is_refused():
         Cluster(PLATFORM, policy="adaptve")
     with pytest.raises(SimulationError, match="no node 2; there are 2"):
         Cluster(PLATFORM).start(2, nothing)
+
+
+def test_what_crosses_to_programs_is_an_operation_word_by_word():
+    assert Ended._fields == OPERATION.names
+    assert {OPERATION[name] for name in Ended._fields} == {np.dtype("i8")}
+    assert OPERATION.itemsize == 8 * len(Ended._fields)
+
+
+def test_a_cluster_without_programs_is_done_at_once():
+    assert Cluster(PLATFORM).run() == []

@@ -79,7 +79,7 @@ def test_a_platform_as_json_says_of_every_cost_what_is_known(capsys, name):
 def test_a_range_is_shown_as_a_pair(capsys):
     main(["platforms", "show", "mini-cluster", "--json"])
     costs = json.loads(capsys.readouterr().out)["costs"]
-    assert {cost["name"]: cost["cost_us"] for cost in costs} == {
+    assert {cost["name"]: cost["cost_us"] for cost in costs if cost["evidence"] == "published"} == {
         "miss_delay": [0, 50],
         "miss_processing": [5, 500],
     }

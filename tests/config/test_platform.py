@@ -86,13 +86,15 @@ def test_the_rows_of_utlb_table_2_come_back_at_their_sizes():
 @pytest.mark.requirement("UM-81")
 def test_every_row_of_unet_mm_table_1_is_a_cost():
     stated = {
-        name: {key: float(cost.each()[0] / US) for key, cost in load_platform(name).costs.items()}
+        name: {
+            key: float(cost.each()[0] / US)
+            for key, cost in load_platform(name).costs.items()
+            if cost.origin.evidence is Evidence.PUBLISHED
+        }
         for name in ("pca200-linux", "dc21140-linux", "dc21140-nt")
     }
     pca200, linux, nt = stated.values()
-    assert pca200 | {"copy_start": 0, "copy_per_byte": 0} == {
-        "copy_start": 0,
-        "copy_per_byte": 0,
+    assert pca200 == {
         "send_queue": 10,
         "ni_hit_send": 1,
         "ni_handshake": 24,

@@ -36,6 +36,8 @@ DELIVERY_COSTS = (
     "block_copy_per_byte",
     "block_copy_contended_per_byte",
 )
+# What the firmware does for each transfer; a platform may price it as a whole (send_queue) instead.
+FIRMWARE_COSTS = ("firmware_start", "firmware_finish")
 # A control message in bursts; stated where the bridge can.
 BURSTS = {"pio_write": "pio_write_burst", "pio_read": "pio_read_burst"}
 
@@ -89,7 +91,26 @@ POLICIES: dict[str, Delivery] = {
 def delivery_costs(platform: Platform) -> dict[str, int]:
     """Picoseconds (per byte, where the name says so) of every cost in ``DELIVERY_COSTS``.
 
-    Errors: ``PlatformError`` naming the costs that the platform does not state.
+    For a NIC whose firmware is priced action by action, as Trapeze's is.  Errors:
+    ``PlatformError`` naming the costs that the platform does not state, or those of the firmware
+    if it holds them to be part of others: such a NIC would deliver for nothing.
+    """
+    costs = transfer_costs(platform)
+    inside = [name for name in FIRMWARE_COSTS if name in platform.not_applicable]
+    if inside:
+        raise PlatformError(
+            f"platform {platform.name!r} prices {', '.join(inside)} as part of other steps: "
+            "delivery cannot be simulated on it alone; `nicscope platforms` lists those on which "
+            "it can"
+        )
+    return costs
+
+
+def transfer_costs(platform: Platform) -> dict[str, int]:
+    """The same for a NIC whose work on a message may be priced as a whole, by ``program_costs``.
+
+    What does not apply is 0.  Errors: ``PlatformError`` naming the costs that the platform does
+    not state.
     """
     absent = [
         name

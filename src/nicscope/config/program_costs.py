@@ -1,0 +1,172 @@
+"""What the steps of a running program cost on a platform: integer picoseconds for the driver.
+
+Machines describe one step in different words.  ``FALLBACKS`` and ``_CALLS`` say which other cost
+stands in for one that a platform does not state; replay's prices borrow less (``cost_model``).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from nicscope.config.scheme import Scheme
+from nicscope.errors import PlatformError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from nicscope.config.platform import Platform
+
+# Whatever translates: queues, the kernel, processes, the disk.
+EVERYWHERE = (
+    "trap",
+    "system_call",
+    "post",
+    "poll",
+    "interrupt_entry",
+    "kernel_pin_shared",
+    "zero_map_in",
+    "page_fault",
+    "page_out",
+    "thread_delay",
+    "wake_up",
+    "notify",
+    "ni_handle",
+    "send_queue",
+    "receive_queue",
+)
+_COPY = ("copy_start", "copy_per_byte")
+_KERNEL = ("interrupt", "kernel_pin", "kernel_unpin")
+# What translation takes besides.
+OF_SCHEME: dict[Scheme, tuple[str, ...]] = {
+    Scheme.PINNED: _COPY,
+    Scheme.STATIC: ("ni_table_read", "user_pin"),
+    Scheme.INTERRUPT: ("ni_check", *_KERNEL),
+    Scheme.UNET_MM: (
+        "ni_hit_send",
+        "ni_hit_receive",
+        "ni_hit_pretranslate",
+        "ni_handshake",
+        *_KERNEL,
+        "kernel_pin_receive",
+        *_COPY,
+    ),
+    # the interrupt is for a second-level table that is swapped out (UTLB, 3.3)
+    Scheme.UTLB: (
+        "user_check",
+        "user_pin",
+        "user_unpin",
+        "ni_check",
+        "ni_dma",
+        "ni_miss",
+        "interrupt",
+    ),
+    Scheme.UTLB_SHARED: ("user_tree", "user_pin", "user_unpin", "ni_check", "ni_dma", "ni_miss"),
+    Scheme.UTLB_PROCESS: ("user_tree", "user_pin", "user_unpin", "ni_table_read"),
+    Scheme.HANDLE: ("ni_check", "miss_delay", "miss_processing", "kernel_unpin"),
+}
+TABLES = ("request_check_min", "request_check_max", "user_pin", "user_unpin", "ni_dma", "ni_miss")
+PROGRAM_COSTS = (
+    *EVERYWHERE,
+    *dict.fromkeys(name for names in OF_SCHEME.values() for name in names if name not in TABLES),
+)
+
+# Where a cost is not stated, the first of these that is. What does not apply stands in for none.
+FALLBACKS = {
+    "user_tree": ("user_check",),
+    "ni_hit_send": ("ni_check", "ni_handle"),
+    "ni_hit_receive": ("ni_check", "ni_handle"),
+    "ni_hit_pretranslate": ("ni_check", "ni_handle"),
+    "ni_check": ("ni_hit_send", "ni_handle"),
+    "ni_table_read": ("ni_check", "ni_hit_send", "ni_handle"),
+    "kernel_pin_receive": ("kernel_pin",),
+    "miss_delay": ("interrupt",),
+}
+# A user's call where it was not timed: into the kernel and back, and the kernel's work by page.
+# On UTLB's prototype that is how the two relate (27 = 10 + 17 us, 25 = 10 + 15).
+_CALLS = {"user_pin": "kernel_pin", "user_unpin": "kernel_unpin"}
+
+LONGEST = 64  # sizes that a table holds by itself
+MIDDLE = Fraction(1, 2)
+
+
+class ProgramCosts(NamedTuple):
+    """Picoseconds of each step (per byte, where the name says so); what does not apply is 0."""
+
+    steps: dict[str, int]
+    """Every name of ``PROGRAM_COSTS``, and ``miss_pin``: each page that a miss thread pins, where
+    ``miss_processing`` is not stated and so does not hold it."""
+    tables: dict[str, NDArray[np.int64]]
+    """Every name of ``TABLES``: entry n is a call of n pages, or a fetch of n entries; entry 0 is
+    0.  Beyond its end the straight line through its last two entries goes on."""
+
+
+def program_costs(
+    platform: Platform, scheme: Scheme, longest: int = LONGEST, place: Fraction = MIDDLE
+) -> ProgramCosts:
+    """Costs of programs on ``platform`` whose NICs translate by ``scheme``.
+
+    Tables reach to ``longest`` (33 or more, so that its end lies beyond every printed size).  Of a
+    range the value at ``place`` is taken: 0 is its low end, 1 its high end.  What the scheme never
+    charges is 0 if the platform does not state it.  Errors: ``PlatformError`` naming every cost
+    that scheme and program need and the platform does not state; ``ValueError`` for a ``longest``
+    or ``place`` out of range.
+    """
+    import numpy as np
+
+    if longest < 33 or not 0 <= place <= 1:
+        raise ValueError(f"longest must be 33 or more and place from 0 to 1: {longest}, {place}")
+    steps = {name: _step(platform, name, place) for name in PROGRAM_COSTS}
+    miss_pin: int | None = 0
+    if scheme is Scheme.HANDLE and not _knows(platform, "miss_processing"):
+        steps["miss_processing"], miss_pin = 0, _step(platform, "kernel_pin", place)
+    tables = {name: _table(platform, name, longest, place) for name in TABLES}
+    found = {**steps, **tables}
+    absent = [name for name in (*EVERYWHERE, *OF_SCHEME[scheme]) if found[name] is None]
+    if miss_pin is None:
+        absent.append("miss_processing")
+    if absent:
+        raise PlatformError(
+            f"platform {platform.name!r} states no {', '.join(absent)}: programs over "
+            f"{scheme.value} cannot be simulated on it; state them in a file of your own, or "
+            "choose another platform"
+        )
+    return ProgramCosts(
+        {name: ps or 0 for name, ps in steps.items()} | {"miss_pin": miss_pin or 0},
+        {
+            name: np.array([0] * (longest + 1) if row is None else row, np.int64)
+            for name, row in tables.items()
+        },
+    )
+
+
+def _knows(platform: Platform, name: str) -> bool:
+    return name in platform.costs or name in platform.not_applicable
+
+
+def _step(platform: Platform, name: str, place: Fraction) -> int | None:
+    """Picoseconds of one event; None if neither it nor what stands in for it is stated."""
+    if name in platform.not_applicable:
+        return 0
+    for one in (name, *FALLBACKS.get(name, ())):
+        if one in platform.costs:
+            cost = platform.costs[one]
+            return int(cost.low_ps + place * (cost.high_ps - cost.low_ps))
+    return None
+
+
+def _table(platform: Platform, name: str, longest: int, place: Fraction) -> list[int] | None:
+    """Picoseconds by size, from 0 to ``longest``; None as in ``_step``."""
+    if name in platform.not_applicable:
+        return [0] * (longest + 1)
+    if name in platform.costs:
+        # the lines between printed sizes may pass between picoseconds: rounded down
+        cost = platform.costs[name]
+        return [0, *(int(cost.each(Fraction(size))[0]) for size in range(1, longest + 1))]
+    if name not in _CALLS:
+        return None
+    call, page = (_step(platform, part, place) for part in ("system_call", _CALLS[name]))
+    if call is None or page is None:
+        return None
+    return [0, *(call + size * page for size in range(1, longest + 1))]

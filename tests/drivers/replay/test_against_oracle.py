@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nicscope.config.design import Design, with_settings
 from nicscope.config.scheme import USES, Scheme
 from nicscope.drivers.replay import replay
-from nicscope.drivers.replay.node import OFFSET_STEP
+from nicscope.drivers.translation.build import OFFSET_STEP
 from oracle import replay as oracle
 from oracle.strategies import cases
 

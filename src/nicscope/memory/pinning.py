@@ -55,8 +55,9 @@ class Pinning(NamedTuple):
     members: NDArray[np.int32]  # shape (processes, pages of a process): RANDOM's lists
     places: NDArray[np.int32]  # shape (pages,): where a page is in its list
     # shape (pages,): how many outstanding transfers need the page, which is not to be unpinned
-    # then (UTLB 3.1); length 0 where none are outstanding between requests
-    held: NDArray[np.int32]
+    # then (UTLB 3.1).  None where one request ends before the next: by its type, kernels are
+    # compiled without asking.
+    held: NDArray[np.int32] | None
 
 
 def new_pinning(limit: int | None, policy: Replacement, seed: int) -> Pinning:
@@ -75,7 +76,7 @@ def new_pinning(limit: int | None, policy: Replacement, seed: int) -> Pinning:
         records(0, BUCKET),
         np.zeros((0, 0), np.int32),
         np.zeros(0, np.int32),
-        np.zeros(0, np.int32),
+        None,
     )
 
 
@@ -199,7 +200,15 @@ def _drawn_victim(pinning, numbering, process, first, last):
 @step
 def _may_go(pinning, numbering, page, first, last):
     unit = unit_of(numbering, page)
-    return (unit < first or unit > last) and (pinning.held.size == 0 or pinning.held[page] == 0)
+    return (unit < first or unit > last) and not is_held(pinning.held, page)
+
+
+@step
+def is_held(held, page):
+    """Whether an outstanding transfer needs ``page``."""
+    if held is None:
+        return False
+    return held[page] != 0
 
 
 @step

@@ -100,8 +100,9 @@ def ask(scheme, nic, host, book, process, page, receive):
 
 @routine
 def serve(scheme, nic, host, book, process, page):
-    """Frame of ``page``, whose translation comes to the NIC now unless it has come meanwhile.
+    """At least 0: the translation of ``page`` has come to the NIC, now or meanwhile.
 
+    Its frame is a stand-in until the deeds are followed; then ``frame_on_nic`` has the real one.
     ``REFUSED`` if transfers use all that would have to go: nothing has changed, try again.
     ``REJECTED`` if the table is full (static), or if nobody pinned the page (user libraries).
     """

@@ -118,9 +118,10 @@ def _timed(parts: Parts, design: Design, deeds: int, longest: int) -> Parts:
     held = np.zeros(units * (design.line or 1), np.int32)
     host = host._replace(
         pinning=host.pinning._replace(held=held),
+        numbers=np.zeros(longest, np.uint32),
+        deed_count=np.zeros(1, np.int64),
         deeds=records(deeds, DEED),
         in_use=np.zeros(units, np.int32),
-        numbers=np.zeros(longest, np.uint32),
     )
     return Parts(nic, host, book)
 
@@ -205,10 +206,10 @@ def host_of(host, n):
         Lines(lines.filled[n], lines.place[n], lines.heap[n], lines.counts[n]),
         host.table_entries[n],
         host.run_ends[n],
+        host.numbers[n],
         host.deed_count[n],
         host.deeds[n],
         host.in_use[n],
-        host.numbers[n],
     )
 
 

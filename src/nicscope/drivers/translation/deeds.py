@@ -3,7 +3,7 @@
 Steps name pages by dense numbers and put such a number where a frame belongs.  A driver with real
 memory goes through ``host.deeds[:host.deed_count[0]]`` after each call, in order: it pins and
 unpins the pages and overwrites each number filled in with the frame (``write_frame``).  A replay
-has no deeds (length 0) and nothing is written down.
+has no deeds (None) and nothing is written down.
 """
 
 from __future__ import annotations
@@ -51,12 +51,17 @@ def deeds_needed(design: Design, longest: int) -> int:
 @step
 def note_deed(host, what, key, place):
     """Write down one deed, if deeds are written down at all."""
-    if host.deeds.size != 0:
-        deed = host.deeds[host.deed_count[0]]
+    _write_down(host.deeds, host.deed_count, what, key, place)
+
+
+@step
+def _write_down(deeds, count, what, key, place):
+    if deeds is not None and deeds.size != 0:
+        deed = deeds[count[0]]
         deed.what = what
         deed.key = key
         deed.place = place
-        host.deed_count[0] += 1
+        count[0] += 1
 
 
 @step
@@ -66,9 +71,11 @@ def clear_deeds(host):
 
 
 @step
-def has_room_for_deed(host):
+def has_room_for_deed(deeds, count):
     """Whether one more can be written down, or none need be."""
-    return host.deeds.size == 0 or host.deed_count[0] < host.deeds.size
+    if deeds is None:
+        return True
+    return deeds.size == 0 or count[0] < deeds.size
 
 
 @step
@@ -95,9 +102,9 @@ def fill_frame(nic, host, place, page):
 
 
 @step
-def protect_if_used(nic, host, entry, unit):
+def protect_if_used(nic, in_use, entry, unit):
     """Protect a newly filled ``entry`` if a transfer uses the unit already."""
-    if host.in_use.size != 0 and host.in_use[unit] != 0:
+    if in_use is not None and in_use[unit] != 0:
         hold(nic, entry)
 
 

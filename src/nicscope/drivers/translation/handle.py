@@ -22,7 +22,7 @@ from nicscope.drivers.translation.deeds import (
 from nicscope.jit import step
 from nicscope.memory.lines import await_unpinning, fill_line, remove_line
 from nicscope.memory.numbering import process_of
-from nicscope.memory.pinning import PINNED
+from nicscope.memory.pinning import PINNED, is_held
 from nicscope.nic.cache import REFUSED as NO_WAY_FREE
 from nicscope.nic.cache import fill, lookup
 from nicscope.nic.layout import EMPTY
@@ -59,7 +59,7 @@ def serve_handle(nic, host, book, process, line, key):
     pages = nic.config[0].line
     for page in range(pages):
         fill_frame(nic, host, entry * pages + page, key * pages + page)
-    protect_if_used(nic, host, entry, key)
+    protect_if_used(nic, host.in_use, entry, key)
     if book.orders[0].high_water >= 0:
         fill_line(host.lines, key)
         if evicted != EMPTY:
@@ -94,15 +94,9 @@ def unpin_surplus(host, book):
         for page in range(first, first + (1 << book.orders[0].line_bits)):
             if book.counts[0].pinned_pages == book.orders[0].high_water:
                 return
-            if not has_room_for_deed(host):
+            if not has_room_for_deed(host.deeds, host.deed_count):
                 return
-            if host.pinning.state[page] & PINNED and not is_held(host, page):
+            if host.pinning.state[page] & PINNED and not is_held(host.pinning.held, page):
                 unpin_page(host, book, process_of(host.numbering, line), page)
                 book.counts[0].unpin_calls += 1
         remove_line(host.lines, line)
-
-
-@step
-def is_held(host, page):
-    """Whether an outstanding transfer needs ``page``."""
-    return host.pinning.held.size != 0 and host.pinning.held[page] != 0

@@ -47,7 +47,7 @@ def ask_interrupt(nic, host, book, process, page, key, receive):
 def serve_interrupt(nic, host, book, process, page, key):
     """The host makes room under the limit, installs the entry and pins the page."""
     row = set_of(nic, book, process, page)
-    if host.in_use.size != 0 and not may_install(nic, host, process, row):
+    if not may_install(host.in_use, nic, host, process, row):
         return np.int64(REFUSED)
     book.counts[0].interrupts += 1
     if host.pinning.rules[0].ordered:
@@ -65,13 +65,15 @@ def serve_interrupt(nic, host, book, process, page, key):
         unpin_page(host, book, process_of(host.numbering, victim), victim)
     pin_page(host, book, process, key, 1)
     fill_frame(nic, host, entry, key)
-    protect_if_used(nic, host, entry, key)
+    protect_if_used(nic, host.in_use, entry, key)
     return np.int64(key)
 
 
 @step
-def may_install(nic, host, process, row):
+def may_install(in_use, nic, host, process, row):
     """Whether transfers leave an entry of set ``row``, and a page to unpin if one has to be."""
+    if in_use is None:
+        return True
     if not has_room(nic, row):
         return False
     if not host.pinning.rules[0].ordered:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.jit import records, step
+from nicscope.jit import step
 from nicscope.memory.indices import new_indices
 from nicscope.memory.lines import new_lines
 from nicscope.memory.numbering import new_numbering
@@ -25,7 +25,8 @@ DEED = np.dtype([("what", "i8"), ("key", "i8"), ("place", "i8")], align=True)
 class Host(NamedTuple):
     """One node's host side; the parts that a scheme does not use are empty.
 
-    The last four have length 0 in a replay, where no time passes between asking and serving.
+    Of the last three, a replay, in which no time passes between asking and serving, has none: by
+    their type, kernels are compiled without asking for them.
     """
 
     numbering: Numbering  # of pages; of lines where entries are lines
@@ -36,10 +37,10 @@ class Host(NamedTuple):
     # after the last one registered in the request at hand, shape (processes,)
     table_entries: NDArray[np.int32]
     run_ends: NDArray[np.int64]
-    deed_count: NDArray[np.int64]  # shape (1,)
-    deeds: NDArray[Any]  # DEED; see ``deeds``
-    in_use: NDArray[np.int32]  # shape (units,): transfers that use the page, or the line
     numbers: NDArray[np.uint32]  # shape (longest request,): of the request at hand
+    deed_count: NDArray[np.int64] | None  # shape (1,)
+    deeds: NDArray[Any] | None  # DEED; see ``deeds``
+    in_use: NDArray[np.int32] | None  # shape (units,): transfers that use the page, or the line
 
 
 class Request(NamedTuple):
@@ -61,10 +62,10 @@ def new_host(pinning: Pinning) -> Host:
         new_lines(),
         np.zeros(0, np.int32),
         np.zeros(0, np.int64),
-        np.zeros(1, np.int64),
-        records(0, DEED),
-        np.zeros(0, np.int32),
         np.zeros(0, np.uint32),
+        None,
+        None,
+        None,
     )
 
 

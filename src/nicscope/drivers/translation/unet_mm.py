@@ -58,7 +58,7 @@ def serve_unet_mm(nic, host, book, process, page, key):
     displace(nic, host, book, slot, key)
     pin_page(host, book, process, key, 1)
     fill_frame(nic, host, slot, key)
-    protect_if_used(nic, host, slot, key)
+    protect_if_used(nic, host.in_use, slot, key)
     return np.int64(key)
 
 
@@ -69,7 +69,7 @@ def displace(nic, host, book, slot, key):
     fill(nic, slot, key + 1)
     displaced = nic.registers[0].evicted
     if displaced != EMPTY:
-        leaving = become_victim(nic, host, displaced, displaced_frame)
+        leaving = become_victim(nic, host.in_use, displaced, displaced_frame)
         if leaving != EMPTY:
             page = leaving - 1
             note_eviction(book, page)
@@ -78,13 +78,15 @@ def displace(nic, host, book, slot, key):
 
 
 @step
-def become_victim(nic, host, tag, frame):
+def become_victim(nic, in_use, tag, frame):
     """Let ``tag`` join the victims; the tag that leaves, or ``EMPTY``.
 
     That is the first in, but for those that a transfer uses.
     """
+    if in_use is None:
+        return add_victim(nic, tag, frame)
     count = nic.registers[0].victim_count
-    if host.in_use.size == 0 or count < nic.config[0].victim_entries:
+    if count < nic.config[0].victim_entries:
         return add_victim(nic, tag, frame)
     for place in range(count):
         if nic.victims[place].frame & IN_USE == 0:

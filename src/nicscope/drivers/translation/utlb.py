@@ -80,10 +80,9 @@ def install(nic, host, book, row, key, page):
     if nic.registers[0].evicted != EMPTY:
         evicted = nic.registers[0].evicted - 1
         note_eviction(book, evicted)
-        if host.deeds.size != 0:
-            note_deed(host, DROP, page_under(host, evicted), -1)
+        note_deed(host, DROP, page_under(host, evicted), -1)
     fill_frame(nic, host, entry, page)
-    protect_if_used(nic, host, entry, page)
+    protect_if_used(nic, host.in_use, entry, page)
     return entry
 
 

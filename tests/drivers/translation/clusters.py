@@ -26,7 +26,7 @@ from nicscope.drivers.translation.deeds import (
     write_frame,
 )
 from nicscope.drivers.translation.holding import hold_key, keep_page, leave_page, release_key
-from nicscope.jit import kernel
+from nicscope.jit import kernel, routine
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.layout import EMPTY, FRAME_BITS
 
@@ -37,6 +37,12 @@ ADMIT, ASK, SERVE, COULD, KEEP, LEAVE, HOLD, RELEASE = range(8)
 
 @kernel
 def act(translations, n, what, process, first, pages, receive):
+    """As ``_act``, from Python."""
+    return _act(translations, n, what, process, first, pages, receive)
+
+
+@routine
+def _act(translations, n, what, process, first, pages, receive):
     """One call of node ``n``'s translation, the deeds followed on the NIC but not cleared."""
     nic, host, book = translation_of(translations, n)
     clear_deeds(host)
@@ -80,15 +86,15 @@ def drive(translations, requests, log):
         pages, receive = requests[row, 3], requests[row, 4]
         _, host, book = translation_of(translations, n)
         note_request(book, pages, receive)
-        admitted = act(translations, n, ADMIT, process, first, pages, receive)
+        admitted = _act(translations, n, ADMIT, process, first, pages, receive)
         logged, most = _move_deeds(host, n, log, logged, most)
         if admitted != ADMITTED:
             continue
         for page in range(first, first + pages):
-            frame = act(translations, n, ASK, process, page, 1, receive)
+            frame = _act(translations, n, ASK, process, page, 1, receive)
             logged, most = _move_deeds(host, n, log, logged, most)
             if frame == MISS:
-                served = act(translations, n, SERVE, process, page, 1, receive)
+                served = _act(translations, n, SERVE, process, page, 1, receive)
                 logged, most = _move_deeds(host, n, log, logged, most)
                 if served < 0:
                     continue

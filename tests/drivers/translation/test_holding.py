@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.translation.cluster import counts_of, new_translations, space_numbering
 from nicscope.drivers.translation.codes import ADMITTED, MISS, REFUSED, REJECTED, UNKNOWN
-from nicscope.drivers.translation.deeds import DROP, UNPIN
+from nicscope.drivers.translation.deeds import DROP, FILL, UNPIN
 from nicscope.memory.numbering import find
 from nicscope.nic.layout import IN_USE
 from oracle.strategies import designs
@@ -91,6 +91,7 @@ class Node:
         return {self.key(process, page) for process, page, _ in self.transfers}
 
     def call(self, what, process, first, pages=1):
+        self.filled = set()
         result = int(act(self.translations, NODE, what, process, first, pages, 0))
         count = int(self.translations.host.deed_count[NODE][0])
         for deed in self.translations.host.deeds[NODE][:count]:
@@ -99,6 +100,8 @@ class Node:
                 assert key not in self.kept() | self.held()
             if what == DROP:
                 assert not self.held() & set(range(key, key + self.line))
+            if what == FILL:
+                self.filled.add(key)
             self.memory.follow(what, key, int(deed["place"]))
         return result
 
@@ -134,7 +137,12 @@ class Node:
                 assert self.held()
                 return
             if frame >= 0:
+                assert self.key(process, page) in self.filled
                 frame = self.call(SERVE, process, page)  # it has come meanwhile
+            if 0 <= frame < FRAME_BASE:  # or gone: what was prefetched after it took its place
+                assert self.key(process, page) in self.filled
+                assert self.design.prefetch > 1
+                frame += FRAME_BASE
         request["left"].pop(0)
         if frame == REJECTED:
             assert self.design.scheme == "static"

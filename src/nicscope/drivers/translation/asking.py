@@ -102,7 +102,9 @@ def ask(scheme, nic, host, book, process, page, receive):
 def serve(scheme, nic, host, book, process, page):
     """At least 0: the translation of ``page`` has come to the NIC, now or meanwhile.
 
-    Its frame is a stand-in until the deeds are followed; then ``frame_on_nic`` has the real one.
+    Filled in now, it is a stand-in until the deeds are followed: the real frame is the one that
+    goes where the deed FILL of this page says.  Entries prefetched after it may already have
+    displaced it in a small cache; the NIC has read it all the same.
     ``REFUSED`` if transfers use all that would have to go: nothing has changed, try again.
     ``REJECTED`` if the table is full (static), or if nobody pinned the page (user libraries).
     """

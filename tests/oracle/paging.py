@@ -202,8 +202,7 @@ class Host:
         if result >= 0:
             frame = self.used[result]
             if frame.pins == 0:
-                if frame.pinner != space:
-                    self.generation[result] += 1
+                self.generation[result] += 1
                 frame.pinner = space
                 frame.written_by_pinner = False
             frame.pins += 1
@@ -216,6 +215,7 @@ class Host:
             return code.DENIED
         frame.pins -= 1
         if frame.pins == 0:
+            frame.pinner = None
             frame.written_by_pinner = False
         self.tidy(frame)
         return frame.pins

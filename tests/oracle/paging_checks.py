@@ -112,7 +112,7 @@ def check_equal(memory, h, twin):
         record = memory.frames[h, number]
         assert (record["pins"], record["dirty"]) == (frame.pins, frame.dirty)
         assert record["pinned_to_write"] == frame.written_by_pinner
-        assert frame.pins == 0 or record["pinner"] == frame.pinner
+        assert record["pinner"] == (code.NOBODY if frame.pinner is None else frame.pinner)
         # A frame may be in no page table, but an interface still reads and writes it.
         assert memory.bytes[h, number * size : (number + 1) * size].tobytes() == frame.content
     for name in ("zeroed", "copied", "page_ins", "page_outs", "reclaimed"):

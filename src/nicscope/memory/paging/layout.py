@@ -99,7 +99,7 @@ FRAME = np.dtype(
         ("generation", "i8"),  # grows when what was known of the frame is no longer true
         ("references", "i4"),  # page-table entries
         ("pins", "i4"),
-        ("pinner", "i4"),  # the space that pins it, or pinned it last; NOBODY
+        ("pinner", "i4"),  # the space that pins it, or NOBODY
         ("page", "i4"),  # the virtual page, the same in every space that refers to it
         ("block", "i4"),  # a swap block with the same bytes, or NOBODY
         ("next_free", "i4"),

@@ -11,7 +11,7 @@ import numpy as np
 from nicscope.jit import routine, step
 from nicscope.memory.paging.faults import bring, need, pinned_by_another
 from nicscope.memory.paging.frames import free_if_unused
-from nicscope.memory.paging.layout import COPY, DENIED, GARBAGE_FRAME, LIMIT, READY
+from nicscope.memory.paging.layout import COPY, DENIED, GARBAGE_FRAME, LIMIT, NOBODY, READY
 
 
 @step
@@ -46,10 +46,10 @@ def pin_page(memory, h, space, page, write):
         return frame
     record = memory.frames[h, frame]
     if record.pins == 0:
-        if record.pinner != space:
-            # A translation that another space had of this frame must not become valid again.
-            record.generation += 1
-            record.pinner = space
+        # A translation from before the last unpin must not become valid again: the frame may have
+        # become another space's meanwhile, or, through a fork, a new page of the same space.
+        record.generation += 1
+        record.pinner = space
         record.pinned_to_write = 0
         memory.spaces[h, space].pinned += 1
         memory.hosts[h].pinned += 1
@@ -73,6 +73,7 @@ def unpin_frame(memory, h, space, frame):
     record.pins -= 1
     left = np.int64(record.pins)
     if left == 0:
+        record.pinner = NOBODY
         record.pinned_to_write = 0
         memory.spaces[h, space].pinned -= 1
         memory.hosts[h].pinned -= 1

@@ -1,0 +1,1 @@
+"""Paged memory of hosts: frames of real bytes, spaces, swap, pins (``docs/host-memory.md``)."""

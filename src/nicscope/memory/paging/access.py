@@ -1,0 +1,90 @@
+"""A program's own reads and writes, byte by byte, with their faults done at once and counted.
+
+Rights of the whole range are checked first, so an access that is refused changes nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.jit import routine, step
+from nicscope.memory.paging.faults import bring, need
+from nicscope.memory.paging.layout import COPY, DISK, NOT_MAPPED, ZERO
+
+
+@routine
+def read_bytes(memory, h, space, address, out, count):
+    """``count``, the bytes read from ``address`` into ``out``; or DENIED, NOT_MAPPED, NO_FRAME.
+
+    ``out``: uint8, at least ``count``.  With NO_FRAME the pages before are in ``out``.
+    """
+    refusal = _refusal(memory, h, space, address, count, 0)
+    if refusal < 0:
+        return refusal
+    page_size = memory.config[0].page_size
+    done = np.int64(0)
+    while done < count:
+        frame = _fault(memory, h, space, (address + done) >> memory.config[0].page_shift, 0)
+        if frame < 0:
+            return frame
+        offset = (address + done) & (page_size - 1)
+        size = min(page_size - offset, count - done)
+        start = frame * page_size + offset
+        for i in range(size):
+            out[done + i] = memory.bytes[h, start + i]
+        done += size
+    return done
+
+
+@routine
+def write_bytes(memory, h, space, address, data, count):
+    """``count``, the bytes of ``data`` written to ``address``; or DENIED, NOT_MAPPED, NO_FRAME.
+
+    ``data``: uint8, at least ``count``.  With NO_FRAME the pages before are written.
+    """
+    refusal = _refusal(memory, h, space, address, count, 1)
+    if refusal < 0:
+        return refusal
+    page_size = memory.config[0].page_size
+    done = np.int64(0)
+    while done < count:
+        frame = _fault(memory, h, space, (address + done) >> memory.config[0].page_shift, 1)
+        if frame < 0:
+            return frame
+        offset = (address + done) & (page_size - 1)
+        size = min(page_size - offset, count - done)
+        start = frame * page_size + offset
+        for i in range(size):
+            memory.bytes[h, start + i] = data[done + i]
+        done += size
+    return done
+
+
+@step
+def _refusal(memory, h, space, address, count, write):
+    """The first reason in the range not to allow the access, or 0."""
+    shift = memory.config[0].page_shift
+    refusal = np.int64(0)
+    if address < 0 or count < 0 or address > (memory.entries.shape[2] << shift) - count:
+        refusal = np.int64(NOT_MAPPED)
+    elif count > 0:
+        for page in range(address >> shift, ((address + count - 1) >> shift) + 1):
+            refusal = min(np.int64(need(memory, h, space, page, write)), np.int64(0))
+            if refusal < 0:
+                break
+    if refusal < 0:
+        memory.spaces[h, space].refusals += 1
+    return refusal
+
+
+@routine
+def _fault(memory, h, space, page, write):
+    needed = need(memory, h, space, page, write)
+    owner = memory.spaces[h, space]
+    if needed == ZERO:
+        owner.zero_faults += 1
+    elif needed == COPY:
+        owner.copy_faults += 1
+    elif needed == DISK:
+        owner.disk_faults += 1
+    return bring(memory, h, space, page, write, needed)

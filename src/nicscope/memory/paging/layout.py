@@ -1,0 +1,198 @@
+"""The arrays of the hosts' memories: frames, page tables, swap blocks, and what is counted.
+
+Virtual pages of a space are ``0..pages_per_space - 1``; virtual address = page * page_size +
+offset, physical address = frame * page_size + offset, both in bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nicscope.jit import records
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# Where a page is.
+UNMAPPED = 0
+DEMAND_ZERO = 1  # mapped, all zeros, nowhere
+PRESENT = 2  # in ``entry.frame``
+SWAPPED = 3  # in ``entry.block``
+
+# Rights of a space to a page.
+READ = 1
+WRITE = 2
+
+# What must happen before an access.
+READY = 0
+ZERO = 1  # a frame is to be zeroed
+COPY = 2  # a frame is to be copied (copy-on-write)
+DISK = 3  # a frame is to be read from swap
+
+# Why not.
+DENIED = -1  # the space lacks the right, or has not pinned the frame
+NOT_MAPPED = -2
+NO_FRAME = -3  # none is free and none can be reclaimed
+LIMIT = -4  # the space or the host has pinned as many pages as it may
+ALREADY_MAPPED = -5
+OUTSIDE = -6  # pages that no page table has
+
+GARBAGE_FRAME = 0  # always pinned, in no page table: stale transfers may go there (UTLB 4.2)
+NOBODY = -1
+NO_LIMIT = 1 << 62
+
+CONFIG = np.dtype(
+    [
+        ("page_size", "i8"),  # bytes, a power of two
+        ("page_shift", "i8"),
+    ],
+    align=True,
+)
+
+HOST = np.dtype(
+    [
+        ("free_frame", "i8"),  # the first of the chain of free frames, or NOBODY
+        ("free_frames", "i8"),
+        ("free_block", "i8"),
+        ("free_blocks", "i8"),
+        ("hand", "i8"),  # the frame at which the next search for a victim begins
+        ("pinned", "i8"),  # frames with a pin, the garbage page not counted
+        ("pin_limit", "i8"),  # of frames
+        # Work done.
+        ("zeroed", "i8"),  # frames
+        ("copied", "i8"),
+        ("page_ins", "i8"),
+        ("page_outs", "i8"),
+        ("reclaimed", "i8"),  # frames taken from pages, with or without a page-out
+    ],
+    align=True,
+)
+
+SPACE = np.dtype(
+    [
+        ("mapped", "i8"),  # pages
+        ("pinned", "i8"),  # frames that this space has pinned, unmapped since or not
+        ("pin_limit", "i8"),
+        # Faults of the space's own accesses (``access``), by what they needed.
+        ("zero_faults", "i8"),
+        ("copy_faults", "i8"),
+        ("disk_faults", "i8"),
+        ("refusals", "i8"),  # accesses refused: no right, no mapping
+    ],
+    align=True,
+)
+
+ENTRY = np.dtype(
+    [
+        ("frame", "i4"),  # if PRESENT, else NOBODY
+        ("block", "i4"),  # if SWAPPED, else NOBODY
+        ("state", "u1"),
+        ("rights", "u1"),  # READ | WRITE
+    ],
+    align=True,
+)
+
+FRAME = np.dtype(
+    [
+        ("generation", "i8"),  # grows when what was known of the frame is no longer true
+        ("references", "i4"),  # page-table entries
+        ("pins", "i4"),
+        ("pinner", "i4"),  # the space that pins it, or NOBODY
+        ("page", "i4"),  # the virtual page, the same in every space that refers to it
+        ("block", "i4"),  # a swap block with the same bytes, or NOBODY
+        ("next_free", "i4"),
+        ("dirty", "u1"),  # written since it was zeroed or read from swap
+        ("referenced", "u1"),  # since the clock's hand passed
+        ("pinned_to_write", "u1"),
+    ],
+    align=True,
+)
+
+BLOCK = np.dtype(
+    [
+        ("references", "i4"),  # page-table entries, and frames that keep it as their clean copy
+        ("next_free", "i4"),
+    ],
+    align=True,
+)
+
+
+class HostMemory(NamedTuple):
+    """The memories of all hosts; the first axis of every array but ``config`` is the host.
+
+    Invariants, of each host:
+
+    * A frame is free (in the chain; no references, no pins) or not; frame 0 is neither, ever.
+    * A frame's references are the PRESENT entries that name it.  They have one page number in
+      different spaces, as only a fork shares frames.  Every shared frame is copy-on-write.
+    * All pins of a frame are one space's.  A frame that is pinned to write has no references of
+      other spaces.  A pinned frame stays with its pinner's page until that is unmapped, and is
+      not freed before the last unpin; its generation stays as long as it is pinned.
+    * A space's ``pinned``, and the host's, are the frames with pins.
+    * A frame that is not dirty has the bytes of its block, or is all zeros if it has no block; a
+      dirty frame has no block.  Blocks in use are never written.
+    """
+
+    config: NDArray[Any]  # CONFIG, shape (1,)
+    hosts: NDArray[Any]  # HOST, shape (hosts,)
+    spaces: NDArray[Any]  # SPACE, shape (hosts, spaces)
+    entries: NDArray[Any]  # ENTRY, shape (hosts, spaces, pages_per_space)
+    frames: NDArray[Any]  # FRAME, shape (hosts, frames)
+    bytes: NDArray[np.uint8]  # shape (hosts, frames * page_size)
+    blocks: NDArray[Any]  # BLOCK, shape (hosts, swap_blocks)
+    block_bytes: NDArray[np.uint8]  # shape (hosts, swap_blocks * page_size)
+
+
+def new_memory(
+    hosts: int,
+    frames: int,
+    page_size: int,
+    spaces: int,
+    pages_per_space: int,
+    swap_blocks: int,
+    *,
+    space_pin_limit: int | None = None,
+    host_pin_limit: int | None = None,
+) -> HostMemory:
+    """Memories in which nothing is mapped; of ``frames`` frames the first is the garbage page.
+
+    ``page_size``: bytes, a power of two.  Limits: of pinned frames, None for none; a space's own
+    may be changed in ``spaces[host, space]["pin_limit"]``.  Frames are handed out lowest first,
+    then last freed first.  Errors: ValueError for sizes that make no memory.
+    """
+    if min(hosts, spaces, pages_per_space) < 1 or frames < 2 or swap_blocks < 0:
+        raise ValueError("a host needs a space, a page and two frames (one is the garbage page)")
+    if page_size < 1 or page_size & (page_size - 1):
+        raise ValueError(f"a page of {page_size} bytes: make it a power of two")
+    if max(frames, pages_per_space, swap_blocks, spaces) >= 1 << 31:
+        raise ValueError("frames, pages, blocks and spaces are numbered with 31 bits")
+    memory = HostMemory(
+        records(1, CONFIG),
+        records(hosts, HOST),
+        records((hosts, spaces), SPACE),
+        records((hosts, spaces, pages_per_space), ENTRY),
+        records((hosts, frames), FRAME),
+        np.zeros((hosts, frames * page_size), np.uint8),
+        records((hosts, swap_blocks), BLOCK),
+        np.zeros((hosts, swap_blocks * page_size), np.uint8),
+    )
+    memory.config["page_size"] = page_size
+    memory.config["page_shift"] = page_size.bit_length() - 1
+    memory.spaces["pin_limit"] = NO_LIMIT if space_pin_limit is None else space_pin_limit
+    memory.entries["frame"] = NOBODY
+    memory.entries["block"] = NOBODY
+    for name in ("pinner", "page", "block"):
+        memory.frames[name] = NOBODY
+    memory.frames["pins"][:, GARBAGE_FRAME] = 1
+    memory.frames["next_free"] = [NOBODY, *range(2, frames), NOBODY]
+    memory.hosts["pin_limit"] = NO_LIMIT if host_pin_limit is None else host_pin_limit
+    memory.hosts["free_frame"] = 1
+    memory.hosts["free_frames"] = frames - 1
+    memory.hosts["hand"] = 1
+    memory.hosts["free_block"] = 0 if swap_blocks else NOBODY
+    memory.hosts["free_blocks"] = swap_blocks
+    if swap_blocks:
+        memory.blocks["next_free"] = [*range(1, swap_blocks), NOBODY]
+    return memory

@@ -165,7 +165,7 @@ def _hash(seed, sender, number, copy, purpose):
 
 @step
 def philox(a, b, c, d, left, right):
-    """Philox4x32-10: four words, of counter (a, b, c, d) and key (left, right); 32 bits in int64."""
+    """Philox4x32-10 of counter (a, b, c, d) and key (left, right): four 32-bit words, int64."""
     for _ in range(ROUNDS):
         # Products of two 32-bit words just fit unsigned.
         one = np.uint64(a) * np.uint64(0xD2511F53)

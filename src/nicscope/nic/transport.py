@@ -1,10 +1,10 @@
 """Reliability firmware: go-back-n between two NICs; the records, the sender, epochs.
 
 A node keeps one record per peer, with both halves: what it sends there and what it takes from
-there (``nic/reception.py``).  The firmware knows no time: the driver keeps the deadlines, in ps, in fields that nothing
-here reads.  Sequence numbers and epochs have 32 bits and wrap.  The contract, event by event, is
-``docs/reliability.md``; published are only the idea and what it promises (UTLB, 4.1; miNI, IV.A
-and V).
+there (``nic/reception.py``).  The firmware knows no time: the driver keeps the deadlines, in ps,
+in fields that nothing here reads.  Sequence numbers and epochs have 32 bits and wrap.  The
+contract, event by event, is ``docs/reliability.md``; the papers only say that there is such a
+protocol and what it promises (UTLB, 4.1; miNI, IV.A and V).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ TRANSPORT = np.dtype(
     [
         ("epoch", "i8"),
         ("dead", "i8"),  # 1: the peer was given up
-        # sender; base <= turn <= fresh <= numbered, and numbered - base <= window
-        ("base", "i8"),  # the oldest that is not acknowledged
+        # sender; oldest <= turn <= fresh <= numbered, and numbered - oldest <= window
+        ("oldest", "i8"),  # the first that is not acknowledged
         ("turn", "i8"),  # the next to be sent, again or for the first time
         ("fresh", "i8"),  # the next to be sent for the first time
         ("numbered", "i8"),  # the next number to be given
@@ -74,7 +74,7 @@ def new_links(nodes: int, first: int = 0) -> NDArray[Any]:
     if not 0 <= first <= LAST:
         raise ValueError(f"a sequence number must be from 0 to {LAST}, got {first!r}")
     links = records((nodes, nodes), TRANSPORT)
-    for field in ("base", "turn", "fresh", "numbered", "confirmed", "wanted"):
+    for field in ("oldest", "turn", "fresh", "numbered", "confirmed", "wanted"):
         links[field] = first
     return links
 
@@ -88,7 +88,7 @@ def distance(here, there):
 @step
 def window_open(link, window):
     """Whether one more packet may be numbered with up to ``window`` unacknowledged."""
-    return link.dead == 0 and distance(link.numbered, link.base) < window
+    return link.dead == 0 and distance(link.numbered, link.oldest) < window
 
 
 @step
@@ -124,7 +124,7 @@ def number_unreliable(link):
     """The sequence number of a packet that is sent now, once, and forgotten."""
     sequence = number_next(link)
     link.sent += 1
-    link.base = link.numbered
+    link.oldest = link.numbered
     link.turn = link.numbered
     link.fresh = link.numbered
     return sequence
@@ -133,7 +133,7 @@ def number_unreliable(link):
 @step
 def is_outstanding(link):
     """Whether packets wait for an acknowledgement, so that a deadline must be kept."""
-    return link.dead == 0 and link.base != link.fresh
+    return link.dead == 0 and link.oldest != link.fresh
 
 
 @step
@@ -142,12 +142,12 @@ def take_acknowledgement(link, ack):
 
     One that is stale, or names what was never sent, changes nothing.
     """
-    progress = distance(ack, link.base)
-    if link.dead == 1 or progress <= 0 or progress > distance(link.fresh, link.base):
+    progress = distance(ack, link.oldest)
+    if link.dead == 1 or progress <= 0 or progress > distance(link.fresh, link.oldest):
         return 0
     if distance(link.turn, ack) < 0:
         link.turn = ack
-    link.base = ack
+    link.oldest = ack
     link.retries = 0
     return progress
 
@@ -166,7 +166,7 @@ def time_out(link, most_retries):
     if link.retries > most_retries:
         link.dead = 1
         return DEAD
-    link.turn = link.base
+    link.turn = link.oldest
     return RESEND
 
 
@@ -175,7 +175,7 @@ def revive(link):
     """There is a new way to the peer, which has forgotten nothing: send again from the oldest."""
     link.dead = 0
     link.retries = 0
-    link.turn = link.base
+    link.turn = link.oldest
     link.ack_due = 1
 
 
@@ -203,11 +203,11 @@ def meet(link, epoch):
 
 @step
 def _begin(link, epoch):
-    forgotten = distance(link.numbered, link.base)
+    forgotten = distance(link.numbered, link.oldest)
     link.forgotten += forgotten
     link.epoch = epoch
     link.dead = 0
-    link.base = 0
+    link.oldest = 0
     link.turn = 0
     link.fresh = 0
     link.numbered = 0

@@ -201,7 +201,6 @@ def test_a_duplicate_is_acknowledged_again_and_a_gap_is_not():
     assert reception.ack_is_due(link)
 
 
-@pytest.mark.requirement("MI-26")
 def test_what_comes_behind_a_refused_packet_is_never_confirmed():
     link = new_links(2)[0, 1]
     assert [reception.judge(link, number) for number in (0, 1, 2)] == [WANTED] * 3

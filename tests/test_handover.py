@@ -21,7 +21,7 @@ from numba.core import config
 
 import nicscope
 from nicscope import jit
-from nicscope.handover import Handed, bound, taken
+from nicscope.handover import Handed, bound
 
 needs_the_compiler = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
 
@@ -58,7 +58,7 @@ def outer():
 
 @jit.kernel
 def read_and_write(handed, number, place):
-    state = taken(handed)
+    state = handed
     inner = state.inner
     inner.pairs[1, place].left += number
     inner.pairs[0, place].right = number
@@ -160,7 +160,7 @@ import sys
 from typing import Any, NamedTuple
 import numpy as np
 from tiny import jit
-from tiny.handover import bound, taken
+from tiny.handover import bound
 
 class Part(NamedTuple):
     numbers: Any
@@ -171,7 +171,7 @@ class Whole(NamedTuple):
 
 @jit.kernel
 def add(handed, number):
-    whole = taken(handed)
+    whole = handed
     whole.part.numbers[1] += number
     return whole.part.numbers[1] + whole.pairs[0].left
 """

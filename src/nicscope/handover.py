@@ -5,12 +5,17 @@ machine of forty arrays, several times what a short call does.  Here the arrays'
 and strides are written into one table when the state is bound to a kernel, which reads them there.
 
     @kernel
-    def advance(handed, most):
-        machine = taken(handed)
+    def advance(machine, most):
+        machine.nodes[0].cpu = IDLE
         ...
 
     go_on = bound(advance, machine)
     go_on(100)
+
+In compiled code the state is the address of its table, and a field is read when it is named: so
+kernels hand a state on for one word, and its size costs no time to compile.  A state can be taken
+apart by field only, not as the tuple that it is outside.  ``row_of(state, n)`` is such a state too:
+row n of each of its arrays.
 
 What is handed over has a Numba type of its own, made of the NamedTuple's, so kernels are cached as
 ever: nothing is generated or closed over.  Without the compiler the NamedTuple itself is passed.
@@ -26,7 +31,15 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils, config
 from numba.core.pythonapi import NativeValue
-from numba.extending import intrinsic, models, register_model, typeof_impl, unbox
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
+from numba.extending import (
+    intrinsic,
+    lower_getattr_generic,
+    models,
+    register_model,
+    typeof_impl,
+    unbox,
+)
 from numba.np.numpy_support import from_dtype, map_layout
 
 if TYPE_CHECKING:
@@ -40,12 +53,15 @@ tuple_type: Any = types.BaseTuple.from_types
 unboxed: Any = unbox
 native: Any = NativeValue
 element: Any = cgutils.gep_inbounds
+proxy: Any = cgutils.create_struct_proxy
+infer: Any = infer_getattr
+lower: Any = lower_getattr_generic
 
 
 def bound(kernel: Callable[..., Any], state: Any) -> Callable[..., Any]:
     """``kernel`` with ``state`` for its first argument; all others are int64.
 
-    ``state`` is a NamedTuple of arrays and of such NamedTuples; the kernel ``taken``s it.  It
+    ``state`` is a NamedTuple of arrays and of such NamedTuples.  The kernel
     compiles or is read from the cache here, and a call finds it without a look at the types of its
     arguments.  What is returned keeps the arrays alive.  Errors: ``TypeError`` for a field that is
     not an array.
@@ -55,7 +71,7 @@ def bound(kernel: Callable[..., Any], state: Any) -> Callable[..., Any]:
     handed = Handed(state)
     dispatcher: Any = kernel
     numbers = dispatcher.py_func.__code__.co_argcount - 1
-    entry = dispatcher.compile((_typeof_handed(handed, None), *[types.int64] * numbers))
+    entry = dispatcher.compile((type_of_handed(handed), *[types.int64] * numbers))
     return functools.partial(entry, handed)
 
 
@@ -99,9 +115,14 @@ class HandedType(types.Type):
 register_model(HandedType)(models.OpaqueModel)
 
 
+def type_of_handed(handed: Handed) -> HandedType:
+    """The type under which compiled code knows it."""
+    return HandedType(_type_of(handed.state))
+
+
 @typeof_impl.register(Handed)
 def _typeof_handed(handed: Handed, _context: Any) -> HandedType:
-    return HandedType(_type_of(handed.state))
+    return type_of_handed(handed)
 
 
 def _type_of(state: Any) -> types.Type:
@@ -126,54 +147,145 @@ def _unbox_handed(_type: HandedType, handed: Any, c: Any) -> Any:
 unboxed(HandedType)(_unbox_handed)
 
 
-def plain_taken(handed: Any) -> Any:
-    """The NamedTuple that was handed over."""
-    return handed
+class RowType(types.Type):
+    """Of one row of a state whose arrays all have as many: each array without its first axis."""
+
+    def __init__(self, state: types.Type) -> None:
+        self.state = state
+        super().__init__(name=f"Row({state})")
+
+    @property
+    def key(self) -> types.Type:
+        """What it is told from others by."""
+        return self.state
+
+
+@register_model(RowType)
+class _RowModel(models.StructModel):
+    """Where the table of the state begins, and which row."""
+
+    def __init__(self, manager: Any, kind: RowType) -> None:
+        base: Any = super()
+        base.__init__(manager, kind, [("table", types.voidptr), ("row", types.int64)])
+
+
+def plain_row_of(state: Any, row: int) -> Any:
+    """Row ``row`` of every array of ``state``, as a state of the same kind."""
+    rows = (
+        field[row] if isinstance(field, np.ndarray) else plain_row_of(field, row) for field in state
+    )
+    return tuple.__new__(type(state), rows)
 
 
 @intrinsic
-def compiled_taken(_context: Any, handed: Any) -> Any:
-    """As ``plain_taken``, in compiled code; what was passed whole is given back as it is."""
-    if not isinstance(handed, HandedType):
-        return handed(handed), lambda _context, _builder, _signature, arguments: arguments[0]
+def compiled_row_of(_context: Any, state: Any, row: Any) -> Any:
+    """As ``plain_row_of``, of what was handed over: two words, and an array is read when named."""
+    result = RowType(state.state)
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        table = builder.bitcast(arguments[0], WORD.as_pointer())
-        return _Reader(context, builder, table).state(handed.state)
+        made = proxy(result)(context, builder)
+        made.table = builder.bitcast(arguments[0], made.table.type)
+        made.row = context.cast(builder, arguments[1], row, types.int64)
+        return made._getvalue()
 
-    return handed.state(handed), generate
+    return result(state, row), generate
 
 
-taken: Any = plain_taken if config.DISABLE_JIT else compiled_taken
+row_of: Any = plain_row_of if config.DISABLE_JIT else compiled_row_of
 
 
-class _Reader:
-    """Writes the code that reads a table's words in their order."""
+class _Fields(AttributeTemplate):
+    """The types of a handed state's fields: arrays, and states within it, handed over too."""
 
-    def __init__(self, context: Any, builder: Any, table: Any) -> None:
-        self._context = context
-        self._builder = builder
-        self._table = table
-        self._place = 0
+    key = HandedType
 
-    def state(self, kind: Any) -> Any:
-        """The NamedTuple of type ``kind`` whose arrays stand next."""
-        fields = [self._array(k) if isinstance(k, types.Array) else self.state(k) for k in kind]
-        return self._context.make_tuple(self._builder, kind, fields)
+    def generic_resolve(  # type: ignore[override]
+        self, handed: HandedType, name: str
+    ) -> types.Type | None:
+        state: Any = handed.state
+        if name not in state.fields:
+            return None
+        kind = state.types[state.fields.index(name)]
+        return kind if isinstance(kind, types.Array) else HandedType(kind)
 
-    def _array(self, kind: Any) -> Any:
-        from numba.np import arrayobj  # slow to import, and not needed where all is cached
 
-        code: Any = arrayobj
-        array = code.make_array(kind)(self._context, self._builder)
-        data = self._builder.inttoptr(self._word(), array.data.type)
-        shape = [self._word() for _ in range(kind.ndim)]
-        strides = [self._word() for _ in range(kind.ndim)]
-        item_bytes = self._context.get_abi_sizeof(self._context.get_data_type(kind.dtype))
-        code.populate_array(array, data, shape, strides, item_bytes, meminfo=None)
-        return array._getvalue()
+infer(_Fields)
 
-    def _word(self) -> Any:
-        place = element(self._builder, self._table, self._place)
-        self._place += 1
-        return self._builder.load(place)
+
+def field_of(context: Any, builder: Any, handed: Any, table: Any, name: str) -> Any:
+    """Write the code that reads field ``name``: its words, or where those of a state begin."""
+    state = handed.state
+    place = state.fields.index(name)
+    words = builder.bitcast(table, WORD.as_pointer())
+    begin = element(builder, words, sum(_words_of(kind) for kind in state.types[:place]))
+    kind = state.types[place]
+    if not isinstance(kind, types.Array):
+        return builder.bitcast(begin, context.get_value_type(HandedType(kind)))
+    return _read_array(context, builder, kind, begin)
+
+
+lower(HandedType)(field_of)
+
+
+class _RowFields(AttributeTemplate):
+    """The types of a row's fields: arrays without their first axis, and rows of states within."""
+
+    key = RowType
+
+    def generic_resolve(  # type: ignore[override]
+        self, row: RowType, name: str
+    ) -> types.Type | None:
+        state: Any = row.state
+        if name not in state.fields:
+            return None
+        kind = state.types[state.fields.index(name)]
+        return _row_type(kind) if isinstance(kind, types.Array) else RowType(kind)
+
+
+infer(_RowFields)
+
+
+def _row_type(kind: Any) -> types.Type:
+    return types.Array(kind.dtype, kind.ndim - 1, kind.layout, not kind.mutable)
+
+
+def _lower_row_field(context: Any, builder: Any, row: Any, value: Any, name: str) -> Any:
+    """Write the code that reads field ``name`` of a row."""
+    state = row.state
+    place = state.fields.index(name)
+    made = proxy(row)(context, builder, value=value)
+    words = builder.bitcast(made.table, WORD.as_pointer())
+    begin = element(builder, words, sum(_words_of(kind) for kind in state.types[:place]))
+    kind = state.types[place]
+    if not isinstance(kind, types.Array):
+        inner = proxy(RowType(kind))(context, builder)
+        inner.table = builder.bitcast(begin, inner.table.type)
+        inner.row = made.row
+        return inner._getvalue()
+    return _read_array(context, builder, kind, begin, made.row)
+
+
+lower(RowType)(_lower_row_field)
+
+
+def _words_of(kind: Any) -> int:
+    if isinstance(kind, types.Array):
+        return 1 + 2 * int(kind.ndim)
+    return sum(_words_of(each) for each in kind.types)
+
+
+def _read_array(context: Any, builder: Any, kind: Any, begin: Any, row: Any = None) -> Any:
+    from numba.np import arrayobj  # slow to import, and not needed where all is cached
+
+    code: Any = arrayobj
+    words = [builder.load(element(builder, begin, place)) for place in range(_words_of(kind))]
+    address = words[0]
+    shape, strides = words[1 : 1 + kind.ndim], words[1 + kind.ndim :]
+    if row is not None:
+        address = builder.add(address, builder.mul(row, strides[0]))
+        kind, shape, strides = _row_type(kind), shape[1:], strides[1:]
+    array = code.make_array(kind)(context, builder)
+    data = builder.inttoptr(address, array.data.type)
+    item_bytes = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    code.populate_array(array, data, shape, strides, item_bytes, meminfo=None)
+    return array._getvalue()

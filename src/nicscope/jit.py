@@ -137,6 +137,11 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     return function if config.DISABLE_JIT else _compiled(function)
 
 
+def distant(function: Callable[P, R]) -> Callable[P, R]:
+    """A kernel that others call through its address, and never hold: see ``nicscope.distant``."""
+    return function if config.DISABLE_JIT else _compiled(function, inline=False)
+
+
 def step(function: Callable[P, R]) -> Callable[P, R]:
     """A kernel for kernels: always inlined, so that handing it a whole NIC costs nothing.
 

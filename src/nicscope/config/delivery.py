@@ -62,6 +62,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     receive_ring: int = 64
     max_payload: int = 8192  # bytes
     logging: bool = False
+    control_bytes: int = CONTROL_BYTES  # of a packet, before its payload
 
     def __post_init__(self) -> None:
         """Refuse what no NIC could be: ``DesignError``."""

@@ -24,8 +24,10 @@ COMPLETE = 3
 NET_TX = 4
 FINISH = 5
 HOST_TX = 6
-TASKS = 7
+SERVE = 7  # of a NIC that serves ports
+TASKS = 8
 NO_TASK = -1
+MISSING = 8  # not looked for: a translation is on its way, and the processor waits for it
 
 # What netRcv waits for.
 NOTHING = 0
@@ -46,6 +48,7 @@ ENDPOINT = np.dtype(
         ("send_ring", "i8"),  # entries
         ("receive_ring", "i8"),
         ("logging", "i8"),
+        ("control_bytes", "i8"),  # of a packet, before its payload
         ("tags", "i8"),  # entries of the incoming payload table
         # send side; packets finished <= sent <= taken <= written
         ("written", "i8"),
@@ -72,6 +75,7 @@ ENDPOINT = np.dtype(
         ("open", "i8"),  # 1: its payload is not all there
         ("arrived", "i8"),  # its payload bytes of transfers that have ended
         ("drain_sunk", "i8"),  # payload bytes of packet ``drained`` that hostRcv has taken
+        ("to_serve", "i8"),  # what SERVE would be begun for; 0: nothing
         ("task_turn", "i8"),  # where the firmware looks first
     ],
     align=True,
@@ -135,6 +139,8 @@ def _is_ready(endpoint, sends, arrivals, engines, task):
         return engines.link_idle and can_send(endpoint, sends, engines)
     if task == FINISH:
         return endpoint.finished < endpoint.sent and endpoint.finished != engines.fetching
+    if task == SERVE:
+        return endpoint.to_serve != 0
     return can_take(endpoint, sends, engines)
 
 

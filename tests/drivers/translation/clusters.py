@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from nicscope.drivers.replay.engine import line_bits_of
@@ -15,7 +17,7 @@ from nicscope.drivers.translation.asking import (
     serve,
 )
 from nicscope.drivers.translation.book import note_request
-from nicscope.drivers.translation.cluster import new_translations, translation_of
+from nicscope.drivers.translation.cluster import Translations, new_translations, translation_of
 from nicscope.drivers.translation.codes import ADMITTED, MISS
 from nicscope.drivers.translation.deeds import (
     DROP,
@@ -26,6 +28,7 @@ from nicscope.drivers.translation.deeds import (
     write_frame,
 )
 from nicscope.drivers.translation.holding import hold_key, keep_page, leave_page, release_key
+from nicscope.handover import bound
 from nicscope.jit import kernel, routine
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.layout import EMPTY, FRAME_BITS
@@ -71,13 +74,32 @@ def _act(translations, n, what, process, first, pages, receive):
     return result
 
 
-@kernel
+class Driven(NamedTuple):
+    """What ``drive`` is handed over."""
+
+    translations: Translations
+    requests: Any
+    log: Any
+    found: Any  # how many deeds, the most of one call, wrong answers
+
+
 def drive(translations, requests, log):
+    """``_drive`` of what is handed over."""
+    found = np.zeros(3, np.int64)
+    bound(_drive, Driven(translations, requests, log, found))()
+    return found.tolist()
+
+
+@kernel
+def _drive(driven):
     """Admit, ask and serve ``requests``, rows of (node, process, first, pages, receive).
 
     The deeds go to ``log``, rows of (node, what, key, place).  Returns how many there are, the
     most of one call, and how many answers were neither a page's frame nor a refusal.
     """
+    translations = driven.translations
+    requests = driven.requests
+    log = driven.log
     logged = 0
     most = 0
     wrong = 0
@@ -103,7 +125,9 @@ def drive(translations, requests, log):
             wrong += owner != process or again != page
             if frame != MISS:
                 wrong += frame != FRAME_BASE + key
-    return logged, most, wrong
+    driven.found[0] = logged
+    driven.found[1] = most
+    driven.found[2] = wrong
 
 
 @kernel

@@ -26,6 +26,7 @@ from nicscope.config.scheme import Scheme
 from nicscope.drivers.translation.cluster import counts_of, new_translations, space_numbering
 from nicscope.drivers.translation.codes import ADMITTED, MISS, REFUSED, REJECTED, UNKNOWN
 from nicscope.drivers.translation.deeds import DROP, FILL, UNPIN
+from nicscope.handover import bound
 from nicscope.memory.numbering import find
 from nicscope.nic.layout import IN_USE
 from oracle.strategies import designs
@@ -92,7 +93,7 @@ class Node:
 
     def call(self, what, process, first, pages=1):
         self.filled = set()
-        result = int(act(self.translations, NODE, what, process, first, pages, 0))
+        result = int(bound(act, self.translations)(NODE, what, process, first, pages, 0))
         count = int(self.translations.host.deed_count[NODE][0])
         for deed in self.translations.host.deeds[NODE][:count]:
             what, key = int(deed["what"]), int(deed["key"])

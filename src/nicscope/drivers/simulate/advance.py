@@ -36,21 +36,19 @@ from nicscope.drivers.simulate.machine import (
 from nicscope.drivers.simulate.operations import take_operation
 from nicscope.drivers.simulate.pci import end_pci, retime_pci
 from nicscope.fabric.paths import NOBODY
-from nicscope.handover import taken
 from nicscope.jit import kernel, step
 
 LOOK = -1  # in place of a kind: nothing has happened, but the node looks
 
 
 @kernel
-def advance(handed, begun, most):
+def advance(machine, begun, most):
     """Take ``outbox[:begun]``, then fire events, at most ``most``; how many it fired.
 
     Programs go on at the time at which an operation of theirs ends, so nothing later is fired; all
     that ended at that time are in ``inbox[:ended]``.  With ``begun`` of -1 every node looks first.
-    ``handed`` is the machine: call this through ``bound``.
+    Call this through ``bound``.
     """
-    machine = taken(handed)
     tally = machine.tally[0]
     tally.ended = 0
     for i in range(begun):

@@ -38,7 +38,8 @@ def new_agenda(slots: int) -> Agenda:
 @step
 def put(agenda, slot, time):
     """Have ``slot`` fire at ``time``, or at no time if that is ``NEVER``."""
-    times, winners = agenda
+    times = agenda.times
+    winners = agenda.winners
     if times[slot] == time:
         return
     times[slot] = time

@@ -10,6 +10,8 @@ from nicscope.drivers.simulate.agenda import new_agenda
 from nicscope.drivers.simulate.flow import FLOW
 from nicscope.drivers.simulate.log import LOG, MESSAGE
 from nicscope.drivers.simulate.machine import COSTS, KINDS, NODE, OPERATION, RUN, TALLY, Machine
+from nicscope.drivers.simulate.ports.build import no_ports
+from nicscope.drivers.simulate.ports.calls import CALLS
 from nicscope.fabric.paths import NOBODY, new_paths
 from nicscope.jit import records
 from nicscope.nic.delivery import ENDPOINT, NO_TASK, PACKET
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nicscope.config.delivery import Delivery
+    from nicscope.drivers.simulate.ports.state import Ports
     from nicscope.drivers.simulate.script import Run
     from nicscope.drivers.simulate.store import Store
     from nicscope.fabric.topology import Topology
@@ -31,6 +34,7 @@ _CONFIGURED = (
     "send_ring",
     "receive_ring",
     "logging",
+    "control_bytes",
 )
 
 
@@ -43,6 +47,7 @@ def new_machine(
     keep_log: int,
     hosts: Sequence[int] = (),
     runs: int = 1,
+    ports: Ports | None = None,
 ) -> Machine:
     """The cluster of ``topology`` at time 0.
 
@@ -69,6 +74,8 @@ def new_machine(
         outbox=records(len(hosts), OPERATION),
         inbox=records(len(hosts), OPERATION),
         store=store,
+        ports=no_ports(n) if ports is None else ports,
+        calls=np.zeros(CALLS, np.int64),
     )
     for name in COSTS.names or ():
         machine.costs[name] = [each[name] for each in costs]

@@ -24,21 +24,34 @@ from nicscope.drivers.simulate.machine import (
 )
 from nicscope.drivers.simulate.observe import log_action
 from nicscope.drivers.simulate.pci import begin_pci, fetched_bytes, host_rcv_active
+from nicscope.drivers.simulate.ports.calls import (
+    complete_arrival,
+    end_miss,
+    finish_duration,
+    leave_packet,
+    place_arrival,
+    place_duration,
+    serve,
+    serve_duration,
+)
+from nicscope.drivers.simulate.ports.leaving import choose_work
+from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.store import copy_control, fetch, give_back, has_bytes, take_attached
 from nicscope.fabric.paths import NOBODY
 from nicscope.jit import step
 from nicscope.nic.delivery import (
     COMPLETE,
     CONTROL,
-    CONTROL_BYTES,
     FINISH,
     HOST_RCV,
     HOST_TX,
+    MISSING,
     NET_TX,
     NO_TASK,
     PAYLOAD,
     POST_CONTROL,
     POST_PAYLOAD,
+    SERVE,
     Engines,
     bytes_to_move,
     enough,
@@ -68,6 +81,8 @@ def look(machine, n, now):
     if node.task != NO_TASK:
         return
     settle(endpoint, machine.arrivals[n], host_rcv_active(node))
+    if has_ports(machine.ports):
+        choose_work(machine, n, now)
     engines = engines_of(machine, n, now)
     task = next_task(endpoint, machine.sends[n], machine.arrivals[n], engines)
     if task == NO_TASK:
@@ -77,6 +92,8 @@ def look(machine, n, now):
     node.task = task
     node.task_since = now
     node.task_packet = _packet_of(endpoint, task)
+    if task == SERVE:
+        machine.ports.nodes[n].source = endpoint.to_serve
     duration = duration_of(machine, n, task)
     node.processor_busy += duration
     put(machine.agenda, n * KINDS + PROCESSOR, now + duration)
@@ -105,13 +122,19 @@ def duration_of(machine, n, task):
     """How long ``task`` keeps the processor."""
     costs = machine.costs[n]
     endpoint = machine.endpoints[n]
+    if task == SERVE:
+        return serve_duration(machine, n, endpoint.to_serve)
     if task in (FINISH, COMPLETE):
+        if task == COMPLETE and has_ports(machine.ports):
+            return costs.firmware_finish + finish_duration(machine, n)
         return costs.firmware_finish
     duration = costs.firmware_start
     if endpoint.logging == 1 and not (
         task == HOST_TX and machine.sends[n, endpoint.taken % endpoint.send_ring].payload == 0
     ):
         duration += costs.firmware_log
+    if task == POST_PAYLOAD and has_ports(machine.ports):
+        duration += place_duration(machine, n)
     return duration
 
 
@@ -161,7 +184,13 @@ def take_effect(machine, n, now):
     task = node.task
     node.task = NO_TASK
     put(machine.agenda, n * KINDS + PROCESSOR, NEVER)
-    if task == POST_CONTROL:
+    if task == SERVE:
+        log_action(machine, n, task, -1, -1, node.task_since, now)
+        serve(machine, n, now)
+    elif task == MISSING:
+        log_action(machine, n, task, -1, -1, node.task_since, now)
+        end_miss(machine, n, now)
+    elif task == POST_CONTROL:
         log_action(machine, n, task, -1, -1, node.task_since, now)
         endpoint.posted = CONTROL
         node.receive_begun = now
@@ -181,15 +210,17 @@ def _receive_task(machine, n, now, task):
     endpoint = machine.endpoints[n]
     if task == POST_PAYLOAD:
         if endpoint.awaited == 1:
-            endpoint.awaited = 0
-            endpoint.posted = PAYLOAD
             endpoint.receive_used += 1
             _find_room(machine, n, accepted_last(machine, n))
+            if has_ports(machine.ports) and place_arrival(machine, n, now):
+                return
+            endpoint.awaited = 0
+            endpoint.posted = PAYLOAD
             node.receive_begun = now
     elif task == HOST_RCV:
         _drain(machine, n, now)
     else:
-        _complete(machine, n)
+        _complete(machine, n, now)
 
 
 @step
@@ -198,7 +229,7 @@ def _find_room(machine, n, packet):
     endpoint = machine.endpoints[n]
     packet.buffer = endpoint.receive_buffer
     endpoint.receive_buffer = (endpoint.receive_buffer + 1) % endpoint.receive_buffers
-    if has_bytes(machine.store) and endpoint.mapped == 0:
+    if has_bytes(machine.store) and endpoint.mapped == 0 and not has_ports(machine.ports):
         packet.own = 1
         packet.address = take_attached(machine.store, n)
         endpoint.attached -= 1
@@ -223,12 +254,15 @@ def _drain(machine, n, now):
 
 
 @step
-def _complete(machine, n):
+def _complete(machine, n, now):
     endpoint = machine.endpoints[n]
     packet = machine.arrivals[n, endpoint.completed % endpoint.receive_ring]
     if packet.buffer != -1:
         endpoint.receive_used -= 1
-    if packet.broken == 1:
+    if has_ports(machine.ports):
+        endpoint.dropped += 1  # its place in the ring is free: reports go elsewhere
+        complete_arrival(machine, n, endpoint.completed % endpoint.receive_ring, now)
+    elif packet.broken == 1:
         endpoint.dropped += 1
         if packet.own == 1:
             give_back(machine.store, n, packet.address)
@@ -254,6 +288,8 @@ def _send_task(machine, n, now, task):
     elif task == FINISH:
         if machine.sends[n, endpoint.finished % endpoint.send_ring].payload > 0:
             endpoint.send_used -= 1
+        if has_ports(machine.ports):
+            leave_packet(machine, n, endpoint.finished % endpoint.send_ring, now)
         endpoint.finished += 1
     else:
         packet = machine.sends[n, endpoint.taken % endpoint.send_ring]
@@ -272,7 +308,7 @@ def _send_task(machine, n, now, task):
 def _send(machine, n, now):
     endpoint = machine.endpoints[n]
     if endpoint.control_sent == 0:
-        begin_link(machine, n, now, 1, CONTROL_BYTES)
+        begin_link(machine, n, now, 1, endpoint.control_bytes)
         return
     packet = sending(machine, n)
     deposited = packet.payload

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import NEVER, put
+from nicscope.drivers.simulate.cpu import end_operation, occupy_cpu
 from nicscope.drivers.simulate.flow import end_of
 from nicscope.drivers.simulate.machine import (
     CALLING,
@@ -11,6 +12,8 @@ from nicscope.drivers.simulate.machine import (
     CPU,
     IDLE,
     KINDS,
+    POLLING,
+    POSTING,
     READING,
     SLEEP,
     TIMER,
@@ -24,13 +27,13 @@ from nicscope.drivers.simulate.observe import (
     log_transfer,
 )
 from nicscope.drivers.simulate.operations import (
-    end_operation,
     end_receive,
     end_send,
     look_for_operation,
-    occupy_cpu,
     set_timer,
 )
+from nicscope.drivers.simulate.ports.calls import end_at_port, go_on_with_thread, mind_deadlines
+from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.jit import step
 from nicscope.nic.delivery import CONTROL_BYTES
 
@@ -94,6 +97,14 @@ def end_host_work(machine, n, now):
     node = machine.nodes[n]
     endpoint = machine.endpoints[n]
     put(machine.agenda, n * KINDS + CPU, NEVER)
+    if has_ports(machine.ports) and machine.ports.nodes[n].stolen > 0:
+        stolen = machine.ports.nodes[n].stolen
+        machine.ports.nodes[n].stolen = 0
+        node.cpu_busy += stolen
+        if node.cpu == COPYING:
+            node.cpu = COMPUTING  # its bytes are moved; it has not gone on yet
+        put(machine.agenda, n * KINDS + CPU, now + stolen)
+        return
     if node.cpu == CALLING:
         occupy_cpu(machine, n, now, WRITING, machine.costs[n].pio_write)
         return
@@ -125,6 +136,8 @@ def end_host_work(machine, n, now):
         endpoint.read += 1
     elif node.cpu == COPYING:
         node.cpu_busy += now - node.cpu_since
+    elif node.cpu in (POSTING, POLLING):
+        end_at_port(machine, n, node.cpu_process, now)
     if (node.cpu == COPYING or node.cpu == COMPUTING) and node.cpu_process >= 0:
         end_operation(machine, node.cpu_process, now)
     node.cpu = IDLE
@@ -139,6 +152,9 @@ def end_timer(machine, n, now):
         process = machine.processes[p]
         if process.operation == SLEEP and process.time + process.duration == now:
             end_operation(machine, p, now)
+    if has_ports(machine.ports):
+        go_on_with_thread(machine, n, now)
+        mind_deadlines(machine, n, now)
     set_timer(machine, n)
 
 

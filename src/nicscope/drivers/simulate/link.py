@@ -24,10 +24,12 @@ from nicscope.drivers.simulate.observe import (
     keep_message,
     log_transfer,
 )
+from nicscope.drivers.simulate.ports.calls import meet_packet
+from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.store import carry, copy_control, has_bytes
 from nicscope.fabric.paths import NOBODY, acquire, leave_queue, release
 from nicscope.jit import step
-from nicscope.nic.delivery import CONTROL, CONTROL_BYTES, NOTHING, PAYLOAD
+from nicscope.nic.delivery import CONTROL, NOTHING, PAYLOAD
 
 
 @step
@@ -135,13 +137,13 @@ def end_flow(machine, s, now):
     receiver = machine.endpoints[d]
     if control == 1:
         endpoint.control_sent = 1
-        _accept(machine, d, packet)
+        _accept(machine, d, packet, now)
     else:
         receiver.arrived += node.link_bytes
         carry_bytes(machine, d, receiver.arrived)
     if control == 1 or endpoint.sunk == packet.payload:
         begun = machine.nodes[d].receive_begun
-        moved = CONTROL_BYTES if control == 1 else packet.payload
+        moved = node.link_bytes if control == 1 else packet.payload
         log_transfer(machine, NET_RCV, d, s, packet.number, control, begun, now, moved)
         receiver.posted = NOTHING
     if endpoint.sunk == packet.payload:
@@ -158,7 +160,7 @@ def carry_bytes(machine, d, upto):
 
 
 @step
-def _accept(machine, d, packet):
+def _accept(machine, d, packet, now):
     receiver = machine.endpoints[d]
     arrival = machine.arrivals[d, receiver.accepted % receiver.receive_ring]
     arrival.sender = packet.sender
@@ -182,6 +184,10 @@ def _accept(machine, d, packet):
             receiver.mapped = 1 if arrival.address >= 0 else 0
         store.marks[d, 1] = 0
     receiver.accepted += 1
+    if has_ports(machine.ports):
+        sender = machine.endpoints[packet.sender]
+        place = sender.sent % sender.send_ring
+        meet_packet(machine, d, packet.sender, place, now)
     receiver.arrived = 0
     receiver.awaited = 1 if packet.payload > 0 else 0
     receiver.open = receiver.awaited

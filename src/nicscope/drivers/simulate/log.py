@@ -29,6 +29,8 @@ class Task(IntEnum):
     NET_TX = 4
     FINISH = 5
     HOST_TX = 6
+    SERVE = 7
+    MISSING = 8
 
 
 # Times in ps.  ``packet`` counts from 0 per sender; -1 where the firmware acts for no packet yet

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.simulate.agenda import Agenda
+    from nicscope.drivers.simulate.ports.state import Ports
     from nicscope.drivers.simulate.store import Store
     from nicscope.fabric.paths import Paths
 
@@ -33,6 +34,9 @@ WRITING = 2
 READING = 3
 COPYING = 4
 COMPUTING = 5
+POSTING = 6  # a descriptor or a buffer to a port
+POLLING = 7  # a report of a port
+INTERRUPTED = 8  # by the NIC, while nothing else was to do
 
 # What a PCI engine does.
 PCI_IDLE = 0
@@ -54,6 +58,11 @@ RECEIVE = 2
 COMPUTE = 3  # the CPU, for a time
 SLEEP = 4  # a time
 COPY = 5  # the CPU, for a copy in memory
+POST = 6  # room for a descriptor at a port, and that its pages are pinned
+PROVIDE = 7  # room for a buffer in the free queue of a port
+REPORT = 8  # a report at a port
+REGISTER = 9  # that pages are pinned, and stay so until they are given up
+GIVE_UP = 10
 
 COSTS = np.dtype([(name, "i8") for name in DELIVERY_COSTS], align=True)
 
@@ -154,3 +163,5 @@ class Machine(NamedTuple):
     outbox: NDArray[Any]  # OPERATION, shape (processes,): begun by programs
     inbox: NDArray[Any]  # OPERATION, shape (processes,): ended
     store: Store
+    ports: Ports
+    calls: NDArray[np.int64]  # addresses of what serves the ports (``ports.calls``)

@@ -7,6 +7,7 @@ Of those that can go on, receives come first, then the one that has waited longe
 from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import NEVER, put
+from nicscope.drivers.simulate.cpu import end_operation, occupy_cpu
 from nicscope.drivers.simulate.flow import begin
 from nicscope.drivers.simulate.machine import (
     CALLING,
@@ -14,28 +15,20 @@ from nicscope.drivers.simulate.machine import (
     COMPUTING,
     COPY,
     COPYING,
-    CPU,
     KINDS,
-    NO_OPERATION,
+    POST,
     READING,
     RECEIVE,
     SEND,
     SLEEP,
     TIMER,
 )
+from nicscope.drivers.simulate.ports.calls import begin_at_port, can_go_on_at_port
+from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.jit import step
 from nicscope.nic.delivery import CONTROL_BYTES
 
 NO_PROCESS = -1
-
-
-@step
-def occupy_cpu(machine, n, now, operation, duration):
-    """Have the CPU of ``n`` do ``operation`` until ``duration`` ps from now."""
-    node = machine.nodes[n]
-    node.cpu = operation
-    node.cpu_busy += duration
-    put(machine.agenda, n * KINDS + CPU, now + duration)
 
 
 @step
@@ -49,6 +42,8 @@ def take_operation(machine, request):
     process.tag = request.tag
     process.address = request.address
     process.duration = request.duration
+    process.packet = request.packet
+    process.own = request.own
     if request.operation == SLEEP:
         set_timer(machine, process.node)
 
@@ -62,6 +57,9 @@ def set_timer(machine, n):
         process = machine.processes[p]
         if process.operation == SLEEP:
             when = min(when, process.time + process.duration)
+    if has_ports(machine.ports):
+        serving = machine.ports.nodes[n]
+        when = min(when, min(serving.thread_at, serving.deadline))
     put(machine.agenda, n * KINDS + TIMER, when)
 
 
@@ -82,6 +80,8 @@ def look_for_operation(machine, n, now):
         occupy_cpu(machine, n, now, READING, machine.costs[n].pio_read)
     elif process.operation == SEND:
         _begin_send(machine, n, chosen, now)
+    elif process.operation >= POST:
+        begin_at_port(machine, n, chosen, now)
     elif process.operation == COMPUTE:
         occupy_cpu(machine, n, now, COMPUTING, process.duration)
     else:
@@ -97,6 +97,8 @@ def _can_go_on(machine, n, p):
         return endpoint.shown > endpoint.read
     if operation == SEND:
         return endpoint.written - endpoint.finished < endpoint.send_ring
+    if operation >= POST:
+        return can_go_on_at_port(machine, n, p)
     return operation in (COMPUTE, COPY)
 
 
@@ -153,14 +155,3 @@ def end_receive(machine, n, packet, now):
     process.own = packet.own
     process.peer = packet.sender
     end_operation(machine, p, now)
-
-
-@step
-def end_operation(machine, p, now):
-    """Tell the program that the operation of process ``p`` has ended now."""
-    process = machine.processes[p]
-    process.operation = NO_OPERATION
-    process.time = now
-    machine.inbox[machine.tally[0].ended] = process
-    machine.inbox[machine.tally[0].ended].process = p
-    machine.tally[0].ended += 1

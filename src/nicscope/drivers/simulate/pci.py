@@ -7,6 +7,8 @@ from nicscope.drivers.simulate.flow import begin, change_rate, end_of, moved_by
 from nicscope.drivers.simulate.host import contends
 from nicscope.drivers.simulate.machine import KINDS, PCI, PCI_IDLE, PCI_READS, PCI_WRITES
 from nicscope.drivers.simulate.observe import HOST_RCV, HOST_TX, log_transfer
+from nicscope.drivers.simulate.ports.calls import check_transfer
+from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.store import deliver, fetch, has_bytes
 from nicscope.jit import step
 from nicscope.nic.delivery import settle
@@ -34,6 +36,8 @@ def begin_pci(machine, n, now, direction, byte_count):
     node.pci = direction
     start = costs.pci_read_start if direction == PCI_READS else costs.pci_write_start
     begin(machine.pci_flows[n], now, start, byte_count, pci_rate(machine, n))
+    if has_ports(machine.ports):
+        check_transfer(machine, n)
     put(machine.agenda, n * KINDS + PCI, end_of(machine.pci_flows[n]))
 
 
@@ -45,6 +49,8 @@ def end_pci(machine, n, now):
     flow = machine.pci_flows[n]
     put(machine.agenda, n * KINDS + PCI, NEVER)
     node.pci_busy += now - flow.begun
+    if has_ports(machine.ports):
+        check_transfer(machine, n)
     if node.pci == PCI_READS:
         packet = machine.sends[n, node.fetching % endpoint.send_ring]
         number = packet.number

@@ -13,9 +13,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nicscope.distant import link
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
-from nicscope.drivers.simulate.machine import COMPUTE, COPY, OPERATION, RECEIVE, SEND, SLEEP
+from nicscope.drivers.simulate.machine import (
+    COMPUTE,
+    COPY,
+    GIVE_UP,
+    OPERATION,
+    POST,
+    PROVIDE,
+    RECEIVE,
+    REGISTER,
+    REPORT,
+    SEND,
+    SLEEP,
+)
+from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.drivers.simulate.store import new_store
 from nicscope.errors import SimulationError
 from nicscope.handover import bound
@@ -26,11 +40,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.config.delivery import Delivery
+    from nicscope.drivers.simulate.ports.state import Ports
     from nicscope.fabric.topology import Topology
 
 _ALL_LOOK = -1
 _EVENTS_AT_ONCE = 1 << 22  # between two chances to be interrupted
-_DOING = {SEND: "send", RECEIVE: "receive", COMPUTE: "compute", SLEEP: "sleep", COPY: "copy"}
+_DOING = {
+    SEND: "send",
+    RECEIVE: "receive",
+    COMPUTE: "compute",
+    SLEEP: "sleep",
+    COPY: "copy",
+    POST: "post a descriptor",
+    PROVIDE: "provide a buffer",
+    REPORT: "hear of a port",
+    REGISTER: "register memory",
+    GIVE_UP: "deregister memory",
+}
 
 
 # Reads and writes single words several times faster than NumPy does.
@@ -73,11 +99,14 @@ class Process:
         tag: int = 0,
         address: int = 0,
         duration: int = 0,
+        packet: int = 0,
+        own: int = 0,
     ) -> Generator[tuple[int, ...], Ended, Ended]:
         """Begin an operation now and wait for its end."""
         number = self._number
         ended = yield (
-            number, operation, self.now, self.node, peer, 0, payload, tag, address, 0, duration,
+            number, operation, self.now, self.node, peer, packet, payload,
+            tag, address, own, duration,
         )  # fmt: skip
         self.now = ended.time
         return ended
@@ -99,8 +128,12 @@ class Simulation:
         host_bytes: int,
         tags: int = 0,
         keep_log: int = 0,
+        ports: Ports | None = None,
     ) -> None:
-        """``hosts``: the node of each process, rising; ``host_bytes`` of memory per node."""
+        """``hosts``: the node of each process, rising; ``host_bytes`` of memory per node.
+
+        With ``ports``, whose paged memory is the hosts', their NICs serve those.
+        """
         store = new_store(
             topology.nodes,
             len(hosts),
@@ -110,12 +143,23 @@ class Simulation:
             delivery.max_payload,
             tags,
         )
+        if ports is not None:
+            store = store._replace(host=ports.memory.bytes)
         self.delivery = delivery
         self.topology = topology
         self.machine = new_machine(
-            costs, delivery, topology, store, keep_messages=0, keep_log=keep_log, hosts=hosts
+            costs,
+            delivery,
+            topology,
+            store,
+            keep_messages=0,
+            keep_log=keep_log,
+            hosts=hosts,
+            ports=ports,
         )
-        self.machine.endpoints["attached"] = 0
+        self.machine.endpoints["attached"] = 0 if ports is None else 1
+        if ports is not None:
+            link(self.machine, FUNCTIONS)
         self._go_on = bound(advance, self.machine)
         self._outbox = self.machine.outbox.view(np.uint8).data
         self._inbox = self.machine.inbox.view(np.uint8).data

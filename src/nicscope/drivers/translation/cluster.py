@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.config.scheme import Scheme
-from nicscope.drivers.translation.book import Book
 from nicscope.drivers.translation.build import (
     Parts,
     counts_of_book,
@@ -22,17 +21,17 @@ from nicscope.drivers.translation.build import (
 from nicscope.drivers.translation.deeds import deeds_needed
 from nicscope.drivers.translation.state import DEED, Host
 from nicscope.errors import DesignError
+from nicscope.handover import plain_row_of, row_of
 from nicscope.jit import as_records, kernel, records, step
-from nicscope.memory.indices import Indices, grown_indices
-from nicscope.memory.lines import Lines
+from nicscope.memory.indices import grown_indices
 from nicscope.memory.numbering import BLOCK, Numbering, capacity, grown, new_numbering, number
-from nicscope.memory.pinning import Pinning
 from nicscope.nic.layout import Nic, new_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nicscope.config.design import Design
+    from nicscope.drivers.translation.book import Book
 
 
 class Translations(NamedTuple):
@@ -137,83 +136,15 @@ def _stacked(parts: Sequence[Any]) -> Any:
 
 def counts_of(translations: Translations, n: int) -> dict[str, int | None]:
     """Every count of node ``n`` so far; the kinds are None where they were not told apart."""
-    return counts_of_book(_row(translations.book, n))
+    return counts_of_book(plain_row_of(translations.book, n))
 
 
 def nic_memory_bytes(translations: Translations, n: int) -> dict[str, int]:
     """Bytes of NIC memory that each structure for translation takes on node ``n``."""
-    return memory_of(Parts(*(_row(part, n) for part in translations)))
-
-
-def _row(part: Any, n: int) -> Any:
-    if isinstance(part, tuple):
-        return tuple.__new__(type(part), (_row(each, n) for each in part))
-    return part[n]
+    return memory_of(Parts(*(plain_row_of(part, n) for part in translations)))
 
 
 @step
 def translation_of(translations, n):
-    """Node ``n`` as (nic, host, book), whose arrays are views."""
-    nic, host, book = translations
-    return nic_of(nic, n), host_of(host, n), book_of(book, n)
-
-
-@step
-def nic_of(nic, n):
-    """The NIC of node ``n``."""
-    return Nic(
-        nic.config[n],
-        nic.registers[n],
-        nic.tags[n],
-        nic.frames[n],
-        nic.places[n],
-        nic.links[n],
-        nic.ends[n],
-        nic.chains[n],
-        nic.victims[n],
-    )
-
-
-@step
-def book_of(book, n):
-    """The book of node ``n``."""
-    return Book(book.orders[n], book.counts[n], book.past[n], book.shadow[n])
-
-
-@step
-def host_of(host, n):
-    """The host of node ``n``."""
-    pinning, indices, lines = host.pinning, host.indices, host.lines
-    return Host(
-        numbering_of(host.numbering, n),
-        Pinning(
-            pinning.rules[n],
-            pinning.state[n],
-            pinning.processes[n],
-            pinning.links[n],
-            pinning.buckets[n],
-            pinning.members[n],
-            pinning.places[n],
-            pinning.held[n],
-        ),
-        Indices(
-            numbering_of(indices.keys, n),
-            indices.key_of[n],
-            indices.page_of[n],
-            indices.tables[n],
-            indices.heap[n],
-        ),
-        Lines(lines.filled[n], lines.place[n], lines.heap[n], lines.counts[n]),
-        host.table_entries[n],
-        host.run_ends[n],
-        host.numbers[n],
-        host.deed_count[n],
-        host.deeds[n],
-        host.in_use[n],
-    )
-
-
-@step
-def numbering_of(numbering, n):
-    """The numbering of node ``n``."""
-    return Numbering(numbering.slots[n], numbering.owners[n], numbering.used[n])
+    """Node ``n`` as (nic, host, book); ``translations`` were handed over."""
+    return row_of(translations.nic, n), row_of(translations.host, n), row_of(translations.book, n)

@@ -1,0 +1,27 @@
+"""The CPU of a node, as every operation uses it: busy for a time, then a process goes on."""
+
+from __future__ import annotations
+
+from nicscope.drivers.simulate.agenda import put
+from nicscope.drivers.simulate.machine import CPU, KINDS, NO_OPERATION
+from nicscope.jit import step
+
+
+@step
+def occupy_cpu(machine, n, now, operation, duration):
+    """Have the CPU of ``n`` do ``operation`` until ``duration`` ps from now."""
+    node = machine.nodes[n]
+    node.cpu = operation
+    node.cpu_busy += duration
+    put(machine.agenda, n * KINDS + CPU, now + duration)
+
+
+@step
+def end_operation(machine, p, now):
+    """Tell the program that the operation of process ``p`` has ended now."""
+    process = machine.processes[p]
+    process.operation = NO_OPERATION
+    process.time = now
+    machine.inbox[machine.tally[0].ended] = process
+    machine.inbox[machine.tally[0].ended].process = p
+    machine.tally[0].ended += 1

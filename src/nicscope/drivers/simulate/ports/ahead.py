@@ -1,0 +1,138 @@
+"""Free queues: buffers are translated ahead and kept until a message comes (U-Net/MM 4.1)."""
+
+from __future__ import annotations
+
+from nicscope.drivers.simulate.ports.calls import (
+    ask_page,
+    begin_miss,
+    hold,
+    keep_pages,
+    release,
+    report_received,
+)
+from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, key_of
+from nicscope.jit import distant, step
+from nicscope.nic.ports import NO_RIGHTS, NOBODY, RECEIVED, RETURNED
+
+
+@distant
+def take_buffer(machine, n, p, now):
+    """Translate the next buffer of the free queue of port ``p``."""
+    ports = machine.ports
+    port = ports.table[n, p]
+    if port.open == 0 or port.free_taken == port.free_posted:
+        return
+    address = ports.free[n, p, port.free_taken % ports.rules[0].ring].address
+    page = address >> ports.rules[0].page_bits
+    if address < 0 or address >= ports.rules[0].space_bytes:
+        return_buffer(machine, n, p, NO_RIGHTS)
+        return
+    frame = ask_page(machine, n, port.space, page, 1)
+    if frame == MISSED:
+        begin_miss(machine, n, p, port.space, page, 1, 1, now)
+    elif frame == NOT_THERE:
+        return_buffer(machine, n, p, NO_RIGHTS)
+    else:
+        keep_buffer(machine, n, p, frame)
+
+
+@distant
+def keep_buffer(machine, n, p, frame):
+    """The buffer at the head of the free queue is translated: messages may have it."""
+    ports = machine.ports
+    port = ports.table[n, p]
+    address = ports.free[n, p, port.free_taken % ports.rules[0].ring].address
+    port.free_taken += 1
+    page = address >> ports.rules[0].page_bits
+    key = key_of(machine, n, port.space, page)
+    hold(machine, n, key)
+    keep_pages(machine, n, port.space, page, 1, 0)
+    put_ready(machine, n, p, address, frame, key)
+
+
+@distant
+def put_ready(machine, n, p, address, frame, key):
+    """A translated buffer of port ``p`` waits for a message."""
+    ports = machine.ports
+    port = ports.table[n, p]
+    buffer = ports.ready[n, p, port.ready_in % ports.ready.shape[2]]
+    buffer.address = address
+    buffer.frame = frame
+    buffer.key = key
+    port.ready_in += 1
+
+
+@distant
+def return_buffer(machine, n, p, status):
+    """Give the buffer at the head of the free queue back to its process, unfilled."""
+    ports = machine.ports
+    port = ports.table[n, p]
+    address = ports.free[n, p, port.free_taken % ports.rules[0].ring].address
+    port.free_taken += 1
+    page = address >> ports.rules[0].page_bits
+    keep_pages(machine, n, port.space, page, 1, 0)
+    if port.reserved - port.read == ports.rules[0].ring:
+        return
+    port.reserved += 1
+    place = report_received(machine, n, p, RETURNED, NOBODY, n, 0, 1, 0)
+    ports.reports[n, p, RECEIVED, place].status = status
+    ports.report_buffers[n, p, place, 0] = address
+
+
+@step
+def has_ready(machine, n, p):
+    """Whether port ``p`` has a translated buffer."""
+    port = machine.ports.table[n, p]
+    return port.ready_in > port.ready_out
+
+
+@step
+def take_ready(machine, n, p, into):
+    """The next translated buffer of port ``p``, as ``into``."""
+    ports = machine.ports
+    port = ports.table[n, p]
+    buffer = ports.ready[n, p, port.ready_out % ports.ready.shape[2]]
+    into.address = buffer.address
+    into.frame = buffer.frame
+    into.key = buffer.key
+    port.ready_out += 1
+    ports.nodes[n].attention = 1
+
+
+@distant
+def give_up_message(machine, n, tag):
+    """The message that arrives by ``tag`` will not be whole: its buffers wait for another."""
+    ports = machine.ports
+    channel = ports.channels[n, tag]
+    for i in range(channel.buffers):
+        buffer = ports.filling[n, tag, i]
+        put_ready(machine, n, channel.port, buffer.address, buffer.frame, buffer.key)
+    if channel.placed >= 0:
+        ports.table[n, channel.port].reserved -= 1
+    channel.buffers = 0
+    channel.placed = -1
+
+
+@step
+def let_buffers_go(machine, n, tag):
+    """The message that came by ``tag`` is the process's now, and so are its buffers."""
+    ports = machine.ports
+    channel = ports.channels[n, tag]
+    for i in range(channel.buffers):
+        release(machine, n, ports.filling[n, tag, i].key)
+    channel.buffers = 0
+    channel.placed = -1
+
+
+@distant
+def go_back(machine, n, tag, placed):
+    """What came by ``tag`` from byte ``placed`` on will come again: its buffers are ready again."""
+    ports = machine.ports
+    channel = ports.channels[n, tag]
+    kept = (placed + channel.unit - 1) // channel.unit
+    for i in range(kept, channel.buffers):
+        buffer = ports.filling[n, tag, i]
+        put_ready(machine, n, channel.port, buffer.address, buffer.frame, buffer.key)
+    channel.buffers = min(channel.buffers, kept)
+    channel.placed = placed
+    channel.arrived = min(channel.arrived, placed)

@@ -1,0 +1,302 @@
+"""Ports at rest: every array, sized and configured for a design on a platform."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from nicscope.config.design import load_design
+from nicscope.config.scheme import Scheme
+from nicscope.drivers.simulate.agenda import NEVER
+from nicscope.drivers.simulate.ports.state import (
+    COSTS,
+    FETCHES,
+    FETCHING,
+    KERNEL,
+    NO_ONE,
+    PEER,
+    PENDING,
+    QUEUE,
+    RULES,
+    SERVICE,
+    SERVING,
+    THREAD,
+    Ports,
+)
+from nicscope.drivers.translation.cluster import new_translations, space_numbering
+from nicscope.drivers.translation.codes import CODES
+from nicscope.fabric.faults import new_deaths, new_faults
+from nicscope.jit import records
+from nicscope.memory.paging.layout import new_memory
+from nicscope.nic.delivery import PACKET
+from nicscope.nic.ports import (
+    BUFFER,
+    BUFFERS,
+    CHANNEL,
+    EXPORT,
+    HEAD,
+    IMPORT,
+    INLINE_BYTES,
+    NOBODY,
+    PORT,
+    REPORT,
+    REQUEST,
+    SEGMENT,
+    SEGMENTS,
+)
+from nicscope.nic.transport import new_links
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from nicscope.config.delivery import Delivery
+    from nicscope.config.design import Design
+    from nicscope.drivers.translation.cluster import Translations
+    from nicscope.memory.numbering import Numbering
+    from nicscope.memory.paging.layout import HostMemory
+
+WINDOW = 64  # packets, the most that the rejects of an acknowledgement can name
+_SERVICE = {
+    Scheme.PINNED: NO_ONE,
+    Scheme.STATIC: NO_ONE,
+    Scheme.UTLB_PROCESS: NO_ONE,
+    Scheme.UTLB: FETCHES,
+    Scheme.UTLB_SHARED: FETCHES,
+    Scheme.INTERRUPT: KERNEL,
+    Scheme.UNET_MM: KERNEL,
+    Scheme.HANDLE: THREAD,
+}
+
+
+class Transport(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether and how packets are brought again that did not arrive."""
+
+    reliable: bool = True
+    window: int = 32  # packets on the way between two nodes
+    time_out_ps: int = 1_000_000_000
+    most_retries: int = 12
+    ack_delay_ps: int = 20_000_000
+
+
+class Faults(msgspec.Struct, frozen=True, kw_only=True):
+    """What goes wrong on the network, by seed; probabilities per packet, times of deaths in ps."""
+
+    seed: int = 0
+    loss: float = 0.0
+    duplication: float = 0.0
+    reordering: float = 0.0
+    corruption: float = 0.0
+    node_deaths: dict[int, int] = {}
+    link_deaths: dict[int, int] = {}
+
+    @property
+    def any(self) -> bool:
+        """Whether anything can go wrong."""
+        return bool(
+            self.loss
+            or self.duplication
+            or self.reordering
+            or self.corruption
+            or self.node_deaths
+            or self.link_deaths
+        )
+
+
+class HostSize(msgspec.Struct, frozen=True, kw_only=True):
+    """A host's memory and its processes' address spaces."""
+
+    frames: int = 1024
+    pages_per_space: int = 512
+    swap_blocks: int = 2048
+    pin_limit: int | None = None  # pages of a host
+
+
+class PortSize(msgspec.Struct, frozen=True, kw_only=True):
+    """Queues and tables of a NIC."""
+
+    ring: int = 64  # entries of each queue of a port
+    ready: int = 16  # buffers translated ahead, per port
+    channels: int = 64  # tags of a node
+    exports: int = 64
+    imports: int = 64
+    longest: int = 64  # pages of a segment
+
+
+class Setup(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything about ports but their programs."""
+
+    design: Design
+    processes: Sequence[int]  # of each node
+    ports: int  # of each node, the firmware's own among them
+    costs: Sequence[Mapping[str, int]]  # SERVICE_COSTS by node
+    user_pin: Sequence[NDArray[np.int64]]
+    user_unpin: Sequence[NDArray[np.int64]]
+    transport: Transport = Transport()
+    faults: Faults = Faults()
+    host: HostSize = HostSize()
+    size: PortSize = PortSize()
+    fresh: bool = False
+    numberings: Sequence[Numbering] | None = None  # of a trace's pages
+    node_numbers: Sequence[int] | None = None
+    kinds: bool = True
+
+
+def no_ports(nodes: int) -> Ports:
+    """NICs without ports: Trapeze's."""
+    design = load_design("vmmc-static").at_page_size(4096)
+    numbering = space_numbering(design, 1, 16)
+    translations = new_translations(design, [numbering], [1], 1)
+    return _ports(
+        nodes, 0, PortSize(ring=0, ready=0, channels=0, exports=0, imports=0), (0, 0), 0,
+        translations, new_memory(1, 2, 4096, 1, 1, 0), links=0,
+    )  # fmt: skip
+
+
+def new_ports(setup: Setup, delivery: Delivery) -> Ports:
+    """The ports of a cluster, closed; see ``interfaces`` for how they are opened."""
+    design = setup.design
+    assert design.page_size is not None
+    nodes = len(setup.processes)
+    spaces = max(setup.processes)
+    pages = setup.host.pages_per_space
+    numberings = setup.numberings or [space_numbering(design, spaces, pages)] * nodes
+    translations = new_translations(
+        design,
+        numberings,
+        [spaces] * nodes,
+        setup.size.longest,
+        pages_per_space=None if setup.numberings else pages,
+        node_numbers=setup.node_numbers,
+        kinds=setup.kinds,
+    )
+    memory = new_memory(
+        nodes,
+        setup.host.frames,
+        design.page_size,
+        spaces,
+        len(translations.host.pinning.state[0]) if setup.numberings else pages,
+        setup.host.swap_blocks,
+        host_pin_limit=setup.host.pin_limit,
+    )
+    ports = _ports(
+        nodes, setup.ports, setup.size, (delivery.send_ring, delivery.receive_ring),
+        setup.transport.window, translations, memory, links=nodes,
+    )  # fmt: skip
+    _give_rules(ports, setup)
+    for name in COSTS.names or ():
+        ports.costs[name] = [each[name] for each in setup.costs]
+    return ports._replace(
+        user_pin=np.array(setup.user_pin, np.int64),
+        user_unpin=np.array(setup.user_unpin, np.int64),
+        faults=new_faults(
+            setup.faults.seed,
+            setup.faults.loss,
+            setup.faults.duplication,
+            setup.faults.reordering,
+            setup.faults.corruption,
+        ),
+        deaths=new_deaths(
+            nodes * nodes + 4 * nodes, nodes, setup.faults.link_deaths, setup.faults.node_deaths
+        ),
+    )
+
+
+def _give_rules(ports: Ports, setup: Setup) -> None:
+    rules = ports.rules[0]
+    page_size = setup.design.page_size
+    assert page_size is not None
+    rules["scheme"] = CODES[setup.design.scheme]
+    rules["service"] = _SERVICE[setup.design.scheme]
+    rules["reliable"] = setup.transport.reliable
+    rules["window"] = setup.transport.window
+    rules["time_out"] = setup.transport.time_out_ps
+    rules["most_retries"] = setup.transport.most_retries
+    rules["ack_delay"] = setup.transport.ack_delay_ps
+    rules["page_bits"] = page_size.bit_length() - 1
+    rules["space_bytes"] = 2**62 if setup.numberings else setup.host.pages_per_space * page_size
+    rules["longest"] = setup.size.longest
+    rules["ring"] = setup.size.ring
+    rules["ready"] = setup.size.ready
+    rules["fresh"] = setup.fresh
+    rules["sparse"] = setup.numberings is not None
+    rules["pins_by_access"] = setup.design.scheme is Scheme.UNET_MM
+    rules["faults"] = setup.faults.any
+
+
+def _ports(
+    nodes: int,
+    ports: int,
+    size: PortSize,
+    rings: tuple[int, int],
+    window: int,
+    translations: Translations,
+    memory: HostMemory,
+    links: int,
+) -> Ports:
+    ring = size.ring
+    made = Ports(
+        rules=records(1, RULES),
+        costs=records(nodes, COSTS),
+        user_pin=np.zeros((nodes, 2), np.int64),
+        user_unpin=np.zeros((nodes, 2), np.int64),
+        nodes=records(nodes, SERVING),
+        table=records((nodes, ports), PORT),
+        requests=records((nodes, ports, ring), REQUEST),
+        segments=records((nodes, ports, ring, SEGMENTS), SEGMENT),
+        inline=np.zeros((nodes, ports, ring, INLINE_BYTES), np.uint8),
+        current=records((nodes, ports, SEGMENTS), SEGMENT),
+        carried=np.zeros((nodes, ports, INLINE_BYTES), np.uint8),
+        free=records((nodes, ports, ring), BUFFER),
+        ready=records((nodes, ports, ring + size.ready), BUFFER),
+        reports=records((nodes, ports, 2, ring), REPORT),
+        report_bytes=np.zeros((nodes, ports, ring, INLINE_BYTES), np.uint8),
+        report_buffers=np.zeros((nodes, ports, ring, BUFFERS), np.int64),
+        channels=records((nodes, size.channels), CHANNEL),
+        filling=records((nodes, size.channels, BUFFERS), BUFFER),
+        exports=records((nodes, size.exports), EXPORT),
+        imports=records((nodes, size.imports), IMPORT),
+        pending=records((nodes, ports, ring), PENDING),
+        kept=records((nodes, ports, ring, SEGMENTS), SEGMENT),
+        fetches=records((nodes, ports, ring), FETCHING),
+        send_heads=records((nodes, rings[0]), HEAD),
+        arrival_heads=records((nodes, rings[1]), HEAD),
+        links=new_links(links),
+        windows=records((links, links, window), PACKET),
+        window_heads=records((links, links, window), HEAD),
+        window_bytes=np.zeros((links, links, window, INLINE_BYTES), np.uint8),
+        rejects=np.zeros((links, links), np.uint64),
+        blank=records(1, PACKET),
+        blank_head=records(1, HEAD),
+        copies=records(1, HEAD),
+        blank_bytes=np.zeros(INLINE_BYTES, np.uint8),
+        peers=records((links, links), PEER),
+        frames=np.zeros((len(translations.host.pinning.state), _keys(translations)), np.int64),
+        events=records((nodes, QUEUE), SERVICE),
+        translations=translations,
+        memory=memory,
+        faults=new_faults(0),
+        deaths=new_deaths(1, nodes),
+    )
+    made.channels["port"] = NOBODY
+    made.channels["placed"] = -1
+    made.imports["port"] = NOBODY
+    made.fetches["node"] = NOBODY
+    made.peers["time_out_at"] = NEVER
+    made.peers["ack_at"] = NEVER
+    made.peers["missed"] = -1
+    made.nodes["thread_at"] = NEVER
+    made.nodes["deadline"] = NEVER
+    made.table["key"] = -1
+    made.table["page"] = -1
+    made.exports["redirect"] = -1
+    return made
+
+
+def _keys(translations: Translations) -> int:
+    state: NDArray[Any] = translations.host.pinning.state
+    return int(state.shape[1])

@@ -1,0 +1,52 @@
+"""Checks on packets and transfers: corrupted bytes, and translations that no longer hold."""
+
+from __future__ import annotations
+
+from nicscope.drivers.simulate.machine import PCI_READS
+from nicscope.fabric.faults import CORRUPTED, flip
+from nicscope.jit import distant, step
+from nicscope.memory.paging.pins import may_transfer
+from nicscope.nic.crc import crc32
+
+
+@distant
+def is_sound(machine, d, slot):
+    """Whether the payload of the packet in ``slot`` has the checksum that it was sent with.
+
+    Summed only where the network corrupts packets: everywhere else the sums are equal.
+    """
+    ports = machine.ports
+    head = ports.arrival_heads[d, slot]
+    packet = machine.arrivals[d, slot]
+    if head.fate & CORRUPTED == 0 or packet.payload == 0:
+        return True
+    begin = packet.address
+    end = begin + packet.payload
+    held = machine.store.host[d, begin:end]
+    sent = crc32(held, 0)
+    flip(held, ports.faults[0], packet.sender, packet.number, 0)
+    sound = crc32(held, 0) == sent
+    if not sound:
+        ports.nodes[d].corrupt += 1
+    return sound
+
+
+@distant
+def check_transfer(machine, n):
+    """Count the PCI transfer of ``n`` if the translation that it uses no longer holds.
+
+    Called when one begins and when it ends: a page may not go meanwhile.
+    """
+    ports = machine.ports
+    node = machine.nodes[n]
+    endpoint = machine.endpoints[n]
+    if node.pci == PCI_READS:
+        _check(machine, n, ports.send_heads[n, node.fetching % endpoint.send_ring])
+    else:
+        _check(machine, n, ports.arrival_heads[n, endpoint.drained % endpoint.receive_ring])
+
+
+@step
+def _check(machine, n, head):
+    if not may_transfer(machine.ports.memory, n, head.frame, head.generation):
+        machine.ports.nodes[n].stale += 1

@@ -1,0 +1,95 @@
+"""What the firmware serves next: acknowledgements, packets that go again, then ports in turn."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.drivers.simulate.ports.reliable import may_send_to
+from nicscope.jit import distant, step
+from nicscope.nic.ports import FREE_TO_GO, SEND
+
+# A source is a kind and an index; 0 is none.
+PORT = 1  # a port's descriptor
+AHEAD = 2  # a buffer of its free queue, to be translated ahead
+RESEND = 3  # to a peer
+ACK = 4
+INDEX_BITS = 20
+NO_SOURCE = 0
+
+
+@step
+def source_of(kind, index):
+    """One number for both."""
+    return (kind << INDEX_BITS) + index
+
+
+@step
+def kind_of(source):
+    """What is served."""
+    return source >> INDEX_BITS
+
+
+@step
+def index_of(source):
+    """The port, or the peer."""
+    return source & ((1 << INDEX_BITS) - 1)
+
+
+@distant
+def choose_source(machine, n):
+    """What SERVE would be begun for at ``n`` now, or ``NO_SOURCE``."""
+    ports = machine.ports
+    serving = ports.nodes[n]
+    if serving.acks > 0 or serving.resends > 0:
+        source = _choose_peer(machine, n)
+        if source != NO_SOURCE:
+            return source
+    if serving.attention == 0:
+        return np.int64(NO_SOURCE)
+    many = ports.table.shape[1]
+    p = serving.turn
+    for _ in range(many):
+        p = p + 1 if p + 1 < many else 0
+        source = _ready(machine, n, p)
+        if source != NO_SOURCE:
+            return source
+    serving.attention = 0
+    return np.int64(NO_SOURCE)
+
+
+@step
+def _choose_peer(machine, n):
+    ports = machine.ports
+    for d in range(ports.peers.shape[1]):
+        if ports.nodes[n].acks > 0 and ports.peers[n, d].urgent == 1:
+            return source_of(ACK, d)
+        if ports.nodes[n].resends > 0 and ports.peers[n, d].resending == 1:
+            return source_of(RESEND, d)
+    return np.int64(NO_SOURCE)
+
+
+@step
+def _ready(machine, n, p):
+    ports = machine.ports
+    port = ports.table[n, p]
+    if port.open == 0 or port.blocked != FREE_TO_GO:
+        return np.int64(NO_SOURCE)
+    if port.free_taken < port.free_posted and port.ready_in - port.ready_out < ports.rules[0].ready:
+        return source_of(AHEAD, p)
+    if port.busy == 0:
+        return source_of(PORT, p) if port.taken < port.posted else np.int64(NO_SOURCE)
+    if may_send_to(machine, n, destination_of(machine, n, p)):
+        return source_of(PORT, p)
+    return np.int64(NO_SOURCE)
+
+
+@step
+def destination_of(machine, n, p):
+    """The node to which the descriptor under way at port ``p`` goes."""
+    ports = machine.ports
+    port = ports.table[n, p]
+    if port.operation == SEND:
+        return ports.channels[n, port.name].node
+    if port.reply_port >= 0:
+        return port.name
+    return ports.imports[n, port.name].node

@@ -1,0 +1,85 @@
+"""What serving ports costs under a scheme: the platform's steps by what the driver charges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from nicscope.config.scheme import Scheme
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from nicscope.config.design import Design
+    from nicscope.config.program_costs import ProgramCosts
+
+_LOOKUPS = {  # of a send, of an arrival, of a buffer translated ahead
+    Scheme.PINNED: (None, None, None),
+    Scheme.STATIC: ("ni_table_read",) * 3,
+    Scheme.UTLB_PROCESS: ("ni_table_read",) * 3,
+    Scheme.UNET_MM: ("ni_hit_send", "ni_hit_receive", "ni_hit_pretranslate"),
+}
+_CHECKS = {
+    Scheme.UTLB: "user_check",
+    Scheme.UTLB_SHARED: "user_tree",
+    Scheme.UTLB_PROCESS: "user_tree",
+}
+_SAME = {  # the driver's name: the platform's
+    "post": "post",
+    "trap": "trap",
+    "system_call": "system_call",
+    "poll": "poll",
+    "wake": "wake_up",
+    "signal": "notify",
+    "serve_request": "send_queue",
+    "receive_message": "receive_queue",
+    "handshake": "ni_handshake",
+    "interrupt": "interrupt",
+    "interrupt_entry": "interrupt_entry",
+    "pin_send": "kernel_pin",
+    "pin_receive": "kernel_pin_receive",
+    "pin_shared": "kernel_pin_shared",
+    "zero": "zero_map_in",
+    "unpin": "kernel_unpin",
+    "page_in": "page_fault",
+    "page_out": "page_out",
+    "thread_delay": "thread_delay",
+    "copy_start": "copy_start",
+    "copy_per_byte": "copy_per_byte",
+}
+
+
+class ServiceCosts(NamedTuple):
+    """Of one node, in ps."""
+
+    steps: dict[str, int]  # every name of SERVICE_COSTS
+    user_pin: NDArray[np.int64]  # shape (pages + 1,): a call that pins so many
+    user_unpin: NDArray[np.int64]
+
+
+def service_costs(costs: ProgramCosts, design: Design) -> ServiceCosts:
+    """``costs``, which are of the platform and the scheme of ``design``, as the driver has them."""
+    scheme = design.scheme
+    steps = {name: costs.steps[theirs] for name, theirs in _SAME.items()}
+    names = _LOOKUPS.get(scheme, ("ni_check",) * 3)
+    for name, theirs in zip(("lookup_send", "lookup_receive", "lookup_free"), names, strict=True):
+        steps[name] = 0 if theirs is None else costs.steps[theirs]
+    # A buffer of a free queue was translated ahead; U-Net/MM looks again when it is filled.
+    steps["lookup_buffer"] = costs.steps["ni_hit_receive"] if scheme is Scheme.UNET_MM else 0
+    steps["check"] = costs.steps[_CHECKS[scheme]] if scheme in _CHECKS else 0
+    steps["fetch"] = _at(costs.tables["ni_miss"], design.prefetch or 1)
+    steps["thread_work"] = steps["pin_send"]
+    if scheme is Scheme.HANDLE:
+        # The delay runs from the interrupt until the thread is there, so it holds the interrupt.
+        steps["interrupt"] = 0
+        steps["thread_delay"] = costs.steps["miss_delay"]
+        pins = (design.line or 1) * costs.steps["miss_pin"]
+        steps["thread_work"] = costs.steps["miss_processing"] + pins
+    return ServiceCosts(steps, costs.tables["user_pin"], costs.tables["user_unpin"])
+
+
+def _at(table: NDArray[np.int64], size: int) -> int:
+    last = len(table) - 1
+    if size <= last:
+        return int(table[size])
+    return int(table[last] + (size - last) * (table[last] - table[last - 1]))

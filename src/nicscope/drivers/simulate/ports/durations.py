@@ -1,0 +1,54 @@
+"""How long the processor takes for its tasks, beyond starting and finishing transfers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.drivers.simulate.ports.choose import ACK, AHEAD, RESEND, index_of, kind_of
+from nicscope.drivers.simulate.ports.placing import TAKEN, last_arrival
+from nicscope.drivers.simulate.ports.serve import enters_page
+from nicscope.jit import distant
+from nicscope.nic.ports import FETCH, INLINE, REPLY, SEND, WRITE
+
+
+@distant
+def serve_duration(machine, n, source):
+    """How long SERVE takes for ``source``, misses aside."""
+    ports = machine.ports
+    costs = ports.costs[n]
+    kind = kind_of(source)
+    duration = machine.costs[n].firmware_start
+    if kind == AHEAD:
+        return duration + costs.lookup_free
+    if kind in (ACK, RESEND):
+        return duration
+    p = index_of(source)
+    port = ports.table[n, p]
+    if port.busy == 1:
+        return duration + (costs.lookup_send if enters_page(machine, n, p) else 0)
+    request = ports.requests[n, p, port.taken % ports.rules[0].ring]
+    duration += costs.serve_request
+    if request.options & INLINE or request.operation == FETCH:
+        return duration
+    return duration + costs.lookup_send
+
+
+@distant
+def place_duration(machine, n):
+    """How long it takes to find where a payload goes: a lookup, but not of a buffer at hand."""
+    head = machine.ports.arrival_heads[n, last_arrival(machine, n)]
+    if head.status == TAKEN and head.kind == SEND:
+        return machine.ports.costs[n].lookup_buffer
+    if head.status == TAKEN and head.kind in (WRITE, REPLY):
+        return machine.ports.costs[n].lookup_receive
+    return np.int64(0)
+
+
+@distant
+def finish_duration(machine, n):
+    """How long it takes to hand a message to its process, at the end of its last packet."""
+    endpoint = machine.endpoints[n]
+    head = machine.ports.arrival_heads[n, endpoint.completed % endpoint.receive_ring]
+    if head.status == TAKEN and head.last == 1 and head.kind in (SEND, WRITE, REPLY, FETCH):
+        return machine.ports.costs[n].receive_message
+    return np.int64(0)

@@ -1,0 +1,253 @@
+"""A packet is wholly there: it is confirmed or comes again, and whom it concerns learns of it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.drivers.simulate.ports.ahead import let_buffers_go
+from nicscope.drivers.simulate.ports.calls import (
+    give_up_message,
+    go_back,
+    is_sound,
+    report_received,
+    report_sent,
+)
+from nicscope.drivers.simulate.ports.holding import let_go
+from nicscope.drivers.simulate.ports.placing import (
+    DROPPED,
+    PASSED_BY,
+    REFUSED_FOR_GOOD,
+    TAKEN,
+    begin_message,
+    is_awaited,
+    is_for_port,
+)
+from nicscope.drivers.simulate.ports.reliable import acknowledge, set_deadline
+from nicscope.jit import distant, step
+from nicscope.nic.ports import (
+    BARRED,
+    DONE,
+    FETCH,
+    INLINE_BYTES,
+    NOBODY,
+    NOTIFY,
+    OWN_PORT,
+    PROBE,
+    REPLY,
+    SEND,
+    WRITE,
+    check_export,
+)
+from nicscope.nic.reception import ack_is_due, confirm, may_confirm, refuse
+
+
+@distant
+def complete_arrival(machine, d, slot, now):
+    """Effect of COMPLETE on the packet in ``slot`` of what has arrived at node ``d``."""
+    ports = machine.ports
+    head = ports.arrival_heads[d, slot]
+    packet = machine.arrivals[d, slot]
+    if head.kind == BARRED:
+        return
+    if ports.rules[0].reliable == 0:
+        _complete_unreliable(machine, d, slot, packet, head)
+        return
+    acknowledge(machine, d, packet.sender, head, now)
+    if head.sequence >= 0:
+        _complete_reliable(machine, d, slot, packet, head)
+        _mind_acknowledgement(machine, d, packet.sender, now)
+
+
+@step
+def _complete_reliable(machine, d, slot, packet, head):
+    ports = machine.ports
+    link = ports.links[d, packet.sender]
+    if head.status == PASSED_BY:
+        return
+    if not may_confirm(link, head.sequence):
+        let_go(machine, d, head)
+        return
+    status = head.status
+    if status == TAKEN and (packet.broken == 1 or not is_sound(machine, d, slot)):
+        status = DROPPED
+    if status == TAKEN:
+        status = _deliver(machine, d, slot, packet, head)
+    let_go(machine, d, head)
+    if status == DROPPED:
+        refuse(link, head.sequence)
+        if head.kind == SEND and packet.payload > 0 and head.status == TAKEN:
+            go_back(machine, d, head.name, head.offset)
+        return
+    confirm(link, head.sequence)
+    reject = np.uint64(1) if status == REFUSED_FOR_GOOD else np.uint64(0)
+    ports.rejects[d, packet.sender] = ports.rejects[d, packet.sender] << np.uint64(1) | reject
+    if status == REFUSED_FOR_GOOD:
+        ports.nodes[d].rejected += 1
+
+
+@step
+def _complete_unreliable(machine, d, slot, packet, head):
+    if head.status == TAKEN and packet.broken == 0 and is_sound(machine, d, slot):
+        _deliver(machine, d, slot, packet, head)
+    elif (
+        head.kind == SEND
+        and head.status == TAKEN
+        and is_for_port(machine, d, packet, head)
+        and machine.ports.channels[d, head.name].message == head.message
+    ):
+        give_up_message(machine, d, head.name)
+    let_go(machine, d, head)
+
+
+@step
+def _mind_acknowledgement(machine, d, s, now):
+    ports = machine.ports
+    peer = ports.peers[d, s]
+    if not ack_is_due(ports.links[d, s]) or peer.urgent == 1:
+        return
+    if ports.rules[0].ack_delay == 0:
+        peer.urgent = 1
+        ports.nodes[d].acks += 1
+        return
+    when = now + ports.rules[0].ack_delay
+    if when < peer.ack_at:
+        peer.ack_at = when
+        set_deadline(machine, d, when)
+
+
+@step
+def _deliver(machine, d, slot, packet, head):
+    """Tell whom the packet concerns; ``TAKEN``, or what is to become of it."""
+    if head.kind == SEND:
+        if packet.payload == 0:
+            return _deliver_inline(machine, d, slot, packet, head)
+        return _deliver_piece(machine, d, packet, head)
+    if head.kind == WRITE:
+        _end_store(machine, d, packet, head)
+        return TAKEN
+    if head.kind == FETCH:
+        return _answer(machine, d, packet, head)
+    if head.kind == REPLY:
+        return _end_fetch(machine, d, packet, head)
+    return TAKEN if head.kind == PROBE else REFUSED_FOR_GOOD
+
+
+@step
+def _deliver_inline(machine, d, slot, packet, head):
+    ports = machine.ports
+    if not is_for_port(machine, d, packet, head):
+        ports.nodes[d].undelivered += 1
+        return REFUSED_FOR_GOOD
+    channel = ports.channels[d, head.name]
+    begin_message(machine, d, head)
+    if channel.placed != 0:
+        ports.nodes[d].no_buffer += 1
+        return DROPPED
+    channel.placed = -1
+    place = report_received(
+        machine, d, channel.port, SEND, head.name, packet.sender, head.total, 0, 0
+    )
+    for i in range(INLINE_BYTES):
+        ports.report_bytes[d, channel.port, place, i] = machine.store.arriving[d, slot, i]
+    return TAKEN
+
+
+@step
+def _deliver_piece(machine, d, packet, head):
+    ports = machine.ports
+    channel = ports.channels[d, head.name]
+    if channel.message != head.message or channel.placed < 0:
+        return TAKEN
+    channel.arrived += packet.payload
+    if head.last == 0:
+        return TAKEN
+    if channel.arrived != head.total:
+        give_up_message(machine, d, head.name)
+        return TAKEN
+    place = report_received(
+        machine,
+        d,
+        channel.port,
+        SEND,
+        head.name,
+        packet.sender,
+        head.total,
+        channel.buffers,
+        0,
+    )
+    for i in range(channel.buffers):
+        address = ports.filling[d, head.name, i].address
+        ports.report_buffers[d, channel.port, place, i] = address
+    let_buffers_go(machine, d, head.name)
+    return TAKEN
+
+
+@step
+def _end_store(machine, d, packet, head):
+    ports = machine.ports
+    if head.last == 0:
+        return
+    export = ports.exports[d, head.name]
+    export.stores += 1
+    if head.options & NOTIFY and export.port != NOBODY:
+        port = ports.table[d, export.port]
+        if port.reserved - port.read < ports.rules[0].ring:
+            port.reserved += 1
+            offset = head.offset + packet.payload - head.total
+            report_received(
+                machine,
+                d,
+                export.port,
+                WRITE,
+                head.name,
+                packet.sender,
+                head.total,
+                0,
+                offset,
+            )
+
+
+@step
+def _answer(machine, d, packet, head):
+    """Post the answer to a remote fetch at the firmware's own port."""
+    ports = machine.ports
+    if head.name < 0 or head.name >= ports.exports.shape[1]:
+        return REFUSED_FOR_GOOD
+    export = ports.exports[d, head.name]
+    if check_export(export, head, packet.sender) != DONE:
+        return REFUSED_FOR_GOOD
+    port = ports.table[d, OWN_PORT]
+    ring = ports.rules[0].ring
+    if port.posted - port.taken >= ring - 1:
+        return DROPPED
+    slot = port.posted % ring
+    request = ports.requests[d, OWN_PORT, slot]
+    request.operation = REPLY
+    request.name = packet.sender
+    request.port = head.from_port
+    request.cookie = head.slot
+    request.space = export.space
+    request.offset = head.into
+    request.segments = 1
+    request.options = 0
+    request.length = DONE
+    segment = ports.segments[d, OWN_PORT, slot, 0]
+    segment.address = export.start + head.offset
+    segment.length = head.length
+    port.posted += 1
+    ports.nodes[d].attention = 1
+    return TAKEN
+
+
+@step
+def _end_fetch(machine, d, packet, head):
+    ports = machine.ports
+    if not is_awaited(machine, d, packet, head):
+        return REFUSED_FOR_GOOD
+    fetch = ports.fetches[d, head.name, head.slot]
+    fetch.arrived += packet.payload
+    if head.last == 1:
+        ports.peers[d, packet.sender].fetching -= 1
+        fetch.node = NOBODY
+        report_sent(machine, d, head.name, head.slot, head.options)
+    return TAKEN

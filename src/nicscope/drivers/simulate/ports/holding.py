@@ -1,0 +1,50 @@
+"""Pages that transfers use: no translation of theirs may go meanwhile (U-Net/MM 4.2)."""
+
+from __future__ import annotations
+
+from nicscope.drivers.translation.asking import page_of_key
+from nicscope.drivers.translation.cluster import translation_of
+from nicscope.drivers.translation.codes import PINNED_AREA
+from nicscope.drivers.translation.holding import hold_key, release_key
+from nicscope.jit import distant, step
+from nicscope.nic.ports import AWAITS_USE, FREE_TO_GO
+
+NO_KEY = -1
+
+
+@distant
+def hold(machine, n, key):
+    """Count one more user of the page of ``key``."""
+    if key >= 0 and machine.ports.rules[0].scheme != PINNED_AREA:
+        nic, host, book = translation_of(machine.ports.translations, n)
+        space, page = page_of_key(host, book, key)
+        hold_key(nic, host, book, space, page, key)
+
+
+@distant
+def release(machine, n, key):
+    """One user of the page of ``key`` less; ports that wait for such an end look again."""
+    if key < 0 or machine.ports.rules[0].scheme == PINNED_AREA:
+        return
+    nic, host, book = translation_of(machine.ports.translations, n)
+    space, page = page_of_key(host, book, key)
+    release_key(nic, host, book, space, page, key)
+    if machine.ports.nodes[n].use_blocked > 0:
+        _unblock(machine, n)
+
+
+@step
+def _unblock(machine, n):
+    ports = machine.ports
+    for p in range(ports.table.shape[1]):
+        if ports.table[n, p].blocked == AWAITS_USE:
+            ports.table[n, p].blocked = FREE_TO_GO
+    ports.nodes[n].use_blocked = 0
+    ports.nodes[n].attention = 1
+
+
+@step
+def let_go(machine, n, head):
+    """The packet of ``head`` does not need its page any more."""
+    release(machine, n, head.key)
+    head.key = NO_KEY

@@ -1,0 +1,21 @@
+"""The CPU is interrupted: what it does takes so much longer."""
+
+from __future__ import annotations
+
+from nicscope.drivers.simulate.agenda import put
+from nicscope.drivers.simulate.machine import CPU, IDLE, INTERRUPTED, KINDS
+from nicscope.jit import distant
+
+
+@distant
+def steal_cpu(machine, n, duration, now):
+    """Take ``duration`` ps from the CPU of ``n``: now if it idles, else from what it does."""
+    node = machine.nodes[n]
+    if node.cpu == IDLE:
+        node.cpu = INTERRUPTED
+        node.cpu_since = now
+        node.cpu_process = -1
+        node.cpu_busy += duration
+        put(machine.agenda, n * KINDS + CPU, now + duration)
+    else:
+        machine.ports.nodes[n].stolen += duration

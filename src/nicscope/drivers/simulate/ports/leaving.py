@@ -1,0 +1,55 @@
+"""At the sending end: what is served next, and what becomes of a packet that has left."""
+
+from __future__ import annotations
+
+from nicscope.drivers.simulate.ports.calls import choose_source, report_sent
+from nicscope.drivers.simulate.ports.choose import NO_SOURCE
+from nicscope.drivers.simulate.ports.holding import let_go
+from nicscope.drivers.simulate.ports.reliable import note_left, push
+from nicscope.fabric.faults import DUPLICATED, LOST, REORDERED, fate, is_dead
+from nicscope.jit import distant, step
+from nicscope.nic.ports import DONE, SEND, WRITE
+
+
+@step
+def choose_work(machine, n, now):
+    """Say what SERVE would be begun for, if there is room for a packet."""
+    endpoint = machine.endpoints[n]
+    endpoint.to_serve = NO_SOURCE
+    if endpoint.written - endpoint.finished < endpoint.send_ring:
+        if machine.ports.rules[0].faults == 1 and is_dead(machine.ports.deaths.nodes, n, now):
+            return
+        endpoint.to_serve = choose_source(machine, n)
+
+
+@distant
+def leave_packet(machine, n, place, now):
+    """The last byte of the packet at ``place`` of the send ring of ``n`` has left."""
+    ports = machine.ports
+    packet = machine.sends[n, place]
+    head = ports.send_heads[n, place]
+    if ports.rules[0].faults == 1 and head.copied == 0:
+        _copy(machine, n, packet, head)
+    if ports.rules[0].reliable == 1:
+        note_left(machine, n, head, packet.destination, now)
+        return
+    let_go(machine, n, head)
+    if head.last == 1 and head.kind in (SEND, WRITE) and head.copied == 0:
+        report_sent(machine, n, head.from_port, head.slot, DONE)
+
+
+@step
+def _copy(machine, n, packet, head):
+    """What the network sends twice, or late, goes out once more behind what waits already."""
+    ports = machine.ports
+    endpoint = machine.endpoints[n]
+    what = fate(ports.faults[0], n, packet.number, 0)
+    if what & (DUPLICATED | REORDERED) == 0 or what & LOST:
+        return
+    if endpoint.written - endpoint.finished == endpoint.send_ring:
+        return
+    ports.copies[0] = head
+    ports.copies[0].copied = 1
+    ports.copies[0].key = -1
+    place = endpoint.finished % endpoint.send_ring
+    push(machine, n, packet, ports.copies[0], machine.store.send_ring[n, place])

@@ -1,0 +1,311 @@
+"""Where an arriving packet's bytes go: its header is judged, its place found and translated."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.drivers.simulate.ports.ahead import has_ready, take_ready
+from nicscope.drivers.simulate.ports.calls import (
+    ask_page,
+    begin_miss,
+    give_up_message,
+    hold,
+    translated_frame,
+)
+from nicscope.drivers.simulate.ports.holding import NO_KEY
+from nicscope.drivers.simulate.ports.misses import ARRIVAL
+from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, generation_of, key_of
+from nicscope.fabric.faults import CORRUPTED, LOST, REORDERED, fate, is_dead
+from nicscope.jit import distant, routine, step
+from nicscope.nic.delivery import PAYLOAD
+from nicscope.nic.ports import (
+    ACKNOWLEDGEMENT,
+    BARRED,
+    BUFFERS,
+    DONE,
+    NOBODY,
+    OWN_PORT,
+    REPLY,
+    SEND,
+    WRITE,
+    check_export,
+)
+from nicscope.nic.reception import WANTED, judge
+
+# What is known of an arriving packet (``head.status``).
+UNJUDGED = 0
+TAKEN = 1  # the transport wants it, and nothing speaks against it yet
+DROPPED = 2  # the transport wants it, but it cannot be taken now: it must come again
+REFUSED_FOR_GOOD = 3  # it is taken, and its sender learns that it was rejected
+PASSED_BY = 4  # nobody wants it
+
+
+@step
+def last_arrival(machine, d):
+    """Place in the rings of what node ``d`` accepted last."""
+    endpoint = machine.endpoints[d]
+    return (endpoint.accepted - 1) % endpoint.receive_ring
+
+
+@distant
+def meet_packet(machine, d, sender, place, now):
+    """The header of a packet from ``sender``, at ``place`` of its ring, is in: judge it."""
+    ports = machine.ports
+    slot = last_arrival(machine, d)
+    ports.arrival_heads[d, slot] = ports.send_heads[sender, place]
+    head = ports.arrival_heads[d, slot]
+    packet = machine.arrivals[d, slot]
+    head.key = NO_KEY
+    head.status = UNJUDGED
+    head.fate = 0
+    if ports.rules[0].faults == 1:
+        _suffer(machine, d, packet, head, now)
+    if head.kind == BARRED or head.kind == ACKNOWLEDGEMENT:
+        return
+    head.status = TAKEN
+    if ports.rules[0].reliable == 1 and judge(ports.links[d, sender], head.sequence) != WANTED:
+        head.status = PASSED_BY
+
+
+@step
+def _suffer(machine, d, packet, head, now):
+    """What the network does to the packet."""
+    ports = machine.ports
+    if is_cut_off(machine, packet.sender, d, now):
+        head.kind = BARRED
+        return
+    if head.copied == 1:
+        return
+    head.fate = fate(ports.faults[0], packet.sender, packet.number, 0)
+    if head.fate & (LOST | REORDERED) or (head.fate & CORRUPTED and packet.payload == 0):
+        if head.fate & LOST:
+            ports.nodes[d].lost += 1
+        elif head.fate & CORRUPTED:
+            ports.nodes[d].corrupt += 1
+        head.kind = BARRED
+
+
+@distant
+def is_cut_off(machine, s, d, now):
+    """Whether a node or a link between ``s`` and ``d`` is dead."""
+    deaths = machine.ports.deaths
+    if is_dead(deaths.nodes, s, now) or is_dead(deaths.nodes, d, now):
+        return True
+    paths = machine.paths
+    pair = s * machine.nodes.size + d
+    for i in range(paths.first[pair], paths.first[pair + 1]):
+        if is_dead(deaths.links, paths.route[i], now):
+            return True
+    return False
+
+
+@distant
+def place_arrival(machine, d, now):
+    """Find where the payload of the last packet goes; whether the processor waits for it."""
+    ports = machine.ports
+    slot = last_arrival(machine, d)
+    head = ports.arrival_heads[d, slot]
+    packet = machine.arrivals[d, slot]
+    if head.status != TAKEN:
+        packet.broken = 1
+        return False
+    if head.kind == SEND:
+        _place_message(machine, d, packet, head)
+        return False
+    if head.kind == WRITE:
+        return _place_store(machine, d, packet, head, now)
+    return _place_answer(machine, d, packet, head, now)
+
+
+@step
+def _place_message(machine, d, packet, head):
+    ports = machine.ports
+    if not is_for_port(machine, d, packet, head):
+        ports.nodes[d].undelivered += 1
+        pass_by(packet, head, REFUSED_FOR_GOOD)
+        return
+    channel = ports.channels[d, head.name]
+    if head.offset == 0:
+        begin_message(machine, d, head)
+    if channel.placed != head.offset or channel.message != head.message:
+        pass_by(packet, head, DROPPED)
+        return
+    unit = channel.unit
+    place = head.offset // unit
+    within = head.offset % unit
+    if place >= BUFFERS or within + packet.payload > unit:
+        pass_by(packet, head, REFUSED_FOR_GOOD)
+        return
+    if within == 0:
+        if not has_ready(machine, d, channel.port):
+            ports.nodes[d].no_buffer += 1
+            ports.table[d, channel.port].dropped += 1
+            pass_by(packet, head, DROPPED)
+            if ports.rules[0].reliable == 0:
+                give_up_message(machine, d, head.name)
+            return
+        take_ready(machine, d, channel.port, ports.filling[d, head.name, place])
+        channel.buffers += 1
+    buffer = ports.filling[d, head.name, place]
+    page = np.int64(1) << ports.rules[0].page_bits
+    packet.address = buffer.frame * page + (buffer.address & (page - 1)) + within
+    head.frame = buffer.frame
+    head.generation = generation_of(machine, d, buffer.frame)
+    channel.placed += packet.payload
+
+
+@routine
+def begin_message(machine, d, head):
+    """A new message comes by its tag, if a report of it will have its place."""
+    ports = machine.ports
+    channel = ports.channels[d, head.name]
+    port = ports.table[d, channel.port]
+    if channel.placed >= 0:
+        give_up_message(machine, d, head.name)
+    if port.reserved - port.read == ports.rules[0].ring:
+        port.dropped += 1
+        return
+    port.reserved += 1
+    channel.message = head.message
+    channel.placed = 0
+    channel.buffers = 0
+    channel.arrived = 0
+
+
+@routine
+def is_for_port(machine, d, packet, head):
+    """Whether the tag of the packet is registered here, for this sender and its tag."""
+    ports = machine.ports
+    if head.name < 0 or head.name >= ports.channels.shape[1]:
+        return False
+    channel = ports.channels[d, head.name]
+    if channel.port == NOBODY or channel.node != packet.sender or channel.tag != head.from_name:
+        return False
+    return ports.table[d, channel.port].open == 1
+
+
+@step
+def pass_by(packet, head, status):
+    """The payload goes nowhere."""
+    packet.broken = 1
+    head.status = status
+
+
+@step
+def _place_store(machine, d, packet, head, now):
+    ports = machine.ports
+    if head.name < 0 or head.name >= ports.exports.shape[1]:
+        pass_by(packet, head, REFUSED_FOR_GOOD)
+        return False
+    export = ports.exports[d, head.name]
+    # The header's length is the message's; of this packet, what it carries.
+    head.length = packet.payload
+    if check_export(export, head, packet.sender) != DONE:
+        pass_by(packet, head, REFUSED_FOR_GOOD)
+        return False
+    start = export.start if export.redirect < 0 else export.redirect
+    return _translate(machine, d, packet, head, export.space, start + head.offset, now)
+
+
+@step
+def _place_answer(machine, d, packet, head, now):
+    ports = machine.ports
+    if head.kind != REPLY or not is_awaited(machine, d, packet, head):
+        pass_by(packet, head, REFUSED_FOR_GOOD)
+        return False
+    fetch = ports.fetches[d, head.name, head.slot]
+    space = ports.table[d, head.name].space
+    return _translate(machine, d, packet, head, space, fetch.address + head.offset, now)
+
+
+@routine
+def is_awaited(machine, d, packet, head):
+    """Whether the answer belongs to a question of this node to its sender."""
+    ports = machine.ports
+    if head.name <= OWN_PORT or head.name >= ports.table.shape[1]:
+        return False
+    if head.slot < 0 or head.slot >= ports.rules[0].ring:
+        return False
+    fetch = ports.fetches[d, head.name, head.slot]
+    if fetch.node != packet.sender:
+        return False
+    return head.offset >= 0 and head.offset + packet.payload <= fetch.length
+
+
+@step
+def _translate(machine, d, packet, head, space, address, now):
+    ports = machine.ports
+    page = address >> ports.rules[0].page_bits
+    packet.address = address & ((np.int64(1) << ports.rules[0].page_bits) - 1)
+    head.space = space
+    head.page = page
+    peer = ports.peers[d, packet.sender]
+    if peer.missed == head.sequence and head.sequence >= 0:
+        # It has been looked up before, missed, and comes again.
+        ports.nodes[d].repeated += 1
+        peer.missed = -1
+        frame = translated_frame(machine, d, space, page)
+        if frame != MISSED:
+            _settle(machine, d, frame)
+            return False
+        begin_miss(machine, d, ARRIVAL, space, page, 1, 0, now)
+        return True
+    frame = ask_page(machine, d, space, page, 1)
+    if frame == MISSED:
+        begin_miss(machine, d, ARRIVAL, space, page, 1, 0, now)
+        return True
+    if frame == NOT_THERE:
+        pass_by(packet, head, REFUSED_FOR_GOOD)
+        return False
+    _settle(machine, d, frame)
+    return False
+
+
+@step
+def _settle(machine, d, frame):
+    ports = machine.ports
+    slot = last_arrival(machine, d)
+    head = ports.arrival_heads[d, slot]
+    packet = machine.arrivals[d, slot]
+    head.frame = frame
+    head.generation = generation_of(machine, d, frame)
+    head.key = key_of(machine, d, head.space, head.page)
+    hold(machine, d, head.key)
+    packet.address += frame << ports.rules[0].page_bits
+
+
+@step
+def _post(machine, d, now):
+    """NetRcv may take the payload, unless the network has given the packet up meanwhile."""
+    endpoint = machine.endpoints[d]
+    if endpoint.awaited == 1:
+        endpoint.awaited = 0
+        endpoint.posted = PAYLOAD
+        machine.nodes[d].receive_begun = now
+
+
+@distant
+def settle_arrival(machine, d, frame, now):
+    """The page of the last packet is translated: its payload may come."""
+    _settle(machine, d, frame)
+    _post(machine, d, now)
+
+
+@distant
+def drop_arrival(machine, d, now):
+    """The last packet cannot be taken now; its payload is let pass."""
+    ports = machine.ports
+    slot = last_arrival(machine, d)
+    head = ports.arrival_heads[d, slot]
+    ports.peers[d, machine.arrivals[d, slot].sender].missed = head.sequence
+    ports.nodes[d].drops += 1
+    pass_by(machine.arrivals[d, slot], head, DROPPED)
+    _post(machine, d, now)
+
+
+@distant
+def reject_arrival(machine, d, now):
+    """The last packet may not go where it should."""
+    slot = last_arrival(machine, d)
+    pass_by(machine.arrivals[d, slot], machine.ports.arrival_heads[d, slot], REFUSED_FOR_GOOD)
+    _post(machine, d, now)

@@ -1,0 +1,219 @@
+"""What processes ask of their ports: to post a descriptor or a buffer, to wait for a report."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.drivers.simulate.cpu import end_operation, occupy_cpu
+from nicscope.drivers.simulate.machine import (
+    GIVE_UP,
+    POLLING,
+    POST,
+    POSTING,
+    PROVIDE,
+    REGISTER,
+)
+from nicscope.drivers.simulate.ports.calls import (
+    admit,
+    admit_piece,
+    could_admit_pieces,
+    keep_pages,
+    report_sent,
+)
+from nicscope.jit import distant, step
+from nicscope.nic.ports import (
+    DONE,
+    INLINE,
+    INLINE_BYTES,
+    RECEIVED,
+    SENT,
+)
+
+# How a process learns of a report.
+POLL = 0
+BLOCK = 1
+SIGNAL = 2
+# In ``own`` of a POST: operation, flags, and whether the descriptor was written beforehand.
+KIND_BITS = 4
+FLAG_BITS = 4
+PREPARED = 1 << (KIND_BITS + FLAG_BITS)
+
+
+@distant
+def can_go_on_at_port(machine, n, p):
+    """Whether what process ``p`` of node ``n`` waits for at its port can begin."""
+    ports = machine.ports
+    process = machine.processes[p]
+    port = ports.table[n, process.peer]
+    if process.operation == POST:
+        slot = port.posted % ports.rules[0].ring
+        if port.posted - port.reaped == ports.rules[0].ring:
+            return False
+        if ports.pending[n, process.peer, slot].busy == 1:
+            return False
+        _write_request(machine, n, p, slot)
+        return could_admit_pieces(machine, n, process.peer, slot)
+    if process.operation >= REGISTER:
+        return True
+    if process.operation == PROVIDE:
+        return port.free_posted - port.free_taken < ports.rules[0].ring
+    if process.own & 1 == SENT:
+        return port.reported > port.reaped
+    return port.received > port.read
+
+
+@step
+def _write_request(machine, n, p, slot):
+    """Write the descriptor that process ``p`` asks to be posted into its place of the queue."""
+    ports = machine.ports
+    process = machine.processes[p]
+    if process.own & PREPARED:
+        return
+    p_port = process.peer
+    request = ports.requests[n, p_port, slot]
+    request.operation = process.own & ((1 << KIND_BITS) - 1)
+    request.options = (process.own >> KIND_BITS) & ((1 << FLAG_BITS) - 1)
+    request.name = process.tag
+    request.offset = process.duration
+    request.cookie = process.packet
+    request.segments = 1
+    request.length = process.payload
+    segment = ports.segments[n, p_port, slot, 0]
+    segment.address = process.address
+    segment.length = process.payload
+    if request.options & INLINE:
+        for i in range(INLINE_BYTES):
+            ports.inline[n, p_port, slot, i] = machine.store.control[p, i]
+
+
+@distant
+def begin_at_port(machine, n, p, now):
+    """Have the CPU of ``n`` do what process ``p`` asks of its port."""
+    ports = machine.ports
+    process = machine.processes[p]
+    costs = ports.costs[n]
+    duration = costs.post
+    if process.operation == POST:
+        slot = ports.table[n, process.peer].posted % ports.rules[0].ring
+        duration += costs.trap + admit(machine, n, process.peer, slot)
+        occupy_cpu(machine, n, now, POSTING, duration)
+    elif process.operation == PROVIDE:
+        duration += _have_pinned(machine, n, process.peer, process.address, 1)
+        occupy_cpu(machine, n, now, POSTING, duration)
+    elif process.operation == REGISTER:
+        duration = _have_pinned(machine, n, process.peer, process.address, process.payload)
+        process.own = ports.nodes[n].admitted
+        occupy_cpu(machine, n, now, POSTING, duration + costs.system_call)
+    elif process.operation == GIVE_UP:
+        occupy_cpu(machine, n, now, POSTING, costs.system_call)
+    else:
+        mode = process.own >> 1
+        duration = costs.poll
+        # Who slept, because there was nothing when it asked, has to be woken.
+        if mode == BLOCK and now > process.time:
+            duration += costs.wake
+        elif mode == SIGNAL and now > process.time:
+            duration += costs.signal
+        occupy_cpu(machine, n, now, POLLING, duration)
+
+
+@step
+def _have_pinned(machine, n, p, address, length):
+    """Have the library pin what lies there, and keep it; the time of it."""
+    bits = machine.ports.rules[0].page_bits
+    first = address >> bits
+    pages = ((address + length - 1) >> bits) - first + 1
+    space = machine.ports.table[n, p].space
+    spent = np.int64(0)
+    for begin in range(first, first + pages, machine.ports.rules[0].longest):
+        count = min(machine.ports.rules[0].longest, first + pages - begin)
+        spent += admit_piece(machine, n, space, begin, count)
+    keep_pages(machine, n, space, first, pages, 1)
+    return spent
+
+
+@distant
+def end_at_port(machine, n, p, now):
+    """Effect of what the CPU of ``n`` has done for process ``p`` at its port."""
+    process = machine.processes[p]
+    if process.operation == POST:
+        _post(machine, n, process.peer)
+    elif process.operation == PROVIDE:
+        _provide(machine, n, p)
+    elif process.operation == REGISTER:
+        process.address = process.own
+    elif process.operation == GIVE_UP:
+        _give_up(machine, n, process.peer, process.address, process.payload)
+    elif process.own & 1 == SENT:
+        _reap(machine, n, p)
+    else:
+        _read(machine, n, p)
+    end_operation(machine, p, now)
+
+
+@step
+def _post(machine, n, p):
+    ports = machine.ports
+    port = ports.table[n, p]
+    slot = port.posted % ports.rules[0].ring
+    pending = ports.pending[n, p, slot]
+    pending.busy = 1
+    pending.cookie = ports.requests[n, p, slot].cookie
+    pending.operation = ports.requests[n, p, slot].operation
+    port.posted += 1
+    ports.nodes[n].attention = 1
+    if pending.status != DONE:
+        # The library could not have the pages pinned: the descriptor never reaches the NIC.
+        port.taken += 1
+        report_sent(machine, n, p, slot, pending.status)
+
+
+@step
+def _give_up(machine, n, p, address, length):
+    bits = machine.ports.rules[0].page_bits
+    pages = ((address + length - 1) >> bits) - (address >> bits) + 1
+    space = machine.ports.table[n, p].space
+    keep_pages(machine, n, space, address >> bits, pages, 0)
+
+
+@step
+def _provide(machine, n, p):
+    ports = machine.ports
+    process = machine.processes[p]
+    port = ports.table[n, process.peer]
+    ports.free[n, process.peer, port.free_posted % ports.rules[0].ring].address = process.address
+    port.free_posted += 1
+    ports.nodes[n].attention = 1
+
+
+@step
+def _reap(machine, n, p):
+    ports = machine.ports
+    process = machine.processes[p]
+    port = ports.table[n, process.peer]
+    report = ports.reports[n, process.peer, SENT, port.reaped % ports.rules[0].ring]
+    process.packet = report.cookie
+    process.tag = report.operation
+    process.address = report.status
+    port.reaped += 1
+
+
+@step
+def _read(machine, n, p):
+    ports = machine.ports
+    process = machine.processes[p]
+    p_port = process.peer
+    port = ports.table[n, p_port]
+    place = port.read % ports.rules[0].ring
+    report = ports.reports[n, p_port, RECEIVED, place]
+    process.packet = place
+    process.payload = report.length
+    process.tag = report.name
+    process.address = report.status
+    process.duration = report.offset
+    process.own = report.operation | report.buffers << KIND_BITS
+    process.peer = report.node
+    if report.buffers == 0:
+        for i in range(INLINE_BYTES):
+            machine.store.control[p, i] = ports.report_bytes[n, p_port, place, i]
+    port.read += 1

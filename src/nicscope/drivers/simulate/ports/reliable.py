@@ -1,0 +1,305 @@
+"""Reliable delivery at work: windows of packets, acknowledgements, deadlines, peers that die."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.drivers.simulate.agenda import NEVER, put
+from nicscope.drivers.simulate.machine import KINDS, TIMER
+from nicscope.drivers.simulate.ports.calls import report_sent
+from nicscope.drivers.simulate.ports.holding import let_go
+from nicscope.jit import distant, routine, step
+from nicscope.nic.ports import (
+    ACKNOWLEDGEMENT,
+    DONE,
+    FETCH,
+    INLINE_BYTES,
+    NOBODY,
+    PEER_DEAD,
+    PROBE,
+    REJECTED,
+    REPLY,
+)
+from nicscope.nic.reception import take_ack
+from nicscope.nic.transport import (
+    DEAD,
+    LAST,
+    NONE,
+    distance,
+    is_outstanding,
+    next_to_send,
+    note_sent,
+    number_next,
+    take_acknowledgement,
+    time_out,
+    window_open,
+)
+
+
+@step
+def may_send_to(machine, n, d):
+    """Whether node ``n`` may number another packet to ``d`` now."""
+    ports = machine.ports
+    if ports.rules[0].reliable == 0:
+        return True
+    peer = ports.peers[n, d]
+    if peer.dead == 1:
+        return True  # to fail at once
+    return peer.resending == 0 and window_open(ports.links[n, d], ports.rules[0].window)
+
+
+@step
+def set_deadline(machine, n, when):
+    """See to it that the timer of ``n`` fires at ``when`` at the latest."""
+    serving = machine.ports.nodes[n]
+    if when < serving.deadline:
+        serving.deadline = when
+        slot = n * KINDS + TIMER
+        if when < machine.agenda.times[slot]:
+            put(machine.agenda, slot, when)
+
+
+@step
+def clear(packet, head):
+    """Forget what was written there before."""
+    packet.payload = 0
+    packet.address = 0
+    packet.tag = -1
+    head.sequence = -1
+    head.epoch = 0
+    head.from_port = 0
+    head.cookie = 0
+    head.slot = 0
+    head.name = -1
+    head.from_name = -1
+    head.offset = 0
+    head.length = 0
+    head.total = 0
+    head.message = 0
+    head.last = 0
+    head.options = 0
+    head.into = 0
+    head.copied = 0
+    head.key = -1
+    head.frame = 0
+
+
+@step
+def push(machine, n, packet, head, inline):
+    """Put a packet behind those that wait for the engines of ``n``; there is room."""
+    endpoint = machine.endpoints[n]
+    ports = machine.ports
+    place = endpoint.written % endpoint.send_ring
+    machine.sends[n, place] = packet
+    ports.send_heads[n, place] = head
+    queued = machine.sends[n, place]
+    queued.number = machine.nodes[n].next_number
+    queued.sender = n
+    queued.broken = 0
+    queued.buffer = -1
+    machine.nodes[n].next_number += 1
+    for i in range(INLINE_BYTES):
+        machine.store.send_ring[n, place, i] = inline[i]
+    endpoint.written += 1
+    if ports.rules[0].reliable == 1:
+        _put_acknowledgement(machine, n, queued.destination, ports.send_heads[n, place])
+
+
+@step
+def _put_acknowledgement(machine, n, d, head):
+    ports = machine.ports
+    head.acknowledged = take_ack(ports.links[n, d])
+    head.rejects = ports.rejects[n, d]
+    peer = ports.peers[n, d]
+    peer.ack_at = NEVER
+    if peer.urgent == 1:
+        peer.urgent = 0
+        ports.nodes[n].acks -= 1
+
+
+@routine
+def send_numbered(machine, n, packet, head, inline):
+    """Give the packet its sequence number and a place in the window, and send it."""
+    ports = machine.ports
+    d = packet.destination
+    link = ports.links[n, d]
+    sequence = number_next(link)
+    head.sequence = sequence
+    place = sequence % ports.rules[0].window
+    ports.windows[n, d, place] = packet
+    ports.window_heads[n, d, place] = head
+    for i in range(INLINE_BYTES):
+        ports.window_bytes[n, d, place, i] = inline[i]
+    note_sent(link, sequence)
+    push(machine, n, packet, head, inline)
+
+
+@step
+def note_left(machine, n, head, d, now):
+    """A numbered packet's last byte has left: the time-out runs from here."""
+    ports = machine.ports
+    if head.sequence < 0 or ports.peers[n, d].dead == 1:
+        return
+    if is_outstanding(ports.links[n, d]):
+        ports.peers[n, d].time_out_at = now + ports.rules[0].time_out
+        set_deadline(machine, n, ports.peers[n, d].time_out_at)
+
+
+@distant
+def send_again(machine, n, d):
+    """Send the next packet of the window to ``d`` once more."""
+    ports = machine.ports
+    link = ports.links[n, d]
+    sequence = next_to_send(link)
+    if sequence != NONE:
+        place = sequence % ports.rules[0].window
+        push(
+            machine,
+            n,
+            ports.windows[n, d, place],
+            ports.window_heads[n, d, place],
+            ports.window_bytes[n, d, place],
+        )
+        note_sent(link, sequence)
+        sequence = next_to_send(link)
+    if sequence == NONE:
+        stop_resending(machine, n, d)
+
+
+@step
+def stop_resending(machine, n, d):
+    """All that is outstanding to ``d`` is on its way."""
+    peer = machine.ports.peers[n, d]
+    if peer.resending == 1:
+        peer.resending = 0
+        machine.ports.nodes[n].resends -= 1
+    machine.ports.nodes[n].attention = 1
+
+
+@distant
+def send_bare_acknowledgement(machine, n, d):
+    """Acknowledge what has come from ``d`` with a packet of its own."""
+    ports = machine.ports
+    packet = ports.blank[0]
+    head = ports.blank_head[0]
+    clear(packet, head)
+    packet.destination = d
+    head.kind = ACKNOWLEDGEMENT
+    push(machine, n, packet, head, ports.blank_bytes)
+
+
+@routine
+def acknowledge(machine, n, d, head, now):
+    """Take the acknowledgement that a packet from ``d`` brought: what it names has arrived."""
+    ports = machine.ports
+    link = ports.links[n, d]
+    newly = take_acknowledgement(link, head.acknowledged)
+    if newly == 0:
+        return
+    window = ports.rules[0].window
+    for back in range(newly - 1, -1, -1):
+        place = ((head.acknowledged - 1 - back) & LAST) % window
+        bit = (head.rejects >> np.uint64(back)) & np.uint64(1)
+        _arrived(machine, n, ports.windows[n, d, place], ports.window_heads[n, d, place], bit)
+    peer = ports.peers[n, d]
+    peer.time_out_at = NEVER
+    if is_outstanding(link) or peer.fetching > 0:
+        peer.time_out_at = now + ports.rules[0].time_out
+        set_deadline(machine, n, peer.time_out_at)
+    if peer.resending == 1 and next_to_send(link) == NONE:
+        stop_resending(machine, n, d)
+    ports.nodes[n].attention = 1
+
+
+@step
+def _arrived(machine, n, packet, head, is_rejected):
+    """A packet of ``n`` is known to have arrived; its page may go, and perhaps it was the last."""
+    let_go(machine, n, head)
+    if head.last == 0 or head.kind == REPLY or head.kind == PROBE:
+        return
+    if head.kind == FETCH:
+        if is_rejected == 1:
+            machine.ports.peers[n, packet.destination].fetching -= 1
+            report_sent(machine, n, head.from_port, head.slot, REJECTED)
+        return
+    status = REJECTED if is_rejected == 1 else DONE
+    report_sent(machine, n, head.from_port, head.slot, status)
+
+
+@distant
+def mind_deadlines(machine, n, now):
+    """What is due at ``n`` by now: acknowledgements to send, packets to send again."""
+    ports = machine.ports
+    serving = ports.nodes[n]
+    if now < serving.deadline:
+        return
+    serving.deadline = NEVER
+    for d in range(ports.peers.shape[1]):
+        peer = ports.peers[n, d]
+        if peer.ack_at <= now:
+            peer.ack_at = NEVER
+            if peer.urgent == 0:
+                peer.urgent = 1
+                serving.acks += 1
+        if peer.time_out_at <= now:
+            _run_out(machine, n, d, now)
+        serving.deadline = min(serving.deadline, min(peer.ack_at, peer.time_out_at))
+
+
+@step
+def _run_out(machine, n, d, now):
+    ports = machine.ports
+    peer = ports.peers[n, d]
+    link = ports.links[n, d]
+    peer.time_out_at = NEVER
+    if not is_outstanding(link):
+        if peer.fetching > 0:
+            _probe(machine, n, d, now)
+        return
+    if time_out(link, ports.rules[0].most_retries) == DEAD:
+        _bury(machine, n, d)
+        return
+    if peer.resending == 0:
+        peer.resending = 1
+        ports.nodes[n].resends += 1
+    peer.time_out_at = now + ports.rules[0].time_out
+
+
+@step
+def _probe(machine, n, d, now):
+    """Ask for a sign of life of a peer that owes an answer, if there is room for a packet."""
+    endpoint = machine.endpoints[n]
+    ports = machine.ports
+    ports.peers[n, d].time_out_at = now + ports.rules[0].time_out
+    if endpoint.written - endpoint.finished == endpoint.send_ring:
+        return
+    packet = ports.blank[0]
+    head = ports.blank_head[0]
+    clear(packet, head)
+    packet.destination = d
+    head.kind = PROBE
+    send_numbered(machine, n, packet, head, ports.blank_bytes)
+
+
+@step
+def _bury(machine, n, d):
+    """The peer is dead: what was meant for it has failed."""
+    ports = machine.ports
+    peer = ports.peers[n, d]
+    link = ports.links[n, d]
+    peer.dead = 1
+    stop_resending(machine, n, d)
+    window = ports.rules[0].window
+    for ahead in range(distance(link.numbered, link.oldest)):
+        head = ports.window_heads[n, d, ((link.oldest + ahead) & LAST) % window]
+        let_go(machine, n, head)
+        if head.last == 1 and head.kind != REPLY and head.kind != FETCH:
+            report_sent(machine, n, head.from_port, head.slot, PEER_DEAD)
+    peer.fetching = 0
+    for p in range(ports.table.shape[1]):
+        for slot in range(ports.rules[0].ring):
+            fetch = ports.fetches[n, p, slot]
+            if fetch.node == d:
+                fetch.node = NOBODY
+                report_sent(machine, n, p, slot, PEER_DEAD)
+    ports.nodes[n].attention = 1

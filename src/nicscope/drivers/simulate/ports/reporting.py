@@ -1,0 +1,42 @@
+"""Reports to processes: how a descriptor ended, what has come."""
+
+from __future__ import annotations
+
+from nicscope.drivers.simulate.ports.calls import leave_request
+from nicscope.jit import distant
+from nicscope.nic.ports import DONE, RECEIVED, SENT
+
+
+@distant
+def report_sent(machine, n, p, slot, status):
+    """Tell the process of port ``p`` how its descriptor in ``slot`` ended."""
+    ports = machine.ports
+    port = ports.table[n, p]
+    report = ports.reports[n, p, SENT, port.reported % ports.rules[0].ring]
+    pending = ports.pending[n, p, slot]
+    report.cookie = pending.cookie
+    report.status = status
+    report.operation = pending.operation
+    report.length = 0
+    leave_request(machine, n, p, slot)
+    port.reported += 1
+    if status != DONE:
+        ports.nodes[n].rejected += 1
+
+
+@distant
+def report_received(machine, n, p, operation, name, node, length, buffers, offset):
+    """Tell the process of port ``p`` of what has come; the report's place."""
+    ports = machine.ports
+    port = ports.table[n, p]
+    place = port.received % ports.rules[0].ring
+    report = ports.reports[n, p, RECEIVED, place]
+    report.operation = operation
+    report.status = DONE
+    report.name = name
+    report.node = node
+    report.length = length
+    report.buffers = buffers
+    report.offset = offset
+    port.received += 1
+    return place

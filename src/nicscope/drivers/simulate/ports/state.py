@@ -1,0 +1,217 @@
+"""What the NICs and kernels of a cluster keep for their ports, beside the machine they run on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nicscope.jit import step
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from nicscope.drivers.translation.cluster import Translations
+    from nicscope.fabric.faults import Deaths
+    from nicscope.memory.paging.layout import HostMemory
+
+RULES = np.dtype(
+    [
+        ("scheme", "i8"),  # as drivers.translation numbers them
+        ("reliable", "i8"),
+        ("window", "i8"),  # packets, at most 64
+        ("time_out", "i8"),  # ps
+        ("most_retries", "i8"),
+        ("ack_delay", "i8"),  # ps
+        ("page_bits", "i8"),
+        ("space_bytes", "i8"),  # of a process's address space
+        ("longest", "i8"),  # pages of a segment
+        ("ring", "i8"),  # entries of a port's queues
+        ("ready", "i8"),  # buffers translated ahead, per port
+        ("serves", "i8"),  # 1: the NIC's processor serves ports; 0: the host does, in a trap
+        ("service", "i8"),  # who serves a miss
+        ("fresh", "i8"),  # 1: an absent receive buffer gets a zeroed page
+        ("sparse", "i8"),  # 1: addresses are a trace's; a page's number stands for it in memory
+        ("pins_by_access", "i8"),  # 1: pinned to be written only where it will be
+        ("faults", "i8"),  # 1: the network is not perfect
+    ],
+    align=True,
+)
+# Who serves a miss.
+NO_ONE = 0  # there is none that could be served: the page is not registered
+FETCHES = 1  # the NIC reads the host's table
+KERNEL = 2  # the NIC interrupts and its processor waits
+THREAD = 3  # the NIC interrupts and goes on; a kernel thread serves the miss
+
+# Ps, resolved for the scheme from a platform's costs.
+SERVICE_COSTS = (
+    "post",  # the library stores a descriptor
+    "trap",
+    "system_call",
+    "check",  # the library looks a page up
+    "poll",  # the library finds a report
+    "wake",  # a blocked process is made to run
+    "signal",  # or is interrupted
+    "serve_request",  # the firmware takes a descriptor
+    "receive_message",  # and hands a message over
+    "lookup_send",
+    "lookup_receive",
+    "lookup_buffer",
+    "lookup_free",
+    "fetch",  # entries from the host's table, by DMA
+    "handshake",
+    "interrupt",
+    "interrupt_entry",  # at a receive
+    "pin_send",
+    "pin_receive",
+    "pin_shared",
+    "zero",
+    "unpin",
+    "page_in",
+    "page_out",
+    "thread_delay",
+    "thread_work",
+    "copy_start",
+    "copy_per_byte",
+)
+COSTS = np.dtype([(name, "i8") for name in SERVICE_COSTS], align=True)
+
+# What the processor goes on with when a miss has been served.
+SERVING = np.dtype(
+    [
+        ("attention", "i8"),  # 1: something may have become ready
+        ("source", "i8"),  # what SERVE was begun for
+        ("turn", "i8"),  # the port that is looked at first
+        ("use_blocked", "i8"),  # ports that wait for a way of a set
+        ("stage", "i8"),
+        ("miss_for", "i8"),  # a port, or ARRIVAL
+        ("miss_space", "i8"),
+        ("miss_page", "i8"),
+        ("miss_receive", "i8"),
+        ("miss_ahead", "i8"),  # 1: a buffer of the free queue is translated ahead
+        # kernel thread
+        ("thread", "i8"),
+        ("thread_at", "i8"),  # ps, or NEVER
+        ("queued", "i8"),  # events ever
+        ("handled", "i8"),
+        ("deadline", "i8"),  # ps: the transport's earliest
+        ("acks", "i8"),  # peers to which an acknowledgement is to go now
+        ("resends", "i8"),  # peers to which packets go again
+        ("stolen", "i8"),  # ps that interrupts took from what the CPU does
+        # for the observer
+        ("admitted", "i8"),  # what the library's last call for pages came to
+        ("interrupts", "i8"),
+        ("drops", "i8"),
+        ("no_buffer", "i8"),
+        ("rejected", "i8"),  # packets or descriptors that protection stopped
+        ("stale", "i8"),  # transfers with a translation that no longer held
+        ("undelivered", "i8"),  # packets for no one
+        ("lost", "i8"),
+        ("corrupt", "i8"),
+        ("repeated", "i8"),  # lookups repeated by a retry
+        ("miss_time", "i8"),  # ps that the processor waited for misses
+        ("thread_time", "i8"),
+        ("thread_misses", "i8"),
+        ("page_ins", "i8"),
+    ],
+    align=True,
+)
+# What a node keeps about a peer beside the transport's own record.
+PEER = np.dtype(
+    [
+        ("urgent", "i8"),  # 1: an acknowledgement is to go now
+        ("resending", "i8"),  # 1: packets are to go again
+        ("dead", "i8"),
+        ("time_out_at", "i8"),  # ps, or NEVER
+        ("ack_at", "i8"),
+        ("fetching", "i8"),  # questions that wait for their answers
+        ("missed", "i8"),  # the packet that was dropped for want of its translation, or -1
+    ],
+    align=True,
+)
+# A descriptor that has been posted and whose end has not been reported.
+PENDING = np.dtype(
+    [
+        ("busy", "i8"),
+        ("cookie", "i8"),
+        ("operation", "i8"),
+        ("status", "i8"),  # what the library found before it posted
+        ("kept", "i8"),  # runs of pages that must stay pinned
+    ],
+    align=True,
+)
+# A question to a peer and where its answer goes.
+FETCHING = np.dtype(
+    [
+        ("node", "i8"),  # who owes the answer, or NOBODY
+        ("address", "i8"),
+        ("length", "i8"),
+        ("arrived", "i8"),
+        ("cookie", "i8"),
+    ],
+    align=True,
+)
+SERVICE = np.dtype(
+    [
+        ("port", "i8"),  # to go on with, or NOBODY
+        ("space", "i8"),
+        ("page", "i8"),
+        ("receive", "i8"),
+        ("ahead", "i8"),
+        ("raised", "i8"),  # ps
+    ],
+    align=True,
+)
+QUEUE = 256  # events that can wait for the kernel thread of a node
+
+
+class Ports(NamedTuple):
+    """All arrays have the node first; no ports: arrays of no length."""
+
+    rules: NDArray[Any]  # RULES, shape (1,)
+    costs: NDArray[Any]  # COSTS, shape (nodes,)
+    user_pin: NDArray[np.int64]  # shape (nodes, pages + 1): ps of a call that pins so many
+    user_unpin: NDArray[np.int64]
+    nodes: NDArray[Any]  # SERVING, shape (nodes,)
+    table: NDArray[Any]  # PORT, shape (nodes, ports)
+    requests: NDArray[Any]  # REQUEST, shape (nodes, ports, ring)
+    segments: NDArray[Any]  # SEGMENT, shape (nodes, ports, ring, SEGMENTS)
+    inline: NDArray[np.uint8]  # shape (nodes, ports, ring, INLINE_BYTES)
+    current: NDArray[Any]  # SEGMENT, shape (nodes, ports, SEGMENTS): copied
+    carried: NDArray[np.uint8]  # shape (nodes, ports, INLINE_BYTES): copied
+    free: NDArray[Any]  # BUFFER, shape (nodes, ports, ring)
+    ready: NDArray[Any]  # BUFFER, shape (nodes, ports, ready)
+    reports: NDArray[Any]  # REPORT, shape (nodes, ports, 2, ring)
+    report_bytes: NDArray[np.uint8]  # shape (nodes, ports, ring, INLINE_BYTES)
+    report_buffers: NDArray[np.int64]  # shape (nodes, ports, ring, BUFFERS): addresses
+    channels: NDArray[Any]  # CHANNEL, shape (nodes, tags)
+    filling: NDArray[Any]  # BUFFER, shape (nodes, tags, BUFFERS): of the message arriving
+    exports: NDArray[Any]  # EXPORT, shape (nodes, exports)
+    imports: NDArray[Any]  # IMPORT, shape (nodes, imports)
+    pending: NDArray[Any]  # PENDING, shape (nodes, ports, ring): posted, not yet reported
+    kept: NDArray[Any]  # SEGMENT, shape (nodes, ports, ring, SEGMENTS): first page, pages
+    fetches: NDArray[Any]  # FETCHING, shape (nodes, ports, ring): where answers go
+    send_heads: NDArray[Any]  # HEAD, shape (nodes, send_ring)
+    arrival_heads: NDArray[Any]  # HEAD, shape (nodes, receive_ring)
+    links: NDArray[Any]  # TRANSPORT, shape (nodes, nodes)
+    windows: NDArray[Any]  # PACKET, shape (nodes, nodes, window)
+    window_heads: NDArray[Any]  # HEAD, likewise
+    window_bytes: NDArray[np.uint8]  # shape (nodes, nodes, window, INLINE_BYTES)
+    rejects: NDArray[np.uint64]  # shape (nodes, nodes): of the last 64 packets confirmed
+    blank: NDArray[Any]  # PACKET, shape (1,)
+    blank_head: NDArray[Any]  # HEAD, shape (1,)
+    copies: NDArray[Any]  # HEAD, shape (1,)
+    blank_bytes: NDArray[np.uint8]  # shape (INLINE_BYTES,)
+    peers: NDArray[Any]  # PEER, shape (nodes, nodes)
+    frames: NDArray[np.int64]  # shape (nodes, keys): the hosts' tables; else the garbage page
+    events: NDArray[Any]  # SERVICE, shape (nodes, QUEUE)
+    translations: Translations
+    memory: HostMemory
+    faults: NDArray[Any]  # FAULTS, shape (1,)
+    deaths: Deaths
+
+
+@step
+def has_ports(ports):
+    """Whether this machine's NICs serve ports."""
+    return ports.table.size > 0

@@ -1,0 +1,111 @@
+"""The kernel thread of a node: it brings pages that are out, and serves misses from their queue.
+
+miNI IV.A: the interrupt handler appends an event and wakes the thread.  U-Net/MM 5.1.1: a page-in
+cannot begin in the handler, so a thread does it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.drivers.simulate.agenda import NEVER
+from nicscope.drivers.simulate.ports.calls import needed_for, provide_for, steal_cpu
+from nicscope.drivers.simulate.ports.reliable import set_deadline
+from nicscope.drivers.simulate.ports.state import QUEUE, THREAD
+from nicscope.jit import distant, step
+from nicscope.memory.paging.layout import DISK
+from nicscope.nic.ports import AWAITS_KERNEL, NOBODY
+
+# What the thread does.
+ASLEEP = 0
+WAKING = 1
+READING = 2  # a page comes from the disk
+WORKING = 3
+
+
+@distant
+def raise_event(machine, n, who, space, page, receive, ahead, when):
+    """Append a miss to the queue at ``when``, unless it is there; ``who`` waits if it is a port."""
+    ports = machine.ports
+    serving = ports.nodes[n]
+    if ports.rules[0].service == THREAD:
+        serving.interrupts += 1
+        steal_cpu(machine, n, ports.costs[n].interrupt, when)
+        when += ports.costs[n].interrupt
+    if who < 0 and _is_queued(machine, n, space, page):
+        return
+    if serving.queued - serving.handled == QUEUE:
+        return  # the port is not blocked and asks again; so does the packet's sender
+    event = ports.events[n, serving.queued % QUEUE]
+    event.port = who if who >= 0 else NOBODY
+    event.space = space
+    event.page = page
+    event.receive = receive
+    event.ahead = ahead
+    event.raised = when
+    serving.queued += 1
+    if who >= 0:
+        ports.table[n, who].blocked = AWAITS_KERNEL
+    if serving.thread == ASLEEP:
+        serving.thread = WAKING
+        _until(machine, n, when + ports.costs[n].thread_delay)
+
+
+@step
+def _is_queued(machine, n, space, page):
+    serving = machine.ports.nodes[n]
+    for i in range(serving.handled, serving.queued):
+        event = machine.ports.events[n, i % QUEUE]
+        if event.space == space and event.page == page:
+            return True
+    return False
+
+
+@step
+def _until(machine, n, when):
+    machine.ports.nodes[n].thread_at = when
+    set_deadline(machine, n, when)
+
+
+@distant
+def thread_is_done(machine, n, now):
+    """Let the thread go on at ``now``; whether the event at the head of its queue is to be filled.
+
+    The caller fills it and calls ``next_event``.
+    """
+    ports = machine.ports
+    serving = ports.nodes[n]
+    if serving.thread_at > now:
+        return False
+    serving.thread_at = NEVER
+    event = ports.events[n, serving.handled % QUEUE]
+    if serving.thread == WORKING:
+        return True
+    if serving.thread == READING:
+        provide_for(machine, n, event.space, event.page, event.receive)
+        serving.page_ins += 1
+    needed = needed_for(machine, n, event.space, event.page, event.receive)
+    if needed == DISK:
+        serving.thread = READING
+        _until(machine, n, now + ports.costs[n].page_in)
+        return False
+    serving.thread = WORKING
+    work = ports.costs[n].thread_work
+    serving.thread_time += work
+    steal_cpu(machine, n, work, now)
+    _until(machine, n, now + work)
+    return False
+
+
+@distant
+def next_event(machine, n, now):
+    """The event at the head of the queue is served; the thread turns to the next, or sleeps."""
+    serving = machine.ports.nodes[n]
+    serving.handled += 1
+    serving.thread_misses += 1
+    if serving.handled == serving.queued:
+        serving.thread = ASLEEP
+        return
+    serving.thread = WAKING
+    event = machine.ports.events[n, serving.handled % QUEUE]
+    _until(machine, n, max(now, np.int64(event.raised)))

@@ -1,0 +1,191 @@
+"""Between the scheme, which says what is pinned and filled, and the memory with its frames."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.drivers.simulate.ports.state import THREAD
+from nicscope.drivers.translation.asking import ask, frame_on_nic, key_of_page, page_of_key, serve
+from nicscope.drivers.translation.cluster import translation_of
+from nicscope.drivers.translation.codes import MISS, PINNED_AREA
+from nicscope.drivers.translation.deeds import FILL, PIN, UNPIN, clear_deeds, write_frame
+from nicscope.drivers.translation.holding import entry_of
+from nicscope.jit import distant, step
+from nicscope.memory.paging.faults import provide, provide_zeroed
+from nicscope.memory.paging.layout import GARBAGE_FRAME, NOT_MAPPED, WRITE
+from nicscope.memory.paging.pins import need_to_pin, pin_page, unpin_frame
+from nicscope.memory.pinning import PINNED
+
+MISSED = -1
+NOT_THERE = -2  # the process has no such address, or has not had it pinned
+
+
+@distant
+def ask_page(machine, n, space, page, receive):
+    """Frame of ``page`` if the NIC has its translation, else ``MISSED`` or ``NOT_THERE``."""
+    ports = machine.ports
+    scheme = ports.rules[0].scheme
+    nic, host, book = translation_of(ports.translations, n)
+    if scheme == PINNED_AREA:
+        return _area_frame(machine, n, space, page)
+    frame = ask(scheme, nic, host, book, space, page, receive)
+    if frame == MISS:
+        return np.int64(MISSED)
+    if frame < 0:
+        return np.int64(NOT_THERE)
+    if frame == GARBAGE_FRAME and ports.rules[0].service == THREAD:
+        return np.int64(MISSED)  # the page was not mapped when its line was filled
+    if frame != ports.frames[n, key_of(machine, n, space, page)]:
+        ports.nodes[n].stale += 1
+    return frame
+
+
+@step
+def _area_frame(machine, n, space, page):
+    """U-Net's own: the NIC adds an offset to the base of an area that is pinned for good."""
+    ports = machine.ports
+    _, host, book = translation_of(ports.translations, n)
+    key = key_of_page(host, book, space, page)
+    if key < 0 or page >= book.orders[0].area_pages:
+        return np.int64(NOT_THERE)
+    return ports.frames[n, key]
+
+
+@step
+def key_of(machine, n, space, page):
+    """The number under which everything about ``page`` is kept."""
+    _, host, book = translation_of(machine.ports.translations, n)
+    return key_of_page(host, book, space, page)
+
+
+@distant
+def translated_frame(machine, n, space, page):
+    """Frame of ``page`` if it is translated, else ``MISSED``; nothing is noted."""
+    nic, host, book = translation_of(machine.ports.translations, n)
+    key = key_of_page(host, book, space, page)
+    if key < 0:
+        return np.int64(MISSED)
+    frame = frame_on_nic(nic, host, book, space, page, key)
+    return frame if frame >= 0 else np.int64(MISSED)
+
+
+@distant
+def needed_for(machine, n, space, page, receive):
+    """What the kernel must do before the NIC may have ``page``, as ``memory.paging`` names it."""
+    memory_page = memory_page_of(machine, n, space, page)
+    if memory_page < 0:
+        return np.int64(NOT_MAPPED)
+    return need_to_pin(machine.ports.memory, n, space, memory_page, receive)
+
+
+@step
+def memory_page_of(machine, n, space, page):
+    """The page of the host's memory that stands for ``page``: of traces, its number."""
+    if machine.ports.rules[0].sparse == 1:
+        return key_of(machine, n, space, page)
+    return page if page < machine.ports.memory.entries.shape[2] else np.int64(-1)
+
+
+@distant
+def serve_page(machine, n, space, page):
+    """Do what the scheme does about a miss; negative if it cannot, as ``translation.codes`` says.
+
+    ``carry_out`` must follow.
+    """
+    ports = machine.ports
+    nic, host, book = translation_of(ports.translations, n)
+    return serve(ports.rules[0].scheme, nic, host, book, space, page)
+
+
+@distant
+def mend_page(machine, n, space, page, receive):
+    """Whether ``page`` is of a line on the NIC that was filled before the page was mapped.
+
+    If so it is pinned now, and its entry written.
+    """
+    ports = machine.ports
+    nic, host, book = translation_of(ports.translations, n)
+    key = key_of_page(host, book, space, page)
+    if key < 0 or host.pinning.state[key] & PINNED == 0:
+        return False
+    entry = entry_of(nic, host, book, space, page, key)
+    if entry == MISS or ports.frames[n, key] != GARBAGE_FRAME:
+        return False
+    _pin(machine, n, key, receive)
+    line = nic.config[0].line
+    write_frame(nic, entry * line + (page & (line - 1)), ports.frames[n, key])
+    return True
+
+
+@step
+def table_frame(machine, n, space, page):
+    """Frame that the host's table has for ``page``."""
+    return machine.ports.frames[n, key_of(machine, n, space, page)]
+
+
+@distant
+def carry_out(machine, n, receive):
+    """Do to the memory what the scheme has decided; how many pages were unpinned.
+
+    Negative if a page could not be pinned: the garbage page stands in for it.
+    """
+    ports = machine.ports
+    nic, host, _ = translation_of(ports.translations, n)
+    unpinned = np.int64(0)
+    failed = False
+    for i in range(host.deed_count[0]):
+        deed = host.deeds[i]
+        if deed.what == PIN:
+            failed = not _pin(machine, n, deed.key, receive) or failed
+        elif deed.what == UNPIN:
+            _unpin(machine, n, deed.key)
+            unpinned += 1
+        elif deed.what == FILL:
+            write_frame(nic, deed.place, ports.frames[n, deed.key])
+    clear_deeds(host)
+    return np.int64(-1) if failed else unpinned
+
+
+@step
+def _pin(machine, n, key, receive):
+    """Pin the page of ``key``; one that cannot be had has the garbage page in the host's table."""
+    ports = machine.ports
+    memory = ports.memory
+    _, host, book = translation_of(ports.translations, n)
+    space, page = page_of_key(host, book, key)
+    if ports.rules[0].sparse == 1:
+        page = key
+    frame = np.int64(-1)
+    if page < memory.entries.shape[2]:
+        write = np.int64(receive)
+        if ports.rules[0].pins_by_access == 0:
+            write = np.int64(memory.entries[n, space, page].rights & WRITE != 0)
+        if receive == 1 and ports.rules[0].fresh == 1:
+            provide_zeroed(memory, n, space, page)
+        frame = pin_page(memory, n, space, page, write)
+    ports.frames[n, key] = frame if frame >= 0 else GARBAGE_FRAME
+    return frame >= 0
+
+
+@step
+def _unpin(machine, n, key):
+    ports = machine.ports
+    _, host, book = translation_of(ports.translations, n)
+    if ports.frames[n, key] != GARBAGE_FRAME:
+        space, _ = page_of_key(host, book, key)
+        unpin_frame(ports.memory, n, space, ports.frames[n, key])
+        ports.frames[n, key] = GARBAGE_FRAME
+
+
+@distant
+def provide_for(machine, n, space, page, receive):
+    """Bring ``page``, which the kernel thread has waited for."""
+    memory_page = memory_page_of(machine, n, space, page)
+    if memory_page >= 0:
+        provide(machine.ports.memory, n, space, memory_page, receive)
+
+
+@step
+def generation_of(machine, n, frame):
+    """What tells later whether a translation to ``frame`` still holds."""
+    return machine.ports.memory.frames[n, frame].generation

@@ -1,0 +1,169 @@
+"""Hosts whose NICs serve ports, and the processes on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+
+from nicscope.config.delivery import POLICIES, Delivery, transfer_costs
+from nicscope.config.design import Design, load_design
+from nicscope.config.platform import load_platform
+from nicscope.config.program_costs import program_costs
+from nicscope.config.scheme import Scheme
+from nicscope.drivers.simulate.ports.build import (
+    Faults,
+    HostSize,
+    PortSize,
+    Setup,
+    Transport,
+    new_ports,
+)
+from nicscope.drivers.simulate.ports.costs import service_costs
+from nicscope.drivers.simulate.programs import Simulation
+from nicscope.drivers.translation.cluster import counts_of
+from nicscope.errors import SimulationError, did_you_mean
+from nicscope.fabric.topology import crossbar
+from nicscope.interfaces.ports.memory import Memory
+from nicscope.interfaces.ports.process import Process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+
+    from nicscope.fabric.topology import Topology
+
+E = TypeVar("E", bound=Process)
+PAGE_SIZE = 4096
+OWN_PORTS = 1  # of the firmware, per node
+
+
+class PortCluster(Generic[E]):
+    """Hosts on one switch, each with a NIC that serves ports, and programs on them."""
+
+    process_type: type[Any] = Process
+    transport: Transport = Transport()
+
+    def __init__(
+        self,
+        design: str | Design,
+        platform: str | None = None,
+        *,
+        nodes: int = 2,
+        policy: str | Delivery = "adaptive",
+        topology: Topology | None = None,
+        transport: Transport | None = None,
+        faults: Faults | None = None,
+        host: HostSize | None = None,
+        size: PortSize | None = None,
+        ports: int | None = None,
+        fresh: bool = False,
+        keep_log: int = 0,
+    ) -> None:
+        """``design`` and ``platform`` are of the catalog; its design names a platform itself.
+
+        ``ports``: of each node, one per process by default.  Errors: ``DesignError``,
+        ``PlatformError``, ``SimulationError`` naming what is not there.
+        """
+        if isinstance(policy, str) and policy not in POLICIES:
+            raise SimulationError(f"no policy {policy!r}{did_you_mean(policy, POLICIES)}")
+        chosen = load_design(design) if isinstance(design, str) else design
+        self.design = chosen.at_page_size(PAGE_SIZE)
+        name = platform or self.design.platform
+        if name is None:
+            raise SimulationError(f"design {self.design.name!r} names no platform; give one")
+        self.platform = load_platform(name)
+        self.delivery = POLICIES[policy] if isinstance(policy, str) else policy
+        self.topology = crossbar(nodes) if topology is None else topology
+        self.transport_of_run = self.transport if transport is None else transport
+        self.faults = faults or Faults()
+        self.host = host or HostSize()
+        self.size = size or PortSize()
+        self._fresh = fresh
+        self._keep_log = keep_log
+        self._ports = ports
+        self._transfers = transfer_costs(self.platform)
+        self._service = service_costs(program_costs(self.platform, self.design.scheme), self.design)
+        self._programs: list[tuple[int, Callable[[E], Coroutine[Any, Any, object]]]] = []
+        self.simulation: Simulation | None = None
+        self.memory: Memory | None = None
+
+    def start(self, node: int, program: Callable[[E], Coroutine[Any, Any, object]]) -> None:
+        """Have ``program`` run on ``node`` as a process with an address space of its own."""
+        if not 0 <= node < self.topology.nodes:
+            raise SimulationError(f"no node {node}; there are {self.topology.nodes}")
+        self._programs.append((node, program))
+
+    def run(self) -> Sequence[object]:
+        """Run all programs to their ends; what they return, in the order of their start."""
+        order = sorted(range(len(self._programs)), key=lambda i: self._programs[i][0])
+        hosts = [self._programs[i][0] for i in order]
+        processes = [max(1, hosts.count(node)) for node in range(self.topology.nodes)]
+        simulation = self._simulation(hosts, processes)
+        made = []
+        for place, process in enumerate(simulation.processes):
+            number = place - hosts.index(process.node)  # on its node
+            made.append(self.process_type(self, process, number))
+        self.prepare(made)
+        simulation.run(
+            [self._programs[i][1](process) for i, process in zip(order, made, strict=True)]
+        )
+        results: list[object] = [None] * len(order)
+        for place, i in enumerate(order):
+            results[i] = simulation.results[place]
+        return results
+
+    def prepare(self, processes: Sequence[E]) -> None:
+        """What the system does before the programs begin; nothing, unless an interface does."""
+
+    def _simulation(self, hosts: Sequence[int], processes: Sequence[int]) -> Simulation:
+        nodes = self.topology.nodes
+        ports = OWN_PORTS + (self._ports or max(processes))
+        setup = Setup(
+            design=self.design,
+            processes=processes,
+            ports=ports,
+            costs=[self._service.steps] * nodes,
+            user_pin=[self._service.user_pin] * nodes,
+            user_unpin=[self._service.user_unpin] * nodes,
+            transport=self.transport_of_run,
+            faults=self.faults,
+            host=self.host,
+            size=self.size,
+            fresh=self._fresh,
+        )
+        delivery = msgspec.structs.replace(
+            self.delivery, max_payload=max(self.delivery.max_payload, self.page_size)
+        )
+        simulation = Simulation(
+            [self._transfers] * nodes,
+            delivery,
+            self.topology,
+            hosts,
+            0,
+            keep_log=self._keep_log,
+            ports=new_ports(setup, delivery),
+        )
+        self.simulation = simulation
+        self.memory = Memory(simulation.machine.ports.memory)
+        self._open_own_ports()
+        return simulation
+
+    def _open_own_ports(self) -> None:
+        assert self.simulation is not None
+        self.simulation.machine.ports.table["open"][:, 0] = 1
+
+    @property
+    def page_size(self) -> int:
+        """Bytes of a page."""
+        assert self.design.page_size is not None
+        return self.design.page_size
+
+    def counts(self, node: int) -> dict[str, int | None]:
+        """What translation has counted on ``node``, by the names of a replay."""
+        assert self.simulation is not None
+        return counts_of(self.simulation.machine.ports.translations, node)
+
+    @property
+    def is_pinned_area(self) -> bool:
+        """Whether each process has one pinned area instead of translations."""
+        return self.design.scheme is Scheme.PINNED

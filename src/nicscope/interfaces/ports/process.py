@@ -1,0 +1,242 @@
+"""A process on a simulated host: its memory, its port, and what it can ask of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from nicscope.drivers.simulate.machine import COMPUTE, POST, PROVIDE, REPORT, SLEEP
+from nicscope.drivers.simulate.ports.posting import BLOCK, FLAG_BITS, KIND_BITS, POLL, SIGNAL
+from nicscope.errors import SimulationError
+from nicscope.nic.ports import (
+    BUFFERS,
+    INLINE,
+    INLINE_BYTES,
+    NOTIFY,
+    RECEIVED,
+    SENT,
+    STATUS_NAMES,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from nicscope.drivers.simulate.programs import Process as Driven
+    from nicscope.interfaces.ports.cluster import PortCluster
+
+PS_PER_US = 1_000_000
+MODES = {"poll": POLL, "block": BLOCK, "signal": SIGNAL}
+
+
+class Buffer:
+    """A stretch of a process's memory."""
+
+    def __init__(self, process: Process, address: int, length: int) -> None:
+        self.process = process
+        self.address = address
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+    async def write(self, content: bytes, offset: int = 0) -> None:
+        """Store ``content``; page faults take their time."""
+        self._check(offset, len(content))
+        await self.process.store(self.address + offset, content)
+
+    async def read(self, count: int | None = None, offset: int = 0) -> bytes:
+        """Load ``count`` bytes, by default all; page faults take their time."""
+        size = self.length - offset if count is None else count
+        self._check(offset, size)
+        return await self.process.load(self.address + offset, size)
+
+    def _check(self, offset: int, count: int) -> None:
+        if offset < 0 or count < 0 or offset + count > self.length:
+            raise SimulationError(
+                f"bytes {offset} to {offset + count} are not in a buffer of {self.length}"
+            )
+
+
+class Done(NamedTuple):
+    """How a descriptor ended."""
+
+    request: int
+    status: str  # "done", or what was wrong
+
+    @property
+    def ok(self) -> bool:
+        """Whether it did what it should."""
+        return self.status == "done"
+
+
+class Arrival(NamedTuple):
+    """What a port reports as received."""
+
+    operation: int
+    name: int  # tag or export
+    node: int  # the peer's
+    length: int
+    content: bytes | None  # of a small message, in the report itself
+    buffers: tuple[int, ...]  # addresses of those that were filled
+    offset: int
+    status: str
+
+
+class Process:
+    """One process: an address space, one port, and a clock."""
+
+    def __init__(self, cluster: PortCluster[Any], driven: Driven, number: int) -> None:
+        self.cluster = cluster
+        self.node = driven.node
+        self.number = number  # on its node, and of its address space
+        self.port = number + 1
+        self._driven = driven
+        assert cluster.simulation is not None
+        assert cluster.memory is not None
+        self._memory = cluster.memory
+        self._ports = cluster.simulation.machine.ports
+        self._next_page = 0
+        self._next_request = 0
+        self.open_port(self.port)
+
+    def open_port(self, port: int) -> None:
+        """Open ``port`` of the node for this process."""
+        record = self._ports.table[self.node, port]
+        record["open"] = 1
+        record["space"] = self.number
+
+    @property
+    def now_us(self) -> float:
+        """The process's clock, in us."""
+        return self._driven.now / PS_PER_US
+
+    def allocate(self, byte_count: int) -> Buffer:
+        """Fresh memory that begins at a page: zeros, without a frame until it is touched."""
+        if byte_count < 1:
+            raise SimulationError(f"a buffer must have at least 1 byte, got {byte_count}")
+        pages = -(-byte_count // self._memory.page_size)
+        self._memory.map(self.node, self.number, self._next_page, pages)
+        buffer = Buffer(self, self._next_page * self._memory.page_size, byte_count)
+        self._next_page += pages
+        return buffer
+
+    async def store(self, address: int, content: bytes) -> None:
+        """Store bytes at an address of this process; page faults take their time."""
+        before = self._memory.faults(self.node, self.number)
+        self._memory.write(self.node, self.number, address, content)
+        await self._spend_faults(before)
+
+    async def load(self, address: int, count: int) -> bytes:
+        """Load bytes from an address of this process; page faults take their time."""
+        before = self._memory.faults(self.node, self.number)
+        content = self._memory.read(self.node, self.number, address, count)
+        await self._spend_faults(before)
+        return content
+
+    async def _spend_faults(self, before: tuple[int, int, int]) -> None:
+        after = self._memory.faults(self.node, self.number)
+        if after == before:
+            return
+        costs = self._ports.costs[self.node]
+        each = (int(costs["zero"]), int(costs["pin_shared"]), int(costs["page_in"]))
+        spent = sum(
+            (now - then) * cost for now, then, cost in zip(after, before, each, strict=True)
+        )
+        if spent:
+            await self._driven.ask(COMPUTE, duration=spent)
+
+    async def compute(self, microseconds: float) -> None:
+        """Keep the CPU busy."""
+        await self._driven.ask(COMPUTE, duration=in_ps(microseconds))
+
+    async def sleep(self, microseconds: float) -> None:
+        """Leave the CPU to others for a while."""
+        await self._driven.ask(SLEEP, duration=in_ps(microseconds))
+
+    async def post(
+        self,
+        operation: int,
+        name: int,
+        segments: Sequence[tuple[int, int]],
+        *,
+        offset: int = 0,
+        notify: bool = False,
+        port: int | None = None,
+    ) -> int:
+        """Post a descriptor; its number, by which ``done`` will report it."""
+        own = operation | ((NOTIFY if notify else 0) << KIND_BITS)
+        request = self._next_request
+        self._next_request += 1
+        ((address, length),) = segments
+        await self._driven.ask(
+            POST,
+            peer=self.port if port is None else port,
+            packet=request,
+            payload=length,
+            tag=name,
+            address=address,
+            own=own,
+            duration=offset,
+        )
+        return request
+
+    async def post_inline(
+        self, operation: int, name: int, content: bytes, port: int | None = None
+    ) -> int:
+        """Post a descriptor that holds its data; its number."""
+        if len(content) > INLINE_BYTES:
+            raise SimulationError(
+                f"a descriptor holds up to {INLINE_BYTES} bytes, {len(content)} were given"
+            )
+        self._driven.control[: len(content)] = memoryview(content)
+        request = self._next_request
+        self._next_request += 1
+        await self._driven.ask(
+            POST,
+            peer=self.port if port is None else port,
+            packet=request,
+            payload=len(content),
+            tag=name,
+            own=operation | (INLINE << KIND_BITS),
+        )
+        return request
+
+    async def provide(self, address: int, port: int | None = None) -> None:
+        """Put a buffer into the free queue."""
+        await self._driven.ask(PROVIDE, peer=self.port if port is None else port, address=address)
+
+    async def done(self, mode: str = "poll", port: int | None = None) -> Done:
+        """How the next descriptor ended, when it has."""
+        ended = await self._driven.ask(
+            REPORT, peer=self.port if port is None else port, own=SENT | MODES[mode] << 1
+        )
+        return Done(ended.packet, STATUS_NAMES[ended.address])
+
+    async def arrival(self, mode: str = "poll", port: int | None = None) -> Arrival:
+        """The next arrival, when there is one."""
+        which = self.port if port is None else port
+        ended = await self._driven.ask(REPORT, peer=which, own=RECEIVED | MODES[mode] << 1)
+        many = ended.own >> KIND_BITS
+        content, buffers = None, ()
+        if many:
+            row = self._ports.report_buffers[self.node, which, ended.packet]
+            buffers = tuple(row[: min(many, BUFFERS)].tolist())
+        else:
+            content = self._driven.control[: min(ended.payload, INLINE_BYTES)].tobytes()
+        return Arrival(
+            ended.own & ((1 << FLAG_BITS) - 1),
+            ended.tag,
+            ended.peer,
+            ended.payload,
+            content,
+            buffers,
+            ended.duration,
+            STATUS_NAMES[ended.address],
+        )
+
+
+def in_ps(microseconds: float) -> int:
+    """Whole picoseconds.  Errors: ``SimulationError`` for a negative time."""
+    if microseconds < 0:
+        raise SimulationError(f"a time must not be negative, got {microseconds} us")
+    return round(microseconds * PS_PER_US)

@@ -1,0 +1,258 @@
+"""Ports: the queues through which processes and the NIC's firmware talk, and who may do what.
+
+A port is what U-Net calls an endpoint, VMMC a command buffer and miNI a process's queues.  Its send
+queue lies where its process can write at any time, so the firmware copies a descriptor before it
+believes it.  Port 0 of each node is the firmware's own: it posts the answers to remote fetches.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.jit import step
+
+SEGMENTS = 4  # of one descriptor: gather
+BUFFERS = 16  # of one message: scatter
+INLINE_BYTES = 64  # room in a descriptor for a small message
+OWN_PORT = 0
+NOBODY = -1
+
+# What a descriptor asks for, and what a packet carries.
+SEND = 1  # by tag, into the buffers of the receiver's free queue
+WRITE = 2  # remote store: into an exported buffer
+FETCH = 3  # remote fetch: the packet is the question
+REPLY = 4  # and this the answer, posted by the firmware of the other side
+ACKNOWLEDGEMENT = 5  # of the transport alone
+PROBE = 6  # asks for a sign of life
+RETURNED = 7  # no packet: a buffer comes back unfilled
+BARRED = 8  # a packet that must not be looked at: lost on the way
+
+# Flags of a descriptor.
+NOTIFY = 1  # the receiver is told of the end of a remote store
+INLINE = 2  # the data is in the descriptor
+
+# How a descriptor ended.
+DONE = 0
+BAD_TAG = 1  # not registered for this port
+BAD_HANDLE = 2  # no such import, or not this port's
+OUT_OF_BOUNDS = 3  # beyond the remote buffer
+NO_RIGHTS = 4  # the pages, or the export, do not permit it
+BAD_DESCRIPTOR = 5  # unknown operation, lengths that cannot be
+PEER_DEAD = 6
+CLOSED = 7
+REJECTED = 8  # the other side no longer exports that
+NO_ROOM = 9  # no translation to be had: the table is full
+STATUS_NAMES = (
+    "done",
+    "tag not registered",
+    "no such buffer",
+    "out of bounds",
+    "no rights",
+    "bad descriptor",
+    "peer dead",
+    "closed",
+    "rejected",
+    "no room",
+)
+
+# Rings of reports.
+SENT = 0
+RECEIVED = 1
+
+# Rights of an export.
+MAY_WRITE = 1
+MAY_FETCH = 2
+
+# Why a port is not served.
+FREE_TO_GO = 0
+AWAITS_KERNEL = 1  # a translation is on its way
+AWAITS_USE = 2  # every way of the set is in use by transfers
+
+REQUEST = np.dtype(
+    [
+        ("operation", "i8"),
+        ("name", "i8"),  # tag, import, or for a REPLY the node that asked
+        ("offset", "i8"),  # in the remote buffer
+        ("segments", "i8"),
+        ("options", "i8"),
+        ("length", "i8"),  # of data in the descriptor
+        ("cookie", "i8"),
+        # of a REPLY alone, which no process writes
+        ("space", "i8"),
+        ("port", "i8"),
+    ],
+    align=True,
+)
+SEGMENT = np.dtype([("address", "i8"), ("length", "i8")], align=True)
+BUFFER = np.dtype(
+    [("address", "i8"), ("frame", "i8"), ("key", "i8")], align=True
+)  # in a free queue; frame and key once translated
+
+PORT = np.dtype(
+    [
+        ("open", "i8"),
+        ("space", "i8"),  # whose addresses: the process's number on its node
+        ("blocked", "i8"),
+        ("posted", "i8"),  # descriptors; reaped <= reported <= taken <= posted
+        ("taken", "i8"),
+        ("reported", "i8"),
+        ("reaped", "i8"),
+        ("free_posted", "i8"),
+        ("free_taken", "i8"),
+        ("ready_in", "i8"),
+        ("ready_out", "i8"),
+        ("reserved", "i8"),  # reports of receives that have their place
+        ("received", "i8"),  # and those that the process can see
+        ("read", "i8"),
+        # the descriptor under way, copied
+        ("busy", "i8"),
+        ("operation", "i8"),
+        ("name", "i8"),
+        ("offset", "i8"),
+        ("segments", "i8"),
+        ("options", "i8"),
+        ("cookie", "i8"),
+        ("slot", "i8"),
+        ("reply_space", "i8"),
+        ("reply_port", "i8"),
+        ("length", "i8"),  # of data in the descriptor
+        ("message", "i8"),  # number on its channel
+        ("total", "i8"),  # bytes
+        ("done", "i8"),
+        ("segment", "i8"),
+        ("segment_done", "i8"),
+        ("page", "i8"),  # the one translated last, or -1
+        ("frame", "i8"),
+        ("key", "i8"),
+        ("dropped", "i8"),  # messages that found no buffer
+    ],
+    align=True,
+)
+REPORT = np.dtype(
+    [
+        ("cookie", "i8"),
+        ("status", "i8"),
+        ("operation", "i8"),
+        ("name", "i8"),  # tag or export
+        ("node", "i8"),  # the peer
+        ("length", "i8"),
+        ("buffers", "i8"),  # 0: the data is in the report
+        ("offset", "i8"),
+    ],
+    align=True,
+)
+CHANNEL = np.dtype(
+    [
+        ("port", "i8"),  # or NOBODY: the tag is not registered
+        ("node", "i8"),  # the peer's
+        ("tag", "i8"),
+        ("unit", "i8"),  # bytes of a receive buffer
+        ("most", "i8"),  # bytes of a message
+        ("sent", "i8"),  # messages
+        # the message that is arriving
+        ("placed", "i8"),  # bytes that have their place
+        ("buffers", "i8"),
+        ("message", "i8"),  # its number, by its sender
+        ("arrived", "i8"),
+    ],
+    align=True,
+)
+EXPORT = np.dtype(
+    [
+        ("valid", "i8"),
+        ("port", "i8"),
+        ("space", "i8"),
+        ("start", "i8"),
+        ("length", "i8"),
+        ("rights", "i8"),
+        ("node", "i8"),  # who may import it; -1: any
+        ("importer", "i8"),  # port there; -1: any
+        ("redirect", "i8"),  # where incoming data goes instead, or -1
+        ("epoch", "i8"),
+        ("stores", "i8"),  # that have ended
+    ],
+    align=True,
+)
+IMPORT = np.dtype(
+    [
+        ("port", "i8"),  # whose, or NOBODY
+        ("node", "i8"),
+        ("export", "i8"),
+        ("start", "i8"),  # where in a page it begins
+        ("length", "i8"),
+        ("rights", "i8"),
+        ("epoch", "i8"),
+    ],
+    align=True,
+)
+# What a packet's header says beyond what every packet has.
+HEAD = np.dtype(
+    [
+        ("kind", "i8"),
+        ("sequence", "i8"),  # -1: not numbered
+        ("acknowledged", "i8"),
+        ("rejects", "u8"),  # of the last 64 acknowledged, newest in bit 0
+        ("epoch", "i8"),
+        ("from_port", "i8"),
+        ("cookie", "i8"),
+        ("slot", "i8"),
+        ("name", "i8"),  # tag, export, or port that asked
+        ("from_name", "i8"),  # the sender's tag
+        ("offset", "i8"),
+        ("length", "i8"),  # of inline data or a fetch
+        ("total", "i8"),  # bytes of the message
+        ("message", "i8"),
+        ("last", "i8"),
+        ("options", "i8"),
+        ("into", "i8"),  # of a fetch: where in a page its answer begins
+        ("copied", "i8"),  # 1: made by the network
+        # never on the wire: what this end keeps with the packet
+        ("key", "i8"),
+        ("frame", "i8"),
+        ("generation", "i8"),  # of the frame, when it was translated
+        ("space", "i8"),
+        ("page", "i8"),
+        ("status", "i8"),
+        ("fate", "i8"),  # what the network does to it
+    ],
+    align=True,
+)
+
+
+@step
+def check_request(request, segments, ports_ring_page):
+    """Whether lengths and operation of a copied descriptor can be; ``DONE`` or a status."""
+    if request.operation < SEND or request.operation > FETCH:
+        return BAD_DESCRIPTOR
+    if request.options & INLINE:
+        if request.operation == FETCH or request.length < 0 or request.length > INLINE_BYTES:
+            return BAD_DESCRIPTOR
+        return DONE
+    if request.segments < 1 or request.segments > SEGMENTS:
+        return BAD_DESCRIPTOR
+    if request.operation == FETCH and request.segments != 1:
+        return BAD_DESCRIPTOR
+    for i in range(request.segments):
+        segment = segments[i]
+        if segment.length < 1 or segment.address < 0:
+            return BAD_DESCRIPTOR
+        if segment.address >= ports_ring_page or segment.length > ports_ring_page - segment.address:
+            return NO_RIGHTS
+    return DONE
+
+
+@step
+def check_export(export, head, node):
+    """Whether the packet of ``head`` from ``node`` may do to ``export`` what it asks."""
+    if export.valid == 0 or export.epoch != head.epoch:
+        return REJECTED
+    if export.node != NOBODY and export.node != node:
+        return REJECTED
+    if export.importer != NOBODY and export.importer != head.from_port:
+        return REJECTED
+    needed = MAY_WRITE if head.kind == WRITE else MAY_FETCH
+    if export.rights & needed == 0:
+        return REJECTED
+    if head.offset < 0 or head.length < 0 or head.offset > export.length - head.length:
+        return REJECTED
+    return DONE

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.ports.calls import carry_out
-from nicscope.drivers.simulate.ports.translating import key_of
+from nicscope.drivers.simulate.ports.translating import key_of, page_at
 from nicscope.drivers.translation.asking import admit_request, could_admit, key_of_page
 from nicscope.drivers.translation.book import note_request
 from nicscope.drivers.translation.cluster import translation_of
-from nicscope.drivers.translation.codes import ADMITTED, MISS, REJECTED, STATIC, UTLB
+from nicscope.drivers.translation.codes import ADMITTED, MISS, PINNED_AREA, REJECTED, STATIC, UTLB
 from nicscope.drivers.translation.holding import keep_page, leave_page
-from nicscope.drivers.translation.static import ask_static, serve_static
+from nicscope.drivers.translation.static import ask_static, copy_request, serve_static
 from nicscope.jit import distant, step
 from nicscope.nic.ports import DONE, FETCH, INLINE, NO_RIGHTS, NO_ROOM, SEGMENTS
 
@@ -23,6 +23,8 @@ def _is_plain(machine, n, p, slot):
     request = ports.requests[n, p, slot]
     if request.options & INLINE or request.segments < 1 or request.segments > SEGMENTS:
         return False
+    if ports.rules[0].sparse == 1:
+        return True
     for i in range(request.segments):
         segment = ports.segments[n, p, slot, i]
         if segment.length < 1 or segment.address < 0:
@@ -36,7 +38,7 @@ def _is_plain(machine, n, p, slot):
 
 @step
 def _first(machine, segment):
-    return segment.address >> machine.ports.rules[0].page_bits
+    return page_at(machine, segment.address)
 
 
 @step
@@ -80,12 +82,28 @@ def admit(machine, n, p, slot):
         first = _first(machine, segment)
         pages = _pages(machine, segment)
         note_request(book, pages, np.int64(request.operation == FETCH))
-        spent += admit_piece(machine, n, space, first, pages)
+        if ports.rules[0].sparse == 1 and ports.rules[0].scheme == PINNED_AREA:
+            spent += _copy(machine, n, space, segment.length)
+        else:
+            spent += admit_piece(machine, n, space, first, pages)
         if ports.nodes[n].admitted != DONE:
             pending.status = ports.nodes[n].admitted
-    if pending.status == DONE:
+    # Of a trace nothing but a user library keeps pages: so they were counted.
+    if pending.status == DONE and (ports.rules[0].sparse == 0 or ports.rules[0].scheme >= UTLB):
         _keep(machine, n, p, slot)
     return spent
+
+
+@step
+def _copy(machine, n, space, length):
+    """Copy a request of a trace through the process's pinned area; the time of it, in ps."""
+    ports = machine.ports
+    _, host, book = translation_of(ports.translations, n)
+    ports.nodes[n].admitted = DONE
+    if not copy_request(host, book, space, length):
+        ports.nodes[n].admitted = NO_ROOM
+        return np.int64(0)
+    return ports.costs[n].copy_start + ports.costs[n].copy_per_byte * length
 
 
 @distant

@@ -178,7 +178,7 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
         nodes,
         setup.host.frames,
         design.page_size,
-        spaces,
+        1 if setup.numberings else spaces,
         len(translations.host.pinning.state[0]) if setup.numberings else pages,
         setup.host.swap_blocks,
         host_pin_limit=setup.host.pin_limit,
@@ -293,6 +293,7 @@ def _ports(
     made.nodes["deadline"] = NEVER
     made.table["key"] = -1
     made.table["page"] = -1
+    made.table["missed"] = -1
     made.exports["redirect"] = -1
     return made
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from nicscope.distant import call
 from nicscope.jit import step
 
-CALLS = 53
+CALLS = 54
 
 
 @step
@@ -327,3 +327,9 @@ def carry_out(machine, n, receive):
 def provide_for(machine, n, space, page, receive):
     """Bring ``page``, which the kernel thread has waited for."""
     return call(machine, 52, (n, space, page, receive))
+
+
+@step
+def go_on_with_script(machine, p, now):
+    """What the scripted process ``p`` does next, now that its operation has ended."""
+    return call(machine, 53, (p, now))

@@ -45,6 +45,7 @@ from nicscope.drivers.simulate.ports.reliable import (
 )
 from nicscope.drivers.simulate.ports.reporting import report_received, report_sent
 from nicscope.drivers.simulate.ports.resuming import end_miss, go_on_with_thread
+from nicscope.drivers.simulate.ports.scripted import go_on_with_script
 from nicscope.drivers.simulate.ports.serve import end_request, enter_page, next_packet, serve
 from nicscope.drivers.simulate.ports.thread import next_event, raise_event, thread_is_done
 from nicscope.drivers.simulate.ports.translating import (
@@ -111,4 +112,5 @@ FUNCTIONS = (
     mend_page,
     carry_out,
     provide_for,
+    go_on_with_script,
 )

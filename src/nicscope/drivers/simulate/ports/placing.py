@@ -14,9 +14,16 @@ from nicscope.drivers.simulate.ports.calls import (
 )
 from nicscope.drivers.simulate.ports.holding import NO_KEY
 from nicscope.drivers.simulate.ports.misses import ARRIVAL
-from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, generation_of, key_of
+from nicscope.drivers.simulate.ports.translating import (
+    MISSED,
+    NOT_THERE,
+    generation_of,
+    key_of,
+    page_at,
+)
 from nicscope.fabric.faults import CORRUPTED, LOST, REORDERED, fate, is_dead
 from nicscope.jit import distant, routine, step
+from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.delivery import PAYLOAD
 from nicscope.nic.ports import (
     ACKNOWLEDGEMENT,
@@ -30,7 +37,8 @@ from nicscope.nic.ports import (
     WRITE,
     check_export,
 )
-from nicscope.nic.reception import WANTED, judge
+from nicscope.nic.reception import WANTED, is_accepted, judge
+from nicscope.nic.transport import distance
 
 # What is known of an arriving packet (``head.status``).
 UNJUDGED = 0
@@ -204,7 +212,19 @@ def _place_store(machine, d, packet, head, now):
         pass_by(packet, head, REFUSED_FOR_GOOD)
         return False
     start = export.start if export.redirect < 0 else export.redirect
+    if export.space == NOBODY:
+        _sink(machine, packet, head, start + head.offset)
+        return False
     return _translate(machine, d, packet, head, export.space, start + head.offset, now)
+
+
+@step
+def _sink(machine, packet, head, address):
+    """The payload stays in the NIC's own memory, for which the garbage page stands."""
+    page = np.int64(1) << machine.ports.rules[0].page_bits
+    packet.address = GARBAGE_FRAME * page + (address & (page - 1))
+    head.frame = GARBAGE_FRAME
+    head.generation = 0
 
 
 @step
@@ -235,11 +255,14 @@ def is_awaited(machine, d, packet, head):
 @step
 def _translate(machine, d, packet, head, space, address, now):
     ports = machine.ports
-    page = address >> ports.rules[0].page_bits
+    page = page_at(machine, address)
     packet.address = address & ((np.int64(1) << ports.rules[0].page_bits) - 1)
     head.space = space
     head.page = page
     peer = ports.peers[d, packet.sender]
+    if _follows_missed(machine, d, packet.sender, head):
+        pass_by(packet, head, DROPPED)
+        return False
     if peer.missed == head.sequence and head.sequence >= 0:
         # It has been looked up before, missed, and comes again.
         ports.nodes[d].repeated += 1
@@ -259,6 +282,18 @@ def _translate(machine, d, packet, head, space, address, now):
         return False
     _settle(machine, d, frame)
     return False
+
+
+@step
+def _follows_missed(machine, d, s, head):
+    """Whether one before it was dropped, and so this one will come again too."""
+    missed = machine.ports.peers[d, s].missed
+    return (
+        missed >= 0
+        and head.sequence >= 0
+        and distance(head.sequence, missed) > 0
+        and is_accepted(machine.ports.links[d, s], missed)
+    )
 
 
 @step

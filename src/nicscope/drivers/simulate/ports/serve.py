@@ -13,6 +13,7 @@ from nicscope.drivers.simulate.ports.calls import (
     send_again,
     send_bare_acknowledgement,
     take_buffer,
+    translated_frame,
 )
 from nicscope.drivers.simulate.ports.choose import (
     ACK,
@@ -24,8 +25,15 @@ from nicscope.drivers.simulate.ports.choose import (
 )
 from nicscope.drivers.simulate.ports.holding import NO_KEY
 from nicscope.drivers.simulate.ports.reliable import clear, may_send_to, push, send_numbered
-from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, generation_of, key_of
+from nicscope.drivers.simulate.ports.translating import (
+    MISSED,
+    NOT_THERE,
+    generation_of,
+    key_of,
+    page_at,
+)
 from nicscope.jit import distant, step
+from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.ports import (
     BAD_HANDLE,
     BAD_TAG,
@@ -46,6 +54,8 @@ from nicscope.nic.ports import (
     check_request,
 )
 
+NO_PAGE = -1
+
 
 @step
 def enters_page(machine, n, p):
@@ -54,7 +64,7 @@ def enters_page(machine, n, p):
     if port.options & INLINE or port.operation == FETCH or port.segment >= port.segments:
         return False
     address = machine.ports.current[n, p, port.segment].address + port.segment_done
-    return address >> machine.ports.rules[0].page_bits != port.page
+    return page_at(machine, address) != port.page
 
 
 @distant
@@ -94,10 +104,12 @@ def serve_port(machine, n, p, now):
         return
     if enters_page(machine, n, p):
         address = machine.ports.current[n, p, port.segment].address + port.segment_done
-        page = address >> machine.ports.rules[0].page_bits
+        page = page_at(machine, address)
         space = space_of(machine, n, p)
-        frame = ask_page(machine, n, space, page, 0)
+        leave_page(machine, n, p)  # or it might take the very way that the next one needs
+        frame = _look_up(machine, n, p, space, page)
         if frame == MISSED:
+            port.missed = page
             begin_miss(machine, n, p, space, page, 0, 0, now)
             return
         if frame == NOT_THERE:
@@ -105,6 +117,17 @@ def serve_port(machine, n, p, now):
             return
         enter_page(machine, n, p, page, frame)
     next_packet(machine, n, p)
+
+
+@step
+def _look_up(machine, n, p, space, page):
+    """Frame of ``page``, ``MISSED`` or ``NOT_THERE``; one that missed is not looked up twice."""
+    if space == NOBODY:
+        return np.int64(GARBAGE_FRAME)  # the NIC's own memory, of which no bytes are kept
+    if machine.ports.table[n, p].missed != page:
+        return ask_page(machine, n, space, page, 0)
+    machine.ports.nodes[n].repeated += 1
+    return translated_frame(machine, n, space, page)
 
 
 @step
@@ -121,8 +144,11 @@ def enter_page(machine, n, p, page, frame):
     leave_page(machine, n, p)
     port.page = page
     port.frame = frame
-    port.key = key_of(machine, n, space_of(machine, n, p), page)
-    hold(machine, n, port.key)
+    port.missed = NO_PAGE
+    space = space_of(machine, n, p)
+    if space != NOBODY:
+        port.key = key_of(machine, n, space, page)
+        hold(machine, n, port.key)
 
 
 @step
@@ -131,7 +157,7 @@ def leave_page(machine, n, p):
     port = machine.ports.table[n, p]
     release(machine, n, port.key)
     port.key = NO_KEY
-    port.page = -1
+    port.page = NO_PAGE
 
 
 @step
@@ -161,7 +187,8 @@ def _take_request(machine, n, p):
     port.done = 0
     port.segment = 0
     port.segment_done = 0
-    port.page = -1
+    port.page = NO_PAGE
+    port.missed = NO_PAGE
     port.key = NO_KEY
 
 
@@ -172,9 +199,10 @@ def _check(machine, n, p):
     if p == OWN_PORT:
         port.total = ports.current[n, p, 0].length if port.segments > 0 else 0
         return DONE
-    status = check_request(port, ports.current[n, p], ports.rules[0].space_bytes)
-    if status != DONE:
-        return status
+    if ports.rules[0].sparse == 0:  # a trace was checked when it was read
+        status = check_request(port, ports.current[n, p], ports.rules[0].space_bytes)
+        if status != DONE:
+            return status
     port.total = _total(ports.current[n, p], port)
     if port.operation == SEND:
         return _check_channel(machine, n, p)

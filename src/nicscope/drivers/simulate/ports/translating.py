@@ -20,6 +20,13 @@ MISSED = -1
 NOT_THERE = -2  # the process has no such address, or has not had it pinned
 
 
+@step
+def page_at(machine, address):
+    """The page of a virtual address, which may be any of 64 bits."""
+    bits = machine.ports.rules[0].page_bits
+    return (address >> bits) & ((np.int64(1) << (64 - bits)) - 1)
+
+
 @distant
 def ask_page(machine, n, space, page, receive):
     """Frame of ``page`` if the NIC has its translation, else ``MISSED`` or ``NOT_THERE``."""
@@ -44,6 +51,8 @@ def ask_page(machine, n, space, page, receive):
 def _area_frame(machine, n, space, page):
     """U-Net's own: the NIC adds an offset to the base of an area that is pinned for good."""
     ports = machine.ports
+    if ports.rules[0].sparse == 1:
+        return np.int64(GARBAGE_FRAME)  # of a trace nothing is kept: any page of the area will do
     _, host, book = translation_of(ports.translations, n)
     key = key_of_page(host, book, space, page)
     if key < 0 or page >= book.orders[0].area_pages:
@@ -75,7 +84,7 @@ def needed_for(machine, n, space, page, receive):
     memory_page = memory_page_of(machine, n, space, page)
     if memory_page < 0:
         return np.int64(NOT_MAPPED)
-    return need_to_pin(machine.ports.memory, n, space, memory_page, receive)
+    return need_to_pin(machine.ports.memory, n, _memory_space(machine, space), memory_page, receive)
 
 
 @step
@@ -84,6 +93,12 @@ def memory_page_of(machine, n, space, page):
     if machine.ports.rules[0].sparse == 1:
         return key_of(machine, n, space, page)
     return page if page < machine.ports.memory.entries.shape[2] else np.int64(-1)
+
+
+@step
+def _memory_space(machine, space):
+    """The space of the host's memory that has it: the numbers of a trace's pages share one."""
+    return np.int64(0) if machine.ports.rules[0].sparse == 1 else np.int64(space)
 
 
 @distant
@@ -155,6 +170,7 @@ def _pin(machine, n, key, receive):
     space, page = page_of_key(host, book, key)
     if ports.rules[0].sparse == 1:
         page = key
+    space = _memory_space(machine, space)
     frame = np.int64(-1)
     if page < memory.entries.shape[2]:
         write = np.int64(receive)
@@ -173,7 +189,7 @@ def _unpin(machine, n, key):
     _, host, book = translation_of(ports.translations, n)
     if ports.frames[n, key] != GARBAGE_FRAME:
         space, _ = page_of_key(host, book, key)
-        unpin_frame(ports.memory, n, space, ports.frames[n, key])
+        unpin_frame(ports.memory, n, _memory_space(machine, space), ports.frames[n, key])
         ports.frames[n, key] = GARBAGE_FRAME
 
 
@@ -182,7 +198,7 @@ def provide_for(machine, n, space, page, receive):
     """Bring ``page``, which the kernel thread has waited for."""
     memory_page = memory_page_of(machine, n, space, page)
     if memory_page >= 0:
-        provide(machine.ports.memory, n, space, memory_page, receive)
+        provide(machine.ports.memory, n, _memory_space(machine, space), memory_page, receive)
 
 
 @step

@@ -72,6 +72,7 @@ def _complete_reliable(machine, d, slot, packet, head):
         status = DROPPED
     if status == TAKEN:
         status = _deliver(machine, d, slot, packet, head)
+        _count(machine, d, packet, head, status)
     let_go(machine, d, head)
     if status == DROPPED:
         refuse(link, head.sequence)
@@ -86,9 +87,20 @@ def _complete_reliable(machine, d, slot, packet, head):
 
 
 @step
+def _count(machine, d, packet, head, status):
+    if status != TAKEN or head.kind == PROBE:
+        return
+    serving = machine.ports.nodes[d]
+    serving.messages_in += head.last
+    serving.bytes_in += packet.payload
+    if head.kind == SEND and packet.payload == 0:
+        serving.bytes_in += head.total
+
+
+@step
 def _complete_unreliable(machine, d, slot, packet, head):
     if head.status == TAKEN and packet.broken == 0 and is_sound(machine, d, slot):
-        _deliver(machine, d, slot, packet, head)
+        _count(machine, d, packet, head, _deliver(machine, d, slot, packet, head))
     elif (
         head.kind == SEND
         and head.status == TAKEN

@@ -315,6 +315,12 @@ def next_packet(machine, n, p):
     head.offset += port.done
     port.done += length
     moves_all = length == 0 or port.done == port.total
+    serving = ports.nodes[n]
+    serving.bytes_out += length
+    if moves_all and p != OWN_PORT:
+        serving.messages_out += 1
+        if port.options & INLINE:
+            serving.bytes_out += port.length
     head.last = 1 if moves_all else 0
     if ports.rules[0].reliable == 1:
         send_numbered(machine, n, packet, head, ports.carried[n, p])

@@ -80,7 +80,9 @@ def simulate(
         "--window": window != 1,
     }
     if what.endswith(PROGRAM):
-        _simulate_program(Path(what), [name for name, value in chosen.items() if value], as_json, out)
+        _simulate_program(
+            Path(what), [name for name, value in chosen.items() if value], as_json, out
+        )
         return
     settings = {"most": requests, "timed": timed, "window": window}
     _simulate_trace(what, design or [], platform, assignments or [], settings, as_json, out)

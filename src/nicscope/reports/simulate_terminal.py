@@ -111,8 +111,10 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for number, heading in enumerate(headings):
-        side = "left" if number == 0 else "right"
-        table.add_column(heading, justify=side, no_wrap=number == 0, overflow="fold")
+        if number == 0:
+            table.add_column(heading, no_wrap=True)
+        else:
+            table.add_column(heading, justify="right", overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     return table

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 PS_PER_US = 1_000_000
 PS_PER_S = 10**12
-MOST_WINDOW = 64
 
 
 class Runnable(NamedTuple):
@@ -251,5 +250,6 @@ def _first(trace: Trace, most: int | None) -> Iterator[Requests]:
     for batch in trace.batches():
         if left <= 0:
             return
-        yield type(batch)(*(column[:left] for column in batch))
+        make: Any = type(batch)
+        yield make(*(column[:left] for column in batch))
         left -= len(batch.length)

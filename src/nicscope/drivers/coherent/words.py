@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from nicscope.jit import routine, step
 from nicscope.memory.coherence.cpu import cpu_read, cpu_write
 from nicscope.nic.coherent.layout import Component
@@ -39,8 +41,8 @@ def copy_words(node, to, start, count, now):
     done = 0
     while done < count:
         size = min(scratch.size, count - done)
-        now = load_words(node.host, node.agent, start + done, scratch, 0, size, now)
-        now = store_words(node.host, node.agent, to + done, scratch, 0, size, now)
+        now = load_words(node.host, node.agent, start + done, scratch, np.int64(0), size, now)
+        now = store_words(node.host, node.agent, to + done, scratch, np.int64(0), size, now)
         done += size
     return now
 
@@ -48,7 +50,7 @@ def copy_words(node, to, start, count, now):
 @step
 def user_write(node, address, source, count, now):
     """``store_words``, as the program's own work."""
-    end = store_words(node.host, node.agent, address, source, 0, count, now)
+    end = store_words(node.host, node.agent, address, source, np.int64(0), count, now)
     node.nic.times[Component.USER_WRITE] += end - now
     return end
 
@@ -56,6 +58,6 @@ def user_write(node, address, source, count, now):
 @step
 def user_read(node, address, target, count, now):
     """``load_words``, as the program's own work."""
-    end = load_words(node.host, node.agent, address, target, 0, count, now)
+    end = load_words(node.host, node.agent, address, target, np.int64(0), count, now)
     node.nic.times[Component.USER_READ] += end - now
     return end

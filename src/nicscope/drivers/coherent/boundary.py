@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from nicscope.drivers.coherent import ways
 from nicscope.drivers.coherent.machine import charge, node_of
 from nicscope.drivers.coherent.registration import deregister_region, register_region
-from nicscope.drivers.coherent.words import user_read, user_write
+from nicscope.drivers.coherent.words import load_words, store_words
 from nicscope.jit import kernel
 from nicscope.memory.coherence.uncached import WIDEST, drain, uncached_write
 from nicscope.nic.coherent.layout import Component
@@ -56,13 +58,17 @@ FALLBACK = Mechanism.DMA_INTERVENTION  # serves what EDT has not registered
 @kernel
 def host_write(machine, n, mechanism, address, payload, count, now):  # noqa: ARG001
     """When the program has stored the first ``count`` bytes of ``payload`` at ``address``."""
-    return user_write(node_of(machine, n), address, payload, count, now)
+    node = node_of(machine, n)
+    end = store_words(node.host, node.agent, address, payload, np.int64(0), count, now)
+    return charge(node, Component.USER_WRITE, now, end)
 
 
 @kernel
 def host_read(machine, n, mechanism, address, payload, count, now):  # noqa: ARG001
     """When the program has the ``count`` bytes at ``address`` in ``payload``."""
-    return user_read(node_of(machine, n), address, payload, count, now)
+    node = node_of(machine, n)
+    end = load_words(node.host, node.agent, address, payload, np.int64(0), count, now)
+    return charge(node, Component.USER_READ, now, end)
 
 
 @kernel
@@ -111,9 +117,7 @@ def fetch(
     return end
 
 
-def place_of(
-    machine: Machine, n: int, mechanism: int, address: int, count: int, place: int
-) -> int:
+def place_of(machine: Machine, n: int, mechanism: int, address: int, count: int, place: int) -> int:
     """Where in NIC memory fetched bytes are: ``place``, or under EDT their registered buffer."""
     if mechanism != Mechanism.EDT:
         return place

@@ -94,7 +94,7 @@ def to_host(machine, n, mechanism, place, address, count, now):
 
 @kernel
 def ping_pong(machine, mechanism, layout, payload, count, messages, now):
-    """When ``messages`` messages of ``count`` (> 0) bytes have gone back and forth, and wrong bytes.
+    """When ``messages`` messages of ``count`` bytes have gone to and fro, and wrong bytes.
 
     Each is written word by word, moved, read word by word and compared.  ``payload`` (uint8) is
     what the programs hold in registers; ``layout`` is the address of the send buffer and of the

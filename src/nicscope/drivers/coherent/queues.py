@@ -35,7 +35,13 @@ def _cpu_word(node, offset, now):
     """The word at ``offset`` of the queues as the CPU reads it, and when."""
     scratch = node.nic.scratch
     now = load_words(
-        node.host, node.agent, node.nic.config[0].queue_address + offset, scratch, np.int64(0), np.int64(WORD), now
+        node.host,
+        node.agent,
+        node.nic.config[0].queue_address + offset,
+        scratch,
+        np.int64(0),
+        np.int64(WORD),
+        now,
     )
     return get_word(scratch, 0), now
 

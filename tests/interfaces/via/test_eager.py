@@ -48,7 +48,7 @@ def test_descriptors_reach_the_nic_as_messages_do():
         port = end.nic._agent.ni.port
         ((at, size),) = end.nic._space.runs(descriptor.address, 48)
         await end.nic.compute(1)
-        return port.fetched(at, 20, 0) == descriptor.encode()[:20], size
+        return port.fetched(at, 20, 0).tobytes() == descriptor.encode()[:20], size
 
     assert run_pair(first, idle)[0] == (True, 48)
 

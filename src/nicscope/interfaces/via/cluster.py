@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from nicscope.config.platform import load_platform
 from nicscope.drivers.coherent.machine import new_machine
 from nicscope.errors import SimulationError, did_you_mean
-from nicscope.interfaces.via.addresses import PAGE, AddressSpace, Registrations
+from nicscope.interfaces.via.addresses import AddressSpace
 from nicscope.interfaces.via.agent import Agent
+from nicscope.interfaces.via.firmware import Firmware
 from nicscope.interfaces.via.library import Nic
 from nicscope.interfaces.via.messaging import Messaging
 from nicscope.interfaces.via.network import Network
@@ -25,6 +26,7 @@ from nicscope.interfaces.via.port import Port
 from nicscope.interfaces.via.settings import read_settings
 from nicscope.interfaces.via.turns import Turns
 from nicscope.nic.coherent.mechanism import NAMES, Mechanism
+from nicscope.nic.vimsg.layout import PAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -88,9 +90,8 @@ class Cluster:
         port = Port(self.machine, number, mechanism)
         usable = int(self.machine.nics.config[number, 0]["queue_address"]) // PAGE * PAGE
         space = AddressSpace(number, usable, scattered=scattered)
-        return Agent(
-            Messaging(self.turns, port, self.settings, self.network, space, Registrations())
-        )
+        firmware = Firmware(self.settings, space.pages)
+        return Agent(Messaging(self.turns, port, self.settings, self.network, space, firmware))
 
     def start(self, node: int, program: Callable[[Host], Coroutine[Any, Any, object]]) -> None:
         """Have ``program`` run on ``node``."""

@@ -12,8 +12,6 @@ import msgspec
 
 from nicscope.interfaces.via.descriptor import (
     ALIGNMENT,
-    MOST_SEGMENTS,
-    STATUS_AT,
     STATUS_WORDS,
     AddressSegment,
     DataSegment,
@@ -34,6 +32,8 @@ from nicscope.interfaces.via.names import (
 from nicscope.interfaces.via.turns import hear, until
 from nicscope.interfaces.via.vi import RECEIVE_QUEUE, SEND_QUEUE, Attributes, Work
 from nicscope.nic.coherent.mechanism import Mechanism
+from nicscope.nic.vimsg.layout import MOST_SEGMENTS
+from nicscope.nic.vimsg.requests import STATUS_AT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -332,7 +332,7 @@ class Nic:
         self._known(vi)
         raw = descriptor.encode()
         tag = vi.attributes.tag
-        if descriptor.address % ALIGNMENT or not self._ni.registrations.permits(
+        if descriptor.address % ALIGNMENT or not self._ni.firmware.permits(
             descriptor.handle, descriptor.address, len(raw), tag
         ):
             raise VipError(
@@ -364,7 +364,11 @@ class Nic:
         """The processor's share of a transfer: to copy, or to flush."""
         descriptor = work.descriptor
         stretches = [(one.address, one.length) for one in descriptor.data]
-        mine = not self._ni.protection(work.vi, descriptor.data)
+        tag = work.vi.attributes.tag
+        mine = all(
+            self._ni.firmware.permits(one.handle, one.address, one.length, tag)
+            for one in descriptor.data
+        )
         mine = mine and sum(n for _, n in stretches) <= work.vi.attributes.max_transfer
         if work.queue == SEND_QUEUE and mine:
             work.published = stretches
@@ -394,7 +398,7 @@ class Nic:
         return [byte_count, sum(count for _, count in work.published)]
 
     async def _room(self, count: int, work: Work) -> int:
-        while (place := self._ni.rooms[SEND_QUEUE].take(count)) is None:
+        while (place := self._ni.firmware.take_room(SEND_QUEUE, count)) is None:
             await hear(self._ni.freed)
             if work.journal is not None:
                 work.journal.resume(self._turns.now)
@@ -532,7 +536,7 @@ class Nic:
             assert end >= 0, "what was delivered can be collected"
             await until(end)
         one.collected = True
-        self._ni.give(RECEIVE_QUEUE, one.place)
+        self._ni.give(one.place)
 
     def _known(self, vi: Vi) -> None:
         if vi not in self._agent.vis:

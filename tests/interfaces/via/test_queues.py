@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from oracle.descriptors import decode
 from pairs import DELIVERY, MECHANISMS, idle, make_end, run_pair
 
 from nicscope.interfaces.via import Cluster, Return, Status, VipError
 from nicscope.interfaces.via.descriptor import CONTROL_SEGMENT, DATA_SEGMENT
 from nicscope.interfaces.via.journal import Part
 from nicscope.memory.coherence.layout import CPU, DEVICE, READ, UNCACHED_WRITE
+from oracle.descriptors import decode
 
 
 @pytest.mark.requirement("ED-1", "ED-4")

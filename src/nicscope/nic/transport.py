@@ -1,0 +1,218 @@
+"""Reliability firmware: go-back-n between two NICs; the records, the sender, epochs.
+
+A node keeps one record per peer, with both halves: what it sends there and what it takes from
+there (``nic/reception.py``).  The firmware knows no time: the driver keeps the deadlines, in ps,
+in fields that nothing here reads.  Sequence numbers and epochs have 32 bits and wrap.  The
+contract, event by event, is ``docs/reliability.md``; the papers only say that there is such a
+protocol and what it promises (UTLB, 4.1; miNI, IV.A and V).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nicscope.jit import records, step
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MOST_WINDOW = 2**15  # packets
+LAST = 0xFFFFFFFF  # sequence number; behind it comes 0
+HALF = 2**31
+
+# A sequence number that is none.
+NONE = -1
+
+# What a time-out leads to.
+NOTHING = 0
+RESEND = 1
+DEAD = 2
+
+# What a header's epoch says.
+CURRENT = 0
+OLD = 1
+NEWER = 2
+
+TRANSPORT = np.dtype(
+    [
+        ("epoch", "i8"),
+        ("dead", "i8"),  # 1: the peer was given up
+        # sender; oldest <= turn <= fresh <= numbered, and numbered - oldest <= window
+        ("oldest", "i8"),  # the first that is not acknowledged
+        ("turn", "i8"),  # the next to be sent, again or for the first time
+        ("fresh", "i8"),  # the next to be sent for the first time
+        ("numbered", "i8"),  # the next number to be given
+        ("retries", "i8"),  # time-outs since the last progress
+        ("resend_at", "i8"),  # ps, the driver's: when ``time_out`` is due
+        # receiver; confirmed <= wanted
+        ("confirmed", "i8"),  # the next to be confirmed: what acknowledgements say
+        ("wanted", "i8"),  # the next to be accepted
+        ("ack_due", "i8"),  # 1: the peer should hear of ``confirmed``
+        ("ack_at", "i8"),  # ps, the driver's: when a packet of its own should carry it
+        # for the observer, as sender
+        ("sent", "i8"),  # for the first time
+        ("resent", "i8"),
+        ("time_outs", "i8"),
+        ("forgotten", "i8"),  # not acknowledged when a new epoch began
+        # and as receiver
+        ("duplicates", "i8"),
+        ("gaps", "i8"),  # reliable: packets turned away; unreliable: packets missed
+        ("refused", "i8"),
+        ("acks", "i8"),  # that were due and went into a header
+    ],
+    align=True,
+)
+
+
+def new_links(nodes: int, first: int = 0) -> NDArray[Any]:
+    """TRANSPORT, shape (nodes, nodes), by (node, peer): all alive, nothing sent.
+
+    Numbers begin at ``first``.  Errors: ValueError.
+    """
+    if not 0 <= first <= LAST:
+        raise ValueError(f"a sequence number must be from 0 to {LAST}, got {first!r}")
+    links = records((nodes, nodes), TRANSPORT)
+    for field in ("oldest", "turn", "fresh", "numbered", "confirmed", "wanted"):
+        links[field] = first
+    return links
+
+
+@step
+def distance(here, there):
+    """How far ``here`` is past ``there``, from -2**31 to 2**31 - 1, as numbers wrap."""
+    return ((here - there + HALF) & LAST) - HALF
+
+
+@step
+def window_open(link, window):
+    """Whether one more packet may be numbered with up to ``window`` unacknowledged."""
+    return link.dead == 0 and distance(link.numbered, link.oldest) < window
+
+
+@step
+def number_next(link):
+    """The sequence number of one more packet, which now waits to be sent."""
+    sequence = link.numbered
+    link.numbered = (sequence + 1) & LAST
+    return sequence
+
+
+@step
+def next_to_send(link):
+    """The sequence number that goes out next, again or for the first time, or ``NONE``."""
+    if link.dead == 1 or link.turn == link.numbered:
+        return NONE
+    return link.turn
+
+
+@step
+def note_sent(link, sequence):
+    """Count ``sequence``, which ``next_to_send`` said, as sent: its transfer begins now."""
+    if sequence == link.fresh:
+        link.sent += 1
+        link.fresh = (sequence + 1) & LAST
+    else:
+        link.resent += 1
+    if sequence == link.turn:
+        link.turn = (sequence + 1) & LAST
+
+
+@step
+def number_unreliable(link):
+    """The sequence number of a packet that is sent now, once, and forgotten."""
+    sequence = number_next(link)
+    link.sent += 1
+    link.oldest = link.numbered
+    link.turn = link.numbered
+    link.fresh = link.numbered
+    return sequence
+
+
+@step
+def is_outstanding(link):
+    """Whether packets wait for an acknowledgement, so that a deadline must be kept."""
+    return link.dead == 0 and link.oldest != link.fresh
+
+
+@step
+def take_acknowledgement(link, ack):
+    """How many packets ``ack`` newly acknowledges: all before the number it names.
+
+    One that is stale, or names what was never sent, changes nothing.
+    """
+    progress = distance(ack, link.oldest)
+    if link.dead == 1 or progress <= 0 or progress > distance(link.fresh, link.oldest):
+        return 0
+    if distance(link.turn, ack) < 0:
+        link.turn = ack
+    link.oldest = ack
+    link.retries = 0
+    return progress
+
+
+@step
+def time_out(link, most_retries):
+    """Nothing was acknowledged in time: ``RESEND`` all from the oldest on, or the peer is ``DEAD``.
+
+    Dead is who makes no progress for more than ``most_retries`` time-outs in a row.  ``NOTHING``
+    if nothing is outstanding.
+    """
+    if not is_outstanding(link):
+        return NOTHING
+    link.time_outs += 1
+    link.retries += 1
+    if link.retries > most_retries:
+        link.dead = 1
+        return DEAD
+    link.turn = link.oldest
+    return RESEND
+
+
+@step
+def revive(link):
+    """There is a new way to the peer, which has forgotten nothing: send again from the oldest."""
+    link.dead = 0
+    link.retries = 0
+    link.turn = link.oldest
+    link.ack_due = 1
+
+
+@step
+def restart(link):
+    """Begin a new epoch, with numbers from 0; how many packets of the sender are forgotten."""
+    return _begin(link, (link.epoch + 1) & LAST)
+
+
+@step
+def meet(link, epoch):
+    """``CURRENT``, ``OLD`` (ignore the packet), or ``NEWER``: the peer has begun that epoch.
+
+    Then this side has begun it too now: what it had outstanding is forgotten, and the packet
+    counts.
+    """
+    ahead = distance(epoch, link.epoch)
+    if ahead == 0:
+        return CURRENT
+    if ahead < 0:
+        return OLD
+    _begin(link, epoch)
+    return NEWER
+
+
+@step
+def _begin(link, epoch):
+    forgotten = distance(link.numbered, link.oldest)
+    link.forgotten += forgotten
+    link.epoch = epoch
+    link.dead = 0
+    link.oldest = 0
+    link.turn = 0
+    link.fresh = 0
+    link.numbered = 0
+    link.retries = 0
+    link.confirmed = 0
+    link.wanted = 0
+    link.ack_due = 0
+    return forgotten

@@ -223,15 +223,24 @@ class Firmware:
             yield header, raw[begin : begin + int(header[0]["count"])]
             last = bool(header[0]["last"])
 
-    def after_frame(self, v: int, attempts: int, *, acknowledged: bool) -> int:
-        """What follows a frame that was sent so often (``nic.vimsg.sending``)."""
-        return int(sending.after_frame(self.memory, v, attempts, acknowledged))
+    def is_settled(self, v: int, acknowledgement: int) -> bool:
+        """Whether the frame that was sent is done with, after that came back, or ``NOWHERE``."""
+        return bool(sending.is_settled(self.memory, v, acknowledgement))
+
+    def is_given_up(self, v: int) -> bool:
+        """Whether the connection is lost, as no acknowledgement came in time once more."""
+        return bool(sending.is_given_up(self.memory, v))
 
     # --- receiving -----------------------------------------------------------------------
 
     def take_receive(self, v: int, request: int) -> bool:
         """Whether the receive now waits for a message."""
         return bool(connections.take_receive(self.memory, v, request))
+
+    def hear_frame(self, header: Any) -> tuple[bool, int]:
+        """Whether the frame is to be taken, and what is acknowledged, or ``NOWHERE``."""
+        taken, acknowledgement = receiving.hear_frame(self.memory, header)
+        return bool(taken), int(acknowledgement)
 
     def take_frame(
         self, header: Any, memory: NDArray[np.uint8], raw: NDArray[np.uint8], *, waited: bool

@@ -10,8 +10,8 @@ from nicscope.interfaces.via.journal import Part
 from nicscope.interfaces.via.names import Error, State, Status
 from nicscope.interfaces.via.network import NO_BYTES, Frame
 from nicscope.interfaces.via.turns import until
-from nicscope.nic.vimsg.layout import MESSAGE, READ_RESPONSE
-from nicscope.nic.vimsg.sending import AGAIN, HELD, LOST, READ, REFUSED
+from nicscope.nic.vimsg.layout import MESSAGE, NOWHERE, READ_RESPONSE
+from nicscope.nic.vimsg.sending import HELD, READ, REFUSED
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,20 +74,25 @@ async def _transmit(
 async def _pass(ni: Messaging, frame: Frame, journal: Journal | None) -> bool:
     """Send one frame; if the level promises delivery, again until it is acknowledged."""
     other = ni.neighbours[frame.target.node]
-    attempts = 0
+    source = frame.source
     while True:
         await ni.spend("vimsg_send_frame", journal, Part.SEND)
-        attempts += 1
-        arrives = not ni.network.loses()
-        if arrives:
+        heard, acknowledgement = False, NOWHERE
+        if not ni.network.loses():
+            heard, acknowledgement = other.firmware.hear_frame(frame.header)
+        if heard:
             other.submit(frame)
             if frame.journal is not None:
-                # The journal goes on with this frame; one that repeats it has none.
+                # The journal goes on with this frame.
                 frame, journal = msgspec.structs.replace(frame, journal=None), None
-        acknowledged = frame.source.reliable and arrives and not ni.network.loses()
-        what = ni.firmware.after_frame(frame.source.place, attempts, acknowledged=acknowledged)
-        if what != AGAIN:
-            return what != LOST
+        if acknowledgement != NOWHERE and ni.network.loses():
+            acknowledgement = NOWHERE
+        if ni.firmware.is_settled(source.place, acknowledgement):
+            return True
         await until(ni.turns.now + ni.settings.retry_timeout)
         if journal is not None and journal.at < ni.turns.now:
             journal.resume(ni.turns.now)
+        if source.state is not State.VIP_STATE_CONNECTED:
+            return True
+        if ni.firmware.is_given_up(source.place):
+            return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nicscope.jit import kernel
+from nicscope.nic.transport import restart
 from nicscope.nic.vimsg.layout import NOWHERE
 from nicscope.nic.vimsg.outcomes import CONNECTED, ERROR
 from nicscope.nic.vimsg.rooms import leave_room
@@ -35,6 +36,7 @@ def connect(vimsg, v, node, peer, expected):
     vi.peer = peer
     vi.expected = expected
     vi.fragment = 0
+    restart(vimsg.links[v])
 
 
 @kernel

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.jit import longer, records
+from nicscope.nic.transport import TRANSPORT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,6 +88,7 @@ HEADER = np.dtype(
         ("target_node", "i8"),
         ("target", "i8"),
         ("number", "i8"),  # of the message, by its sender's VI
+        ("sequence", "i8"),  # of the frame, by its sender's VI (``nic.transport``)
         ("index", "i8"),  # of the fragment
         ("last", "i8"),  # 1 if it is the message's last
         ("offset", "i8"),
@@ -129,6 +131,7 @@ class Vimsg(NamedTuple):
     regions: NDArray[Any]  # REGION; a handle is at its remainder
     frames: NDArray[np.int64]  # of the host, by virtual page from FIRST_PAGE on, or NOWHERE
     vis: NDArray[Any]  # VI
+    links: NDArray[Any]  # TRANSPORT: each VI's, with its other end
     requests: NDArray[Any]  # REQUEST: descriptors that the NIC has read
     segments: NDArray[Any]  # SEGMENT, shape (requests, MOST_SEGMENTS)
     rooms: NDArray[Any]  # ROOM, ascending: places in NIC memory that are taken
@@ -151,6 +154,7 @@ def new_vimsg(mtu: int, retries: int, longest: int, staging: int, pages: int) ->
         regions=records(64, REGION),
         frames=np.full(pages, NOWHERE, np.int64),
         vis=records(16, VI),
+        links=records(16, TRANSPORT),
         requests=records(64, REQUEST),
         segments=records((64, MOST_SEGMENTS), SEGMENT),
         rooms=records(64, ROOM),
@@ -170,5 +174,6 @@ def with_room(vimsg: Vimsg, vis: int, requests: int, rooms: int) -> Vimsg:
     if rooms > len(vimsg.rooms):
         vimsg = vimsg._replace(rooms=longer(vimsg.rooms, 2 * rooms))
     if vis > len(vimsg.vis):
-        vimsg = vimsg._replace(vis=longer(vimsg.vis, 2 * vis))
+        vis *= 2
+        vimsg = vimsg._replace(vis=longer(vimsg.vis, vis), links=longer(vimsg.links, vis))
     return vimsg

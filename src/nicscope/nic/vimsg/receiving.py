@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from nicscope.jit import kernel, step
+from nicscope.nic.reception import WANTED as SEQUENCE_WANTED
+from nicscope.nic.reception import ack_is_due, confirm, judge, judge_unreliable, take_ack
 from nicscope.nic.vimsg.codes import Error, Status
 from nicscope.nic.vimsg.layout import (
     MAY_READ,
@@ -45,6 +47,25 @@ COMP_PROT = int(Error.VIP_ERROR_COMP_PROT)
 
 
 @kernel
+def hear_frame(vimsg, frame):
+    """Whether messaging is to take the frame, and what is acknowledged, or ``NOWHERE``.
+
+    The network's engine decides this as the frame comes.
+    """
+    header = frame[0]
+    vi = vimsg.vis[header.target]
+    link = vimsg.links[header.target]
+    if not _is_of_connection(vi, header):
+        return False, NOWHERE
+    if vi.level == UNRELIABLE:
+        return judge_unreliable(link, header.sequence) == SEQUENCE_WANTED, NOWHERE
+    wanted = judge(link, header.sequence) == SEQUENCE_WANTED
+    if wanted:
+        confirm(link, header.sequence)
+    return wanted, take_ack(link) if ack_is_due(link) else NOWHERE
+
+
+@kernel
 def take_frame(vimsg, frame, memory, payload):
     """What becomes of the frame whose header is ``frame[0]`` and whose bytes are ``payload``."""
     nothing_wrong(vimsg)
@@ -83,7 +104,7 @@ def _is_of_connection(vi, header):
 
 @step
 def _is_next(vimsg, vi, header):
-    """Whether this is the next frame; a repeated one is not, nor one behind a lost one.
+    """Whether the frame goes on with the message that is arriving, or begins the next.
 
     The first frame of a later message shows that an unreliable one has lost a part.
     """

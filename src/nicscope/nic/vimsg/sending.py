@@ -1,8 +1,20 @@
-"""VI-MSG's sending half: what a send may do, its message in frames, and how often one is sent."""
+"""VI-MSG's sending half: what a send may do, its message in frames, and when one is done with.
+
+Reliability is ``nic.transport``'s, with one frame at a time on its way.
+"""
 
 from __future__ import annotations
 
 from nicscope.jit import kernel
+from nicscope.nic.transport import (
+    DEAD,
+    next_to_send,
+    note_sent,
+    number_next,
+    number_unreliable,
+    take_acknowledgement,
+    time_out,
+)
 from nicscope.nic.vimsg.codes import CONTROL_OP_MASK, Error, Status
 from nicscope.nic.vimsg.layout import MAY_READ, MESSAGE, NOWHERE, READ_REQUEST, WRITE
 from nicscope.nic.vimsg.outcomes import CONNECTED, UNRELIABLE, nothing_wrong, wrong
@@ -14,11 +26,6 @@ SEND = 0
 HELD = 1  # behind an RDMA read, as sends end in the order in which they were posted
 REFUSED = 2  # ``vimsg.outcome`` says why
 READ = 3  # the message is a request for the other end's bytes
-
-# What ``after_frame`` finds.
-NEXT = 0
-AGAIN = 1
-LOST = 2
 
 FLUSHED = int(Status.VIP_STATUS_DESC_FLUSHED_ERROR)
 LENGTH_ERROR = int(Status.VIP_STATUS_LENGTH_ERROR)
@@ -105,11 +112,27 @@ def next_fragment(vimsg):
     left = 0 if header.kind == READ_REQUEST else header.total - header.offset
     header.count = min(left, vimsg.config[0].mtu)
     header.last = 1 if header.count == left else 0
+    link = vimsg.links[header.source]
+    if vimsg.vis[header.source].level == UNRELIABLE:
+        header.sequence = number_unreliable(link)
+    else:
+        header.sequence = number_next(link)
 
 
 @kernel
-def after_frame(vimsg, v, attempts, acknowledged):
-    """What follows the ``attempts``-th time that a frame was sent: NEXT, AGAIN or LOST."""
-    if acknowledged or vimsg.vis[v].level == UNRELIABLE:
-        return NEXT
-    return AGAIN if attempts <= vimsg.config[0].retries else LOST
+def is_settled(vimsg, v, acknowledgement):
+    """Whether the frame that was sent is done with; else it is to be acknowledged in time.
+
+    ``acknowledgement`` is what came back, or ``NOWHERE``.
+    """
+    if vimsg.vis[v].level == UNRELIABLE:
+        return True
+    link = vimsg.links[v]
+    note_sent(link, next_to_send(link))
+    return acknowledgement != NOWHERE and take_acknowledgement(link, acknowledgement) > 0
+
+
+@kernel
+def is_given_up(vimsg, v):
+    """Whether the connection is lost, as time is up once more; else the frame is sent again."""
+    return time_out(vimsg.links[v], vimsg.config[0].retries) == DEAD

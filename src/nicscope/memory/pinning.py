@@ -54,6 +54,10 @@ class Pinning(NamedTuple):
     buckets: NDArray[Any]  # BUCKET
     members: NDArray[np.int32]  # shape (processes, pages of a process): RANDOM's lists
     places: NDArray[np.int32]  # shape (pages,): where a page is in its list
+    # shape (pages,): how many outstanding transfers need the page, which is not to be unpinned
+    # then (UTLB 3.1).  None where one request ends before the next: by its type, kernels are
+    # compiled without asking.
+    held: NDArray[np.int32] | None
 
 
 def new_pinning(limit: int | None, policy: Replacement, seed: int) -> Pinning:
@@ -72,6 +76,7 @@ def new_pinning(limit: int | None, policy: Replacement, seed: int) -> Pinning:
         records(0, BUCKET),
         np.zeros((0, 0), np.int32),
         np.zeros(0, np.int32),
+        None,
     )
 
 
@@ -163,7 +168,8 @@ def use(pinning, process, page):
 def victim_of(pinning, numbering, process, first, last):
     """The page of ``process`` to unpin next, outside the request for units ``first..last``.
 
-    The caller knows that there is one.
+    Never one that is held.  The caller knows that there is one: else ``NOBODY``, and RANDOM would
+    draw for ever.
     """
     policy = pinning.rules[0].policy
     if policy == Replacement.RANDOM:
@@ -174,8 +180,7 @@ def victim_of(pinning, numbering, process, first, last):
         newest_first = policy == Replacement.MRU
         page = pinning.buckets[bucket].newest if newest_first else pinning.buckets[bucket].oldest
         while page != NOBODY:
-            unit = unit_of(numbering, page)
-            if unit < first or unit > last:
+            if _may_go(pinning, numbering, page, first, last):
                 return np.int64(page)
             page = pinning.links[page].older if newest_first else pinning.links[page].newer
         record = pinning.buckets[bucket]
@@ -188,9 +193,42 @@ def _drawn_victim(pinning, numbering, process, first, last):
     while True:
         drawn = _draw(pinning, pinning.processes[process].pinned)
         page = np.int64(pinning.members[process, drawn])
-        unit = unit_of(numbering, page)
-        if unit < first or unit > last:
+        if _may_go(pinning, numbering, page, first, last):
             return page
+
+
+@step
+def _may_go(pinning, numbering, page, first, last):
+    unit = unit_of(numbering, page)
+    return (unit < first or unit > last) and not is_held(pinning.held, page)
+
+
+@step
+def is_held(held, page):
+    """Whether an outstanding transfer needs ``page``."""
+    if held is None:
+        return False
+    return held[page] != 0
+
+
+@step
+def can_give_up(pinning, numbering, process, first, last, wanted):
+    """Whether ``wanted`` pages of ``process`` may be unpinned, outside units ``first..last``."""
+    owner = pinning.processes[process]
+    found = 0
+    if pinning.rules[0].policy == Replacement.RANDOM:
+        for place in range(owner.pinned):
+            page = np.int64(pinning.members[process, place])
+            found += _may_go(pinning, numbering, page, first, last)
+        return found >= wanted
+    bucket = np.int64(owner.fewest)
+    while bucket != NOBODY and found < wanted:
+        page = np.int64(pinning.buckets[bucket].oldest)
+        while page != NOBODY and found < wanted:
+            found += _may_go(pinning, numbering, page, first, last)
+            page = np.int64(pinning.links[page].newer)
+        bucket = np.int64(pinning.buckets[bucket].more)
+    return found >= wanted
 
 
 @step

@@ -3,41 +3,20 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.config.design import Design, with_settings
-from nicscope.config.scheme import USES, Scheme
+from nicscope.config.scheme import Scheme
 from nicscope.drivers.replay import replay
-from nicscope.drivers.replay.node import OFFSET_STEP
+from nicscope.drivers.translation.build import OFFSET_STEP
 from oracle import replay as oracle
 from oracle.strategies import cases
+from trace_columns import Columns, columns_of, design_of
 
 OPS = list(oracle.PATHS)
 PINNING_POLICIES = ("lru", "mru", "lfu", "mfu", "random")
-
-
-class Columns(NamedTuple):
-    node: np.ndarray
-    pid: np.ndarray
-    receive: np.ndarray
-    address: np.ndarray
-    length: np.ndarray
-
-
-def columns_of(rows):
-    _, node, pid, op, address, length = zip(*rows, strict=True)
-    return Columns(
-        np.array(node, np.int32),
-        np.array(pid, np.int32),
-        np.array([oracle.PATHS[name] == "receive" for name in op], np.uint8),
-        np.array(address, np.uint64),
-        np.array(length, np.uint32),
-    )
 
 
 def pieces(columns, cuts):
@@ -48,17 +27,6 @@ def pieces(columns, cuts):
         for begin, end in pairwise(edges)
         if end > begin
     ]
-
-
-def design_of(flat):
-    scheme = Scheme(flat["scheme"])
-    plain = Design(name="drawn", title="drawn", scheme=scheme)
-    known = [
-        f"{key}={'none' if value is None else value}"
-        for key, value in flat.items()
-        if key in USES[scheme] and not (value is None and key not in ("pin_limit", "high_water"))
-    ]
-    return with_settings(plain, known)
 
 
 def offset(ordinal, sets):

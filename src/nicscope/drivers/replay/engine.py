@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.drivers.replay import parting
-from nicscope.drivers.replay.node import Node, line_bits_of
+from nicscope.drivers.replay.node import Node
 from nicscope.drivers.replay.parting import Namer, Parter
 from nicscope.drivers.replay.state import Stretch
+from nicscope.drivers.translation.build import line_bits_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -12,8 +12,8 @@ import numpy as np
 
 from nicscope.drivers.replay import parting
 from nicscope.drivers.replay.columns import Stream, slice_of, tally
-from nicscope.drivers.replay.node import OFFSET_STEP
 from nicscope.drivers.replay.parting import Namer, Parter
+from nicscope.drivers.translation.build import OFFSET_STEP
 from nicscope.jit import kernel
 
 if TYPE_CHECKING:

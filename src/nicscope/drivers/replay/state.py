@@ -1,29 +1,16 @@
-"""What a scheme's kernel is handed: a NIC, its host, the observer's book and requests."""
+"""The requests that a scheme's kernel is handed beside a NIC, its host and the book."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from nicscope.drivers.translation.state import Request
 from nicscope.jit import step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from nicscope.memory.indices import Indices
-    from nicscope.memory.lines import Lines
-    from nicscope.memory.numbering import Numbering
-    from nicscope.memory.pinning import Pinning
-
-
-class Host(NamedTuple):
-    """One node's host side; the parts that a scheme does not use are empty."""
-
-    numbering: Numbering  # of the units that the stream's numbers name
-    pinning: Pinning
-    indices: Indices  # of translation tables that the user library manages
-    lines: Lines  # filled lines that may be unpinned
 
 
 class Stretch(NamedTuple):
@@ -37,16 +24,6 @@ class Stretch(NamedTuple):
     numbers: NDArray[np.uint32]
 
 
-class Request(NamedTuple):
-    """One request, as kernels pass it on."""
-
-    process: Any
-    first: Any  # page number
-    pages: Any
-    receive: Any
-    at: Any  # where its units' numbers begin
-
-
 @step
 def request_of(requests, row, at):
     """Request ``row``, whose numbers begin at ``at``."""
@@ -57,9 +34,3 @@ def request_of(requests, row, at):
         np.int64(requests.receive[row]),
         at,
     )
-
-
-@step
-def set_of(nic, book, process, number):
-    """The set in which the entry for ``number`` of ``process`` belongs."""
-    return (number + process * book.orders[0].offset_step) & (nic.config[0].sets - 1)

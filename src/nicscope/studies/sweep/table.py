@@ -16,7 +16,7 @@ from nicscope.config.evidence import Evidence
 from nicscope.config.scheme import SETTINGS, Kind
 from nicscope.config.time_unit import in_us
 from nicscope.drivers.replay import ReplayResult
-from nicscope.drivers.replay.counts import COUNT_NAMES
+from nicscope.drivers.translation.counts import COUNT_NAMES
 from nicscope.errors import StudyError
 from nicscope.outputs import whole_file
 from nicscope.studies.replaying import with_price

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.replay.counts import COUNT_NAMES
 from nicscope.drivers.replay.engine import Replayer
 from nicscope.drivers.replay.parting import ROWS
+from nicscope.drivers.translation.counts import COUNT_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,22 +1,25 @@
 """The host side of the three UTLBs: a user library that pins before it asks (UTLB 3, 3.4, 6.5).
 
 Once per request it checks which pages are pinned, makes room under the limit by unpinning what
-the replacement policy names, and pins each run of missing pages with one call.
+the replacement policy names, and pins each run of missing pages with one call.  ``numbers`` are
+those of the stream's units, of which the request's begin at ``request.at``.
 """
 
 from __future__ import annotations
 
-from nicscope.drivers.replay.book import note_invalidation, note_pins, note_unpin
-from nicscope.drivers.replay.state import set_of
+from nicscope.drivers.translation.book import note_invalidation
+from nicscope.drivers.translation.deeds import DROP, fill_frame, note_deed, pin_page, unpin_page
+from nicscope.drivers.translation.state import set_of
+from nicscope.drivers.translation.utlb import place_in_table
 from nicscope.jit import step
 from nicscope.memory.indices import give_back_index, take_index
-from nicscope.memory.numbering import find, unit_of
-from nicscope.memory.pinning import PINNED, pin, unpin, use, victim_of
+from nicscope.memory.numbering import NONE, find, unit_of
+from nicscope.memory.pinning import PINNED, can_give_up, use, victim_of
 from nicscope.nic.cache import drop
 
 
 @step
-def admit(nic, host, book, requests, request):
+def admit(nic, host, book, numbers, request):
     """See to it that every page of ``request`` is pinned; False if that is more than the limit."""
     rules = host.pinning.rules[0]
     if rules.ordered and request.pages > rules.limit:
@@ -24,7 +27,7 @@ def admit(nic, host, book, requests, request):
         return False
     fresh = 0
     for at in range(request.at, request.at + request.pages):
-        page = requests.numbers[at]
+        page = numbers[at]
         if host.pinning.state[page] & PINNED == 0:
             fresh += 1
         elif rules.ordered:
@@ -33,8 +36,26 @@ def admit(nic, host, book, requests, request):
         book.counts[0].check_misses += fresh
         if rules.ordered:
             make_room(nic, host, book, request, fresh)
-        pin_runs(host, book, requests, request, fresh)
+        pin_runs(nic, host, book, numbers, request, fresh)
     return True
+
+
+@step
+def can_make_room(host, numbers, request):
+    """Whether pages that nobody holds suffice to make room; a request too long needs none."""
+    rules = host.pinning.rules[0]
+    if not rules.ordered or request.pages > rules.limit:
+        return True
+    fresh = 0
+    for at in range(request.at, request.at + request.pages):
+        fresh += host.pinning.state[numbers[at]] & PINNED == 0
+    if fresh == 0:
+        return True
+    wanted = host.pinning.processes[request.process].pinned + fresh - rules.limit
+    last = request.first + request.pages - 1
+    return wanted <= 0 or can_give_up(
+        host.pinning, host.numbering, request.process, request.first, last, wanted
+    )
 
 
 @step
@@ -44,44 +65,46 @@ def make_room(nic, host, book, request, fresh):
     last = request.first + request.pages - 1
     while owner.pinned + fresh > host.pinning.rules[0].limit:
         page = victim_of(host.pinning, host.numbering, request.process, request.first, last)
-        unpin(host.pinning, request.process, page)
-        book.counts[0].unpin_calls += 1
-        note_unpin(book)
         forget(nic, host, book, request.process, page)
+        unpin_page(host, book, request.process, page)
+        book.counts[0].unpin_calls += 1
 
 
 @step
 def forget(nic, host, book, process, page):
-    """The translation of an unpinned page leaves the table and, if it is there, the NIC."""
+    """The translation of a page to unpin leaves the table and, if it is there, the NIC."""
     key = page
     entry_number = unit_of(host.numbering, page)
     if host.indices.tables.size > 0:
         key = give_back_index(host.indices, process, page)
         entry_number = unit_of(host.indices.keys, key)
-    if book.orders[0].cached and drop(nic, set_of(nic, book, process, entry_number), key + 1):
+    if not book.orders[0].cached:
+        note_deed(host, DROP, page, -1)
+    elif drop(nic, set_of(nic, book, process, entry_number), key + 1):
         note_invalidation(book, key)
+        note_deed(host, DROP, page, -1)
 
 
 @step
-def pin_runs(host, book, requests, request, fresh):
+def pin_runs(nic, host, book, numbers, request, fresh):
     """Pin each maximal run of unpinned pages, and ``prepin`` pages from its start, by one call."""
     end = request.at + request.pages
     at = request.at
     while fresh > 0:
-        while host.pinning.state[requests.numbers[at]] & PINNED:
+        while host.pinning.state[numbers[at]] & PINNED:
             at += 1
         begin = at
-        while at < end and host.pinning.state[requests.numbers[at]] & PINNED == 0:
-            pin_page(host, book, request.process, requests.numbers[at], 1)
+        while at < end and host.pinning.state[numbers[at]] & PINNED == 0:
+            pin_in_table(nic, host, book, request.process, numbers[at], 1)
             at += 1
         fresh -= at - begin
         book.counts[0].pin_calls += 1
         if book.orders[0].prepin > at - begin:
-            pin_ahead(host, book, request, request.first + begin - request.at, fresh)
+            pin_ahead(nic, host, book, request, request.first + begin - request.at, fresh)
 
 
 @step
-def pin_ahead(host, book, request, start, fresh):
+def pin_ahead(nic, host, book, request, start, fresh):
     """Pin what is unpinned of the ``prepin`` pages from ``start`` beyond the request.
 
     Only as far as the limit leaves room once ``fresh`` more pages of the request are pinned.
@@ -93,14 +116,18 @@ def pin_ahead(host, book, request, start, fresh):
         if rules.ordered and owner.pinned + fresh >= rules.limit:
             return
         page = find(host.numbering, request.process, unit)
+        if page == NONE:
+            return
         if host.pinning.state[page] & PINNED == 0:
-            pin_page(host, book, request.process, page, 0)
+            pin_in_table(nic, host, book, request.process, page, 0)
 
 
 @step
-def pin_page(host, book, process, page, uses):
+def pin_in_table(nic, host, book, process, page, uses):
     """Pin one page and enter it in the process's table."""
-    pin(host.pinning, process, page, uses)
-    note_pins(book, 1)
+    pin_page(host, book, process, page, uses)
     if host.indices.tables.size > 0:
         take_index(host.indices, process, page)
+        # A table that lies on the NIC itself; replay has no need of it.
+        if not book.orders[0].cached:
+            fill_frame(nic, host, place_in_table(host, process, page), page)

@@ -1,4 +1,4 @@
-"""Every count of a replay, and where it is kept while kernels run."""
+"""Every count of translation, and where it is kept while kernels run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The book that a replay keeps beside the firmware: counts, and why a lookup missed.
+"""The book that a driver keeps beside the firmware: counts, and why a lookup missed.
 
 None of this is in the NIC or its host; it is the observer's.  Keys are the dense numbers under
 which the scheme's cache knows its entries.
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.replay.counts import COUNTS
+from nicscope.drivers.translation.counts import COUNTS
 from nicscope.jit import records, step
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ SHADOWED = 4  # it is in the shadow cache
 ORDERS = np.dtype(
     [
         ("kinds", "b1"),  # tell capacity from conflict misses
+        ("kinds_known", "b1"),  # that was asked for, or there is no cache to tell it of
         ("shadow_capacity", "i8"),  # keys
         ("shadow_count", "i8"),
         ("offset_step", "i8"),  # index offset between processes; 0: none
@@ -35,6 +36,8 @@ ORDERS = np.dtype(
         ("high_water", "i8"),  # pinned pages per node; -1: none
         ("line_bits", "i8"),
         ("cached", "b1"),  # there is a cache on the NIC
+        ("scheme", "i8"),  # its code
+        ("processes", "i8"),  # of the node
     ],
     align=True,
 )
@@ -104,6 +107,16 @@ def _bridge(shadow, place):
     newer = np.int64(shadow[place].newer)
     shadow[older].newer = newer
     shadow[newer].older = older
+
+
+@step
+def note_request(book, pages, receive):
+    """Count a request for ``pages`` pages; ``receive`` is 1 on the receive path, else 0."""
+    counts = book.counts[0]
+    counts.requests += 1
+    counts.lookups += pages
+    counts.lookups_receive += pages * receive
+    counts.lookups_send += pages * (1 - receive)
 
 
 @step

@@ -1,0 +1,207 @@
+"""One page, one request at a time under any scheme, for drivers in which time passes between.
+
+``scheme`` is a number of ``codes``, ``page`` and ``first`` are page numbers of the process's
+address space.  The driver lets ``admit_request`` come first, then asks page by page; after a
+``MISS`` it serves the page when the host has had its time.  After each call it follows the deeds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.drivers.translation.codes import (
+    ADMITTED,
+    HANDLE,
+    INTERRUPT,
+    MISS,
+    REFUSED,
+    REJECTED,
+    STATIC,
+    UNET_MM,
+    UNKNOWN,
+    UTLB,
+    UTLB_PROCESS,
+    UTLB_SHARED,
+)
+from nicscope.drivers.translation.handle import ask_handle, serve_handle
+from nicscope.drivers.translation.holding import entry_of
+from nicscope.drivers.translation.interrupt import ask_interrupt, serve_interrupt
+from nicscope.drivers.translation.state import Request
+from nicscope.drivers.translation.static import ask_static, begin_registering, serve_static
+from nicscope.drivers.translation.unet_mm import ask_unet_mm, serve_unet_mm
+from nicscope.drivers.translation.user_library import admit, can_make_room
+from nicscope.drivers.translation.utlb import (
+    ask_utlb,
+    ask_utlb_process,
+    ask_utlb_shared,
+    last_fetched,
+    serve_utlb,
+    serve_utlb_shared,
+)
+from nicscope.jit import routine, step
+from nicscope.memory.numbering import NONE, find, process_of, unit_of
+from nicscope.memory.pinning import PINNED
+from nicscope.nic.cache import frame_of
+from nicscope.nic.layout import FRAME_BITS
+from nicscope.nic.victim import ABSENT, find_victim
+
+
+@routine
+def key_of_page(host, book, process, page):
+    """The number of ``page`` as holding and deeds name it, or ``UNKNOWN``."""
+    bits = book.orders[0].line_bits
+    if page < 0 or page > book.orders[0].last_page:
+        return np.int64(UNKNOWN)
+    unit = find(host.numbering, process, page >> bits)
+    if unit == NONE:
+        return np.int64(UNKNOWN)
+    return unit << bits | (page & ((1 << bits) - 1))
+
+
+@step
+def page_of_key(host, book, key):
+    """The process and the page that number ``key`` names."""
+    bits = book.orders[0].line_bits
+    unit = key >> bits
+    page = unit_of(host.numbering, unit) << bits | (key & ((1 << bits) - 1))
+    return process_of(host.numbering, unit), page
+
+
+@routine
+def ask(scheme, nic, host, book, process, page, receive):
+    """Frame of ``page`` if the NIC has its translation, else ``MISS``.
+
+    ``UNKNOWN`` if the page has no number; ``REJECTED`` under a user library that has not pinned
+    it: the table has no entry then.
+    """
+    key = key_of_page(host, book, process, page)
+    if key == UNKNOWN:
+        return key
+    if scheme >= UTLB and host.pinning.state[key] & PINNED == 0:
+        return np.int64(REJECTED)
+    if scheme == UTLB:
+        return ask_utlb(nic, book, process, page, key, receive)
+    if scheme == UTLB_SHARED:
+        return ask_utlb_shared(nic, host, book, process, key, receive)
+    if scheme == UTLB_PROCESS:
+        return ask_utlb_process(nic, host, process, key)
+    if scheme == INTERRUPT:
+        return ask_interrupt(nic, host, book, process, page, key, receive)
+    if scheme == UNET_MM:
+        return ask_unet_mm(nic, host, book, page, key, receive)
+    if scheme == STATIC:
+        return ask_static(nic, host, key)
+    bits = book.orders[0].line_bits
+    entry = ask_handle(nic, book, page >> bits, key >> bits, receive)
+    if entry == MISS:
+        return np.int64(MISS)
+    return frame_of(nic, entry, page & ((1 << bits) - 1))
+
+
+@routine
+def serve(scheme, nic, host, book, process, page):
+    """At least 0: the translation of ``page`` has come to the NIC, now or meanwhile.
+
+    Filled in now, it is a stand-in until the deeds are followed: the real frame is the one that
+    goes where the deed FILL of this page says.  Entries prefetched after it may already have
+    displaced it in a small cache; the NIC has read it all the same.
+    ``REFUSED`` if transfers use all that would have to go: nothing has changed, try again.
+    ``REJECTED`` if the table is full (static), or if nobody pinned the page (user libraries).
+    """
+    key = key_of_page(host, book, process, page)
+    if key == UNKNOWN:
+        return key
+    if scheme >= UTLB and host.pinning.state[key] & PINNED == 0:
+        return np.int64(REJECTED)
+    frame = frame_on_nic(nic, host, book, process, page, key)
+    if frame != MISS:
+        count_vain_service(host, book, scheme, page, key)
+        return frame
+    if scheme == UTLB:
+        return serve_utlb(nic, host, book, process, page, key)
+    if scheme == UTLB_SHARED:
+        return serve_utlb_shared(nic, host, book, process, key)
+    if scheme == INTERRUPT:
+        return serve_interrupt(nic, host, book, process, page, key)
+    if scheme == UNET_MM:
+        return serve_unet_mm(nic, host, book, process, page, key)
+    if scheme == STATIC:
+        return serve_static(nic, host, book, process, page, key)
+    bits = book.orders[0].line_bits
+    entry = serve_handle(nic, host, book, process, page >> bits, key >> bits)
+    if entry < 0:
+        return entry
+    return frame_of(nic, entry, page & ((1 << bits) - 1))
+
+
+@step
+def frame_on_nic(nic, host, book, process, page, key):
+    """Frame of ``page`` if its translation is on the NIC, else ``MISS``; nothing is noted."""
+    if book.orders[0].cached:
+        entry = entry_of(nic, host, book, process, page, key)
+        if entry != MISS:
+            return frame_of(nic, entry, page & ((1 << book.orders[0].line_bits) - 1))
+        place = find_victim(nic, key + 1)
+        if place != ABSENT:
+            return np.int64(nic.victims[place].frame & FRAME_BITS)
+        return np.int64(MISS)
+    if host.pinning.state[key] & PINNED == 0:
+        return np.int64(MISS)
+    if host.indices.tables.size > 0:
+        return ask_utlb_process(nic, host, process, key)
+    return ask_static(nic, host, key)
+
+
+@step
+def count_vain_service(host, book, scheme, page, key):
+    """Count the service of a miss whose translation had come before it: it took its time too."""
+    counts = book.counts[0]
+    if scheme in (INTERRUPT, UNET_MM, HANDLE):
+        counts.interrupts += 1
+        counts.dropped += scheme == HANDLE
+    elif scheme == UTLB:
+        counts.entries_fetched += last_fetched(book, page) - page + 1
+    elif scheme == UTLB_SHARED:
+        index = unit_of(host.indices.keys, np.int64(host.indices.key_of[key]))
+        counts.entries_fetched += last_fetched(book, index) - index + 1
+
+
+@routine
+def admit_request(scheme, nic, host, book, process, first, pages):
+    """What the process's side does before it asks for ``pages`` (at least 1) pages from ``first``.
+
+    ``ADMITTED``; ``REJECTED`` if they are more than may be pinned; ``UNKNOWN`` if one has no
+    number; ``REFUSED`` if pages that are held would have to be unpinned: nothing has changed.
+    The caller sees to it that ``pages`` does not exceed the longest request of the cluster.
+    """
+    if scheme == STATIC:
+        begin_registering(host, process)
+    if scheme < UTLB:
+        return np.int64(ADMITTED)
+    if not write_numbers(host, book, process, first, pages):
+        return np.int64(UNKNOWN)
+    request = Request(process, first, pages, 0, 0)
+    if not can_make_room(host, host.numbers, request):
+        return np.int64(REFUSED)
+    if not admit(nic, host, book, host.numbers, request):
+        return np.int64(REJECTED)
+    return np.int64(ADMITTED)
+
+
+@routine
+def could_admit(scheme, host, book, process, first, pages):
+    """Whether ``admit_request`` would not be refused now."""
+    if scheme < UTLB or not write_numbers(host, book, process, first, pages):
+        return True
+    return can_make_room(host, host.numbers, Request(process, first, pages, 0, 0))
+
+
+@step
+def write_numbers(host, book, process, first, pages):
+    """Write the numbers of a request's pages to ``host.numbers``; False if one has none."""
+    for place in range(pages):
+        key = key_of_page(host, book, process, first + place)
+        if key == UNKNOWN:
+            return False
+        host.numbers[place] = key
+    return True

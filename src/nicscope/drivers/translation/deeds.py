@@ -1,0 +1,114 @@
+"""What was done to real pages and to the NIC's entries, written down for whoever must follow.
+
+Steps name pages by dense numbers and put such a number where a frame belongs.  A driver with real
+memory goes through ``host.deeds[:host.deed_count[0]]`` after each call, in order: it pins and
+unpins the pages and overwrites each number filled in with the frame (``write_frame``).  A replay
+has no deeds (None) and nothing is written down.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nicscope.config.scheme import Scheme
+from nicscope.drivers.translation.book import note_pins, note_unpin
+from nicscope.jit import step
+from nicscope.memory.pinning import pin, unpin
+from nicscope.nic.cache import hold
+from nicscope.nic.layout import IN_USE
+
+if TYPE_CHECKING:
+    from nicscope.config.design import Design
+
+# ``key`` is a page's number: its unit's number, and within a line the place of the page.
+PIN = 1
+UNPIN = 2
+FILL = 3  # ``place`` is the index into ``nic.frames``
+DROP = 4  # an entry left the NIC; of a line, ``key`` is the first page
+
+
+def deeds_needed(design: Design, longest: int) -> int:
+    """The most deeds that one call makes, if requests have up to ``longest`` pages.
+
+    The log must be cleared before each call that may write to it, for kernels check no bounds.
+    """
+    prepin, prefetch, line = design.prepin or 1, design.prefetch or 1, design.line or 1
+    pinned = longest + prepin - 1
+    return {
+        Scheme.PINNED: 0,
+        Scheme.STATIC: 2,  # pin, fill
+        Scheme.INTERRUPT: 6,  # one drops and unpins at the limit, one on eviction; pin, fill
+        Scheme.UNET_MM: 4,
+        # Each page of a request may drop and unpin another; or a miss fills and drops.
+        Scheme.UTLB: max(2 * longest + pinned, 2 * prefetch),
+        Scheme.UTLB_SHARED: max(2 * longest + pinned, 2 * prefetch),
+        Scheme.UTLB_PROCESS: 2 * longest + 2 * pinned,
+        # What the high water asks for beyond that waits for the next call.
+        Scheme.HANDLE: 3 * line + 1,
+    }[design.scheme]
+
+
+@step
+def note_deed(host, what, key, place):
+    """Write down one deed, if deeds are written down at all."""
+    _write_down(host.deeds, host.deed_count, what, key, place)
+
+
+@step
+def _write_down(deeds, count, what, key, place):
+    if deeds is not None and deeds.size != 0:
+        deed = deeds[count[0]]
+        deed.what = what
+        deed.key = key
+        deed.place = place
+        count[0] += 1
+
+
+@step
+def clear_deeds(host):
+    """Every deed has been followed."""
+    host.deed_count[0] = 0
+
+
+@step
+def has_room_for_deed(deeds, count):
+    """Whether one more can be written down, or none need be."""
+    if deeds is None:
+        return True
+    return deeds.size == 0 or count[0] < deeds.size
+
+
+@step
+def pin_page(host, book, process, page, uses):
+    """Pin and count one page, used ``uses`` times so far."""
+    pin(host.pinning, process, page, uses)
+    note_pins(book, 1)
+    note_deed(host, PIN, page, -1)
+
+
+@step
+def unpin_page(host, book, process, page):
+    """Unpin and count one page."""
+    unpin(host.pinning, process, page)
+    note_unpin(book)
+    note_deed(host, UNPIN, page, -1)
+
+
+@step
+def fill_frame(nic, host, place, page):
+    """Let ``page`` stand for its frame at ``place``, until ``write_frame`` knows better."""
+    nic.frames[place] = page
+    note_deed(host, FILL, page, place)
+
+
+@step
+def protect_if_used(nic, in_use, entry, unit):
+    """Protect a newly filled ``entry`` if a transfer uses the unit already."""
+    if in_use is not None and in_use[unit] != 0:
+        hold(nic, entry)
+
+
+@step
+def write_frame(nic, place, frame):
+    """Follow a FILL: ``frame`` is the physical frame; whether the entry is in use stays."""
+    nic.frames[place] = (nic.frames[place] & IN_USE) | frame

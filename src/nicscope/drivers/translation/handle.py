@@ -1,0 +1,102 @@
+"""miNI's dynamic handle lookup: a set-associative cache of lines over host tables (IV.A, IV.B).
+
+On a miss the NIC interrupts the host and drops the request, which the transport brings back once
+the host has pinned the line's pages and written the line to the NIC.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.drivers.translation.book import note_eviction, note_hit, note_miss
+from nicscope.drivers.translation.codes import MISS, REFUSED
+from nicscope.drivers.translation.deeds import (
+    DROP,
+    fill_frame,
+    has_room_for_deed,
+    note_deed,
+    pin_page,
+    protect_if_used,
+    unpin_page,
+)
+from nicscope.jit import step
+from nicscope.memory.lines import await_unpinning, fill_line, remove_line
+from nicscope.memory.numbering import process_of
+from nicscope.memory.pinning import PINNED, is_held
+from nicscope.nic.cache import REFUSED as NO_WAY_FREE
+from nicscope.nic.cache import fill, lookup
+from nicscope.nic.layout import EMPTY
+
+
+@step
+def ask_handle(nic, book, line, key, receive):
+    """Entry of ``line``, whose number is ``key``, or ``MISS``."""
+    entry = lookup(nic, line & (nic.config[0].sets - 1), key + 1)
+    if entry == MISS:
+        note_miss(book, key, receive)
+    else:
+        note_hit(book, key)
+    return entry
+
+
+@step
+def serve_handle(nic, host, book, process, line, key):
+    """Interrupt and drop; the kernel thread pins the line, fills it, and heeds the high water.
+
+    The entry of ``line``, or ``REFUSED``.
+    """
+    entry = fill(nic, line & (nic.config[0].sets - 1), key + 1)
+    if entry == NO_WAY_FREE:
+        return np.int64(REFUSED)
+    counts = book.counts[0]
+    counts.interrupts += 1
+    counts.dropped += 1
+    evicted = nic.registers[0].evicted
+    if evicted != EMPTY:
+        note_eviction(book, evicted - 1)
+        note_deed(host, DROP, (evicted - 1) << book.orders[0].line_bits, -1)
+    pin_line(host, book, process, key)
+    pages = nic.config[0].line
+    for page in range(pages):
+        fill_frame(nic, host, entry * pages + page, key * pages + page)
+    protect_if_used(nic, host.in_use, entry, key)
+    if book.orders[0].high_water >= 0:
+        fill_line(host.lines, key)
+        if evicted != EMPTY:
+            await_unpinning(host.lines, evicted - 1)
+        unpin_surplus(host, book)
+    return entry
+
+
+@step
+def pin_line(host, book, process, key):
+    """Pin what is not pinned of the line, one call per run."""
+    first = key << book.orders[0].line_bits
+    before_is_pinned = True
+    for page in range(first, first + (1 << book.orders[0].line_bits)):
+        is_pinned = host.pinning.state[page] & PINNED != 0
+        if not is_pinned:
+            if before_is_pinned:
+                book.counts[0].pin_calls += 1
+            pin_page(host, book, process, page, 1)
+        before_is_pinned = is_pinned
+
+
+@step
+def unpin_surplus(host, book):
+    """Unpin pages of lines that left the NIC until no more than ``high_water`` are pinned.
+
+    Held pages stay, and their line waits no more until it is released.
+    """
+    while book.counts[0].pinned_pages > book.orders[0].high_water and host.lines.counts[1] > 0:
+        line = host.lines.heap[0]
+        first = line << book.orders[0].line_bits
+        for page in range(first, first + (1 << book.orders[0].line_bits)):
+            if book.counts[0].pinned_pages == book.orders[0].high_water:
+                return
+            if not has_room_for_deed(host.deeds, host.deed_count):
+                return
+            if host.pinning.state[page] & PINNED and not is_held(host.pinning.held, page):
+                unpin_page(host, book, process_of(host.numbering, line), page)
+                book.counts[0].unpin_calls += 1
+        remove_line(host.lines, line)

@@ -1,0 +1,198 @@
+"""A cluster's translations driven page by page, and the deeds followed by a model of memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.drivers.replay.engine import line_bits_of
+from nicscope.drivers.replay.parting import Namer, Parter
+from nicscope.drivers.translation.asking import (
+    admit_request,
+    ask,
+    could_admit,
+    key_of_page,
+    page_of_key,
+    serve,
+)
+from nicscope.drivers.translation.book import note_request
+from nicscope.drivers.translation.cluster import new_translations, translation_of
+from nicscope.drivers.translation.codes import ADMITTED, MISS
+from nicscope.drivers.translation.deeds import (
+    DROP,
+    FILL,
+    PIN,
+    UNPIN,
+    clear_deeds,
+    write_frame,
+)
+from nicscope.drivers.translation.holding import hold_key, keep_page, leave_page, release_key
+from nicscope.jit import kernel, routine
+from nicscope.memory.pinning import PINNED
+from nicscope.nic.layout import EMPTY, FRAME_BITS
+
+FRAME_BASE = 100_000  # page number k of the model lies in frame FRAME_BASE + k
+
+ADMIT, ASK, SERVE, COULD, KEEP, LEAVE, HOLD, RELEASE = range(8)
+
+
+@kernel
+def act(translations, n, what, process, first, pages, receive):
+    """As ``_act``, from Python."""
+    return _act(translations, n, what, process, first, pages, receive)
+
+
+@routine
+def _act(translations, n, what, process, first, pages, receive):
+    """One call of node ``n``'s translation, the deeds followed on the NIC but not cleared."""
+    nic, host, book = translation_of(translations, n)
+    clear_deeds(host)
+    scheme = book.orders[0].scheme
+    key = key_of_page(host, book, process, first)
+    result = np.int64(0)
+    if what == ADMIT:
+        result = admit_request(scheme, nic, host, book, process, first, pages)
+    elif what == ASK:
+        result = ask(scheme, nic, host, book, process, first, receive)
+    elif what == SERVE:
+        result = serve(scheme, nic, host, book, process, first)
+    elif what == COULD:
+        result = np.int64(could_admit(scheme, host, book, process, first, pages))
+    elif what == KEEP:
+        keep_page(host, book, key)
+    elif what == LEAVE:
+        leave_page(nic, host, book, process, first, key)
+    elif what == HOLD:
+        hold_key(nic, host, book, process, first, key)
+    else:
+        release_key(nic, host, book, process, first, key)
+    for i in range(min(host.deed_count[0], host.deeds.size)):
+        if host.deeds[i].what == FILL:
+            write_frame(nic, host.deeds[i].place, FRAME_BASE + host.deeds[i].key)
+    return result
+
+
+@kernel
+def drive(translations, requests, log):
+    """Admit, ask and serve ``requests``, rows of (node, process, first, pages, receive).
+
+    The deeds go to ``log``, rows of (node, what, key, place).  Returns how many there are, the
+    most of one call, and how many answers were neither a page's frame nor a refusal.
+    """
+    logged = 0
+    most = 0
+    wrong = 0
+    for row in range(len(requests)):
+        n, process, first = requests[row, 0], requests[row, 1], requests[row, 2]
+        pages, receive = requests[row, 3], requests[row, 4]
+        _, host, book = translation_of(translations, n)
+        note_request(book, pages, receive)
+        admitted = _act(translations, n, ADMIT, process, first, pages, receive)
+        logged, most = _move_deeds(host, n, log, logged, most)
+        if admitted != ADMITTED:
+            continue
+        for page in range(first, first + pages):
+            frame = _act(translations, n, ASK, process, page, 1, receive)
+            logged, most = _move_deeds(host, n, log, logged, most)
+            if frame == MISS:
+                served = _act(translations, n, SERVE, process, page, 1, receive)
+                logged, most = _move_deeds(host, n, log, logged, most)
+                if served < 0:
+                    continue
+            key = key_of_page(host, book, process, page)
+            owner, again = page_of_key(host, book, key)
+            wrong += owner != process or again != page
+            if frame != MISS:
+                wrong += frame != FRAME_BASE + key
+    return logged, most, wrong
+
+
+@kernel
+def _move_deeds(host, n, log, logged, most):
+    count = host.deed_count[0]
+    for i in range(count):
+        log[logged, 0] = n
+        log[logged, 1] = host.deeds[i].what
+        log[logged, 2] = host.deeds[i].key
+        log[logged, 3] = host.deeds[i].place
+        logged += 1
+    clear_deeds(host)
+    return logged, max(most, count)
+
+
+def of_trace(columns, design):
+    """Translations that know a trace's pages, its requests by node, and the nodes' numbers."""
+    page_bits = design.page_size.bit_length() - 1
+    parter = Parter()
+    owner = parter.owners(columns, 0)
+    requests, namers, places = [], [], []
+    for place, stream in parter.streams(columns, 0, owner, page_bits):
+        namer = Namer(line_bits_of(design), (design.prepin or 1) - 1)
+        for _ in namer.named(stream):
+            pass
+        node = np.full(len(stream.first), len(places))
+        rows = (node, stream.process, stream.first, stream.pages, stream.receive)
+        requests.append(np.stack([column.astype(np.int64) for column in rows], axis=1))
+        namers.append(namer)
+        places.append(place)
+    rows = np.concatenate(requests)
+    translations = new_translations(
+        design,
+        [namer.numbering for namer in namers],
+        [int(parter.directory.processes[place]) for place in places],
+        int(rows[:, 3].max()),
+        node_numbers=[int(parter.directory.nodes[place]) for place in places],
+    )
+    return translations, rows, [int(parter.directory.nodes[place]) for place in places]
+
+
+class Memory:
+    """What whoever follows a node's deeds comes to know."""
+
+    def __init__(self, line=1):
+        self.line = line
+        self.pinned = set()
+        self.on_nic = set()
+
+    def follow(self, what, key, place):
+        if what == PIN:
+            assert key not in self.pinned
+            self.pinned.add(key)
+        elif what == UNPIN:
+            self.pinned.remove(key)
+        elif what == FILL:
+            assert key in self.pinned
+            assert key not in self.on_nic
+            assert place >= 0
+            self.on_nic.add(key)
+        else:
+            assert what == DROP
+            for page in range(self.line):
+                self.on_nic.remove(key + page)
+
+
+def pinned_pages(translations, n):
+    return set(np.flatnonzero(np.asarray(translations.host.pinning.state[n]) & PINNED).tolist())
+
+
+def frames_on_nic(translations, n, scheme):
+    """Page number: frame, of every translation that node ``n``'s NIC holds."""
+    nic, host = translations.nic, translations.host
+    frames = np.asarray(nic.frames[n]).astype(np.int64) & FRAME_BITS
+    line = max(int(nic.config[n][0]["line"]), 1)
+    if scheme in ("static", "utlb-process"):
+        return {frame - FRAME_BASE: frame for frame in frames.tolist() if frame >= FRAME_BASE}
+    found = {}
+    ways = int(nic.config[n][0]["ways"])
+    places = np.asarray(nic.places[n])
+    for i, tag in enumerate(np.asarray(nic.tags[n]).tolist()):
+        if tag == EMPTY:
+            continue
+        entry = i // ways * ways + int(places[i]) if len(places) else i
+        for page in range(line):
+            key = (tag - 1) * line + page
+            if scheme == "utlb-shared":
+                key = int(host.indices.page_of[n][key]) - 1
+            found[key] = int(frames[entry * line + page])
+    for victim in nic.victims[n][: int(nic.registers[n][0]["victim_count"])]:
+        found[int(victim["tag"]) - 1] = int(victim["frame"]) & FRAME_BITS
+    return found

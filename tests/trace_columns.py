@@ -1,0 +1,41 @@
+"""A drawn trace and a drawn design as the drivers take them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nicscope.config.design import Design, with_settings
+from nicscope.config.scheme import USES, Scheme
+from oracle import replay as oracle
+
+
+class Columns(NamedTuple):
+    node: np.ndarray
+    pid: np.ndarray
+    receive: np.ndarray
+    address: np.ndarray
+    length: np.ndarray
+
+
+def columns_of(rows):
+    _, node, pid, op, address, length = zip(*rows, strict=True)
+    return Columns(
+        np.array(node, np.int32),
+        np.array(pid, np.int32),
+        np.array([oracle.PATHS[name] == "receive" for name in op], np.uint8),
+        np.array(address, np.uint64),
+        np.array(length, np.uint32),
+    )
+
+
+def design_of(flat):
+    scheme = Scheme(flat["scheme"])
+    plain = Design(name="drawn", title="drawn", scheme=scheme)
+    known = [
+        f"{key}={'none' if value is None else value}"
+        for key, value in flat.items()
+        if key in USES[scheme] and not (value is None and key not in ("pin_limit", "high_water"))
+    ]
+    return with_settings(plain, known)

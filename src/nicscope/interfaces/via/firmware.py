@@ -44,7 +44,7 @@ class Run(NamedTuple):
     first: bool  # of a segment: it has been translated
     address: int
     length: int
-    page: int  # virtual
+    page: int  # virtual, counted from the first of all
 
 
 def rights_of(*, rdma_write: bool, rdma_read: bool) -> int:
@@ -249,6 +249,15 @@ class Firmware:
         self._room_for_rooms()
         step = receiving.place_frame if waited else receiving.take_frame
         return int(step(self.memory, header, memory, raw)), self._outcome()
+
+    def receive_ahead(self, header: Any) -> int | None:
+        """The receive that a message will take, if it fits there."""
+        found = int(receiving.receive_ahead(self.memory, header))
+        return None if found == NOWHERE else found
+
+    def assembly(self, v: int) -> int:
+        """Where the message that is arriving at VI ``v`` is put together."""
+        return int(self.memory.vis[v]["assembly"])
 
     def match(self, header: Any) -> tuple[int, Outcome]:
         """Where the message that has come is put together, and what follows."""

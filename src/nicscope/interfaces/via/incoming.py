@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope.interfaces.via import outgoing
+from nicscope.interfaces.via.engine import Piece
 from nicscope.interfaces.via.journal import Part
 from nicscope.interfaces.via.names import STATUS_ERROR_MASK, Status
 from nicscope.interfaces.via.turns import hear
 from nicscope.interfaces.via.vi import RECEIVE_QUEUE, SEND_QUEUE
 from nicscope.nic.vimsg.layout import READ_RESPONSE, WRITE
-from nicscope.nic.vimsg.receiving import ARRIVED, NO_ROOM, REFUSED, WANTED
+from nicscope.nic.vimsg.receiving import ARRIVED, NO_ROOM, REFUSED, TAKEN, WANTED
 
 if TYPE_CHECKING:
     from nicscope.interfaces.via.firmware import Outcome
@@ -34,6 +35,8 @@ async def receive(ni: Messaging, frame: Frame) -> None:
         )
         if journal is not None and journal.at < ni.turns.now:
             journal.resume(ni.turns.now)
+    if ni.cut_through and found in (TAKEN, ARRIVED):
+        await _stream(ni, frame.target, frame)
     if found == ARRIVED:
         await _arrived(ni, frame.target, frame)
     elif found == WANTED:
@@ -41,6 +44,23 @@ async def receive(ni: Messaging, frame: Frame) -> None:
     elif found == REFUSED:
         _tell(ni, frame.target, frame.work, outcome.tell_last)
         ni.carry_out(frame.target, outcome)
+
+
+async def _stream(ni: Messaging, vi: Vi, frame: Frame) -> None:
+    """Have the engine bring a fragment to where the message belongs, if that is known already."""
+    if frame.index == 0:
+        vi.stream = None
+        request = ni.firmware.receive_ahead(frame.header)
+        if request is not None:
+            vi.stream = []
+            vi.stream_runs = ni.firmware.runs_of_request(request, frame.total)
+            for run in vi.stream_runs:
+                await ni.translate(run, frame.journal, Part.RECEIVE, receive=True)
+    if vi.stream is None or not vi.connected:
+        return
+    offset, place = int(frame.header[0]["offset"]), ni.firmware.assembly(vi.place)
+    vi.stream.append(Piece(vi.stream_runs, offset, len(frame.raw), place))
+    ni.engines[RECEIVE_QUEUE].deliver(vi.stream[-1], vi)
 
 
 def _tell(ni: Messaging, vi: Vi, work: Work | None, status: Status | None) -> None:
@@ -55,6 +75,8 @@ def _tell(ni: Messaging, vi: Vi, work: Work | None, status: Status | None) -> No
 
 async def _arrived(ni: Messaging, vi: Vi, frame: Frame) -> None:
     """All bytes of a message are in NIC memory."""
+    if not vi.connected:
+        return  # broken while its bytes were translated
     place, outcome = ni.firmware.match(frame.header)
     _tell(ni, vi, frame.work, outcome.tell_first)
     work = None if outcome.request is None else ni.works[outcome.request]
@@ -95,6 +117,12 @@ async def _deliver(
 async def _bring(ni: Messaging, work: Work, frame: Frame, place: int) -> None:
     """Scatter the message over the segments of the descriptor."""
     assert work.request is not None
+    if frame.target.stream is not None:
+        for piece in frame.target.stream:
+            await ni.engines[RECEIVE_QUEUE].wait(piece, frame.journal)
+        frame.target.stream = None
+        ni.give(place)
+        return
     runs = ni.firmware.runs_of_request(work.request, frame.total)
     delivery = await ni.scatter(runs, place, frame.journal)
     if not ni.port.by_processor:

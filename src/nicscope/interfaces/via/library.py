@@ -352,6 +352,11 @@ class Nic:
         await self.write(descriptor.address, raw)
         if journal is not None:
             journal.spend(Part.LIBRARY, self._turns.now)
+        receive = queue == RECEIVE_QUEUE
+        await self._ni.pin(descriptor.address, len(raw), journal, receive=False)
+        for one in descriptor.data:
+            if self._ni.firmware.permits(one.handle, one.address, one.length, tag):
+                await self._ni.pin(one.address, one.length, journal, receive=receive)
         await self._hand_over(work, len(raw))
         vi.posted[queue].append(work)
         end = self._port.doorbell(work.token, self._turns.now)

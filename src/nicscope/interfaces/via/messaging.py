@@ -14,11 +14,13 @@ import numpy as np
 
 from nicscope.interfaces.via import incoming, outgoing
 from nicscope.interfaces.via.descriptor import STATUS_WORDS, place_in
+from nicscope.interfaces.via.engine import Engine
 from nicscope.interfaces.via.journal import Part
 from nicscope.interfaces.via.names import Error, State, Status
 from nicscope.interfaces.via.network import NO_BYTES
 from nicscope.interfaces.via.turns import Bell, hear, until
 from nicscope.interfaces.via.vi import RECEIVE_QUEUE, SEND_QUEUE, Delivery, Work
+from nicscope.nic.vimsg.layout import FIRST_PAGE, PAGE
 from nicscope.nic.vimsg.requests import STATUS_AT
 
 if TYPE_CHECKING:
@@ -32,10 +34,16 @@ if TYPE_CHECKING:
     from nicscope.interfaces.via.network import Frame, Network
     from nicscope.interfaces.via.port import Port
     from nicscope.interfaces.via.settings import Settings
+    from nicscope.interfaces.via.translating import Translator
     from nicscope.interfaces.via.turns import Turns
     from nicscope.interfaces.via.vi import Vi
 
 CQ_ENTRY = 8  # bytes: VI and work queue
+
+
+def pages_of(first: int, within: int, length: int) -> range:
+    """Pages of a stretch that begins ``within`` bytes into page ``first``."""
+    return range(first, first + (within + length + PAGE - 1) // PAGE) if length else range(0)
 
 
 class Messaging:
@@ -49,6 +57,9 @@ class Messaging:
         network: Network,
         space: AddressSpace,
         firmware: Firmware,
+        translator: Translator | None = None,
+        *,
+        cut_through: bool = False,
     ) -> None:
         self.turns = turns
         self.port = port
@@ -56,6 +67,9 @@ class Messaging:
         self.network = network
         self.space = space
         self.firmware = firmware
+        self.translator = translator
+        self.cut_through = cut_through
+        self.engines = (Engine(turns, port), Engine(turns, port))  # to send, received
         self.neighbours: list[Messaging] = []  # by node
         self.vis: dict[int, Vi] = {}  # by their place on the NIC
         self.works: dict[int, Work] = {}  # by the place of what the NIC has read
@@ -109,7 +123,7 @@ class Messaging:
         work.read = True
         await self.spend("vimsg_token", work.journal, part)
         address, count = place_in(work.token)
-        place = work.places[0] if work.places else self._room(count)
+        place = work.places[0] if work.places else self.room_to_send(count)
         runs = self.firmware.runs_of_stretch(address, count)
         raw = await self.gather(runs, place, work.journal, part)
         if not work.told:
@@ -128,14 +142,14 @@ class Messaging:
 
     async def take_message(self, work: Work, request: int) -> NDArray[np.uint8]:
         """The message that a send names, fetched by the NIC itself."""
-        place = self._room(self.firmware.length_of(request))
+        place = self.room_to_send(self.firmware.length_of(request))
         raw = await self.gather(
             self.firmware.runs_of_request(request), place, work.journal, Part.SEND
         )
         self.give(place)
         return raw
 
-    def _room(self, count: int) -> int:
+    def room_to_send(self, count: int) -> int:
         """For what the NIC itself fetches."""
         place = self.firmware.take_room(SEND_QUEUE, count)
         assert place is not None, "the NIC sends one message at a time"
@@ -154,8 +168,7 @@ class Messaging:
         """The bytes of those runs, translated twice and fetched."""
         parts = []
         for run in runs:
-            if run.first:
-                await self.spend("vimsg_translate", journal, part)
+            await self.translate(run, journal, part, receive=False)
             if not run.length:
                 continue
             end = self.port.fetch(run.address, run.length, place, self.turns.now, journal, part)
@@ -170,8 +183,7 @@ class Messaging:
         begin = place
         done: list[tuple[int, int, int]] = []  # that the processor has to collect
         for run in runs:
-            if run.first:
-                await self.spend("vimsg_translate", journal, Part.RECEIVE)
+            await self.translate(run, journal, Part.RECEIVE, receive=True)
             while True:
                 now = self.turns.now
                 end = self.port.deliver(place, run.address, run.length, now, journal)
@@ -182,6 +194,37 @@ class Messaging:
             done.append((place, run.address, run.length))
             place += run.length
         return Delivery(begin, done)
+
+    async def translate(
+        self, run: Run, journal: Journal | None, part: Part, *, receive: bool
+    ) -> None:
+        """Find where a run is: by VI-MSG's own two steps for each segment, or in a cache."""
+        if self.translator is None:
+            if run.first:
+                await self.spend("vimsg_translate", journal, part)
+            return
+        node, frames = self.port.number, self.firmware.memory.frames
+        for page in pages_of(run.page, run.address % PAGE, run.length):
+            for what, ps in self.translator.ask(node, frames, page, receive=receive):
+                end = self.turns.now + ps
+                if journal is not None:
+                    journal.spend(what, end)
+                await until(end)
+
+    async def pin(
+        self, address: int, length: int, journal: Journal | None, *, receive: bool
+    ) -> None:
+        """What a translation cache asks of the program's side before a stretch is posted."""
+        if self.translator is None or length == 0:
+            return
+        node, frames = self.port.number, self.firmware.memory.frames
+        pages = pages_of(address // PAGE - FIRST_PAGE, address % PAGE, length)
+        spent = self.translator.admit(node, frames, pages[0], len(pages), receive=receive)
+        for what, ps in spent:
+            end = self.turns.now + ps
+            if journal is not None:
+                journal.spend(what, end)
+            await until(end)
 
     async def _make_way(self, runs: list[tuple[int, int, int]], journal: Journal | None) -> None:
         """The receive queue is full: of other messages, or of the runs before of this one.
@@ -276,6 +319,7 @@ class Messaging:
         """Have all posted descriptors completed as flushed."""
         self.firmware.forget(vi.place)
         vi.held.clear()
+        vi.stream = None
         self.freed.ring()
         for queue in vi.posted:
             for work in queue:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from nicscope.interfaces.via.addresses import Region
     from nicscope.interfaces.via.descriptor import Descriptor
-    from nicscope.interfaces.via.firmware import Firmware
+    from nicscope.interfaces.via.engine import Piece
+    from nicscope.interfaces.via.firmware import Firmware, Run
     from nicscope.interfaces.via.journal import Journal
     from nicscope.interfaces.via.turns import Turns
 
@@ -83,6 +84,8 @@ class Vi:
         self.bells = (Bell(turns), Bell(turns))
         self.held: deque[Work] = deque()  # sends behind an RDMA read
         self.errors: list[Error] = []
+        self.stream: list[Piece] | None = None  # of the message that goes to the host as it comes
+        self.stream_runs: list[Run] = []
         self._firmware = firmware
         self.place = firmware.open_vi(attributes)  # on the NIC
 
@@ -94,6 +97,11 @@ class Vi:
     @state.setter
     def state(self, state: State) -> None:
         self._firmware.memory.vis[self.place]["state"] = state
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is another end."""
+        return self.state is State.VIP_STATE_CONNECTED
 
     @property
     def reliable(self) -> bool:

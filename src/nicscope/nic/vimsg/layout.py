@@ -107,7 +107,7 @@ RUN = np.dtype(
         ("first", "i8"),  # 1 where a segment begins
         ("address", "i8"),  # of the host
         ("count", "i8"),  # bytes, one behind the other there; 0 for a segment without any
-        ("page", "i8"),  # virtual, of its first byte
+        ("page", "i8"),  # virtual, of its first byte, counted from FIRST_PAGE
     ],
     align=True,
 )

@@ -197,14 +197,34 @@ def match(vimsg, frame):
     return place
 
 
+@kernel
+def receive_ahead(vimsg, frame):
+    """The receive that the message will take, if it fits there; else ``NOWHERE``.
+
+    So its bytes may go there before all of them have come.
+    """
+    header = frame[0]
+    vi = vimsg.vis[header.target]
+    if header.kind != MESSAGE or vi.first == NOWHERE:
+        return NOWHERE
+    if misfit(vimsg, vi, vi.first, header.total) != 0:
+        return NOWHERE
+    return vi.first
+
+
+@step
+def misfit(vimsg, vi, request, total):
+    """Why ``total`` bytes cannot go where a receive says; 0 if they can."""
+    if total > vimsg.requests[request].length:
+        return LENGTH_ERROR
+    return protection(vimsg, request, vi.tag)
+
+
 @step
 def _check_fit(vimsg, vi, total):
     """A message that cannot go where its receive says is an error of the receive."""
     outcome = vimsg.outcome[0]
-    if total > vimsg.requests[outcome.request].length:
-        status = LENGTH_ERROR
-    else:
-        status = protection(vimsg, outcome.request, vi.tag)
+    status = misfit(vimsg, vi, outcome.request, total)
     if status == 0:
         return
     outcome.status = status

@@ -50,7 +50,7 @@ def add_runs(vimsg, found, address, count):
     if count <= 0:
         vimsg.runs[found].address = 0
         vimsg.runs[found].count = 0
-        vimsg.runs[found].page = address // PAGE
+        vimsg.runs[found].page = address // PAGE - FIRST_PAGE
         found += 1
     while count > 0:
         within = address % PAGE
@@ -63,7 +63,7 @@ def add_runs(vimsg, found, address, count):
         else:
             vimsg.runs[found].address = place
             vimsg.runs[found].count = part
-            vimsg.runs[found].page = address // PAGE
+            vimsg.runs[found].page = address // PAGE - FIRST_PAGE
             found += 1
         address += part
         count -= part

@@ -49,14 +49,15 @@ def ping_pong(
     byte_count: int,
     settings: Mapping[str, int] | None = None,
     *,
+    measured: int | None = None,
     reliability: Reliability = Reliability.VIP_SERVICE_UNRELIABLE,
     translation: Translation | None = None,
     pages: int = 1,
     delivery: str = "store-and-forward",
 ) -> Measured:
-    """Time messages of ``byte_count`` bytes one way, once caches are warm.
+    """Time ``measured`` messages of ``byte_count`` bytes one way, once caches are warm.
 
-    ``pages`` buffers on either side are used in turn.
+    ``measured`` is ``rounds_of(pages)`` by default; ``pages`` buffers on either side are used in turn.
     Errors: ``PlatformError``, ``SimulationError``.
     """
     changes = dict(settings or {})
@@ -66,7 +67,8 @@ def ping_pong(
     cluster = Cluster(
         platform, mechanism, settings=changes, translation=translation, delivery=delivery
     )
-    warm_up, measured = rounds_of(pages)
+    warm_up, usual = rounds_of(pages)
+    measured = usual if measured is None else measured
     game = _Game(byte_count, (warm_up, measured), pages, reliability, cluster.translator)
     cluster.start(0, game.player(first=True))
     cluster.start(1, game.player(first=False))

@@ -59,7 +59,8 @@ def ask(
         for option, number in (("--entries", entries), ("--pages", pages)):
             if number is not None:
                 raise StudyError(f"{option} is of a translation cache; add --translation utlb")
-    if not 1 <= (pages or 1) <= MOST_PAGES:
+    buffers = 1 if pages is None else pages
+    if not 1 <= buffers <= MOST_PAGES:
         raise StudyError(f"--pages must be from 1 to {MOST_PAGES}, got {pages}")
     names = _names(mechanisms, translates=translation is not None, delivery=delivery)
     settings: dict[str, int] = {}
@@ -77,9 +78,7 @@ def ask(
             )
         settings[name.strip()] = number
     made = tuple(settings.items())
-    return Question(
-        names, _sizes(sizes), platform, made, translation, entries, pages or 1, delivery
-    )
+    return Question(names, _sizes(sizes), platform, made, translation, entries, buffers, delivery)
 
 
 def _names(mechanisms: str | None, *, translates: bool, delivery: str) -> tuple[str, ...]:

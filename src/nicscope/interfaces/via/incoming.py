@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from nicscope.interfaces.via import outgoing
+from nicscope.interfaces.via import assistance
 from nicscope.interfaces.via.engine import Piece
 from nicscope.interfaces.via.journal import Part
 from nicscope.interfaces.via.names import STATUS_ERROR_MASK, Status
 from nicscope.interfaces.via.turns import hear
-from nicscope.interfaces.via.vi import RECEIVE_QUEUE, SEND_QUEUE
+from nicscope.interfaces.via.vi import RECEIVE_QUEUE
 from nicscope.nic.vimsg.layout import READ_RESPONSE, WRITE
 from nicscope.nic.vimsg.receiving import ARRIVED, NO_ROOM, REFUSED, TAKEN, WANTED
 
@@ -84,10 +85,22 @@ async def _arrived(ni: Messaging, vi: Vi, frame: Frame) -> None:
         assert work is not None
         ni.give(place)
         await ni.complete(work, outcome.status)
+    elif frame.kind == WRITE and not ni.port.coherent:
+        await assistance.write_for(ni, frame, place, partial(_written, ni, frame, work, outcome))
+        return
     else:
         await _deliver(ni, frame, place, work, outcome)
     _tell(ni, vi, frame.work, outcome.tell_last)
     ni.carry_out(vi, outcome)
+
+
+def _written(ni: Messaging, frame: Frame, work: Work | None, outcome: Outcome) -> None:
+    """The host has brought an RDMA write's bytes to where they belong."""
+    if work is not None and not work.told:
+        if outcome.status & Status.VIP_STATUS_IMMEDIATE:
+            work.descriptor.immediate = frame.immediate
+        ni.submit((work, outcome.status, frame.total))
+    _tell(ni, frame.target, frame.work, outcome.tell_last)
 
 
 async def _deliver(
@@ -139,9 +152,9 @@ async def _bring(ni: Messaging, work: Work, frame: Frame, place: int) -> None:
 
 async def _read_for(ni: Messaging, vi: Vi, frame: Frame) -> None:
     """The other end wants to read this node's memory."""
-    place = ni.firmware.take_room(SEND_QUEUE, frame.total)
-    assert place is not None, "the NIC sends one message at a time"
+    if not ni.port.coherent:
+        assistance.read_for(ni, vi, frame)
+        return
+    place = ni.room_to_send(frame.total)
     runs = ni.firmware.runs_of_stretch(frame.remote_address, frame.total)
-    raw = await ni.gather(runs, place, frame.journal, Part.SEND)
-    ni.give(place)
-    await outgoing.respond(ni, vi, raw, frame.journal)
+    await assistance.answer(ni, vi, runs, place, frame.journal)

@@ -17,26 +17,28 @@ from nicscope.interfaces.via.descriptor import STATUS_WORDS, place_in
 from nicscope.interfaces.via.engine import Engine
 from nicscope.interfaces.via.journal import Part
 from nicscope.interfaces.via.names import Error, State, Status
-from nicscope.interfaces.via.network import NO_BYTES
+from nicscope.interfaces.via.network import NO_BYTES, Frame
 from nicscope.interfaces.via.turns import Bell, hear, until
 from nicscope.interfaces.via.vi import RECEIVE_QUEUE, SEND_QUEUE, Delivery, Work
 from nicscope.nic.vimsg.layout import FIRST_PAGE, PAGE
 from nicscope.nic.vimsg.requests import STATUS_AT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from numpy.typing import NDArray
 
     from nicscope.interfaces.via.addresses import AddressSpace
     from nicscope.interfaces.via.firmware import Firmware, Outcome, Run
     from nicscope.interfaces.via.journal import Journal
-    from nicscope.interfaces.via.network import Frame, Network
+    from nicscope.interfaces.via.network import Network
     from nicscope.interfaces.via.port import Port
     from nicscope.interfaces.via.settings import Settings
     from nicscope.interfaces.via.translating import Translator
     from nicscope.interfaces.via.turns import Turns
     from nicscope.interfaces.via.vi import Vi
+
+    Task = Work | Frame | tuple[Work, Status, int] | Callable[[], Awaitable[None]]
 
 CQ_ENTRY = 8  # bytes: VI and work queue
 
@@ -75,14 +77,16 @@ class Messaging:
         self.works: dict[int, Work] = {}  # by the place of what the NIC has read
         self.freed = Bell(turns)  # of a room, or of an entry of the receive queue
         self.deliveries: deque[Delivery] = deque()  # that the processor has to collect
-        self._tasks: deque[Work | Frame | tuple[Work, Status, int]] = deque()
+        self._tasks: deque[Task] = deque()
+        self.posting = False  # somebody is between publishing and the doorbell
+        self.posted = Bell(turns)
         self._called = Bell(turns)
         self.idle: list[Bell] = []  # on which programs of the node wait for completions
 
     # --- what host and network ask of it -------------------------------------------------
 
-    def submit(self, task: Work | Frame | tuple[Work, Status, int]) -> None:
-        """A token, a frame, or a completion to report; taken in this order."""
+    def submit(self, task: Task) -> None:
+        """A token, a frame, a completion to report, or what else; taken in this order."""
         self._tasks.append(task)
         self._called.ring()
 
@@ -96,8 +100,10 @@ class Messaging:
                 await self.complete(*task)
             elif isinstance(task, Work):
                 await self._take(task)
-            else:
+            elif isinstance(task, Frame):
                 await incoming.receive(self, task)
+            else:
+                await task()
 
     # --- doorbells -----------------------------------------------------------------------
 

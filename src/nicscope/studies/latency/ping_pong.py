@@ -57,7 +57,8 @@ def ping_pong(
 ) -> Measured:
     """Time ``measured`` messages of ``byte_count`` bytes one way, once caches are warm.
 
-    ``measured`` is ``rounds_of(pages)`` by default; ``pages`` buffers on either side are used in turn.
+    ``measured`` is by default as ``rounds_of`` says; ``pages`` buffers on either side are used in
+    turn.
     Errors: ``PlatformError``, ``SimulationError``.
     """
     changes = dict(settings or {})

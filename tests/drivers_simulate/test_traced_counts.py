@@ -29,6 +29,7 @@ PLATFORMS = {
     Scheme.HANDLE: "mini-cluster",
 }
 ROWS = 60  # of each bundled trace
+EXAMPLES = settings.default.max_examples // 4  # each is a cluster
 
 
 def simulated(columns, design, **options):
@@ -54,9 +55,9 @@ def require_equal(outcomes, columns, design):
 
 @pytest.mark.parametrize("scheme", [scheme.value for scheme in Scheme])
 @given(data=st.data())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=EXAMPLES)
 def test_a_trace_without_contention_counts_what_its_replay_counts(scheme, data):
-    rows, flat = data.draw(cases([scheme], max_bursts=6))
+    rows, flat = data.draw(cases([scheme], max_bursts=5))
     design = design_of(flat)
     columns = columns_of([tuple(row) for row in rows])
 
@@ -113,7 +114,7 @@ def test_a_request_that_may_not_be_pinned_never_reaches_the_network():
 
 def test_requests_wait_for_their_times_if_the_trace_has_them():
     columns = one_process((0, 0), (0, 0))
-    columns.time_ns = np.array([0, 5_000_000], np.int64)
+    columns.time_ns = np.array([0, 5_000_000], np.int64) + 1_700_000_000_000_000_000
     platform = load_platform("utlb-prototype")
     design = load_design("utlb").at_page_size(4096)
     service = service_costs(program_costs(platform, design.scheme), design)

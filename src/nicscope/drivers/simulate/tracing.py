@@ -105,12 +105,16 @@ def part_trace(batches: Iterable[TimedColumns], timed: bool = False) -> list[Nod
     """
     parter = Parter()
     kept: list[list[NDArray[np.int64]]] = []
+    beginning: int | None = None
     for batch in batches:
         for begin in range(0, len(batch.node), parting.ROWS):
             owner = parter.owners(batch, begin)
             slots = parter.directory.slots[owner]
             rows = slice(begin, begin + parting.ROWS)
-            times = _times(batch, rows) if timed else np.zeros(len(owner), np.int64)
+            times = np.zeros(len(owner), np.int64)
+            if timed:
+                beginning = int(batch.time_ns[0]) if beginning is None else beginning
+                times = _since(batch, rows, beginning)
             columns = (
                 slots["ordinal"].astype(np.int64),
                 batch.address[rows].view(np.int64),
@@ -134,8 +138,8 @@ def part_trace(batches: Iterable[TimedColumns], timed: bool = False) -> list[Nod
     return sorted(found, key=lambda requests: requests.number)
 
 
-def _times(batch: Any, rows: slice) -> NDArray[np.int64]:
-    times: NDArray[np.int64] = batch.time_ns[rows] * PS_PER_NS
+def _since(batch: Any, rows: slice, beginning: int) -> NDArray[np.int64]:
+    times: NDArray[np.int64] = (batch.time_ns[rows] - beginning) * PS_PER_NS
     return times
 
 

@@ -113,7 +113,7 @@ def part_trace(batches: Iterable[TimedColumns], timed: bool = False) -> list[Nod
             rows = slice(begin, begin + parting.ROWS)
             times = np.zeros(len(owner), np.int64)
             if timed:
-                beginning = int(batch.time_ns[0]) if beginning is None else beginning
+                beginning = int(_times_of(batch)[0]) if beginning is None else beginning
                 times = _since(batch, rows, beginning)
             columns = (
                 slots["ordinal"].astype(np.int64),
@@ -139,7 +139,11 @@ def part_trace(batches: Iterable[TimedColumns], timed: bool = False) -> list[Nod
 
 
 def _since(batch: Any, rows: slice, beginning: int) -> NDArray[np.int64]:
-    times: NDArray[np.int64] = (batch.time_ns[rows] - beginning) * PS_PER_NS
+    return (_times_of(batch)[rows] - beginning) * PS_PER_NS
+
+
+def _times_of(batch: Any) -> NDArray[np.int64]:
+    times: NDArray[np.int64] = batch.time_ns
     return times
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.drivers.simulate.ports import calls
 from nicscope.drivers.simulate.ports.calls import carry_out
 from nicscope.drivers.simulate.ports.translating import key_of, page_at
 from nicscope.drivers.translation.asking import admit_request, could_admit, key_of_page
@@ -85,7 +86,7 @@ def admit(machine, n, p, slot):
         if ports.rules[0].sparse == 1 and ports.rules[0].scheme == PINNED_AREA:
             spent += _copy(machine, n, space, segment.length)
         else:
-            spent += admit_piece(machine, n, space, first, pages)
+            spent += calls.admit_piece(machine, n, space, first, pages)
         if ports.nodes[n].admitted != DONE:
             pending.status = ports.nodes[n].admitted
     # Of a trace nothing but a user library keeps pages: so they were counted.
@@ -186,7 +187,7 @@ def _keep(machine, n, p, slot):
         kept = ports.kept[n, p, slot, i]
         kept.address = _first(machine, segment)
         kept.length = _pages(machine, segment)
-        keep_pages(machine, n, ports.table[n, p].space, kept.address, kept.length, 1)
+        calls.keep_pages(machine, n, ports.table[n, p].space, kept.address, kept.length, 1)
 
 
 @distant
@@ -211,6 +212,6 @@ def leave_request(machine, n, p, slot):
     pending = ports.pending[n, p, slot]
     for i in range(pending.kept):
         kept = ports.kept[n, p, slot, i]
-        keep_pages(machine, n, ports.table[n, p].space, kept.address, kept.length, 0)
+        calls.keep_pages(machine, n, ports.table[n, p].space, kept.address, kept.length, 0)
     pending.kept = 0
     pending.busy = 0

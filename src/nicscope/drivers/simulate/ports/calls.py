@@ -8,7 +8,7 @@ from __future__ import annotations
 from nicscope.distant import call
 from nicscope.jit import step
 
-CALLS = 54
+CALLS = 55
 
 
 @step
@@ -333,3 +333,9 @@ def provide_for(machine, n, space, page, receive):
 def go_on_with_script(machine, p, now):
     """What the scripted process ``p`` does next, now that its operation has ended."""
     return call(machine, 53, (p, now))
+
+
+@step
+def pin_key(machine, n, key, receive):
+    """Pin the page of ``key``; whether it could be had, else the garbage page stands in for it."""
+    return call(machine, 54, (n, key, receive)) & 1 == 1

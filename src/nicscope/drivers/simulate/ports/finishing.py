@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.bytecopy import copy_bytes
 from nicscope.drivers.simulate.ports.ahead import let_buffers_go
 from nicscope.drivers.simulate.ports.calls import (
     give_up_message,
@@ -159,8 +160,8 @@ def _deliver_inline(machine, d, slot, packet, head):
     place = report_received(
         machine, d, channel.port, SEND, head.name, packet.sender, head.total, 0, 0
     )
-    for i in range(INLINE_BYTES):
-        ports.report_bytes[d, channel.port, place, i] = machine.store.arriving[d, slot, i]
+    inline = ports.report_bytes[d, channel.port, place]
+    copy_bytes(inline, 0, machine.store.arriving[d, slot], 0, INLINE_BYTES)
     return TAKEN
 
 

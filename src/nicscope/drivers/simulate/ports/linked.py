@@ -53,6 +53,7 @@ from nicscope.drivers.simulate.ports.translating import (
     carry_out,
     mend_page,
     needed_for,
+    pin_key,
     provide_for,
     serve_page,
     translated_frame,
@@ -113,4 +114,5 @@ FUNCTIONS = (
     carry_out,
     provide_for,
     go_on_with_script,
+    pin_key,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.bytecopy import copy_bytes
 from nicscope.drivers.simulate.agenda import NEVER, put
 from nicscope.drivers.simulate.machine import KINDS, TIMER
 from nicscope.drivers.simulate.ports.calls import report_sent
@@ -98,8 +99,7 @@ def push(machine, n, packet, head, inline):
     queued.broken = 0
     queued.buffer = -1
     machine.nodes[n].next_number += 1
-    for i in range(INLINE_BYTES):
-        machine.store.send_ring[n, place, i] = inline[i]
+    copy_bytes(machine.store.send_ring[n, place], 0, inline, 0, INLINE_BYTES)
     endpoint.written += 1
     if ports.rules[0].reliable == 1:
         _put_acknowledgement(machine, n, queued.destination, ports.send_heads[n, place])
@@ -128,8 +128,7 @@ def send_numbered(machine, n, packet, head, inline):
     place = sequence % ports.rules[0].window
     ports.windows[n, d, place] = packet
     ports.window_heads[n, d, place] = head
-    for i in range(INLINE_BYTES):
-        ports.window_bytes[n, d, place, i] = inline[i]
+    copy_bytes(ports.window_bytes[n, d, place], 0, inline, 0, INLINE_BYTES)
     note_sent(link, sequence)
     push(machine, n, packet, head, inline)
 

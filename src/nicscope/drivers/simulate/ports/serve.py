@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.bytecopy import copy_bytes
+from nicscope.drivers.simulate.ports import calls
 from nicscope.drivers.simulate.ports.calls import (
     ask_page,
     begin_miss,
@@ -94,11 +96,11 @@ def serve_port(machine, n, p, now):
         _take_request(machine, n, p)
         status = _check(machine, n, p)
         if status != DONE:
-            end_request(machine, n, p, status)
+            calls.end_request(machine, n, p, status)
             return
     d = destination_of(machine, n, p)
     if machine.ports.peers[n, d].dead == 1:
-        end_request(machine, n, p, PEER_DEAD)
+        calls.end_request(machine, n, p, PEER_DEAD)
         return
     if not may_send_to(machine, n, d):
         return
@@ -113,10 +115,10 @@ def serve_port(machine, n, p, now):
             begin_miss(machine, n, p, space, page, 0, 0, now)
             return
         if frame == NOT_THERE:
-            end_request(machine, n, p, NO_RIGHTS)
+            calls.end_request(machine, n, p, NO_RIGHTS)
             return
-        enter_page(machine, n, p, page, frame)
-    next_packet(machine, n, p)
+        calls.enter_page(machine, n, p, page, frame)
+    calls.next_packet(machine, n, p)
 
 
 @step
@@ -182,8 +184,8 @@ def _take_request(machine, n, p):
         port.reply_port = request.port
     for i in range(SEGMENTS):
         ports.current[n, p, i] = ports.segments[n, p, slot, i]
-    for i in range(INLINE_BYTES):
-        ports.carried[n, p, i] = ports.inline[n, p, slot, i]
+    if port.options & INLINE:
+        copy_bytes(ports.carried[n, p], 0, ports.inline[n, p, slot], 0, INLINE_BYTES)
     port.done = 0
     port.segment = 0
     port.segment_done = 0
@@ -327,7 +329,7 @@ def next_packet(machine, n, p):
     else:
         push(machine, n, packet, head, ports.carried[n, p])
     if moves_all:
-        end_request(machine, n, p, DONE)
+        calls.end_request(machine, n, p, DONE)
 
 
 @step

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.drivers.simulate.ports import calls
 from nicscope.drivers.simulate.ports.state import THREAD
 from nicscope.drivers.translation.asking import ask, frame_on_nic, key_of_page, page_of_key, serve
 from nicscope.drivers.translation.cluster import translation_of
@@ -126,7 +127,7 @@ def mend_page(machine, n, space, page, receive):
     entry = entry_of(nic, host, book, space, page, key)
     if entry == MISS or ports.frames[n, key] != GARBAGE_FRAME:
         return False
-    _pin(machine, n, key, receive)
+    calls.pin_key(machine, n, key, receive)
     line = nic.config[0].line
     write_frame(nic, entry * line + (page & (line - 1)), ports.frames[n, key])
     return True
@@ -151,7 +152,7 @@ def carry_out(machine, n, receive):
     for i in range(host.deed_count[0]):
         deed = host.deeds[i]
         if deed.what == PIN:
-            failed = not _pin(machine, n, deed.key, receive) or failed
+            failed = not calls.pin_key(machine, n, deed.key, receive) or failed
         elif deed.what == UNPIN:
             _unpin(machine, n, deed.key)
             unpinned += 1
@@ -161,8 +162,8 @@ def carry_out(machine, n, receive):
     return np.int64(-1) if failed else unpinned
 
 
-@step
-def _pin(machine, n, key, receive):
+@distant
+def pin_key(machine, n, key, receive):
     """Pin the page of ``key``; one that cannot be had has the garbage page in the host's table."""
     ports = machine.ports
     memory = ports.memory

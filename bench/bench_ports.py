@@ -27,15 +27,16 @@ from nicscope.drivers.simulate.ports.costs import service_costs
 from nicscope.drivers.simulate.scripting import Scripted, rows_of
 from nicscope.fabric.topology import crossbar
 from nicscope.interfaces.ports.cluster import PortCluster
-from nicscope.memory.paging.layout import DEMAND_ZERO, READ, WRITE as WRITABLE
+from nicscope.memory.paging.layout import DEMAND_ZERO, READ
+from nicscope.memory.paging.layout import WRITE as WRITABLE
 from nicscope.nic.ports import MAY_FETCH, MAY_WRITE, NOBODY, SEND, WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nicscope.interfaces.ports.process import Process
-
     from numpy.typing import NDArray
+
+    from nicscope.interfaces.ports.process import Process
 
 ROUNDS = 3
 PINGS = 10_000

@@ -29,7 +29,7 @@ PLATFORMS = {
     Scheme.HANDLE: "mini-cluster",
 }
 ROWS = 60  # of each bundled trace
-EXAMPLES = settings.default.max_examples // 4  # each is a cluster
+EXAMPLES = settings.default.max_examples // 5  # each is a cluster
 
 
 def simulated(columns, design, **options):

@@ -101,6 +101,7 @@ PORT = np.dtype(
         ("free_taken", "i8"),
         ("ready_in", "i8"),
         ("ready_out", "i8"),
+        ("filling", "i8"),  # buffers of messages that are arriving
         ("reserved", "i8"),  # reports of receives that have their place
         ("received", "i8"),  # and those that the process can see
         ("read", "i8"),
@@ -153,7 +154,9 @@ CHANNEL = np.dtype(
         ("placed", "i8"),  # bytes that have their place
         ("buffers", "i8"),
         ("message", "i8"),  # its number, by its sender
-        ("arrived", "i8"),
+        # the message whose packets are completed now, which may be an earlier one
+        ("finishing", "i8"),
+        ("arrived", "i8"),  # its bytes
     ],
     align=True,
 )
@@ -213,6 +216,7 @@ HEAD = np.dtype(
         ("space", "i8"),
         ("page", "i8"),
         ("status", "i8"),
+        ("filled", "i8"),  # -1: not placed; else, of a message's last packet, the buffers it fills
         ("fate", "i8"),  # what the network does to it
     ],
     align=True,

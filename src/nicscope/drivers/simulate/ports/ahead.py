@@ -96,6 +96,7 @@ def take_ready(machine, n, p, into):
     into.frame = buffer.frame
     into.key = buffer.key
     port.ready_out += 1
+    port.filling += 1
     ports.nodes[n].attention = 1
 
 
@@ -105,8 +106,7 @@ def give_up_message(machine, n, tag):
     ports = machine.ports
     channel = ports.channels[n, tag]
     for i in range(channel.buffers):
-        buffer = ports.filling[n, tag, i]
-        put_ready(machine, n, channel.port, buffer.address, buffer.frame, buffer.key)
+        put_back(machine, n, channel.port, ports.filling[n, tag, i])
     if channel.placed >= 0:
         ports.table[n, channel.port].reserved -= 1
     channel.buffers = 0
@@ -114,25 +114,70 @@ def give_up_message(machine, n, tag):
 
 
 @step
-def let_buffers_go(machine, n, tag):
-    """The message that came by ``tag`` is the process's now, and so are its buffers."""
+def put_back(machine, n, p, buffer):
+    """A buffer that was to be filled waits for another message."""
+    machine.ports.table[n, p].filling -= 1
+    put_ready(machine, n, p, buffer.address, buffer.frame, buffer.key)
+
+
+@step
+def keep_with_packet(machine, n, slot):
+    """A message has all its buffers: they go with its last packet, and the tag is free for more."""
     ports = machine.ports
-    channel = ports.channels[n, tag]
+    head = ports.arrival_heads[n, slot]
+    channel = ports.channels[n, head.name]
     for i in range(channel.buffers):
-        release(machine, n, ports.filling[n, tag, i].key)
+        ports.arrival_buffers[n, slot, i] = ports.filling[n, head.name, i]
+    head.filled = channel.buffers
     channel.buffers = 0
     channel.placed = -1
 
 
-@distant
-def go_back(machine, n, tag, placed):
-    """What came by ``tag`` from byte ``placed`` on will come again: its buffers are ready again."""
+@step
+def let_buffers_go(machine, n, slot):
+    """The message whose last packet is in ``slot`` is its process's now; so are its buffers."""
     ports = machine.ports
-    channel = ports.channels[n, tag]
-    kept = (placed + channel.unit - 1) // channel.unit
+    head = ports.arrival_heads[n, slot]
+    port = ports.table[n, ports.channels[n, head.name].port]
+    for i in range(head.filled):
+        release(machine, n, ports.arrival_buffers[n, slot, i].key)
+    port.filling -= head.filled
+
+
+@step
+def give_up_placed(machine, n, slot):
+    """The message whose last packet is in ``slot`` is not whole: its buffers wait for another."""
+    ports = machine.ports
+    head = ports.arrival_heads[n, slot]
+    p = ports.channels[n, head.name].port
+    for i in range(head.filled):
+        put_back(machine, n, p, ports.arrival_buffers[n, slot, i])
+    ports.table[n, p].reserved -= 1
+
+
+@distant
+def go_back(machine, n, slot):
+    """The piece in ``slot`` will come again: its message is as it was before that was placed.
+
+    The pieces of its tag that were placed later have gone back before.
+    """
+    ports = machine.ports
+    head = ports.arrival_heads[n, slot]
+    channel = ports.channels[n, head.name]
+    if head.filled < 0:
+        return
+    if head.last == 1:
+        give_up_message(machine, n, head.name)
+        for i in range(head.filled):
+            ports.filling[n, head.name, i] = ports.arrival_buffers[n, slot, i]
+        channel.buffers = head.filled
+        channel.message = head.message
+    elif channel.placed < 0 or channel.message != head.message:
+        return  # given up meanwhile
+    channel.placed = head.offset
+    kept = (head.offset + channel.unit - 1) // channel.unit
     for i in range(kept, channel.buffers):
-        buffer = ports.filling[n, tag, i]
-        put_ready(machine, n, channel.port, buffer.address, buffer.frame, buffer.key)
+        put_back(machine, n, channel.port, ports.filling[n, head.name, i])
     channel.buffers = min(channel.buffers, kept)
-    channel.placed = placed
-    channel.arrived = min(channel.arrived, placed)
+    if head.offset == 0:
+        give_up_message(machine, n, head.name)

@@ -265,6 +265,7 @@ def _ports(
         fetches=records((nodes, ports, ring), FETCHING),
         send_heads=records((nodes, rings[0]), HEAD),
         arrival_heads=records((nodes, rings[1]), HEAD),
+        arrival_buffers=records((nodes, rings[1], BUFFERS), BUFFER),
         links=new_links(links),
         windows=records((links, links, window), PACKET),
         window_heads=records((links, links, window), HEAD),

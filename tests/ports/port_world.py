@@ -1,4 +1,4 @@
-"""Clusters of processes with ports, joined by hand: tags, exports and imports as an OS sets them."""
+"""Clusters of processes with ports, joined by hand as an operating system does it."""
 
 from __future__ import annotations
 

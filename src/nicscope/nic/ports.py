@@ -93,12 +93,15 @@ PORT = np.dtype(
         ("open", "i8"),
         ("space", "i8"),  # whose addresses: the process's number on its node
         ("blocked", "i8"),
-        ("posted", "i8"),  # descriptors; reaped <= reported <= taken <= posted
+        ("posted", "i8"),  # descriptors; taken <= posted, reaped <= reported <= posted + refused
         ("taken", "i8"),
+        ("refused", "i8"),  # descriptors that the library could not have pinned: never posted
         ("reported", "i8"),
         ("reaped", "i8"),
         ("free_posted", "i8"),
         ("free_taken", "i8"),
+        ("ahead_waits", "i8"),  # 1: the next buffer waits for a way of a set
+        ("provided", "i8"),  # address of the buffer being translated, copied
         ("ready_in", "i8"),
         ("ready_out", "i8"),
         ("filling", "i8"),  # buffers of messages that are arriving

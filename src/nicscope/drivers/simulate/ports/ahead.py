@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from nicscope.drivers.simulate.ports.calls import (
     ask_page,
     begin_miss,
@@ -12,7 +14,7 @@ from nicscope.drivers.simulate.ports.calls import (
 )
 from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, key_of
 from nicscope.jit import distant, step
-from nicscope.nic.ports import NO_RIGHTS, NOBODY, RECEIVED, RETURNED
+from nicscope.nic.ports import BAD_DESCRIPTOR, NO_RIGHTS, NOBODY, RECEIVED, RETURNED
 
 
 @distant
@@ -22,7 +24,9 @@ def take_buffer(machine, n, p, now):
     port = ports.table[n, p]
     if port.open == 0 or port.free_taken == port.free_posted:
         return
-    address = ports.free[n, p, port.free_taken % ports.rules[0].ring].address
+    # The queue is the process's to write to at any time: what is checked here is what is used.
+    port.provided = ports.free[n, p, port.free_taken % ports.rules[0].ring].address
+    address = port.provided
     page = address >> ports.rules[0].page_bits
     if address < 0 or address >= ports.rules[0].space_bytes:
         return_buffer(machine, n, p, NO_RIGHTS)
@@ -41,7 +45,7 @@ def keep_buffer(machine, n, p, frame):
     """The buffer at the head of the free queue is translated: messages may have it."""
     ports = machine.ports
     port = ports.table[n, p]
-    address = ports.free[n, p, port.free_taken % ports.rules[0].ring].address
+    address = port.provided
     port.free_taken += 1
     page = address >> ports.rules[0].page_bits
     key = key_of(machine, n, port.space, page)
@@ -67,10 +71,16 @@ def return_buffer(machine, n, p, status):
     """Give the buffer at the head of the free queue back to its process, unfilled."""
     ports = machine.ports
     port = ports.table[n, p]
-    address = ports.free[n, p, port.free_taken % ports.rules[0].ring].address
     port.free_taken += 1
-    page = address >> ports.rules[0].page_bits
-    keep_pages(machine, n, port.space, page, 1, 0)
+    keep_pages(machine, n, port.space, port.provided >> ports.rules[0].page_bits, 1, 0)
+    _report_returned(machine, n, p, port.provided, status)
+
+
+@step
+def _report_returned(machine, n, p, address, status):
+    """Tell the process of a buffer that comes back, if a report of it has its place."""
+    ports = machine.ports
+    port = ports.table[n, p]
     if port.reserved - port.read == ports.rules[0].ring:
         return
     port.reserved += 1
@@ -84,6 +94,28 @@ def has_ready(machine, n, p):
     """Whether port ``p`` has a translated buffer."""
     port = machine.ports.table[n, p]
     return port.ready_in > port.ready_out
+
+
+@step
+def has_fitting(machine, n, p, unit):
+    """Whether port ``p`` has a translated buffer of ``unit`` bytes within its page.
+
+    Those before it that are none go back to their process: a message must not run into the frame
+    behind.
+    """
+    ports = machine.ports
+    port = ports.table[n, p]
+    page = np.int64(1) << ports.rules[0].page_bits
+    while has_ready(machine, n, p):
+        buffer = ports.ready[n, p, port.ready_out % ports.ready.shape[2]]
+        if (buffer.address & (page - 1)) + unit <= page:
+            return True
+        port.ready_out += 1
+        release(machine, n, buffer.key)
+        _report_returned(machine, n, p, buffer.address, BAD_DESCRIPTOR)
+        ports.nodes[n].rejected += 1
+        ports.nodes[n].attention = 1
+    return False
 
 
 @step

@@ -294,9 +294,9 @@ def ask_page(machine, n, space, page, receive):
 
 
 @step
-def translated_frame(machine, n, space, page):
-    """Frame of ``page`` if it is translated, else ``MISSED``; nothing is noted."""
-    return call(machine, 47, (n, space, page))
+def translated_frame(machine, n, space, page, receive):
+    """Frame of ``page`` if it is translated and fit for use, else ``MISSED``; nothing is noted."""
+    return call(machine, 47, (n, space, page, receive))
 
 
 @step

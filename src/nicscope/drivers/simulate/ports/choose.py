@@ -74,7 +74,7 @@ def _ready(machine, n, p):
     port = ports.table[n, p]
     if port.open == 0 or port.blocked != FREE_TO_GO:
         return np.int64(NO_SOURCE)
-    if port.free_taken < port.free_posted and _wants_ready(machine, n, p):
+    if port.free_taken < port.free_posted and port.ahead_waits == 0 and _wants_ready(machine, n, p):
         return source_of(AHEAD, p)
     if port.busy == 0:
         return source_of(PORT, p) if port.taken < port.posted else np.int64(NO_SOURCE)

@@ -63,7 +63,7 @@ def _complete_reliable(machine, d, slot, packet, head):
     link = ports.links[d, packet.sender]
     let_go(machine, d, head)
     status = head.status
-    if status == PASSED_BY or status == DROPPED or not may_confirm(link, head.sequence):
+    if status in (PASSED_BY, DROPPED) or not may_confirm(link, head.sequence):
         return
     if status == TAKEN and (packet.broken == 1 or not is_sound(machine, d, slot)):
         status = DROPPED
@@ -86,9 +86,12 @@ def _complete_unreliable(machine, d, slot, packet, head):
         _deliver(machine, d, slot, packet, head)
     elif head.kind == SEND and head.filled > 0:
         give_up_placed(machine, d, slot)
-    elif head.kind == SEND and head.filled == 0:
-        if machine.ports.channels[d, head.name].message == head.message:
-            give_up_message(machine, d, head.name)
+    elif (
+        head.kind == SEND
+        and head.filled == 0
+        and machine.ports.channels[d, head.name].message == head.message
+    ):
+        give_up_message(machine, d, head.name)
     let_go(machine, d, head)
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.ports.ahead import has_ready, keep_with_packet, take_ready
+from nicscope.drivers.simulate.ports.ahead import has_fitting, keep_with_packet, take_ready
 from nicscope.drivers.simulate.ports.calls import (
     ask_page,
     begin_miss,
     give_up_message,
     go_back,
     hold,
+    needed_for,
     translated_frame,
 )
 from nicscope.drivers.simulate.ports.holding import NO_KEY
 from nicscope.drivers.simulate.ports.misses import ARRIVAL
+from nicscope.drivers.simulate.ports.state import THREAD
 from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, generation_of, key_of
 from nicscope.fabric.faults import CORRUPTED, LOST, REORDERED, fate, is_dead
 from nicscope.jit import distant, routine, step
@@ -142,7 +144,7 @@ def _place_message(machine, d, packet, head):
         pass_by(packet, head, REFUSED_FOR_GOOD)
         return
     if within == 0:
-        if not has_ready(machine, d, channel.port):
+        if not has_fitting(machine, d, channel.port, unit):
             ports.nodes[d].no_buffer += 1
             ports.table[d, channel.port].dropped += 1
             turn_away(machine, d, packet, head)
@@ -268,14 +270,20 @@ def _translate(machine, d, packet, head, space, address, now):
     packet.address = address & ((np.int64(1) << ports.rules[0].page_bits) - 1)
     head.space = space
     head.page = page
+    if packet.address + packet.payload > np.int64(1) << ports.rules[0].page_bits:
+        pass_by(packet, head, REFUSED_FOR_GOOD)  # what is redirected lies otherwise in its page
+        return False
     peer = ports.peers[d, packet.sender]
     if peer.missed == head.sequence and head.sequence >= 0:
         # It has been looked up before, missed, and comes again.
         ports.nodes[d].repeated += 1
         peer.missed = -1
-        frame = translated_frame(machine, d, space, page)
+        frame = translated_frame(machine, d, space, page, 1)
         if frame != MISSED:
             _settle(machine, d, frame)
+            return False
+        if ports.rules[0].service == THREAD and needed_for(machine, d, space, page, 1) < 0:
+            pass_by(packet, head, REFUSED_FOR_GOOD)  # as the kernel thread has found
             return False
         begin_miss(machine, d, ARRIVAL, space, page, 1, 0, now)
         return True

@@ -25,6 +25,7 @@ from nicscope.drivers.simulate.ports.durations import (
     serve_duration,
 )
 from nicscope.drivers.simulate.ports.finishing import complete_arrival
+from nicscope.drivers.simulate.ports.handles import fill_handle, forget_handle, has_handle
 from nicscope.drivers.simulate.ports.holding import hold, release
 from nicscope.drivers.simulate.ports.interrupting import steal_cpu
 from nicscope.drivers.simulate.ports.leaving import leave_packet
@@ -111,4 +112,7 @@ FUNCTIONS = (
     mend_page,
     carry_out,
     provide_for,
+    has_handle,
+    fill_handle,
+    forget_handle,
 )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.translation.cluster import Translations
     from nicscope.fabric.faults import Deaths
     from nicscope.memory.paging.layout import HostMemory
+    from nicscope.nic.layout import Nic
 
 RULES = np.dtype(
     [
@@ -34,6 +35,7 @@ RULES = np.dtype(
         ("sparse", "i8"),  # 1: addresses are a trace's; a page's number stands for it in memory
         ("pins_by_access", "i8"),  # 1: pinned to be written only where it will be
         ("faults", "i8"),  # 1: the network is not perfect
+        ("handles", "i8"),  # 1: buffers and processes are looked up in caches on the NIC
     ],
     align=True,
 )
@@ -58,6 +60,7 @@ SERVICE_COSTS = (
     "lookup_receive",
     "lookup_buffer",
     "lookup_free",
+    "lookup_handle",  # of a buffer or a process
     "fetch",  # entries from the host's table, by DMA
     "handshake",
     "interrupt",
@@ -109,6 +112,13 @@ SERVING = np.dtype(
         ("lost", "i8"),
         ("corrupt", "i8"),
         ("repeated", "i8"),  # lookups repeated by a retry
+        ("buffer_lookups", "i8"),  # of handles, where they are looked up
+        ("buffer_misses", "i8"),
+        ("process_lookups", "i8"),
+        ("process_misses", "i8"),
+        ("handles_repeated", "i8"),
+        ("mended", "i8"),  # lookups that found the line, but not the page
+        ("overflows", "i8"),  # misses that found the event queue full
         ("miss_time", "i8"),  # ps that the processor waited for misses
         ("thread_time", "i8"),
         ("thread_misses", "i8"),
@@ -126,6 +136,8 @@ PEER = np.dtype(
         ("ack_at", "i8"),
         ("fetching", "i8"),  # questions that wait for their answers
         ("missed", "i8"),  # the packet that was dropped for want of its translation, or -1
+        ("missed_handle", "i8"),  # or for want of a handle
+        ("missed_at", "i8"),  # the lookup that it was: 1 buffer, 2 process
     ],
     align=True,
 )
@@ -159,10 +171,11 @@ SERVICE = np.dtype(
         ("receive", "i8"),
         ("ahead", "i8"),
         ("raised", "i8"),  # ps
+        ("begun", "i8"),  # the thread turned to it
+        ("ended", "i8"),  # the entries are on the NIC
     ],
     align=True,
 )
-QUEUE = 256  # events that can wait for the kernel thread of a node
 
 
 class Ports(NamedTuple):
@@ -204,7 +217,10 @@ class Ports(NamedTuple):
     blank_bytes: NDArray[np.uint8]  # shape (INLINE_BYTES,)
     peers: NDArray[Any]  # PEER, shape (nodes, nodes)
     frames: NDArray[np.int64]  # shape (nodes, keys): the hosts' tables; else the garbage page
-    events: NDArray[Any]  # SERVICE, shape (nodes, QUEUE)
+    events: NDArray[Any]  # SERVICE, shape (nodes, events that can wait for the kernel thread)
+    buffer_cache: Nic  # leading axis of nodes: handles of buffers, each a line of words
+    process_cache: Nic  # likewise of processes
+    shown: NDArray[Any]  # EXPORT, shape (nodes,): what the NIC knows of the buffer at hand
     translations: Translations
     memory: HostMemory
     faults: NDArray[Any]  # FAULTS, shape (1,)

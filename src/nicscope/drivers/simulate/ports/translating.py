@@ -12,7 +12,7 @@ from nicscope.drivers.translation.deeds import FILL, PIN, UNPIN, clear_deeds, wr
 from nicscope.drivers.translation.holding import entry_of
 from nicscope.jit import distant, step
 from nicscope.memory.paging.faults import provide, provide_zeroed
-from nicscope.memory.paging.layout import GARBAGE_FRAME, NOT_MAPPED, WRITE
+from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME, NOT_MAPPED, WRITE
 from nicscope.memory.paging.pins import need_to_pin, pin_page, unpin_frame
 from nicscope.memory.pinning import PINNED
 
@@ -34,6 +34,7 @@ def ask_page(machine, n, space, page, receive):
     if frame < 0:
         return np.int64(NOT_THERE)
     if frame == GARBAGE_FRAME and ports.rules[0].service == THREAD:
+        ports.nodes[n].mended += 1
         return np.int64(MISSED)  # the page was not mapped when its line was filled
     if frame != ports.frames[n, key_of(machine, n, space, page)]:
         ports.nodes[n].stale += 1
@@ -101,7 +102,8 @@ def serve_page(machine, n, space, page):
 def mend_page(machine, n, space, page, receive):
     """Whether ``page`` is of a line on the NIC that was filled before the page was mapped.
 
-    If so it is pinned now, and its entry written.
+    If so it is pinned now and its entry written, and with it every page of the line that has
+    become valid since (miNI leaves partly valid lines open).  What is on disk stays there.
     """
     ports = machine.ports
     nic, host, book = translation_of(ports.translations, n)
@@ -111,9 +113,16 @@ def mend_page(machine, n, space, page, receive):
     entry = entry_of(nic, host, book, space, page, key)
     if entry == MISS or ports.frames[n, key] != GARBAGE_FRAME:
         return False
-    _pin(machine, n, key, receive)
     line = nic.config[0].line
-    write_frame(nic, entry * line + (page & (line - 1)), ports.frames[n, key])
+    first = page & ~(line - 1)
+    for other in range(first, first + line):
+        number = key - page + other
+        if ports.frames[n, number] != GARBAGE_FRAME:
+            continue
+        needed = needed_for(machine, n, space, other, receive)
+        if other == page or (needed >= 0 and needed != DISK):
+            _pin(machine, n, number, receive)
+            write_frame(nic, entry * line + other - first, ports.frames[n, number])
     return True
 
 
@@ -156,7 +165,12 @@ def _pin(machine, n, key, receive):
     if ports.rules[0].sparse == 1:
         page = key
     frame = np.int64(-1)
-    if page < memory.entries.shape[2]:
+    is_out = (
+        ports.rules[0].service == THREAD
+        and page < memory.entries.shape[2]
+        and need_to_pin(memory, n, space, page, receive) == DISK
+    )
+    if page < memory.entries.shape[2] and not is_out:  # of a line, only what was missed is read
         write = np.int64(receive)
         if ports.rules[0].pins_by_access == 0:
             write = np.int64(memory.entries[n, space, page].rights & WRITE != 0)

@@ -259,6 +259,7 @@ def _run_out(machine, n, d, now):
     if time_out(link, ports.rules[0].most_retries) == DEAD:
         _bury(machine, n, d)
         return
+    peer.ran_out_at = now
     if peer.resending == 0:
         peer.resending = 1
         ports.nodes[n].resends += 1

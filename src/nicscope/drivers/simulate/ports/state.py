@@ -134,6 +134,7 @@ PEER = np.dtype(
         ("dead", "i8"),
         ("time_out_at", "i8"),  # ps, or NEVER
         ("ack_at", "i8"),
+        ("ran_out_at", "i8"),  # for the observer: when its packets last had to go again
         ("fetching", "i8"),  # questions that wait for their answers
         ("missed", "i8"),  # the packet that was dropped for want of its translation, or -1
         ("missed_handle", "i8"),  # or for want of a handle

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.agenda import NEVER
+from nicscope.drivers.simulate.machine import COMPUTING, COPYING, CPU, KINDS
 from nicscope.drivers.simulate.ports.calls import needed_for, provide_for, steal_cpu
 from nicscope.drivers.simulate.ports.reliable import set_deadline
 from nicscope.drivers.simulate.ports.state import THREAD
@@ -22,6 +23,10 @@ ASLEEP = 0
 WAKING = 1
 READING = 2  # a page comes from the disk
 WORKING = 3
+PASSED_OVER = 4  # it could run, but a program has the CPU
+# Assumed: a kernel thread that is woken while a program computes runs when that leaves the CPU, at
+# the latest at the next tick of the clock (Linux 2.2 ticks 100 times a second).
+TICK = 10_000_000_000  # ps
 
 
 @distant
@@ -64,6 +69,13 @@ def _is_queued(machine, n, space, page):
 
 
 @step
+def _must_wait(machine, n):
+    """Whether a program computes, which the scheduler leaves the CPU to."""
+    cpu = machine.nodes[n].cpu
+    return (cpu == COMPUTING or cpu == COPYING) and machine.nodes[n].cpu_process >= 0
+
+
+@step
 def _until(machine, n, when):
     machine.ports.nodes[n].thread_at = when
     set_deadline(machine, n, when)
@@ -86,7 +98,12 @@ def thread_is_done(machine, n, now):
     if serving.thread == READING:
         provide_for(machine, n, event.space, event.page, event.receive)
         serving.page_ins += 1
-    if serving.thread == WAKING:
+    if serving.thread == WAKING and _must_wait(machine, n):
+        serving.thread = PASSED_OVER
+        ends = machine.agenda.times[n * KINDS + CPU]
+        _until(machine, n, min(ends, (now // TICK + 1) * TICK))
+        return False
+    if serving.thread != READING:
         event.begun = now
     needed = np.int64(READY)
     if not is_handle(event.space):

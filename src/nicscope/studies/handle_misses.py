@@ -6,7 +6,7 @@ cache, a miss to the next of several lines that share one set and are more than 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.config.design import load_design
 from nicscope.drivers.simulate.ports.build import HostSize
@@ -82,12 +82,15 @@ def measure(
     round_trips: int = ROUND_TRIPS,
     design: str | Design = "mini",
     place: Fraction | None = None,
+    busy_us: float = 0.0,
 ) -> MissPoint:
     """Play ``round_trips`` with messages of ``byte_count`` bytes, ``ratio`` of them missing.
 
-    Messages must fit in a line of ``design``, which must be of scheme handle.
+    Messages must fit in a line of ``design``, which must be of scheme handle.  ``place``: of the
+    platform's ranges, see ``PortCluster``.  With ``busy_us`` another program on the answering node
+    works without rest, so long at a time.
     """
-    return _Play(byte_count, ratio, round_trips, design, place).run()
+    return _Play(byte_count, ratio, round_trips, design, place, busy_us).run()
 
 
 class _Play:
@@ -98,7 +101,9 @@ class _Play:
         round_trips: int,
         design: str | Design,
         place: Fraction | None,
+        busy_us: float,
     ) -> None:
+        self.busy_us, self.is_over = busy_us, False
         self.byte_count, self.ratio, self.round_trips = byte_count, ratio, round_trips
         chosen = load_design(design) if isinstance(design, str) else design
         chosen = chosen.at_page_size(PAGE)
@@ -112,7 +117,7 @@ class _Play:
         self.length = (stride * ways + line) * PAGE
         own_pages = -(-byte_count // PAGE) * 2 + 2 * line
         pages = -(-(self.length // PAGE + own_pages) // line) * line
-        options = {} if place is None else {"place": place}
+        options: dict[str, Any] = {} if place is None else {"place": place}
         self.cluster = Cluster(
             chosen,
             host=HostSize(frames=line * (ways + 6) + own_pages + 64, pages_per_space=pages),
@@ -125,6 +130,8 @@ class _Play:
     def run(self) -> MissPoint:
         self.cluster.start(BEGINNER, self._ask)
         self.cluster.start(ANSWERER, self._answer)
+        if self.busy_us:
+            self.cluster.start(ANSWERER, self._work)
         self.cluster.run()
         after = self._misses()
         return MissPoint(
@@ -154,6 +161,10 @@ class _Play:
             await end.write(answers, own)
             await end.done()
 
+    async def _work(self, end: Endpoint) -> None:
+        while not self.is_over:
+            await end.compute(self.busy_us)
+
     async def _ask(self, end: Endpoint) -> None:
         into = end.allocate(self.byte_count)
         own = end.allocate(self.byte_count)
@@ -174,6 +185,7 @@ class _Play:
             if trip >= 0:
                 self.trips.append(self._trip(begun, end.now_us, missed))
             await end.done()
+        self.is_over = True
 
     def _trip(self, begun: float, ended: float, missed: bool) -> Trip:
         if not missed:

@@ -117,6 +117,8 @@ class HostSize(msgspec.Struct, frozen=True, kw_only=True):
     pages_per_space: int = 512
     swap_blocks: int = 2048
     pin_limit: int | None = None  # pages of a host
+    # Assumed: miNI has the scan for surplus pins run at long intervals (IV.B.2) and gives none.
+    scan_period_ps: int = 100_000_000_000
 
 
 class PortSize(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,6 +235,8 @@ def _give_rules(ports: Ports, setup: Setup) -> None:
     rules["sparse"] = setup.numberings is not None
     rules["pins_by_access"] = setup.design.scheme is Scheme.UNET_MM
     rules["faults"] = setup.faults.any
+    rules["scan_period"] = setup.host.scan_period_ps
+    ports.translations.book.orders["scanned"] = setup.design.scheme is Scheme.HANDLE
     rules["handles"] = setup.design.scheme is Scheme.HANDLE
 
 
@@ -302,6 +306,7 @@ def _ports(
     made.peers["missed"] = -1
     made.peers["missed_handle"] = -1
     made.nodes["thread_at"] = NEVER
+    made.nodes["scan_at"] = NEVER
     made.nodes["deadline"] = NEVER
     made.table["key"] = -1
     made.table["page"] = -1

@@ -8,7 +8,7 @@ from __future__ import annotations
 from nicscope.distant import call
 from nicscope.jit import step
 
-CALLS = 56
+CALLS = 57
 
 
 @step
@@ -345,3 +345,9 @@ def fill_handle(machine, n, kind, number):
 def forget_handle(machine, n, kind, number):
     """The host's record changes: the NIC keeps no copy of the old one."""
     return call(machine, 55, (n, kind, number))
+
+
+@step
+def scan_pins(machine, n, now):
+    """Unpin what is pinned beyond the high water, if a scan is due; see to the next one."""
+    return call(machine, 56, (n, now))

@@ -46,6 +46,7 @@ from nicscope.drivers.simulate.ports.reliable import (
 )
 from nicscope.drivers.simulate.ports.reporting import report_received, report_sent
 from nicscope.drivers.simulate.ports.resuming import end_miss, go_on_with_thread
+from nicscope.drivers.simulate.ports.scanning import scan_pins
 from nicscope.drivers.simulate.ports.serve import end_request, enter_page, next_packet, serve
 from nicscope.drivers.simulate.ports.thread import next_event, raise_event, thread_is_done
 from nicscope.drivers.simulate.ports.translating import (
@@ -115,4 +116,5 @@ FUNCTIONS = (
     has_handle,
     fill_handle,
     forget_handle,
+    scan_pins,
 )

@@ -244,6 +244,7 @@ def mind_deadlines(machine, n, now):
         if peer.time_out_at <= now:
             _run_out(machine, n, d, now)
         serving.deadline = min(serving.deadline, min(peer.ack_at, peer.time_out_at))
+    serving.deadline = min(serving.deadline, serving.scan_at)
 
 
 @step

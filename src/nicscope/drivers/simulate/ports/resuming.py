@@ -17,6 +17,7 @@ from nicscope.drivers.simulate.ports.calls import (
     next_packet,
     reject_arrival,
     return_buffer,
+    scan_pins,
     serve_page,
     settle_arrival,
     thread_is_done,
@@ -103,6 +104,8 @@ def _fail(machine, n, now):
 def go_on_with_thread(machine, n, now):
     """Effect of the kernel thread's timer at ``n``."""
     if not thread_is_done(machine, n, now):
+        if machine.ports.nodes[n].scan_at <= now:
+            scan_pins(machine, n, now)
         return
     ports = machine.ports
     serving = ports.nodes[n]
@@ -125,6 +128,7 @@ def go_on_with_thread(machine, n, now):
     if event.port >= 0:
         _tell(machine, n, event, needed, found)
     next_event(machine, n, now)
+    scan_pins(machine, n, now)
 
 
 @step

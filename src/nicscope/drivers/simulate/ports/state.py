@@ -35,6 +35,7 @@ RULES = np.dtype(
         ("sparse", "i8"),  # 1: addresses are a trace's; a page's number stands for it in memory
         ("pins_by_access", "i8"),  # 1: pinned to be written only where it will be
         ("faults", "i8"),  # 1: the network is not perfect
+        ("scan_period", "i8"),  # ps
         ("handles", "i8"),  # 1: buffers and processes are looked up in caches on the NIC
     ],
     align=True,
@@ -95,6 +96,7 @@ SERVING = np.dtype(
         # kernel thread
         ("thread", "i8"),
         ("thread_at", "i8"),  # ps, or NEVER
+        ("scan_at", "i8"),  # likewise: when it looks for pages to unpin
         ("queued", "i8"),  # events ever
         ("handled", "i8"),
         ("deadline", "i8"),  # ps: the transport's earliest
@@ -123,6 +125,7 @@ SERVING = np.dtype(
         ("thread_time", "i8"),
         ("thread_misses", "i8"),
         ("page_ins", "i8"),
+        ("scans", "i8"),
     ],
     align=True,
 )

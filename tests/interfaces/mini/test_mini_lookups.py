@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from nicscope.config.design import load_design, with_settings
@@ -118,14 +120,16 @@ def test_other_processes_go_on_while_one_waits_for_the_kernel():
     async def idle(end):
         await end.sleep(1)
 
-    cluster = Cluster(with_settings(load_design("mini"), ["entries=256", "line=4", "ways=2"]), nodes=3)
+    cluster = Cluster(
+        with_settings(load_design("mini"), ["entries=256", "line=4", "ways=2"]), nodes=3
+    )
     cluster.start(0, misses)
     cluster.start(2, hits)
     cluster.start(1, owner)
     ended, ends, _ = cluster.run()
 
     # Once its own handles are there, the second node's reads are not held up by the first's misses.
-    settled = [late - early for early, late in zip(ends[20:], ends[21:], strict=False)]
+    settled = [late - early for early, late in pairwise(ends[20:])]
     assert ends[-1] < ended
     assert max(settled) < 100
 

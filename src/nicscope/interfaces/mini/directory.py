@@ -133,6 +133,4 @@ class Directory:
 
 
 def _unknown(handle: BufferHandle) -> SimulationError:
-    return SimulationError(
-        f"process {handle.process} has no buffer {handle.buffer} registered"
-    )
+    return SimulationError(f"process {handle.process} has no buffer {handle.buffer} registered")

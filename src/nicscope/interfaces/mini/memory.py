@@ -127,7 +127,9 @@ def nic_structures(machine: Machine, node: int) -> dict[str, Structure]:
     for name, array in (("sends", machine.sends), ("arrivals", machine.arrivals)):
         found[name] = Structure(PACKETS, _bytes_of(array[node]), (array[node],))
     found["firmware"] = Structure(
-        PACKETS, _bytes_of(machine.endpoints[node : node + 1]), (machine.endpoints[node : node + 1],)
+        PACKETS,
+        _bytes_of(machine.endpoints[node : node + 1]),
+        (machine.endpoints[node : node + 1],),
     )
     return {name: each for name, each in found.items() if each.byte_count}
 

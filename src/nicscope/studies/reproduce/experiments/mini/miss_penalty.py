@@ -52,7 +52,10 @@ def _caches(outcome: Outcome) -> None:
         for entries, line, ways in CACHES
     }
     ours = [
-        (sorted(round(each, 6) for each in one.delays), sorted(round(each, 6) for each in one.processings))
+        (
+            sorted(round(each, 6) for each in one.delays),
+            sorted(round(each, 6) for each in one.processings),
+        )
         for one in found.values()
     ]
     outcome.shape(

@@ -6,6 +6,7 @@ cache, a miss to the next of several lines that share one set and are more than 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.config.design import load_design
@@ -199,5 +200,5 @@ class _Play:
         times = [begun, *(each / PS_PER_US for each in stations), ended]
         return Trip(
             ended - begun,
-            Parts(*(late - early for early, late in zip(times, times[1:], strict=False))),
+            Parts(*(late - early for early, late in pairwise(times))),
         )

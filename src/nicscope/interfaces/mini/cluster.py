@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nicscope.config.design import load_design
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.ports.build import PortSize, Transport
 from nicscope.errors import DesignError
@@ -54,13 +55,14 @@ class Cluster(PortCluster[Endpoint]):
 
         Errors: ``DesignError`` for other schemes, and as ``PortCluster``.
         """
-        chosen = PortSize(exports=BUFFERS, imports=BUFFERS) if size is None else size
-        super().__init__(design, platform, size=chosen, **options)
-        if self.design.scheme not in SCHEMES:
+        chosen = load_design(design) if isinstance(design, str) else design
+        if chosen.scheme not in SCHEMES:
             raise DesignError(
-                f"miNI's endpoints need a design that looks handles up or has static tables, "
-                f"{self.design.name!r} is {self.design.scheme.value!r}"
+                f"miNI's endpoints need a design that looks handles up or has static tables; "
+                f"{chosen.name!r} is of scheme {chosen.scheme.value!r}"
             )
+        room = PortSize(exports=BUFFERS, imports=BUFFERS) if size is None else size
+        super().__init__(chosen, platform, size=room, **options)
         self._directory: Directory | None = None
 
     def _simulation(self, hosts: Sequence[int], processes: Sequence[int]) -> Simulation:

@@ -113,7 +113,7 @@ def nic_structures(machine: Machine, node: int) -> dict[str, Structure]:
             if group == TABLES:
                 group = HOST if dynamic else LOOKUP
             if group in ON_NIC and isinstance(array, np.ndarray):
-                row = array[node]
+                row = array[node : node + 1]
                 found[name] = Structure(group, _bytes_of(row), (row,))
     nic = plain_row_of(ports.translations.nic, node)
     for name, size in nic_memory_bytes(ports.translations, node).items():

@@ -13,7 +13,7 @@ from nicscope.jit import routine, step
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
 from nicscope.nic.ports import FETCH, NOBODY, WRITE
 
-# Lookups of one request or packet; those up to the one that missed are repeated when it comes again.
+# Lookups of one request or packet; when it comes again, those up to the missed one are repeated.
 FIRST = 1
 SECOND = 2
 OWN = -1  # in place of a port: a packet misses, and nobody here waits

@@ -72,7 +72,7 @@ def _is_queued(machine, n, space, page):
 def _must_wait(machine, n):
     """Whether a program computes, which the scheduler leaves the CPU to."""
     cpu = machine.nodes[n].cpu
-    return (cpu == COMPUTING or cpu == COPYING) and machine.nodes[n].cpu_process >= 0
+    return cpu in (COMPUTING, COPYING) and machine.nodes[n].cpu_process >= 0
 
 
 @step

@@ -230,7 +230,7 @@ def _place_store(machine, d, packet, head, now):
         pass_by(packet, head, REFUSED_FOR_GOOD)
         return False
     if not export_for(machine, d, packet, head, now):
-        pass_by(packet, head, DROPPED)
+        turn_away(machine, d, packet, head)
         return False
     export = ports.shown[d]
     # The header's length is the message's; of this packet, what it carries.
@@ -249,7 +249,7 @@ def _place_answer(machine, d, packet, head, now):
         pass_by(packet, head, REFUSED_FOR_GOOD)
         return False
     if not process_for(machine, d, packet, head, head.name, now):
-        pass_by(packet, head, DROPPED)
+        turn_away(machine, d, packet, head)
         return False
     fetch = ports.fetches[d, head.name, head.slot]
     space = ports.table[d, head.name].space

@@ -116,9 +116,9 @@ def serve_page(machine, n, space, page):
 def mend_page(machine, n, space, page, receive):
     """Whether ``page``, which the scheme takes for pinned, was not as it must be and is now.
 
-    It was not mapped when it was to be pinned, or was pinned only to be read.  With it every page of
-    its line that has become valid since is pinned (miNI leaves partly valid lines open); what is
-    on disk stays there.
+    It was not mapped when it was to be pinned, or was pinned only to be read.  With it every page
+    of its line that has become valid since is pinned (miNI leaves partly valid lines open); what
+    is on disk stays there.
     """
     ports = machine.ports
     nic, host, book = translation_of(ports.translations, n)

@@ -34,7 +34,7 @@ from nicscope.nic.ports import (
     WRITE,
     check_export,
 )
-from nicscope.nic.reception import WANTED, judge, refuse
+from nicscope.nic.reception import WANTED, judge, judge_unreliable, refuse
 
 # What is known of an arriving packet (``head.status``).
 UNJUDGED = 0
@@ -68,7 +68,12 @@ def meet_packet(machine, d, sender, place, now):
     if head.kind == BARRED or head.kind == ACKNOWLEDGEMENT:
         return
     head.status = TAKEN
-    if ports.rules[0].reliable == 1 and judge(ports.links[d, sender], head.sequence) != WANTED:
+    link = ports.links[d, sender]
+    if ports.rules[0].reliable == 1:
+        wanted = judge(link, head.sequence) == WANTED
+    else:
+        wanted = judge_unreliable(link, head.sequence) == WANTED
+    if not wanted:
         head.status = PASSED_BY
 
 

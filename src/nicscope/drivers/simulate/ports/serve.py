@@ -47,6 +47,7 @@ from nicscope.nic.ports import (
     SEND,
     check_request,
 )
+from nicscope.nic.transport import number_unreliable
 
 
 @step
@@ -303,6 +304,7 @@ def next_packet(machine, n, p):
     if ports.rules[0].reliable == 1:
         send_numbered(machine, n, packet, head, ports.carried[n, p])
     else:
+        head.sequence = number_unreliable(ports.links[n, packet.destination])
         push(machine, n, packet, head, ports.carried[n, p])
     if moves_all:
         end_request(machine, n, p, DONE)

@@ -64,8 +64,8 @@ def main() -> None:
         assert cluster.simulation is not None
         node = cluster.simulation.machine.ports.nodes[0]
         print(
-            f"{design}, {many} buffers: {node['buffer_misses']} of {node['buffer_lookups']} lookups "
-            f"of handles missed, {sum(cluster.nic_memory(0).values())} bytes on the NIC"
+            f"{design}, {many} buffers: {node['buffer_misses']} of {node['buffer_lookups']} "
+            f"lookups of handles missed, {sum(cluster.nic_memory(0).values())} bytes on the NIC"
         )
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from itertools import pairwise
 
 import pytest
 
@@ -34,7 +35,7 @@ def test_names_of_lines_that_end_together_keep_their_distance():
     figure = draw_miss_ratio(curves([64, 65, 66]), "mini-cluster")
 
     heights = sorted(text.xy[1] for text in figure.axes[0].texts)
-    assert min(b - a for a, b in zip(heights, heights[1:], strict=False)) > 10
+    assert min(b - a for a, b in pairwise(heights)) > 10
 
 
 def test_more_sizes_than_looks_are_refused():

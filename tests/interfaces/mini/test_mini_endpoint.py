@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nicscope.errors import DesignError, SimulationError
-from nicscope.interfaces.mini.cluster import Cluster
+from nicscope.interfaces.mini import Cluster
 from nicscope.interfaces.mini.handles import BufferHandle, buffer_handle, memory_handle
 
 DESIGNS = ("mini", "vmmc-static")
@@ -100,8 +100,7 @@ def test_nothing_is_stored_beyond_a_buffer(design):
         return (await end.done()).status
 
     async def owner(end):
-        buffer = end.allocate(4096)
-        await end.register(type(buffer)(end, buffer.address, 100), name="inbox")
+        await end.register(end.allocate(4096).part(0, 100), name="inbox")
 
     assert play(Cluster(design), guest, owner)[0] == "out of bounds"
 

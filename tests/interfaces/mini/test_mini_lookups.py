@@ -165,8 +165,7 @@ def test_more_buffers_than_the_cache_of_handles_holds_are_served():
     async def owner(end):
         arena = end.allocate(many * 64)
         for i in range(many):
-            part = type(arena)(end, arena.address + 64 * i, 64)
-            await end.register(part, name=f"buffer {i}")
+            await end.register(arena.part(64 * i, 64), name=f"buffer {i}")
 
     play(cluster, writer, owner)
 

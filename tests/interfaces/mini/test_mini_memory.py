@@ -7,7 +7,7 @@ import pytest
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.drivers.simulate.ports.state import Ports
 from nicscope.drivers.simulate.store import Store
-from nicscope.interfaces.mini.cluster import Cluster
+from nicscope.interfaces.mini import Cluster
 from nicscope.interfaces.mini.memory import ON_NIC, PLACES, nic_structures, total_by_group
 
 

@@ -109,8 +109,7 @@ def _running(design: str | Design, buffers: int = FEW, byte_count: int = SMALL) 
         arena = end.allocate(byte_count)
         each = byte_count // buffers
         for i in range(buffers):
-            part = type(arena)(end, arena.address + i * each, each)
-            await end.register(part, name=f"buffer {i}")
+            await end.register(arena.part(i * each, each), name=f"buffer {i}")
         await end.stored()
 
     async def guest(end: Endpoint) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from nicscope.distant import call
 from nicscope.jit import step
 
-CALLS = 55
+CALLS = 59
 
 
 @step
@@ -72,9 +72,9 @@ def give_up_message(machine, n, tag):
 
 
 @step
-def go_back(machine, n, tag, placed):
-    """What came by ``tag`` from byte ``placed`` on will come again: its buffers are ready again."""
-    return call(machine, 10, (n, tag, placed))
+def go_back(machine, n, slot):
+    """The piece in ``slot`` will come again: its message is as it was before that was placed."""
+    return call(machine, 10, (n, slot))
 
 
 @step
@@ -294,9 +294,9 @@ def ask_page(machine, n, space, page, receive):
 
 
 @step
-def translated_frame(machine, n, space, page):
-    """Frame of ``page`` if it is translated, else ``MISSED``; nothing is noted."""
-    return call(machine, 47, (n, space, page))
+def translated_frame(machine, n, space, page, receive):
+    """Frame of ``page`` if it is translated and fit for use, else ``MISSED``; nothing is noted."""
+    return call(machine, 47, (n, space, page, receive))
 
 
 @step
@@ -330,12 +330,36 @@ def provide_for(machine, n, space, page, receive):
 
 
 @step
+def has_handle(machine, n, kind, number, again):
+    """Whether the NIC of ``n`` has handle ``number``; ``again``: 1 if it was asked for before."""
+    return call(machine, 53, (n, kind, number, again)) & 1 == 1
+
+
+@step
+def fill_handle(machine, n, kind, number):
+    """The kernel thread copies the host's record to the NIC; one that is not valid is so too."""
+    return call(machine, 54, (n, kind, number))
+
+
+@step
+def forget_handle(machine, n, kind, number):
+    """The host's record changes: the NIC keeps no copy of the old one."""
+    return call(machine, 55, (n, kind, number))
+
+
+@step
+def scan_pins(machine, n, now):
+    """Unpin what is pinned beyond the high water, if a scan is due; see to the next one."""
+    return call(machine, 56, (n, now))
+
+
+@step
 def go_on_with_script(machine, p, now):
     """What the scripted process ``p`` does next, now that its operation has ended."""
-    return call(machine, 53, (p, now))
+    return call(machine, 57, (p, now))
 
 
 @step
 def pin_key(machine, n, key, receive):
     """Pin the page of ``key``; whether it could be had, else the garbage page stands in for it."""
-    return call(machine, 54, (n, key, receive)) & 1 == 1
+    return call(machine, 58, (n, key, receive)) & 1 == 1

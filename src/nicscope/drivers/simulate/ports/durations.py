@@ -30,6 +30,9 @@ def serve_duration(machine, n, source):
         return duration + (_looking(machine, n, costs.lookup_send) if looks else 0)
     request = ports.requests[n, p, port.taken % ports.rules[0].ring]
     duration += costs.serve_request
+    if ports.rules[0].handles == 1 and p != OWN_PORT:
+        # The process; and the buffer that a remote operation names.
+        duration += costs.lookup_handle * (1 if request.operation == SEND else 2)
     if request.options & INLINE or request.operation == FETCH:
         return duration
     if p == OWN_PORT and request.space == NOBODY:
@@ -54,7 +57,11 @@ def place_duration(machine, n):
     if head.status == TAKEN and head.kind in (WRITE, REPLY):
         if head.kind == WRITE and _is_sink(machine, n, head.name):
             return np.int64(0)
-        return _looking(machine, n, machine.ports.costs[n].lookup_receive)
+        costs = machine.ports.costs[n]
+        duration = costs.lookup_receive
+        if machine.ports.rules[0].handles == 1:
+            duration += costs.lookup_handle * (2 if head.kind == WRITE else 1)
+        return _looking(machine, n, duration)
     return np.int64(0)
 
 

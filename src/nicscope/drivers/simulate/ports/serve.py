@@ -26,6 +26,7 @@ from nicscope.drivers.simulate.ports.choose import (
     kind_of,
 )
 from nicscope.drivers.simulate.ports.holding import NO_KEY
+from nicscope.drivers.simulate.ports.knowing import knows_request, looks_up_handles
 from nicscope.drivers.simulate.ports.reliable import clear, may_send_to, push, send_numbered
 from nicscope.drivers.simulate.ports.translating import (
     MISSED,
@@ -37,6 +38,7 @@ from nicscope.drivers.simulate.ports.translating import (
 from nicscope.jit import distant, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.ports import (
+    BAD_DESCRIPTOR,
     BAD_HANDLE,
     BAD_TAG,
     DONE,
@@ -55,6 +57,7 @@ from nicscope.nic.ports import (
     SEND,
     check_request,
 )
+from nicscope.nic.transport import number_unreliable
 
 NO_PAGE = -1
 
@@ -81,8 +84,10 @@ def serve(machine, n, now):
     elif kind == RESEND:
         send_again(machine, n, index)
     elif kind == AHEAD:
+        serving.turn = index
         take_buffer(machine, n, index, now)
     else:
+        serving.turn = index
         serve_port(machine, n, index, now)
 
 
@@ -93,6 +98,9 @@ def serve_port(machine, n, p, now):
     if port.open == 0 or (port.busy == 0 and port.taken == port.posted):
         return
     if port.busy == 0:
+        handles_known = not looks_up_handles(machine) or p == OWN_PORT
+        if not handles_known and not knows_request(machine, n, p, now):
+            return
         _take_request(machine, n, p)
         status = _check(machine, n, p)
         if status != DONE:
@@ -105,10 +113,10 @@ def serve_port(machine, n, p, now):
     if not may_send_to(machine, n, d):
         return
     if enters_page(machine, n, p):
+        leave_page(machine, n, p)  # or it might occupy the only way of the next one's set
         address = machine.ports.current[n, p, port.segment].address + port.segment_done
         page = page_at(machine, address)
         space = space_of(machine, n, p)
-        leave_page(machine, n, p)  # or it might take the very way that the next one needs
         frame = _look_up(machine, n, p, space, page)
         if frame == MISSED:
             port.missed = page
@@ -129,7 +137,7 @@ def _look_up(machine, n, p, space, page):
     if machine.ports.table[n, p].missed != page:
         return ask_page(machine, n, space, page, 0)
     machine.ports.nodes[n].repeated += 1
-    return translated_frame(machine, n, space, page)
+    return translated_frame(machine, n, space, page, 0)
 
 
 @step
@@ -246,8 +254,12 @@ def _check_import(machine, n, p):
     if port.name < 0 or port.name >= ports.imports.shape[1]:
         return BAD_HANDLE
     imported = ports.imports[n, port.name]
-    if imported.port != p or port.options & INLINE:
+    if imported.port != p:
         return BAD_HANDLE
+    if port.options & INLINE:
+        return BAD_DESCRIPTOR
+    if port.operation == FETCH and ports.rules[0].reliable == 0:
+        return BAD_DESCRIPTOR  # nobody would learn that the question or its answer is lost
     if port.offset < 0 or port.offset > imported.length - port.total:
         return OUT_OF_BOUNDS
     needed = MAY_FETCH if port.operation == FETCH else MAY_WRITE
@@ -267,7 +279,8 @@ def end_request(machine, n, p, status):
     if status == DONE:
         return
     if p == OWN_PORT:
-        _answer_without_data(machine, n, status)
+        if status != PEER_DEAD:
+            _answer_without_data(machine, n, status)
     else:
         report_sent(machine, n, p, port.slot, status)
 
@@ -308,7 +321,6 @@ def next_packet(machine, n, p):
         head.key = port.key
         head.frame = port.frame
         head.generation = generation_of(machine, n, port.frame)
-        hold(machine, n, port.key)
         port.segment_done += length
         if port.segment_done == ports.current[n, p, port.segment].length:
             port.segment += 1
@@ -327,6 +339,7 @@ def next_packet(machine, n, p):
     if ports.rules[0].reliable == 1:
         send_numbered(machine, n, packet, head, ports.carried[n, p])
     else:
+        head.sequence = number_unreliable(ports.links[n, packet.destination])
         push(machine, n, packet, head, ports.carried[n, p])
     if moves_all:
         calls.end_request(machine, n, p, DONE)

@@ -56,6 +56,8 @@ bench: $(VENV)/bench.stamp
 	@echo
 	@$(BIN)/python bench/bench_simulate.py
 	@echo
+	@$(BIN)/python bench/bench_ports.py
+	@echo
 	@$(BIN)/python bench/bench_coherent.py
 
 coverage-of-papers: $(VENV)/run.stamp

@@ -238,7 +238,8 @@ class Simulation:
             if not self._running:
                 return True
             raise SimulationError(self._stuck())
-        self._drop(self.now)
+        if self._first_death < NEVER:
+            self._drop(self.now)
         if ended == 1:
             record = _unpack_from(self._inbox)
             if record[0] in self._running:

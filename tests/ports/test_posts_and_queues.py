@@ -311,3 +311,25 @@ def test_small_rings_and_tables_fill_and_empty():
     for design in world.DESIGNS:
         statuses, _ = run(design, sender, receiver, size=PortSize(ring=2, ready=1))
         assert statuses == ["done"] * ROUNDS
+
+
+@pytest.mark.requirement("UM-12")
+def test_a_process_reaches_no_port_but_its_own():
+    async def intruder(process):
+        assert process.port == 1
+        for port in (0, 2, 3, -1, HUGE):
+            with pytest.raises(SimulationError, match="not this process's"):
+                await process.post(WRITE, 0, [(0, 8)], port=port)
+            with pytest.raises(SimulationError, match="not this process's"):
+                await process.post_inline(SEND, 0, b"", port=port)
+            with pytest.raises(SimulationError, match="not this process's"):
+                await process.provide(0, port=port)
+            with pytest.raises(SimulationError, match="not this process's"):
+                await process.done(port=port)
+            with pytest.raises(SimulationError, match="not this process's"):
+                await process.arrival(port=port)
+
+    cluster = world.cluster_of("utlb")
+    cluster.start(0, intruder)
+    cluster.start(0, nothing)
+    cluster.run()

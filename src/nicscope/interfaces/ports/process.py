@@ -12,7 +12,9 @@ from nicscope.nic.ports import (
     INLINE,
     INLINE_BYTES,
     NOTIFY,
+    OWN_PORT,
     RECEIVED,
+    SEND,
     SENT,
     STATUS_NAMES,
 )
@@ -105,6 +107,22 @@ class Process:
         record["open"] = 1
         record["space"] = self.number
 
+    def _own(self, port: int | None) -> int:
+        """The port meant, which is mapped into this process's address space and no other's."""
+        if port is None:
+            return self.port
+        record = self._ports.table[self.node]
+        if not (
+            0 <= port < len(record)
+            and record[port]["open"] == 1
+            and record[port]["space"] == self.number
+            and port != OWN_PORT
+        ):
+            raise SimulationError(
+                f"port {port!r} of node {self.node} is not this process's; open it first"
+            )
+        return port
+
     @property
     def now_us(self) -> float:
         """The process's clock, in us."""
@@ -170,7 +188,7 @@ class Process:
         ((address, length),) = segments
         await self._driven.ask(
             POST,
-            peer=self.port if port is None else port,
+            peer=self._own(port),
             packet=request,
             payload=length,
             tag=name,
@@ -193,7 +211,7 @@ class Process:
         self._next_request += 1
         await self._driven.ask(
             POST,
-            peer=self.port if port is None else port,
+            peer=self._own(port),
             packet=request,
             payload=len(content),
             tag=name,
@@ -203,28 +221,27 @@ class Process:
 
     async def provide(self, address: int, port: int | None = None) -> None:
         """Put a buffer into the free queue."""
-        await self._driven.ask(PROVIDE, peer=self.port if port is None else port, address=address)
+        await self._driven.ask(PROVIDE, peer=self._own(port), address=address)
 
     async def done(self, mode: str = "poll", port: int | None = None) -> Done:
         """How the next descriptor ended, when it has."""
-        ended = await self._driven.ask(
-            REPORT, peer=self.port if port is None else port, own=SENT | MODES[mode] << 1
-        )
+        ended = await self._driven.ask(REPORT, peer=self._own(port), own=SENT | MODES[mode] << 1)
         return Done(ended.packet, STATUS_NAMES[ended.address])
 
     async def arrival(self, mode: str = "poll", port: int | None = None) -> Arrival:
         """The next arrival, when there is one."""
-        which = self.port if port is None else port
+        which = self._own(port)
         ended = await self._driven.ask(REPORT, peer=which, own=RECEIVED | MODES[mode] << 1)
         many = ended.own >> KIND_BITS
         content, buffers = None, ()
+        operation = ended.own & ((1 << FLAG_BITS) - 1)
         if many:
             row = self._ports.report_buffers[self.node, which, ended.packet]
             buffers = tuple(row[: min(many, BUFFERS)].tolist())
-        else:
+        elif operation == SEND:
             content = self._driven.control[: min(ended.payload, INLINE_BYTES)].tobytes()
         return Arrival(
-            ended.own & ((1 << FLAG_BITS) - 1),
+            operation,
             ended.tag,
             ended.peer,
             ended.payload,

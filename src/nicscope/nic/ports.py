@@ -129,6 +129,7 @@ PORT = np.dtype(
         ("frame", "i8"),
         ("key", "i8"),
         ("dropped", "i8"),  # messages that found no buffer
+        ("polled_again", "i8"),  # the lookup of a handle that its next descriptor missed, or 0
     ],
     align=True,
 )

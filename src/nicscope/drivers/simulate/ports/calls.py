@@ -8,7 +8,7 @@ from __future__ import annotations
 from nicscope.distant import call
 from nicscope.jit import step
 
-CALLS = 53
+CALLS = 57
 
 
 @step
@@ -327,3 +327,27 @@ def carry_out(machine, n, receive):
 def provide_for(machine, n, space, page, receive):
     """Bring ``page``, which the kernel thread has waited for."""
     return call(machine, 52, (n, space, page, receive))
+
+
+@step
+def has_handle(machine, n, kind, number, again):
+    """Whether the NIC of ``n`` has handle ``number``; ``again``: 1 if it was asked for before."""
+    return call(machine, 53, (n, kind, number, again)) & 1 == 1
+
+
+@step
+def fill_handle(machine, n, kind, number):
+    """The kernel thread copies the host's record to the NIC; one that is not valid is so too."""
+    return call(machine, 54, (n, kind, number))
+
+
+@step
+def forget_handle(machine, n, kind, number):
+    """The host's record changes: the NIC keeps no copy of the old one."""
+    return call(machine, 55, (n, kind, number))
+
+
+@step
+def scan_pins(machine, n, now):
+    """Unpin what is pinned beyond the high water, if a scan is due; see to the next one."""
+    return call(machine, 56, (n, now))

@@ -12,6 +12,7 @@ from nicscope.drivers.simulate.ports.calls import (
     report_sent,
 )
 from nicscope.drivers.simulate.ports.holding import let_go
+from nicscope.drivers.simulate.ports.knowing import export_for
 from nicscope.drivers.simulate.ports.placing import (
     DROPPED,
     PASSED_BY,
@@ -49,16 +50,16 @@ def complete_arrival(machine, d, slot, now):
     if head.kind == BARRED:
         return
     if ports.rules[0].reliable == 0:
-        _complete_unreliable(machine, d, slot, packet, head)
+        _complete_unreliable(machine, d, slot, packet, head, now)
         return
     acknowledge(machine, d, packet.sender, head, now)
     if head.sequence >= 0:
-        _complete_reliable(machine, d, slot, packet, head)
+        _complete_reliable(machine, d, slot, packet, head, now)
         _mind_acknowledgement(machine, d, packet.sender, now)
 
 
 @step
-def _complete_reliable(machine, d, slot, packet, head):
+def _complete_reliable(machine, d, slot, packet, head, now):
     ports = machine.ports
     link = ports.links[d, packet.sender]
     let_go(machine, d, head)
@@ -68,7 +69,7 @@ def _complete_reliable(machine, d, slot, packet, head):
     if status == TAKEN and (packet.broken == 1 or not is_sound(machine, d, slot)):
         status = DROPPED
     if status == TAKEN:
-        status = _deliver(machine, d, slot, packet, head)
+        status = _deliver(machine, d, slot, packet, head, now)
     if status == DROPPED:
         refuse(link, head.sequence)
         take_back(machine, d, packet.sender)
@@ -81,9 +82,9 @@ def _complete_reliable(machine, d, slot, packet, head):
 
 
 @step
-def _complete_unreliable(machine, d, slot, packet, head):
+def _complete_unreliable(machine, d, slot, packet, head, now):
     if head.status == TAKEN and packet.broken == 0 and is_sound(machine, d, slot):
-        _deliver(machine, d, slot, packet, head)
+        _deliver(machine, d, slot, packet, head, now)
     elif head.kind == SEND and head.filled > 0:
         give_up_placed(machine, d, slot)
     elif (
@@ -112,7 +113,7 @@ def _mind_acknowledgement(machine, d, s, now):
 
 
 @step
-def _deliver(machine, d, slot, packet, head):
+def _deliver(machine, d, slot, packet, head, now):
     """Tell whom the packet concerns; ``TAKEN``, or what is to become of it."""
     if head.kind == SEND:
         if packet.payload == 0:
@@ -122,7 +123,7 @@ def _deliver(machine, d, slot, packet, head):
         _end_store(machine, d, packet, head)
         return TAKEN
     if head.kind == FETCH:
-        return _answer(machine, d, packet, head)
+        return _answer(machine, d, packet, head, now)
     if head.kind == REPLY:
         return _end_fetch(machine, d, packet, head)
     return TAKEN if head.kind == PROBE else REFUSED_FOR_GOOD
@@ -206,12 +207,14 @@ def _end_store(machine, d, packet, head):
 
 
 @step
-def _answer(machine, d, packet, head):
+def _answer(machine, d, packet, head, now):
     """Post the answer to a remote fetch at the firmware's own port."""
     ports = machine.ports
     if head.name < 0 or head.name >= ports.exports.shape[1]:
         return REFUSED_FOR_GOOD
-    export = ports.exports[d, head.name]
+    if not export_for(machine, d, packet, head, now):
+        return DROPPED
+    export = ports.shown[d]
     if check_export(export, head, packet.sender) != DONE:
         return REFUSED_FOR_GOOD
     port = ports.table[d, OWN_PORT]

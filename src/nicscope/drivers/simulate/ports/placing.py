@@ -15,6 +15,7 @@ from nicscope.drivers.simulate.ports.calls import (
     translated_frame,
 )
 from nicscope.drivers.simulate.ports.holding import NO_KEY
+from nicscope.drivers.simulate.ports.knowing import export_for, process_for
 from nicscope.drivers.simulate.ports.misses import ARRIVAL
 from nicscope.drivers.simulate.ports.state import THREAD
 from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, generation_of, key_of
@@ -233,7 +234,10 @@ def _place_store(machine, d, packet, head, now):
     if head.name < 0 or head.name >= ports.exports.shape[1]:
         pass_by(packet, head, REFUSED_FOR_GOOD)
         return False
-    export = ports.exports[d, head.name]
+    if not export_for(machine, d, packet, head, now):
+        turn_away(machine, d, packet, head)
+        return False
+    export = ports.shown[d]
     # The header's length is the message's; of this packet, what it carries.
     head.length = packet.payload
     if check_export(export, head, packet.sender) != DONE:
@@ -248,6 +252,9 @@ def _place_answer(machine, d, packet, head, now):
     ports = machine.ports
     if head.kind != REPLY or not is_awaited(machine, d, packet, head):
         pass_by(packet, head, REFUSED_FOR_GOOD)
+        return False
+    if not process_for(machine, d, packet, head, head.name, now):
+        turn_away(machine, d, packet, head)
         return False
     fetch = ports.fetches[d, head.name, head.slot]
     space = ports.table[d, head.name].space
@@ -287,8 +294,8 @@ def _translate(machine, d, packet, head, space, address, now):
         if frame != MISSED:
             _settle(machine, d, frame)
             return False
-        if ports.rules[0].service == THREAD and needed_for(machine, d, space, page, 1) < 0:
-            pass_by(packet, head, REFUSED_FOR_GOOD)  # as the kernel thread has found
+        if is_barred(machine, d, space, page):
+            pass_by(packet, head, REFUSED_FOR_GOOD)
             return False
         begin_miss(machine, d, ARRIVAL, space, page, 1, 0, now)
         return True
@@ -301,6 +308,12 @@ def _translate(machine, d, packet, head, space, address, now):
         return False
     _settle(machine, d, frame)
     return False
+
+
+@step
+def is_barred(machine, d, space, page):
+    """Whether the kernel thread has found that the process has no such page to be written."""
+    return machine.ports.rules[0].service == THREAD and needed_for(machine, d, space, page, 1) < 0
 
 
 @step

@@ -254,6 +254,7 @@ def mind_deadlines(machine, n, now):
         if peer.time_out_at <= now:
             _run_out(machine, n, d, now)
         serving.deadline = min(serving.deadline, min(peer.ack_at, peer.time_out_at))
+    serving.deadline = min(serving.deadline, serving.scan_at)
 
 
 @step
@@ -269,6 +270,7 @@ def _run_out(machine, n, d, now):
     if time_out(link, ports.rules[0].most_retries) == DEAD:
         _bury(machine, n, d)
         return
+    peer.ran_out_at = now
     if peer.resending == 0:
         peer.resending = 1
         ports.nodes[n].resends += 1

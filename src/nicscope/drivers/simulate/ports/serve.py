@@ -23,6 +23,7 @@ from nicscope.drivers.simulate.ports.choose import (
     kind_of,
 )
 from nicscope.drivers.simulate.ports.holding import NO_KEY
+from nicscope.drivers.simulate.ports.knowing import knows_request, looks_up_handles
 from nicscope.drivers.simulate.ports.reliable import clear, may_send_to, push, send_numbered
 from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, generation_of, key_of
 from nicscope.jit import distant, step
@@ -85,6 +86,9 @@ def serve_port(machine, n, p, now):
     if port.open == 0 or (port.busy == 0 and port.taken == port.posted):
         return
     if port.busy == 0:
+        handles_known = not looks_up_handles(machine) or p == OWN_PORT
+        if not handles_known and not knows_request(machine, n, p, now):
+            return
         _take_request(machine, n, p)
         status = _check(machine, n, p)
         if status != DONE:

@@ -13,7 +13,7 @@ from nicscope.drivers.translation.holding import entry_of
 from nicscope.drivers.translation.utlb import place_in_table
 from nicscope.jit import distant, step
 from nicscope.memory.paging.faults import provide, provide_zeroed
-from nicscope.memory.paging.layout import GARBAGE_FRAME, NOT_MAPPED, WRITE
+from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME, NOT_MAPPED, WRITE
 from nicscope.memory.paging.pins import need_to_pin, pin_page, unpin_frame
 from nicscope.memory.pinning import PINNED
 
@@ -36,6 +36,7 @@ def ask_page(machine, n, space, page, receive):
         return np.int64(NOT_THERE)
     if frame == GARBAGE_FRAME or (receive == 1 and not _may_be_written(machine, n, frame)):
         # It was not mapped when it was to be pinned, or was pinned to be read.
+        ports.nodes[n].mended += frame == GARBAGE_FRAME
         kernel_can_help = ports.rules[0].service in (KERNEL, THREAD)
         return np.int64(MISSED if kernel_can_help else NOT_THERE)
     if frame != ports.frames[n, key_of(machine, n, space, page)]:
@@ -115,7 +116,9 @@ def serve_page(machine, n, space, page):
 def mend_page(machine, n, space, page, receive):
     """Whether ``page``, which the scheme takes for pinned, was not as it must be and is now.
 
-    It was not mapped when it was to be pinned, or was pinned only to be read.
+    It was not mapped when it was to be pinned, or was pinned only to be read.  With it every page
+    of its line that has become valid since is pinned (miNI leaves partly valid lines open); what
+    is on disk stays there.
     """
     ports = machine.ports
     nic, host, book = translation_of(ports.translations, n)
@@ -131,7 +134,25 @@ def mend_page(machine, n, space, page, receive):
         return False
     if place >= 0:
         write_frame(nic, place, ports.frames[n, key])
+        _mend_line(machine, n, space, page, key, receive)
     return True
+
+
+@step
+def _mend_line(machine, n, space, page, key, receive):
+    """Pin what else of the line of ``page`` can be pinned now, and write its entries."""
+    ports = machine.ports
+    nic, host, book = translation_of(ports.translations, n)
+    line = nic.config[0].line
+    first = page & ~(line - 1)
+    for other in range(first, first + line):
+        number = key - page + other
+        if other == page or ports.frames[n, number] != GARBAGE_FRAME:
+            continue
+        needed = needed_for(machine, n, space, other, receive)
+        if needed >= 0 and needed != DISK and _pin(machine, n, number, receive):
+            place = _place_on_nic(nic, host, book, space, other, number)
+            write_frame(nic, place, ports.frames[n, number])
 
 
 @step
@@ -204,7 +225,12 @@ def _pin(machine, n, key, receive):
     if ports.rules[0].sparse == 1:
         page = key
     frame = np.int64(-1)
-    if page < memory.entries.shape[2]:
+    is_out = (
+        ports.rules[0].service == THREAD
+        and page < memory.entries.shape[2]
+        and need_to_pin(memory, n, space, page, receive) == DISK
+    )
+    if page < memory.entries.shape[2] and not is_out:  # of a line, only what was missed is read
         write = np.int64(receive)
         if ports.rules[0].pins_by_access == 0:
             write = np.int64(memory.entries[n, space, page].rights & WRITE != 0)

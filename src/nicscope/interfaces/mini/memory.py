@@ -60,6 +60,7 @@ PLACES = {
     "shown": PACKETS,
     "send_ring": PACKETS,
     "arriving": PACKETS,
+    "arrival_buffers": PACKETS,
     "receive_ring": PACKETS,
     "send_buffers": BUFFERS,
     "receive_buffers": BUFFERS,

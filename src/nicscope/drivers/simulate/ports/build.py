@@ -26,6 +26,7 @@ from nicscope.drivers.simulate.ports.state import (
 )
 from nicscope.drivers.translation.cluster import new_translations, space_numbering, stacked
 from nicscope.drivers.translation.codes import CODES
+from nicscope.errors import SimulationError
 from nicscope.fabric.faults import new_deaths, new_faults
 from nicscope.jit import records
 from nicscope.memory.paging.layout import new_memory
@@ -170,6 +171,12 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
     """The ports of a cluster, closed; see ``interfaces`` for how they are opened."""
     design = setup.design
     assert design.page_size is not None
+    window = setup.transport.window
+    if not 1 <= window <= WINDOW or window & (window - 1):
+        raise SimulationError(
+            f"the transport's window must be a power of two from 1 to {WINDOW} packets, "
+            f"got {window!r}"
+        )
     nodes = len(setup.processes)
     spaces = max(setup.processes)
     pages = setup.host.pages_per_space
@@ -277,6 +284,7 @@ def _ports(
         fetches=records((nodes, ports, ring), FETCHING),
         send_heads=records((nodes, rings[0]), HEAD),
         arrival_heads=records((nodes, rings[1]), HEAD),
+        arrival_buffers=records((nodes, rings[1], BUFFERS), BUFFER),
         links=new_links(links),
         windows=records((links, links, window), PACKET),
         window_heads=records((links, links, window), HEAD),

@@ -72,9 +72,9 @@ def give_up_message(machine, n, tag):
 
 
 @step
-def go_back(machine, n, tag, placed):
-    """What came by ``tag`` from byte ``placed`` on will come again: its buffers are ready again."""
-    return call(machine, 10, (n, tag, placed))
+def go_back(machine, n, slot):
+    """The piece in ``slot`` will come again: its message is as it was before that was placed."""
+    return call(machine, 10, (n, slot))
 
 
 @step
@@ -294,9 +294,9 @@ def ask_page(machine, n, space, page, receive):
 
 
 @step
-def translated_frame(machine, n, space, page):
-    """Frame of ``page`` if it is translated, else ``MISSED``; nothing is noted."""
-    return call(machine, 47, (n, space, page))
+def translated_frame(machine, n, space, page, receive):
+    """Frame of ``page`` if it is translated and fit for use, else ``MISSED``; nothing is noted."""
+    return call(machine, 47, (n, space, page, receive))
 
 
 @step

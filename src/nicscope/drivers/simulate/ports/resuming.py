@@ -25,11 +25,11 @@ from nicscope.drivers.simulate.ports.calls import (
 from nicscope.drivers.simulate.ports.choose import destination_of
 from nicscope.drivers.simulate.ports.misses import ARRIVAL, DEFER, FAIL, FILL, wait_on
 from nicscope.drivers.simulate.ports.reliable import may_send_to
+from nicscope.drivers.simulate.ports.state import KERNEL
 from nicscope.drivers.simulate.ports.translating import table_frame
 from nicscope.drivers.translation.codes import REFUSED
 from nicscope.jit import distant, step
-from nicscope.memory.paging.layout import GARBAGE_FRAME as GARBAGE
-from nicscope.memory.paging.layout import NO_FRAME
+from nicscope.memory.paging.layout import GARBAGE_FRAME, NO_FRAME
 from nicscope.nic.handles import is_handle
 from nicscope.nic.ports import AWAITS_KERNEL, AWAITS_USE, FREE_TO_GO, NO_RIGHTS, NO_ROOM
 
@@ -40,6 +40,12 @@ def end_miss(machine, n, now):
     ports = machine.ports
     serving = ports.nodes[n]
     if serving.stage == FILL:
+        page = serving.miss_page
+        if ports.rules[0].service == KERNEL and mend_page(
+            machine, n, serving.miss_space, page, serving.miss_receive
+        ):
+            _go_on(machine, n, now)
+            return
         found = serve_page(machine, n, serving.miss_space, serving.miss_page)
         if found < 0:
             _wait_for_room(machine, n, found, now)
@@ -63,7 +69,9 @@ def _go_on(machine, n, now):
     serving = machine.ports.nodes[n]
     frame = table_frame(machine, n, serving.miss_space, serving.miss_page)
     who = serving.miss_for
-    if who == ARRIVAL:
+    if frame == GARBAGE_FRAME:
+        _fail(machine, n, now)  # the host had no frame for it
+    elif who == ARRIVAL:
         settle_arrival(machine, n, frame, now)
     elif serving.miss_ahead == 1:
         keep_buffer(machine, n, who, frame)
@@ -82,8 +90,13 @@ def _wait_for_room(machine, n, found, now):
     if who == ARRIVAL:
         drop_arrival(machine, n, now)
     elif found == REFUSED:
-        ports.table[n, who].blocked = AWAITS_USE
         serving.use_blocked += 1
+        if serving.miss_ahead == 1:
+            ports.table[n, who].ahead_waits = 1
+        else:
+            ports.table[n, who].blocked = AWAITS_USE
+    elif serving.miss_ahead == 1:
+        return_buffer(machine, n, who, NO_ROOM)
     else:
         end_request(machine, n, who, NO_ROOM)
 
@@ -123,7 +136,11 @@ def go_on_with_thread(machine, n, now):
         carry_out(machine, n, event.receive)
         # The line was pinned already, but this page of it was not there to be pinned.
         mend_page(machine, n, event.space, event.page, event.receive)
-    if needed >= 0 and found >= 0 and table_frame(machine, n, event.space, event.page) == GARBAGE:
+    if (
+        needed >= 0
+        and found >= 0
+        and table_frame(machine, n, event.space, event.page) == GARBAGE_FRAME
+    ):
         needed = np.int64(NO_FRAME)
     if event.port >= 0:
         _tell(machine, n, event, needed, found)
@@ -147,7 +164,11 @@ def _tell(machine, n, event, needed, found):
             end_request(machine, n, p, NO_RIGHTS)
     elif found >= 0:
         frame = table_frame(machine, n, event.space, event.page)
-        if event.ahead == 1:
+        if frame == GARBAGE_FRAME and event.ahead == 1:
+            return_buffer(machine, n, p, NO_ROOM)
+        elif frame == GARBAGE_FRAME:
+            end_request(machine, n, p, NO_ROOM)
+        elif event.ahead == 1:
             keep_buffer(machine, n, p, frame)
         else:
             # The descriptor is looked at again, and finds what has just been filled in.

@@ -210,6 +210,7 @@ class Ports(NamedTuple):
     fetches: NDArray[Any]  # FETCHING, shape (nodes, ports, ring): where answers go
     send_heads: NDArray[Any]  # HEAD, shape (nodes, send_ring)
     arrival_heads: NDArray[Any]  # HEAD, shape (nodes, receive_ring)
+    arrival_buffers: NDArray[Any]  # BUFFER, shape (nodes, receive_ring, BUFFERS)
     links: NDArray[Any]  # TRANSPORT, shape (nodes, nodes)
     windows: NDArray[Any]  # PACKET, shape (nodes, nodes, window)
     window_heads: NDArray[Any]  # HEAD, likewise

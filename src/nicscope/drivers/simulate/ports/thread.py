@@ -108,7 +108,8 @@ def thread_is_done(machine, n, now):
     needed = np.int64(READY)
     if not is_handle(event.space):
         needed = needed_for(machine, n, event.space, event.page, event.receive)
-    if needed == DISK:
+    # Once only: if the host has no frame for it, that does not become better.
+    if needed == DISK and serving.thread != READING:
         serving.thread = READING
         _until(machine, n, now + ports.costs[n].page_in)
         return False

@@ -1,4 +1,4 @@
-"""Latency and bandwidth of a ping-pong over its miss ratio, a line for each size (miNI, Figure 4)."""
+"""Latency and bandwidth of a ping-pong over its miss ratio, a line per size (miNI, Figure 4)."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from nicscope.drivers.simulate.ports.calls import (
     carry_out,
     drop_arrival,
@@ -29,7 +27,7 @@ from nicscope.drivers.simulate.ports.state import KERNEL
 from nicscope.drivers.simulate.ports.translating import table_frame
 from nicscope.drivers.translation.codes import REFUSED
 from nicscope.jit import distant, step
-from nicscope.memory.paging.layout import GARBAGE_FRAME, NO_FRAME
+from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.handles import is_handle
 from nicscope.nic.ports import AWAITS_KERNEL, AWAITS_USE, FREE_TO_GO, NO_RIGHTS, NO_ROOM
 
@@ -136,12 +134,6 @@ def go_on_with_thread(machine, n, now):
         carry_out(machine, n, event.receive)
         # The line was pinned already, but this page of it was not there to be pinned.
         mend_page(machine, n, event.space, event.page, event.receive)
-    if (
-        needed >= 0
-        and found >= 0
-        and table_frame(machine, n, event.space, event.page) == GARBAGE_FRAME
-    ):
-        needed = np.int64(NO_FRAME)
     if event.port >= 0:
         _tell(machine, n, event, needed, found)
     next_event(machine, n, now)

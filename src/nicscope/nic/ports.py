@@ -128,6 +128,7 @@ PORT = np.dtype(
         ("page", "i8"),  # the one translated last, or -1
         ("frame", "i8"),
         ("key", "i8"),
+        ("missed", "i8"),  # the page that was looked up in vain, or -1
         ("dropped", "i8"),  # messages that found no buffer
         ("polled_again", "i8"),  # the lookup of a handle that its next descriptor missed, or 0
     ],

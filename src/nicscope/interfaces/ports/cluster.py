@@ -26,6 +26,7 @@ from nicscope.errors import SimulationError, did_you_mean
 from nicscope.fabric.topology import crossbar
 from nicscope.interfaces.ports.memory import Memory
 from nicscope.interfaces.ports.process import Process
+from nicscope.interfaces.ports.report import Names, RunReport, report_of, tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -114,6 +115,7 @@ class PortCluster(Generic[E]):
         results: list[object] = [None] * len(order)
         for place, i in enumerate(order):
             results[i] = simulation.results[place]
+        tell(self.report())
         return results
 
     def prepare(self, processes: Sequence[E]) -> None:
@@ -166,6 +168,17 @@ class PortCluster(Generic[E]):
         """What translation has counted on ``node``, by the names of a replay."""
         assert self.simulation is not None
         return counts_of(self.simulation.machine.ports.translations, node)
+
+    def report(self) -> RunReport:
+        """What the run has cost, node by node; it shows itself in notebooks.
+
+        Errors: ``SimulationError`` before there was one.
+        """
+        if self.simulation is None:
+            raise SimulationError("nothing has run yet; call run() first")
+        names = Names(type(self).__name__, self.design.name, self.platform.name)
+        counts = [self.counts(node) for node in range(self.topology.nodes)]
+        return report_of(self.simulation.machine, counts, names)
 
     @property
     def is_pinned_area(self) -> bool:

@@ -211,7 +211,7 @@ class Process:
             raise SimulationError(
                 f"a descriptor holds up to {INLINE_BYTES} bytes, {len(content)} were given"
             )
-        self._driven.control[: len(content)] = memoryview(content)
+        self._driven.control_bytes[: len(content)] = content
         request = self._next_request
         self._next_request += 1
         await self._driven.ask(
@@ -244,7 +244,7 @@ class Process:
             row = self._ports.report_buffers[self.node, which, ended.packet]
             buffers = tuple(row[: min(many, BUFFERS)].tolist())
         elif operation == SEND:
-            content = self._driven.control[: min(ended.payload, INLINE_BYTES)].tobytes()
+            content = bytes(self._driven.control_bytes[: min(ended.payload, INLINE_BYTES)])
         return Arrival(
             operation,
             ended.tag,

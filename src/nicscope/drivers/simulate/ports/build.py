@@ -194,7 +194,7 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
         nodes,
         setup.host.frames,
         design.page_size,
-        spaces,
+        1 if setup.numberings else spaces,
         len(translations.host.pinning.state[0]) if setup.numberings else pages,
         setup.host.swap_blocks,
         host_pin_limit=setup.host.pin_limit,
@@ -240,11 +240,14 @@ def _give_rules(ports: Ports, setup: Setup) -> None:
     rules["ready"] = setup.size.ready
     rules["fresh"] = setup.fresh
     rules["sparse"] = setup.numberings is not None
-    rules["pins_by_access"] = setup.design.scheme is Scheme.UNET_MM
+    # What else a trace will do to a page is not known when it is pinned.
+    rules["pins_by_access"] = setup.design.scheme is Scheme.UNET_MM and setup.numberings is None
     rules["faults"] = setup.faults.any
     rules["scan_period"] = setup.host.scan_period_ps
-    ports.translations.book.orders["scanned"] = setup.design.scheme is Scheme.HANDLE
-    rules["handles"] = setup.design.scheme is Scheme.HANDLE
+    # A trace names pages alone, and has surplus pins given up as they come, as it was counted.
+    has_handles = setup.design.scheme is Scheme.HANDLE and setup.numberings is None
+    rules["handles"] = has_handles
+    ports.translations.book.orders["scanned"] = has_handles
 
 
 def _ports(
@@ -318,6 +321,7 @@ def _ports(
     made.nodes["deadline"] = NEVER
     made.table["key"] = -1
     made.table["page"] = -1
+    made.table["missed"] = -1
     made.exports["redirect"] = -1
     return made
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from nicscope.distant import call
 from nicscope.jit import step
 
-CALLS = 57
+CALLS = 59
 
 
 @step
@@ -351,3 +351,15 @@ def forget_handle(machine, n, kind, number):
 def scan_pins(machine, n, now):
     """Unpin what is pinned beyond the high water, if a scan is due; see to the next one."""
     return call(machine, 56, (n, now))
+
+
+@step
+def go_on_with_script(machine, p, now):
+    """What the scripted process ``p`` does next, now that its operation has ended."""
+    return call(machine, 57, (p, now))
+
+
+@step
+def pin_key(machine, n, key, receive):
+    """Pin the page of ``key``; whether it could be had, else the garbage page stands in for it."""
+    return call(machine, 58, (n, key, receive)) & 1 == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.bytecopy import copy_bytes
 from nicscope.drivers.simulate.ports.ahead import give_up_placed, let_buffers_go
 from nicscope.drivers.simulate.ports.calls import (
     give_up_message,
@@ -70,6 +71,7 @@ def _complete_reliable(machine, d, slot, packet, head, now):
         status = DROPPED
     if status == TAKEN:
         status = _deliver(machine, d, slot, packet, head, now)
+        _count(machine, d, packet, head, status)
     if status == DROPPED:
         refuse(link, head.sequence)
         take_back(machine, d, packet.sender)
@@ -82,9 +84,20 @@ def _complete_reliable(machine, d, slot, packet, head, now):
 
 
 @step
+def _count(machine, d, packet, head, status):
+    if status != TAKEN or head.kind == PROBE:
+        return
+    serving = machine.ports.nodes[d]
+    serving.messages_in += head.last
+    serving.bytes_in += packet.payload
+    if head.kind == SEND and packet.payload == 0:
+        serving.bytes_in += head.total
+
+
+@step
 def _complete_unreliable(machine, d, slot, packet, head, now):
     if head.status == TAKEN and packet.broken == 0 and is_sound(machine, d, slot):
-        _deliver(machine, d, slot, packet, head, now)
+        _count(machine, d, packet, head, _deliver(machine, d, slot, packet, head, now))
     elif head.kind == SEND and head.filled > 0:
         give_up_placed(machine, d, slot)
     elif (
@@ -145,8 +158,8 @@ def _deliver_inline(machine, d, slot, packet, head):
     place = report_received(
         machine, d, channel.port, SEND, head.name, packet.sender, head.total, 0, 0
     )
-    for i in range(INLINE_BYTES):
-        ports.report_bytes[d, channel.port, place, i] = machine.store.arriving[d, slot, i]
+    inline = ports.report_bytes[d, channel.port, place]
+    copy_bytes(inline, 0, machine.store.arriving[d, slot], 0, INLINE_BYTES)
     return TAKEN
 
 

@@ -47,6 +47,7 @@ from nicscope.drivers.simulate.ports.reliable import (
 from nicscope.drivers.simulate.ports.reporting import report_received, report_sent
 from nicscope.drivers.simulate.ports.resuming import end_miss, go_on_with_thread
 from nicscope.drivers.simulate.ports.scanning import scan_pins
+from nicscope.drivers.simulate.ports.scripted import go_on_with_script
 from nicscope.drivers.simulate.ports.serve import end_request, enter_page, next_packet, serve
 from nicscope.drivers.simulate.ports.thread import next_event, raise_event, thread_is_done
 from nicscope.drivers.simulate.ports.translating import (
@@ -54,6 +55,7 @@ from nicscope.drivers.simulate.ports.translating import (
     carry_out,
     mend_page,
     needed_for,
+    pin_key,
     provide_for,
     serve_page,
     translated_frame,
@@ -117,4 +119,6 @@ FUNCTIONS = (
     fill_handle,
     forget_handle,
     scan_pins,
+    go_on_with_script,
+    pin_key,
 )

@@ -18,9 +18,16 @@ from nicscope.drivers.simulate.ports.holding import NO_KEY
 from nicscope.drivers.simulate.ports.knowing import export_for, process_for
 from nicscope.drivers.simulate.ports.misses import ARRIVAL
 from nicscope.drivers.simulate.ports.state import THREAD
-from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, generation_of, key_of
+from nicscope.drivers.simulate.ports.translating import (
+    MISSED,
+    NOT_THERE,
+    generation_of,
+    key_of,
+    page_at,
+)
 from nicscope.fabric.faults import CORRUPTED, LOST, REORDERED, fate, is_dead
 from nicscope.jit import distant, routine, step
+from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.delivery import PAYLOAD
 from nicscope.nic.ports import (
     ACKNOWLEDGEMENT,
@@ -244,7 +251,19 @@ def _place_store(machine, d, packet, head, now):
         pass_by(packet, head, REFUSED_FOR_GOOD)
         return False
     start = export.start if export.redirect < 0 else export.redirect
+    if export.space == NOBODY:
+        _sink(machine, packet, head, start + head.offset)
+        return False
     return _translate(machine, d, packet, head, export.space, start + head.offset, now)
+
+
+@step
+def _sink(machine, packet, head, address):
+    """The payload stays in the NIC's own memory, for which the garbage page stands."""
+    page = np.int64(1) << machine.ports.rules[0].page_bits
+    packet.address = GARBAGE_FRAME * page + (address & (page - 1))
+    head.frame = GARBAGE_FRAME
+    head.generation = 0
 
 
 @step
@@ -278,7 +297,7 @@ def is_awaited(machine, d, packet, head):
 @step
 def _translate(machine, d, packet, head, space, address, now):
     ports = machine.ports
-    page = address >> ports.rules[0].page_bits
+    page = page_at(machine, address)
     packet.address = address & ((np.int64(1) << ports.rules[0].page_bits) - 1)
     head.space = space
     head.page = page

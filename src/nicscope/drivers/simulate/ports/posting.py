@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.bytecopy import copy_bytes
 from nicscope.drivers.simulate.cpu import end_operation, occupy_cpu
 from nicscope.drivers.simulate.machine import (
     GIVE_UP,
@@ -83,8 +84,8 @@ def _write_request(machine, n, p, slot):
     segment.address = process.address
     segment.length = process.payload
     if request.options & INLINE:
-        for i in range(INLINE_BYTES):
-            ports.inline[n, p_port, slot, i] = machine.store.control[p, i]
+        inline = ports.inline[n, p_port, slot]
+        copy_bytes(inline, 0, machine.store.control[p], 0, INLINE_BYTES)
 
 
 @distant
@@ -238,6 +239,6 @@ def _read(machine, n, p):
     process.own = report.operation | report.buffers << KIND_BITS
     process.peer = report.node
     if report.buffers == 0:
-        for i in range(INLINE_BYTES):
-            machine.store.control[p, i] = ports.report_bytes[n, p_port, place, i]
+        inline = ports.report_bytes[n, p_port, place]
+        copy_bytes(machine.store.control[p], 0, inline, 0, INLINE_BYTES)
     port.read += 1

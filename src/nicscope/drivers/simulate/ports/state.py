@@ -104,6 +104,11 @@ SERVING = np.dtype(
         ("resends", "i8"),  # peers to which packets go again
         ("stolen", "i8"),  # ps that interrupts took from what the CPU does
         # for the observer
+        ("looking", "i8"),  # ps of the present task that are a lookup
+        ("messages_out", "i8"),
+        ("bytes_out", "i8"),
+        ("messages_in", "i8"),
+        ("bytes_in", "i8"),
         ("admitted", "i8"),  # what the library's last call for pages came to
         ("interrupts", "i8"),
         ("drops", "i8"),

@@ -5,14 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.ports.calls import carry_out
+from nicscope.drivers.simulate.ports.directory import bring_tables
 from nicscope.drivers.simulate.ports.translating import key_of
 from nicscope.drivers.translation.asking import admit_request, could_admit, key_of_page
 from nicscope.drivers.translation.book import note_request
 from nicscope.drivers.translation.cluster import translation_of
-from nicscope.drivers.translation.codes import ADMITTED, MISS, REJECTED, STATIC, UTLB
+from nicscope.drivers.translation.codes import ADMITTED, MISS, STATIC, UNKNOWN, UTLB
+from nicscope.drivers.translation.deeds import unpin_page
 from nicscope.drivers.translation.holding import keep_page, leave_page
 from nicscope.drivers.translation.static import ask_static, serve_static
+from nicscope.drivers.translation.user_library import forget
 from nicscope.jit import distant, step
+from nicscope.memory.pinning import PINNED
 from nicscope.nic.ports import DONE, FETCH, INLINE, NO_RIGHTS, NO_ROOM, SEGMENTS
 
 
@@ -52,14 +56,28 @@ def could_admit_pieces(machine, n, p, slot):
     scheme = ports.rules[0].scheme
     if scheme < UTLB or not _is_plain(machine, n, p, slot):
         return True
-    _, host, book = translation_of(ports.translations, n)
-    space = ports.table[n, p].space
     for i in range(ports.requests[n, p, slot].segments):
         segment = ports.segments[n, p, slot, i]
-        pages = _pages(machine, segment)
-        if not could_admit(scheme, host, book, space, _first(machine, segment), pages):
+        if not _could_admit(machine, n, p, _first(machine, segment), _pages(machine, segment)):
             return False
     return True
+
+
+@distant
+def could_admit_piece(machine, n, p, first, pages):
+    """Whether the library could have these pages pinned now, or will never be able to."""
+    return _could_admit(machine, n, p, first, pages)
+
+
+@step
+def _could_admit(machine, n, p, first, pages):
+    """Refused for good, rather than put off, where nothing is under way whose end makes room."""
+    ports = machine.ports
+    port = ports.table[n, p]
+    if port.posted == port.reported and port.free_posted == 0:
+        return True
+    _, host, book = translation_of(ports.translations, n)
+    return could_admit(ports.rules[0].scheme, host, book, port.space, first, pages)
 
 
 @distant
@@ -107,11 +125,13 @@ def admit_piece(machine, n, space, first, pages):
         return np.int64(0)
     found = admit_request(scheme, nic, host, book, space, first, pages)
     if found != ADMITTED:
-        serving.admitted = NO_ROOM if found == REJECTED else NO_RIGHTS
+        serving.admitted = NO_RIGHTS if found == UNKNOWN else NO_ROOM
         return ports.costs[n].check * pages
     if scheme == STATIC:
         return _register(machine, n, space, first, pages)
     spent = ports.costs[n].check * pages
+    if host.deed_count[0] > 0:
+        spent += bring_tables(machine, n, space)
     spent += (counts.unpin_calls - unpin_calls) * ports.user_unpin[n, 1]
     calls = counts.pin_calls - pin_calls
     if calls > 0:
@@ -119,6 +139,39 @@ def admit_piece(machine, n, space, first, pages):
     if carry_out(machine, n, 0) < 0:
         serving.admitted = NO_RIGHTS
     return spent
+
+
+@distant
+def unpin_pages(machine, n, p, address, length):
+    """Have the library unpin what is pinned there and not in use; the time of the one call.
+
+    ``SERVING.admitted`` says how many pages that were.
+    """
+    ports = machine.ports
+    serving = ports.nodes[n]
+    serving.admitted = 0
+    bits = ports.rules[0].page_bits
+    last = (address + length - 1) >> bits
+    space = ports.table[n, p].space
+    if ports.rules[0].scheme < UTLB or length < 1:
+        return ports.costs[n].system_call
+    nic, host, book = translation_of(ports.translations, n)
+    pages = np.int64(0)
+    spent = np.int64(0)
+    for page in range(address >> bits, last + 1):
+        key = key_of(machine, n, space, page)
+        if key < 0 or host.pinning.state[key] & PINNED == 0 or host.pinning.held[key] != 0:
+            continue
+        spent += bring_tables(machine, n, space)
+        forget(nic, host, book, space, key)
+        unpin_page(host, book, space, key)
+        carry_out(machine, n, 0)
+        pages += 1
+    serving.admitted = pages
+    if pages == 0:
+        return ports.costs[n].system_call
+    book.counts[0].unpin_calls += 1
+    return spent + _time_of(ports.user_unpin[n], pages)
 
 
 @step
@@ -150,7 +203,11 @@ def _register(machine, n, space, first, pages):
 @step
 def _call_time(machine, n, pages):
     """Time of one system call that pins ``pages`` pages."""
-    table = machine.ports.user_pin[n]
+    return _time_of(machine.ports.user_pin[n], pages)
+
+
+@step
+def _time_of(table, pages):
     last = table.size - 1
     if pages <= last:
         return table[pages]

@@ -10,6 +10,7 @@ import numpy as np
 from nicscope.config.design import load_design
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.agenda import NEVER
+from nicscope.drivers.simulate.ports.directory import TABLE_PAGES
 from nicscope.drivers.simulate.ports.state import (
     COSTS,
     FETCHES,
@@ -22,6 +23,7 @@ from nicscope.drivers.simulate.ports.state import (
     RULES,
     SERVICE,
     SERVING,
+    TABLE,
     THREAD,
     Ports,
 )
@@ -141,6 +143,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     host: HostSize = HostSize()
     size: PortSize = PortSize()
     fresh: bool = False
+    garbage: bool = False  # addresses that are not pinned name the garbage page
     numberings: Sequence[Numbering] | None = None  # of a trace's pages
     node_numbers: Sequence[int] | None = None
     kinds: bool = True
@@ -186,6 +189,7 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
     ports = _ports(
         nodes, setup.ports, setup.size, (delivery.send_ring, delivery.receive_ring),
         setup.transport.window, translations, memory, links=nodes,
+        tables=(spaces, -(-pages // TABLE_PAGES)) if _has_tables(setup) else (0, 0),
     )  # fmt: skip
     _give_rules(ports, setup)
     for name in COSTS.names or ():
@@ -204,6 +208,11 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
             nodes * nodes + 4 * nodes, nodes, setup.faults.link_deaths, setup.faults.node_deaths
         ),
     )
+
+
+def _has_tables(setup: Setup) -> bool:
+    """Whether there are second-level tables that can be swapped."""
+    return setup.design.scheme is Scheme.UTLB and setup.numberings is None
 
 
 def _give_rules(ports: Ports, setup: Setup) -> None:
@@ -225,6 +234,7 @@ def _give_rules(ports: Ports, setup: Setup) -> None:
     rules["fresh"] = setup.fresh
     rules["sparse"] = setup.numberings is not None
     rules["pins_by_access"] = setup.design.scheme is Scheme.UNET_MM
+    rules["garbage"] = setup.garbage
     rules["faults"] = setup.faults.any
 
 
@@ -237,6 +247,7 @@ def _ports(
     translations: Translations,
     memory: HostMemory,
     links: int,
+    tables: tuple[int, int] = (0, 0),
 ) -> Ports:
     ring = size.ring
     made = Ports(
@@ -261,6 +272,7 @@ def _ports(
         exports=records((nodes, size.exports), EXPORT),
         imports=records((nodes, size.imports), IMPORT),
         pending=records((nodes, ports, ring), PENDING),
+        directory=records((nodes, *tables), TABLE),
         kept=records((nodes, ports, ring, SEGMENTS), SEGMENT),
         fetches=records((nodes, ports, ring), FETCHING),
         send_heads=records((nodes, rings[0]), HEAD),
@@ -291,6 +303,7 @@ def _ports(
     made.peers["missed"] = -1
     made.nodes["thread_at"] = NEVER
     made.nodes["deadline"] = NEVER
+    made.directory["block"] = -1
     made.table["key"] = -1
     made.table["page"] = -1
     made.exports["redirect"] = -1

@@ -8,7 +8,7 @@ from __future__ import annotations
 from nicscope.distant import call
 from nicscope.jit import step
 
-CALLS = 53
+CALLS = 56
 
 
 @step
@@ -327,3 +327,21 @@ def carry_out(machine, n, receive):
 def provide_for(machine, n, space, page, receive):
     """Bring ``page``, which the kernel thread has waited for."""
     return call(machine, 52, (n, space, page, receive))
+
+
+@step
+def could_admit_piece(machine, n, p, first, pages):
+    """Whether the library could have these pages pinned now, or will never be able to."""
+    return call(machine, 53, (n, p, first, pages)) & 1 == 1
+
+
+@step
+def unpin_pages(machine, n, p, address, length):
+    """Have the library unpin what is pinned there and not in use; the time of the one call."""
+    return call(machine, 54, (n, p, address, length))
+
+
+@step
+def begin_fetch(machine, n, now):
+    """Read entries of the host's table, as soon as the bus is free; the processor waits."""
+    return call(machine, 55, (n, now))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from nicscope.drivers.simulate.ports.admitting import (
     admit,
     admit_piece,
+    could_admit_piece,
     could_admit_pieces,
     keep_pages,
     leave_request,
+    unpin_pages,
 )
 from nicscope.drivers.simulate.ports.ahead import (
     give_up_message,
@@ -28,7 +30,7 @@ from nicscope.drivers.simulate.ports.finishing import complete_arrival
 from nicscope.drivers.simulate.ports.holding import hold, release
 from nicscope.drivers.simulate.ports.interrupting import steal_cpu
 from nicscope.drivers.simulate.ports.leaving import leave_packet
-from nicscope.drivers.simulate.ports.misses import begin_miss
+from nicscope.drivers.simulate.ports.misses import begin_fetch, begin_miss
 from nicscope.drivers.simulate.ports.placing import (
     drop_arrival,
     is_cut_off,
@@ -111,4 +113,7 @@ FUNCTIONS = (
     mend_page,
     carry_out,
     provide_for,
+    could_admit_piece,
+    unpin_pages,
+    begin_fetch,
 )

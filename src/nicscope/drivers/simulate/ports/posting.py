@@ -12,13 +12,16 @@ from nicscope.drivers.simulate.machine import (
     POSTING,
     PROVIDE,
     REGISTER,
+    UNPIN,
 )
 from nicscope.drivers.simulate.ports.calls import (
     admit,
     admit_piece,
+    could_admit_piece,
     could_admit_pieces,
     keep_pages,
     report_sent,
+    unpin_pages,
 )
 from nicscope.jit import distant, step
 from nicscope.nic.ports import (
@@ -53,13 +56,28 @@ def can_go_on_at_port(machine, n, p):
             return False
         _write_request(machine, n, p, slot)
         return could_admit_pieces(machine, n, process.peer, slot)
-    if process.operation >= REGISTER:
+    if process.operation == REGISTER:
+        return _can_register(machine, n, p)
+    if process.operation > REGISTER:
         return True
     if process.operation == PROVIDE:
         return port.free_posted - port.free_taken < ports.rules[0].ring
     if process.own & 1 == SENT:
         return port.reported > port.reaped
     return port.received > port.read
+
+
+@step
+def _can_register(machine, n, p):
+    """Whether the pages of process ``p`` could be pinned now; they are refused in one piece."""
+    ports = machine.ports
+    process = machine.processes[p]
+    bits = ports.rules[0].page_bits
+    first = process.address >> bits
+    pages = ((process.address + process.payload - 1) >> bits) - first + 1
+    if pages > ports.rules[0].longest:
+        return True
+    return could_admit_piece(machine, n, process.peer, first, pages)
 
 
 @step
@@ -101,9 +119,12 @@ def begin_at_port(machine, n, p, now):
         duration += _have_pinned(machine, n, process.peer, process.address, 1)
         occupy_cpu(machine, n, now, POSTING, duration)
     elif process.operation == REGISTER:
-        duration = _have_pinned(machine, n, process.peer, process.address, process.payload)
-        process.own = ports.nodes[n].admitted
+        duration = _register(machine, n, process)
         occupy_cpu(machine, n, now, POSTING, duration + costs.system_call)
+    elif process.operation == UNPIN:
+        duration = unpin_pages(machine, n, process.peer, process.address, process.payload)
+        process.own = ports.nodes[n].admitted
+        occupy_cpu(machine, n, now, POSTING, duration)
     elif process.operation == GIVE_UP:
         occupy_cpu(machine, n, now, POSTING, costs.system_call)
     else:
@@ -119,16 +140,33 @@ def begin_at_port(machine, n, p, now):
 
 @step
 def _have_pinned(machine, n, p, address, length):
-    """Have the library pin what lies there, and keep it; the time of it."""
+    """Have the library pin what lies there, and keep it; the time of it.
+
+    ``SERVING.admitted`` says whether it is all pinned.
+    """
     bits = machine.ports.rules[0].page_bits
     first = address >> bits
     pages = ((address + length - 1) >> bits) - first + 1
     space = machine.ports.table[n, p].space
     spent = np.int64(0)
+    status = np.int64(DONE)
     for begin in range(first, first + pages, machine.ports.rules[0].longest):
         count = min(machine.ports.rules[0].longest, first + pages - begin)
         spent += admit_piece(machine, n, space, begin, count)
+        if machine.ports.nodes[n].admitted != DONE:
+            status = machine.ports.nodes[n].admitted
+    machine.ports.nodes[n].admitted = status
     keep_pages(machine, n, space, first, pages, 1)
+    return spent
+
+
+@step
+def _register(machine, n, process):
+    """Have pages pinned until they are given up; what cannot be is not kept."""
+    spent = _have_pinned(machine, n, process.peer, process.address, process.payload)
+    process.own = machine.ports.nodes[n].admitted
+    if process.own != DONE:
+        _give_up(machine, n, process.peer, process.address, process.payload)
     return spent
 
 
@@ -140,7 +178,7 @@ def end_at_port(machine, n, p, now):
         _post(machine, n, process.peer)
     elif process.operation == PROVIDE:
         _provide(machine, n, p)
-    elif process.operation == REGISTER:
+    elif process.operation in (REGISTER, UNPIN):
         process.address = process.own
     elif process.operation == GIVE_UP:
         _give_up(machine, n, process.peer, process.address, process.payload)

@@ -23,7 +23,7 @@ from nicscope.drivers.simulate.ports.misses import ARRIVAL, DEFER, FAIL, FILL, w
 from nicscope.drivers.simulate.ports.reliable import may_send_to
 from nicscope.drivers.simulate.ports.state import QUEUE
 from nicscope.drivers.simulate.ports.translating import table_frame
-from nicscope.drivers.translation.codes import REFUSED
+from nicscope.drivers.translation.codes import REFUSED, REJECTED
 from nicscope.jit import distant, step
 from nicscope.nic.ports import AWAITS_KERNEL, AWAITS_USE, FREE_TO_GO, NO_RIGHTS, NO_ROOM
 
@@ -35,6 +35,10 @@ def end_miss(machine, n, now):
     serving = ports.nodes[n]
     if serving.stage == FILL:
         found = serve_page(machine, n, serving.miss_space, serving.miss_page)
+        if found == REJECTED and ports.rules[0].garbage == 1:
+            serving.garbage += 1
+            _go_on(machine, n, now)
+            return
         if found < 0:
             _wait_for_room(machine, n, found, now)
             return

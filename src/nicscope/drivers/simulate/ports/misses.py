@@ -46,8 +46,8 @@ def begin_miss(machine, n, who, space, page, receive, ahead, now):
     serving.miss_page = page
     serving.miss_receive = receive
     serving.miss_ahead = ahead
-    # Table 1 of U-Net/MM times a whole miss, which is charged instead of the hit that the lookup was
-    # begun for.  The other papers' misses are charged on top of the check that finds them.
+    # Table 1 of U-Net/MM times a whole miss, which is charged instead of the hit that the lookup
+    # was begun for.  The other papers' misses are charged on top of the check that finds them.
     spent = np.int64(0)
     if ports.rules[0].scheme == UNET_MM:
         spent = costs.lookup_send

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.ports.state import FETCHES, THREAD
 from nicscope.drivers.simulate.ports.directory import TABLE_PAGES, bring_table, is_away
+from nicscope.drivers.simulate.ports.state import FETCHES, THREAD
 from nicscope.drivers.translation.asking import ask, frame_on_nic, key_of_page, page_of_key, serve
 from nicscope.drivers.translation.cluster import translation_of
 from nicscope.drivers.translation.codes import MISS, PINNED_AREA, REJECTED

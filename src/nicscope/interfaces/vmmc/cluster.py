@@ -31,9 +31,9 @@ class Cluster(PortCluster[Endpoint]):
     """Hosts with VMMC; programs on them get an ``Endpoint``."""
 
     process_type = Endpoint
-    # Assumed: no time-out or count is printed.  A way on which nothing has come through for four
-    # time-outs is given up for the next one.
-    transport = Transport(most_retries=3)
+    # Assumed: no time-out or count is printed.  A way on which nothing came through for 41 ms is
+    # given up; a receiver whose page or table has to come from the disk first takes 22 ms.
+    transport = Transport(most_retries=40)
     garbage = True
 
     def __init__(

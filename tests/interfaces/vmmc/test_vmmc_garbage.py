@@ -117,7 +117,9 @@ def test_stores_into_a_page_that_was_unpinned_go_to_the_garbage_page(design):
         statuses = [(await endpoint.wait(await endpoint.store(remote, buffer, length=5))).status]
         await endpoint.sleep(1000)
         await buffer.write(b"later")
-        statuses.append((await endpoint.wait(await endpoint.store(remote, buffer, length=5))).status)
+        statuses.append(
+            (await endpoint.wait(await endpoint.store(remote, buffer, length=5))).status
+        )
         return statuses
 
     cluster = Cluster(design)

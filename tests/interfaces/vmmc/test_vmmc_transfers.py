@@ -251,7 +251,7 @@ def test_each_process_has_a_command_buffer_of_its_own_and_all_are_served():
     async def keeper(endpoint):
         await endpoint.export(endpoint.allocate(3 * PAGE), "b")
         await endpoint.sleep(3000)
-        return None
+        return
 
     def user(number):
         async def program(endpoint):

@@ -77,6 +77,13 @@ class Cluster(PortCluster[Endpoint]):
         self.check_ps = tables["request_check_min"], tables["request_check_max"]
         self.exports: dict[tuple[int, str], Exported] = {}
 
+    @property
+    def most_pinned(self) -> int | None:
+        """Pages that a process may pin, or None: a table on the NIC has no more entries either."""
+        if self.design.scheme is Scheme.UTLB_PROCESS:
+            return self.design.entries
+        return self.design.pin_limit
+
     def run(self) -> Sequence[object]:
         """Run all programs to their ends; what they return, in the order of their start."""
         self.exports.clear()

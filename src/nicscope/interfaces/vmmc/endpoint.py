@@ -310,7 +310,7 @@ class Endpoint(Process):
 
     async def _make_room(self, pages: range) -> None:
         """Under a policy of the application's own: unpin what it names, until ``pages`` fit in."""
-        limit = self.cluster.design.pin_limit
+        limit = self.cluster.most_pinned
         if self.policy is None or limit is None or len(pages) > limit:
             return
         while True:

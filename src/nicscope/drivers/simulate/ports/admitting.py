@@ -11,11 +11,12 @@ from nicscope.drivers.translation.asking import admit_request, could_admit, key_
 from nicscope.drivers.translation.book import note_request
 from nicscope.drivers.translation.cluster import translation_of
 from nicscope.drivers.translation.codes import ADMITTED, MISS, STATIC, UNKNOWN, UTLB
-from nicscope.drivers.translation.deeds import unpin_page
+from nicscope.drivers.translation.deeds import clear_deeds, unpin_page
 from nicscope.drivers.translation.holding import keep_page, leave_page
 from nicscope.drivers.translation.static import ask_static, serve_static
 from nicscope.drivers.translation.user_library import forget
 from nicscope.jit import distant, step
+from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.ports import DONE, FETCH, INLINE, NO_RIGHTS, NO_ROOM, SEGMENTS
 
@@ -136,9 +137,38 @@ def admit_piece(machine, n, space, first, pages):
     calls = counts.pin_calls - pin_calls
     if calls > 0:
         spent += calls * _call_time(machine, n, (counts.pins - pins) // calls)
-    if carry_out(machine, n, 0) < 0:
+    if carry_out(machine, n, 0) < 0 and not _take_back(machine, n, space, first, pages):
         serving.admitted = NO_RIGHTS
     return spent
+
+
+@step
+def _take_back(machine, n, space, first, pages):
+    """The driver could not pin every page: those do not count as pinned.
+
+    Whether all that were asked for are; the rest were to be pinned ahead.
+    """
+    ports = machine.ports
+    nic, host, book = translation_of(ports.translations, n)
+    whole = True
+    for page in range(first, first + pages + book.orders[0].prepin):
+        key = key_of(machine, n, space, page)
+        if key < 0 or host.pinning.state[key] & PINNED == 0:
+            continue
+        if ports.frames[n, key] == GARBAGE_FRAME:
+            forget(nic, host, book, space, key)
+            _not_pinned(host, book, space, key)
+            whole = whole and page >= first + pages
+    return whole
+
+
+@step
+def _not_pinned(host, book, space, key):
+    """Nothing was pinned, so nothing is unpinned either."""
+    unpin_page(host, book, space, key)
+    clear_deeds(host)
+    book.counts[0].pins -= 1
+    book.counts[0].unpins -= 1
 
 
 @distant
@@ -192,6 +222,9 @@ def _register(machine, n, space, first, pages):
                 serving.admitted = NO_ROOM
             elif carry_out(machine, n, 0) < 0:
                 serving.admitted = NO_RIGHTS
+                fresh = False
+                _not_pinned(host, book, space, key)
+                nic.registers[0].filled -= 1
         if fresh:
             run += 1
         elif run > 0:

@@ -1,4 +1,4 @@
-"""Links, ports and nodes that die while VMMC runs: other ways are taken, as long as there are any."""
+"""Links, ports and nodes die while VMMC runs: other ways are taken as long as there are any."""
 
 from __future__ import annotations
 

@@ -275,7 +275,7 @@ def test_each_process_has_a_command_buffer_of_its_own_and_all_are_served():
 
 
 @pytest.mark.requirement("UT-51", "UT-52", "UT-59")
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.data())
 def test_bytes_arrive_wherever_they_begin_and_end(data):
     length = data.draw(st.integers(1, 3 * PAGE))

@@ -1,6 +1,6 @@
 """A loop over one page more than may be pinned, under each replacement policy and one of our own.
 
-    python examples/utlb_policies.py
+python examples/utlb_policies.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A link dies in the middle of traffic: the NICs go another way, and nothing is lost or doubled.
 
-    python examples/vmmc_link_failure.py
+python examples/vmmc_link_failure.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Two processes share a table by remote store and remote fetch, under five ways to translate.
 
-    python examples/vmmc_store_fetch.py
+python examples/vmmc_store_fetch.py
 """
 
 from __future__ import annotations

@@ -50,6 +50,11 @@ class Buffer:
         self._check(offset, size)
         return await self.process.load(self.address + offset, size)
 
+    def part(self, offset: int, count: int) -> Buffer:
+        """``count`` bytes from ``offset`` on: the same memory."""
+        self._check(offset, count)
+        return Buffer(self.process, self.address + offset, count)
+
     def _check(self, offset: int, count: int) -> None:
         if offset < 0 or count < 0 or offset + count > self.length:
             raise SimulationError(

@@ -32,7 +32,8 @@ def _is_plain(machine, n, p, slot):
         segment = ports.segments[n, p, slot, i]
         if segment.length < 1 or segment.address < 0:
             return False
-        if segment.address + segment.length > ports.rules[0].space_bytes:
+        room = ports.rules[0].space_bytes
+        if segment.address >= room or segment.length > room - segment.address:
             return False
         if _pages(machine, segment) > ports.rules[0].longest:
             return False
@@ -102,8 +103,8 @@ def admit(machine, n, p, slot):
         spent += admit_piece(machine, n, space, first, pages)
         if ports.nodes[n].admitted != DONE:
             pending.status = ports.nodes[n].admitted
-    if pending.status == DONE:
-        _keep(machine, n, p, slot)
+            break  # what is kept so far is left with the report
+        _keep(machine, n, p, slot, first, pages)
     return spent
 
 
@@ -215,6 +216,9 @@ def _register(machine, n, space, first, pages):
     for page in range(first, first + pages):
         fresh = False
         key = key_of_page(host, book, space, page)
+        if key < 0:
+            serving.admitted = NO_RIGHTS
+            continue
         if ask_static(nic, host, key) == MISS:
             found = serve_static(nic, host, book, space, page, key)
             fresh = found >= 0
@@ -248,17 +252,15 @@ def _time_of(table, pages):
 
 
 @step
-def _keep(machine, n, p, slot):
+def _keep(machine, n, p, slot, first, pages):
     """The pages are the request's until it has ended (UTLB 3.1)."""
     ports = machine.ports
     pending = ports.pending[n, p, slot]
-    pending.kept = ports.requests[n, p, slot].segments
-    for i in range(pending.kept):
-        segment = ports.segments[n, p, slot, i]
-        kept = ports.kept[n, p, slot, i]
-        kept.address = _first(machine, segment)
-        kept.length = _pages(machine, segment)
-        keep_pages(machine, n, ports.table[n, p].space, kept.address, kept.length, 1)
+    kept = ports.kept[n, p, slot, pending.kept]
+    pending.kept += 1
+    kept.address = first
+    kept.length = pages
+    keep_pages(machine, n, ports.table[n, p].space, first, pages, 1)
 
 
 @distant

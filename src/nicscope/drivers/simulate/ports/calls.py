@@ -8,7 +8,7 @@ from __future__ import annotations
 from nicscope.distant import call
 from nicscope.jit import step
 
-CALLS = 56
+CALLS = 60
 
 
 @step
@@ -72,9 +72,9 @@ def give_up_message(machine, n, tag):
 
 
 @step
-def go_back(machine, n, tag, placed):
-    """What came by ``tag`` from byte ``placed`` on will come again: its buffers are ready again."""
-    return call(machine, 10, (n, tag, placed))
+def go_back(machine, n, slot):
+    """The piece in ``slot`` will come again: its message is as it was before that was placed."""
+    return call(machine, 10, (n, slot))
 
 
 @step
@@ -294,9 +294,9 @@ def ask_page(machine, n, space, page, receive):
 
 
 @step
-def translated_frame(machine, n, space, page):
-    """Frame of ``page`` if it is translated, else ``MISSED``; nothing is noted."""
-    return call(machine, 47, (n, space, page))
+def translated_frame(machine, n, space, page, receive):
+    """Frame of ``page`` if it is translated and fit for use, else ``MISSED``; nothing is noted."""
+    return call(machine, 47, (n, space, page, receive))
 
 
 @step
@@ -330,18 +330,42 @@ def provide_for(machine, n, space, page, receive):
 
 
 @step
+def has_handle(machine, n, kind, number, again):
+    """Whether the NIC of ``n`` has handle ``number``; ``again``: 1 if it was asked for before."""
+    return call(machine, 53, (n, kind, number, again)) & 1 == 1
+
+
+@step
+def fill_handle(machine, n, kind, number):
+    """The kernel thread copies the host's record to the NIC; one that is not valid is so too."""
+    return call(machine, 54, (n, kind, number))
+
+
+@step
+def forget_handle(machine, n, kind, number):
+    """The host's record changes: the NIC keeps no copy of the old one."""
+    return call(machine, 55, (n, kind, number))
+
+
+@step
+def scan_pins(machine, n, now):
+    """Unpin what is pinned beyond the high water, if a scan is due; see to the next one."""
+    return call(machine, 56, (n, now))
+
+
+@step
 def could_admit_piece(machine, n, p, first, pages):
     """Whether the library could have these pages pinned now, or will never be able to."""
-    return call(machine, 53, (n, p, first, pages)) & 1 == 1
+    return call(machine, 57, (n, p, first, pages)) & 1 == 1
 
 
 @step
 def unpin_pages(machine, n, p, address, length):
     """Have the library unpin what is pinned there and not in use; the time of the one call."""
-    return call(machine, 54, (n, p, address, length))
+    return call(machine, 58, (n, p, address, length))
 
 
 @step
 def begin_fetch(machine, n, now):
     """Read entries of the host's table, as soon as the bus is free; the processor waits."""
-    return call(machine, 55, (n, now))
+    return call(machine, 59, (n, now))

@@ -68,11 +68,13 @@ def service_costs(costs: ProgramCosts, design: Design) -> ServiceCosts:
     steps["lookup_buffer"] = costs.steps["ni_hit_receive"] if scheme is Scheme.UNET_MM else 0
     steps["check"] = costs.steps[_CHECKS[scheme]] if scheme in _CHECKS else 0
     steps["table_dma"] = _at(costs.tables["ni_dma"], design.prefetch or 1)
+    steps["lookup_handle"] = 0
     steps["fetch"] = _at(costs.tables["ni_miss"], design.prefetch or 1)
     steps["thread_work"] = steps["pin_send"]
     if scheme is Scheme.HANDLE:
         # The delay runs from the interrupt until the thread is there, so it holds the interrupt.
         steps["interrupt"] = 0
+        steps["lookup_handle"] = costs.steps["ni_check"]
         steps["thread_delay"] = costs.steps["miss_delay"]
         pins = (design.line or 1) * costs.steps["miss_pin"]
         steps["thread_work"] = costs.steps["miss_processing"] + pins

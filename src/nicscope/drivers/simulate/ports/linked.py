@@ -27,6 +27,7 @@ from nicscope.drivers.simulate.ports.durations import (
     serve_duration,
 )
 from nicscope.drivers.simulate.ports.finishing import complete_arrival
+from nicscope.drivers.simulate.ports.handles import fill_handle, forget_handle, has_handle
 from nicscope.drivers.simulate.ports.holding import hold, release
 from nicscope.drivers.simulate.ports.interrupting import steal_cpu
 from nicscope.drivers.simulate.ports.leaving import leave_packet
@@ -47,6 +48,7 @@ from nicscope.drivers.simulate.ports.reliable import (
 )
 from nicscope.drivers.simulate.ports.reporting import report_received, report_sent
 from nicscope.drivers.simulate.ports.resuming import end_miss, go_on_with_thread
+from nicscope.drivers.simulate.ports.scanning import scan_pins
 from nicscope.drivers.simulate.ports.serve import end_request, enter_page, next_packet, serve
 from nicscope.drivers.simulate.ports.thread import next_event, raise_event, thread_is_done
 from nicscope.drivers.simulate.ports.translating import (
@@ -113,6 +115,10 @@ FUNCTIONS = (
     mend_page,
     carry_out,
     provide_for,
+    has_handle,
+    fill_handle,
+    forget_handle,
+    scan_pins,
     could_admit_piece,
     unpin_pages,
     begin_fetch,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from nicscope.drivers.simulate.ports.calls import (
     carry_out,
     drop_arrival,
     end_request,
     enter_page,
+    fill_handle,
     keep_buffer,
     mend_page,
     needed_for,
@@ -14,6 +17,7 @@ from nicscope.drivers.simulate.ports.calls import (
     next_packet,
     reject_arrival,
     return_buffer,
+    scan_pins,
     serve_page,
     settle_arrival,
     thread_is_done,
@@ -21,10 +25,12 @@ from nicscope.drivers.simulate.ports.calls import (
 from nicscope.drivers.simulate.ports.choose import destination_of
 from nicscope.drivers.simulate.ports.misses import ARRIVAL, DEFER, FAIL, FILL, wait_on
 from nicscope.drivers.simulate.ports.reliable import may_send_to
-from nicscope.drivers.simulate.ports.state import QUEUE
+from nicscope.drivers.simulate.ports.state import KERNEL
 from nicscope.drivers.simulate.ports.translating import table_frame
 from nicscope.drivers.translation.codes import REFUSED, REJECTED
 from nicscope.jit import distant, step
+from nicscope.memory.paging.layout import GARBAGE_FRAME, NO_FRAME
+from nicscope.nic.handles import is_handle
 from nicscope.nic.ports import AWAITS_KERNEL, AWAITS_USE, FREE_TO_GO, NO_RIGHTS, NO_ROOM
 
 
@@ -34,6 +40,12 @@ def end_miss(machine, n, now):
     ports = machine.ports
     serving = ports.nodes[n]
     if serving.stage == FILL:
+        page = serving.miss_page
+        if ports.rules[0].service == KERNEL and mend_page(
+            machine, n, serving.miss_space, page, serving.miss_receive
+        ):
+            _go_on(machine, n, now)
+            return
         found = serve_page(machine, n, serving.miss_space, serving.miss_page)
         if found == REJECTED and ports.rules[0].garbage == 1:
             serving.garbage += 1
@@ -61,7 +73,9 @@ def _go_on(machine, n, now):
     serving = machine.ports.nodes[n]
     frame = table_frame(machine, n, serving.miss_space, serving.miss_page)
     who = serving.miss_for
-    if who == ARRIVAL:
+    if frame == GARBAGE_FRAME:
+        _fail(machine, n, now)  # the host had no frame for it
+    elif who == ARRIVAL:
         settle_arrival(machine, n, frame, now)
     elif serving.miss_ahead == 1:
         keep_buffer(machine, n, who, frame)
@@ -80,8 +94,13 @@ def _wait_for_room(machine, n, found, now):
     if who == ARRIVAL:
         drop_arrival(machine, n, now)
     elif found == REFUSED:
-        ports.table[n, who].blocked = AWAITS_USE
         serving.use_blocked += 1
+        if serving.miss_ahead == 1:
+            ports.table[n, who].ahead_waits = 1
+        else:
+            ports.table[n, who].blocked = AWAITS_USE
+    elif serving.miss_ahead == 1:
+        return_buffer(machine, n, who, NO_ROOM)
     else:
         end_request(machine, n, who, NO_ROOM)
 
@@ -102,18 +121,35 @@ def _fail(machine, n, now):
 def go_on_with_thread(machine, n, now):
     """Effect of the kernel thread's timer at ``n``."""
     if not thread_is_done(machine, n, now):
+        if machine.ports.nodes[n].scan_at <= now:
+            scan_pins(machine, n, now)
         return
     ports = machine.ports
     serving = ports.nodes[n]
-    event = ports.events[n, serving.handled % QUEUE]
+    event = ports.events[n, serving.handled % ports.events.shape[1]]
+    if is_handle(event.space):
+        fill_handle(machine, n, event.space, event.page)
+        if event.port >= 0:
+            _free(machine, n, event.port)
+        next_event(machine, n, now)
+        return
     needed = needed_for(machine, n, event.space, event.page, event.receive)
     found = needed
     if needed >= 0 and not mend_page(machine, n, event.space, event.page, event.receive):
         found = serve_page(machine, n, event.space, event.page)
         carry_out(machine, n, event.receive)
+        # The line was pinned already, but this page of it was not there to be pinned.
+        mend_page(machine, n, event.space, event.page, event.receive)
+    if (
+        needed >= 0
+        and found >= 0
+        and table_frame(machine, n, event.space, event.page) == GARBAGE_FRAME
+    ):
+        needed = np.int64(NO_FRAME)
     if event.port >= 0:
         _tell(machine, n, event, needed, found)
     next_event(machine, n, now)
+    scan_pins(machine, n, now)
 
 
 @step
@@ -122,9 +158,7 @@ def _tell(machine, n, event, needed, found):
     ports = machine.ports
     p = event.port
     port = ports.table[n, p]
-    if port.blocked == AWAITS_KERNEL:
-        port.blocked = FREE_TO_GO
-    ports.nodes[n].attention = 1
+    _free(machine, n, p)
     if port.open == 0:
         return
     if needed < 0:
@@ -134,7 +168,21 @@ def _tell(machine, n, event, needed, found):
             end_request(machine, n, p, NO_RIGHTS)
     elif found >= 0:
         frame = table_frame(machine, n, event.space, event.page)
-        if event.ahead == 1:
+        if frame == GARBAGE_FRAME and event.ahead == 1:
+            return_buffer(machine, n, p, NO_ROOM)
+        elif frame == GARBAGE_FRAME:
+            end_request(machine, n, p, NO_ROOM)
+        elif event.ahead == 1:
             keep_buffer(machine, n, p, frame)
         else:
+            # The descriptor is looked at again, and finds what has just been filled in.
+            ports.nodes[n].repeated += 1
             enter_page(machine, n, p, event.page, frame)
+
+
+@step
+def _free(machine, n, p):
+    port = machine.ports.table[n, p]
+    if port.blocked == AWAITS_KERNEL:
+        port.blocked = FREE_TO_GO
+    machine.ports.nodes[n].attention = 1

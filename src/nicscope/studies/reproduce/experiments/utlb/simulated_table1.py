@@ -38,7 +38,7 @@ def run(item: Item) -> Outcome:  # noqa: ARG001 - the expectations hold all that
 
 async def _program(endpoint: Endpoint) -> list[tuple[int, ...]]:
     remote = await endpoint.import_buffer(KEEPER, "inbox")
-    rows = []
+    rows: list[tuple[int, ...]] = []
     page = 0
     for pages in SIZES:
         while page % WORD_PAGES != 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.log import Engine
 from nicscope.interfaces.vmmc import Cluster
 
@@ -30,7 +31,8 @@ def run_sender(
     async def keep(endpoint: Endpoint) -> None:
         await endpoint.export(endpoint.allocate(kept * PAGE), "inbox")
 
-    cluster = Cluster(design, keep_log=RECORDS, **settings)
+    chosen = with_settings(load_design(design), [f"{name}={settings[name]}" for name in settings])
+    cluster = Cluster(chosen, keep_log=RECORDS)
     cluster.start(KEEPER, keep)
     cluster.start(SENDER, program)
     return cluster, cluster.run()[1]

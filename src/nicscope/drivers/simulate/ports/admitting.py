@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.ports.calls import carry_out
+from nicscope.drivers.simulate.ports.calls import carry_out, mend_page
 from nicscope.drivers.simulate.ports.directory import bring_tables
 from nicscope.drivers.simulate.ports.translating import key_of
 from nicscope.drivers.translation.asking import admit_request, could_admit, key_of_page
@@ -76,7 +76,7 @@ def _could_admit(machine, n, p, first, pages):
     """Refused for good, rather than put off, where nothing is under way whose end makes room."""
     ports = machine.ports
     port = ports.table[n, p]
-    if port.posted == port.reported and port.free_posted == 0:
+    if port.posted + port.refused == port.reported and port.free_posted == 0:
         return True
     _, host, book = translation_of(ports.translations, n)
     return could_admit(ports.rules[0].scheme, host, book, port.space, first, pages)
@@ -229,6 +229,8 @@ def _register(machine, n, space, first, pages):
                 fresh = False
                 _not_pinned(host, book, space, key)
                 nic.registers[0].filled -= 1
+        else:
+            mend_page(machine, n, space, page, 1)  # if it was pinned only to be read
         if fresh:
             run += 1
         elif run > 0:

@@ -73,7 +73,7 @@ def _go_on(machine, n, now):
     serving = machine.ports.nodes[n]
     frame = table_frame(machine, n, serving.miss_space, serving.miss_page)
     who = serving.miss_for
-    if frame == GARBAGE_FRAME:
+    if frame == GARBAGE_FRAME and machine.ports.rules[0].garbage == 0:
         _fail(machine, n, now)  # the host had no frame for it
     elif who == ARRIVAL:
         settle_arrival(machine, n, frame, now)

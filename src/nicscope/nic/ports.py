@@ -213,6 +213,7 @@ HEAD = np.dtype(
         ("last", "i8"),
         ("options", "i8"),
         ("into", "i8"),  # of a fetch: where in a page its answer begins
+        ("route", "i8"),  # how often its sender has changed the way to this node
         ("copied", "i8"),  # 1: made by the network
         # never on the wire: what this end keeps with the packet
         ("key", "i8"),

@@ -42,6 +42,7 @@ INTERRUPTED = 8  # by the NIC, while nothing else was to do
 PCI_IDLE = 0
 PCI_READS = 1  # hostTx
 PCI_WRITES = 2  # hostRcv
+PCI_TABLE = 3  # the NIC reads entries of a translation table
 
 # What a link transmit engine does.
 LINK_IDLE = 0
@@ -63,6 +64,7 @@ PROVIDE = 7  # room for a buffer in the free queue of a port
 REPORT = 8  # a report at a port
 REGISTER = 9  # that pages are pinned, and stay so until they are given up
 GIVE_UP = 10
+UNPIN = 11  # that the library unpins pages that it names
 
 COSTS = np.dtype([(name, "i8") for name in DELIVERY_COSTS], align=True)
 

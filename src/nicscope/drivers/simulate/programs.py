@@ -29,6 +29,7 @@ from nicscope.drivers.simulate.machine import (
     REPORT,
     SEND,
     SLEEP,
+    UNPIN,
 )
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.drivers.simulate.store import new_store
@@ -58,6 +59,7 @@ _DOING = {
     REPORT: "hear of a port",
     REGISTER: "register memory",
     GIVE_UP: "deregister memory",
+    UNPIN: "unpin memory",
 }
 
 

@@ -44,6 +44,7 @@ class PortCluster(Generic[E]):
 
     process_type: type[Any] = Process
     transport: Transport = Transport()
+    garbage = False  # whether what is not pinned has the garbage page in its table (UTLB 4.2)
 
     def __init__(
         self,
@@ -136,6 +137,7 @@ class PortCluster(Generic[E]):
             host=self.host,
             size=self.size,
             fresh=self._fresh,
+            garbage=self.garbage,
         )
         delivery = msgspec.structs.replace(
             self.delivery, max_payload=max(self.delivery.max_payload, self.page_size)

@@ -10,6 +10,7 @@ import numpy as np
 from nicscope.config.design import load_design
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.agenda import NEVER
+from nicscope.drivers.simulate.ports.directory import TABLE_PAGES
 from nicscope.drivers.simulate.ports.state import (
     COSTS,
     FETCHES,
@@ -21,6 +22,7 @@ from nicscope.drivers.simulate.ports.state import (
     RULES,
     SERVICE,
     SERVING,
+    TABLE,
     THREAD,
     Ports,
 )
@@ -151,6 +153,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     host: HostSize = HostSize()
     size: PortSize = PortSize()
     fresh: bool = False
+    garbage: bool = False  # addresses that are not pinned name the garbage page
     numberings: Sequence[Numbering] | None = None  # of a trace's pages
     node_numbers: Sequence[int] | None = None
     kinds: bool = True
@@ -202,6 +205,7 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
     ports = _ports(
         nodes, setup.ports, setup.size, (delivery.send_ring, delivery.receive_ring),
         setup.transport.window, translations, memory, links=nodes,
+        tables=(spaces, -(-pages // TABLE_PAGES)) if _has_tables(setup) else (0, 0),
     )  # fmt: skip
     _give_rules(ports, setup)
     for name in COSTS.names or ():
@@ -220,6 +224,11 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
             nodes * nodes + 4 * nodes, nodes, setup.faults.link_deaths, setup.faults.node_deaths
         ),
     )
+
+
+def _has_tables(setup: Setup) -> bool:
+    """Whether there are second-level tables that can be swapped."""
+    return setup.design.scheme is Scheme.UTLB and setup.numberings is None
 
 
 def _give_rules(ports: Ports, setup: Setup) -> None:
@@ -242,6 +251,7 @@ def _give_rules(ports: Ports, setup: Setup) -> None:
     rules["sparse"] = setup.numberings is not None
     # What else a trace will do to a page is not known when it is pinned.
     rules["pins_by_access"] = setup.design.scheme is Scheme.UNET_MM and setup.numberings is None
+    rules["garbage"] = setup.garbage
     rules["faults"] = setup.faults.any
     rules["scan_period"] = setup.host.scan_period_ps
     # A trace names pages alone, and has surplus pins given up as they come, as it was counted.
@@ -259,6 +269,7 @@ def _ports(
     translations: Translations,
     memory: HostMemory,
     links: int,
+    tables: tuple[int, int] = (0, 0),
 ) -> Ports:
     ring = size.ring
     made = Ports(
@@ -283,6 +294,7 @@ def _ports(
         exports=records((nodes, size.exports), EXPORT),
         imports=records((nodes, size.imports), IMPORT),
         pending=records((nodes, ports, ring), PENDING),
+        directory=records((nodes, *tables), TABLE),
         kept=records((nodes, ports, ring, SEGMENTS), SEGMENT),
         fetches=records((nodes, ports, ring), FETCHING),
         send_heads=records((nodes, rings[0]), HEAD),
@@ -319,6 +331,7 @@ def _ports(
     made.nodes["thread_at"] = NEVER
     made.nodes["scan_at"] = NEVER
     made.nodes["deadline"] = NEVER
+    made.directory["block"] = -1
     made.table["key"] = -1
     made.table["page"] = -1
     made.table["missed"] = -1

@@ -8,7 +8,7 @@ from __future__ import annotations
 from nicscope.distant import call
 from nicscope.jit import step
 
-CALLS = 59
+CALLS = 62
 
 
 @step
@@ -363,3 +363,21 @@ def go_on_with_script(machine, p, now):
 def pin_key(machine, n, key, receive):
     """Pin the page of ``key``; whether it could be had, else the garbage page stands in for it."""
     return call(machine, 58, (n, key, receive)) & 1 == 1
+
+
+@step
+def could_admit_piece(machine, n, p, first, pages):
+    """Whether the library could have these pages pinned now, or will never be able to."""
+    return call(machine, 59, (n, p, first, pages)) & 1 == 1
+
+
+@step
+def unpin_pages(machine, n, p, address, length):
+    """Have the library unpin what is pinned there and not in use; the time of the one call."""
+    return call(machine, 60, (n, p, address, length))
+
+
+@step
+def begin_fetch(machine, n, now):
+    """Read entries of the host's table, as soon as the bus is free; the processor waits."""
+    return call(machine, 61, (n, now))

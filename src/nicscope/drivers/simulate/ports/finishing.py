@@ -23,7 +23,7 @@ from nicscope.drivers.simulate.ports.placing import (
     is_for_port,
     take_back,
 )
-from nicscope.drivers.simulate.ports.reliable import acknowledge, set_deadline
+from nicscope.drivers.simulate.ports.reliable import acknowledge, follow_way, set_deadline
 from nicscope.jit import distant, step
 from nicscope.nic.ports import (
     BARRED,
@@ -53,6 +53,7 @@ def complete_arrival(machine, d, slot, now):
     if ports.rules[0].reliable == 0:
         _complete_unreliable(machine, d, slot, packet, head, now)
         return
+    follow_way(machine, d, packet.sender, head.route)
     acknowledge(machine, d, packet.sender, head, now)
     if head.sequence >= 0:
         _complete_reliable(machine, d, slot, packet, head, now)

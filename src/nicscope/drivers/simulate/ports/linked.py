@@ -5,9 +5,11 @@ from __future__ import annotations
 from nicscope.drivers.simulate.ports.admitting import (
     admit,
     admit_piece,
+    could_admit_piece,
     could_admit_pieces,
     keep_pages,
     leave_request,
+    unpin_pages,
 )
 from nicscope.drivers.simulate.ports.ahead import (
     give_up_message,
@@ -29,7 +31,7 @@ from nicscope.drivers.simulate.ports.handles import fill_handle, forget_handle, 
 from nicscope.drivers.simulate.ports.holding import hold, release
 from nicscope.drivers.simulate.ports.interrupting import steal_cpu
 from nicscope.drivers.simulate.ports.leaving import leave_packet
-from nicscope.drivers.simulate.ports.misses import begin_miss
+from nicscope.drivers.simulate.ports.misses import begin_fetch, begin_miss
 from nicscope.drivers.simulate.ports.placing import (
     drop_arrival,
     is_cut_off,
@@ -121,4 +123,7 @@ FUNCTIONS = (
     scan_pins,
     go_on_with_script,
     pin_key,
+    could_admit_piece,
+    unpin_pages,
+    begin_fetch,
 )

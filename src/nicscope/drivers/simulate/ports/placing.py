@@ -109,7 +109,7 @@ def is_cut_off(machine, s, d, now):
     if is_dead(deaths.nodes, s, now) or is_dead(deaths.nodes, d, now):
         return True
     paths = machine.paths
-    pair = s * machine.nodes.size + d
+    pair = paths.pair[s]  # that the packet is on
     for i in range(paths.first[pair], paths.first[pair + 1]):
         if is_dead(deaths.links, paths.route[i], now):
             return True
@@ -299,6 +299,10 @@ def _translate(machine, d, packet, head, space, address, now):
     ports = machine.ports
     page = page_at(machine, address)
     packet.address = address & ((np.int64(1) << ports.rules[0].page_bits) - 1)
+    if packet.address + packet.payload > np.int64(1) << ports.rules[0].page_bits:
+        # It was cut for another place in a page than it goes to.
+        pass_by(packet, head, REFUSED_FOR_GOOD)
+        return False
     head.space = space
     head.page = page
     if packet.address + packet.payload > np.int64(1) << ports.rules[0].page_bits:

@@ -13,13 +13,16 @@ from nicscope.drivers.simulate.machine import (
     POSTING,
     PROVIDE,
     REGISTER,
+    UNPIN,
 )
 from nicscope.drivers.simulate.ports.calls import (
     admit,
     admit_piece,
+    could_admit_piece,
     could_admit_pieces,
     keep_pages,
     report_sent,
+    unpin_pages,
 )
 from nicscope.jit import distant, step
 from nicscope.nic.ports import (
@@ -55,13 +58,28 @@ def can_go_on_at_port(machine, n, p):
             return False
         _write_request(machine, n, p, slot)
         return could_admit_pieces(machine, n, process.peer, slot)
-    if process.operation >= REGISTER:
+    if process.operation == REGISTER:
+        return _can_register(machine, n, p)
+    if process.operation > REGISTER:
         return True
     if process.operation == PROVIDE:
         return port.free_posted - port.free_taken < ports.rules[0].ring
     if process.own & 1 == SENT:
         return port.reported > port.reaped
     return port.received > port.read
+
+
+@step
+def _can_register(machine, n, p):
+    """Whether the pages of process ``p`` could be pinned now; they are refused in one piece."""
+    ports = machine.ports
+    process = machine.processes[p]
+    bits = ports.rules[0].page_bits
+    first = process.address >> bits
+    pages = ((process.address + process.payload - 1) >> bits) - first + 1
+    if pages > ports.rules[0].longest:
+        return True
+    return could_admit_piece(machine, n, process.peer, first, pages)
 
 
 @step
@@ -108,6 +126,10 @@ def begin_at_port(machine, n, p, now):
         if process.own != DONE:
             _give_up(machine, n, process.peer, process.address, process.payload)
         occupy_cpu(machine, n, now, POSTING, duration + costs.system_call)
+    elif process.operation == UNPIN:
+        duration = unpin_pages(machine, n, process.peer, process.address, process.payload)
+        process.own = ports.nodes[n].admitted
+        occupy_cpu(machine, n, now, POSTING, duration)
     elif process.operation == GIVE_UP:
         occupy_cpu(machine, n, now, POSTING, costs.system_call)
     else:
@@ -162,7 +184,7 @@ def end_at_port(machine, n, p, now):
         _post(machine, n, process.peer)
     elif process.operation == PROVIDE:
         _provide(machine, n, p)
-    elif process.operation == REGISTER:
+    elif process.operation in (REGISTER, UNPIN):
         process.address = process.own
     elif process.operation == GIVE_UP:
         _give_up(machine, n, process.peer, process.address, process.payload)

@@ -88,7 +88,7 @@ class Process:
         # The 128 bytes that the next send takes and the last receive left.
         self.control: NDArray[Any] = simulation.machine.store.control[number]
         self._simulation = simulation
-        self._number = number
+        self.number = number
 
     @coroutine
     def ask(
@@ -103,7 +103,7 @@ class Process:
         own: int = 0,
     ) -> Generator[tuple[int, ...], Ended, Ended]:
         """Begin an operation now and wait for its end."""
-        number = self._number
+        number = self.number
         ended = yield (
             number, operation, self.now, self.node, peer, packet, payload,
             tag, address, own, duration,

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.translation.book import note_eviction, note_hit, note_miss
+from nicscope.drivers.translation.book import (
+    note_eviction,
+    note_hit,
+    note_invalidation,
+    note_miss,
+)
 from nicscope.drivers.translation.codes import MISS, REFUSED
 from nicscope.drivers.translation.deeds import (
     DROP,
@@ -16,7 +21,7 @@ from nicscope.drivers.translation.deeds import (
 )
 from nicscope.jit import step
 from nicscope.memory.numbering import process_of
-from nicscope.nic.cache import fill, lookup
+from nicscope.nic.cache import drop, fill, lookup
 from nicscope.nic.layout import EMPTY, FRAME_BITS, IN_USE
 from nicscope.nic.victim import ABSENT, add_victim, find_victim, remove_victim
 
@@ -94,3 +99,18 @@ def become_victim(nic, in_use, tag, frame):
             add_victim(nic, tag, frame)
             return leaving
     return np.int64(tag)
+
+
+@step
+def forget_unet_mm(nic, host, book, process, page, key):
+    """An endpoint closes: its page leaves the NIC, if it is there, and is unpinned (4.2)."""
+    found = drop(nic, page & (nic.config[0].sets - 1), key + 1)
+    if not found:
+        place = find_victim(nic, key + 1)
+        if place != ABSENT:
+            remove_victim(nic, place)
+            found = True
+    if found:
+        note_invalidation(book, key)
+        note_deed(host, DROP, key, -1)
+        unpin_page(host, book, process, key)

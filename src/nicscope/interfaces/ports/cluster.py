@@ -42,6 +42,7 @@ class PortCluster(Generic[E]):
 
     process_type: type[Any] = Process
     transport: Transport = Transport()
+    buffer_bytes: int = 1  # of a receive buffer: it must lie in one page
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class PortCluster(Generic[E]):
     ) -> None:
         """``design`` and ``platform`` are of the catalog; its design names a platform itself.
 
-        ``ports``: of each node, one per process by default.  Errors: ``DesignError``,
+        ``ports``: of each node, at least one per process.  Errors: ``DesignError``,
         ``PlatformError``, ``SimulationError`` naming what is not there.
         """
         if isinstance(policy, str) and policy not in POLICIES:
@@ -112,12 +113,16 @@ class PortCluster(Generic[E]):
             results[i] = simulation.results[place]
         return results
 
+    def spaces(self, processes: int, ports: int) -> int:
+        """Address spaces of a node with so many processes and ports: by default one per process."""
+        return processes
+
     def prepare(self, processes: Sequence[E]) -> None:
         """What the system does before the programs begin; nothing, unless an interface does."""
 
     def _simulation(self, hosts: Sequence[int], processes: Sequence[int]) -> Simulation:
         nodes = self.topology.nodes
-        ports = OWN_PORTS + (self._ports or max(processes))
+        ports = OWN_PORTS + max(self._ports or 0, max(processes))
         setup = Setup(
             design=self.design,
             processes=processes,
@@ -130,6 +135,8 @@ class PortCluster(Generic[E]):
             host=self.host,
             size=self.size,
             fresh=self._fresh,
+            buffer_bytes=self.buffer_bytes,
+            spaces=self.spaces(max(processes), ports - OWN_PORTS),
         )
         delivery = msgspec.structs.replace(
             self.delivery, max_payload=max(self.delivery.max_payload, self.page_size)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from nicscope.drivers.simulate.machine import COMPUTE, POST, PROVIDE, REPORT, SLEEP
-from nicscope.drivers.simulate.ports.posting import BLOCK, FLAG_BITS, KIND_BITS, POLL, SIGNAL
+from nicscope.drivers.simulate.ports.posting import (
+    BLOCK,
+    FLAG_BITS,
+    GATHER,
+    KIND_BITS,
+    POLL,
+    SIGNAL,
+)
 from nicscope.errors import SimulationError
 from nicscope.nic.ports import (
     BUFFERS,
@@ -13,6 +20,7 @@ from nicscope.nic.ports import (
     INLINE_BYTES,
     NOTIFY,
     RECEIVED,
+    SEGMENTS,
     SENT,
     STATUS_NAMES,
 )
@@ -28,10 +36,20 @@ PS_PER_US = 1_000_000
 MODES = {"poll": POLL, "block": BLOCK, "signal": SIGNAL}
 
 
+class Bytes(Protocol):
+    """Memory that programs reach by address: a process's, or an endpoint's."""
+
+    async def store(self, address: int, content: bytes) -> None:
+        """Store bytes; faults take their time."""
+
+    async def load(self, address: int, count: int) -> bytes:
+        """Load bytes; faults take their time."""
+
+
 class Buffer:
     """A stretch of a process's memory."""
 
-    def __init__(self, process: Process, address: int, length: int) -> None:
+    def __init__(self, process: Bytes, address: int, length: int) -> None:
         self.process = process
         self.address = address
         self.length = length
@@ -49,6 +67,11 @@ class Buffer:
         size = self.length - offset if count is None else count
         self._check(offset, size)
         return await self.process.load(self.address + offset, size)
+
+    def part(self, offset: int, count: int) -> Buffer:
+        """``count`` bytes from ``offset`` on: the same memory."""
+        self._check(offset, count)
+        return Buffer(self.process, self.address + offset, count)
 
     def _check(self, offset: int, count: int) -> None:
         if offset < 0 or count < 0 or offset + count > self.length:
@@ -163,11 +186,23 @@ class Process:
         notify: bool = False,
         port: int | None = None,
     ) -> int:
-        """Post a descriptor; its number, by which ``done`` will report it."""
+        """Post a descriptor; its number, by which ``done`` will report it.
+
+        ``segments``: up to ``SEGMENTS`` times address and length, which are sent as one.
+        """
+        if not 1 <= len(segments) <= SEGMENTS:
+            raise SimulationError(
+                f"a descriptor names 1 to {SEGMENTS} pieces of memory, {len(segments)} were given"
+            )
         own = operation | ((NOTIFY if notify else 0) << KIND_BITS)
         request = self._next_request
         self._next_request += 1
-        ((address, length),) = segments
+        address, length = segments[0]
+        if len(segments) > 1:
+            own |= GATHER
+            length = len(segments)
+            for place, segment in enumerate(segments):
+                self._ports.gathers[self._driven.number, place] = segment
         await self._driven.ask(
             POST,
             peer=self.port if port is None else port,
@@ -200,6 +235,10 @@ class Process:
             own=operation | (INLINE << KIND_BITS),
         )
         return request
+
+    async def system_call(self) -> None:
+        """Spend the time of a call of the operating system."""
+        await self._driven.ask(COMPUTE, duration=int(self._ports.costs[self.node]["system_call"]))
 
     async def provide(self, address: int, port: int | None = None) -> None:
         """Put a buffer into the free queue."""

@@ -12,7 +12,16 @@ from nicscope.drivers.simulate.ports.calls import (
 )
 from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, key_of
 from nicscope.jit import distant, step
-from nicscope.nic.ports import NO_RIGHTS, NOBODY, RECEIVED, RETURNED
+from nicscope.nic.ports import (
+    AWAITED,
+    BAD_DESCRIPTOR,
+    NO_RIGHTS,
+    NOBODY,
+    PAGE_OUT,
+    RECEIVED,
+    RETURNED,
+    UNUSABLE,
+)
 
 
 @distant
@@ -26,6 +35,10 @@ def take_buffer(machine, n, p, now):
     page = address >> ports.rules[0].page_bits
     if address < 0 or address >= ports.rules[0].space_bytes:
         return_buffer(machine, n, p, NO_RIGHTS)
+        return
+    within = address & ((1 << ports.rules[0].page_bits) - 1)
+    if within + ports.rules[0].buffer > 1 << ports.rules[0].page_bits:
+        return_buffer(machine, n, p, BAD_DESCRIPTOR)
         return
     frame = ask_page(machine, n, port.space, page, 1)
     if frame == MISSED:
@@ -46,13 +59,19 @@ def keep_buffer(machine, n, p, frame):
     page = address >> ports.rules[0].page_bits
     key = key_of(machine, n, port.space, page)
     hold(machine, n, key)
+    ports.owners[n, key] = p
     keep_pages(machine, n, port.space, page, 1, 0)
-    put_ready(machine, n, p, address, frame, key)
+    _put(machine, n, p, address, frame, key)
 
 
 @distant
 def put_ready(machine, n, p, address, frame, key):
     """A translated buffer of port ``p`` waits for a message."""
+    _put(machine, n, p, address, frame, key)
+
+
+@step
+def _put(machine, n, p, address, frame, key):
     ports = machine.ports
     port = ports.table[n, p]
     buffer = ports.ready[n, p, port.ready_in % ports.ready.shape[2]]
@@ -60,6 +79,55 @@ def put_ready(machine, n, p, address, frame, key):
     buffer.frame = frame
     buffer.key = key
     port.ready_in += 1
+
+
+@distant
+def defer_buffer(machine, n, p):
+    """The page of the buffer at the head of the free queue has to be brought first.
+
+    It keeps its turn; those behind it are translated meanwhile (U-Net/MM 4.1).
+    """
+    ports = machine.ports
+    port = ports.table[n, p]
+    address = ports.free[n, p, port.free_taken % ports.rules[0].ring].address
+    port.free_taken += 1
+    _put(machine, n, p, address, AWAITED, -1)
+
+
+@distant
+def settle_buffer(machine, n, p, page, frame):
+    """The page of a buffer that was deferred is there, or cannot be had (``UNUSABLE``)."""
+    ports = machine.ports
+    port = ports.table[n, p]
+    for i in range(port.ready_out, port.ready_in):
+        buffer = ports.ready[n, p, i % ports.ready.shape[2]]
+        if buffer.frame == AWAITED and buffer.address >> ports.rules[0].page_bits == page:
+            buffer.frame = frame
+            if frame >= 0:
+                buffer.key = key_of(machine, n, port.space, page)
+                hold(machine, n, buffer.key)
+                ports.owners[n, buffer.key] = p
+            keep_pages(machine, n, port.space, page, 1, 0)
+            return
+
+
+@distant
+def skip_unready(machine, n, p):
+    """Give back unfilled the buffers whose turn has come while their pages are out."""
+    ports = machine.ports
+    port = ports.table[n, p]
+    while port.ready_in > port.ready_out:
+        buffer = ports.ready[n, p, port.ready_out % ports.ready.shape[2]]
+        if buffer.frame >= 0:
+            return
+        port.ready_out += 1
+        ports.nodes[n].skipped += 1
+        ports.nodes[n].attention = 1
+        if buffer.frame == AWAITED:
+            page = buffer.address >> ports.rules[0].page_bits
+            keep_pages(machine, n, port.space, page, 1, 0)
+        status = NO_RIGHTS if buffer.frame == UNUSABLE else PAGE_OUT
+        _report_unfilled(machine, n, p, buffer.address, status)
 
 
 @distant
@@ -71,6 +139,13 @@ def return_buffer(machine, n, p, status):
     port.free_taken += 1
     page = address >> ports.rules[0].page_bits
     keep_pages(machine, n, port.space, page, 1, 0)
+    _report_unfilled(machine, n, p, address, status)
+
+
+@step
+def _report_unfilled(machine, n, p, address, status):
+    ports = machine.ports
+    port = ports.table[n, p]
     if port.reserved - port.read == ports.rules[0].ring:
         return
     port.reserved += 1
@@ -106,7 +181,7 @@ def give_up_message(machine, n, tag):
     channel = ports.channels[n, tag]
     for i in range(channel.buffers):
         buffer = ports.filling[n, tag, i]
-        put_ready(machine, n, channel.port, buffer.address, buffer.frame, buffer.key)
+        _put(machine, n, channel.port, buffer.address, buffer.frame, buffer.key)
     if channel.placed >= 0:
         ports.table[n, channel.port].reserved -= 1
     channel.buffers = 0
@@ -132,7 +207,7 @@ def go_back(machine, n, tag, placed):
     kept = (placed + channel.unit - 1) // channel.unit
     for i in range(kept, channel.buffers):
         buffer = ports.filling[n, tag, i]
-        put_ready(machine, n, channel.port, buffer.address, buffer.frame, buffer.key)
+        _put(machine, n, channel.port, buffer.address, buffer.frame, buffer.key)
     channel.buffers = min(channel.buffers, kept)
     channel.placed = placed
     channel.arrived = min(channel.arrived, placed)

@@ -141,6 +141,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     host: HostSize = HostSize()
     size: PortSize = PortSize()
     fresh: bool = False
+    buffer_bytes: int = 1  # of a receive buffer
+    spaces: int | None = None  # address spaces of each node; one per process by default
     numberings: Sequence[Numbering] | None = None  # of a trace's pages
     node_numbers: Sequence[int] | None = None
     kinds: bool = True
@@ -162,7 +164,7 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
     design = setup.design
     assert design.page_size is not None
     nodes = len(setup.processes)
-    spaces = max(setup.processes)
+    spaces = max(setup.spaces or 0, max(setup.processes))
     pages = setup.host.pages_per_space
     numberings = setup.numberings or [space_numbering(design, spaces, pages)] * nodes
     translations = new_translations(
@@ -186,6 +188,7 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
     ports = _ports(
         nodes, setup.ports, setup.size, (delivery.send_ring, delivery.receive_ring),
         setup.transport.window, translations, memory, links=nodes,
+        processes=sum(setup.processes),
     )  # fmt: skip
     _give_rules(ports, setup)
     for name in COSTS.names or ():
@@ -226,6 +229,7 @@ def _give_rules(ports: Ports, setup: Setup) -> None:
     rules["sparse"] = setup.numberings is not None
     rules["pins_by_access"] = setup.design.scheme is Scheme.UNET_MM
     rules["faults"] = setup.faults.any
+    rules["buffer"] = setup.buffer_bytes
 
 
 def _ports(
@@ -237,6 +241,7 @@ def _ports(
     translations: Translations,
     memory: HostMemory,
     links: int,
+    processes: int = 0,
 ) -> Ports:
     ring = size.ring
     made = Ports(
@@ -270,6 +275,8 @@ def _ports(
         window_heads=records((links, links, window), HEAD),
         window_bytes=np.zeros((links, links, window, INLINE_BYTES), np.uint8),
         rejects=np.zeros((links, links), np.uint64),
+        gathers=records((processes, SEGMENTS), SEGMENT),
+        owners=np.full((len(translations.host.pinning.state), _keys(translations)), NOBODY),
         blank=records(1, PACKET),
         blank_head=records(1, HEAD),
         copies=records(1, HEAD),

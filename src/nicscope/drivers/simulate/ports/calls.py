@@ -8,7 +8,7 @@ from __future__ import annotations
 from nicscope.distant import call
 from nicscope.jit import step
 
-CALLS = 53
+CALLS = 57
 
 
 @step
@@ -327,3 +327,27 @@ def carry_out(machine, n, receive):
 def provide_for(machine, n, space, page, receive):
     """Bring ``page``, which the kernel thread has waited for."""
     return call(machine, 52, (n, space, page, receive))
+
+
+@step
+def defer_buffer(machine, n, p):
+    """The page of the buffer at the head of the free queue has to be brought first."""
+    return call(machine, 53, (n, p))
+
+
+@step
+def settle_buffer(machine, n, p, page, frame):
+    """The page of a buffer that was deferred is there, or cannot be had (``UNUSABLE``)."""
+    return call(machine, 54, (n, p, page, frame))
+
+
+@step
+def close_port(machine, n, p):
+    """Whether nothing uses port ``p`` any more, which is to close; if so it has closed."""
+    return call(machine, 55, (n, p)) & 1 == 1
+
+
+@step
+def skip_unready(machine, n, p):
+    """Give back unfilled the buffers whose turn has come while their pages are out."""
+    return call(machine, 56, (n, p))

@@ -10,15 +10,19 @@ from nicscope.drivers.simulate.ports.admitting import (
     leave_request,
 )
 from nicscope.drivers.simulate.ports.ahead import (
+    defer_buffer,
     give_up_message,
     go_back,
     keep_buffer,
     put_ready,
     return_buffer,
+    settle_buffer,
+    skip_unready,
     take_buffer,
 )
 from nicscope.drivers.simulate.ports.checking import check_transfer, is_sound
 from nicscope.drivers.simulate.ports.choose import choose_source
+from nicscope.drivers.simulate.ports.closing import close_port
 from nicscope.drivers.simulate.ports.durations import (
     finish_duration,
     place_duration,
@@ -111,4 +115,8 @@ FUNCTIONS = (
     mend_page,
     carry_out,
     provide_for,
+    defer_buffer,
+    settle_buffer,
+    close_port,
+    skip_unready,
 )

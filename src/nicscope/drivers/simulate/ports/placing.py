@@ -10,6 +10,7 @@ from nicscope.drivers.simulate.ports.calls import (
     begin_miss,
     give_up_message,
     hold,
+    skip_unready,
     translated_frame,
 )
 from nicscope.drivers.simulate.ports.holding import NO_KEY
@@ -137,6 +138,7 @@ def _place_message(machine, d, packet, head):
         pass_by(packet, head, REFUSED_FOR_GOOD)
         return
     if within == 0:
+        skip_unready(machine, d, channel.port)
         if not has_ready(machine, d, channel.port):
             ports.nodes[d].no_buffer += 1
             ports.table[d, channel.port].dropped += 1

@@ -37,6 +37,7 @@ SIGNAL = 2
 KIND_BITS = 4
 FLAG_BITS = 4
 PREPARED = 1 << (KIND_BITS + FLAG_BITS)
+GATHER = PREPARED << 1  # its segments, as many as the payload says, are in ``ports.gathers``
 
 
 @distant
@@ -76,8 +77,13 @@ def _write_request(machine, n, p, slot):
     request.name = process.tag
     request.offset = process.duration
     request.cookie = process.packet
-    request.segments = 1
     request.length = process.payload
+    if process.own & GATHER:
+        request.segments = process.payload
+        for i in range(process.payload):
+            ports.segments[n, p_port, slot, i] = ports.gathers[p, i]
+        return
+    request.segments = 1
     segment = ports.segments[n, p_port, slot, 0]
     segment.address = process.address
     segment.length = process.payload

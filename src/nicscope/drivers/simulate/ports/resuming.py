@@ -16,16 +16,17 @@ from nicscope.drivers.simulate.ports.calls import (
     return_buffer,
     serve_page,
     settle_arrival,
+    settle_buffer,
     thread_is_done,
 )
 from nicscope.drivers.simulate.ports.choose import destination_of
 from nicscope.drivers.simulate.ports.misses import ARRIVAL, DEFER, FAIL, FILL, wait_on
 from nicscope.drivers.simulate.ports.reliable import may_send_to
 from nicscope.drivers.simulate.ports.state import QUEUE
-from nicscope.drivers.simulate.ports.translating import table_frame
+from nicscope.drivers.simulate.ports.translating import table_frame, upgrade
 from nicscope.drivers.translation.codes import REFUSED
 from nicscope.jit import distant, step
-from nicscope.nic.ports import AWAITS_KERNEL, AWAITS_USE, FREE_TO_GO, NO_RIGHTS, NO_ROOM
+from nicscope.nic.ports import AWAITS_KERNEL, AWAITS_USE, FREE_TO_GO, NO_RIGHTS, NO_ROOM, UNUSABLE
 
 
 @distant
@@ -39,6 +40,7 @@ def end_miss(machine, n, now):
             _wait_for_room(machine, n, found, now)
             return
         unpinned = carry_out(machine, n, serving.miss_receive)
+        upgrade(machine, n, serving.miss_space, serving.miss_page, serving.miss_receive)
         if unpinned > 0 and ports.costs[n].unpin > 0:
             wait_on(machine, n, now, unpinned * ports.costs[n].unpin)
             return
@@ -102,11 +104,15 @@ def go_on_with_thread(machine, n, now):
     ports = machine.ports
     serving = ports.nodes[n]
     event = ports.events[n, serving.handled % QUEUE]
+    if event.port >= 0 and ports.table[n, event.port].open == 0:
+        next_event(machine, n, now)  # nobody is left to use the page
+        return
     needed = needed_for(machine, n, event.space, event.page, event.receive)
     found = needed
     if needed >= 0 and not mend_page(machine, n, event.space, event.page, event.receive):
         found = serve_page(machine, n, event.space, event.page)
         carry_out(machine, n, event.receive)
+        upgrade(machine, n, event.space, event.page, event.receive)
     if event.port >= 0:
         _tell(machine, n, event, needed, found)
     next_event(machine, n, now)
@@ -125,12 +131,12 @@ def _tell(machine, n, event, needed, found):
         return
     if needed < 0:
         if event.ahead == 1:
-            return_buffer(machine, n, p, NO_RIGHTS)
+            settle_buffer(machine, n, p, event.page, UNUSABLE)
         else:
             end_request(machine, n, p, NO_RIGHTS)
     elif found >= 0:
         frame = table_frame(machine, n, event.space, event.page)
         if event.ahead == 1:
-            keep_buffer(machine, n, p, frame)
+            settle_buffer(machine, n, p, event.page, frame)
         else:
             enter_page(machine, n, p, event.page, frame)

@@ -123,6 +123,7 @@ def enter_page(machine, n, p, page, frame):
     port.frame = frame
     port.key = key_of(machine, n, space_of(machine, n, p), page)
     hold(machine, n, port.key)
+    machine.ports.owners[n, port.key] = p
 
 
 @step

@@ -34,6 +34,7 @@ RULES = np.dtype(
         ("sparse", "i8"),  # 1: addresses are a trace's; a page's number stands for it in memory
         ("pins_by_access", "i8"),  # 1: pinned to be written only where it will be
         ("faults", "i8"),  # 1: the network is not perfect
+        ("buffer", "i8"),  # bytes of a receive buffer, which lies in one page
     ],
     align=True,
 )
@@ -112,6 +113,8 @@ SERVING = np.dtype(
         ("miss_time", "i8"),  # ps that the processor waited for misses
         ("thread_time", "i8"),
         ("thread_misses", "i8"),
+        ("skipped", "i8"),  # buffers given back unfilled: their pages were out
+        ("upgrades", "i8"),  # pages pinned to be read that were then to be written
         ("page_ins", "i8"),
     ],
     align=True,
@@ -198,6 +201,8 @@ class Ports(NamedTuple):
     window_heads: NDArray[Any]  # HEAD, likewise
     window_bytes: NDArray[np.uint8]  # shape (nodes, nodes, window, INLINE_BYTES)
     rejects: NDArray[np.uint64]  # shape (nodes, nodes): of the last 64 packets confirmed
+    gathers: NDArray[Any]  # SEGMENT, shape (processes, SEGMENTS): of a descriptor to be posted
+    owners: NDArray[np.int64]  # shape (nodes, keys): the port that used the page last, or -1
     blank: NDArray[Any]  # PACKET, shape (1,)
     blank_head: NDArray[Any]  # HEAD, shape (1,)
     copies: NDArray[Any]  # HEAD, shape (1,)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.agenda import NEVER
-from nicscope.drivers.simulate.ports.calls import needed_for, provide_for, steal_cpu
+from nicscope.drivers.simulate.ports.calls import defer_buffer, needed_for, provide_for, steal_cpu
 from nicscope.drivers.simulate.ports.reliable import set_deadline
 from nicscope.drivers.simulate.ports.state import QUEUE, THREAD
 from nicscope.jit import distant, step
@@ -44,7 +44,9 @@ def raise_event(machine, n, who, space, page, receive, ahead, when):
     event.ahead = ahead
     event.raised = when
     serving.queued += 1
-    if who >= 0:
+    if who >= 0 and ahead == 1:
+        defer_buffer(machine, n, who)
+    elif who >= 0:
         ports.table[n, who].blocked = AWAITS_KERNEL
     if serving.thread == ASLEEP:
         serving.thread = WAKING

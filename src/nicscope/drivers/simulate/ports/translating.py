@@ -37,7 +37,30 @@ def ask_page(machine, n, space, page, receive):
         return np.int64(MISSED)  # the page was not mapped when its line was filled
     if frame != ports.frames[n, key_of(machine, n, space, page)]:
         ports.nodes[n].stale += 1
+    if receive == 1 and _is_read_only(machine, n, frame):
+        return np.int64(MISSED)
     return frame
+
+
+@step
+def _is_read_only(machine, n, frame):
+    """Whether the translation was given for reading alone: the kernel has to be asked again."""
+    if machine.ports.rules[0].pins_by_access == 0 or frame == GARBAGE_FRAME:
+        return False
+    return machine.ports.memory.frames[n, frame].pinned_to_write == 0
+
+
+@step
+def upgrade(machine, n, space, page, receive):
+    """Let the NIC write to a page that it was given to read (U-Net/MM 4.2); a copy if shared."""
+    ports = machine.ports
+    frame = ports.frames[n, key_of(machine, n, space, page)]
+    if receive == 0 or not _is_read_only(machine, n, frame):
+        return
+    # The page has its frame still: others that share it get the copy.
+    if pin_page(ports.memory, n, space, memory_page_of(machine, n, space, page), 1) == frame:
+        unpin_frame(ports.memory, n, space, frame)
+        ports.nodes[n].upgrades += 1
 
 
 @step

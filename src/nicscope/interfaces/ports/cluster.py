@@ -113,7 +113,7 @@ class PortCluster(Generic[E]):
             results[i] = simulation.results[place]
         return results
 
-    def spaces(self, processes: int, ports: int) -> int:
+    def spaces(self, processes: int, ports: int) -> int:  # noqa: ARG002 - one per process
         """Address spaces of a node with so many processes and ports: by default one per process."""
         return processes
 

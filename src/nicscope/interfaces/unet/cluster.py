@@ -89,13 +89,14 @@ class Cluster(PortCluster[Process]):
         tags: TagForm | None = None,
         **others: Any,
     ) -> None:
-        """``endpoints`` of each node, one per process by default; ``buffer_bytes`` of a receive
-        buffer, which lies in one page; ``area_bytes`` of U-Net's pinned area.
+        """``design`` and ``platform`` are of the catalog, and ``others`` as in ``PortCluster``.
 
+        ``endpoints`` of each node, one per process by default; ``buffer_bytes`` of a receive
+        buffer, which lies in one page; ``area_bytes`` of U-Net's pinned area.
         ``fresh``: an absent receive buffer gets a page of zeros instead of its content from disk;
         by default so where buffers are pages and the platform says what that costs.
-        ``small_inside``: messages of less than 56 bytes travel in their descriptors.  ``others``
-        as in ``PortCluster``; messages may be lost unless ``transport`` is reliable.
+        ``small_inside``: messages of less than 56 bytes travel in their descriptors.  Messages may
+        be lost unless ``transport`` is reliable.
         """
         chosen = load_design(design) if isinstance(design, str) else design
         if area_bytes is not None:

@@ -8,7 +8,6 @@ from nicscope.drivers.simulate.ports.calls import close_port
 from nicscope.errors import SimulationError
 from nicscope.handover import bound
 from nicscope.interfaces.ports.process import Buffer
-from nicscope.interfaces.unet.area import Area
 from nicscope.interfaces.unet.message import Message
 from nicscope.jit import kernel
 from nicscope.nic.ports import RETURNED, SEND
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from nicscope.interfaces.ports.process import Arrival, Done
+    from nicscope.interfaces.unet.area import Area
     from nicscope.interfaces.unet.cluster import Process
 
 SMALL = 56  # bytes: below it a message is carried by its descriptors (U-Net/MM 4)

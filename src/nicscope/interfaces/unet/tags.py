@@ -29,11 +29,11 @@ class AtmCircuits:
 
     first = 32  # ITU-T I.361: VCI 0 to 31 are reserved
 
-    def tag(self, node: int, channel: int) -> int:
+    def tag(self, node: int, channel: int) -> int:  # noqa: ARG002 - as on any node
         """The VCI of a channel."""
         return self.first + channel
 
-    def channel(self, node: int, tag: object) -> int:
+    def channel(self, node: int, tag: object) -> int:  # noqa: ARG002 - as on any node
         """The channel with this VCI."""
         return tag - self.first if isinstance(tag, int) else NO_CHANNEL
 

@@ -53,9 +53,9 @@ def _is_moving(machine, n, p):
             return True
     for i in range(endpoint.completed, endpoint.accepted):
         head = ports.arrival_heads[n, i % endpoint.receive_ring]
-        if head.kind == SEND and 0 <= head.name < ports.channels.shape[1]:
-            if ports.channels[n, head.name].port == p:
-                return True
+        known = head.kind == SEND and head.name >= 0 and head.name < ports.channels.shape[1]
+        if known and ports.channels[n, head.name].port == p:
+            return True
     return False
 
 

@@ -99,6 +99,7 @@ PORT = np.dtype(
         ("open", "i8"),
         ("space", "i8"),  # whose addresses: the process's number on its node
         ("blocked", "i8"),
+        ("ahead_blocked", "i8"),  # why its free queue is not looked at
         ("posted", "i8"),  # descriptors; reaped <= reported <= taken <= posted
         ("taken", "i8"),
         ("reported", "i8"),

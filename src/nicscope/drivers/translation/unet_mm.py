@@ -57,7 +57,7 @@ def ask_beyond(nic, host, book, slot, key, receive):
 def serve_unet_mm(nic, host, book, process, page, key):
     """The host is interrupted, pins the page and gives the NIC its frame."""
     slot = page & (nic.config[0].sets - 1)
-    if nic.frames[slot] & IN_USE:
+    if nic.frames[slot] & IN_USE and not _has_room_for_used(nic):
         return np.int64(REFUSED)
     book.counts[0].interrupts += 1
     displace(nic, host, book, slot, key)
@@ -71,6 +71,7 @@ def serve_unet_mm(nic, host, book, process, page, key):
 def displace(nic, host, book, slot, key):
     """Put the tag in its primary slot; what was there becomes a victim, and one may leave."""
     displaced_frame = nic.frames[slot]
+    nic.frames[slot] = displaced_frame & FRAME_BITS  # a page in use moves: it stays translated
     fill(nic, slot, key + 1)
     displaced = nic.registers[0].evicted
     if displaced != EMPTY:
@@ -80,6 +81,20 @@ def displace(nic, host, book, slot, key):
             note_eviction(book, page)
             note_deed(host, DROP, page, -1)
             unpin_page(host, book, process_of(host.numbering, page), page)
+
+
+@step
+def _has_room_for_used(nic):
+    """Whether one more page that a transfer uses finds its place among the victims."""
+    if nic.config[0].victim_entries == 0:
+        return False
+    count = nic.registers[0].victim_count
+    if count < nic.config[0].victim_entries:
+        return True
+    for place in range(count):
+        if nic.victims[place].frame & IN_USE == 0:
+            return True
+    return False
 
 
 @step

@@ -11,6 +11,9 @@ from nicscope.drivers.simulate.ports.calls import (
     report_received,
 )
 from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, key_of
+from nicscope.drivers.translation.asking import page_of_key
+from nicscope.drivers.translation.cluster import translation_of
+from nicscope.drivers.translation.codes import UNET_MM
 from nicscope.jit import distant, step
 from nicscope.nic.ports import (
     AWAITED,
@@ -128,6 +131,34 @@ def skip_unready(machine, n, p):
             keep_pages(machine, n, port.space, page, 1, 0)
         status = NO_RIGHTS if buffer.frame == UNUSABLE else PAGE_OUT
         _report_unfilled(machine, n, p, buffer.address, status)
+
+
+@distant
+def give_way(machine, n, page):
+    """Whether a buffer that waits for a message was in the way of ``page``, which is to be sent.
+
+    Its translation may go: it would stay as long as no message comes.  Its turn passes, unless
+    its process provides it again.
+    """
+    ports = machine.ports
+    if ports.rules[0].scheme != UNET_MM:
+        return False
+    nic, host, book = translation_of(ports.translations, n)
+    sets = nic.config[0].sets
+    given = False
+    for p in range(ports.table.shape[1]):
+        port = ports.table[n, p]
+        for i in range(port.ready_out, port.ready_in):
+            buffer = ports.ready[n, p, i % ports.ready.shape[2]]
+            if buffer.frame < 0:
+                continue
+            _, other = page_of_key(host, book, buffer.key)
+            if (other ^ page) & (sets - 1) == 0:
+                release(machine, n, buffer.key)
+                buffer.frame = AWAITED
+                buffer.key = NOBODY
+                given = True
+    return given
 
 
 @distant

@@ -8,7 +8,7 @@ from __future__ import annotations
 from nicscope.distant import call
 from nicscope.jit import step
 
-CALLS = 57
+CALLS = 58
 
 
 @step
@@ -351,3 +351,9 @@ def close_port(machine, n, p):
 def skip_unready(machine, n, p):
     """Give back unfilled the buffers whose turn has come while their pages are out."""
     return call(machine, 56, (n, p))
+
+
+@step
+def give_way(machine, n, page):
+    """Whether a buffer that waits for a message was in the way of ``page``, which is to be sent."""
+    return call(machine, 57, (n, page)) & 1 == 1

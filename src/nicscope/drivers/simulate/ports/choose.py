@@ -74,8 +74,9 @@ def _ready(machine, n, p):
     port = ports.table[n, p]
     if port.open == 0 or port.blocked != FREE_TO_GO:
         return np.int64(NO_SOURCE)
-    if port.free_taken < port.free_posted and port.ready_in - port.ready_out < ports.rules[0].ready:
-        return source_of(AHEAD, p)
+    if port.ahead_blocked == FREE_TO_GO and port.free_taken < port.free_posted:
+        if port.ready_in - port.ready_out < ports.rules[0].ready:
+            return source_of(AHEAD, p)
     if port.busy == 0:
         return source_of(PORT, p) if port.taken < port.posted else np.int64(NO_SOURCE)
     if may_send_to(machine, n, destination_of(machine, n, p)):

@@ -8,13 +8,14 @@ from nicscope.drivers.simulate.ports.calls import (
     release,
     report_sent,
 )
+from nicscope.drivers.simulate.ports.state import ABANDONED, QUEUE
 from nicscope.drivers.translation.asking import page_of_key
 from nicscope.drivers.translation.cluster import translation_of
 from nicscope.drivers.translation.codes import UNET_MM
 from nicscope.drivers.translation.unet_mm import forget_unet_mm
 from nicscope.jit import distant, step
 from nicscope.nic.delivery import MISSING
-from nicscope.nic.ports import CLOSED, NOBODY, SEND
+from nicscope.nic.ports import CLOSED, FREE_TO_GO, NOBODY, SEND
 
 
 @distant
@@ -38,6 +39,7 @@ def close_port(machine, n, p):
     if _is_moving(machine, n, p):
         return False
     _let_buffers_go(machine, n, p)
+    _abandon(machine, n, p)
     if ports.rules[0].scheme == UNET_MM:
         _forget(machine, n, p)
     return True
@@ -75,6 +77,19 @@ def _let_buffers_go(machine, n, p):
             channel.buffers = 0
             channel.placed = -1
             channel.port = NOBODY
+
+
+@step
+def _abandon(machine, n, p):
+    """What the kernel thread was to bring for the port is not wanted any more."""
+    serving = machine.ports.nodes[n]
+    for i in range(serving.handled, serving.queued):
+        event = machine.ports.events[n, i % QUEUE]
+        if event.port == p:
+            event.port = ABANDONED
+    port = machine.ports.table[n, p]
+    port.blocked = FREE_TO_GO
+    port.ahead_blocked = FREE_TO_GO
 
 
 @step

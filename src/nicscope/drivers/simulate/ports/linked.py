@@ -12,6 +12,7 @@ from nicscope.drivers.simulate.ports.admitting import (
 from nicscope.drivers.simulate.ports.ahead import (
     defer_buffer,
     give_up_message,
+    give_way,
     go_back,
     keep_buffer,
     put_ready,
@@ -119,4 +120,5 @@ FUNCTIONS = (
     settle_buffer,
     close_port,
     skip_unready,
+    give_way,
 )

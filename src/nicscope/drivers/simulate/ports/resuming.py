@@ -7,6 +7,7 @@ from nicscope.drivers.simulate.ports.calls import (
     drop_arrival,
     end_request,
     enter_page,
+    give_way,
     keep_buffer,
     mend_page,
     needed_for,
@@ -22,7 +23,7 @@ from nicscope.drivers.simulate.ports.calls import (
 from nicscope.drivers.simulate.ports.choose import destination_of
 from nicscope.drivers.simulate.ports.misses import ARRIVAL, DEFER, FAIL, FILL, wait_on
 from nicscope.drivers.simulate.ports.reliable import may_send_to
-from nicscope.drivers.simulate.ports.state import QUEUE
+from nicscope.drivers.simulate.ports.state import ABANDONED, QUEUE
 from nicscope.drivers.simulate.ports.translating import table_frame, upgrade
 from nicscope.drivers.translation.codes import REFUSED
 from nicscope.jit import distant, step
@@ -77,9 +78,16 @@ def _wait_for_room(machine, n, found, now):
     who = serving.miss_for
     if who == ARRIVAL:
         drop_arrival(machine, n, now)
-    elif found == REFUSED:
-        ports.table[n, who].blocked = AWAITS_USE
+    elif found != REFUSED and serving.miss_ahead == 1:
+        return_buffer(machine, n, who, NO_ROOM)
+    elif found == REFUSED and serving.miss_ahead == 1:
+        ports.table[n, who].ahead_blocked = AWAITS_USE
         serving.use_blocked += 1
+    elif found == REFUSED:
+        if not give_way(machine, n, serving.miss_page):
+            ports.table[n, who].blocked = AWAITS_USE
+            serving.use_blocked += 1
+        serving.attention = 1
     else:
         end_request(machine, n, who, NO_ROOM)
 
@@ -104,7 +112,7 @@ def go_on_with_thread(machine, n, now):
     ports = machine.ports
     serving = ports.nodes[n]
     event = ports.events[n, serving.handled % QUEUE]
-    if event.port >= 0 and ports.table[n, event.port].open == 0:
+    if event.port == ABANDONED:
         next_event(machine, n, now)  # nobody is left to use the page
         return
     needed = needed_for(machine, n, event.space, event.page, event.receive)

@@ -93,6 +93,7 @@ def serve_port(machine, n, p, now):
     if not may_send_to(machine, n, d):
         return
     if enters_page(machine, n, p):
+        leave_page(machine, n, p)  # the next one may need its place
         address = machine.ports.current[n, p, port.segment].address + port.segment_done
         page = address >> machine.ports.rules[0].page_bits
         space = space_of(machine, n, p)

@@ -165,6 +165,7 @@ SERVICE = np.dtype(
     ],
     align=True,
 )
+ABANDONED = -3  # in place of the port of an event: it has closed meanwhile
 QUEUE = 256  # events that can wait for the kernel thread of a node
 
 

@@ -33,6 +33,19 @@ def test_the_table_of_everything_is_not_cut(capsys):
     assert max(map(len, out.splitlines())) <= 100
 
 
+def test_combinations_say_what_was_combined(capsys):
+    words = ["--bytes", "8", "--translation", "utlb", "--pages", "3", "--delivery", "cut-through"]
+    assert main(["latency", *words]) == 0
+
+    out = capsys.readouterr().out
+    assert "cut-through; host cycles" in out
+    assert "utlb (utlb, 8,192 entries) at the costs of utlb-prototype; buffers in turn: 3" in out
+    assert "misses: 0 of" in out
+    assert "xlat" in out
+    assert "…" not in out
+    assert max(map(len, out.splitlines())) <= 100
+
+
 def test_json_for_programs_whose_parts_add_up(capsys):
     assert main([*SMALL, "--json", "--dma-rate", "800"]) == 0
 
@@ -65,6 +78,11 @@ def test_a_folder_of_results(tmp_path, capsys):
     [
         (["--mechanism", "edd"], "no mechanism 'edd'; did you mean 'edt'"),
         (["--bytes", "many"], "--bytes must list sizes"),
+        (["--translation", "utbl"], "no design 'utbl'; did you mean 'utlb'"),
+        (["--translation", "utlb", "--entries", "3"], "entries"),
+        (["--translation", "unet"], "cannot translate for VIA"),
+        (["--translation", "via-static"], "names no platform"),
+        (["--mechanism", "edt", "--translation", "utlb"], "edt takes no translation cache"),
         (["--platform", "sonic"], "no platform 'sonic'; did you mean 'sonic-via'"),
         (["--platform", "utlb-prototype"], "states no vipl_post"),
         (["--set", "mtuu=3"], "no setting 'mtuu'; did you mean 'mtu'"),

@@ -27,6 +27,7 @@ from nicscope.memory.coherence.layout import (
     COMBINED_WRITE,
     INTERVENTION,
     KINDS,
+    READ_EXCLUSIVE,
     RETRY,
     UNCACHED_READ,
     UNCACHED_WRITE,
@@ -92,6 +93,18 @@ def test_messages_arrive_unchanged_wherever_they_lie(mechanism, sizes, offset, s
     for size in sizes:
         data = rng.bytes(size)
         assert pair.send(data, SEND + offset, RECEIVE + offset // 2) == data
+
+
+@pytest.mark.requirement("ED-16")
+@pytest.mark.parametrize("fill_then_invalidate", [0, 1])
+def test_edt_follows_hosts_that_take_a_block_in_one_transaction_or_in_two(fill_then_invalidate):
+    pair = Pair(Mechanism.EDT.value, {"fill_then_invalidate": fill_then_invalidate})
+    messages = [bytes([number] * 700) for number in range(3)]
+
+    assert [pair.send(one) for one in messages] == messages
+
+    assert (pair.count(READ_EXCLUSIVE) == 0) == bool(fill_then_invalidate)
+    assert Component.DMA_EXEC not in pair.times()
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)

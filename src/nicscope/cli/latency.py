@@ -16,18 +16,21 @@ EXAMPLES = (
     "[bold]nicscope latency[/bold]\n\n"
     "[bold]nicscope latency --mechanism edt,cc-dma-intervention --bytes 64..4096 "
     "--dma-rate 800[/bold]\n\n"
+    "[bold]nicscope latency --mechanism cc-dma-intervention,dma --translation utlb --entries 64 "
+    "--pages 64 --delivery cut-through[/bold]\n\n"
     "[bold]nicscope latency --mechanism edt --bytes 256 --set cache_supply=60000 --json[/bold]"
 )
 
 
 def latency(
     mechanism: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAME,...",
-            help="edt, cc-dma-intervention, cc-dma-retry, cni, dma, pio, pio-combined.",
+            help="edt, cc-dma-intervention, cc-dma-retry, cni, dma, pio, pio-combined.  "
+            "All but the last, as far as the other options allow.",
         ),
-    ] = "edt,cc-dma-intervention,cc-dma-retry,cni,dma,pio",
+    ] = None,
     byte_list: Annotated[
         str,
         typer.Option(
@@ -42,6 +45,25 @@ def latency(
     dma_rate: Annotated[
         int | None, typer.Option(metavar="MB/s", help="Peak rate of the DMA engine; 1600.")
     ] = None,
+    translation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCHEME",
+            help="A translation cache in place of the messaging's own two steps: static, utlb, "
+            "unet-mm, handle, interrupt, or a design.",
+        ),
+    ] = None,
+    entries: Annotated[
+        int | None, typer.Option(metavar="N", help="Of that cache; the design's.")
+    ] = None,
+    pages: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Buffers used in turn, to miss in that cache; 1."),
+    ] = None,
+    delivery: Annotated[
+        str,
+        typer.Option(metavar="POLICY", help="store-and-forward, or cut-through by fragment."),
+    ] = "store-and-forward",
     platform: Annotated[
         str, typer.Option(metavar="NAME", help="What things cost, by name or a .toml file.")
     ] = "sonic-via",
@@ -69,10 +91,19 @@ def latency(
         mtu=mtu,
         dma_rate=dma_rate,
         overrides=override or [],
+        translation=translation,
+        entries=entries,
+        pages=pages,
+        delivery=delivery,
     )
-    command = ["nicscope", "latency", "--mechanism", mechanism, "--bytes", byte_list]
+    command = ["nicscope", "latency", "--mechanism", ",".join(question.mechanisms)]
+    command += ["--bytes", byte_list]
     command += [] if mtu is None else ["--mtu", str(mtu)]
     command += [] if dma_rate is None else ["--dma-rate", str(dma_rate)]
+    command += [] if translation is None else ["--translation", translation]
+    command += [] if entries is None else ["--entries", str(entries)]
+    command += [] if pages is None else ["--pages", str(pages)]
+    command += [] if delivery == "store-and-forward" else ["--delivery", delivery]
     command += ["--platform", platform]
     for one in override or []:
         command += ["--set", one]

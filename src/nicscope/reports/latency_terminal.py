@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from nicscope.studies.latency.report import LatencyReport
+    from nicscope.studies.latency.translation import Translating
 
 WIDEST = 100
 COLUMNS: dict[str, tuple[Part, ...]] = {
@@ -23,6 +24,7 @@ COLUMNS: dict[str, tuple[Part, ...]] = {
     "intr": (Part.DMA_INTERRUPT,),
     "blocks": (Part.COHERENCE, Part.BLOCK_WAIT),
     "copy": (Part.COPY,),
+    "xlat": (Part.PIN, Part.TRANSLATION, Part.MISS),
     "send": (Part.SEND,),
     "recv": (Part.RECEIVE,),
     "wait": (Part.WAIT,),
@@ -45,10 +47,12 @@ def latency_parts(report: LatencyReport) -> Iterator[Any]:
     from rich.text import Text
 
     yield Text(
-        f"{report.platform}: DMA at {report.dma_mbytes_s:,} MB/s, MTU {report.mtu:,} bytes; "
-        "host cycles of 1 ns",
+        f"{report.platform}: DMA at {report.dma_mbytes_s:,} MB/s, MTU {report.mtu:,} bytes, "
+        f"{report.delivery}; host cycles of 1 ns",
         style="bold",
     )
+    if report.translation is not None:
+        yield Text("\n".join(_of_translations(report, report.translation)))
     yield _table(report)
     yield Text(
         "write: user data.  init, exec, intr (DMA), blocks (coherent), copy (by the CPU): "
@@ -62,6 +66,20 @@ def latency_parts(report: LatencyReport) -> Iterator[Any]:
         "than any one latency.",
         style="dim",
     )
+
+
+def _of_translations(report: LatencyReport, made: Translating) -> Iterator[str]:
+    """What was looked up where, and how often it was not there."""
+    size = "" if made.entries is None else f", {made.entries:,} entries"
+    yield (
+        f"translations: {made.design} ({made.scheme}{size}) at the costs of {made.platform}; "
+        f"buffers in turn: {made.pages:,}"
+    )
+    lookups = sum(one.lookups for one in report.latencies)
+    misses = sum(one.misses for one in report.latencies)
+    yield f"misses: {misses:,} of {lookups:,} lookups; xlat: pinning, looking up and missing"
+    for step, why in made.unpriced.items():
+        yield f"not priced, {step}: {why}"
 
 
 def _table(report: LatencyReport) -> Table:

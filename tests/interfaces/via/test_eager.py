@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pairs import idle, run_pair
 
 from nicscope.interfaces.via.journal import Part
+from nicscope.memory.coherence.layout import INVALID, SHARED
 
 DMA = (Part.DMA_INIT, Part.DMA_EXEC, Part.DMA_INTERRUPT)
 
@@ -48,9 +49,30 @@ def test_descriptors_reach_the_nic_as_messages_do():
         port = end.nic._agent.ni.port
         ((at, size),) = end.nic._space.runs(descriptor.address, 48)
         await end.nic.compute(1)
-        return port.fetched(at, 20, 0) == descriptor.encode()[:20], size
+        return port.fetched(at, 20, 0).tobytes() == descriptor.encode()[:20], size
 
     assert run_pair(first, idle)[0] == (True, 48)
+
+
+@pytest.mark.requirement("ED-19")
+@pytest.mark.parametrize(("initialisation", "state"), [(1, INVALID), (2, SHARED)])
+def test_messaging_on_the_nic_sets_a_registration_up_without_the_program(initialisation, state):
+    async def first(end):
+        node = end.nic._agent.ni.port._node
+        buffer = end.nic.allocate(1024)
+        await end.nic.write(buffer.address, b"dirty in the host's caches")
+        before = node.host.registers[0]["cpu_writes"], node.nic.registers[0]["doorbells"]
+        region = await end.nic.register_mem(buffer, end.tag)
+        ((at, size),) = end.nic._space.runs(region.address, 1024)
+        after = node.host.registers[0]["cpu_writes"], node.nic.registers[0]["doorbells"]
+        tags = [(int(t["host_start"]), int(t["host_end"])) for t in node.nic.tags if t["valid"]]
+        homes = node.agent.home[at // 128 : (at + size) // 128]
+        flushed = node.host.memory[at : at + 26].tobytes()
+        states = {int(node.agent.copies[home]["state"]) for home in homes}
+        return before == after, (at, at + size) in tags, states, flushed
+
+    found = run_pair(first, idle, settings={"initialisation": initialisation})[0]
+    assert found == (True, True, {state}, b"dirty in the host's caches")
 
 
 @pytest.mark.requirement("ED-32", "ED-33")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core import config
-from pairs import COHERENT, DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, run_pair
+from pairs import DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, run_pair
 
 from nicscope.interfaces.via import Status
 
@@ -138,7 +138,7 @@ def test_messages_wait_on_the_nic_until_the_processor_takes_them(mechanism):
     assert run_pair(first, second, mechanism, posted=count)[1] == [True] * count
 
 
-@pytest.mark.parametrize("mechanism", COHERENT)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("size", [0, 5, min(MOST, 4000)])
 def test_rdma_writes_and_reads_memory_of_the_other_side(mechanism, size):
     rights = {"enable_rdma_write": True, "enable_rdma_read": True}
@@ -171,6 +171,47 @@ def test_rdma_writes_and_reads_memory_of_the_other_side(mechanism, size):
     read, found = run_pair(first, second, mechanism, rights=rights, room=8192)
     assert found == pattern(size)
     assert read == pattern(size)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("loss", [0.0, 0.2])
+def test_rdma_and_messages_of_both_sides_do_not_get_into_each_others_way(mechanism, loss):
+    rights = {"enable_rdma_write": True, "enable_rdma_read": True}
+    mailbox = {}
+    size, count = 200, 4
+
+    async def play(end, me):
+        for place in range(count):
+            await end.nic.post_recv(end.vi, end.receive(place * 256, size))
+        await end.nic.write(end.out.address, pattern(size, me))
+        mailbox[me] = end.out, end.into
+        while len(mailbox) < 2:
+            await end.nic.compute(1)
+        await end.nic.compute(20)
+        out, into = mailbox[1 - me]
+        own = [end.out.segment(0, size)]
+        for _ in range(count):
+            await end.nic.post_send(end.vi, end.send(0, size))
+            await end.nic.rdma_write(end.vi, end.places, own, into.remote(2048))
+            read = [end.into.segment(3072, size)]
+            await end.nic.rdma_read(end.vi, end.places, read, out.remote())
+        statuses = [(await end.nic.send_wait(end.vi)).ok for _ in range(3 * count)]
+        found = []
+        for place in [0, 256, 512, 768]:
+            assert (await end.nic.recv_wait(end.vi)).ok
+            found.append(await end.nic.read(end.into.address + place, size))
+        await end.nic.compute(20_000)
+        found += [await end.nic.read(end.into.address + at, size) for at in (2048, 3072)]
+        return all(statuses), found == [pattern(size, 1 - me)] * (count + 2)
+
+    async def first(end):
+        return await play(end, 0)
+
+    async def second(end):
+        return await play(end, 1)
+
+    how = {"loss": loss, "seed": 4, "settings": {"retries": 60}, "rights": rights, "posted": 0}
+    assert run_pair(first, second, mechanism, RECEPTION, room=8192, **how) == [(True, True)] * 2
 
 
 async def idle_for(end, microseconds):

@@ -6,9 +6,10 @@ import pytest
 from pairs import DELIVERY, MECHANISMS, idle, make_end, run_pair
 
 from nicscope.interfaces.via import Cluster, Return, Status, VipError
-from nicscope.interfaces.via.descriptor import CONTROL_SEGMENT, DATA_SEGMENT, decode
+from nicscope.interfaces.via.descriptor import CONTROL_SEGMENT, DATA_SEGMENT
 from nicscope.interfaces.via.journal import Part
 from nicscope.memory.coherence.layout import CPU, DEVICE, READ, UNCACHED_WRITE
+from oracle.descriptors import decode
 
 
 @pytest.mark.requirement("ED-1", "ED-4")
@@ -68,8 +69,8 @@ def test_a_descriptor_is_a_control_segment_then_an_address_then_data():
     found = decode(raw)
 
     assert len(raw) == CONTROL_SEGMENT.size + 3 * DATA_SEGMENT.size == 80
-    assert found.remote == descriptor.remote
-    assert found.data == descriptor.data
+    assert found.remote == (descriptor.remote.address, descriptor.remote.handle)
+    assert found.data == [(one.address, one.handle, one.length) for one in descriptor.data]
     assert (found.length, found.immediate) == (24, 9)
     assert decode(raw[:-1]) is None
 
@@ -195,7 +196,7 @@ def test_user_host_and_nic_addresses_are_three_and_the_nic_finds_its_own():
         await end.nic.write(end.out.address, b"thrice translated")
         await end.nic.post_send(end.vi, end.send(0, 17))
         ((at, size),) = end.nic._space.runs(end.out.address, 17)
-        assert port.fetched(at, size, 0) == b"thrice translated"
+        assert port.fetched(at, size, 0).tobytes() == b"thrice translated"
         (tag,) = [
             one
             for one in port._node.nic.tags

@@ -1,81 +1,74 @@
-"""What layers above call, for every mechanism: one kernel per step of a message.
+"""What layers above call, for every mechanism: one call per step of a message.
 
 All take the machine, the node's number, the mechanism as an int and the present in ps, and return
 when the step is done, in ps; what lies between is booked in ``machine.nics.times`` by component.
 Addresses are of the host's memory, places of the NIC's.  A send: ``host_write``, ``publish``,
 ``doorbell``, ``fetch``; a receive: ``prepare`` when it is posted, ``deliver``, ``collect``,
-``host_read``.
+``host_read``.  Each mechanism has kernels of its own (``ways``), and those that a run does not use
+are not compiled.
 """
 
 from __future__ import annotations
 
-from nicscope.drivers.coherent.eager import eager_deliver, eager_fetch, home_of, is_registered
-from nicscope.drivers.coherent.engine import dma_from_host, dma_to_host, flush_range
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nicscope.drivers.coherent import ways
 from nicscope.drivers.coherent.machine import charge, node_of
-from nicscope.drivers.coherent.programmed import pio_to_host, pio_to_nic
-from nicscope.drivers.coherent.queues import (
-    queue_collect,
-    queue_deliver,
-    queue_fetch,
-    queue_write,
-)
 from nicscope.drivers.coherent.registration import deregister_region, register_region
-from nicscope.drivers.coherent.words import user_read, user_write
-from nicscope.jit import kernel, step
-from nicscope.memory.coherence.device import INTERVENED, RETRIED, UNSNOOPED
+from nicscope.drivers.coherent.words import load_words, store_words
+from nicscope.jit import kernel
 from nicscope.memory.coherence.uncached import WIDEST, drain, uncached_write
 from nicscope.nic.coherent.layout import Component
 from nicscope.nic.coherent.mechanism import Mechanism
 
-FALLBACK = int(Mechanism.DMA_INTERVENTION)
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nicscope.drivers.coherent.machine import Machine
+
+    Step = Callable[..., Any]
 
 
-@step
-def serving(node, mechanism, address, count):
-    """The mechanism that serves the range: EDT falls back to DMA where nothing is registered."""
-    if mechanism == Mechanism.EDT and not is_registered(node, address, count):
-        return FALLBACK
-    return mechanism
+class Way(NamedTuple):
+    """A mechanism's kernels; where one is None there is nothing to do and no time passes."""
+
+    publish: Step | None = None
+    fetch: Step | None = None
+    prepare: Step | None = None
+    deliver: Step | None = None
+    collect: Step | None = None
 
 
-@step
-def answer_of(mechanism):
-    """How the host's cache meets the DMA engine."""
-    if mechanism == Mechanism.DMA:
-        return UNSNOOPED
-    return RETRIED if mechanism == Mechanism.DMA_RETRY else INTERVENED
+_PIO = Way(publish=ways.pio_publish, collect=ways.pio_collect)
+_COHERENT = Way(fetch=ways.dma_fetch, deliver=ways.dma_deliver)
+WAYS = {
+    Mechanism.PIO: _PIO,
+    Mechanism.PIO_COMBINED: _PIO,
+    Mechanism.DMA: _COHERENT._replace(prepare=ways.flush),
+    Mechanism.DMA_RETRY: _COHERENT,
+    Mechanism.DMA_INTERVENTION: _COHERENT,
+    Mechanism.CNI: Way(ways.cni_publish, ways.cni_fetch, None, ways.cni_deliver, ways.cni_collect),
+    Mechanism.EDT: Way(fetch=ways.edt_fetch, deliver=ways.edt_deliver),
+}
+FALLBACK = Mechanism.DMA_INTERVENTION  # serves what EDT has not registered
 
 
 @kernel
 def host_write(machine, n, mechanism, address, payload, count, now):  # noqa: ARG001
     """When the program has stored the first ``count`` bytes of ``payload`` at ``address``."""
-    return user_write(node_of(machine, n), address, payload, count, now)
+    node = node_of(machine, n)
+    end = store_words(node.host, node.agent, address, payload, np.int64(0), count, now)
+    return charge(node, Component.USER_WRITE, now, end)
 
 
 @kernel
 def host_read(machine, n, mechanism, address, payload, count, now):  # noqa: ARG001
     """When the program has the ``count`` bytes at ``address`` in ``payload``."""
-    return user_read(node_of(machine, n), address, payload, count, now)
-
-
-@kernel
-def publish(machine, n, mechanism, address, count, place, now):
-    """When the CPU has done its part of sending, before the doorbell.
-
-    PIO moves the bytes to ``place``, software DMA flushes them, CNI copies them into its queue.
-    ``REFUSED`` (-1): the queue has no room.
-    """
     node = node_of(machine, n)
-    if count == 0:
-        return now
-    if mechanism == Mechanism.PIO or mechanism == Mechanism.PIO_COMBINED:
-        combined = mechanism == Mechanism.PIO_COMBINED
-        return pio_to_nic(node, combined, address, count, place, now)
-    if mechanism == Mechanism.DMA:
-        return flush_range(node, address, count, now)
-    if mechanism == Mechanism.CNI:
-        return queue_write(node, address, count, now)
-    return now
+    end = load_words(node.host, node.agent, address, payload, np.int64(0), count, now)
+    return charge(node, Component.USER_READ, now, end)
 
 
 @kernel
@@ -95,68 +88,77 @@ def doorbell(machine, n, token, now):
     return charge(node, Component.DOORBELL, now, end)
 
 
-@kernel
-def fetch(machine, n, mechanism, address, count, place, now):
-    """When the NIC has the ``count`` bytes at ``address``, at ``place_of`` them (ps)."""
-    node = node_of(machine, n)
-    served = serving(node, mechanism, address, count)
-    if count == 0 or served == Mechanism.PIO or served == Mechanism.PIO_COMBINED:
+def publish(
+    machine: Machine, n: int, mechanism: int, address: int, count: int, place: int, now: int
+) -> int:
+    """When the CPU has done its part of sending, before the doorbell.
+
+    PIO moves the bytes to ``place``, software DMA flushes them, CNI copies them into its queue.
+    ``REFUSED`` (-1): the queue has no room.
+    """
+    if mechanism == Mechanism.DMA:
+        return prepare(machine, n, mechanism, address, count, now)
+    step = WAYS[Mechanism(mechanism)].publish
+    if step is None or count == 0:
         return now
-    if served == Mechanism.CNI:
-        return queue_fetch(node, count, place, now)
-    if served == Mechanism.EDT:
-        return eager_fetch(node, address, count, now)
-    return dma_from_host(node, answer_of(served), address, count, place, now)
+    return int(step(machine, n, mechanism, address, count, place, now))
 
 
-@kernel
-def place_of(machine, n, mechanism, address, count, place):
+def fetch(
+    machine: Machine, n: int, mechanism: int, address: int, count: int, place: int, now: int
+) -> int:
+    """When the NIC has the ``count`` bytes at ``address``, at ``place_of`` them (ps)."""
+    step = WAYS[Mechanism(mechanism)].fetch
+    if step is None or count == 0:
+        return now
+    end = int(step(machine, n, mechanism, address, count, place, now))
+    if end == ways.UNREGISTERED:
+        return fetch(machine, n, FALLBACK, address, count, place, now)
+    return end
+
+
+def place_of(machine: Machine, n: int, mechanism: int, address: int, count: int, place: int) -> int:
     """Where in NIC memory fetched bytes are: ``place``, or under EDT their registered buffer."""
-    node = node_of(machine, n)
-    if serving(node, mechanism, address, count) == Mechanism.EDT:
-        return home_of(node, address)
-    return place
+    if mechanism != Mechanism.EDT:
+        return place
+    return int(ways.edt_place(machine, n, address, count, place))
 
 
-@kernel
-def prepare(machine, n, mechanism, address, count, now):
+def prepare(machine: Machine, n: int, mechanism: int, address: int, count: int, now: int) -> int:
     """When the CPU has done its part of posting a receive: software DMA flushes the buffer."""
-    if mechanism == Mechanism.DMA and count > 0:
-        return flush_range(node_of(machine, n), address, count, now)
-    return now
+    step = WAYS[Mechanism(mechanism)].prepare
+    if step is None or count == 0:
+        return now
+    return int(step(machine, n, mechanism, address, count, now))
 
 
-@kernel
-def deliver(machine, n, mechanism, place, address, count, now):
+def deliver(
+    machine: Machine, n: int, mechanism: int, place: int, address: int, count: int, now: int
+) -> int:
     """When the host may be told of ``count`` bytes that arrived at ``place`` for ``address``.
 
     ``REFUSED`` (-1): the receive queue is full of messages that were not collected.
     """
-    node = node_of(machine, n)
-    served = serving(node, mechanism, address, count)
-    if count == 0 or served == Mechanism.PIO or served == Mechanism.PIO_COMBINED:
+    step = WAYS[Mechanism(mechanism)].deliver
+    if step is None or count == 0:
         return now
-    if served == Mechanism.CNI:
-        return queue_deliver(node, place, address, count, now)
-    if served == Mechanism.EDT:
-        return eager_deliver(node, place, address, count, now)
-    return dma_to_host(node, answer_of(served), address, count, place, now)
+    end = int(step(machine, n, mechanism, place, address, count, now))
+    if end == ways.UNREGISTERED:
+        return deliver(machine, n, FALLBACK, place, address, count, now)
+    return end
 
 
-@kernel
-def collect(machine, n, mechanism, place, address, count, now):
+def collect(
+    machine: Machine, n: int, mechanism: int, place: int, address: int, count: int, now: int
+) -> int:
     """When the CPU has done its part of receiving and the bytes are at ``address``.
 
     PIO reads them from ``place``, CNI copies them out of its queue; others have nothing to do.
     """
-    node = node_of(machine, n)
-    if count == 0:
+    step = WAYS[Mechanism(mechanism)].collect
+    if step is None or count == 0:
         return now
-    if mechanism == Mechanism.PIO or mechanism == Mechanism.PIO_COMBINED:
-        return pio_to_host(node, place, address, count, now)
-    if mechanism == Mechanism.CNI:
-        return queue_collect(node, address, count, now)
-    return now
+    return int(step(machine, n, mechanism, place, address, count, now))
 
 
 @kernel

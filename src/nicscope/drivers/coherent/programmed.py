@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from nicscope.drivers.coherent.machine import charge
 from nicscope.drivers.coherent.words import load_words, store_words
 from nicscope.jit import routine
@@ -27,7 +29,7 @@ def pio_to_nic(node, combined, address, count, place, now):
     done = 0
     while done < count:
         size = min(WIDEST - ((place + done) & (WIDEST - 1)), count - done)
-        end = load_words(node.host, node.agent, address + done, scratch, 0, size, end)
+        end = load_words(node.host, node.agent, address + done, scratch, np.int64(0), size, end)
         if combined:
             end = combined_write(node.host, memory, place + done, size, scratch, 0, end)
         else:
@@ -47,6 +49,6 @@ def pio_to_host(node, place, address, count, now):
     while done < count:
         size = min(WIDEST - ((place + done) & (WIDEST - 1)), count - done)
         end = uncached_read(node.host, node.agent.memory, place + done, size, scratch, 0, end)
-        end = store_words(node.host, node.agent, address + done, scratch, 0, size, end)
+        end = store_words(node.host, node.agent, address + done, scratch, np.int64(0), size, end)
         done += size
     return charge(node, Component.PIO_READ, now, end)

@@ -11,9 +11,10 @@ import numpy as np
 from nicscope.drivers.coherent.machine import charge
 from nicscope.drivers.coherent.words import copy_words, load_words, store_words
 from nicscope.jit import routine, step
+from nicscope.memory.coherence.layout import INVALID
 from nicscope.memory.coherence.lines import copy_bytes
 from nicscope.memory.coherence.watched import agent_write
-from nicscope.memory.coherence.watcher import await_copies, give_way
+from nicscope.memory.coherence.watcher import FAR, await_copies, give_way
 from nicscope.nic.coherent.layout import RECEIVE, SEND, Component
 from nicscope.nic.coherent.queue import (
     WORD,
@@ -34,7 +35,13 @@ def _cpu_word(node, offset, now):
     """The word at ``offset`` of the queues as the CPU reads it, and when."""
     scratch = node.nic.scratch
     now = load_words(
-        node.host, node.agent, node.nic.config[0].queue_address + offset, scratch, 0, WORD, now
+        node.host,
+        node.agent,
+        node.nic.config[0].queue_address + offset,
+        scratch,
+        np.int64(0),
+        np.int64(WORD),
+        now,
     )
     return get_word(scratch, 0), now
 
@@ -45,7 +52,7 @@ def _cpu_store(node, offset, value, now):
     scratch = node.nic.scratch
     put_word(scratch, 0, value)
     address = node.nic.config[0].queue_address + offset
-    return store_words(node.host, node.agent, address, scratch, 0, WORD, now)
+    return store_words(node.host, node.agent, address, scratch, np.int64(0), np.int64(WORD), now)
 
 
 @step
@@ -53,7 +60,11 @@ def _nic_word(node, offset, now):
     """The word at ``offset`` of the queues as the NIC reads it, and when."""
     place = node.nic.config[0].queue_start + offset
     home = place >> node.host.config[0].l2_shift
-    now = await_copies(node.host, node.agent, home, home + 1, now)
+    copy = node.agent.copies[home]
+    if copy.state == INVALID or copy.due != FAR:
+        now = await_copies(node.host, node.agent, home, home + 1, now)
+    else:
+        now = max(now, copy.arrived)
     return get_word(node.agent.memory, place), now
 
 
@@ -84,7 +95,7 @@ def queue_write(node, address, count, now):
             queue.head_checks += 1
             queue.credit = credit_of(node.nic, SEND)
             if queue.credit == 0:
-                now = _take_entry(node, _cpu_tail(node, now))
+                now = _take_entries(node, registers.assembled + 1, _cpu_tail(node, now))
         size = min(payload_bytes(node.nic), count - done)
         now = _write_entry(node, address + done, size, now)
         done += size
@@ -112,15 +123,33 @@ def _unread(node):
 def _write_entry(node, address, size, now):
     queue = node.nic.queues[SEND]
     offset = entry_place(node.nic, SEND, queue.tail)
-    now = copy_words(node, node.nic.config[0].queue_address + offset, address, size, now)
-    word = 2 * size + sense_of(node.nic, queue.tail)
-    now = _cpu_store(node, offset + payload_bytes(node.nic), word, now)
+    to = node.nic.config[0].queue_address + offset
+    scratch = node.nic.scratch
+    room = payload_bytes(node.nic)
+    now = load_words(node.host, node.agent, address, scratch, np.int64(0), size, now)
+    # The word goes to the entry's end, and so in one run with a payload that fills the entry.
+    put_word(scratch, size, 2 * size + sense_of(node.nic, queue.tail))
+    if size < room:
+        now = store_words(node.host, node.agent, to, scratch, np.int64(0), size, now)
+        now = store_words(node.host, node.agent, to + room, scratch, size, np.int64(WORD), now)
+    else:
+        now = store_words(node.host, node.agent, to, scratch, np.int64(0), room + WORD, now)
     queue.tail += 1
     queue.credit -= 1
     return now
 
 
 @routine
+def _take_entries(node, count, now):
+    """When the NIC has taken ``count`` bytes in all out of the send queue (ps), or ``REFUSED``."""
+    while node.nic.registers[0].assembled < count:
+        now = _take_entry(node, now)
+        if now == REFUSED:
+            return now
+    return now
+
+
+@step
 def _take_entry(node, now):
     """When the NIC has taken the next entry out of the send queue (ps); ``REFUSED`` if none."""
     queue = node.nic.queues[SEND]
@@ -135,7 +164,7 @@ def _take_entry(node, now):
     start = node.nic.config[0].queue_start + offset
     _assemble(node, start, word >> 1)
     if node.nic.config[0].valid_bits != 0 and node.nic.config[0].sense_reverse == 0:
-        now = _nic_store(node, offset + payload_bytes(node.nic), 0, now)
+        now = _nic_store(node, offset + payload_bytes(node.nic), np.int64(0), now)
     queue.head += 1
     return _nic_store(node, pointer_place(node.nic, SEND, 1), queue.head, now)
 
@@ -166,11 +195,9 @@ def _hand_out(node, place, count):
 def queue_fetch(node, count, place, now):
     """When the next ``count`` bytes sent are in NIC memory at ``place`` (ps), or ``REFUSED``."""
     registers = node.nic.registers[0]
-    end = now
-    while registers.assembled - registers.fetched < count:
-        end = _take_entry(node, end)
-        if end == REFUSED:
-            return end
+    end = _take_entries(node, registers.fetched + count, now)
+    if end == REFUSED:
+        return end
     _hand_out(node, place, count)
     return charge(node, Component.QUEUE_WAIT, now, end)
 
@@ -183,6 +210,7 @@ def queue_deliver(node, place, address, count, now):
     earlier message is in the way.
     """
     queue = node.nic.queues[RECEIVE]
+    registers = node.nic.registers[0]
     entries = (count + payload_bytes(node.nic) - 1) // payload_bytes(node.nic)
     free = node.nic.config[0].queue_blocks - (queue.tail - queue.head)
     if entries > free and queue.tail != queue.head:
@@ -195,7 +223,7 @@ def queue_deliver(node, place, address, count, now):
             queue.head_checks += 1
             queue.credit = credit_of(node.nic, RECEIVE)
             if queue.credit == 0:
-                now = _copy_entry(node, address, _nic_tail(node, now))
+                now = _copy_entries(node, address, registers.taken + 1, _nic_tail(node, now))
         size = min(payload_bytes(node.nic), count - done)
         now = _fill_entry(node, place + done, size, now)
         done += size
@@ -228,6 +256,19 @@ def _fill_entry(node, place, size, now):
 
 
 @routine
+def _copy_entries(node, address, count, now):
+    """When the CPU has copied ``count`` bytes of the message out to ``address`` (ps), or more.
+
+    ``REFUSED`` if the receive queue has not that many.
+    """
+    while node.nic.registers[0].taken < count:
+        now = _copy_entry(node, address, now)
+        if now == REFUSED:
+            return now
+    return now
+
+
+@step
 def _copy_entry(node, address, now):
     """When the CPU has copied the next entry out of the receive queue (ps); ``REFUSED`` if none.
 
@@ -247,7 +288,7 @@ def _copy_entry(node, address, now):
     now = copy_words(node, address + registers.taken, config.queue_address + offset, word >> 1, now)
     registers.taken += word >> 1
     if config.valid_bits != 0 and config.sense_reverse == 0:
-        now = _cpu_store(node, offset + payload_bytes(node.nic), 0, now)
+        now = _cpu_store(node, offset + payload_bytes(node.nic), np.int64(0), now)
     queue.head += 1
     return _cpu_store(node, pointer_place(node.nic, RECEIVE, 1), queue.head, now)
 
@@ -255,10 +296,8 @@ def _copy_entry(node, address, now):
 @routine
 def queue_collect(node, address, count, now):
     """When the CPU has copied the oldest message, of ``count`` bytes, to ``address`` (ps)."""
-    end = now
-    while node.nic.registers[0].taken < count:
-        end = _copy_entry(node, address, end)
-        if end == REFUSED:
-            return end
+    end = _copy_entries(node, address, count, now)
+    if end == REFUSED:
+        return end
     node.nic.registers[0].taken = 0
     return charge(node, Component.QUEUE_READ, now, end)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from nicscope.jit import routine, step
 from nicscope.memory.coherence.cpu import cpu_read, cpu_write
-from nicscope.nic.coherent.layout import Component
 
 
 @routine
@@ -39,23 +40,7 @@ def copy_words(node, to, start, count, now):
     done = 0
     while done < count:
         size = min(scratch.size, count - done)
-        now = load_words(node.host, node.agent, start + done, scratch, 0, size, now)
-        now = store_words(node.host, node.agent, to + done, scratch, 0, size, now)
+        now = load_words(node.host, node.agent, start + done, scratch, np.int64(0), size, now)
+        now = store_words(node.host, node.agent, to + done, scratch, np.int64(0), size, now)
         done += size
     return now
-
-
-@step
-def user_write(node, address, source, count, now):
-    """``store_words``, as the program's own work."""
-    end = store_words(node.host, node.agent, address, source, 0, count, now)
-    node.nic.times[Component.USER_WRITE] += end - now
-    return end
-
-
-@step
-def user_read(node, address, target, count, now):
-    """``load_words``, as the program's own work."""
-    end = load_words(node.host, node.agent, address, target, 0, count, now)
-    node.nic.times[Component.USER_READ] += end - now
-    return end

@@ -1,7 +1,6 @@
-"""A process's memory: virtual pages over frames of the host, and what of it is registered.
+"""A process's memory as its CPU sees it: virtual pages over frames of the host.
 
-The second of the two translations, from the host's address to the NIC's, is made by the
-interface's tags.  Source: EDT, 6.
+What of it is registered, the NIC knows (``nic.vimsg.regions``).
 """
 
 from __future__ import annotations
@@ -9,15 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 
 from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment
 from nicscope.interfaces.via.names import Return, VipError
+from nicscope.nic.vimsg.layout import FIRST_PAGE, PAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PAGE = 4096  # bytes
-FIRST_PAGE = 0x40000  # virtual: no virtual address is an address of the host by chance
+    from numpy.typing import NDArray
 
 
 class Buffer(msgspec.Struct, frozen=True):
@@ -76,6 +76,17 @@ class AddressSpace:
         self._frames += [self._free.pop() for _ in range(pages)]
         return Buffer(self.node, address, count)
 
+    @property
+    def pages(self) -> int:
+        """The most that may be allocated."""
+        return len(self._free) + len(self._frames)
+
+    def frames(self, address: int, length: int) -> NDArray[np.int64]:
+        """Of each page that the stretch touches, in order."""
+        first = address // PAGE - FIRST_PAGE
+        last = (address + max(length, 1) - 1) // PAGE - FIRST_PAGE
+        return np.array(self._frames[first : last + 1], np.int64)
+
     def holds(self, address: int, length: int) -> bool:
         """Whether all of it is allocated."""
         first = FIRST_PAGE * PAGE
@@ -98,39 +109,3 @@ class AddressSpace:
             length -= part
         if size:
             yield begin, size
-
-
-class Registrations:
-    """The NIC's table of a process's registered regions."""
-
-    def __init__(self) -> None:
-        self._regions: dict[int, Region] = {}
-        self._next = 1
-
-    def add(self, buffer: Buffer, tag: int, rdma_write: bool, rdma_read: bool) -> Region:
-        """``buffer`` under a new handle."""
-        region = Region(
-            self._next, buffer.node, buffer.address, buffer.length, tag, rdma_write, rdma_read
-        )
-        self._regions[self._next] = region
-        self._next += 1
-        return region
-
-    def drop(self, handle: int) -> Region | None:
-        """The region that the handle named, and names no more."""
-        return self._regions.pop(handle, None)
-
-    def tagged(self, tag: int) -> bool:
-        """Whether any region has that tag."""
-        return any(region.tag == tag for region in self._regions.values())
-
-    def permits(
-        self, handle: int, address: int, length: int, tag: int, *, right: str | None = None
-    ) -> bool:
-        """Whether a VI with ``tag`` may use that stretch; ``right``: for an RDMA from afar."""
-        region = self._regions.get(handle)
-        if region is None or region.tag != tag:
-            return False
-        if right is not None and not getattr(region, right):
-            return False
-        return region.address <= address and address + length <= region.address + region.length

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from nicscope.drivers.coherent.registration import POSTPONED
-from nicscope.interfaces.via.addresses import PAGE, Buffer, Region
+from nicscope.interfaces.via.addresses import Buffer, Region
+from nicscope.interfaces.via.firmware import rights_of
 from nicscope.interfaces.via.names import Error, Reliability, Return, State, VipError
 from nicscope.interfaces.via.turns import Bell, hear, until
 from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Vi
 from nicscope.nic.coherent.mechanism import Mechanism
+from nicscope.nic.vimsg.layout import PAGE
 
 if TYPE_CHECKING:
     from nicscope.interfaces.via.messaging import Messaging
@@ -59,7 +61,7 @@ class Agent:
     def destroy_tag(self, tag: int) -> None:
         """Forget the tag.  Errors: ``VIP_INVALID_PARAMETER``, ``VIP_ERROR_RESOURCE`` if in use."""
         self.known_tag(tag, Return.VIP_INVALID_PARAMETER)
-        if self.ni.registrations.tagged(tag) or any(vi.attributes.tag == tag for vi in self.vis):
+        if self.ni.firmware.is_tagged(tag) or any(vi.attributes.tag == tag for vi in self.vis):
             raise VipError(Return.VIP_ERROR_RESOURCE, f"protection tag {tag} is in use")
         self._tags.remove(tag)
 
@@ -86,7 +88,11 @@ class Agent:
         if self.ni.port.mechanism is Mechanism.EDT:
             for at, size in space.runs(buffer.address, buffer.length):
                 await self._keep(at, size)
-        return self.ni.registrations.add(buffer, tag, rdma_write, rdma_read)
+        address, length = buffer.address, buffer.length
+        rights = rights_of(rdma_write=rdma_write, rdma_read=rdma_read)
+        frames = space.frames(address, length)
+        handle = self.ni.firmware.add_region(address, frames, length, tag, rights)
+        return Region(handle, buffer.node, address, length, tag, rdma_write, rdma_read)
 
     async def _keep(self, at: int, size: int) -> None:
         """Give the stretch its buffer on the NIC; wait for room if registrations may wait."""
@@ -100,12 +106,12 @@ class Agent:
 
     async def deregister(self, handle: int) -> None:
         """Take the registration back.  Errors: ``VIP_INVALID_PARAMETER``."""
-        region = self.ni.registrations.drop(handle)
-        if region is None:
+        gone = self.ni.firmware.drop_region(handle)
+        if gone is None:
             raise VipError(Return.VIP_INVALID_PARAMETER, f"no registered memory {handle}")
         await self.call()
         if self.ni.port.mechanism is Mechanism.EDT:
-            for at, size in self.ni.space.runs(region.address, region.length):
+            for at, size in self.ni.space.runs(*gone):
                 await until(self.ni.port.deregister(at, size, self.ni.turns.now))
         self._unpinned.ring()
 
@@ -133,7 +139,8 @@ class Agent:
             raise VipError(Return.VIP_INVALID_RDMAREAD, "an unreliable VI has no RDMA read")
         self._made += 1
         node = self.ni.port.number
-        vi = Vi(node, self._made, attributes, (send_queue, receive_queue), self.ni.turns)
+        queues = (send_queue, receive_queue)
+        vi = Vi(node, self._made, attributes, queues, self.ni.turns, self.ni.firmware)
         self.vis.append(vi)
         self.ni.idle.extend(vi.bells)
         for queue in (send_queue, receive_queue):
@@ -152,6 +159,7 @@ class Agent:
                 Return.VIP_ERROR_RESOURCE, f"VI {vi.number} has descriptors posted or not taken"
             )
         self.vis.remove(vi)
+        self.ni.firmware.close_vi(vi.place)
         for bell in vi.bells:
             self.ni.idle.remove(bell)
         for queue in vi.completion_queues:
@@ -226,9 +234,9 @@ class Agent:
         await self.call()
         self._must_wait(request)
         for one, other in ((vi, request.vi), (request.vi, vi)):
-            one.state = State.VIP_STATE_CONNECTED
+            ours, their = (self.others[end.node].ni.firmware for end in (one, other))
+            ours.connect(one.place, other.node, other.place, their.sent(other.place))
             one.peer = other
-            one.expected = (other.sent, 0)
         request.answer = Return.VIP_SUCCESS
         request.answered.ring()
 

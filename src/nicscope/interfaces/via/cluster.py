@@ -16,20 +16,26 @@ from typing import TYPE_CHECKING, Any
 from nicscope.config.platform import load_platform
 from nicscope.drivers.coherent.machine import new_machine
 from nicscope.errors import SimulationError, did_you_mean
-from nicscope.interfaces.via.addresses import PAGE, AddressSpace, Registrations
+from nicscope.interfaces.via.addresses import AddressSpace
 from nicscope.interfaces.via.agent import Agent
+from nicscope.interfaces.via.firmware import Firmware
 from nicscope.interfaces.via.library import Nic
 from nicscope.interfaces.via.messaging import Messaging
 from nicscope.interfaces.via.network import Network
-from nicscope.interfaces.via.port import Port
+from nicscope.interfaces.via.port import BY_PROCESSOR, Port
 from nicscope.interfaces.via.settings import read_settings
+from nicscope.interfaces.via.translating import Translator
 from nicscope.interfaces.via.turns import Turns
-from nicscope.nic.coherent.mechanism import NAMES, Mechanism
+from nicscope.nic.coherent.mechanism import NAMES, Mechanism, name_of
+from nicscope.nic.vimsg.layout import PAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
     from pathlib import Path
 
+    from nicscope.interfaces.via.translating import Translation
+
+DELIVERIES = ("store-and-forward", "cut-through")
 TAGS = 256  # registrations of stretches of host memory, at a time
 
 
@@ -60,10 +66,14 @@ class Cluster:
         scattered: bool = False,
         settings: Mapping[str, int] | None = None,
         tags: int = TAGS,
+        translation: Translation | None = None,
+        delivery: str = "store-and-forward",
     ) -> None:
         """``loss``: share of frames lost, by ``seed``; ``scattered``: see ``AddressSpace``.
 
-        ``settings`` change the platform's costs and the machine's parameters by name.
+        ``settings`` change the platform's costs and the machine's parameters by name;
+        ``translation`` puts a translation cache in place of VI-MSG's own two steps;
+        ``delivery``: ``cut-through`` moves each fragment as it comes.
         Errors: ``PlatformError``, ``SimulationError`` naming what is wrong.
         """
         if isinstance(mechanism, str):
@@ -79,6 +89,19 @@ class Cluster:
         self.turns = Turns()
         self.network = Network(loss, seed)
         self._programs: list[tuple[int, Callable[[Host], Coroutine[Any, Any, object]]]] = []
+        if delivery not in DELIVERIES:
+            raise SimulationError(f"no delivery {delivery!r}{did_you_mean(delivery, DELIVERIES)}")
+        self._cut_through = delivery == "cut-through"
+        if self._cut_through and mechanism in BY_PROCESSOR:
+            raise SimulationError(
+                f"{name_of(mechanism)} cannot cut through: the processor itself moves whole "
+                "messages, before the doorbell and after the completion"
+            )
+        self.translator = None
+        if translation is not None:
+            pages = self._usable() // PAGE
+            longest = max(self.settings.max_transfer // PAGE + 2, 4)
+            self.translator = Translator(translation, mechanism, nodes, pages, longest)
         self.agents = [self._node(n, mechanism, scattered) for n in range(nodes)]
         for agent in self.agents:
             agent.others = self.agents
@@ -86,11 +109,23 @@ class Cluster:
 
     def _node(self, number: int, mechanism: Mechanism, scattered: bool) -> Agent:
         port = Port(self.machine, number, mechanism)
-        usable = int(self.machine.nics.config[number, 0]["queue_address"]) // PAGE * PAGE
-        space = AddressSpace(number, usable, scattered=scattered)
-        return Agent(
-            Messaging(self.turns, port, self.settings, self.network, space, Registrations())
+        space = AddressSpace(number, self._usable(), scattered=scattered)
+        firmware = Firmware(self.settings, space.pages)
+        ni = Messaging(
+            self.turns,
+            port,
+            self.settings,
+            self.network,
+            space,
+            firmware,
+            self.translator,
+            cut_through=self._cut_through,
         )
+        return Agent(ni)
+
+    def _usable(self) -> int:
+        """Bytes of a host's memory in whole pages, without its cacheable queues."""
+        return int(self.machine.nics.config[0, 0]["queue_address"]) // PAGE * PAGE
 
     def start(self, node: int, program: Callable[[Host], Coroutine[Any, Any, object]]) -> None:
         """Have ``program`` run on ``node``."""
@@ -104,7 +139,10 @@ class Cluster:
         Errors: ``VipError`` that a program does not catch; ``SimulationError`` if all wait.
         """
         for agent in self.agents:
-            self.turns.start(agent.ni.serve(), f"NIC {agent.ni.port.number}", serves=True)
+            name = f"NIC {agent.ni.port.number}"
+            self.turns.start(agent.ni.serve(), name, serves=True)
+            for engine in agent.ni.engines if self._cut_through else ():
+                self.turns.start(engine.serve(), name, serves=True)
         actors = [
             self.turns.start(program(Host(self.agents[node])), f"program {place} on node {node}")
             for place, (node, program) in enumerate(self._programs)

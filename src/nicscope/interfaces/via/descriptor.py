@@ -13,7 +13,6 @@ import msgspec
 
 from nicscope.interfaces.via.names import (
     CONTROL_OP_MASK,
-    CONTROL_RESERVED,
     STATUS_ERROR_MASK,
     Control,
     Status,
@@ -23,18 +22,10 @@ if TYPE_CHECKING:
     from nicscope.interfaces.via.journal import Journal
 
 CONTROL_SEGMENT = struct.Struct("<QIHHIIII")  # next, its handle, count, control, -, immediate, ...
-STATUS_AT = 20
 STATUS_WORDS = struct.Struct("<III")  # immediate data, length and status: what the NIC writes
 ADDRESS_SEGMENT = struct.Struct("<QII")
 DATA_SEGMENT = struct.Struct("<QII")
 ALIGNMENT = 64
-MOST_SEGMENTS = ALIGNMENT - 1  # a token is a descriptor's address, and their number below it
-SEND, RDMA_WRITE, RDMA_READ = 0, 1, 2
-OPERATIONS = {
-    SEND: Status(0),
-    RDMA_WRITE: Status.VIP_STATUS_OP_RDMA_WRITE,
-    RDMA_READ: Status.VIP_STATUS_OP_RDMA_READ,
-}
 
 
 class DataSegment(msgspec.Struct, frozen=True):
@@ -67,7 +58,7 @@ class Descriptor(msgspec.Struct, eq=False):
 
     @property
     def operation(self) -> int:
-        """``SEND`` (also of receives), ``RDMA_WRITE`` or ``RDMA_READ``."""
+        """The lowest bits of ``control``: a send or receive, an RDMA write, an RDMA read."""
         return self.control & CONTROL_OP_MASK
 
     @property
@@ -95,44 +86,6 @@ class Descriptor(msgspec.Struct, eq=False):
             parts.append(ADDRESS_SEGMENT.pack(self.remote.address, self.remote.handle, 0))
         parts += [DATA_SEGMENT.pack(one.address, one.handle, one.length) for one in self.data]
         return b"".join(parts)
-
-
-class Request(msgspec.Struct, frozen=True):
-    """What the NIC has read of a descriptor."""
-
-    control: int
-    immediate: int
-    remote: AddressSegment | None
-    data: tuple[DataSegment, ...]
-
-    @property
-    def operation(self) -> int:
-        """As of the descriptor."""
-        return self.control & CONTROL_OP_MASK
-
-    @property
-    def length(self) -> int:
-        """Bytes in all data segments."""
-        return sum(segment.length for segment in self.data)
-
-
-def decode(raw: bytes) -> Request | None:
-    """What ``raw``, a whole descriptor, asks for; None if its format is wrong."""
-    _, _, count, control, _, immediate, _, _ = CONTROL_SEGMENT.unpack_from(raw)
-    operation = control & CONTROL_OP_MASK
-    size = CONTROL_SEGMENT.size + DATA_SEGMENT.size * count
-    if control & CONTROL_RESERVED or operation not in OPERATIONS or len(raw) < size:
-        return None
-    place = CONTROL_SEGMENT.size
-    remote = None
-    if operation != SEND:
-        if count == 0:
-            return None
-        address, handle, _ = ADDRESS_SEGMENT.unpack_from(raw, place)
-        remote = AddressSegment(address, handle)
-        place += ADDRESS_SEGMENT.size
-    segments = [DataSegment(*DATA_SEGMENT.unpack_from(raw, at)) for at in range(place, size, 16)]
-    return Request(control, immediate, remote, tuple(segments))
 
 
 def token_of(address: int, segments: int) -> int:

@@ -28,6 +28,9 @@ class Part(IntEnum):
     RECEIVE = 8
     LIBRARY = 9  # the library posts and polls
     WAIT = 10  # for a processor, or a program, that has something else to do
+    PIN = 11  # with a translation cache: the library checks and pins
+    TRANSLATION = 12  # the NIC looks pages up
+    MISS = 13  # it has to wait for a translation
 
 
 DATA_TRANSFER = (
@@ -38,6 +41,7 @@ DATA_TRANSFER = (
     Part.BLOCK_WAIT,
     Part.COPY,
 )
+TRANSLATING = (Part.PIN, Part.TRANSLATION, Part.MISS)
 TRANSPORT = (Part.SEND, Part.RECEIVE)
 
 # What the machine books by component, by part; the rest belongs to whoever called.
@@ -74,6 +78,16 @@ class Journal:
     def resume(self, now: int) -> None:
         """The message is being worked on again; it waited."""
         self.spend(Part.WAIT, now)
+
+    def overlap(self, other: Journal) -> None:
+        """What is left of another's time, which ran beside, from here on: in its own parts."""
+        if other.at <= self.at:
+            return
+        self.spend(Part.WAIT, max(self.at, other.begin))
+        hidden = self.at - other.begin
+        for part, ps in enumerate(other.parts):
+            self.spend(Part(part), self.at + ps - min(hidden, ps))
+            hidden -= min(hidden, ps)
 
     def book(self, part: Part, components: Sequence[int], until: int) -> None:
         """A step up to ``until``: by ``components`` as the machine booked them, else ``part``."""

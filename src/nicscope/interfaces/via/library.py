@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from nicscope.interfaces.via.assistance import begin_posting, end_posting, in_order, take
 from nicscope.interfaces.via.descriptor import (
     ALIGNMENT,
-    MOST_SEGMENTS,
-    STATUS_AT,
     STATUS_WORDS,
     AddressSegment,
     DataSegment,
@@ -33,7 +32,8 @@ from nicscope.interfaces.via.names import (
 )
 from nicscope.interfaces.via.turns import hear, until
 from nicscope.interfaces.via.vi import RECEIVE_QUEUE, SEND_QUEUE, Attributes, Work
-from nicscope.nic.coherent.mechanism import Mechanism
+from nicscope.nic.vimsg.layout import MOST_SEGMENTS
+from nicscope.nic.vimsg.requests import RDMA_READ, STATUS_AT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from nicscope.interfaces.via.addresses import Buffer, Region
     from nicscope.interfaces.via.agent import Agent, Request
     from nicscope.interfaces.via.turns import Bell
-    from nicscope.interfaces.via.vi import CompletionQueue, Delivery, Vi
+    from nicscope.interfaces.via.vi import CompletionQueue, Vi
+    from nicscope.nic.coherent.mechanism import Mechanism
 
 PS_PER_US = 10**6
 
@@ -169,7 +170,7 @@ class Nic:
             MOST_SEGMENTS,
             ALIGNMENT,
             tuple(Reliability),
-            self._port.coherent,
+            rdma=True,
         )
 
     async def create_ptag(self) -> int:
@@ -289,11 +290,6 @@ class Nic:
 
     async def post_send(self, vi: Vi, descriptor: Descriptor) -> None:
         """Hand a send or an RDMA to the NIC.  Errors: see ``_post``."""
-        if descriptor.remote is not None and not self._port.coherent:
-            raise VipError(
-                Return.VIP_ERROR_NOT_SUPPORTED,
-                "RDMA needs a NIC that reaches host memory by itself and coherently",
-            )
         await self._post(vi, SEND_QUEUE, descriptor)
 
     async def post_recv(self, vi: Vi, descriptor: Descriptor) -> None:
@@ -332,7 +328,7 @@ class Nic:
         self._known(vi)
         raw = descriptor.encode()
         tag = vi.attributes.tag
-        if descriptor.address % ALIGNMENT or not self._ni.registrations.permits(
+        if descriptor.address % ALIGNMENT or not self._ni.firmware.permits(
             descriptor.handle, descriptor.address, len(raw), tag
         ):
             raise VipError(
@@ -352,6 +348,12 @@ class Nic:
         await self.write(descriptor.address, raw)
         if journal is not None:
             journal.spend(Part.LIBRARY, self._turns.now)
+        receive = queue == RECEIVE_QUEUE
+        await self._ni.pin(descriptor.address, len(raw), journal, receive=False)
+        for one in descriptor.data:
+            if self._ni.firmware.permits(one.handle, one.address, one.length, tag):
+                await self._ni.pin(one.address, one.length, journal, receive=receive)
+        await begin_posting(self._ni)
         await self._hand_over(work, len(raw))
         vi.posted[queue].append(work)
         end = self._port.doorbell(work.token, self._turns.now)
@@ -359,14 +361,20 @@ class Nic:
             journal.spend(Part.LIBRARY, end)
         await until(end)
         self._ni.submit(work)
+        end_posting(self._ni)
 
     async def _hand_over(self, work: Work, byte_count: int) -> None:
         """The processor's share of a transfer: to copy, or to flush."""
         descriptor = work.descriptor
         stretches = [(one.address, one.length) for one in descriptor.data]
-        mine = not self._ni.protection(work.vi, descriptor.data)
+        tag = work.vi.attributes.tag
+        mine = all(
+            self._ni.firmware.permits(one.handle, one.address, one.length, tag)
+            for one in descriptor.data
+        )
         mine = mine and sum(n for _, n in stretches) <= work.vi.attributes.max_transfer
-        if work.queue == SEND_QUEUE and mine:
+        to_fill = work.queue == RECEIVE_QUEUE or descriptor.operation == RDMA_READ
+        if mine and not to_fill:
             work.published = stretches
         if self._port.by_processor:
             work.places = tuple(
@@ -377,7 +385,7 @@ class Nic:
         if work.published is not None:
             place = work.places[1] if work.places else 0
             await self._publish(work.published, place, work)
-        elif mine and work.queue == RECEIVE_QUEUE:
+        elif mine and to_fill:
             await self._flush(work, None)
 
     async def _flush(self, work: Work, journal: Journal | None) -> None:
@@ -394,7 +402,7 @@ class Nic:
         return [byte_count, sum(count for _, count in work.published)]
 
     async def _room(self, count: int, work: Work) -> int:
-        while (place := self._ni.rooms[SEND_QUEUE].take(count)) is None:
+        while (place := self._ni.firmware.take_room(SEND_QUEUE, count)) is None:
             await hear(self._ni.freed)
             if work.journal is not None:
                 work.journal.resume(self._turns.now)
@@ -483,7 +491,8 @@ class Nic:
         if journal is not None:
             journal.spend(Part.LIBRARY, self._turns.now)
         await self._collect(work, journal)
-        if queue == RECEIVE_QUEUE and status & STATUS_ERROR_MASK == 0:
+        filled = queue == RECEIVE_QUEUE or descriptor.operation == RDMA_READ
+        if filled and status & STATUS_ERROR_MASK == 0:
             await self._flush(work, journal)
         vi.posted[queue].popleft()
         descriptor.immediate, descriptor.length = immediate, length
@@ -495,8 +504,8 @@ class Nic:
     async def _idle(self, bell: Bell, latest: int | None) -> None:
         """Wait; meanwhile take what is in the way of others out of a queue."""
         waiting = self._ni.deliveries
-        if self._in_order and waiting and bell not in waiting[0].bells:
-            await self._take(waiting[0], None)
+        if in_order(self._ni) and waiting and bell not in waiting[0].bells:
+            await take(self._ni, waiting[0], None)
         else:
             await hear(bell, latest)
 
@@ -517,22 +526,7 @@ class Nic:
             if mine not in waiting:  # another program of this node is about to
                 await hear(self._ni.freed)
             else:
-                await self._take(waiting[0] if self._in_order else mine, journal)
-
-    @property
-    def _in_order(self) -> bool:
-        """Whether messages can only be taken in the order in which they came."""
-        return self._port.mechanism is Mechanism.CNI
-
-    async def _take(self, one: Delivery, journal: Journal | None) -> None:
-        """Bring one message to its buffer."""
-        self._ni.deliveries.remove(one)
-        for place, at, size in one.runs:
-            end = self._port.collect(place, at, size, self._turns.now, journal)
-            assert end >= 0, "what was delivered can be collected"
-            await until(end)
-        one.collected = True
-        self._ni.give(RECEIVE_QUEUE, one.place)
+                await take(self._ni, waiting[0] if in_order(self._ni) else mine, journal)
 
     def _known(self, vi: Vi) -> None:
         if vi not in self._agent.vis:

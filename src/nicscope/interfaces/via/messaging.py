@@ -1,7 +1,8 @@
-"""VI-MSG: what the NIC's processor does, one thing after another.
+"""VI-MSG in virtual time: the NIC's processor asks the firmware what is next, and spends the time.
 
 It takes tokens from doorbells, reads descriptors, sends and receives frames, and reports
-completions.  ``outgoing`` and ``incoming`` are its two halves.  Source: EDT, 3 and 6.
+completions.  ``outgoing`` and ``incoming`` are its two halves; the rules are in ``nic.vimsg``.
+Source: EDT, 3 and 6.
 """
 
 from __future__ import annotations
@@ -9,31 +10,42 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from nicscope.interfaces.via import incoming, outgoing
-from nicscope.interfaces.via.descriptor import (
-    OPERATIONS,
-    STATUS_AT,
-    STATUS_WORDS,
-    decode,
-    place_in,
-)
+from nicscope.interfaces.via.descriptor import STATUS_WORDS, place_in
+from nicscope.interfaces.via.engine import Engine
 from nicscope.interfaces.via.journal import Part
 from nicscope.interfaces.via.names import Error, State, Status
-from nicscope.interfaces.via.staging import Staging
+from nicscope.interfaces.via.network import NO_BYTES, Frame
 from nicscope.interfaces.via.turns import Bell, hear, until
 from nicscope.interfaces.via.vi import RECEIVE_QUEUE, SEND_QUEUE, Delivery, Work
+from nicscope.nic.vimsg.layout import FIRST_PAGE, PAGE
+from nicscope.nic.vimsg.requests import STATUS_AT
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.via.addresses import AddressSpace, Registrations
-    from nicscope.interfaces.via.descriptor import DataSegment, Request
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from numpy.typing import NDArray
+
+    from nicscope.interfaces.via.addresses import AddressSpace
+    from nicscope.interfaces.via.firmware import Firmware, Outcome, Run
     from nicscope.interfaces.via.journal import Journal
-    from nicscope.interfaces.via.network import Frame, Network
+    from nicscope.interfaces.via.network import Network
     from nicscope.interfaces.via.port import Port
     from nicscope.interfaces.via.settings import Settings
+    from nicscope.interfaces.via.translating import Translator
     from nicscope.interfaces.via.turns import Turns
     from nicscope.interfaces.via.vi import Vi
 
+    Task = Work | Frame | tuple[Work, Status, int] | Callable[[], Awaitable[None]]
+
 CQ_ENTRY = 8  # bytes: VI and work queue
+
+
+def pages_of(first: int, within: int, length: int) -> range:
+    """Pages of a stretch that begins ``within`` bytes into page ``first``."""
+    return range(first, first + (within + length + PAGE - 1) // PAGE) if length else range(0)
 
 
 class Messaging:
@@ -46,27 +58,35 @@ class Messaging:
         settings: Settings,
         network: Network,
         space: AddressSpace,
-        registrations: Registrations,
+        firmware: Firmware,
+        translator: Translator | None = None,
+        *,
+        cut_through: bool = False,
     ) -> None:
         self.turns = turns
         self.port = port
         self.settings = settings
         self.network = network
         self.space = space
-        self.registrations = registrations
+        self.firmware = firmware
+        self.translator = translator
+        self.cut_through = cut_through
+        self.engines = (Engine(turns, port), Engine(turns, port))  # to send, received
         self.neighbours: list[Messaging] = []  # by node
-        half = settings.nic["staging_bytes"] // 2
-        self.rooms = (Staging(0, half), Staging(half, 2 * half))  # to send, received
+        self.vis: dict[int, Vi] = {}  # by their place on the NIC
+        self.works: dict[int, Work] = {}  # by the place of what the NIC has read
         self.freed = Bell(turns)  # of a room, or of an entry of the receive queue
         self.deliveries: deque[Delivery] = deque()  # that the processor has to collect
-        self._tasks: deque[Work | Frame | tuple[Work, Status, int]] = deque()
+        self._tasks: deque[Task] = deque()
+        self.posting = False  # somebody is between publishing and the doorbell
+        self.posted = Bell(turns)
         self._called = Bell(turns)
         self.idle: list[Bell] = []  # on which programs of the node wait for completions
 
     # --- what host and network ask of it -------------------------------------------------
 
-    def submit(self, task: Work | Frame | tuple[Work, Status, int]) -> None:
-        """A token, a frame, or a completion to report; taken in this order."""
+    def submit(self, task: Task) -> None:
+        """A token, a frame, a completion to report, or what else; taken in this order."""
         self._tasks.append(task)
         self._called.ring()
 
@@ -80,8 +100,10 @@ class Messaging:
                 await self.complete(*task)
             elif isinstance(task, Work):
                 await self._take(task)
-            else:
+            elif isinstance(task, Frame):
                 await incoming.receive(self, task)
+            else:
+                await task()
 
     # --- doorbells -----------------------------------------------------------------------
 
@@ -94,87 +116,121 @@ class Messaging:
             await self._read(work, part)
         if work.told:
             return  # flushed before the NIC came to it
-        if work.request is None:
+        assert work.request is not None
+        if work.bad:
             await self.refuse(work, Status.VIP_STATUS_FORMAT_ERROR)
         elif work.queue == SEND_QUEUE:
             await outgoing.send(self, work, work.request)
-        elif work.vi.state is State.VIP_STATE_ERROR:
+        elif not self.firmware.take_receive(work.vi.place, work.request):
             await self.refuse(work, Status.VIP_STATUS_DESC_FLUSHED_ERROR)
-        else:
-            work.vi.ready.append(work)
 
     async def _read(self, work: Work, part: Part) -> None:
         """Take the descriptor, and all else that the processor has moved for it, if it did."""
         work.read = True
         await self.spend("vimsg_token", work.journal, part)
         address, count = place_in(work.token)
-        place = work.places[0] if work.places else self._room(count)
-        work.request = decode(await self.gather([(address, count)], place, work.journal, part))
+        place = work.places[0] if work.places else self.room_to_send(count)
+        runs = self.firmware.runs_of_stretch(address, count)
+        raw = await self.gather(runs, place, work.journal, part)
+        if not work.told:
+            work.request, work.bad = self.firmware.read_request(raw)
+            self.works[work.request] = work
         if not work.places:
-            self.give(SEND_QUEUE, place)
+            self.give(place)
             return
         if work.published is not None:
-            work.raw = await self.gather(work.published, work.places[1], work.journal, part)
+            runs = [
+                run for stretch in work.published for run in self.firmware.runs_of_stretch(*stretch)
+            ]
+            work.raw = await self.gather(runs, work.places[1], work.journal, part)
         for place in work.places:
-            self.give(SEND_QUEUE, place)
+            self.give(place)
 
-    async def take_message(self, work: Work, stretches: list[tuple[int, int]]) -> bytes:
+    async def take_message(self, work: Work, request: int) -> NDArray[np.uint8]:
         """The message that a send names, fetched by the NIC itself."""
-        place = self._room(sum(count for _, count in stretches))
-        raw = await self.gather(stretches, place, work.journal, Part.SEND)
-        self.give(SEND_QUEUE, place)
+        place = self.room_to_send(self.firmware.length_of(request))
+        raw = await self.gather(
+            self.firmware.runs_of_request(request), place, work.journal, Part.SEND
+        )
+        self.give(place)
         return raw
 
-    def _room(self, count: int) -> int:
+    def room_to_send(self, count: int) -> int:
         """For what the NIC itself fetches."""
-        place = self.rooms[SEND_QUEUE].take(count)
+        place = self.firmware.take_room(SEND_QUEUE, count)
         assert place is not None, "the NIC sends one message at a time"
         return place
 
-    def give(self, side: int, place: int) -> None:
+    def give(self, place: int) -> None:
         """A room is free again."""
-        self.rooms[side].give(place)
+        self.firmware.give_room(place)
         self.freed.ring()
 
     # --- moving bytes --------------------------------------------------------------------
 
     async def gather(
-        self,
-        stretches: list[tuple[int, int]],
-        place: int,
-        journal: Journal | None,
-        part: Part,
-    ) -> bytes:
-        """The bytes at those (virtual address, bytes), translated twice and fetched."""
+        self, runs: Iterable[Run], place: int, journal: Journal | None, part: Part
+    ) -> NDArray[np.uint8]:
+        """The bytes of those runs, translated twice and fetched."""
         parts = []
-        for address, count in stretches:
-            await self.spend("vimsg_translate", journal, part)
-            for at, size in self.space.runs(address, count):
-                end = self.port.fetch(at, size, place, self.turns.now, journal, part)
-                assert end >= 0, "what a doorbell announces has been published"
-                await until(end)
-                parts.append(self.port.fetched(at, size, place))
-                place += size
-        return b"".join(parts)
+        for run in runs:
+            await self.translate(run, journal, part, receive=False)
+            if not run.length:
+                continue
+            end = self.port.fetch(run.address, run.length, place, self.turns.now, journal, part)
+            assert end >= 0, "what a doorbell announces has been published"
+            await until(end)
+            parts.append(self.port.fetched(run.address, run.length, place))
+            place += run.length
+        return np.concatenate(parts) if len(parts) > 1 else parts[0] if parts else NO_BYTES
 
-    async def scatter(
-        self, segments: list[tuple[int, int]], place: int, journal: Journal | None
-    ) -> Delivery:
-        """Deliver staged bytes to those (virtual address, bytes)."""
-        runs: list[tuple[int, int, int]] = []  # that the processor has to collect
-        for address, count in segments:
-            await self.spend("vimsg_translate", journal, Part.RECEIVE)
-            for at, size in self.space.runs(address, count):
-                while True:
-                    now = self.turns.now
-                    end = self.port.deliver(place, at, size, now, journal)
-                    if end >= 0:
-                        break
-                    await self._make_way(runs, journal)
+    async def scatter(self, runs: Iterable[Run], place: int, journal: Journal | None) -> Delivery:
+        """Deliver staged bytes to those runs."""
+        begin = place
+        done: list[tuple[int, int, int]] = []  # that the processor has to collect
+        for run in runs:
+            await self.translate(run, journal, Part.RECEIVE, receive=True)
+            while True:
+                now = self.turns.now
+                end = self.port.deliver(place, run.address, run.length, now, journal)
+                if end >= 0:
+                    break
+                await self._make_way(done, journal)
+            await until(end)
+            done.append((place, run.address, run.length))
+            place += run.length
+        return Delivery(begin, done)
+
+    async def translate(
+        self, run: Run, journal: Journal | None, part: Part, *, receive: bool
+    ) -> None:
+        """Find where a run is: by VI-MSG's own two steps for each segment, or in a cache."""
+        if self.translator is None:
+            if run.first:
+                await self.spend("vimsg_translate", journal, part)
+            return
+        node, frames = self.port.number, self.firmware.memory.frames
+        for page in pages_of(run.page, run.address % PAGE, run.length):
+            for what, ps in self.translator.ask(node, frames, page, receive=receive):
+                end = self.turns.now + ps
+                if journal is not None:
+                    journal.spend(what, end)
                 await until(end)
-                runs.append((place, at, size))
-                place += size
-        return Delivery(runs[0][0] if runs else 0, runs)
+
+    async def pin(
+        self, address: int, length: int, journal: Journal | None, *, receive: bool
+    ) -> None:
+        """What a translation cache asks of the program's side before a stretch is posted."""
+        if self.translator is None or length == 0:
+            return
+        node, frames = self.port.number, self.firmware.memory.frames
+        pages = pages_of(address // PAGE - FIRST_PAGE, address % PAGE, length)
+        spent = self.translator.admit(node, frames, pages[0], len(pages), receive=receive)
+        for what, ps in spent:
+            end = self.turns.now + ps
+            if journal is not None:
+                journal.spend(what, end)
+            await until(end)
 
     async def _make_way(self, runs: list[tuple[int, int, int]], journal: Journal | None) -> None:
         """The receive queue is full: of other messages, or of the runs before of this one.
@@ -200,26 +256,20 @@ class Messaging:
 
     # --- completions ---------------------------------------------------------------------
 
-    def check(self, vi: Vi, request: Request) -> Status:
-        """What is wrong with a request before a byte is moved; 0 if nothing is."""
-        if request.length > vi.attributes.max_transfer:
-            return Status.VIP_STATUS_LENGTH_ERROR
-        return self.protection(vi, request.data)
-
-    def protection(self, vi: Vi, segments: tuple[DataSegment, ...]) -> Status:
-        """Whether the VI may use all of them."""
-        for one in segments:
-            if not self.registrations.permits(
-                one.handle, one.address, one.length, vi.attributes.tag
-            ):
-                return Status.VIP_STATUS_PROTECTION_ERROR
-        return Status(0)
-
     async def refuse(self, work: Work, status: Status) -> None:
         """Report an error of the request itself; with reliability it breaks the connection."""
+        outcome = self.firmware.refuse(work.vi.place, status)
         await self.complete(work, status)
-        if work.vi.reliable and not status & Status.VIP_STATUS_DESC_FLUSHED_ERROR:
-            self.break_connection(work.vi, Error.VIP_ERROR_POST_DESC)
+        self.carry_out(work.vi, outcome)
+
+    def carry_out(self, vi: Vi, outcome: Outcome) -> None:
+        """The library hears of an error, and if that is how it is the connection breaks."""
+        if outcome.error is None:
+            return
+        if outcome.breaks:
+            self.break_connection(vi, outcome.error)
+        else:
+            vi.errors.append(outcome.error)
 
     async def complete(self, work: Work, status: Status, length: int = 0) -> None:
         """Write the descriptor's status, then the completion queue's entry."""
@@ -228,12 +278,8 @@ class Messaging:
         work.told = True
         journal = work.journal if work.queue == RECEIVE_QUEUE else None
         await self.spend("vimsg_complete", journal, Part.RECEIVE)
-        if work.queue == RECEIVE_QUEUE:
-            if not status & Status.VIP_STATUS_OP_REMOTE_RDMA_WRITE:
-                status |= Status.VIP_STATUS_OP_RECEIVE
-        elif work.request is not None:
-            status |= OPERATIONS[work.request.operation]
-        raw = STATUS_WORDS.pack(work.descriptor.immediate, length, status | Status.VIP_STATUS_DONE)
+        word = self.firmware.status_word(work.request, status, receive=work.queue == RECEIVE_QUEUE)
+        raw = STATUS_WORDS.pack(work.descriptor.immediate, length, word)
         await self._write(place_in(work.token)[0] + STATUS_AT, raw, journal)
         queue = work.vi.completion_queues[work.queue]
         if queue is not None:
@@ -245,6 +291,10 @@ class Messaging:
                 await self._write(entry, raw, journal)
                 queue.written += 1
         work.done = True
+        if work.request is not None:
+            del self.works[work.request]
+            self.firmware.forget_request(work.request)
+            work.request = None
         work.vi.bells[work.queue].ring()
         if queue is not None:
             queue.bell.ring()
@@ -267,20 +317,16 @@ class Messaging:
 
     def fail(self, vi: Vi, error: Error) -> None:
         """The VI goes to the error state, and what it has posted is flushed."""
-        if vi.state is State.VIP_STATE_ERROR:
-            return
-        vi.state = State.VIP_STATE_ERROR
-        vi.errors.append(error)
-        self.flush(vi)
+        if self.firmware.lose_connection(vi.place):
+            vi.errors.append(error)
+            self.flush(vi)
 
     def flush(self, vi: Vi) -> None:
         """Have all posted descriptors completed as flushed."""
-        vi.ready.clear()
+        self.firmware.forget(vi.place)
         vi.held.clear()
-        vi.reading = None
-        if vi.assembly is not None:
-            self.give(RECEIVE_QUEUE, vi.assembly)
-            vi.assembly = None
+        vi.stream = None
+        self.freed.ring()
         for queue in vi.posted:
             for work in queue:
                 if not work.told:

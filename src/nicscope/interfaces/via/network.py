@@ -6,41 +6,56 @@ Source: EDT, 7.1 (no delay); VIA Specification 1.0 (what each level of reliabili
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.via.descriptor import AddressSegment
+    from numpy.typing import NDArray
+
     from nicscope.interfaces.via.journal import Journal
     from nicscope.interfaces.via.vi import Vi, Work
 
-# Kinds of frames.
-MESSAGE = 0
-WRITE = 1  # RDMA
-READ_REQUEST = 2
-READ_RESPONSE = 3
+NO_BYTES = np.zeros(0, np.uint8)
 
 
 class Frame(msgspec.Struct, eq=False):
-    """One fragment of a message."""
+    """One fragment of a message: what the firmware made, and what tests and reports follow."""
 
-    kind: int
+    header: Any  # HEADER, shape (1,)
+    raw: NDArray[np.uint8]
     source: Vi
     target: Vi
-    number: int  # of the message, by its sender's VI
-    index: int  # of the fragment
-    last: bool
-    offset: int
-    total: int  # bytes of the message
-    raw: bytes
-    control: int
-    immediate: int
-    remote: AddressSegment | None
     work: Work | None  # at the sender, to be completed when the message has arrived
     journal: Journal | None
+
+    @property
+    def kind(self) -> int:
+        """``MESSAGE``, ``WRITE``, ``READ_REQUEST`` or ``READ_RESPONSE``."""
+        return int(self.header[0]["kind"])
+
+    @property
+    def index(self) -> int:
+        """Of the fragment."""
+        return int(self.header[0]["index"])
+
+    @property
+    def total(self) -> int:
+        """Bytes of the message."""
+        return int(self.header[0]["total"])
+
+    @property
+    def immediate(self) -> int:
+        """Data in the descriptor itself."""
+        return int(self.header[0]["immediate"])
+
+    @property
+    def remote_address(self) -> int:
+        """Where in the other node's memory an RDMA begins."""
+        return int(self.header[0]["remote_address"])
 
 
 class Network:

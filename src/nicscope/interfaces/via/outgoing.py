@@ -1,59 +1,92 @@
-"""VI-MSG's sending half: gather, cut into frames, send until the level's promise is kept."""
+"""VI-MSG's sending half in virtual time: gather, and send frame by frame as the firmware says."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 
-from nicscope.interfaces.via.descriptor import RDMA_READ, RDMA_WRITE
+from nicscope.interfaces.via.engine import Piece
 from nicscope.interfaces.via.journal import Part
-from nicscope.interfaces.via.names import Error, State, Status
-from nicscope.interfaces.via.network import MESSAGE, READ_REQUEST, READ_RESPONSE, WRITE, Frame
+from nicscope.interfaces.via.names import Error, Status
+from nicscope.interfaces.via.network import NO_BYTES, Frame
 from nicscope.interfaces.via.turns import until
+from nicscope.interfaces.via.vi import SEND_QUEUE
+from nicscope.nic.vimsg.layout import MESSAGE, NOWHERE, READ_RESPONSE
+from nicscope.nic.vimsg.sending import HELD, READ, REFUSED
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.via.descriptor import AddressSegment, Request
+    from numpy.typing import NDArray
+
     from nicscope.interfaces.via.journal import Journal
     from nicscope.interfaces.via.messaging import Messaging
     from nicscope.interfaces.via.vi import Vi, Work
 
 
-async def send(ni: Messaging, work: Work, request: Request) -> None:
+async def send(ni: Messaging, work: Work, request: int) -> None:
     """Do what a descriptor of the send queue asks for."""
     vi = work.vi
-    if vi.state is not State.VIP_STATE_CONNECTED or vi.peer is None:
-        await ni.refuse(work, Status.VIP_STATUS_DESC_FLUSHED_ERROR)
+    found, outcome = ni.firmware.admit(vi.place, request)
+    if found == HELD:
+        vi.held.append(work)
         return
-    if vi.reading is not None:
-        vi.held.append(work)  # sends end in the order in which they were posted
+    if found == REFUSED:
+        await ni.complete(work, outcome.status)
+        ni.carry_out(vi, outcome)
         return
-    wrong = ni.check(vi, request)
-    if request.operation == RDMA_READ and not vi.attributes.rdma_read:
-        wrong |= Status.VIP_STATUS_RDMA_PROT_ERROR
-    if wrong:
-        await ni.refuse(work, wrong)
+    if ni.cut_through and found != READ:
+        whole = await _stream(ni, work, request)
+        await _sent(ni, work, ni.firmware.length_of(request), whole=whole)
         return
-    if request.operation == RDMA_READ:
-        vi.reading = work
-        await _transmit(ni, vi, READ_REQUEST, b"", request, work, work.journal)
-        return
-    raw = work.raw
-    if raw is None:
-        raw = await ni.take_message(work, [(one.address, one.length) for one in request.data])
-    kind = WRITE if request.operation == RDMA_WRITE else MESSAGE
-    sent = await _transmit(ni, vi, kind, raw, request, work, work.journal)
-    if not sent:
+    if found == READ:
+        raw = NO_BYTES
+    else:
+        raw = work.raw if work.raw is not None else await ni.take_message(work, request)
+    whole = await _transmit(ni, vi, MESSAGE, raw, work, work.journal)
+    await _sent(ni, work, len(raw), whole=whole)
+
+
+async def _sent(ni: Messaging, work: Work, count: int, *, whole: bool) -> None:
+    """The message has left, or a reliable one got lost for good."""
+    if not whole:
         await ni.refuse(work, Status.VIP_STATUS_TRANSPORT_ERROR)
-    elif not vi.reliable:  # else the other NIC says when
-        await ni.complete(work, Status(0), request.length)
+    elif not work.vi.reliable:  # else the other NIC says when
+        await ni.complete(work, Status(0), count)
 
 
-async def respond(
-    ni: Messaging, vi: Vi, raw: bytes, request: Request, journal: Journal | None
-) -> None:
+async def _stream(ni: Messaging, work: Work, request: int) -> bool:
+    """Send each fragment as soon as the engine has brought it, while it brings the next."""
+    vi, journal, engine = work.vi, work.journal, ni.engines[SEND_QUEUE]
+    runs = ni.firmware.runs_of_request(request)
+    for run in runs:
+        await ni.translate(run, journal, Part.SEND, receive=False)
+    if vi.peer is None or not vi.connected:
+        return True
+    raw = np.zeros(ni.firmware.length_of(request), np.uint8)
+    place = ni.room_to_send(len(raw))
+    frames = list(ni.firmware.fragments(vi.place, vi.node, request, MESSAGE, raw))
+    pieces = []
+    for header, payload in frames:
+        piece = Piece(runs, int(header[0]["offset"]), len(payload), place)
+        engine.fetch(piece, raw, vi)
+        pieces.append(piece)
+    passed = True
+    for (header, payload), piece in zip(frames, pieces, strict=True):
+        await engine.wait(piece, journal)
+        last = piece is pieces[-1]
+        frame = Frame(header, payload, vi, vi.peer, work, journal if last else None)
+        passed = await _pass(ni, frame, journal)
+        if not passed or not vi.connected:
+            break
+    await engine.wait(pieces[-1], None)
+    ni.give(place)
+    return passed
+
+
+async def respond(ni: Messaging, vi: Vi, raw: NDArray[np.uint8], journal: Journal | None) -> None:
     """Send the bytes that the other end's RDMA read asked for."""
-    if not await _transmit(ni, vi, READ_RESPONSE, raw, request, None, journal):
+    if not await _transmit(ni, vi, READ_RESPONSE, raw, None, journal):
         ni.break_connection(vi, Error.VIP_ERROR_RDMA_TRANSPORT)
 
 
@@ -61,28 +94,20 @@ async def _transmit(
     ni: Messaging,
     vi: Vi,
     kind: int,
-    raw: bytes,
-    request: Request,
+    raw: NDArray[np.uint8],
     work: Work | None,
     journal: Journal | None,
 ) -> bool:
-    """Send a message in frames of at most an MTU; False if a reliable one got lost for good."""
-    assert vi.peer is not None
-    mtu = ni.settings.mtu
-    total = request.length if kind == READ_REQUEST else len(raw)
-    frames = max(-(-len(raw) // mtu), 1)
-    number, vi.sent = vi.sent, vi.sent + 1
-    remote: AddressSegment | None = request.remote
-    for index in range(frames):
-        last = index == frames - 1
-        frame = Frame(
-            kind, vi, vi.peer, number, index, last, index * mtu, total,
-            raw[index * mtu : (index + 1) * mtu],
-            request.control, request.immediate, remote, work, journal if last else None,
-        )  # fmt: skip
+    """Send a message frame by frame; False if a reliable one got lost for good."""
+    if vi.peer is None or not vi.connected:
+        return True  # broken while its bytes were fetched; the descriptor has been flushed
+    request = None if work is None else work.request
+    for header, payload in ni.firmware.fragments(vi.place, vi.node, request, kind, raw):
+        last = bool(header[0]["last"])
+        frame = Frame(header, payload, vi, vi.peer, work, journal if last else None)
         if not await _pass(ni, frame, journal):
             return False
-        if vi.state is not State.VIP_STATE_CONNECTED:
+        if not vi.connected:
             return True  # broken meanwhile; whoever broke it has flushed the descriptor
     return True
 
@@ -90,19 +115,25 @@ async def _transmit(
 async def _pass(ni: Messaging, frame: Frame, journal: Journal | None) -> bool:
     """Send one frame; if the level promises delivery, again until it is acknowledged."""
     other = ni.neighbours[frame.target.node]
-    for _ in range(ni.settings.retries + 1):
+    source = frame.source
+    while True:
         await ni.spend("vimsg_send_frame", journal, Part.SEND)
-        arrives = not ni.network.loses()
-        if arrives:
+        heard, acknowledgement = False, NOWHERE
+        if not ni.network.loses():
+            heard, acknowledgement = other.firmware.hear_frame(frame.header)
+        if heard:
             other.submit(frame)
             if frame.journal is not None:
-                # The journal goes on with this frame; one that repeats it has none.
+                # The journal goes on with this frame.
                 frame, journal = msgspec.structs.replace(frame, journal=None), None
-        if not frame.source.reliable:
-            return True
-        if arrives and not ni.network.loses():
+        if acknowledgement != NOWHERE and ni.network.loses():
+            acknowledgement = NOWHERE
+        if ni.firmware.is_settled(source.place, acknowledgement):
             return True
         await until(ni.turns.now + ni.settings.retry_timeout)
         if journal is not None and journal.at < ni.turns.now:
             journal.resume(ni.turns.now)
-    return False
+        if not source.connected:
+            return True
+        if ni.firmware.is_given_up(source.place):
+            return False

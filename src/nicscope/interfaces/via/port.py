@@ -19,6 +19,8 @@ from nicscope.nic.coherent.mechanism import Mechanism
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from nicscope.drivers.coherent.machine import Machine
     from nicscope.interfaces.via.journal import Journal
 
@@ -52,6 +54,12 @@ class Port:
         return self._node.host.counts
 
     @property
+    def memory(self) -> NDArray[np.uint8]:
+        """The NIC's own."""
+        memory: NDArray[np.uint8] = self._node.agent.memory
+        return memory
+
+    @property
     def block(self) -> int:
         """Bytes in which memory is coherent."""
         return int(self._node.nic.config[0]["block"])
@@ -83,23 +91,12 @@ class Port:
         """When the NIC has the bytes; see ``fetched``."""
         return self._booked(journal, part, boundary.fetch, address, count, place, now)
 
-    def fetched(self, address: int, count: int, place: int) -> bytes:
-        """The bytes that the NIC has fetched from the host's ``address``."""
-        at = int(
-            boundary.place_of(
-                self._machine, self.number, int(self.mechanism), address, count, place
-            )
+    def fetched(self, address: int, count: int, place: int) -> NDArray[np.uint8]:
+        """A copy of the bytes that the NIC has fetched from the host's ``address``."""
+        at = boundary.place_of(
+            self._machine, self.number, int(self.mechanism), address, count, place
         )
-        raw: bytes = self._node.agent.memory[at : at + count].tobytes()
-        return raw
-
-    def stage(self, place: int, raw: bytes) -> None:
-        """The network's engine puts ``raw`` in NIC memory."""
-        self._node.agent.memory[place : place + len(raw)] = np.frombuffer(raw, np.uint8)
-
-    def staged(self, place: int, count: int) -> bytes:
-        """Bytes of NIC memory."""
-        raw: bytes = self._node.agent.memory[place : place + count].tobytes()
+        raw: NDArray[np.uint8] = self.memory[at : at + count].copy()
         return raw
 
     def deliver(

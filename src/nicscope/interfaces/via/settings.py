@@ -44,6 +44,9 @@ OWN = {
     "max_transfer": 65536,  # bytes of a message
     "retry_timeout": 100_000_000,  # ps without an acknowledgement; assumed
     "retries": 7,  # before a connection is lost; assumed
+    # The NIC's interrupt until the kernel agent serves it, for an RDMA that needs the host (PIO,
+    # CNI, flushed DMA); assumed: as UTLB's, 6.2.
+    "ka_interrupt": 10_000_000,
     # What the NIC reads because the host wrote it comes at this rate; 0: the bus's.  Only
     # transfers of the DMA engine, and EDT's write-back "as a DMA engine" (EDT, 4), have the DMA's.
     "read_mbytes_s": 0,
@@ -67,6 +70,7 @@ class Settings(msgspec.Struct, frozen=True):
     max_transfer: int
     retry_timeout: int
     retries: int
+    ka_interrupt: int
     read_mbytes_s: int
 
 
@@ -106,7 +110,7 @@ def read_settings(platform: Platform, changes: Mapping[str, int] | None = None) 
             f"max_transfer must leave half of staging_bytes, {nic['staging_bytes']}, "
             f"4096 bytes, got {own['max_transfer']!r}"
         )
-    for name in (*costs, "retries", "read_mbytes_s"):
+    for name in (*costs, "retries", "ka_interrupt", "read_mbytes_s"):
         if {**costs, **own}[name] < 0:
             raise SimulationError(f"{name} must not be negative")
     return Settings(platform.name, host, nic, costs, **own)

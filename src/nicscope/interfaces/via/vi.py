@@ -11,8 +11,13 @@ from nicscope.interfaces.via.names import Error, Reliability, State
 from nicscope.interfaces.via.turns import Bell
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from nicscope.interfaces.via.addresses import Region
-    from nicscope.interfaces.via.descriptor import Descriptor, Request
+    from nicscope.interfaces.via.descriptor import Descriptor
+    from nicscope.interfaces.via.engine import Piece
+    from nicscope.interfaces.via.firmware import Firmware, Run
     from nicscope.interfaces.via.journal import Journal
     from nicscope.interfaces.via.turns import Turns
 
@@ -29,8 +34,9 @@ class Work(msgspec.Struct, eq=False):
     token: int
     places: tuple[int, ...] = ()  # rooms for descriptor and message, if the CPU took them
     published: list[tuple[int, int]] | None = None  # (virtual address, bytes) that the CPU moved
-    raw: bytes | None = None  # the message, once the NIC has taken what the CPU moved
-    request: Request | None = None  # once the NIC has read it
+    raw: NDArray[np.uint8] | None = None  # the message, once the NIC has taken what the CPU moved
+    request: int | None = None  # its place on the NIC, from when it is read
+    bad: bool = False  # the NIC cannot make sense of it
     journal: Journal | None = None
     read: bool = False  # by the NIC
     told: bool = False  # the completion is on its way, or there
@@ -67,22 +73,35 @@ class Vi:
         attributes: Attributes,
         queues: tuple[CompletionQueue | None, CompletionQueue | None],
         turns: Turns,
+        firmware: Firmware,
     ) -> None:
         self.node = node
         self.number = number
         self.attributes = attributes
-        self.state = State.VIP_STATE_IDLE
         self.peer: Vi | None = None
         self.completion_queues = queues
         self.posted: tuple[deque[Work], deque[Work]] = (deque(), deque())  # as the host knows
-        self.ready: deque[Work] = deque()  # receives that the NIC has read
         self.bells = (Bell(turns), Bell(turns))
-        self.sent = 0  # messages
-        self.expected = (0, 0)  # number and fragment of the next frame
-        self.assembly: int | None = None  # where the message that is arriving is put together
-        self.reading: Work | None = None  # an RDMA read that waits for its bytes
-        self.held: deque[Work] = deque()  # sends behind it
+        self.held: deque[Work] = deque()  # sends behind an RDMA read
         self.errors: list[Error] = []
+        self.stream: list[Piece] | None = None  # of the message that goes to the host as it comes
+        self.stream_runs: list[Run] = []
+        self._firmware = firmware
+        self.place = firmware.open_vi(attributes)  # on the NIC
+
+    @property
+    def state(self) -> State:
+        """As the NIC has it."""
+        return State(int(self._firmware.memory.vis[self.place]["state"]))
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self._firmware.memory.vis[self.place]["state"] = state
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is another end."""
+        return self.state is State.VIP_STATE_CONNECTED
 
     @property
     def reliable(self) -> bool:

@@ -68,7 +68,10 @@ def combined_write(host, device, place, count, source, start, now):
 def drain(host, device, now):
     """When all combining buffers have left the CPU, the oldest first (ps)."""
     for _ in range(host.config[0].combine_buffers):
-        now = _leave(host, device, _oldest_full(host), now)
+        oldest = _oldest_full(host)
+        if host.buffers[oldest].mask == 0:
+            return now
+        now = _leave(host, device, oldest, now)
     return now
 
 

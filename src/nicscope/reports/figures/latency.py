@@ -33,6 +33,7 @@ LOOKS: dict[str, tuple[tuple[Part, ...], str, str]] = {
     "DMA set-up, interrupt": ((Part.DMA_INIT, Part.DMA_INTERRUPT), PURPLE, ""),
     "DMA execution": ((Part.DMA_EXEC,), VERMILION, ""),
     "copied by the processor": ((Part.COPY,), ORANGE, ""),
+    "translation": ((Part.PIN, Part.TRANSLATION, Part.MISS), INK, ""),
     "waiting": ((Part.WAIT,), "white", "//"),
 }
 

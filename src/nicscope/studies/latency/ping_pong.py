@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.interfaces.via import Cluster, Reliability
 from nicscope.interfaces.via.journal import Part
+from nicscope.nic.vimsg.layout import PAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from nicscope.interfaces.via import Host
     from nicscope.interfaces.via.journal import Journal
+    from nicscope.interfaces.via.translating import Translation, Translator
     from nicscope.nic.coherent.mechanism import Mechanism
 
 # Messages each way before the first that counts, and that count.  A small one takes two entries of
@@ -32,6 +34,13 @@ class Measured(NamedTuple):
     messages: int
     total: int
     parts: list[int]  # by ``Part``; they add up to ``total``
+    lookups: int = 0  # of pages in a translation cache, on both NICs, for messages both ways
+    misses: int = 0
+
+
+def rounds_of(pages: int) -> tuple[int, int]:
+    """Messages each way before the first that counts, and that count, with so many buffers."""
+    return max(WARM_UP, pages), -(-MEASURED // pages) * pages
 
 
 def ping_pong(
@@ -40,30 +49,61 @@ def ping_pong(
     byte_count: int,
     settings: Mapping[str, int] | None = None,
     *,
-    measured: int = MEASURED,
+    measured: int | None = None,
     reliability: Reliability = Reliability.VIP_SERVICE_UNRELIABLE,
+    translation: Translation | None = None,
+    pages: int = 1,
+    delivery: str = "store-and-forward",
 ) -> Measured:
     """Time ``measured`` messages of ``byte_count`` bytes one way, once caches are warm.
 
+    ``measured`` is by default as ``rounds_of`` says; ``pages`` buffers on either side are used in
+    turn.
     Errors: ``PlatformError``, ``SimulationError``.
     """
-    cluster = Cluster(platform, mechanism, settings=settings)
-    game = _Game(byte_count, WARM_UP + measured, reliability)
+    changes = dict(settings or {})
+    room = 2 * pages * (byte_count // PAGE + 1) * PAGE
+    if pages > 1:
+        changes.setdefault("memory_bytes", max(1 << 21, 2 << room.bit_length()))
+    cluster = Cluster(
+        platform, mechanism, settings=changes, translation=translation, delivery=delivery
+    )
+    warm_up, usual = rounds_of(pages)
+    measured = usual if measured is None else measured
+    game = _Game(byte_count, (warm_up, measured), pages, reliability, cluster.translator)
     cluster.start(0, game.player(first=True))
     cluster.start(1, game.player(first=False))
     cluster.run()
-    counted = game.found[WARM_UP:]
+    counted = game.found[warm_up:]
     parts = [sum(one.parts[part] for one in counted) for part in Part]
-    return Measured(measured, sum(one.total for one in counted), parts)
+    lookups, misses = (end - start for end, start in zip(game.looked(), game.warm, strict=True))
+    return Measured(measured, sum(one.total for one in counted), parts, lookups, misses)
 
 
 class _Game:
-    def __init__(self, byte_count: int, rounds: int, reliability: Reliability) -> None:
+    def __init__(
+        self,
+        byte_count: int,
+        rounds: tuple[int, int],
+        pages: int,
+        reliability: Reliability,
+        translator: Translator | None,
+    ) -> None:
         self._size = byte_count
-        self._rounds = rounds
+        self._warm_up, measured = rounds
+        self._rounds = self._warm_up + measured
+        self._pages = pages
         self._reliability = reliability
+        self._translator = translator
         self._started = 0  # when the first player began to write the message under way
         self.found: list[Measured] = []
+        self.warm = (0, 0)  # what ``looked`` said before the first message that counts
+
+    def looked(self) -> tuple[int, int]:
+        """Lookups and misses so far, of both NICs."""
+        if self._translator is None:
+            return 0, 0
+        return self._translator.lookups, self._translator.misses
 
     def player(self, *, first: bool) -> Callable[[Host], Coroutine[None, None, None]]:
         async def play(host: Host) -> None:
@@ -72,16 +112,22 @@ class _Game:
             vi = await nic.create_vi(tag, self._reliability)
             places = await nic.descriptors(tag, self._rounds, segments=1)
             ours = await nic.descriptors(tag, 1, segments=1)
-            out, into = [await nic.register_mem(nic.allocate(self._size), tag) for _ in range(2)]
-            for _ in range(self._rounds):
-                await nic.post_recv(vi, places.request(into.segment()))
+            outs, intos = [
+                [await nic.register_mem(nic.allocate(self._size), tag) for _ in range(self._pages)]
+                for _ in range(2)
+            ]
+            for number in range(self._rounds):
+                await nic.post_recv(vi, places.request(intos[number % self._pages].segment()))
             if first:
                 await nic.connect_request(vi, 1, "ping-pong")
             else:
                 await nic.connect_accept(await nic.connect_wait("ping-pong"), vi)
             for number in range(self._rounds):
                 raw = bytes((number + i) % 251 for i in range(self._size))
+                out, into = outs[number % self._pages], intos[number % self._pages]
                 if first:
+                    if number == self._warm_up:
+                        self.warm = self.looked()
                     self._started = nic.now_ps
                 else:
                     self._note((await nic.recv_wait(vi)).journal, nic.now_ps)

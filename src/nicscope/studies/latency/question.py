@@ -5,15 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.errors import StudyError, did_you_mean
-from nicscope.nic.coherent.mechanism import NAMES
+from nicscope.nic.coherent.mechanism import NAMES, Mechanism
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MOST_BYTES = 65536
+MOST_PAGES = 256
+MOVED_BY_PROCESSOR = (Mechanism.PIO, Mechanism.PIO_COMBINED, Mechanism.CNI)
 DEFAULT_MECHANISMS = "edt,cc-dma-intervention,cc-dma-retry,cni,dma,pio"
 DEFAULT_BYTES = "64..4096"
 PLATFORM = "sonic-via"
+
+
+STORE_AND_FORWARD = "store-and-forward"
+CUT_THROUGH = "cut-through"
+DELIVERIES = (STORE_AND_FORWARD, CUT_THROUGH)
 
 
 class Question(NamedTuple):
@@ -23,25 +30,39 @@ class Question(NamedTuple):
     sizes: tuple[int, ...]  # bytes, ascending
     platform: str = PLATFORM
     settings: tuple[tuple[str, int], ...] = ()  # name, value
+    translation: str | None = None  # a scheme, or a design; None: VI-MSG's own two steps
+    entries: int | None = None  # of its cache; None: the design's
+    pages: int = 1  # buffers that messages use in turn
+    delivery: str = STORE_AND_FORWARD
 
 
 def ask(
     *,
-    mechanisms: str = DEFAULT_MECHANISMS,
+    mechanisms: str | None = None,
     sizes: str = DEFAULT_BYTES,
     platform: str = PLATFORM,
     mtu: int | None = None,
     dma_rate: int | None = None,
     overrides: Sequence[str] = (),
+    translation: str | None = None,
+    entries: int | None = None,
+    pages: int | None = None,
+    delivery: str = STORE_AND_FORWARD,
 ) -> Question:
     """The question in the words of the command line.
 
     Errors: ``StudyError`` for the first word that makes no sense.
     """
-    names = tuple(dict.fromkeys(word.strip() for word in mechanisms.split(",")))
-    for name in names:
-        if name not in NAMES:
-            raise StudyError(f"no mechanism {name!r}{did_you_mean(name, NAMES)}")
+    if delivery not in DELIVERIES:
+        raise StudyError(f"no delivery {delivery!r}{did_you_mean(delivery, DELIVERIES)}")
+    if translation is None:
+        for option, number in (("--entries", entries), ("--pages", pages)):
+            if number is not None:
+                raise StudyError(f"{option} is of a translation cache; add --translation utlb")
+    buffers = 1 if pages is None else pages
+    if not 1 <= buffers <= MOST_PAGES:
+        raise StudyError(f"--pages must be from 1 to {MOST_PAGES}, got {pages}")
+    names = _names(mechanisms, translates=translation is not None, delivery=delivery)
     settings: dict[str, int] = {}
     for option, name, value in (("--mtu", "mtu", mtu), ("--dma-rate", "dma_mbytes_s", dma_rate)):
         if value is not None:
@@ -56,7 +77,45 @@ def ask(
                 f"--set must be NAME=NUMBER, such as cache_supply=60000; got {override!r}"
             )
         settings[name.strip()] = number
-    return Question(names, _sizes(sizes), platform, tuple(settings.items()))
+    made = tuple(settings.items())
+    return Question(names, _sizes(sizes), platform, made, translation, entries, buffers, delivery)
+
+
+def _names(mechanisms: str | None, *, translates: bool, delivery: str) -> tuple[str, ...]:
+    """The mechanisms that are asked for; by default all of the usual for which it makes sense."""
+    words = (mechanisms or DEFAULT_MECHANISMS).split(",")
+    names = tuple(dict.fromkeys(word.strip() for word in words))
+    for name in names:
+        if name not in NAMES:
+            raise StudyError(f"no mechanism {name!r}{did_you_mean(name, NAMES)}")
+    makes_no_sense = {name: _why_not(name, translates, delivery) for name in names}
+    if mechanisms is None:
+        return tuple(name for name in names if makes_no_sense[name] is None)
+    for why in makes_no_sense.values():
+        if why is not None:
+            raise StudyError(why)
+    return names
+
+
+def _why_not(name: str, translates: bool, delivery: str) -> str | None:
+    """Why the combination makes no sense, in a sentence."""
+    mechanism = NAMES[name]
+    if mechanism in MOVED_BY_PROCESSOR and delivery == CUT_THROUGH:
+        return (
+            f"{name} cannot cut through: the processor itself moves whole messages, before the "
+            "doorbell and after the completion; use edt or a DMA mechanism"
+        )
+    if translates and mechanism in MOVED_BY_PROCESSOR:
+        return (
+            f"{name} takes no translation cache: the processor moves the bytes by itself, at "
+            "addresses of its own; use a DMA mechanism"
+        )
+    if translates and mechanism is Mechanism.EDT:
+        return (
+            "edt takes no translation cache: its NIC finds a registered block by its tag, at a "
+            "place of its own; use a DMA mechanism"
+        )
+    return None
 
 
 def _sizes(text: str) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from nicscope.interfaces.via.journal import DATA_TRANSFER, TRANSPORT, Part
 from nicscope.interfaces.via.settings import MACHINE_TIMES, VIA_COSTS, read_settings
 from nicscope.nic.coherent.parameters import NIC_PARAMETERS
 from nicscope.studies.latency.ping_pong import MEASURED, WARM_UP, ping_pong
+from nicscope.studies.latency.translation import Pricing, Translating
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,6 +33,8 @@ class Latency(msgspec.Struct, frozen=True):
     messages: int
     total_ps: int
     parts_ps: dict[str, int]  # by the name of the ``Part``, in lower case
+    lookups: int = 0  # of pages in a translation cache, on both NICs, for messages both ways
+    misses: int = 0
 
     @property
     def us(self) -> float:
@@ -66,6 +69,8 @@ class LatencyReport(msgspec.Struct, frozen=True):
     evidence: dict[str, int]  # how many of the platform's times, by class
     latencies: list[Latency]
     command: list[str]
+    delivery: str = "store-and-forward"
+    translation: Translating | None = None
 
     def of(self, mechanism: str, byte_count: int) -> Latency:
         """That one; ``KeyError`` if it was not asked for."""
@@ -94,6 +99,10 @@ def measure(
     changes = dict(question.settings)
     platform = load_platform(question.platform)
     settings = read_settings(platform, changes)
+    pricing = None
+    if question.translation is not None:
+        own = settings.costs["vimsg_translate"]
+        pricing = Pricing(question, question.translation, own)
     latencies = []
     pairs = [(name, size) for size in question.sizes for name in question.mechanisms]
     done, every = 0, sum(size for _, size in pairs) * BYTES_PER_BYTE
@@ -101,9 +110,19 @@ def measure(
         if watch is not None:
             watch(done, every)
         done += size * BYTES_PER_BYTE
-        found = ping_pong(question.platform, name, size, changes)
+        found = ping_pong(
+            question.platform,
+            name,
+            size,
+            changes,
+            translation=None if pricing is None else pricing.translation,
+            pages=question.pages,
+            delivery=question.delivery,
+        )
         parts = {part.name.lower(): found.parts[part] for part in Part}
-        latencies.append(Latency(name, size, found.messages, found.total, parts))
+        latencies.append(
+            Latency(name, size, found.messages, found.total, parts, found.lookups, found.misses)
+        )
     evidence: dict[str, int] = {}
     for cost in (*VIA_COSTS, *MACHINE_TIMES):
         if cost in platform.costs and cost not in changes:
@@ -111,5 +130,13 @@ def measure(
             evidence[kind] = evidence.get(kind, 0) + 1
     rate = settings.nic.get("dma_mbytes_s", NIC_PARAMETERS["dma_mbytes_s"][0])
     return LatencyReport(
-        platform.name, changes, settings.mtu, rate, evidence, latencies, list(command)
+        platform.name,
+        changes,
+        settings.mtu,
+        rate,
+        evidence,
+        latencies,
+        list(command),
+        question.delivery,
+        None if pricing is None else pricing.to_report(),
     )

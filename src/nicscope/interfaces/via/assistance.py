@@ -1,0 +1,142 @@
+"""What the host does for an RDMA where the NIC does not reach its memory coherently by itself.
+
+The NIC interrupts the kernel agent, which moves the bytes (PIO, CNI) or flushes the caches before
+and after the engine does (DMA).  Meanwhile the NIC goes on; what remains comes back as a task.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from nicscope.interfaces.via import outgoing
+from nicscope.interfaces.via.journal import Part
+from nicscope.interfaces.via.turns import Bell, hear, until
+from nicscope.interfaces.via.vi import SEND_QUEUE
+from nicscope.nic.coherent.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nicscope.interfaces.via.firmware import Run
+    from nicscope.interfaces.via.journal import Journal
+    from nicscope.interfaces.via.messaging import Messaging
+    from nicscope.interfaces.via.network import Frame
+    from nicscope.interfaces.via.vi import Delivery, Vi
+
+
+async def write_for(ni: Messaging, frame: Frame, place: int, finish: Callable[[], None]) -> None:
+    """Bring an RDMA write's bytes, at ``place``, to the host's memory; then ``finish``."""
+    runs = ni.firmware.runs_of_stretch(frame.remote_address, frame.total)
+    if ni.port.by_processor:
+        delivery = await ni.scatter(runs, place, None)
+        ni.deliveries.append(delivery)
+        ni.turns.start(_collect(ni, delivery, finish), "an RDMA's interrupt", serves=True)
+    else:
+        ni.turns.start(_flush_around(ni, runs, place, finish), "an RDMA's interrupt", serves=True)
+
+
+async def _collect(ni: Messaging, mine: Delivery, finish: Callable[[], None]) -> None:
+    await _interrupt(ni)
+    while not mine.collected:
+        if mine not in ni.deliveries:  # a program of this node is about to
+            await hear(ni.freed)
+        else:
+            await take(ni, ni.deliveries[0] if in_order(ni) else mine, None)
+    finish()
+
+
+async def _flush_around(
+    ni: Messaging, runs: Sequence[Run], place: int, finish: Callable[[], None]
+) -> None:
+    await _interrupt(ni)
+    await _flush(ni, runs)
+    moved = Bell(ni.turns)
+
+    async def move() -> None:
+        await ni.scatter(runs, place, None)
+        ni.give(place)
+        moved.ring()
+
+    ni.submit(move)
+    await hear(moved)
+    await _flush(ni, runs)
+    finish()
+
+
+def read_for(ni: Messaging, vi: Vi, frame: Frame) -> None:
+    """Have the bytes that the other end wants to read come to the NIC, and be sent."""
+    ni.turns.start(_publish(ni, vi, frame), "an RDMA's interrupt", serves=True)
+
+
+async def _publish(ni: Messaging, vi: Vi, frame: Frame) -> None:
+    await _interrupt(ni)
+    runs = ni.firmware.runs_of_stretch(frame.remote_address, frame.total)
+    await begin_posting(ni)
+    place = ni.firmware.take_room(SEND_QUEUE, frame.total)
+    while place is None:
+        await hear(ni.freed)
+        place = ni.firmware.take_room(SEND_QUEUE, frame.total)
+    at = place
+    for run in runs:
+        while True:
+            end = ni.port.publish(run.address, run.length, at, ni.turns.now, None)
+            if end >= 0:
+                break
+            await hear(ni.freed)
+        await until(end)
+        at += run.length
+    await until(ni.port.doorbell(0, ni.turns.now))
+    ni.submit(partial(answer, ni, vi, runs, place, None))
+    end_posting(ni)
+
+
+async def answer(
+    ni: Messaging, vi: Vi, runs: Sequence[Run], place: int, journal: Journal | None
+) -> None:
+    """Take what the other end wants to read, and send it."""
+    raw = await ni.gather(runs, place, journal, Part.SEND)
+    ni.give(place)
+    if vi.connected:
+        await outgoing.respond(ni, vi, raw, journal)
+
+
+async def _interrupt(ni: Messaging) -> None:
+    await until(ni.turns.now + ni.settings.ka_interrupt)
+
+
+async def _flush(ni: Messaging, runs: Sequence[Run]) -> None:
+    for run in runs:
+        await until(ni.port.prepare(run.address, run.length, ni.turns.now, None))
+
+
+async def begin_posting(ni: Messaging) -> None:
+    """With a queue, wait until nobody else of the node is between publishing and the doorbell.
+
+    The NIC takes what is published in the order of the doorbells.
+    """
+    while ni.posting:
+        await hear(ni.posted)
+    ni.posting = in_order(ni)
+
+
+def end_posting(ni: Messaging) -> None:
+    """The doorbell has rung."""
+    ni.posting = False
+    ni.posted.ring()
+
+
+def in_order(ni: Messaging) -> bool:
+    """Whether messages can only be taken in the order in which they came."""
+    return ni.port.mechanism is Mechanism.CNI
+
+
+async def take(ni: Messaging, one: Delivery, journal: Journal | None) -> None:
+    """Bring one message that waits on the NIC to its buffer."""
+    ni.deliveries.remove(one)
+    for place, at, size in one.runs:
+        end = ni.port.collect(place, at, size, ni.turns.now, journal)
+        assert end >= 0, "what was delivered can be collected"
+        await until(end)
+    one.collected = True
+    ni.give(one.place)

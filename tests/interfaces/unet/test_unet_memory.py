@@ -111,7 +111,7 @@ def test_what_the_process_may_not_read_is_an_error_in_the_completion(kind):
     async def pong(process):
         await process.open("pong")
 
-    (statuses, _), cluster = run((0, ping), (1, pong))
+    (statuses, _), _ = run((0, ping), (1, pong))
     assert statuses == ("no rights", "done")
 
 

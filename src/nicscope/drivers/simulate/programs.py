@@ -28,6 +28,7 @@ from nicscope.drivers.simulate.machine import (
     REPORT,
     SEND,
     SLEEP,
+    TRAP,
 )
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.drivers.simulate.store import new_store
@@ -56,6 +57,7 @@ _DOING = {
     REPORT: "hear of a port",
     REGISTER: "register memory",
     GIVE_UP: "deregister memory",
+    TRAP: "leave the kernel",
 }
 
 

@@ -91,10 +91,10 @@ def _has_room_for_used(nic):
     count = nic.registers[0].victim_count
     if count < nic.config[0].victim_entries:
         return True
+    used = np.int64(0)
     for place in range(count):
-        if nic.victims[place].frame & IN_USE == 0:
-            return True
-    return False
+        used += nic.victims[place].frame & IN_USE != 0
+    return used < count
 
 
 @step

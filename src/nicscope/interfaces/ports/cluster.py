@@ -136,6 +136,7 @@ class PortCluster(Generic[E]):
             size=self.size,
             fresh=self._fresh,
             buffer_bytes=self.buffer_bytes,
+            serves=self.nic_serves,
             spaces=self.spaces(max(processes), ports - OWN_PORTS),
         )
         delivery = msgspec.structs.replace(
@@ -164,6 +165,11 @@ class PortCluster(Generic[E]):
         """Bytes of a page."""
         assert self.design.page_size is not None
         return self.design.page_size
+
+    @property
+    def nic_serves(self) -> bool:
+        """Whether the NIC serves ports itself; else a fast trap and a handler of the kernel do."""
+        return "trap" not in self.platform.costs
 
     def counts(self, node: int) -> dict[str, int | None]:
         """What translation has counted on ``node``, by the names of a replay."""

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from nicscope.interfaces.unet.tags import TagForm
 
 
+FRAME_BYTES = 1498  # what a frame of Fast Ethernet carries (U-Net/MM, Table 1)
+
+
 class Process(ports.Process):
     """A process: memory, CPU, and as many endpoints as it opens."""
 
@@ -82,7 +85,7 @@ class Cluster(PortCluster[Process]):
         platform: str | None = None,
         *,
         endpoints: int | None = None,
-        buffer_bytes: int = PAGE_SIZE,
+        buffer_bytes: int | None = None,
         area_bytes: int | None = None,
         fresh: bool | None = None,
         small_inside: bool = True,
@@ -103,11 +106,13 @@ class Cluster(PortCluster[Process]):
             if chosen.scheme is not Scheme.PINNED:
                 raise SimulationError(f"design {chosen.name!r} has no pinned area; drop area_bytes")
             chosen = msgspec.structs.replace(chosen, area_bytes=area_bytes)
+        super().__init__(chosen, platform, ports=endpoints, **others)
+        if buffer_bytes is None:
+            buffer_bytes = PAGE_SIZE if self.nic_serves else FRAME_BYTES
         if not 1 <= buffer_bytes <= PAGE_SIZE:
             raise SimulationError(
                 f"a receive buffer has 1 to {PAGE_SIZE} bytes, {buffer_bytes} were asked for"
             )
-        super().__init__(chosen, platform, ports=endpoints, **others)
         self.buffer_bytes = buffer_bytes
         is_mapped = chosen.scheme is Scheme.UNET_MM and "zero_map_in" in self.platform.costs
         if fresh and buffer_bytes < PAGE_SIZE:

@@ -28,8 +28,9 @@ from nicscope.drivers.simulate.ports.state import (
 from nicscope.drivers.translation.cluster import new_translations, space_numbering
 from nicscope.drivers.translation.codes import CODES
 from nicscope.fabric.faults import new_deaths, new_faults
-from nicscope.jit import records
+from nicscope.jit import kernel, records
 from nicscope.memory.paging.layout import new_memory
+from nicscope.memory.paging.swapper import take_frame
 from nicscope.nic.delivery import PACKET
 from nicscope.nic.ports import (
     BUFFER,
@@ -142,6 +143,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     size: PortSize = PortSize()
     fresh: bool = False
     buffer_bytes: int = 1  # of a receive buffer
+    serves: bool = True  # the NIC serves ports, not the host's kernel
     spaces: int | None = None  # address spaces of each node; one per process by default
     numberings: Sequence[Numbering] | None = None  # of a trace's pages
     node_numbers: Sequence[int] | None = None
@@ -178,7 +180,7 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
     )
     memory = new_memory(
         nodes,
-        setup.host.frames,
+        setup.host.frames + (0 if setup.serves else delivery.receive_ring),
         design.page_size,
         spaces,
         len(translations.host.pinning.state[0]) if setup.numberings else pages,
@@ -191,6 +193,9 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
         processes=sum(setup.processes),
     )  # fmt: skip
     _give_rules(ports, setup)
+    if not setup.serves:
+        for host in range(nodes):
+            _take_kernel_frames(memory, host, ports.kernel_frames[host])
     for name in COSTS.names or ():
         ports.costs[name] = [each[name] for each in setup.costs]
     return ports._replace(
@@ -207,6 +212,16 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
             nodes * nodes + 4 * nodes, nodes, setup.faults.link_deaths, setup.faults.node_deaths
         ),
     )
+
+
+@kernel
+def _take_kernel_frames(memory: HostMemory, h: int, taken: NDArray[np.int64]) -> None:
+    """Frames for the receive ring of a controller that knows no ports: never anyone else's."""
+    for place in range(taken.size):
+        frame = take_frame(memory, h, NOBODY)
+        memory.frames[h, frame].pins = 1
+        memory.frames[h, frame].pinned_to_write = 1
+        taken[place] = frame
 
 
 def _give_rules(ports: Ports, setup: Setup) -> None:
@@ -229,6 +244,7 @@ def _give_rules(ports: Ports, setup: Setup) -> None:
     rules["sparse"] = setup.numberings is not None
     rules["pins_by_access"] = setup.design.scheme is Scheme.UNET_MM
     rules["faults"] = setup.faults.any
+    rules["serves"] = setup.serves
     rules["buffer"] = setup.buffer_bytes
 
 
@@ -277,6 +293,7 @@ def _ports(
         rejects=np.zeros((links, links), np.uint64),
         gathers=records((processes, SEGMENTS), SEGMENT),
         owners=np.full((len(translations.host.pinning.state), _keys(translations)), NOBODY),
+        kernel_frames=np.zeros((nodes, rings[1]), np.int64),
         blank=records(1, PACKET),
         blank_head=records(1, HEAD),
         copies=records(1, HEAD),
@@ -298,6 +315,7 @@ def _ports(
     made.peers["missed"] = -1
     made.nodes["thread_at"] = NEVER
     made.nodes["deadline"] = NEVER
+    made.nodes["handler_at"] = NEVER
     made.table["key"] = -1
     made.table["page"] = -1
     made.exports["redirect"] = -1

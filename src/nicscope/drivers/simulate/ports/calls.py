@@ -8,7 +8,7 @@ from __future__ import annotations
 from nicscope.distant import call
 from nicscope.jit import step
 
-CALLS = 58
+CALLS = 62
 
 
 @step
@@ -357,3 +357,27 @@ def skip_unready(machine, n, p):
 def give_way(machine, n, page):
     """Whether a buffer that waits for a message was in the way of ``page``, which is to be sent."""
     return call(machine, 57, (n, page)) & 1 == 1
+
+
+@step
+def serve_in_trap(machine, n, now):
+    """Effect of what the CPU has done in a trap."""
+    return call(machine, 58, (n, now))
+
+
+@step
+def begin_handler(machine, n, now):
+    """A packet is in the kernel's memory: interrupt, unless the handler runs."""
+    return call(machine, 59, (n, now))
+
+
+@step
+def end_handler(machine, n, now):
+    """Effect of the handler's work on one packet, if that has ended; it goes on to the next."""
+    return call(machine, 60, (n, now))
+
+
+@step
+def take_from_kernel(machine, d, slot):
+    """Copy the packet in ``slot`` from the kernel's buffer to where its message goes."""
+    return call(machine, 61, (d, slot))

@@ -7,7 +7,7 @@ import numpy as np
 from nicscope.drivers.simulate.ports.choose import ACK, AHEAD, RESEND, index_of, kind_of
 from nicscope.drivers.simulate.ports.placing import TAKEN, last_arrival
 from nicscope.drivers.simulate.ports.serve import enters_page
-from nicscope.jit import distant
+from nicscope.jit import distant, step
 from nicscope.nic.ports import FETCH, INLINE, REPLY, SEND, WRITE
 
 
@@ -36,6 +36,8 @@ def serve_duration(machine, n, source):
 @distant
 def place_duration(machine, n):
     """How long it takes to find where a payload goes: a lookup, but not of a buffer at hand."""
+    if machine.ports.rules[0].serves == 0:
+        return np.int64(0)
     head = machine.ports.arrival_heads[n, last_arrival(machine, n)]
     if head.status == TAKEN and head.kind == SEND:
         return machine.ports.costs[n].lookup_buffer
@@ -48,7 +50,24 @@ def place_duration(machine, n):
 def finish_duration(machine, n):
     """How long it takes to hand a message to its process, at the end of its last packet."""
     endpoint = machine.endpoints[n]
+    if machine.ports.rules[0].serves == 0:
+        return np.int64(0)
     head = machine.ports.arrival_heads[n, endpoint.completed % endpoint.receive_ring]
     if head.status == TAKEN and head.last == 1 and head.kind in (SEND, WRITE, REPLY, FETCH):
         return machine.ports.costs[n].receive_message
     return np.int64(0)
+
+
+@step
+def handler_duration(machine, n, slot):
+    """How long the host's interrupt handler takes for the packet in ``slot``, its entry aside."""
+    costs = machine.ports.costs[n]
+    head = machine.ports.arrival_heads[n, slot]
+    if head.status != TAKEN or head.kind != SEND:
+        return np.int64(0)
+    payload = np.int64(machine.arrivals[n, slot].payload)
+    length = payload if payload > 0 else np.int64(head.total)
+    duration = costs.copy_start + costs.copy_per_byte * length
+    if payload > 0:
+        duration += costs.lookup_buffer
+    return duration + (costs.receive_message if head.last == 1 else np.int64(0))

@@ -11,6 +11,7 @@ from nicscope.drivers.simulate.ports.calls import (
     is_sound,
     report_received,
     report_sent,
+    take_from_kernel,
 )
 from nicscope.drivers.simulate.ports.holding import let_go
 from nicscope.drivers.simulate.ports.placing import (
@@ -67,6 +68,7 @@ def _complete_reliable(machine, d, slot, packet, head):
     if not may_confirm(link, head.sequence):
         let_go(machine, d, head)
         return
+    _take_in(machine, d, slot, packet, head)
     status = head.status
     if status == TAKEN and (packet.broken == 1 or not is_sound(machine, d, slot)):
         status = DROPPED
@@ -86,7 +88,20 @@ def _complete_reliable(machine, d, slot, packet, head):
 
 
 @step
+def _take_in(machine, d, slot, packet, head):
+    """A kernel that serves ports itself finds the packet's place now; its NIC did before."""
+    if machine.ports.rules[0].serves == 1 or head.status != TAKEN or packet.broken == 1:
+        return
+    if head.kind == SEND and packet.payload > 0:
+        if is_sound(machine, d, slot):
+            take_from_kernel(machine, d, slot)
+        else:
+            packet.broken = 1
+
+
+@step
 def _complete_unreliable(machine, d, slot, packet, head):
+    _take_in(machine, d, slot, packet, head)
     if head.status == TAKEN and packet.broken == 0 and is_sound(machine, d, slot):
         _deliver(machine, d, slot, packet, head)
     elif (

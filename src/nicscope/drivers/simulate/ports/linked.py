@@ -30,6 +30,7 @@ from nicscope.drivers.simulate.ports.durations import (
     serve_duration,
 )
 from nicscope.drivers.simulate.ports.finishing import complete_arrival
+from nicscope.drivers.simulate.ports.handling import begin_handler, end_handler
 from nicscope.drivers.simulate.ports.holding import hold, release
 from nicscope.drivers.simulate.ports.interrupting import steal_cpu
 from nicscope.drivers.simulate.ports.leaving import leave_packet
@@ -41,6 +42,7 @@ from nicscope.drivers.simulate.ports.placing import (
     place_arrival,
     reject_arrival,
     settle_arrival,
+    take_from_kernel,
 )
 from nicscope.drivers.simulate.ports.posting import begin_at_port, can_go_on_at_port, end_at_port
 from nicscope.drivers.simulate.ports.reliable import (
@@ -61,6 +63,7 @@ from nicscope.drivers.simulate.ports.translating import (
     serve_page,
     translated_frame,
 )
+from nicscope.drivers.simulate.ports.trapping import serve_in_trap
 
 FUNCTIONS = (
     could_admit_pieces,
@@ -121,4 +124,8 @@ FUNCTIONS = (
     close_port,
     skip_unready,
     give_way,
+    serve_in_trap,
+    begin_handler,
+    end_handler,
+    take_from_kernel,
 )

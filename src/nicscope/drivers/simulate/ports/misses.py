@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.machine import KINDS, PROCESSOR
+from nicscope.drivers.simulate.cpu import occupy_cpu
+from nicscope.drivers.simulate.machine import IN_MISS, KINDS, PROCESSOR
 from nicscope.drivers.simulate.ports.calls import needed_for, raise_event, steal_cpu
 from nicscope.drivers.simulate.ports.state import FETCHES, KERNEL, NO_ONE
 from nicscope.jit import distant, step
@@ -65,7 +66,8 @@ def _ask_kernel(machine, n, now, spent):
     asking = max(np.int64(0), costs.handshake + costs.interrupt - spent)
     serving.interrupts += 1
     if needed == DISK and (ports.rules[0].fresh == 0 or receive == 0):
-        steal_cpu(machine, n, costs.interrupt, now)
+        if ports.rules[0].serves == 1:
+            steal_cpu(machine, n, costs.interrupt, now)
         raise_event(
             machine,
             n,
@@ -79,7 +81,8 @@ def _ask_kernel(machine, n, now, spent):
         _wait(machine, n, now, DEFER, asking)
         return
     if needed < 0:
-        steal_cpu(machine, n, costs.interrupt, now)
+        if ports.rules[0].serves == 1:
+            steal_cpu(machine, n, costs.interrupt, now)
         _wait(machine, n, now, FAIL, asking)
         return
     work = costs.pin_receive if receive == 1 else costs.pin_send
@@ -87,8 +90,10 @@ def _ask_kernel(machine, n, now, spent):
         work = costs.pin_shared
     elif needed in (ZERO, DISK):
         work = costs.zero
-    steal_cpu(machine, n, costs.interrupt + work, now)
-    _wait(machine, n, now, FILL, asking + work)
+    if ports.rules[0].serves == 1:
+        steal_cpu(machine, n, costs.interrupt + work, now)
+    asking = costs.handshake + costs.interrupt + work - spent
+    _wait(machine, n, now, FILL, max(np.int64(0), asking))
 
 
 @step
@@ -96,6 +101,9 @@ def _wait(machine, n, now, stage, duration):
     node = machine.nodes[n]
     machine.ports.nodes[n].stage = stage
     machine.ports.nodes[n].miss_time += duration
+    if machine.ports.rules[0].serves == 0:
+        occupy_cpu(machine, n, now, IN_MISS, duration)
+        return
     node.task = MISSING
     node.task_since = now
     node.processor_busy += duration

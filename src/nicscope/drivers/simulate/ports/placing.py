@@ -110,12 +110,44 @@ def place_arrival(machine, d, now):
     if head.status != TAKEN:
         packet.broken = 1
         return False
+    if ports.rules[0].serves == 0:
+        _place_in_kernel(machine, d, slot)
+        return False
     if head.kind == SEND:
         _place_message(machine, d, packet, head)
         return False
     if head.kind == WRITE:
         return _place_store(machine, d, packet, head, now)
     return _place_answer(machine, d, packet, head, now)
+
+
+@step
+def _place_in_kernel(machine, d, slot):
+    """The controller knows no ports: packets go to the kernel's buffers one after the other."""
+    ports = machine.ports
+    head = ports.arrival_heads[d, slot]
+    packet = machine.arrivals[d, slot]
+    if head.kind != SEND:
+        pass_by(packet, head, REFUSED_FOR_GOOD)
+        return
+    head.frame = ports.kernel_frames[d, slot]
+    head.generation = generation_of(machine, d, head.frame)
+    packet.address = head.frame << ports.rules[0].page_bits
+
+
+@distant
+def take_from_kernel(machine, d, slot):
+    """Copy the packet in ``slot`` from the kernel's buffer to where its message goes."""
+    ports = machine.ports
+    head = ports.arrival_heads[d, slot]
+    packet = machine.arrivals[d, slot]
+    begin = packet.address
+    _place_message(machine, d, packet, head)
+    if packet.broken == 0:
+        host = machine.store.host
+        for i in range(packet.payload):
+            host[d, packet.address + i] = host[d, begin + i]
+        ports.nodes[d].copied += packet.payload
 
 
 @step

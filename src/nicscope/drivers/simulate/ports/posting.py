@@ -12,6 +12,7 @@ from nicscope.drivers.simulate.machine import (
     POSTING,
     PROVIDE,
     REGISTER,
+    TRAP,
 )
 from nicscope.drivers.simulate.ports.calls import (
     admit,
@@ -20,6 +21,7 @@ from nicscope.drivers.simulate.ports.calls import (
     keep_pages,
     report_sent,
 )
+from nicscope.drivers.simulate.ports.trapping import begin_in_trap, can_go_on_in_trap
 from nicscope.jit import distant, step
 from nicscope.nic.ports import (
     DONE,
@@ -54,6 +56,8 @@ def can_go_on_at_port(machine, n, p):
             return False
         _write_request(machine, n, p, slot)
         return could_admit_pieces(machine, n, process.peer, slot)
+    if process.operation == TRAP:
+        return can_go_on_in_trap(machine, n, process.peer)
     if process.operation >= REGISTER:
         return True
     if process.operation == PROVIDE:
@@ -104,8 +108,10 @@ def begin_at_port(machine, n, p, now):
         duration += costs.trap + admit(machine, n, process.peer, slot)
         occupy_cpu(machine, n, now, POSTING, duration)
     elif process.operation == PROVIDE:
-        duration += _have_pinned(machine, n, process.peer, process.address, 1)
+        duration += costs.trap + _have_pinned(machine, n, process.peer, process.address, 1)
         occupy_cpu(machine, n, now, POSTING, duration)
+    elif process.operation == TRAP:
+        begin_in_trap(machine, n, process.peer, now)
     elif process.operation == REGISTER:
         duration = _have_pinned(machine, n, process.peer, process.address, process.payload)
         process.own = ports.nodes[n].admitted
@@ -146,6 +152,8 @@ def end_at_port(machine, n, p, now):
         _post(machine, n, process.peer)
     elif process.operation == PROVIDE:
         _provide(machine, n, p)
+    elif process.operation == TRAP:
+        pass
     elif process.operation == REGISTER:
         process.address = process.own
     elif process.operation == GIVE_UP:
@@ -154,7 +162,10 @@ def end_at_port(machine, n, p, now):
         _reap(machine, n, p)
     else:
         _read(machine, n, p)
-    end_operation(machine, p, now)
+    if machine.ports.rules[0].serves == 0 and process.operation in (POST, PROVIDE):
+        process.operation = TRAP
+    else:
+        end_operation(machine, p, now)
 
 
 @step

@@ -138,13 +138,17 @@ def _tell(machine, n, event, needed, found):
     if port.open == 0:
         return
     if needed < 0:
-        if event.ahead == 1:
+        if event.ahead == 1 and ports.rules[0].serves == 0:
+            return_buffer(machine, n, p, NO_RIGHTS)
+        elif event.ahead == 1:
             settle_buffer(machine, n, p, event.page, UNUSABLE)
         else:
             end_request(machine, n, p, NO_RIGHTS)
     elif found >= 0:
         frame = table_frame(machine, n, event.space, event.page)
-        if event.ahead == 1:
+        if event.ahead == 1 and ports.rules[0].serves == 0:
+            keep_buffer(machine, n, p, frame)
+        elif event.ahead == 1:
             settle_buffer(machine, n, p, event.page, frame)
         else:
             enter_page(machine, n, p, event.page, frame)

@@ -98,6 +98,11 @@ SERVING = np.dtype(
         ("deadline", "i8"),  # ps: the transport's earliest
         ("acks", "i8"),  # peers to which an acknowledgement is to go now
         ("resends", "i8"),  # peers to which packets go again
+        # a host that serves ports itself
+        ("trap_source", "i8"),
+        ("handler_at", "i8"),  # ps at which the interrupt handler has done a packet, or NEVER
+        ("taken_in", "i8"),  # packets that it has done
+        ("copied", "i8"),  # bytes, to where programs want them
         ("stolen", "i8"),  # ps that interrupts took from what the CPU does
         # for the observer
         ("admitted", "i8"),  # what the library's last call for pages came to
@@ -204,6 +209,7 @@ class Ports(NamedTuple):
     rejects: NDArray[np.uint64]  # shape (nodes, nodes): of the last 64 packets confirmed
     gathers: NDArray[Any]  # SEGMENT, shape (processes, SEGMENTS): of a descriptor to be posted
     owners: NDArray[np.int64]  # shape (nodes, keys): the port that used the page last, or -1
+    kernel_frames: NDArray[np.int64]  # shape (nodes, receive_ring): of a kernel that serves ports
     blank: NDArray[Any]  # PACKET, shape (1,)
     blank_head: NDArray[Any]  # HEAD, shape (1,)
     copies: NDArray[Any]  # HEAD, shape (1,)

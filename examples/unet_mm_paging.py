@@ -41,6 +41,4 @@ cluster.start(0, present)
 cluster.start(1, sink)
 cluster.run()
 counts = cluster.counts(0)
-print(
-    f"node 0: {counts['ni_misses']} misses, {counts['pins']} pages pinned, {counts['unpins']} unpinned"
-)
+print(f"node 0: {counts['ni_misses']} misses, {counts['pins']} pages pinned")

@@ -21,7 +21,7 @@ no page out; sent at 0.8 ms
 got 'from memory'
 1 page out; sent at 22.4 ms
 got 'from the disk'
-node 0: 2 misses, 2 pages pinned, 0 unpinned
+node 0: 2 misses, 2 pages pinned
 """,
 }
 

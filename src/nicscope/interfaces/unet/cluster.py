@@ -45,7 +45,7 @@ class Process(ports.Process):
         """Open an endpoint, which others find as ``name``."""
         await self.system_call()
         registry = self.cluster.registry
-        port = registry.take_port(self.node, self.port, self.cluster.most_processes)
+        port = registry.take_port(self.node, self.port, self.cluster.processes[self.node])
         if name is not None:
             registry.publish(self.node, name, port)
         record = self._ports.table[self.node, port]
@@ -120,7 +120,7 @@ class Cluster(PortCluster[Process]):
         self._fresh = is_mapped and buffer_bytes == PAGE_SIZE if fresh is None else fresh
         self.small_inside = small_inside
         self.tags = tags or AtmCircuits()
-        self.most_processes = 0
+        self.processes: list[int] = []  # of each node
 
     @property
     def most_bytes(self) -> int:
@@ -133,7 +133,7 @@ class Cluster(PortCluster[Process]):
 
     def space_of_area(self, port: int) -> int:
         """The address space whose addresses are the offsets in the area of ``port``."""
-        return self.most_processes + port - 1
+        return max(self.processes) + port - 1
 
     def new_area(self, node: int, port: int) -> Area | None:
         """The pinned area of an endpoint that opens, where it has one."""
@@ -147,6 +147,6 @@ class Cluster(PortCluster[Process]):
 
     def _simulation(self, hosts: Sequence[int], processes: Sequence[int]) -> Simulation:
         simulation = super()._simulation(hosts, processes)
-        self.most_processes = max(processes)
+        self.processes = list(processes)
         self.registry = Registry(simulation.machine.ports, self.buffer_bytes, self.most_bytes)
         return simulation

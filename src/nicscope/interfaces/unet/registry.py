@@ -29,6 +29,7 @@ class Registry:
     def take_port(self, node: int, own: int, processes: int) -> int:
         """A port of ``node`` for one more endpoint: the process's ``own``, or one of nobody's."""
         many = int(self._ports.table.shape[1])
+        port: int
         for port in (own, *range(processes + 1, many)):
             if (node, port) not in self._taken:
                 self._taken.add((node, port))

@@ -29,6 +29,7 @@ def _take_next(machine, n, now, entry):
     serving = machine.ports.nodes[n]
     slot = serving.taken_in % machine.endpoints[n].receive_ring
     duration = entry + handler_duration(machine, n, slot)
+    serving.kernel_time += duration
     steal_cpu(machine, n, duration, now)
     serving.handler_at = now + duration
     timer = n * KINDS + TIMER

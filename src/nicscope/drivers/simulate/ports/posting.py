@@ -57,7 +57,7 @@ def can_go_on_at_port(machine, n, p):
         _write_request(machine, n, p, slot)
         return could_admit_pieces(machine, n, process.peer, slot)
     if process.operation == TRAP:
-        return can_go_on_in_trap(machine, n, process.peer)
+        return process.duration > 0 or can_go_on_in_trap(machine, n, process.peer)
     if process.operation >= REGISTER:
         return True
     if process.operation == PROVIDE:
@@ -105,13 +105,13 @@ def begin_at_port(machine, n, p, now):
     duration = costs.post
     if process.operation == POST:
         slot = ports.table[n, process.peer].posted % ports.rules[0].ring
-        duration += costs.trap + admit(machine, n, process.peer, slot)
+        duration += admit(machine, n, process.peer, slot)
         occupy_cpu(machine, n, now, POSTING, duration)
     elif process.operation == PROVIDE:
-        duration += costs.trap + _have_pinned(machine, n, process.peer, process.address, 1)
+        duration += _have_pinned(machine, n, process.peer, process.address, 1)
         occupy_cpu(machine, n, now, POSTING, duration)
     elif process.operation == TRAP:
-        begin_in_trap(machine, n, process.peer, now)
+        begin_in_trap(machine, n, process, now)
     elif process.operation == REGISTER:
         duration = _have_pinned(machine, n, process.peer, process.address, process.payload)
         process.own = ports.nodes[n].admitted
@@ -164,6 +164,7 @@ def end_at_port(machine, n, p, now):
         _read(machine, n, p)
     if machine.ports.rules[0].serves == 0 and process.operation in (POST, PROVIDE):
         process.operation = TRAP
+        process.duration = machine.ports.costs[n].trap
     else:
         end_operation(machine, p, now)
 

@@ -102,6 +102,7 @@ SERVING = np.dtype(
         ("trap_source", "i8"),
         ("handler_at", "i8"),  # ps at which the interrupt handler has done a packet, or NEVER
         ("taken_in", "i8"),  # packets that it has done
+        ("kernel_time", "i8"),  # ps in traps and in the handler
         ("copied", "i8"),  # bytes, to where programs want them
         ("stolen", "i8"),  # ps that interrupts took from what the CPU does
         # for the observer

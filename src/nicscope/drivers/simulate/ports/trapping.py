@@ -5,6 +5,8 @@ The trap ends when there is nothing left to do for the port; a page that is out 
 
 from __future__ import annotations
 
+import numpy as np
+
 from nicscope.drivers.simulate.cpu import occupy_cpu
 from nicscope.drivers.simulate.machine import IN_TRAP, POSTING
 from nicscope.drivers.simulate.ports.calls import serve, serve_duration
@@ -26,20 +28,30 @@ def can_go_on_in_trap(machine, n, p):
 
 
 @step
-def begin_in_trap(machine, n, p, now):
-    """Have the CPU do the next thing for port ``p``, or return to the process."""
-    source = ready_at_port(machine, n, p)
-    if source == NO_SOURCE:
+def begin_in_trap(machine, n, process, now):
+    """Have the CPU enter the kernel, do the next thing for the port, or return to the process."""
+    serving = machine.ports.nodes[n]
+    source = ready_at_port(machine, n, process.peer)
+    duration = np.int64(process.duration)
+    process.duration = 0
+    if duration > 0:
+        source = np.int64(NO_SOURCE)
+    elif source == NO_SOURCE:
         occupy_cpu(machine, n, now, POSTING, 0)
         return
-    machine.ports.nodes[n].trap_source = source
-    occupy_cpu(machine, n, now, IN_TRAP, serve_duration(machine, n, source))
+    else:
+        duration = serve_duration(machine, n, source)
+    serving.trap_source = source
+    serving.kernel_time += duration
+    occupy_cpu(machine, n, now, IN_TRAP, duration)
 
 
 @distant
 def serve_in_trap(machine, n, now):
     """Effect of what the CPU has done in a trap."""
     serving = machine.ports.nodes[n]
+    if serving.trap_source == NO_SOURCE:
+        return
     others = serving.source
     serving.source = serving.trap_source
     serve(machine, n, now)

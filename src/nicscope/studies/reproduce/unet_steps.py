@@ -15,7 +15,7 @@ from nicscope.drivers.simulate.ports.build import HostSize, PortSize
 from nicscope.interfaces.unet import Cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from nicscope.interfaces.ports.process import Buffer
     from nicscope.interfaces.unet import Endpoint, Process
@@ -45,11 +45,15 @@ def new_cluster(column: tuple[str, str], *, small: bool = False, **settings: Any
     design = load_design(column[0])
     if small:
         design = msgspec.structs.replace(design, entries=4, victim_entries=2)
-    area = {"area_bytes": 32 * PAGE} if column[0] == "unet" else {}
     return Cluster(
-        design, column[1], small_inside=False, size=PortSize(ready=READY), host=HostSize(frames=512),
-        **area, **settings,
-    )  # fmt: skip
+        design,
+        column[1],
+        small_inside=False,
+        area_bytes=32 * PAGE if column[0] == "unet" else None,
+        size=PortSize(ready=READY),
+        host=HostSize(frames=512),
+        **settings,
+    )
 
 
 def work(process: Process) -> float:
@@ -131,21 +135,23 @@ def sends(column: tuple[str, str]) -> dict[str, float]:
     return times
 
 
-def translations_ahead(column: tuple[str, str]) -> dict[str, float]:
+def translations_ahead(column: tuple[str, str], cases: Sequence[str]) -> dict[str, float]:
     """Microseconds of translating a buffer of the free queue by what happens to its page.
+
+    Cases are "hit", "miss", "copy on write", "zero map-in" and "page fault"; with " with unpin"
+    the table is full.
 
     Of work that is done for any buffer that is provided, such as a trap, nothing counts: what a
     buffer causes that is left alone is taken off.
     """
     plain = _ahead(column, "plain")
     times = {}
-    for case in ("hit", "miss", "copy on write", "zero map-in", "page fault"):
-        for unpin in (False, True):
-            spent = _ahead(column, case, unpin)
-            name = f"{case} with unpin" if unpin else case
-            times[name] = spent.work_us - plain.work_us
-            if case == "page fault":
-                times[name] = spent.elapsed_us - plain.elapsed_us
+    for case in cases:
+        kind, _, unpin = case.partition(" with ")
+        spent = _ahead(column, kind, bool(unpin))
+        times[case] = spent.work_us - plain.work_us
+        if kind == "page fault":
+            times[case] = spent.elapsed_us - plain.elapsed_us
     return times
 
 

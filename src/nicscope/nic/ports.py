@@ -99,15 +99,18 @@ PORT = np.dtype(
         ("open", "i8"),
         ("space", "i8"),  # whose addresses: the process's number on its node
         ("blocked", "i8"),
-        ("ahead_blocked", "i8"),  # why its free queue is not looked at
-        ("posted", "i8"),  # descriptors; reaped <= reported <= taken <= posted
+        ("posted", "i8"),  # descriptors; taken <= posted, reaped <= reported <= posted + refused
         ("taken", "i8"),
+        ("refused", "i8"),  # descriptors that the library could not have pinned: never posted
         ("reported", "i8"),
         ("reaped", "i8"),
         ("free_posted", "i8"),
         ("free_taken", "i8"),
+        ("ahead_waits", "i8"),  # 1: the next buffer waits for a way of a set
+        ("provided", "i8"),  # address of the buffer being translated, copied
         ("ready_in", "i8"),
         ("ready_out", "i8"),
+        ("filling", "i8"),  # buffers of messages that are arriving
         ("reserved", "i8"),  # reports of receives that have their place
         ("received", "i8"),  # and those that the process can see
         ("read", "i8"),
@@ -132,6 +135,7 @@ PORT = np.dtype(
         ("frame", "i8"),
         ("key", "i8"),
         ("dropped", "i8"),  # messages that found no buffer
+        ("polled_again", "i8"),  # the lookup of a handle that its next descriptor missed, or 0
     ],
     align=True,
 )
@@ -160,7 +164,9 @@ CHANNEL = np.dtype(
         ("placed", "i8"),  # bytes that have their place
         ("buffers", "i8"),
         ("message", "i8"),  # its number, by its sender
-        ("arrived", "i8"),
+        # the message whose packets are completed now, which may be an earlier one
+        ("finishing", "i8"),
+        ("arrived", "i8"),  # its bytes
     ],
     align=True,
 )
@@ -220,6 +226,7 @@ HEAD = np.dtype(
         ("space", "i8"),
         ("page", "i8"),
         ("status", "i8"),
+        ("filled", "i8"),  # -1: not placed; else, of a message's last packet, the buffers it fills
         ("fate", "i8"),  # what the network does to it
     ],
     align=True,

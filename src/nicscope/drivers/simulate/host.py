@@ -111,6 +111,7 @@ def end_host_work(machine, n, now):
         machine.ports.nodes[n].stolen = 0
         node.cpu_busy += stolen
         if node.cpu == COPYING:
+            node.cpu_busy += now - node.cpu_since
             node.cpu = COMPUTING  # its bytes are moved; it has not gone on yet
         put(machine.agenda, n * KINDS + CPU, now + stolen)
         return

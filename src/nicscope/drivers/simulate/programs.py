@@ -33,6 +33,7 @@ from nicscope.drivers.simulate.machine import (
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.drivers.simulate.store import new_store
 from nicscope.errors import SimulationError
+from nicscope.fabric.faults import NEVER
 from nicscope.handover import bound
 
 if TYPE_CHECKING:
@@ -172,6 +173,10 @@ class Simulation:
         self.processes = [Process(self, number, node) for number, node in enumerate(hosts)]
         self._running: dict[int, Coroutine[Any, Any, object]] = {}
         self.results: list[object] = [None] * len(hosts)
+        self._deaths = [int(NEVER)] * topology.nodes
+        if ports is not None:
+            self._deaths = ports.deaths.nodes.tolist()
+        self._first_death = min(self._deaths)
 
     @property
     def now(self) -> int:
@@ -191,6 +196,7 @@ class Simulation:
     def run(self, programs: Sequence[Coroutine[Any, Any, object]]) -> None:
         """Run one program per process to its end; what each returns is in ``results``.
 
+        A program goes no further when its node has died, and returns None.
         Errors: ``SimulationError`` if all that are left wait for what cannot come.
         """
         begun: list[tuple[int, ...]] = []
@@ -221,9 +227,14 @@ class Simulation:
         fired = self._go_on(count, _EVENTS_AT_ONCE)
         ended = self._ended[0]
         if ended == 0 and fired < _EVENTS_AT_ONCE:
+            self._drop(int(NEVER) - 1)
+            if not self._running:
+                return True
             raise SimulationError(self._stuck())
+        self._drop(self.now)
         for record in sorted(_OPERATION.iter_unpack(self._inbox[: ended * _OPERATION.size])):
-            self._resume(record[0], Ended._make(record), begun)
+            if record[0] in self._running:
+                self._resume(record[0], Ended._make(record), begun)
         return len(begun) < ended
 
     def _resume(self, number: int, ended: Ended | None, begun: list[tuple[int, ...]]) -> None:
@@ -232,6 +243,14 @@ class Simulation:
         except StopIteration as stop:
             self.results[number] = stop.value
             del self._running[number]
+
+    def _drop(self, now: int) -> None:
+        """End the programs of nodes that are dead by ``now``."""
+        if now < self._first_death:
+            return
+        for number in [*self._running]:
+            if self._deaths[self.processes[number].node] <= now:
+                self._running.pop(number).close()
 
     def _stuck(self) -> str:
         waiting = [

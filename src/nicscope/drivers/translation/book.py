@@ -34,6 +34,7 @@ ORDERS = np.dtype(
         ("area_pages", "i8"),
         ("area_bytes", "i8"),
         ("high_water", "i8"),  # pinned pages per node; -1: none
+        ("scanned", "i8"),  # 1: the driver looks for surplus pins by itself, from time to time
         ("line_bits", "i8"),
         ("cached", "b1"),  # there is a cache on the NIC
         ("scheme", "i8"),  # its code

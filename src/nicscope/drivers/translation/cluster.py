@@ -103,7 +103,7 @@ def new_translations(
         if pages_per_space is not None:
             parts.book.orders[0]["last_page"] = pages_per_space - 1
         nodes.append(_timed(parts, design, room, longest))
-    return Translations(*_stacked(nodes))
+    return Translations(*stacked(nodes))
 
 
 def _timed(parts: Parts, design: Design, deeds: int, longest: int) -> Parts:
@@ -125,10 +125,11 @@ def _timed(parts: Parts, design: Design, deeds: int, longest: int) -> Parts:
     return Parts(nic, host, book)
 
 
-def _stacked(parts: Sequence[Any]) -> Any:
+def stacked(parts: Sequence[Any]) -> Any:
+    """Equal parts of every node as one, each array with a leading axis of nodes."""
     first = parts[0]
     if isinstance(first, tuple):
-        columns = (_stacked(column) for column in zip(*parts, strict=True))
+        columns = (stacked(column) for column in zip(*parts, strict=True))
         return tuple.__new__(type(first), columns)
     stack = np.stack([np.asarray(part) for part in parts])
     return as_records(stack) if first.dtype.names else stack

@@ -64,7 +64,8 @@ def serve_handle(nic, host, book, process, line, key):
         fill_line(host.lines, key)
         if evicted != EMPTY:
             await_unpinning(host.lines, evicted - 1)
-        unpin_surplus(host, book)
+        if book.orders[0].scanned == 0:
+            unpin_surplus(host, book)
     return entry
 
 
@@ -86,6 +87,7 @@ def pin_line(host, book, process, key):
 def unpin_surplus(host, book):
     """Unpin pages of lines that left the NIC until no more than ``high_water`` are pinned.
 
+    A driver in which time passes may do so from time to time (``orders.scanned``), not at once.
     Held pages stay, and their line waits no more until it is released.
     """
     while book.counts[0].pinned_pages > book.orders[0].high_water and host.lines.counts[1] > 0:

@@ -9,7 +9,7 @@ import msgspec
 from nicscope.config.delivery import POLICIES, Delivery, transfer_costs
 from nicscope.config.design import Design, load_design
 from nicscope.config.platform import load_platform
-from nicscope.config.program_costs import program_costs
+from nicscope.config.program_costs import MIDDLE, program_costs
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.ports.build import (
     Faults,
@@ -29,6 +29,7 @@ from nicscope.interfaces.ports.process import Process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
+    from fractions import Fraction
 
     from nicscope.fabric.topology import Topology
 
@@ -59,10 +60,12 @@ class PortCluster(Generic[E]):
         ports: int | None = None,
         fresh: bool = False,
         keep_log: int = 0,
+        place: Fraction = MIDDLE,
     ) -> None:
         """``design`` and ``platform`` are of the catalog; its design names a platform itself.
 
-        ``ports``: of each node, at least one per process.  Errors: ``DesignError``,
+        ``ports``: of each node, at least one per process.  ``place``: which value of a cost that
+        is stated as a range, from 0, its low end, to 1.  Errors: ``DesignError``,
         ``PlatformError``, ``SimulationError`` naming what is not there.
         """
         if isinstance(policy, str) and policy not in POLICIES:
@@ -83,7 +86,8 @@ class PortCluster(Generic[E]):
         self._keep_log = keep_log
         self._ports = ports
         self._transfers = transfer_costs(self.platform)
-        self._service = service_costs(program_costs(self.platform, self.design.scheme), self.design)
+        costs = program_costs(self.platform, self.design.scheme, place=place)
+        self._service = service_costs(costs, self.design)
         self._programs: list[tuple[int, Callable[[E], Coroutine[Any, Any, object]]]] = []
         self.simulation: Simulation | None = None
         self.memory: Memory | None = None

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.ports.calls import carry_out
+from nicscope.drivers.simulate.ports.calls import carry_out, mend_page
 from nicscope.drivers.simulate.ports.translating import key_of
 from nicscope.drivers.translation.asking import admit_request, could_admit, key_of_page
 from nicscope.drivers.translation.book import note_request
 from nicscope.drivers.translation.cluster import translation_of
-from nicscope.drivers.translation.codes import ADMITTED, MISS, REJECTED, STATIC, UTLB
+from nicscope.drivers.translation.codes import ADMITTED, MISS, STATIC, UNKNOWN, UTLB
 from nicscope.drivers.translation.holding import keep_page, leave_page
 from nicscope.drivers.translation.static import ask_static, serve_static
 from nicscope.jit import distant, step
+from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.ports import DONE, FETCH, INLINE, NO_RIGHTS, NO_ROOM, SEGMENTS
 
 
@@ -27,7 +28,8 @@ def _is_plain(machine, n, p, slot):
         segment = ports.segments[n, p, slot, i]
         if segment.length < 1 or segment.address < 0:
             return False
-        if segment.address + segment.length > ports.rules[0].space_bytes:
+        room = ports.rules[0].space_bytes
+        if segment.address >= room or segment.length > room - segment.address:
             return False
         if _pages(machine, segment) > ports.rules[0].longest:
             return False
@@ -83,8 +85,8 @@ def admit(machine, n, p, slot):
         spent += admit_piece(machine, n, space, first, pages)
         if ports.nodes[n].admitted != DONE:
             pending.status = ports.nodes[n].admitted
-    if pending.status == DONE:
-        _keep(machine, n, p, slot)
+            break  # what is kept so far is left with the report
+        _keep(machine, n, p, slot, first, pages)
     return spent
 
 
@@ -107,7 +109,7 @@ def admit_piece(machine, n, space, first, pages):
         return np.int64(0)
     found = admit_request(scheme, nic, host, book, space, first, pages)
     if found != ADMITTED:
-        serving.admitted = NO_ROOM if found == REJECTED else NO_RIGHTS
+        serving.admitted = NO_RIGHTS if found == UNKNOWN else NO_ROOM
         return ports.costs[n].check * pages
     if scheme == STATIC:
         return _register(machine, n, space, first, pages)
@@ -116,9 +118,20 @@ def admit_piece(machine, n, space, first, pages):
     calls = counts.pin_calls - pin_calls
     if calls > 0:
         spent += calls * _call_time(machine, n, (counts.pins - pins) // calls)
-    if carry_out(machine, n, 0) < 0:
-        serving.admitted = NO_RIGHTS
+    carry_out(machine, n, 0)
+    _mend(machine, n, space, first, pages)
     return spent
+
+
+@step
+def _mend(machine, n, space, first, pages):
+    """Pin what the scheme took for pinned and was not mapped then, or say that it cannot be."""
+    ports = machine.ports
+    for page in range(first, first + pages):
+        key = key_of(machine, n, space, page)
+        is_there = key >= 0 and ports.frames[n, key] != GARBAGE_FRAME
+        if not is_there and not mend_page(machine, n, space, page, 0):
+            ports.nodes[n].admitted = NO_RIGHTS
 
 
 @step
@@ -132,13 +145,17 @@ def _register(machine, n, space, first, pages):
     for page in range(first, first + pages):
         fresh = False
         key = key_of_page(host, book, space, page)
+        if key < 0:
+            serving.admitted = NO_RIGHTS
+            continue
         if ask_static(nic, host, key) == MISS:
             found = serve_static(nic, host, book, space, page, key)
             fresh = found >= 0
             if not fresh:
                 serving.admitted = NO_ROOM
-            elif carry_out(machine, n, 0) < 0:
-                serving.admitted = NO_RIGHTS
+                break
+            carry_out(machine, n, 0)
+        _mend(machine, n, space, page, 1)
         if fresh:
             run += 1
         elif run > 0:
@@ -158,17 +175,15 @@ def _call_time(machine, n, pages):
 
 
 @step
-def _keep(machine, n, p, slot):
+def _keep(machine, n, p, slot, first, pages):
     """The pages are the request's until it has ended (UTLB 3.1)."""
     ports = machine.ports
     pending = ports.pending[n, p, slot]
-    pending.kept = ports.requests[n, p, slot].segments
-    for i in range(pending.kept):
-        segment = ports.segments[n, p, slot, i]
-        kept = ports.kept[n, p, slot, i]
-        kept.address = _first(machine, segment)
-        kept.length = _pages(machine, segment)
-        keep_pages(machine, n, ports.table[n, p].space, kept.address, kept.length, 1)
+    kept = ports.kept[n, p, slot, pending.kept]
+    pending.kept += 1
+    kept.address = first
+    kept.length = pages
+    keep_pages(machine, n, ports.table[n, p].space, first, pages, 1)
 
 
 @distant

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from nicscope.drivers.simulate.ports.calls import (
     ask_page,
     begin_miss,
@@ -34,7 +36,9 @@ def take_buffer(machine, n, p, now):
     port = ports.table[n, p]
     if port.open == 0 or port.free_taken == port.free_posted:
         return
-    address = ports.free[n, p, port.free_taken % ports.rules[0].ring].address
+    # The queue is the process's to write to at any time: what is checked here is what is used.
+    port.provided = ports.free[n, p, port.free_taken % ports.rules[0].ring].address
+    address = port.provided
     page = address >> ports.rules[0].page_bits
     if address < 0 or address >= ports.rules[0].space_bytes:
         return_buffer(machine, n, p, NO_RIGHTS)
@@ -57,24 +61,19 @@ def keep_buffer(machine, n, p, frame):
     """The buffer at the head of the free queue is translated: messages may have it."""
     ports = machine.ports
     port = ports.table[n, p]
-    address = ports.free[n, p, port.free_taken % ports.rules[0].ring].address
+    address = port.provided
     port.free_taken += 1
     page = address >> ports.rules[0].page_bits
     key = key_of(machine, n, port.space, page)
     hold(machine, n, key)
     ports.owners[n, key] = p
     keep_pages(machine, n, port.space, page, 1, 0)
-    _put(machine, n, p, address, frame, key)
+    put_ready(machine, n, p, address, frame, key)
 
 
 @distant
 def put_ready(machine, n, p, address, frame, key):
     """A translated buffer of port ``p`` waits for a message."""
-    _put(machine, n, p, address, frame, key)
-
-
-@step
-def _put(machine, n, p, address, frame, key):
     ports = machine.ports
     port = ports.table[n, p]
     buffer = ports.ready[n, p, port.ready_in % ports.ready.shape[2]]
@@ -92,9 +91,8 @@ def defer_buffer(machine, n, p):
     """
     ports = machine.ports
     port = ports.table[n, p]
-    address = ports.free[n, p, port.free_taken % ports.rules[0].ring].address
     port.free_taken += 1
-    _put(machine, n, p, address, AWAITED, -1)
+    put_ready(machine, n, p, port.provided, AWAITED, NOBODY)
 
 
 @distant
@@ -130,7 +128,7 @@ def skip_unready(machine, n, p):
             page = buffer.address >> ports.rules[0].page_bits
             keep_pages(machine, n, port.space, page, 1, 0)
         status = NO_RIGHTS if buffer.frame == UNUSABLE else PAGE_OUT
-        _report_unfilled(machine, n, p, buffer.address, status)
+        _report_returned(machine, n, p, buffer.address, status)
 
 
 @distant
@@ -166,15 +164,14 @@ def return_buffer(machine, n, p, status):
     """Give the buffer at the head of the free queue back to its process, unfilled."""
     ports = machine.ports
     port = ports.table[n, p]
-    address = ports.free[n, p, port.free_taken % ports.rules[0].ring].address
     port.free_taken += 1
-    page = address >> ports.rules[0].page_bits
-    keep_pages(machine, n, port.space, page, 1, 0)
-    _report_unfilled(machine, n, p, address, status)
+    keep_pages(machine, n, port.space, port.provided >> ports.rules[0].page_bits, 1, 0)
+    _report_returned(machine, n, p, port.provided, status)
 
 
 @step
-def _report_unfilled(machine, n, p, address, status):
+def _report_returned(machine, n, p, address, status):
+    """Tell the process of a buffer that comes back, if a report of it has its place."""
     ports = machine.ports
     port = ports.table[n, p]
     if port.reserved - port.read == ports.rules[0].ring:
@@ -193,6 +190,29 @@ def has_ready(machine, n, p):
 
 
 @step
+def has_fitting(machine, n, p, unit):
+    """Whether port ``p`` has a translated buffer of ``unit`` bytes within its page.
+
+    Those before it that are none go back to their process: a message must not run into the frame
+    behind.
+    """
+    ports = machine.ports
+    port = ports.table[n, p]
+    page = np.int64(1) << ports.rules[0].page_bits
+    while has_ready(machine, n, p):
+        buffer = ports.ready[n, p, port.ready_out % ports.ready.shape[2]]
+        if (buffer.address & (page - 1)) + unit <= page:
+            return True
+        port.ready_out += 1
+        release(machine, n, buffer.key)
+        _report_returned(machine, n, p, buffer.address, BAD_DESCRIPTOR)
+        ports.nodes[n].rejected += 1
+        ports.nodes[n].attention = 1
+        skip_unready(machine, n, p)
+    return False
+
+
+@step
 def take_ready(machine, n, p, into):
     """The next translated buffer of port ``p``, as ``into``."""
     ports = machine.ports
@@ -202,6 +222,7 @@ def take_ready(machine, n, p, into):
     into.frame = buffer.frame
     into.key = buffer.key
     port.ready_out += 1
+    port.filling += 1
     ports.nodes[n].attention = 1
 
 
@@ -211,8 +232,7 @@ def give_up_message(machine, n, tag):
     ports = machine.ports
     channel = ports.channels[n, tag]
     for i in range(channel.buffers):
-        buffer = ports.filling[n, tag, i]
-        _put(machine, n, channel.port, buffer.address, buffer.frame, buffer.key)
+        put_back(machine, n, channel.port, ports.filling[n, tag, i])
     if channel.placed >= 0:
         ports.table[n, channel.port].reserved -= 1
     channel.buffers = 0
@@ -220,25 +240,70 @@ def give_up_message(machine, n, tag):
 
 
 @step
-def let_buffers_go(machine, n, tag):
-    """The message that came by ``tag`` is the process's now, and so are its buffers."""
+def put_back(machine, n, p, buffer):
+    """A buffer that was to be filled waits for another message."""
+    machine.ports.table[n, p].filling -= 1
+    put_ready(machine, n, p, buffer.address, buffer.frame, buffer.key)
+
+
+@step
+def keep_with_packet(machine, n, slot):
+    """A message has all its buffers: they go with its last packet, and the tag is free for more."""
     ports = machine.ports
-    channel = ports.channels[n, tag]
+    head = ports.arrival_heads[n, slot]
+    channel = ports.channels[n, head.name]
     for i in range(channel.buffers):
-        release(machine, n, ports.filling[n, tag, i].key)
+        ports.arrival_buffers[n, slot, i] = ports.filling[n, head.name, i]
+    head.filled = channel.buffers
     channel.buffers = 0
     channel.placed = -1
 
 
-@distant
-def go_back(machine, n, tag, placed):
-    """What came by ``tag`` from byte ``placed`` on will come again: its buffers are ready again."""
+@step
+def let_buffers_go(machine, n, slot):
+    """The message whose last packet is in ``slot`` is its process's now; so are its buffers."""
     ports = machine.ports
-    channel = ports.channels[n, tag]
-    kept = (placed + channel.unit - 1) // channel.unit
+    head = ports.arrival_heads[n, slot]
+    port = ports.table[n, ports.channels[n, head.name].port]
+    for i in range(head.filled):
+        release(machine, n, ports.arrival_buffers[n, slot, i].key)
+    port.filling -= head.filled
+
+
+@step
+def give_up_placed(machine, n, slot):
+    """The message whose last packet is in ``slot`` is not whole: its buffers wait for another."""
+    ports = machine.ports
+    head = ports.arrival_heads[n, slot]
+    p = ports.channels[n, head.name].port
+    for i in range(head.filled):
+        put_back(machine, n, p, ports.arrival_buffers[n, slot, i])
+    ports.table[n, p].reserved -= 1
+
+
+@distant
+def go_back(machine, n, slot):
+    """The piece in ``slot`` will come again: its message is as it was before that was placed.
+
+    The pieces of its tag that were placed later have gone back before.
+    """
+    ports = machine.ports
+    head = ports.arrival_heads[n, slot]
+    channel = ports.channels[n, head.name]
+    if head.filled < 0:
+        return
+    if head.last == 1:
+        give_up_message(machine, n, head.name)
+        for i in range(head.filled):
+            ports.filling[n, head.name, i] = ports.arrival_buffers[n, slot, i]
+        channel.buffers = head.filled
+        channel.message = head.message
+    elif channel.placed < 0 or channel.message != head.message:
+        return  # given up meanwhile
+    channel.placed = head.offset
+    kept = (head.offset + channel.unit - 1) // channel.unit
     for i in range(kept, channel.buffers):
-        buffer = ports.filling[n, tag, i]
-        _put(machine, n, channel.port, buffer.address, buffer.frame, buffer.key)
+        put_back(machine, n, channel.port, ports.filling[n, head.name, i])
     channel.buffers = min(channel.buffers, kept)
-    channel.placed = placed
-    channel.arrived = min(channel.arrived, placed)
+    if head.offset == 0:
+        give_up_message(machine, n, head.name)

@@ -18,20 +18,22 @@ from nicscope.drivers.simulate.ports.state import (
     NO_ONE,
     PEER,
     PENDING,
-    QUEUE,
     RULES,
     SERVICE,
     SERVING,
     THREAD,
     Ports,
 )
-from nicscope.drivers.translation.cluster import new_translations, space_numbering
+from nicscope.drivers.translation.cluster import new_translations, space_numbering, stacked
 from nicscope.drivers.translation.codes import CODES
+from nicscope.errors import SimulationError
 from nicscope.fabric.faults import new_deaths, new_faults
 from nicscope.jit import kernel, records
 from nicscope.memory.paging.layout import new_memory
 from nicscope.memory.paging.swapper import take_frame
 from nicscope.nic.delivery import PACKET
+from nicscope.nic.handles import BUFFER_WORDS, PROCESS_WORDS
+from nicscope.nic.layout import new_cache
 from nicscope.nic.ports import (
     BUFFER,
     BUFFERS,
@@ -60,7 +62,9 @@ if TYPE_CHECKING:
     from nicscope.drivers.translation.cluster import Translations
     from nicscope.memory.numbering import Numbering
     from nicscope.memory.paging.layout import HostMemory
+    from nicscope.nic.layout import Nic
 
+HANDLE_WAYS = 4  # assumed: what served translations best (miNI, V.C)
 WINDOW = 64  # packets, the most that the rejects of an acknowledgement can name
 _SERVICE = {
     Scheme.PINNED: NO_ONE,
@@ -115,6 +119,8 @@ class HostSize(msgspec.Struct, frozen=True, kw_only=True):
     pages_per_space: int = 512
     swap_blocks: int = 2048
     pin_limit: int | None = None  # pages of a host
+    # Assumed: miNI has the scan for surplus pins run at long intervals (IV.B.2) and gives none.
+    scan_period_ps: int = 100_000_000_000
 
 
 class PortSize(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,6 +132,10 @@ class PortSize(msgspec.Struct, frozen=True, kw_only=True):
     exports: int = 64
     imports: int = 64
     longest: int = 64  # pages of a segment
+    events: int = 256  # that can wait for the kernel thread of a node
+    # of caches, where buffers and processes are looked up; powers of two, ways of 4
+    buffer_entries: int = 1024
+    process_entries: int = 64
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,6 +175,12 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
     """The ports of a cluster, closed; see ``interfaces`` for how they are opened."""
     design = setup.design
     assert design.page_size is not None
+    window = setup.transport.window
+    if not 1 <= window <= WINDOW or window & (window - 1):
+        raise SimulationError(
+            f"the transport's window must be a power of two from 1 to {WINDOW} packets, "
+            f"got {window!r}"
+        )
     nodes = len(setup.processes)
     spaces = max(setup.spaces or 0, max(setup.processes))
     pages = setup.host.pages_per_space
@@ -246,6 +262,9 @@ def _give_rules(ports: Ports, setup: Setup) -> None:
     rules["faults"] = setup.faults.any
     rules["serves"] = setup.serves
     rules["buffer"] = setup.buffer_bytes
+    rules["scan_period"] = setup.host.scan_period_ps
+    ports.translations.book.orders["scanned"] = setup.design.scheme is Scheme.HANDLE
+    rules["handles"] = setup.design.scheme is Scheme.HANDLE
 
 
 def _ports(
@@ -286,6 +305,7 @@ def _ports(
         fetches=records((nodes, ports, ring), FETCHING),
         send_heads=records((nodes, rings[0]), HEAD),
         arrival_heads=records((nodes, rings[1]), HEAD),
+        arrival_buffers=records((nodes, rings[1], BUFFERS), BUFFER),
         links=new_links(links),
         windows=records((links, links, window), PACKET),
         window_heads=records((links, links, window), HEAD),
@@ -300,7 +320,10 @@ def _ports(
         blank_bytes=np.zeros(INLINE_BYTES, np.uint8),
         peers=records((links, links), PEER),
         frames=np.zeros((len(translations.host.pinning.state), _keys(translations)), np.int64),
-        events=records((nodes, QUEUE), SERVICE),
+        events=records((nodes, size.events), SERVICE),
+        buffer_cache=_handle_caches(nodes, size.buffer_entries, BUFFER_WORDS),
+        process_cache=_handle_caches(nodes, size.process_entries, PROCESS_WORDS),
+        shown=records(nodes, EXPORT),
         translations=translations,
         memory=memory,
         faults=new_faults(0),
@@ -313,12 +336,20 @@ def _ports(
     made.peers["time_out_at"] = NEVER
     made.peers["ack_at"] = NEVER
     made.peers["missed"] = -1
+    made.peers["missed_handle"] = -1
     made.nodes["thread_at"] = NEVER
+    made.nodes["scan_at"] = NEVER
     made.nodes["deadline"] = NEVER
     made.nodes["handler_at"] = NEVER
     made.table["key"] = -1
     made.table["page"] = -1
     made.exports["redirect"] = -1
+    return made
+
+
+def _handle_caches(nodes: int, entries: int, words: int) -> Nic:
+    """Caches of handles, an entry a line of ``words`` words, as one with an axis of nodes."""
+    made: Nic = stacked([new_cache(entries * words, HANDLE_WAYS, words) for _ in range(nodes)])
     return made
 
 

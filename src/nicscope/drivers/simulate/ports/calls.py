@@ -8,7 +8,7 @@ from __future__ import annotations
 from nicscope.distant import call
 from nicscope.jit import step
 
-CALLS = 62
+CALLS = 66
 
 
 @step
@@ -72,9 +72,9 @@ def give_up_message(machine, n, tag):
 
 
 @step
-def go_back(machine, n, tag, placed):
-    """What came by ``tag`` from byte ``placed`` on will come again: its buffers are ready again."""
-    return call(machine, 10, (n, tag, placed))
+def go_back(machine, n, slot):
+    """The piece in ``slot`` will come again: its message is as it was before that was placed."""
+    return call(machine, 10, (n, slot))
 
 
 @step
@@ -294,9 +294,9 @@ def ask_page(machine, n, space, page, receive):
 
 
 @step
-def translated_frame(machine, n, space, page):
-    """Frame of ``page`` if it is translated, else ``MISSED``; nothing is noted."""
-    return call(machine, 47, (n, space, page))
+def translated_frame(machine, n, space, page, receive):
+    """Frame of ``page`` if it is translated and fit for use, else ``MISSED``; nothing is noted."""
+    return call(machine, 47, (n, space, page, receive))
 
 
 @step
@@ -330,54 +330,78 @@ def provide_for(machine, n, space, page, receive):
 
 
 @step
+def has_handle(machine, n, kind, number, again):
+    """Whether the NIC of ``n`` has handle ``number``; ``again``: 1 if it was asked for before."""
+    return call(machine, 53, (n, kind, number, again)) & 1 == 1
+
+
+@step
+def fill_handle(machine, n, kind, number):
+    """The kernel thread copies the host's record to the NIC; one that is not valid is so too."""
+    return call(machine, 54, (n, kind, number))
+
+
+@step
+def forget_handle(machine, n, kind, number):
+    """The host's record changes: the NIC keeps no copy of the old one."""
+    return call(machine, 55, (n, kind, number))
+
+
+@step
+def scan_pins(machine, n, now):
+    """Unpin what is pinned beyond the high water, if a scan is due; see to the next one."""
+    return call(machine, 56, (n, now))
+
+
+@step
 def defer_buffer(machine, n, p):
     """The page of the buffer at the head of the free queue has to be brought first."""
-    return call(machine, 53, (n, p))
+    return call(machine, 57, (n, p))
 
 
 @step
 def settle_buffer(machine, n, p, page, frame):
     """The page of a buffer that was deferred is there, or cannot be had (``UNUSABLE``)."""
-    return call(machine, 54, (n, p, page, frame))
+    return call(machine, 58, (n, p, page, frame))
 
 
 @step
 def close_port(machine, n, p):
     """Whether nothing uses port ``p`` any more, which is to close; if so it has closed."""
-    return call(machine, 55, (n, p)) & 1 == 1
+    return call(machine, 59, (n, p)) & 1 == 1
 
 
 @step
 def skip_unready(machine, n, p):
     """Give back unfilled the buffers whose turn has come while their pages are out."""
-    return call(machine, 56, (n, p))
+    return call(machine, 60, (n, p))
 
 
 @step
 def give_way(machine, n, page):
-    """Whether a buffer that waits for a message was in the way of ``page``, which is to be sent."""
-    return call(machine, 57, (n, page)) & 1 == 1
+    """Whether a buffer that waits for a message was in the way of ``page``, which is to go."""
+    return call(machine, 61, (n, page)) & 1 == 1
 
 
 @step
 def serve_in_trap(machine, n, now):
     """Effect of what the CPU has done in a trap."""
-    return call(machine, 58, (n, now))
+    return call(machine, 62, (n, now))
 
 
 @step
 def begin_handler(machine, n, now):
     """A packet is in the kernel's memory: interrupt, unless the handler runs."""
-    return call(machine, 59, (n, now))
+    return call(machine, 63, (n, now))
 
 
 @step
 def end_handler(machine, n, now):
     """Effect of the handler's work on one packet, if that has ended; it goes on to the next."""
-    return call(machine, 60, (n, now))
+    return call(machine, 64, (n, now))
 
 
 @step
 def take_from_kernel(machine, d, slot):
     """Copy the packet in ``slot`` from the kernel's buffer to where its message goes."""
-    return call(machine, 61, (d, slot))
+    return call(machine, 65, (d, slot))

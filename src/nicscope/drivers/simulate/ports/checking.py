@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from nicscope.drivers.simulate.machine import PCI_READS
 from nicscope.fabric.faults import CORRUPTED, flip
-from nicscope.jit import distant, step
-from nicscope.memory.paging.pins import may_transfer
+from nicscope.jit import distant
+from nicscope.memory.paging.pins import may_transfer, may_transfer_into
 from nicscope.nic.crc import crc32
 
 
@@ -41,12 +41,10 @@ def check_transfer(machine, n):
     node = machine.nodes[n]
     endpoint = machine.endpoints[n]
     if node.pci == PCI_READS:
-        _check(machine, n, ports.send_heads[n, node.fetching % endpoint.send_ring])
+        head = ports.send_heads[n, node.fetching % endpoint.send_ring]
+        holds = may_transfer(ports.memory, n, head.frame, head.generation)
     else:
-        _check(machine, n, ports.arrival_heads[n, endpoint.drained % endpoint.receive_ring])
-
-
-@step
-def _check(machine, n, head):
-    if not may_transfer(machine.ports.memory, n, head.frame, head.generation):
-        machine.ports.nodes[n].stale += 1
+        head = ports.arrival_heads[n, endpoint.drained % endpoint.receive_ring]
+        holds = may_transfer_into(ports.memory, n, head.frame, head.generation)
+    if not holds:
+        ports.nodes[n].stale += 1

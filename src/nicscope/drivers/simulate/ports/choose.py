@@ -75,14 +75,22 @@ def ready_at_port(machine, n, p):
     port = ports.table[n, p]
     if port.open == 0 or port.blocked != FREE_TO_GO:
         return np.int64(NO_SOURCE)
-    waiting = port.ahead_blocked == FREE_TO_GO and port.free_taken < port.free_posted
-    if waiting and port.ready_in - port.ready_out < ports.rules[0].ready:
+    if port.free_taken < port.free_posted and port.ahead_waits == 0 and _wants_ready(machine, n, p):
         return source_of(AHEAD, p)
     if port.busy == 0:
         return source_of(PORT, p) if port.taken < port.posted else np.int64(NO_SOURCE)
     if may_send_to(machine, n, destination_of(machine, n, p)):
         return source_of(PORT, p)
     return np.int64(NO_SOURCE)
+
+
+@step
+def _wants_ready(machine, n, p):
+    """Whether one more buffer may be ready; those that fill may all become so again."""
+    ports = machine.ports
+    port = ports.table[n, p]
+    waiting = port.ready_in - port.ready_out
+    return waiting < ports.rules[0].ready and waiting + port.filling < ports.ready.shape[2]
 
 
 @step

@@ -8,7 +8,7 @@ from nicscope.drivers.simulate.ports.calls import (
     release,
     report_sent,
 )
-from nicscope.drivers.simulate.ports.state import ABANDONED, QUEUE
+from nicscope.drivers.simulate.ports.state import ABANDONED
 from nicscope.drivers.translation.asking import page_of_key
 from nicscope.drivers.translation.cluster import translation_of
 from nicscope.drivers.translation.codes import UNET_MM
@@ -75,6 +75,7 @@ def _let_buffers_go(machine, n, p):
             for i in range(channel.buffers):
                 release(machine, n, ports.filling[n, tag, i].key)
             channel.buffers = 0
+            port.filling = 0
             channel.placed = -1
             channel.port = NOBODY
 
@@ -84,12 +85,12 @@ def _abandon(machine, n, p):
     """What the kernel thread was to bring for the port is not wanted any more."""
     serving = machine.ports.nodes[n]
     for i in range(serving.handled, serving.queued):
-        event = machine.ports.events[n, i % QUEUE]
+        event = machine.ports.events[n, i % machine.ports.events.shape[1]]
         if event.port == p:
             event.port = ABANDONED
     port = machine.ports.table[n, p]
     port.blocked = FREE_TO_GO
-    port.ahead_blocked = FREE_TO_GO
+    port.ahead_waits = 0
 
 
 @step

@@ -8,7 +8,7 @@ from nicscope.drivers.simulate.ports.choose import ACK, AHEAD, RESEND, index_of,
 from nicscope.drivers.simulate.ports.placing import TAKEN, last_arrival
 from nicscope.drivers.simulate.ports.serve import enters_page
 from nicscope.jit import distant, step
-from nicscope.nic.ports import FETCH, INLINE, REPLY, SEND, WRITE
+from nicscope.nic.ports import FETCH, INLINE, OWN_PORT, REPLY, SEND, WRITE
 
 
 @distant
@@ -28,6 +28,9 @@ def serve_duration(machine, n, source):
         return duration + (costs.lookup_send if enters_page(machine, n, p) else 0)
     request = ports.requests[n, p, port.taken % ports.rules[0].ring]
     duration += costs.serve_request
+    if ports.rules[0].handles == 1 and p != OWN_PORT:
+        # The process; and the buffer that a remote operation names.
+        duration += costs.lookup_handle * (1 if request.operation == SEND else 2)
     if request.options & INLINE or request.operation == FETCH:
         return duration
     return duration + costs.lookup_send
@@ -42,7 +45,10 @@ def place_duration(machine, n):
     if head.status == TAKEN and head.kind == SEND:
         return machine.ports.costs[n].lookup_buffer
     if head.status == TAKEN and head.kind in (WRITE, REPLY):
-        return machine.ports.costs[n].lookup_receive
+        costs = machine.ports.costs[n]
+        if machine.ports.rules[0].handles == 1:
+            return costs.lookup_receive + costs.lookup_handle * (2 if head.kind == WRITE else 1)
+        return costs.lookup_receive
     return np.int64(0)
 
 

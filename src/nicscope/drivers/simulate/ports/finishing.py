@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.ports.ahead import let_buffers_go
+from nicscope.drivers.simulate.ports.ahead import give_up_placed, let_buffers_go
 from nicscope.drivers.simulate.ports.calls import (
     give_up_message,
-    go_back,
     is_sound,
     report_received,
     report_sent,
     take_from_kernel,
 )
 from nicscope.drivers.simulate.ports.holding import let_go
+from nicscope.drivers.simulate.ports.knowing import export_for
 from nicscope.drivers.simulate.ports.placing import (
     DROPPED,
     PASSED_BY,
     REFUSED_FOR_GOOD,
     TAKEN,
-    begin_message,
     is_awaited,
     is_for_port,
+    take_back,
 )
 from nicscope.drivers.simulate.ports.reliable import acknowledge, set_deadline
 from nicscope.jit import distant, step
@@ -51,34 +51,33 @@ def complete_arrival(machine, d, slot, now):
     if head.kind == BARRED:
         return
     if ports.rules[0].reliable == 0:
-        _complete_unreliable(machine, d, slot, packet, head)
+        _complete_unreliable(machine, d, slot, packet, head, now)
         return
     acknowledge(machine, d, packet.sender, head, now)
     if head.sequence >= 0:
-        _complete_reliable(machine, d, slot, packet, head)
+        _complete_reliable(machine, d, slot, packet, head, now)
         _mind_acknowledgement(machine, d, packet.sender, now)
 
 
 @step
-def _complete_reliable(machine, d, slot, packet, head):
+def _complete_reliable(machine, d, slot, packet, head, now):
     ports = machine.ports
     link = ports.links[d, packet.sender]
-    if head.status == PASSED_BY:
-        return
-    if not may_confirm(link, head.sequence):
-        let_go(machine, d, head)
+    let_go(machine, d, head)
+    status = head.status
+    if status in (PASSED_BY, DROPPED) or not may_confirm(link, head.sequence):
         return
     _take_in(machine, d, slot, packet, head)
     status = head.status
+    if status == DROPPED:
+        return  # and what follows it is refused already
     if status == TAKEN and (packet.broken == 1 or not is_sound(machine, d, slot)):
         status = DROPPED
     if status == TAKEN:
-        status = _deliver(machine, d, slot, packet, head)
-    let_go(machine, d, head)
+        status = _deliver(machine, d, slot, packet, head, now)
     if status == DROPPED:
         refuse(link, head.sequence)
-        if head.kind == SEND and packet.payload > 0 and head.status == TAKEN:
-            go_back(machine, d, head.name, head.offset)
+        take_back(machine, d, packet.sender)
         return
     confirm(link, head.sequence)
     reject = np.uint64(1) if status == REFUSED_FOR_GOOD else np.uint64(0)
@@ -100,14 +99,15 @@ def _take_in(machine, d, slot, packet, head):
 
 
 @step
-def _complete_unreliable(machine, d, slot, packet, head):
+def _complete_unreliable(machine, d, slot, packet, head, now):
     _take_in(machine, d, slot, packet, head)
     if head.status == TAKEN and packet.broken == 0 and is_sound(machine, d, slot):
-        _deliver(machine, d, slot, packet, head)
+        _deliver(machine, d, slot, packet, head, now)
+    elif head.kind == SEND and head.filled > 0:
+        give_up_placed(machine, d, slot)
     elif (
         head.kind == SEND
-        and head.status == TAKEN
-        and is_for_port(machine, d, packet, head)
+        and head.filled == 0
         and machine.ports.channels[d, head.name].message == head.message
     ):
         give_up_message(machine, d, head.name)
@@ -131,17 +131,17 @@ def _mind_acknowledgement(machine, d, s, now):
 
 
 @step
-def _deliver(machine, d, slot, packet, head):
+def _deliver(machine, d, slot, packet, head, now):
     """Tell whom the packet concerns; ``TAKEN``, or what is to become of it."""
     if head.kind == SEND:
         if packet.payload == 0:
             return _deliver_inline(machine, d, slot, packet, head)
-        return _deliver_piece(machine, d, packet, head)
+        return _deliver_piece(machine, d, slot, packet, head)
     if head.kind == WRITE:
         _end_store(machine, d, packet, head)
         return TAKEN
     if head.kind == FETCH:
-        return _answer(machine, d, packet, head)
+        return _answer(machine, d, packet, head, now)
     if head.kind == REPLY:
         return _end_fetch(machine, d, packet, head)
     return TAKEN if head.kind == PROBE else REFUSED_FOR_GOOD
@@ -154,11 +154,12 @@ def _deliver_inline(machine, d, slot, packet, head):
         ports.nodes[d].undelivered += 1
         return REFUSED_FOR_GOOD
     channel = ports.channels[d, head.name]
-    begin_message(machine, d, head)
-    if channel.placed != 0:
+    port = ports.table[d, channel.port]
+    if port.reserved - port.read == ports.rules[0].ring:
+        port.dropped += 1
         ports.nodes[d].no_buffer += 1
         return DROPPED
-    channel.placed = -1
+    port.reserved += 1
     place = report_received(
         machine, d, channel.port, SEND, head.name, packet.sender, head.total, 0, 0
     )
@@ -168,16 +169,17 @@ def _deliver_inline(machine, d, slot, packet, head):
 
 
 @step
-def _deliver_piece(machine, d, packet, head):
+def _deliver_piece(machine, d, slot, packet, head):
     ports = machine.ports
     channel = ports.channels[d, head.name]
-    if channel.message != head.message or channel.placed < 0:
-        return TAKEN
+    if head.offset == 0:
+        channel.finishing = head.message
+        channel.arrived = 0
     channel.arrived += packet.payload
     if head.last == 0:
         return TAKEN
-    if channel.arrived != head.total:
-        give_up_message(machine, d, head.name)
+    if channel.finishing != head.message or channel.arrived != head.total:
+        give_up_placed(machine, d, slot)
         return TAKEN
     place = report_received(
         machine,
@@ -187,13 +189,13 @@ def _deliver_piece(machine, d, packet, head):
         head.name,
         packet.sender,
         head.total,
-        channel.buffers,
+        head.filled,
         0,
     )
-    for i in range(channel.buffers):
-        address = ports.filling[d, head.name, i].address
+    for i in range(head.filled):
+        address = ports.arrival_buffers[d, slot, i].address
         ports.report_buffers[d, channel.port, place, i] = address
-    let_buffers_go(machine, d, head.name)
+    let_buffers_go(machine, d, slot)
     return TAKEN
 
 
@@ -223,12 +225,14 @@ def _end_store(machine, d, packet, head):
 
 
 @step
-def _answer(machine, d, packet, head):
+def _answer(machine, d, packet, head, now):
     """Post the answer to a remote fetch at the firmware's own port."""
     ports = machine.ports
     if head.name < 0 or head.name >= ports.exports.shape[1]:
         return REFUSED_FOR_GOOD
-    export = ports.exports[d, head.name]
+    if not export_for(machine, d, packet, head, now):
+        return DROPPED
+    export = ports.shown[d]
     if check_export(export, head, packet.sender) != DONE:
         return REFUSED_FOR_GOOD
     port = ports.table[d, OWN_PORT]

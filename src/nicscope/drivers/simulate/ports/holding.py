@@ -37,9 +37,9 @@ def release(machine, n, key):
 def _unblock(machine, n):
     ports = machine.ports
     for p in range(ports.table.shape[1]):
-        ports.table[n, p].ahead_blocked = FREE_TO_GO
         if ports.table[n, p].blocked == AWAITS_USE:
             ports.table[n, p].blocked = FREE_TO_GO
+        ports.table[n, p].ahead_waits = 0
     ports.nodes[n].use_blocked = 0
     ports.nodes[n].attention = 1
 

@@ -30,10 +30,10 @@ def leave_packet(machine, n, place, now):
     head = ports.send_heads[n, place]
     if ports.rules[0].faults == 1 and head.copied == 0:
         _copy(machine, n, packet, head)
+    let_go(machine, n, head)
     if ports.rules[0].reliable == 1:
         note_left(machine, n, head, packet.destination, now)
         return
-    let_go(machine, n, head)
     if head.last == 1 and head.kind in (SEND, WRITE) and head.copied == 0:
         report_sent(machine, n, head.from_port, head.slot, DONE)
 
@@ -50,6 +50,5 @@ def _copy(machine, n, packet, head):
         return
     ports.copies[0] = head
     ports.copies[0].copied = 1
-    ports.copies[0].key = -1
     place = endpoint.finished % endpoint.send_ring
     push(machine, n, packet, ports.copies[0], machine.store.send_ring[n, place])

@@ -30,6 +30,7 @@ from nicscope.drivers.simulate.ports.durations import (
     serve_duration,
 )
 from nicscope.drivers.simulate.ports.finishing import complete_arrival
+from nicscope.drivers.simulate.ports.handles import fill_handle, forget_handle, has_handle
 from nicscope.drivers.simulate.ports.handling import begin_handler, end_handler
 from nicscope.drivers.simulate.ports.holding import hold, release
 from nicscope.drivers.simulate.ports.interrupting import steal_cpu
@@ -52,6 +53,7 @@ from nicscope.drivers.simulate.ports.reliable import (
 )
 from nicscope.drivers.simulate.ports.reporting import report_received, report_sent
 from nicscope.drivers.simulate.ports.resuming import end_miss, go_on_with_thread
+from nicscope.drivers.simulate.ports.scanning import scan_pins
 from nicscope.drivers.simulate.ports.serve import end_request, enter_page, next_packet, serve
 from nicscope.drivers.simulate.ports.thread import next_event, raise_event, thread_is_done
 from nicscope.drivers.simulate.ports.translating import (
@@ -119,6 +121,10 @@ FUNCTIONS = (
     mend_page,
     carry_out,
     provide_for,
+    has_handle,
+    fill_handle,
+    forget_handle,
+    scan_pins,
     defer_buffer,
     settle_buffer,
     close_port,

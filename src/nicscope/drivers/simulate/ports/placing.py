@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.ports.ahead import has_ready, take_ready
+from nicscope.drivers.simulate.ports.ahead import has_fitting, keep_with_packet, take_ready
 from nicscope.drivers.simulate.ports.calls import (
     ask_page,
     begin_miss,
     give_up_message,
+    go_back,
     hold,
+    needed_for,
     skip_unready,
     translated_frame,
 )
 from nicscope.drivers.simulate.ports.holding import NO_KEY
+from nicscope.drivers.simulate.ports.knowing import export_for, process_for
 from nicscope.drivers.simulate.ports.misses import ARRIVAL
+from nicscope.drivers.simulate.ports.state import THREAD
 from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, generation_of, key_of
 from nicscope.fabric.faults import CORRUPTED, LOST, REORDERED, fate, is_dead
 from nicscope.jit import distant, routine, step
@@ -31,7 +35,7 @@ from nicscope.nic.ports import (
     WRITE,
     check_export,
 )
-from nicscope.nic.reception import WANTED, judge
+from nicscope.nic.reception import WANTED, judge, judge_unreliable, refuse
 
 # What is known of an arriving packet (``head.status``).
 UNJUDGED = 0
@@ -57,6 +61,7 @@ def meet_packet(machine, d, sender, place, now):
     head = ports.arrival_heads[d, slot]
     packet = machine.arrivals[d, slot]
     head.key = NO_KEY
+    head.filled = -1
     head.status = UNJUDGED
     head.fate = 0
     if ports.rules[0].faults == 1:
@@ -64,7 +69,12 @@ def meet_packet(machine, d, sender, place, now):
     if head.kind == BARRED or head.kind == ACKNOWLEDGEMENT:
         return
     head.status = TAKEN
-    if ports.rules[0].reliable == 1 and judge(ports.links[d, sender], head.sequence) != WANTED:
+    link = ports.links[d, sender]
+    if ports.rules[0].reliable == 1:
+        wanted = judge(link, head.sequence) == WANTED
+    else:
+        wanted = judge_unreliable(link, head.sequence) == WANTED
+    if not wanted:
         head.status = PASSED_BY
 
 
@@ -114,7 +124,7 @@ def place_arrival(machine, d, now):
         _place_in_kernel(machine, d, slot)
         return False
     if head.kind == SEND:
-        _place_message(machine, d, packet, head)
+        _place_message(machine, d, packet, head, slot)
         return False
     if head.kind == WRITE:
         return _place_store(machine, d, packet, head, now)
@@ -142,7 +152,7 @@ def take_from_kernel(machine, d, slot):
     head = ports.arrival_heads[d, slot]
     packet = machine.arrivals[d, slot]
     begin = packet.address
-    _place_message(machine, d, packet, head)
+    _place_message(machine, d, packet, head, slot)
     if packet.broken == 0:
         host = machine.store.host
         for i in range(packet.payload):
@@ -150,31 +160,34 @@ def take_from_kernel(machine, d, slot):
         ports.nodes[d].copied += packet.payload
 
 
-@step
-def _place_message(machine, d, packet, head):
+@routine
+def _place_message(machine, d, packet, head, slot):
     ports = machine.ports
     if not is_for_port(machine, d, packet, head):
         ports.nodes[d].undelivered += 1
         pass_by(packet, head, REFUSED_FOR_GOOD)
         return
     channel = ports.channels[d, head.name]
-    if head.offset == 0:
-        begin_message(machine, d, head)
-    if channel.placed != head.offset or channel.message != head.message:
-        pass_by(packet, head, DROPPED)
+    if head.offset == 0 and not begin_message(machine, d, head):
+        turn_away(machine, d, packet, head)
         return
     unit = channel.unit
     place = head.offset // unit
     within = head.offset % unit
+    if channel.placed != head.offset or channel.message != head.message:
+        # Reliable packets come in order and all: an earlier one of this message was refused.
+        pass_by(packet, head, REFUSED_FOR_GOOD)
+        return
     if place >= BUFFERS or within + packet.payload > unit:
+        give_up_message(machine, d, head.name)
         pass_by(packet, head, REFUSED_FOR_GOOD)
         return
     if within == 0:
         skip_unready(machine, d, channel.port)
-        if not has_ready(machine, d, channel.port):
+        if not has_fitting(machine, d, channel.port, unit):
             ports.nodes[d].no_buffer += 1
             ports.table[d, channel.port].dropped += 1
-            pass_by(packet, head, DROPPED)
+            turn_away(machine, d, packet, head)
             if ports.rules[0].reliable == 0:
                 give_up_message(machine, d, head.name)
             return
@@ -186,11 +199,14 @@ def _place_message(machine, d, packet, head):
     head.frame = buffer.frame
     head.generation = generation_of(machine, d, buffer.frame)
     channel.placed += packet.payload
+    head.filled = 0
+    if head.last == 1:
+        keep_with_packet(machine, d, slot)
 
 
 @routine
 def begin_message(machine, d, head):
-    """A new message comes by its tag, if a report of it will have its place."""
+    """Have a new message come by its tag; whether a report of it will have its place."""
     ports = machine.ports
     channel = ports.channels[d, head.name]
     port = ports.table[d, channel.port]
@@ -198,12 +214,12 @@ def begin_message(machine, d, head):
         give_up_message(machine, d, head.name)
     if port.reserved - port.read == ports.rules[0].ring:
         port.dropped += 1
-        return
+        return False
     port.reserved += 1
     channel.message = head.message
     channel.placed = 0
     channel.buffers = 0
-    channel.arrived = 0
+    return True
 
 
 @routine
@@ -226,12 +242,36 @@ def pass_by(packet, head, status):
 
 
 @step
+def turn_away(machine, d, packet, head):
+    """The packet cannot be taken now: it must come again, and so must all that follow it."""
+    pass_by(packet, head, DROPPED)
+    if machine.ports.rules[0].reliable == 1:
+        refuse(machine.ports.links[d, packet.sender], head.sequence)
+
+
+@step
+def take_back(machine, d, sender):
+    """Of what ``sender`` sent, what is placed and not completed will come again."""
+    endpoint = machine.endpoints[d]
+    for place in range(endpoint.accepted - 1, endpoint.completed - 1, -1):
+        slot = place % endpoint.receive_ring
+        head = machine.ports.arrival_heads[d, slot]
+        if machine.arrivals[d, slot].sender == sender and head.status != UNJUDGED:
+            if head.kind == SEND and head.status == TAKEN:
+                go_back(machine, d, slot)
+            head.status = PASSED_BY
+
+
+@step
 def _place_store(machine, d, packet, head, now):
     ports = machine.ports
     if head.name < 0 or head.name >= ports.exports.shape[1]:
         pass_by(packet, head, REFUSED_FOR_GOOD)
         return False
-    export = ports.exports[d, head.name]
+    if not export_for(machine, d, packet, head, now):
+        turn_away(machine, d, packet, head)
+        return False
+    export = ports.shown[d]
     # The header's length is the message's; of this packet, what it carries.
     head.length = packet.payload
     if check_export(export, head, packet.sender) != DONE:
@@ -246,6 +286,9 @@ def _place_answer(machine, d, packet, head, now):
     ports = machine.ports
     if head.kind != REPLY or not is_awaited(machine, d, packet, head):
         pass_by(packet, head, REFUSED_FOR_GOOD)
+        return False
+    if not process_for(machine, d, packet, head, head.name, now):
+        turn_away(machine, d, packet, head)
         return False
     fetch = ports.fetches[d, head.name, head.slot]
     space = ports.table[d, head.name].space
@@ -273,14 +316,20 @@ def _translate(machine, d, packet, head, space, address, now):
     packet.address = address & ((np.int64(1) << ports.rules[0].page_bits) - 1)
     head.space = space
     head.page = page
+    if packet.address + packet.payload > np.int64(1) << ports.rules[0].page_bits:
+        pass_by(packet, head, REFUSED_FOR_GOOD)  # what is redirected lies otherwise in its page
+        return False
     peer = ports.peers[d, packet.sender]
     if peer.missed == head.sequence and head.sequence >= 0:
         # It has been looked up before, missed, and comes again.
         ports.nodes[d].repeated += 1
         peer.missed = -1
-        frame = translated_frame(machine, d, space, page)
+        frame = translated_frame(machine, d, space, page, 1)
         if frame != MISSED:
             _settle(machine, d, frame)
+            return False
+        if is_barred(machine, d, space, page):
+            pass_by(packet, head, REFUSED_FOR_GOOD)
             return False
         begin_miss(machine, d, ARRIVAL, space, page, 1, 0, now)
         return True
@@ -293,6 +342,12 @@ def _translate(machine, d, packet, head, space, address, now):
         return False
     _settle(machine, d, frame)
     return False
+
+
+@step
+def is_barred(machine, d, space, page):
+    """Whether the kernel thread has found that the process has no such page to be written."""
+    return machine.ports.rules[0].service == THREAD and needed_for(machine, d, space, page, 1) < 0
 
 
 @step
@@ -333,7 +388,7 @@ def drop_arrival(machine, d, now):
     head = ports.arrival_heads[d, slot]
     ports.peers[d, machine.arrivals[d, slot].sender].missed = head.sequence
     ports.nodes[d].drops += 1
-    pass_by(machine.arrivals[d, slot], head, DROPPED)
+    turn_away(machine, d, machine.arrivals[d, slot], head)
     _post(machine, d, now)
 
 

@@ -27,6 +27,7 @@ from nicscope.nic.ports import (
     DONE,
     INLINE,
     INLINE_BYTES,
+    NO_RIGHTS,
     RECEIVED,
     SENT,
 )
@@ -50,7 +51,7 @@ def can_go_on_at_port(machine, n, p):
     port = ports.table[n, process.peer]
     if process.operation == POST:
         slot = port.posted % ports.rules[0].ring
-        if port.posted - port.reaped == ports.rules[0].ring:
+        if port.posted + port.refused - port.reaped == ports.rules[0].ring:
             return False
         if ports.pending[n, process.peer, slot].busy == 1:
             return False
@@ -115,6 +116,8 @@ def begin_at_port(machine, n, p, now):
     elif process.operation == REGISTER:
         duration = _have_pinned(machine, n, process.peer, process.address, process.payload)
         process.own = ports.nodes[n].admitted
+        if process.own != DONE:
+            _give_up(machine, n, process.peer, process.address, process.payload)
         occupy_cpu(machine, n, now, POSTING, duration + costs.system_call)
     elif process.operation == GIVE_UP:
         occupy_cpu(machine, n, now, POSTING, costs.system_call)
@@ -131,17 +134,35 @@ def begin_at_port(machine, n, p, now):
 
 @step
 def _have_pinned(machine, n, p, address, length):
-    """Have the library pin what lies there, and keep it; the time of it."""
-    bits = machine.ports.rules[0].page_bits
-    first = address >> bits
-    pages = ((address + length - 1) >> bits) - first + 1
-    space = machine.ports.table[n, p].space
+    """Have the library pin what lies there, and keep it; the time of it.
+
+    ``SERVING.admitted`` says whether all of it is pinned; it is kept, as far as there is such
+    memory, in any case.
+    """
+    ports = machine.ports
+    if not _is_inside(machine, address, length):
+        ports.nodes[n].admitted = NO_RIGHTS
+        return np.int64(0)
+    bits = ports.rules[0].page_bits
+    end = ((address + length - 1) >> bits) + 1
+    space = ports.table[n, p].space
     spent = np.int64(0)
-    for begin in range(first, first + pages, machine.ports.rules[0].longest):
-        count = min(machine.ports.rules[0].longest, first + pages - begin)
+    found = np.int64(DONE)
+    for begin in range(address >> bits, end, ports.rules[0].longest):
+        count = min(ports.rules[0].longest, end - begin)
         spent += admit_piece(machine, n, space, begin, count)
-    keep_pages(machine, n, space, first, pages, 1)
+        if ports.nodes[n].admitted != DONE:
+            found = ports.nodes[n].admitted
+        keep_pages(machine, n, space, begin, count, 1)
+    ports.nodes[n].admitted = found
     return spent
+
+
+@step
+def _is_inside(machine, address, length):
+    """Whether a process can have memory there."""
+    room = machine.ports.rules[0].space_bytes
+    return 0 <= address < room and 1 <= length <= room - address
 
 
 @distant
@@ -178,16 +199,19 @@ def _post(machine, n, p):
     pending.busy = 1
     pending.cookie = ports.requests[n, p, slot].cookie
     pending.operation = ports.requests[n, p, slot].operation
-    port.posted += 1
-    ports.nodes[n].attention = 1
     if pending.status != DONE:
         # The library could not have the pages pinned: the descriptor never reaches the NIC.
-        port.taken += 1
+        port.refused += 1
         report_sent(machine, n, p, slot, pending.status)
+        return
+    port.posted += 1
+    ports.nodes[n].attention = 1
 
 
 @step
 def _give_up(machine, n, p, address, length):
+    if not _is_inside(machine, address, length):
+        return
     bits = machine.ports.rules[0].page_bits
     pages = ((address + length - 1) >> bits) - (address >> bits) + 1
     space = machine.ports.table[n, p].space

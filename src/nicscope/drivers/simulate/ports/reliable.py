@@ -6,12 +6,12 @@ import numpy as np
 
 from nicscope.drivers.simulate.agenda import NEVER, put
 from nicscope.drivers.simulate.machine import KINDS, TIMER
-from nicscope.drivers.simulate.ports.calls import report_sent
+from nicscope.drivers.simulate.ports.calls import give_up_message, hold, report_sent
 from nicscope.drivers.simulate.ports.holding import let_go
+from nicscope.drivers.simulate.ports.placing import take_back
 from nicscope.jit import distant, routine, step
 from nicscope.nic.ports import (
     ACKNOWLEDGEMENT,
-    DONE,
     FETCH,
     INLINE_BYTES,
     NOBODY,
@@ -86,7 +86,12 @@ def clear(packet, head):
 
 @step
 def push(machine, n, packet, head, inline):
-    """Put a packet behind those that wait for the engines of ``n``; there is room."""
+    """Put a packet behind those that wait for the engines of ``n``; there is room.
+
+    Its page is held until it has left: by then the packet may have been acknowledged, if it goes
+    a second time.
+    """
+    hold(machine, n, head.key)
     endpoint = machine.endpoints[n]
     ports = machine.ports
     place = endpoint.written % endpoint.send_ring
@@ -128,6 +133,7 @@ def send_numbered(machine, n, packet, head, inline):
     place = sequence % ports.rules[0].window
     ports.windows[n, d, place] = packet
     ports.window_heads[n, d, place] = head
+    hold(machine, n, head.key)  # until it is acknowledged
     for i in range(INLINE_BYTES):
         ports.window_bytes[n, d, place, i] = inline[i]
     note_sent(link, sequence)
@@ -215,15 +221,19 @@ def acknowledge(machine, n, d, head, now):
 def _arrived(machine, n, packet, head, is_rejected):
     """A packet of ``n`` is known to have arrived; its page may go, and perhaps it was the last."""
     let_go(machine, n, head)
-    if head.last == 0 or head.kind == REPLY or head.kind == PROBE:
+    if head.kind == REPLY or head.kind == PROBE:
         return
     if head.kind == FETCH:
         if is_rejected == 1:
             machine.ports.peers[n, packet.destination].fetching -= 1
+            machine.ports.fetches[n, head.from_port, head.slot].node = NOBODY
             report_sent(machine, n, head.from_port, head.slot, REJECTED)
         return
-    status = REJECTED if is_rejected == 1 else DONE
-    report_sent(machine, n, head.from_port, head.slot, status)
+    pending = machine.ports.pending[n, head.from_port, head.slot]
+    if is_rejected == 1:
+        pending.status = REJECTED  # of one packet, and so of the whole
+    if head.last == 1:
+        report_sent(machine, n, head.from_port, head.slot, pending.status)
 
 
 @distant
@@ -244,6 +254,7 @@ def mind_deadlines(machine, n, now):
         if peer.time_out_at <= now:
             _run_out(machine, n, d, now)
         serving.deadline = min(serving.deadline, min(peer.ack_at, peer.time_out_at))
+    serving.deadline = min(serving.deadline, serving.scan_at)
 
 
 @step
@@ -259,6 +270,7 @@ def _run_out(machine, n, d, now):
     if time_out(link, ports.rules[0].most_retries) == DEAD:
         _bury(machine, n, d)
         return
+    peer.ran_out_at = now
     if peer.resending == 0:
         peer.resending = 1
         ports.nodes[n].resends += 1
@@ -271,7 +283,8 @@ def _probe(machine, n, d, now):
     endpoint = machine.endpoints[n]
     ports = machine.ports
     ports.peers[n, d].time_out_at = now + ports.rules[0].time_out
-    if endpoint.written - endpoint.finished == endpoint.send_ring:
+    # What SERVE does now may need the last place of the ring.
+    if endpoint.written - endpoint.finished >= endpoint.send_ring - 1:
         return
     packet = ports.blank[0]
     head = ports.blank_head[0]
@@ -289,6 +302,11 @@ def _bury(machine, n, d):
     link = ports.links[n, d]
     peer.dead = 1
     stop_resending(machine, n, d)
+    take_back(machine, n, d)
+    for tag in range(ports.channels.shape[1]):
+        channel = ports.channels[n, tag]
+        if channel.port != NOBODY and channel.node == d:
+            give_up_message(machine, n, tag)
     window = ports.rules[0].window
     for ahead in range(distance(link.numbered, link.oldest)):
         head = ports.window_heads[n, d, ((link.oldest + ahead) & LAST) % window]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from nicscope.drivers.simulate.ports.calls import (
     carry_out,
     drop_arrival,
     end_request,
     enter_page,
+    fill_handle,
     give_way,
     keep_buffer,
     mend_page,
@@ -15,6 +18,7 @@ from nicscope.drivers.simulate.ports.calls import (
     next_packet,
     reject_arrival,
     return_buffer,
+    scan_pins,
     serve_page,
     settle_arrival,
     settle_buffer,
@@ -23,10 +27,12 @@ from nicscope.drivers.simulate.ports.calls import (
 from nicscope.drivers.simulate.ports.choose import destination_of
 from nicscope.drivers.simulate.ports.misses import ARRIVAL, DEFER, FAIL, FILL, wait_on
 from nicscope.drivers.simulate.ports.reliable import may_send_to
-from nicscope.drivers.simulate.ports.state import ABANDONED, QUEUE
-from nicscope.drivers.simulate.ports.translating import table_frame, upgrade
+from nicscope.drivers.simulate.ports.state import ABANDONED, KERNEL
+from nicscope.drivers.simulate.ports.translating import table_frame
 from nicscope.drivers.translation.codes import REFUSED
 from nicscope.jit import distant, step
+from nicscope.memory.paging.layout import GARBAGE_FRAME, NO_FRAME
+from nicscope.nic.handles import is_handle
 from nicscope.nic.ports import AWAITS_KERNEL, AWAITS_USE, FREE_TO_GO, NO_RIGHTS, NO_ROOM, UNUSABLE
 
 
@@ -36,12 +42,17 @@ def end_miss(machine, n, now):
     ports = machine.ports
     serving = ports.nodes[n]
     if serving.stage == FILL:
+        page = serving.miss_page
+        if ports.rules[0].service == KERNEL and mend_page(
+            machine, n, serving.miss_space, page, serving.miss_receive
+        ):
+            _go_on(machine, n, now)
+            return
         found = serve_page(machine, n, serving.miss_space, serving.miss_page)
         if found < 0:
             _wait_for_room(machine, n, found, now)
             return
         unpinned = carry_out(machine, n, serving.miss_receive)
-        upgrade(machine, n, serving.miss_space, serving.miss_page, serving.miss_receive)
         if unpinned > 0 and ports.costs[n].unpin > 0:
             wait_on(machine, n, now, unpinned * ports.costs[n].unpin)
             return
@@ -60,7 +71,9 @@ def _go_on(machine, n, now):
     serving = machine.ports.nodes[n]
     frame = table_frame(machine, n, serving.miss_space, serving.miss_page)
     who = serving.miss_for
-    if who == ARRIVAL:
+    if frame == GARBAGE_FRAME:
+        _fail(machine, n, now)  # the host had no frame for it
+    elif who == ARRIVAL:
         settle_arrival(machine, n, frame, now)
     elif serving.miss_ahead == 1:
         keep_buffer(machine, n, who, frame)
@@ -78,16 +91,16 @@ def _wait_for_room(machine, n, found, now):
     who = serving.miss_for
     if who == ARRIVAL:
         drop_arrival(machine, n, now)
-    elif found != REFUSED and serving.miss_ahead == 1:
-        return_buffer(machine, n, who, NO_ROOM)
-    elif found == REFUSED and serving.miss_ahead == 1:
-        ports.table[n, who].ahead_blocked = AWAITS_USE
-        serving.use_blocked += 1
     elif found == REFUSED:
-        if not give_way(machine, n, serving.miss_page):
-            ports.table[n, who].blocked = AWAITS_USE
+        if serving.miss_ahead == 1:
             serving.use_blocked += 1
+            ports.table[n, who].ahead_waits = 1
+        elif not give_way(machine, n, serving.miss_page):
+            serving.use_blocked += 1
+            ports.table[n, who].blocked = AWAITS_USE
         serving.attention = 1
+    elif serving.miss_ahead == 1:
+        return_buffer(machine, n, who, NO_ROOM)
     else:
         end_request(machine, n, who, NO_ROOM)
 
@@ -108,22 +121,38 @@ def _fail(machine, n, now):
 def go_on_with_thread(machine, n, now):
     """Effect of the kernel thread's timer at ``n``."""
     if not thread_is_done(machine, n, now):
+        if machine.ports.nodes[n].scan_at <= now:
+            scan_pins(machine, n, now)
         return
     ports = machine.ports
     serving = ports.nodes[n]
-    event = ports.events[n, serving.handled % QUEUE]
+    event = ports.events[n, serving.handled % ports.events.shape[1]]
     if event.port == ABANDONED:
         next_event(machine, n, now)  # nobody is left to use the page
+        return
+    if is_handle(event.space):
+        fill_handle(machine, n, event.space, event.page)
+        if event.port >= 0:
+            _free(machine, n, event.port)
+        next_event(machine, n, now)
         return
     needed = needed_for(machine, n, event.space, event.page, event.receive)
     found = needed
     if needed >= 0 and not mend_page(machine, n, event.space, event.page, event.receive):
         found = serve_page(machine, n, event.space, event.page)
         carry_out(machine, n, event.receive)
-        upgrade(machine, n, event.space, event.page, event.receive)
+        # The line was pinned already, but this page of it was not there to be pinned.
+        mend_page(machine, n, event.space, event.page, event.receive)
+    if (
+        needed >= 0
+        and found >= 0
+        and table_frame(machine, n, event.space, event.page) == GARBAGE_FRAME
+    ):
+        needed = np.int64(NO_FRAME)
     if event.port >= 0:
         _tell(machine, n, event, needed, found)
     next_event(machine, n, now)
+    scan_pins(machine, n, now)
 
 
 @step
@@ -132,23 +161,36 @@ def _tell(machine, n, event, needed, found):
     ports = machine.ports
     p = event.port
     port = ports.table[n, p]
-    if port.blocked == AWAITS_KERNEL:
-        port.blocked = FREE_TO_GO
-    ports.nodes[n].attention = 1
+    _free(machine, n, p)
     if port.open == 0:
         return
     if needed < 0:
-        if event.ahead == 1 and ports.rules[0].serves == 0:
-            return_buffer(machine, n, p, NO_RIGHTS)
-        elif event.ahead == 1:
+        if event.ahead == 1 and ports.rules[0].serves == 1:
             settle_buffer(machine, n, p, event.page, UNUSABLE)
+        elif event.ahead == 1:
+            return_buffer(machine, n, p, NO_RIGHTS)
         else:
             end_request(machine, n, p, NO_RIGHTS)
     elif found >= 0:
         frame = table_frame(machine, n, event.space, event.page)
-        if event.ahead == 1 and ports.rules[0].serves == 0:
-            keep_buffer(machine, n, p, frame)
+        if event.ahead == 1 and ports.rules[0].serves == 1:
+            usable = frame if frame != GARBAGE_FRAME else np.int64(UNUSABLE)
+            settle_buffer(machine, n, p, event.page, usable)
+        elif frame == GARBAGE_FRAME and event.ahead == 1:
+            return_buffer(machine, n, p, NO_ROOM)
+        elif frame == GARBAGE_FRAME:
+            end_request(machine, n, p, NO_ROOM)
         elif event.ahead == 1:
-            settle_buffer(machine, n, p, event.page, frame)
+            keep_buffer(machine, n, p, frame)
         else:
+            # The descriptor is looked at again, and finds what has just been filled in.
+            ports.nodes[n].repeated += 1
             enter_page(machine, n, p, event.page, frame)
+
+
+@step
+def _free(machine, n, p):
+    port = machine.ports.table[n, p]
+    if port.blocked == AWAITS_KERNEL:
+        port.blocked = FREE_TO_GO
+    machine.ports.nodes[n].attention = 1

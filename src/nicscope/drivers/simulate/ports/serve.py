@@ -23,10 +23,12 @@ from nicscope.drivers.simulate.ports.choose import (
     kind_of,
 )
 from nicscope.drivers.simulate.ports.holding import NO_KEY
+from nicscope.drivers.simulate.ports.knowing import knows_request, looks_up_handles
 from nicscope.drivers.simulate.ports.reliable import clear, may_send_to, push, send_numbered
 from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, generation_of, key_of
 from nicscope.jit import distant, step
 from nicscope.nic.ports import (
+    BAD_DESCRIPTOR,
     BAD_HANDLE,
     BAD_TAG,
     DONE,
@@ -45,6 +47,7 @@ from nicscope.nic.ports import (
     SEND,
     check_request,
 )
+from nicscope.nic.transport import number_unreliable
 
 
 @step
@@ -69,8 +72,10 @@ def serve(machine, n, now):
     elif kind == RESEND:
         send_again(machine, n, index)
     elif kind == AHEAD:
+        serving.turn = index
         take_buffer(machine, n, index, now)
     else:
+        serving.turn = index
         serve_port(machine, n, index, now)
 
 
@@ -81,6 +86,9 @@ def serve_port(machine, n, p, now):
     if port.open == 0 or (port.busy == 0 and port.taken == port.posted):
         return
     if port.busy == 0:
+        handles_known = not looks_up_handles(machine) or p == OWN_PORT
+        if not handles_known and not knows_request(machine, n, p, now):
+            return
         _take_request(machine, n, p)
         status = _check(machine, n, p)
         if status != DONE:
@@ -93,7 +101,7 @@ def serve_port(machine, n, p, now):
     if not may_send_to(machine, n, d):
         return
     if enters_page(machine, n, p):
-        leave_page(machine, n, p)  # the next one may need its place
+        leave_page(machine, n, p)  # or it might occupy the only way of the next one's set
         address = machine.ports.current[n, p, port.segment].address + port.segment_done
         page = address >> machine.ports.rules[0].page_bits
         space = space_of(machine, n, p)
@@ -218,8 +226,12 @@ def _check_import(machine, n, p):
     if port.name < 0 or port.name >= ports.imports.shape[1]:
         return BAD_HANDLE
     imported = ports.imports[n, port.name]
-    if imported.port != p or port.options & INLINE:
+    if imported.port != p:
         return BAD_HANDLE
+    if port.options & INLINE:
+        return BAD_DESCRIPTOR
+    if port.operation == FETCH and ports.rules[0].reliable == 0:
+        return BAD_DESCRIPTOR  # nobody would learn that the question or its answer is lost
     if port.offset < 0 or port.offset > imported.length - port.total:
         return OUT_OF_BOUNDS
     needed = MAY_FETCH if port.operation == FETCH else MAY_WRITE
@@ -239,7 +251,8 @@ def end_request(machine, n, p, status):
     if status == DONE:
         return
     if p == OWN_PORT:
-        _answer_without_data(machine, n, status)
+        if status != PEER_DEAD:
+            _answer_without_data(machine, n, status)
     else:
         report_sent(machine, n, p, port.slot, status)
 
@@ -280,7 +293,6 @@ def next_packet(machine, n, p):
         head.key = port.key
         head.frame = port.frame
         head.generation = generation_of(machine, n, port.frame)
-        hold(machine, n, port.key)
         port.segment_done += length
         if port.segment_done == ports.current[n, p, port.segment].length:
             port.segment += 1
@@ -293,6 +305,7 @@ def next_packet(machine, n, p):
     if ports.rules[0].reliable == 1:
         send_numbered(machine, n, packet, head, ports.carried[n, p])
     else:
+        head.sequence = number_unreliable(ports.links[n, packet.destination])
         push(machine, n, packet, head, ports.carried[n, p])
     if moves_all:
         end_request(machine, n, p, DONE)

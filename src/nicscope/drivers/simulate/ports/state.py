@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.translation.cluster import Translations
     from nicscope.fabric.faults import Deaths
     from nicscope.memory.paging.layout import HostMemory
+    from nicscope.nic.layout import Nic
 
 RULES = np.dtype(
     [
@@ -35,6 +36,8 @@ RULES = np.dtype(
         ("pins_by_access", "i8"),  # 1: pinned to be written only where it will be
         ("faults", "i8"),  # 1: the network is not perfect
         ("buffer", "i8"),  # bytes of a receive buffer, which lies in one page
+        ("scan_period", "i8"),  # ps
+        ("handles", "i8"),  # 1: buffers and processes are looked up in caches on the NIC
     ],
     align=True,
 )
@@ -59,6 +62,7 @@ SERVICE_COSTS = (
     "lookup_receive",
     "lookup_buffer",
     "lookup_free",
+    "lookup_handle",  # of a buffer or a process
     "fetch",  # entries from the host's table, by DMA
     "handshake",
     "interrupt",
@@ -93,6 +97,7 @@ SERVING = np.dtype(
         # kernel thread
         ("thread", "i8"),
         ("thread_at", "i8"),  # ps, or NEVER
+        ("scan_at", "i8"),  # likewise: when it looks for pages to unpin
         ("queued", "i8"),  # events ever
         ("handled", "i8"),
         ("deadline", "i8"),  # ps: the transport's earliest
@@ -116,12 +121,19 @@ SERVING = np.dtype(
         ("lost", "i8"),
         ("corrupt", "i8"),
         ("repeated", "i8"),  # lookups repeated by a retry
+        ("buffer_lookups", "i8"),  # of handles, where they are looked up
+        ("buffer_misses", "i8"),
+        ("process_lookups", "i8"),
+        ("process_misses", "i8"),
+        ("handles_repeated", "i8"),
+        ("mended", "i8"),  # lookups that found the line, but not the page
+        ("overflows", "i8"),  # misses that found the event queue full
         ("miss_time", "i8"),  # ps that the processor waited for misses
         ("thread_time", "i8"),
         ("thread_misses", "i8"),
         ("skipped", "i8"),  # buffers given back unfilled: their pages were out
-        ("upgrades", "i8"),  # pages pinned to be read that were then to be written
         ("page_ins", "i8"),
+        ("scans", "i8"),
     ],
     align=True,
 )
@@ -133,8 +145,11 @@ PEER = np.dtype(
         ("dead", "i8"),
         ("time_out_at", "i8"),  # ps, or NEVER
         ("ack_at", "i8"),
+        ("ran_out_at", "i8"),  # for the observer: when its packets last had to go again
         ("fetching", "i8"),  # questions that wait for their answers
         ("missed", "i8"),  # the packet that was dropped for want of its translation, or -1
+        ("missed_handle", "i8"),  # or for want of a handle
+        ("missed_at", "i8"),  # the lookup that it was: 1 buffer, 2 process
     ],
     align=True,
 )
@@ -168,11 +183,13 @@ SERVICE = np.dtype(
         ("receive", "i8"),
         ("ahead", "i8"),
         ("raised", "i8"),  # ps
+        ("begun", "i8"),  # the thread turned to it
+        ("ended", "i8"),  # the entries are on the NIC
     ],
     align=True,
 )
+
 ABANDONED = -3  # in place of the port of an event: it has closed meanwhile
-QUEUE = 256  # events that can wait for the kernel thread of a node
 
 
 class Ports(NamedTuple):
@@ -203,6 +220,7 @@ class Ports(NamedTuple):
     fetches: NDArray[Any]  # FETCHING, shape (nodes, ports, ring): where answers go
     send_heads: NDArray[Any]  # HEAD, shape (nodes, send_ring)
     arrival_heads: NDArray[Any]  # HEAD, shape (nodes, receive_ring)
+    arrival_buffers: NDArray[Any]  # BUFFER, shape (nodes, receive_ring, BUFFERS)
     links: NDArray[Any]  # TRANSPORT, shape (nodes, nodes)
     windows: NDArray[Any]  # PACKET, shape (nodes, nodes, window)
     window_heads: NDArray[Any]  # HEAD, likewise
@@ -217,7 +235,10 @@ class Ports(NamedTuple):
     blank_bytes: NDArray[np.uint8]  # shape (INLINE_BYTES,)
     peers: NDArray[Any]  # PEER, shape (nodes, nodes)
     frames: NDArray[np.int64]  # shape (nodes, keys): the hosts' tables; else the garbage page
-    events: NDArray[Any]  # SERVICE, shape (nodes, QUEUE)
+    events: NDArray[Any]  # SERVICE, shape (nodes, events that can wait for the kernel thread)
+    buffer_cache: Nic  # leading axis of nodes: handles of buffers, each a line of words
+    process_cache: Nic  # likewise of processes
+    shown: NDArray[Any]  # EXPORT, shape (nodes,): what the NIC knows of the buffer at hand
     translations: Translations
     memory: HostMemory
     faults: NDArray[Any]  # FAULTS, shape (1,)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.agenda import NEVER
+from nicscope.drivers.simulate.machine import COMPUTING, COPYING, CPU, KINDS
 from nicscope.drivers.simulate.ports.calls import defer_buffer, needed_for, provide_for, steal_cpu
 from nicscope.drivers.simulate.ports.reliable import set_deadline
-from nicscope.drivers.simulate.ports.state import QUEUE, THREAD
+from nicscope.drivers.simulate.ports.state import THREAD
 from nicscope.jit import distant, step
-from nicscope.memory.paging.layout import DISK
+from nicscope.memory.paging.layout import DISK, READY
+from nicscope.nic.handles import is_handle
 from nicscope.nic.ports import AWAITS_KERNEL, NOBODY
 
 # What the thread does.
@@ -21,6 +23,10 @@ ASLEEP = 0
 WAKING = 1
 READING = 2  # a page comes from the disk
 WORKING = 3
+PASSED_OVER = 4  # it could run, but a program has the CPU
+# Assumed: a kernel thread that is woken while a program computes runs when that leaves the CPU, at
+# the latest at the next tick of the clock (Linux 2.2 ticks 100 times a second).
+TICK = 10_000_000_000  # ps
 
 
 @distant
@@ -34,9 +40,10 @@ def raise_event(machine, n, who, space, page, receive, ahead, when):
         when += ports.costs[n].interrupt
     if who < 0 and _is_queued(machine, n, space, page):
         return
-    if serving.queued - serving.handled == QUEUE:
+    if serving.queued - serving.handled == ports.events.shape[1]:
+        serving.overflows += 1
         return  # the port is not blocked and asks again; so does the packet's sender
-    event = ports.events[n, serving.queued % QUEUE]
+    event = ports.events[n, serving.queued % ports.events.shape[1]]
     event.port = who if who >= 0 else NOBODY
     event.space = space
     event.page = page
@@ -57,10 +64,17 @@ def raise_event(machine, n, who, space, page, receive, ahead, when):
 def _is_queued(machine, n, space, page):
     serving = machine.ports.nodes[n]
     for i in range(serving.handled, serving.queued):
-        event = machine.ports.events[n, i % QUEUE]
+        event = machine.ports.events[n, i % machine.ports.events.shape[1]]
         if event.space == space and event.page == page:
             return True
     return False
+
+
+@step
+def _must_wait(machine, n):
+    """Whether a program computes, which the scheduler leaves the CPU to."""
+    cpu = machine.nodes[n].cpu
+    return cpu in (COMPUTING, COPYING) and machine.nodes[n].cpu_process >= 0
 
 
 @step
@@ -80,14 +94,24 @@ def thread_is_done(machine, n, now):
     if serving.thread_at > now:
         return False
     serving.thread_at = NEVER
-    event = ports.events[n, serving.handled % QUEUE]
+    event = ports.events[n, serving.handled % ports.events.shape[1]]
     if serving.thread == WORKING:
         return True
     if serving.thread == READING:
         provide_for(machine, n, event.space, event.page, event.receive)
         serving.page_ins += 1
-    needed = needed_for(machine, n, event.space, event.page, event.receive)
-    if needed == DISK:
+    if serving.thread == WAKING and _must_wait(machine, n):
+        serving.thread = PASSED_OVER
+        ends = machine.agenda.times[n * KINDS + CPU]
+        _until(machine, n, min(ends, (now // TICK + 1) * TICK))
+        return False
+    if serving.thread != READING:
+        event.begun = now
+    needed = np.int64(READY)
+    if not is_handle(event.space):
+        needed = needed_for(machine, n, event.space, event.page, event.receive)
+    # Once only: if the host has no frame for it, that does not become better.
+    if needed == DISK and serving.thread != READING:
         serving.thread = READING
         _until(machine, n, now + ports.costs[n].page_in)
         return False
@@ -103,11 +127,13 @@ def thread_is_done(machine, n, now):
 def next_event(machine, n, now):
     """The event at the head of the queue is served; the thread turns to the next, or sleeps."""
     serving = machine.ports.nodes[n]
+    events = machine.ports.events[n]
+    events[serving.handled % events.size].ended = now
     serving.handled += 1
     serving.thread_misses += 1
     if serving.handled == serving.queued:
         serving.thread = ASLEEP
         return
     serving.thread = WAKING
-    event = machine.ports.events[n, serving.handled % QUEUE]
+    event = machine.ports.events[n, serving.handled % machine.ports.events.shape[1]]
     _until(machine, n, max(now, np.int64(event.raised)))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.ports.state import THREAD
+from nicscope.drivers.simulate.ports.state import KERNEL, THREAD
 from nicscope.drivers.translation.asking import ask, frame_on_nic, key_of_page, page_of_key, serve
 from nicscope.drivers.translation.cluster import translation_of
 from nicscope.drivers.translation.codes import MISS, PINNED_AREA
 from nicscope.drivers.translation.deeds import FILL, PIN, UNPIN, clear_deeds, write_frame
 from nicscope.drivers.translation.holding import entry_of
+from nicscope.drivers.translation.utlb import place_in_table
 from nicscope.jit import distant, step
 from nicscope.memory.paging.faults import provide, provide_zeroed
-from nicscope.memory.paging.layout import GARBAGE_FRAME, NOT_MAPPED, WRITE
+from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME, NOT_MAPPED, WRITE
 from nicscope.memory.paging.pins import need_to_pin, pin_page, unpin_frame
 from nicscope.memory.pinning import PINNED
 
@@ -33,34 +34,14 @@ def ask_page(machine, n, space, page, receive):
         return np.int64(MISSED)
     if frame < 0:
         return np.int64(NOT_THERE)
-    if frame == GARBAGE_FRAME and ports.rules[0].service == THREAD:
-        return np.int64(MISSED)  # the page was not mapped when its line was filled
+    if frame == GARBAGE_FRAME or (receive == 1 and not _may_be_written(machine, n, frame)):
+        # It was not mapped when it was to be pinned, or was pinned to be read.
+        ports.nodes[n].mended += frame == GARBAGE_FRAME
+        kernel_can_help = ports.rules[0].service in (KERNEL, THREAD)
+        return np.int64(MISSED if kernel_can_help else NOT_THERE)
     if frame != ports.frames[n, key_of(machine, n, space, page)]:
         ports.nodes[n].stale += 1
-    if receive == 1 and _is_read_only(machine, n, frame):
-        return np.int64(MISSED)
     return frame
-
-
-@step
-def _is_read_only(machine, n, frame):
-    """Whether the translation was given for reading alone: the kernel has to be asked again."""
-    if machine.ports.rules[0].pins_by_access == 0 or frame == GARBAGE_FRAME:
-        return False
-    return machine.ports.memory.frames[n, frame].pinned_to_write == 0
-
-
-@step
-def upgrade(machine, n, space, page, receive):
-    """Let the NIC write to a page that it was given to read (U-Net/MM 4.2); a copy if shared."""
-    ports = machine.ports
-    frame = ports.frames[n, key_of(machine, n, space, page)]
-    if receive == 0 or not _is_read_only(machine, n, frame):
-        return
-    # The page has its frame still: others that share it get the copy.
-    if pin_page(ports.memory, n, space, memory_page_of(machine, n, space, page), 1) == frame:
-        unpin_frame(ports.memory, n, space, frame)
-        ports.nodes[n].upgrades += 1
 
 
 @step
@@ -71,7 +52,14 @@ def _area_frame(machine, n, space, page):
     key = key_of_page(host, book, space, page)
     if key < 0 or page >= book.orders[0].area_pages:
         return np.int64(NOT_THERE)
-    return ports.frames[n, key]
+    frame = ports.frames[n, key]
+    return frame if frame != GARBAGE_FRAME else np.int64(NOT_THERE)
+
+
+@step
+def _may_be_written(machine, n, frame):
+    """Whether the frame was pinned to be written: another process may read what only is read."""
+    return machine.ports.memory.frames[n, frame].pinned_to_write != 0
 
 
 @step
@@ -82,14 +70,18 @@ def key_of(machine, n, space, page):
 
 
 @distant
-def translated_frame(machine, n, space, page):
-    """Frame of ``page`` if it is translated, else ``MISSED``; nothing is noted."""
+def translated_frame(machine, n, space, page, receive):
+    """Frame of ``page`` if it is translated and fit for use, else ``MISSED``; nothing is noted."""
     nic, host, book = translation_of(machine.ports.translations, n)
     key = key_of_page(host, book, space, page)
     if key < 0:
         return np.int64(MISSED)
     frame = frame_on_nic(nic, host, book, space, page, key)
-    return frame if frame >= 0 else np.int64(MISSED)
+    if frame < 0 or frame == GARBAGE_FRAME:
+        return np.int64(MISSED)
+    if receive == 1 and not _may_be_written(machine, n, frame):
+        return np.int64(MISSED)
+    return frame
 
 
 @distant
@@ -122,22 +114,76 @@ def serve_page(machine, n, space, page):
 
 @distant
 def mend_page(machine, n, space, page, receive):
-    """Whether ``page`` is of a line on the NIC that was filled before the page was mapped.
+    """Whether ``page``, which the scheme takes for pinned, was not as it must be and is now.
 
-    If so it is pinned now, and its entry written.
+    It was not mapped when it was to be pinned, or was pinned only to be read.  With it every page
+    of its line that has become valid since is pinned (miNI leaves partly valid lines open); what
+    is on disk stays there.
     """
     ports = machine.ports
     nic, host, book = translation_of(ports.translations, n)
     key = key_of_page(host, book, space, page)
     if key < 0 or host.pinning.state[key] & PINNED == 0:
         return False
-    entry = entry_of(nic, host, book, space, page, key)
-    if entry == MISS or ports.frames[n, key] != GARBAGE_FRAME:
+    place = _place_on_nic(nic, host, book, space, page, key)
+    if place < 0 and ports.rules[0].service in (KERNEL, THREAD):
+        return False  # to be served like any other
+    if ports.frames[n, key] != GARBAGE_FRAME:
+        return receive == 1 and _make_writable(machine, n, space, key, page)
+    if not _pin(machine, n, key, receive):
         return False
-    _pin(machine, n, key, receive)
-    line = nic.config[0].line
-    write_frame(nic, entry * line + (page & (line - 1)), ports.frames[n, key])
+    if place >= 0:
+        write_frame(nic, place, ports.frames[n, key])
+        _mend_line(machine, n, space, page, key, receive)
     return True
+
+
+@step
+def _mend_line(machine, n, space, page, key, receive):
+    """Pin what else of the line of ``page`` can be pinned now, and write its entries."""
+    ports = machine.ports
+    nic, host, book = translation_of(ports.translations, n)
+    line = nic.config[0].line
+    first = page & ~(line - 1)
+    for other in range(first, first + line):
+        number = key - page + other
+        if other == page or ports.frames[n, number] != GARBAGE_FRAME:
+            continue
+        needed = needed_for(machine, n, space, other, receive)
+        if needed >= 0 and needed != DISK and _pin(machine, n, number, receive):
+            place = _place_on_nic(nic, host, book, space, other, number)
+            write_frame(nic, place, ports.frames[n, number])
+
+
+@step
+def _place_on_nic(nic, host, book, space, page, key):
+    """Where the frame of ``page``, which is pinned, stands among the NIC's entries, or ``MISS``."""
+    if not book.orders[0].cached:
+        if host.indices.tables.size > 0:
+            return place_in_table(host, space, key)
+        return np.int64(host.table_entries[key])
+    entry = entry_of(nic, host, book, space, page, key)
+    if entry == MISS:
+        return np.int64(MISS)
+    line = nic.config[0].line
+    return np.int64(entry * line + (page & (line - 1)))
+
+
+@step
+def _make_writable(machine, n, space, key, page):
+    """Have what is pinned to be read pinned to be written; whether it was and is."""
+    ports = machine.ports
+    memory = ports.memory
+    frame = ports.frames[n, key]
+    if memory.frames[n, frame].pinned_to_write != 0:
+        return False
+    memory_page = memory_page_of(machine, n, space, page)
+    found = pin_page(memory, n, space, memory_page, 1)
+    if found < 0:
+        return False
+    # The pin that was there goes; or the new one, if the page has another frame meanwhile.
+    unpin_frame(memory, n, space, found)
+    return found == frame
 
 
 @step
@@ -179,7 +225,12 @@ def _pin(machine, n, key, receive):
     if ports.rules[0].sparse == 1:
         page = key
     frame = np.int64(-1)
-    if page < memory.entries.shape[2]:
+    is_out = (
+        ports.rules[0].service == THREAD
+        and page < memory.entries.shape[2]
+        and need_to_pin(memory, n, space, page, receive) == DISK
+    )
+    if page < memory.entries.shape[2] and not is_out:  # of a line, only what was missed is read
         write = np.int64(receive)
         if ports.rules[0].pins_by_access == 0:
             write = np.int64(memory.entries[n, space, page].rights & WRITE != 0)

@@ -1,0 +1,82 @@
+"""Handles of buffers and processes, looked up in caches of the host's tables (miNI, IV.A).
+
+A miss takes the path that a page's takes: interrupt, event queue, kernel thread, fill.  Under all
+other designs the tables themselves are on the NIC, and nothing is looked up here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.handover import row_of
+from nicscope.jit import distant, step
+from nicscope.nic.cache import MISS, drop, fill, find, lookup
+from nicscope.nic.handles import (
+    EXPORT_HANDLE,
+    IMPORT_HANDLE,
+    PROCESS_HANDLE,
+    read_export,
+    tag_of,
+    write_export,
+    write_import,
+    write_process,
+)
+
+
+@step
+def _cache_of(machine, n, kind):
+    if kind == PROCESS_HANDLE:
+        return row_of(machine.ports.process_cache, n)
+    return row_of(machine.ports.buffer_cache, n)
+
+
+@distant
+def has_handle(machine, n, kind, number, again):
+    """Whether the NIC of ``n`` has handle ``number``; ``again``: 1 if it was asked for before.
+
+    Of an exported buffer ``Ports.shown`` then holds what the NIC knows.
+    """
+    ports = machine.ports
+    serving = ports.nodes[n]
+    cache = _cache_of(machine, n, kind)
+    tag = np.int64(tag_of(kind, number))
+    entry = lookup(cache, number & (cache.config[0].sets - 1), tag)
+    missed = np.int64(entry == MISS)
+    if again == 1:
+        serving.handles_repeated += 1
+    elif kind == PROCESS_HANDLE:
+        serving.process_lookups += 1
+        serving.process_misses += missed
+    else:
+        serving.buffer_lookups += 1
+        serving.buffer_misses += missed
+    if missed == 1:
+        return False
+    if kind == EXPORT_HANDLE:
+        read_export(cache.frames, entry * cache.config[0].line, ports.shown[n])
+    return True
+
+
+@distant
+def fill_handle(machine, n, kind, number):
+    """The kernel thread copies the host's record to the NIC; one that is not valid is so too."""
+    ports = machine.ports
+    cache = _cache_of(machine, n, kind)
+    tag = np.int64(tag_of(kind, number))
+    row = number & (cache.config[0].sets - 1)
+    if find(cache, row, tag) != MISS:
+        return
+    first = fill(cache, row, tag) * cache.config[0].line
+    if kind == EXPORT_HANDLE:
+        write_export(cache.frames, first, ports.exports[n, number])
+    elif kind == IMPORT_HANDLE:
+        write_import(cache.frames, first, ports.imports[n, number])
+    else:
+        write_process(cache.frames, first, ports.table[n, number])
+
+
+@distant
+def forget_handle(machine, n, kind, number):
+    """The host's record changes: the driver sees to it that the NIC has no copy of the old one."""
+    cache = _cache_of(machine, n, kind)
+    drop(cache, number & (cache.config[0].sets - 1), np.int64(tag_of(kind, number)))

@@ -1,0 +1,87 @@
+"""Hosts whose NICs look handles up in caches, or, to compare, hold static tables.
+
+async def pong(end: Endpoint) -> None:
+    region = await end.register(end.allocate(4096), name="inbox")
+    print((await end.stored()).length)
+
+cluster = Cluster()
+cluster.start(0, ping)
+cluster.start(1, pong)
+cluster.run()
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nicscope.config.design import load_design
+from nicscope.config.scheme import Scheme
+from nicscope.drivers.simulate.ports.build import PortSize, Transport
+from nicscope.errors import DesignError
+from nicscope.interfaces.mini.directory import Directory
+from nicscope.interfaces.mini.endpoint import Endpoint
+from nicscope.interfaces.mini.memory import nic_memory
+from nicscope.interfaces.ports.cluster import PortCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nicscope.config.design import Design
+    from nicscope.drivers.simulate.programs import Simulation
+
+PLATFORM = "mini-cluster"
+# Assumed: the papers give no value.  The longest penalty that miNI calls usual is 50 + 500 us, so
+# that what misses has its entries when it comes again: a miss costs one retransmission.
+TIME_OUT_PS = 600_000_000
+SCHEMES = (Scheme.HANDLE, Scheme.STATIC)
+BUFFERS = 4096  # registered and opened buffers of a node; of static tables, entries on the NIC
+
+
+class Cluster(PortCluster[Endpoint]):
+    """Hosts on one switch, and processes with registered buffers on them."""
+
+    process_type = Endpoint
+    transport = Transport(time_out_ps=TIME_OUT_PS)
+
+    def __init__(
+        self,
+        design: str | Design = "mini",
+        platform: str | None = PLATFORM,
+        *,
+        size: PortSize | None = None,
+        **options: Any,
+    ) -> None:
+        """``design``: of scheme handle, or static for the baseline; ``options`` as ``PortCluster``.
+
+        Errors: ``DesignError`` for other schemes, and as ``PortCluster``.
+        """
+        chosen = load_design(design) if isinstance(design, str) else design
+        if chosen.scheme not in SCHEMES:
+            raise DesignError(
+                f"miNI's endpoints need a design that looks handles up or has static tables; "
+                f"{chosen.name!r} is of scheme {chosen.scheme.value!r}"
+            )
+        room = PortSize(exports=BUFFERS, imports=BUFFERS) if size is None else size
+        super().__init__(chosen, platform, size=room, **options)
+        self._directory: Directory | None = None
+
+    def _simulation(self, hosts: Sequence[int], processes: Sequence[int]) -> Simulation:
+        simulation = super()._simulation(hosts, processes)
+        self._directory = Directory(simulation.machine)
+        return simulation
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether handles are looked up in caches."""
+        return self.design.scheme is Scheme.HANDLE
+
+    @property
+    def directory(self) -> Directory:
+        """What the drivers know; there once ``run`` has begun."""
+        assert self._directory is not None
+        return self._directory
+
+    def nic_memory(self, node: int) -> dict[str, int]:
+        """Bytes of each structure on the NIC of ``node``, as it has run."""
+        assert self.simulation is not None
+        return nic_memory(self.simulation.machine, node)

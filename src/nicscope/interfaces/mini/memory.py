@@ -1,0 +1,157 @@
+"""The NIC memory of a running node, structure by structure (miNI, II and V.A).
+
+Every array that the simulation keeps for a node lies on the NIC, in the host's memory, or nowhere:
+then it is the simulation's own.  ``PLACES`` says which.  A field counts one 32-bit word, as
+firmware would have it; bytes of packets, buffers and caches count as they are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nicscope.drivers.translation.cluster import nic_memory_bytes
+from nicscope.handover import plain_row_of
+from nicscope.nic.layout import region_bytes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from nicscope.drivers.simulate.machine import Machine
+
+WORD = 4
+# What an array of ``Ports`` or ``Store`` is part of.
+LOOKUP = "lookup"
+QUEUES = "queues"
+PROCESSES = "processes"
+TRANSPORT = "transport"
+PACKETS = "packets"
+BUFFERS = "buffers"
+HOST = "host"
+OWN = "simulation"
+TABLES = "tables"  # on the NIC if static, else in the host's memory
+ON_NIC = (LOOKUP, QUEUES, PROCESSES, TRANSPORT, PACKETS, BUFFERS)
+
+PLACES = {
+    "requests": QUEUES,
+    "segments": QUEUES,
+    "inline": QUEUES,
+    "free": QUEUES,
+    "reports": QUEUES,
+    "report_bytes": QUEUES,
+    "report_buffers": QUEUES,
+    "table": PROCESSES,
+    "current": PROCESSES,
+    "carried": PROCESSES,
+    "ready": PROCESSES,
+    "channels": PROCESSES,
+    "filling": PROCESSES,
+    "fetches": PROCESSES,
+    "nodes": PROCESSES,
+    "links": TRANSPORT,
+    "windows": TRANSPORT,
+    "window_heads": TRANSPORT,
+    "window_bytes": TRANSPORT,
+    "rejects": TRANSPORT,
+    "peers": TRANSPORT,
+    "send_heads": PACKETS,
+    "arrival_heads": PACKETS,
+    "shown": PACKETS,
+    "send_ring": PACKETS,
+    "arriving": PACKETS,
+    "arrival_buffers": PACKETS,
+    "receive_ring": PACKETS,
+    "send_buffers": BUFFERS,
+    "receive_buffers": BUFFERS,
+    "exports": TABLES,
+    "imports": TABLES,
+    "translations": LOOKUP,
+    "buffer_cache": LOOKUP,
+    "process_cache": LOOKUP,
+    "pending": HOST,
+    "kept": HOST,
+    "frames": HOST,
+    "events": HOST,
+    "memory": HOST,
+    "host": HOST,
+    "rules": OWN,
+    "costs": OWN,
+    "user_pin": OWN,
+    "user_unpin": OWN,
+    "blank": OWN,
+    "blank_head": OWN,
+    "copies": OWN,
+    "blank_bytes": OWN,
+    "faults": OWN,
+    "deaths": OWN,
+    # Trapeze's, without ports
+    "control": OWN,
+    "payload_table": OWN,
+    "attached": OWN,
+    "attached_head": OWN,
+    "attached_tail": OWN,
+    "marks": OWN,
+}
+
+
+class Structure(NamedTuple):
+    """One structure on a NIC."""
+
+    group: str  # one of ``ON_NIC``
+    byte_count: int
+    arrays: tuple[NDArray[Any], ...]  # where it lies in this process
+
+
+def nic_structures(machine: Machine, node: int) -> dict[str, Structure]:
+    """Every structure on the NIC of ``node``, by name."""
+    ports = machine.ports
+    dynamic = bool(ports.rules[0]["handles"])
+    found: dict[str, Structure] = {}
+    for state in (ports, machine.store):
+        for name, array in state._asdict().items():
+            group = PLACES[name]
+            if group == TABLES:
+                group = HOST if dynamic else LOOKUP
+            if group in ON_NIC and isinstance(array, np.ndarray):
+                row = array[node : node + 1]
+                found[name] = Structure(group, _bytes_of(row), (row,))
+    nic = plain_row_of(ports.translations.nic, node)
+    for name, size in nic_memory_bytes(ports.translations, node).items():
+        lies = (getattr(nic, name),) if hasattr(nic, name) else ()
+        found[f"translations.{name}"] = Structure(LOOKUP, size, lies)
+    if dynamic:
+        for cache in ("buffer_cache", "process_cache"):
+            row = plain_row_of(getattr(ports, cache), node)
+            for name, size in region_bytes(row).items():
+                found[f"{cache}.{name}"] = Structure(LOOKUP, size, (getattr(row, name),))
+    for name, array in (("sends", machine.sends), ("arrivals", machine.arrivals)):
+        found[name] = Structure(PACKETS, _bytes_of(array[node]), (array[node],))
+    found["firmware"] = Structure(
+        PACKETS,
+        _bytes_of(machine.endpoints[node : node + 1]),
+        (machine.endpoints[node : node + 1],),
+    )
+    return {name: each for name, each in found.items() if each.byte_count}
+
+
+def nic_memory(machine: Machine, node: int) -> dict[str, int]:
+    """Bytes by structure; ``total_by_group`` adds them up."""
+    return {name: each.byte_count for name, each in nic_structures(machine, node).items()}
+
+
+def total_by_group(machine: Machine, node: int) -> dict[str, int]:
+    """Bytes of each of ``ON_NIC`` on the NIC of ``node``."""
+    totals = dict.fromkeys(ON_NIC, 0)
+    for each in nic_structures(machine, node).values():
+        totals[each.group] += each.byte_count
+    return totals
+
+
+def _bytes_of(array: Any) -> int:
+    """Bytes of firmware's own: a word for each field."""
+    if array.dtype.names:
+        return WORD * len(array.dtype.names) * int(array.size)
+    if array.dtype == np.int64:
+        return WORD * int(array.size)
+    return int(array.nbytes)

@@ -1,0 +1,204 @@
+"""A ping-pong in which the requests that one node takes miss as often as is asked (miNI V.B).
+
+The ratio is set as in the paper, by the choice of buffers: a hit goes to a line that stays in the
+cache, a miss to the next of several lines that share one set and are more than it holds.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nicscope.config.design import load_design
+from nicscope.drivers.simulate.ports.build import HostSize
+from nicscope.interfaces.mini.cluster import Cluster
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from nicscope.config.design import Design
+    from nicscope.interfaces.mini.endpoint import Endpoint
+
+PAGE = 4096  # bytes
+PS_PER_US = 1_000_000
+WARM_UP = 3  # round trips before anything is measured: every handle comes to the NICs
+ROUND_TRIPS = 200
+BEGINNER, ANSWERER = 0, 1
+
+
+class Parts(NamedTuple):
+    """Where the time of a round trip goes whose request misses, on average, in us."""
+
+    first_try: float  # from the post until the miss
+    delay: float  # from the interrupt until the thread runs
+    processing: float  # until the entries are in the cache
+    timer: float  # until the sender's timer runs out
+    sending_again: float  # until the answer is there
+
+
+class Trip(NamedTuple):
+    """One round trip; ``parts`` of one whose request has missed."""
+
+    round_trip_us: float
+    parts: Parts | None
+
+
+class MissPoint(NamedTuple):
+    """One size and one ratio."""
+
+    byte_count: int
+    asked: float
+    trips: tuple[Trip, ...]
+    misses: int  # of requests that the answering node has taken
+    other_misses: int  # of the node that begins
+
+    @property
+    def latency_us(self) -> float:
+        """One way: half of a round trip, on average."""
+        return sum(trip.round_trip_us for trip in self.trips) / len(self.trips) / 2
+
+    @property
+    def mbytes_s(self) -> float:
+        """Bytes over latency."""
+        return self.byte_count / self.latency_us
+
+    @property
+    def hit_us(self) -> float | None:
+        """A round trip without a miss, on average."""
+        hits = [trip.round_trip_us for trip in self.trips if trip.parts is None]
+        return sum(hits) / len(hits) if hits else None
+
+    @property
+    def parts(self) -> Parts | None:
+        """Of the round trips that have missed, on average."""
+        missed = [trip.parts for trip in self.trips if trip.parts is not None]
+        if not missed:
+            return None
+        return Parts(*(sum(column) / len(missed) for column in zip(*missed, strict=True)))
+
+
+def measure(
+    byte_count: int,
+    ratio: float,
+    round_trips: int = ROUND_TRIPS,
+    design: str | Design = "mini",
+    place: Fraction | None = None,
+    busy_us: float = 0.0,
+) -> MissPoint:
+    """Play ``round_trips`` with messages of ``byte_count`` bytes, ``ratio`` of them missing.
+
+    Messages must fit in a line of ``design``, which must be of scheme handle.  ``place``: of the
+    platform's ranges, see ``PortCluster``.  With ``busy_us`` another program on the answering node
+    works without rest, so long at a time.
+    """
+    return _Play(byte_count, ratio, round_trips, design, place, busy_us).run()
+
+
+class _Play:
+    def __init__(
+        self,
+        byte_count: int,
+        ratio: float,
+        round_trips: int,
+        design: str | Design,
+        place: Fraction | None,
+        busy_us: float,
+    ) -> None:
+        self.busy_us, self.is_over = busy_us, False
+        self.byte_count, self.ratio, self.round_trips = byte_count, ratio, round_trips
+        chosen = load_design(design) if isinstance(design, str) else design
+        chosen = chosen.at_page_size(PAGE)
+        assert chosen.entries is not None
+        line, ways = chosen.line or 1, chosen.ways or 1
+        if byte_count > line * PAGE:
+            raise ValueError(f"{byte_count} bytes do not fit in a line of {line} pages")
+        stride = chosen.entries // ways  # pages from a line to the next of its set
+        self.cold = [i * stride * PAGE for i in range(ways + 1)]
+        self.hot = line * PAGE  # of the next set
+        self.length = (stride * ways + line) * PAGE
+        own_pages = -(-byte_count // PAGE) * 2 + 2 * line
+        pages = -(-(self.length // PAGE + own_pages) // line) * line
+        options: dict[str, Any] = {} if place is None else {"place": place}
+        self.cluster = Cluster(
+            chosen,
+            host=HostSize(frames=line * (ways + 6) + own_pages + 64, pages_per_space=pages),
+            **options,
+        )
+        self.trips: list[Trip] = []
+        self.before = (0, 0)
+        self.turn = 0  # of the lines that share a set
+
+    def run(self) -> MissPoint:
+        self.cluster.start(BEGINNER, self._ask)
+        self.cluster.start(ANSWERER, self._answer)
+        if self.busy_us:
+            self.cluster.start(ANSWERER, self._work)
+        self.cluster.run()
+        after = self._misses()
+        return MissPoint(
+            self.byte_count,
+            self.ratio,
+            tuple(self.trips),
+            after[ANSWERER] - self.before[ANSWERER],
+            after[BEGINNER] - self.before[BEGINNER],
+        )
+
+    def _misses(self) -> tuple[int, int]:
+        first, second = (self.cluster.counts(n)["ni_misses"] or 0 for n in (BEGINNER, ANSWERER))
+        return first, second
+
+    def _is_to_miss(self, trip: int) -> bool:
+        """Spread evenly over the run."""
+        return round((trip + 1) * self.ratio, 6) // 1 > round(trip * self.ratio, 6) // 1
+
+    async def _answer(self, end: Endpoint) -> None:
+        arena = end.allocate(self.length)
+        own = end.allocate(self.byte_count)
+        await own.write(bytes(self.byte_count))
+        await end.register(arena, name="arena")
+        answers = await end.open(await end.find("answers"))
+        for _ in range(WARM_UP + self.round_trips):
+            await end.stored()
+            await end.write(answers, own)
+            await end.done()
+
+    async def _work(self, end: Endpoint) -> None:
+        while not self.is_over:
+            await end.compute(self.busy_us)
+
+    async def _ask(self, end: Endpoint) -> None:
+        into = end.allocate(self.byte_count)
+        own = end.allocate(self.byte_count)
+        await own.write(bytes(self.byte_count))
+        await end.register(into, name="answers")
+        arena = await end.open(await end.find("arena"))
+        for trip in range(-WARM_UP, self.round_trips):
+            if trip == 0:
+                self.before = self._misses()
+            missed = trip >= 0 and self._is_to_miss(trip)
+            place = self.hot
+            if missed:
+                place = self.cold[self.turn % len(self.cold)]
+                self.turn += 1
+            begun = end.now_us
+            await end.write(arena, own, offset=place)
+            await end.stored()
+            if trip >= 0:
+                self.trips.append(self._trip(begun, end.now_us, missed))
+            await end.done()
+        self.is_over = True
+
+    def _trip(self, begun: float, ended: float, missed: bool) -> Trip:
+        if not missed:
+            return Trip(ended - begun, None)
+        assert self.cluster.simulation is not None
+        ports = self.cluster.simulation.machine.ports
+        handled = int(ports.nodes[ANSWERER]["handled"]) - 1
+        event = ports.events[ANSWERER, handled % ports.events.shape[1]]
+        ran_out = int(ports.peers[BEGINNER, ANSWERER]["ran_out_at"])
+        stations = (int(event["raised"]), int(event["begun"]), int(event["ended"]), ran_out)
+        times = [begun, *(each / PS_PER_US for each in stations), ended]
+        return Trip(
+            ended - begun,
+            Parts(*(late - early for early, late in pairwise(times))),
+        )

@@ -1,0 +1,221 @@
+"""Registered buffers, remote writes and reads, and who may do what."""
+
+from __future__ import annotations
+
+import pytest
+
+from nicscope.errors import DesignError, SimulationError
+from nicscope.interfaces.mini import Cluster
+from nicscope.interfaces.mini.handles import BufferHandle, buffer_handle, memory_handle
+
+DESIGNS = ("mini", "vmmc-static")
+CONTENT = bytes(i * 7 % 251 for i in range(20_000))
+
+
+def play(cluster, *programs):
+    """Run one program on each node; what they return."""
+    for node, program in enumerate(programs):
+        cluster.start(node, program)
+    return cluster.run()
+
+
+async def opened(end, name="inbox"):
+    return await end.open(await end.find(name))
+
+
+@pytest.mark.requirement("MI-33")
+@pytest.mark.requirement("MI-34")
+@pytest.mark.requirement("MI-60")
+@pytest.mark.parametrize("design", DESIGNS)
+def test_a_write_goes_from_the_posted_source_to_start_plus_offset(design):
+    async def writer(end):
+        source = end.allocate(len(CONTENT))
+        await source.write(CONTENT)
+        await end.write(await opened(end), source, 9000, offset=4321, at=5000)
+        return await end.done()
+
+    async def owner(end):
+        end.allocate(4096)
+        buffer = end.allocate(len(CONTENT))
+        region = await end.register(buffer, name="inbox")
+        stored = await end.stored()
+        return region, stored, await buffer.read()
+
+    done, (region, stored, held) = play(Cluster(design), writer, owner)
+
+    assert done.ok
+    assert stored == (region.handle, 4321, 9000, 0)
+    assert held[4321 : 4321 + 9000] == CONTENT[5000:14000]
+    assert held[:4321] == bytes(4321)
+    assert held[4321 + 9000 :] == bytes(len(CONTENT) - 13321)
+
+
+@pytest.mark.requirement("MI-31")
+@pytest.mark.requirement("MI-32")
+@pytest.mark.parametrize("design", DESIGNS)
+def test_a_read_brings_start_plus_offset_to_the_posted_destination(design):
+    async def reader(end):
+        into = end.allocate(12_000)
+        await end.read(await opened(end), into, 8000, offset=3000, at=1000)
+        return await end.done(), await into.read()
+
+    async def owner(end):
+        buffer = end.allocate(len(CONTENT))
+        await buffer.write(CONTENT)
+        await end.register(buffer, name="inbox")
+
+    (done, held), _ = play(Cluster(design), reader, owner)
+
+    assert done.ok
+    assert held == bytes(1000) + CONTENT[3000:11000] + bytes(3000)
+
+
+@pytest.mark.requirement("MI-5")
+@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize(("rights", "read", "write"), [("read", 1, 0), ("write", 0, 1)])
+def test_rights_of_a_buffer_hold(design, rights, read, write):
+    async def guest(end):
+        own = end.allocate(100)
+        remote = await opened(end)
+        await end.read(remote, own)
+        reading = await end.done()
+        await end.write(remote, own, notify=False)
+        return reading.ok, (await end.done()).ok
+
+    async def owner(end):
+        await end.register(end.allocate(100), rights, name="inbox")
+
+    outcome, _ = play(Cluster(design), guest, owner)
+
+    assert outcome == (bool(read), bool(write))
+
+
+@pytest.mark.requirement("MI-5")
+@pytest.mark.parametrize("design", DESIGNS)
+def test_nothing_is_stored_beyond_a_buffer(design):
+    async def guest(end):
+        own = end.allocate(100)
+        remote = await opened(end)
+        await end.write(remote, own, 60, offset=50, notify=False)
+        return (await end.done()).status
+
+    async def owner(end):
+        await end.register(end.allocate(4096).part(0, 100), name="inbox")
+
+    assert play(Cluster(design), guest, owner)[0] == "out of bounds"
+
+
+@pytest.mark.requirement("MI-5")
+@pytest.mark.parametrize("design", DESIGNS)
+def test_what_comes_for_a_buffer_that_is_gone_is_rejected(design):
+    async def guest(end):
+        own = end.allocate(100)
+        remote = await opened(end)
+        await end.write(remote, own)
+        before = await end.done()
+        await end.find("gone")
+        await end.write(remote, own)
+        return before.status, (await end.done()).status
+
+    async def owner(end):
+        region = await end.register(end.allocate(100), name="inbox")
+        await end.stored()
+        await end.unregister(region)
+        other = await end.register(end.allocate(100), name="gone")
+        return region.handle != other.handle
+
+    assert play(Cluster(design), guest, owner) == [("done", "rejected"), True]
+
+
+@pytest.mark.requirement("MI-5")
+def test_a_buffer_for_one_process_is_for_no_other():
+    async def stranger(end):
+        handle = await end.find("inbox")
+        with pytest.raises(SimulationError, match="not for process 0"):
+            await end.open(handle)
+
+    async def friend(end):
+        own = end.allocate(100)
+        await end.write(await opened(end), own)
+        return (await end.done()).ok
+
+    async def owner(end):
+        await end.register(end.allocate(100), only=1, name="inbox")
+        await end.stored()
+
+    cluster = Cluster()
+    cluster.start(0, stranger)
+    cluster.start(0, friend)
+    cluster.start(1, owner)
+
+    assert cluster.run()[1] is True
+
+
+@pytest.mark.requirement("MI-4")
+@pytest.mark.requirement("MI-2")
+@pytest.mark.requirement("MI-3")
+def test_handles_have_the_bits_of_the_paper():
+    handle = BufferHandle(2**32 - 1, 2**16 - 1)
+
+    assert handle.packed() == 2**48 - 1
+    assert buffer_handle(handle.packed()) == handle
+    assert memory_handle(0xABCD1234, 7) == 0xABCD1234_0007
+    with pytest.raises(SimulationError, match="48 bits"):
+        buffer_handle(2**48)
+    with pytest.raises(SimulationError, match="32 bits"):
+        memory_handle(2**32, 0)
+
+
+@pytest.mark.requirement("MI-9")
+def test_opening_what_nobody_registered_says_so():
+    async def guest(end):
+        with pytest.raises(SimulationError, match="process 0 has no buffer 3 registered"):
+            await end.open(BufferHandle(3, 0))
+        with pytest.raises(SimulationError, match="no process 9; handles are 0 to 0"):
+            await end.open(BufferHandle(0, 9))
+
+    play(Cluster(), guest)
+
+
+def test_a_name_is_taken_once_and_rights_are_known():
+    async def owner(end):
+        buffer = end.allocate(10)
+        await end.register(buffer, name="inbox")
+        with pytest.raises(SimulationError, match="'inbox' is taken"):
+            await end.register(buffer, name="inbox")
+        with pytest.raises(SimulationError, match="no rights 'all'"):
+            await end.register(buffer, "all")
+        with pytest.raises(SimulationError, match="bytes 4 to 14 are not in a buffer of 10"):
+            await end.write(await opened(end), buffer, 10, at=4)
+
+    play(Cluster(), owner)
+
+
+def test_other_designs_are_refused():
+    with pytest.raises(DesignError, match="'utlb' is of scheme 'utlb'"):
+        Cluster("utlb")
+
+
+@pytest.mark.requirement("MI-6")
+@pytest.mark.parametrize("design", DESIGNS)
+def test_writes_arrive_in_order_over_a_lossy_network(design):
+    from nicscope.drivers.simulate.ports.build import Faults
+
+    async def writer(end):
+        source = end.allocate(6000)
+        remote = await opened(end)
+        for i in range(12):
+            await source.write(bytes([i]) * 6000)
+            await end.write(remote, source)
+            assert (await end.done()).ok
+
+    async def owner(end):
+        buffer = end.allocate(6000)
+        await end.register(buffer, name="inbox")
+        return [(await end.stored(), await buffer.read())[1][0] for _ in range(12)]
+
+    cluster = Cluster(design, faults=Faults(seed=3, loss=0.1, duplication=0.1, reordering=0.1))
+    _, seen = play(cluster, writer, owner)
+
+    assert seen == sorted(seen)
+    assert seen[-1] == 11

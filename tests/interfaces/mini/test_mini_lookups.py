@@ -1,0 +1,290 @@
+"""What the caches of handles do while programs run: misses, drops, retries, pins."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from nicscope.config.design import load_design, with_settings
+from nicscope.drivers.simulate.ports.build import HostSize, PortSize
+from nicscope.interfaces.mini.cluster import TIME_OUT_PS, Cluster
+
+PAGE = 4096
+SMALL = with_settings(load_design("mini"), ["entries=64", "line=4", "ways=2"])  # 8 sets
+
+
+def play(cluster, *programs):
+    for node, program in enumerate(programs):
+        cluster.start(node, program)
+    return cluster.run()
+
+
+def served(cluster, node):
+    return cluster.simulation.machine.ports.nodes[node]
+
+
+async def opened(end, name="inbox"):
+    return await end.open(await end.find(name))
+
+
+def writes(pages, rounds=1, byte_count=64):
+    """A writer to those pages of the other side's buffer, and its owner."""
+
+    async def writer(end):
+        own = end.allocate(byte_count)
+        await own.write(bytes(range(64)) * (byte_count // 64))
+        remote = await opened(end)
+        times = []
+        for _ in range(rounds):
+            for page in pages:
+                begun = end.now_us
+                await end.write(remote, own, offset=page * PAGE, notify=False)
+                assert (await end.done()).ok
+                times.append(end.now_us - begun)
+        return times
+
+    async def owner(end):
+        await end.register(end.allocate((max(pages) + 1) * PAGE), name="inbox")
+
+    return writer, owner
+
+
+@pytest.mark.requirement("MI-20")
+@pytest.mark.requirement("MI-46")
+def test_the_first_write_misses_every_handle_once():
+    cluster = Cluster()
+    play(cluster, *writes([0, 0, 0]))
+    sender, receiver = served(cluster, 0), served(cluster, 1)
+
+    # The sender's NIC knows the process and the buffer that it names; the receiver's NIC the
+    # buffer's protection data and its owner.
+    assert (sender["process_misses"], sender["buffer_misses"]) == (1, 1)
+    assert (receiver["process_misses"], receiver["buffer_misses"]) == (1, 1)
+    assert (sender["buffer_lookups"], receiver["buffer_lookups"]) == (3, 3)
+    assert cluster.counts(1)["ni_misses"] == 1
+
+
+@pytest.mark.requirement("MI-22")
+@pytest.mark.requirement("MI-23")
+@pytest.mark.requirement("MI-26")
+@pytest.mark.requirement("MI-27")
+def test_a_miss_is_an_interrupt_a_drop_and_one_time_out():
+    cluster = Cluster(SMALL)
+    play(cluster, *writes([0, 0]))
+    ports = cluster.simulation.machine.ports
+    receiver = served(cluster, 1)
+
+    # Buffer, process and page: one after the other, as each is looked up only after the last.
+    assert receiver["interrupts"] == receiver["handled"] == receiver["drops"] == 3
+    assert ports.links[0, 1]["time_outs"] == 3
+    assert ports.links[0, 1]["resent"] == 3
+    assert ports.rules[0]["time_out"] == TIME_OUT_PS
+
+
+@pytest.mark.requirement("MI-28")
+def test_a_send_that_misses_stays_in_its_queue_and_is_looked_at_again():
+    cluster = Cluster(SMALL)
+    play(cluster, *writes([0, 0]))
+    sender = served(cluster, 0)
+
+    assert sender["interrupts"] == 3  # process, buffer and page of the source
+    assert cluster.simulation.machine.ports.links[1, 0]["time_outs"] == 0
+    assert sender["repeated"] == 1
+    assert sender["drops"] == 0
+
+
+@pytest.mark.requirement("MI-25")
+def test_other_processes_go_on_while_one_waits_for_the_kernel():
+    async def misses(end):
+        own = end.allocate(64)
+        remote = await opened(end)
+        for page in range(0, 64, 4):
+            await end.write(remote, own, offset=page * PAGE, notify=False)
+            await end.done()
+        return end.now_us
+
+    async def hits(end):
+        own = end.allocate(64)
+        remote = await opened(end)
+        ends = []
+        for _ in range(40):
+            await end.read(remote, own, offset=0)
+            await end.done()
+            ends.append(end.now_us)
+        return ends
+
+    async def owner(end):
+        await end.register(end.allocate(64 * PAGE), name="inbox")
+
+    async def idle(end):
+        await end.sleep(1)
+
+    cluster = Cluster(
+        with_settings(load_design("mini"), ["entries=256", "line=4", "ways=2"]), nodes=3
+    )
+    cluster.start(0, misses)
+    cluster.start(2, hits)
+    cluster.start(1, owner)
+    ended, ends, _ = cluster.run()
+
+    # Once its own handles are there, the second node's reads are not held up by the first's misses.
+    settled = [late - early for early, late in pairwise(ends[20:])]
+    assert ends[-1] < ended
+    assert max(settled) < 100
+
+
+@pytest.mark.requirement("MI-47")
+@pytest.mark.requirement("MI-42")
+def test_communication_memory_far_beyond_the_cache_is_served():
+    pages = list(range(0, 256, 4))  # 64 lines; 16 fit
+    cluster = Cluster(SMALL, host=HostSize(frames=1024))
+    play(cluster, *writes(pages, rounds=2))
+    counts = cluster.counts(1)
+
+    assert counts["ni_misses"] == 2 * len(pages)
+    # Evicted lines stay pinned: the second round pins nothing.
+    assert counts["pins"] == 4 * len(pages)
+    assert counts["unpins"] == 0
+
+
+@pytest.mark.requirement("MI-47")
+@pytest.mark.requirement("MI-49")
+def test_more_buffers_than_the_cache_of_handles_holds_are_served():
+    many = 24
+    cluster = Cluster(size=PortSize(exports=64, imports=64, buffer_entries=8))
+
+    async def writer(end):
+        own = end.allocate(64)
+        remotes = [await opened(end, f"buffer {i}") for i in range(many)]
+        for _ in range(2):
+            for remote in remotes:
+                await end.write(remote, own, notify=False)
+                assert (await end.done()).ok
+
+    async def owner(end):
+        arena = end.allocate(many * 64)
+        for i in range(many):
+            await end.register(arena.part(64 * i, 64), name=f"buffer {i}")
+
+    play(cluster, writer, owner)
+
+    for node in (0, 1):
+        assert served(cluster, node)["buffer_misses"] == 2 * many
+
+
+@pytest.mark.requirement("MI-48")
+@pytest.mark.requirement("MI-21")
+@pytest.mark.requirement("MI-38")
+def test_processes_compete_for_the_same_sets():
+    def misses(processes):
+        async def owner(end):
+            await end.register(end.allocate(4 * PAGE), name=f"inbox {end.number}")
+
+        async def writer(end):
+            own = end.allocate(64)
+            remotes = [await opened(end, f"inbox {i}") for i in range(processes)]
+            for _ in range(5):
+                for remote in remotes:
+                    await end.write(remote, own, notify=False)
+                    assert (await end.done()).ok
+
+        cluster = Cluster(SMALL)
+        cluster.start(0, writer)
+        for _ in range(processes):
+            cluster.start(1, owner)
+        cluster.run()
+        return cluster.counts(1)["ni_misses"]
+
+    assert misses(2) == 2
+    assert misses(3) == 15  # line 0 of each, in a set of two: every one misses every time
+
+
+@pytest.mark.requirement("MI-45")
+@pytest.mark.requirement("MI-39")
+def test_a_page_mapped_after_its_line_was_filled_costs_one_more_miss_for_the_line():
+    async def writer(end):
+        own = end.allocate(64)
+        early = await opened(end)
+        await end.write(early, own)
+        await end.done()
+        late = await opened(end, "late")
+        for page in range(3):
+            await end.write(late, own, offset=page * PAGE, notify=False)
+            assert (await end.done()).ok
+
+    async def owner(end):
+        await end.register(end.allocate(PAGE), name="inbox")
+        await end.stored()
+        late = end.allocate(3 * PAGE)
+        await late.write(bytes([9]) * 3 * PAGE)
+        await end.register(late, name="late")
+        await end.sleep(20_000)
+        return await late.read(64), await late.read(1, 64)
+
+    cluster = Cluster(SMALL)
+    _, held = play(cluster, writer, owner)
+
+    assert held == (bytes(64), bytes([9]))
+    assert served(cluster, 1)["mended"] == 1
+    assert cluster.counts(1)["ni_misses"] == 1
+
+
+@pytest.mark.requirement("MI-5")
+def test_a_store_to_unmapped_memory_is_rejected_and_the_link_lives():
+    async def writer(end):
+        own = end.allocate(64)
+        remote = await opened(end)
+        await end.write(remote, own, offset=8 * PAGE, notify=False)
+        first = await end.done()
+        await end.write(remote, own, notify=False)
+        return first.status, (await end.done()).status
+
+    async def owner(end):
+        buffer = end.allocate(PAGE)
+        await end.register(type(buffer)(end, buffer.address, 16 * PAGE), name="inbox")
+
+    assert play(Cluster(SMALL), writer, owner)[0] == ("rejected", "done")
+
+
+@pytest.mark.requirement("MI-43")
+@pytest.mark.requirement("MI-44")
+def test_beyond_the_high_water_lines_that_left_are_unpinned_by_a_scan():
+    design = with_settings(SMALL, ["high_water=80"])
+    pages = list(range(0, 256, 4))
+
+    def pinned(period_ps):
+        host = HostSize(frames=1024, scan_period_ps=period_ps)
+        cluster = Cluster(design, host=host)
+        play(cluster, *writes(pages))
+        assert served(cluster, 1)["stale"] == 0
+        return cluster.counts(1)["peak_pinned_pages"], cluster.counts(1)["unpins"]
+
+    seldom, often = pinned(10**15), pinned(2 * 10**9)
+
+    assert seldom == (256, 0)
+    assert often[0] < 256
+    assert often[1] > 0
+    # Between two scans of 2 ms each miss, 600 us or more apart, pins one line.
+    assert often[0] <= 80 + 4 * 4
+
+
+@pytest.mark.requirement("MI-22")
+def test_misses_that_find_the_event_queue_full_come_again():
+    async def writer(end):
+        own = end.allocate(PAGE)
+        remote = await opened(end, "inbox")
+        for page in (0, 8):
+            await end.write(remote, own, 64, offset=page * PAGE, notify=False)
+            assert (await end.done()).ok
+
+    async def owner(end):
+        await end.register(end.allocate(64 * PAGE), name="inbox")
+
+    cluster = Cluster(SMALL, size=PortSize(exports=64, imports=64, events=1))
+    for _ in range(3):
+        cluster.start(0, writer)
+    cluster.start(1, owner)
+    cluster.run()
+
+    assert served(cluster, 0)["overflows"] > 0

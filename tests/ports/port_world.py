@@ -1,0 +1,100 @@
+"""Clusters of processes with ports, joined by hand as an operating system does it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nicscope.config.scheme import Scheme
+from nicscope.interfaces.ports.cluster import PortCluster
+from nicscope.nic.ports import MAY_FETCH, MAY_WRITE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nicscope.interfaces.ports.process import Process
+
+PAGE = 4096
+LIBRARIES = ("utlb", "utlb-shared", "utlb-process")  # pages are the library's to pin
+DESIGNS = ("vmmc-static", "vmmc-interrupt", "unet-mm-pca200", "mini", "utlb")
+
+
+def cluster_of(design: str, **how: Any) -> PortCluster[Any]:
+    """A cluster of ``design`` on its own platform, or on the LANai of VMMC's."""
+    return PortCluster(design, **how)
+
+
+def join(process: Process, tag: int, node: int, peer_tag: int, **size: int) -> None:
+    """Register ``tag`` for ``process``: messages to and from ``peer_tag`` of ``node``."""
+    channel = process._ports.channels[process.node, tag]
+    channel["port"] = process.port
+    channel["node"] = node
+    channel["tag"] = peer_tag
+    channel["unit"] = size.get("unit", PAGE)
+    channel["most"] = size.get("most", 1 << 16)
+
+
+def export(process: Process, number: int, address: int, length: int, rights: int = 3) -> None:
+    """Let every process of the cluster store to, and fetch from, a stretch of memory."""
+    record = process._ports.exports[process.node, number]
+    record["valid"] = 1
+    record["port"] = process.port
+    record["space"] = process.number
+    record["start"] = address
+    record["length"] = length
+    record["rights"] = rights
+    record["node"] = -1
+    record["importer"] = -1
+
+
+def import_from(
+    process: Process, handle: int, node: int, number: int, start: int, length: int
+) -> None:
+    """Let ``process`` use export ``number`` of ``node``, which begins at address ``start``."""
+    record = process._ports.imports[process.node, handle]
+    record["port"] = process.port
+    record["node"] = node
+    record["export"] = number
+    record["start"] = start % PAGE
+    record["length"] = length
+    record["rights"] = MAY_WRITE | MAY_FETCH
+
+
+def memory_of(process: Process, address: int, count: int) -> bytes:
+    """What the process would read there; takes no time."""
+    return process._memory.read(process.node, process.number, address, count)
+
+
+def uses_left(cluster: PortCluster[Any]) -> list[int]:
+    """For each node, transfers and requests that hold pages, but for buffers that wait."""
+    assert cluster.simulation is not None
+    ports = cluster.simulation.machine.ports
+    host = ports.translations.host
+    keeps = cluster.design.scheme not in (Scheme.INTERRUPT, Scheme.UNET_MM)
+    left = []
+    for node in range(cluster.topology.nodes):
+        table = ports.table[node]
+        ready = int((table["ready_in"] - table["ready_out"]).sum())
+        waiting = int((table["free_posted"] - table["free_taken"]).sum()) if keeps else 0
+        assert host.pinning.held[node].min() >= 0
+        held = int(host.pinning.held[node].sum()) - ready - waiting
+        left.append(abs(held) + abs(int(host.in_use[node].sum()) - ready))
+    return left
+
+
+def stale(cluster: PortCluster[Any]) -> int:
+    """Transfers with a translation that no longer held."""
+    assert cluster.simulation is not None
+    return int(cluster.simulation.machine.ports.nodes["stale"].sum())
+
+
+def content(seed: int, count: int) -> bytes:
+    """``count`` bytes that differ from place to place and from seed to seed."""
+    return np.random.default_rng(seed).integers(0, 256, count, np.uint8).tobytes()
+
+
+def buffers_of(process: Process, addresses: Sequence[int], length: int, unit: int = PAGE) -> bytes:
+    """The message of ``length`` bytes that fills these buffers."""
+    whole = b"".join(memory_of(process, address, unit) for address in addresses)
+    return whole[:length]

@@ -1,0 +1,59 @@
+"""Messages that follow each other closely: while one is being moved to the host, the next comes."""
+
+from __future__ import annotations
+
+import port_world as world
+import pytest
+
+from nicscope.nic.ports import SEND
+
+SIZES = (4096, 30, 9000, 4096, 64, 1, 12288, 5000, 17, 4096)
+
+
+@pytest.mark.requirement("UM-7")
+@pytest.mark.parametrize("design", world.DESIGNS)
+def test_messages_that_overlap_on_the_nic_all_arrive_once_and_in_order(design):
+    rounds = 3
+
+    async def sender(process):
+        world.join(process, 3, 1, 4)
+        source = process.allocate(sum(SIZES))
+        await source.write(world.content(1, sum(SIZES)))
+        posted = 0
+        for _ in range(rounds):
+            at = 0
+            for size in SIZES:
+                if size <= 64:
+                    await process.post_inline(SEND, 3, world.content(1, sum(SIZES))[at : at + size])
+                else:
+                    await process.post(SEND, 3, [(source.address + at, size)])
+                posted += 1
+                at += size
+        return [(await process.done()).status for _ in range(posted)]
+
+    async def receiver(process):
+        world.join(process, 4, 0, 3)
+        memory = process.allocate(40 * world.PAGE)
+        for place in range(40):
+            await process.provide(memory.address + place * world.PAGE)
+        whole = world.content(1, sum(SIZES))
+        for _ in range(rounds):
+            at = 0
+            for size in SIZES:
+                arrival = await process.arrival()
+                assert arrival.length == size
+                found = arrival.content
+                if found is None:
+                    found = world.buffers_of(process, arrival.buffers, size)
+                    for buffer in arrival.buffers:
+                        await process.provide(buffer)
+                assert found == whole[at : at + size]
+                at += size
+
+    cluster = world.cluster_of(design)
+    cluster.start(0, sender)
+    cluster.start(1, receiver)
+    statuses, _ = cluster.run()
+    assert statuses == ["done"] * rounds * len(SIZES)
+    assert world.uses_left(cluster) == [0, 0]
+    assert world.stale(cluster) == 0

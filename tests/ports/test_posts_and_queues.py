@@ -1,0 +1,313 @@
+"""Descriptors and buffers that cannot be, or cannot be now, beside those that can."""
+
+from __future__ import annotations
+
+import port_world as world
+import pytest
+
+from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Transport
+from nicscope.errors import SimulationError
+from nicscope.nic.ports import FETCH, SEND, WRITE
+
+HUGE = 2**63 - 1
+ROUNDS = 12
+
+
+def run(design, sender, receiver, **how):
+    cluster = world.cluster_of(design, **how)
+    cluster.start(0, sender)
+    cluster.start(1, receiver)
+    results = cluster.run()
+    assert world.uses_left(cluster) == [0, 0]
+    assert world.stale(cluster) == 0
+    return results
+
+
+async def nothing(process):
+    await process.sleep(1)
+
+
+@pytest.mark.parametrize("design", world.DESIGNS)
+def test_a_descriptor_of_unmapped_memory_fails_alone_and_however_often_it_is_posted(design):
+    async def sender(process):
+        world.import_from(process, 0, 1, 0, 0, 1 << 20)
+        good = process.allocate(3 * world.PAGE)
+        await good.write(world.content(1, len(good)))
+        missing = 100 * world.PAGE
+        where = [good.address, missing, good.address, missing, missing, good.address]
+        requests = [await process.post(WRITE, 0, [(at, 8192)]) for at in where]
+        ended = dict([await process.done() for _ in requests])
+        return [ended[request] for request in requests]
+
+    async def receiver(process):
+        target = process.allocate(1 << 20)
+        world.export(process, 0, target.address, 1 << 20)
+        await register(process, target.address, 1 << 20)
+        await process.sleep(20_000)
+        return await target.read(8192)
+
+    statuses, found = run(design, sender, receiver)
+    assert statuses == ["done", "no rights", "done", "no rights", "no rights", "done"]
+    assert found == world.content(1, 3 * world.PAGE)[:8192]
+
+
+async def register(process, address, length):
+    """Have the library register memory that it exports, where that is its task."""
+    from nicscope.drivers.simulate.machine import GIVE_UP, REGISTER
+
+    ended = await process._driven.ask(REGISTER, peer=process.port, address=address, payload=length)
+    if ended.address == 0:
+        # Kept pages would count as used; the tables keep what nobody else needs.
+        await process._driven.ask(GIVE_UP, peer=process.port, address=address, payload=length)
+    return ended.address
+
+
+@pytest.mark.parametrize("design", world.DESIGNS)
+def test_lengths_and_addresses_that_wrap_around_are_refused(design):
+    async def sender(process):
+        world.import_from(process, 0, 1, 0, 0, 1 << 20)
+        good = process.allocate(world.PAGE)
+        wrong = [
+            (good.address + 1, HUGE),
+            (HUGE, HUGE),
+            (-4096, 4096),
+            (-1, 1),
+            (good.address, 0),
+            (good.address, -1),
+            (good.address, -HUGE),
+            (HUGE - 10, 64),
+            (512 * world.PAGE - 1, 2),
+        ]
+        begun = process.now_us
+        statuses = []
+        for operation in (WRITE, FETCH):
+            for segment in wrong:
+                await process.post(operation, 0, [segment])
+                statuses.append((await process.done()).status)
+        assert process.now_us >= begun
+        for address in (-1, HUGE, -HUGE - 1, 512 * world.PAGE):
+            await process.provide(address)
+            assert (await process.arrival()).status == "no rights"
+        return set(statuses)
+
+    statuses, _ = run(design, sender, nothing, nodes=2)
+    assert statuses == {"bad descriptor", "no rights"}
+
+
+def test_memory_that_is_not_there_is_not_registered_and_not_kept():
+    async def sender(process):
+        good = process.allocate(world.PAGE)
+        found = []
+        for address, length in (
+            (good.address, world.PAGE),
+            (good.address, 3 * world.PAGE),
+            (-1, 5),
+            (HUGE, HUGE),
+            (good.address, HUGE),
+        ):
+            found.append(await register(process, address, length))
+        return found
+
+    for design in ("utlb", "vmmc-static"):
+        found, _ = run(design, sender, nothing)
+        assert found[0] == 0
+        assert 0 not in found[1:]
+
+
+def test_memory_that_is_mapped_after_a_refused_post_is_sent_as_it_is():
+    async def sender(process):
+        world.import_from(process, 0, 1, 0, 0, 1 << 20)
+        address = process._next_page * world.PAGE
+        await process.post(WRITE, 0, [(address, 4096)])
+        assert (await process.done()).status == "no rights"
+        source = process.allocate(world.PAGE)
+        assert source.address == address
+        await source.write(world.content(2, 4096))
+        await process.post(WRITE, 0, [(address, 4096)])
+        return (await process.done()).status
+
+    async def receiver(process):
+        target = process.allocate(1 << 20)
+        world.export(process, 0, target.address, 1 << 20)
+        await register(process, target.address, 1 << 20)
+        await process.sleep(10_000)
+        return await target.read(4096)
+
+    for design in ("utlb", "utlb-shared", "vmmc-static"):
+        status, found = run(design, sender, receiver)
+        assert status == "done"
+        assert found == world.content(2, 4096)
+
+
+def test_one_process_that_always_posts_does_not_starve_its_neighbour():
+    async def greedy(process):
+        world.import_from(process, 0, 1, 0, 0, 1 << 20)
+        source = process.allocate(world.PAGE)
+        await source.write(b"g" * world.PAGE)
+        for _ in range(60):
+            await process.post(WRITE, 0, [(source.address, 8)])
+        for _ in range(60):
+            await process.done()
+        return process.now_us
+
+    async def modest(process):
+        world.import_from(process, 1, 1, 0, 0, 1 << 20)
+        source = process.allocate(world.PAGE)
+        await source.write(b"m" * world.PAGE)
+        await process.sleep(150)
+        await process.post(WRITE, 1, [(source.address, 8)])
+        await process.done()
+        return process.now_us
+
+    async def receiver(process):
+        target = process.allocate(1 << 20)
+        world.export(process, 0, target.address, 1 << 20)
+        await register(process, target.address, 1 << 20)
+
+    cluster = world.cluster_of("utlb", transport=Transport(ack_delay_ps=0))
+    cluster.start(0, greedy)
+    cluster.start(0, modest)
+    cluster.start(1, receiver)
+    first, second, _ = cluster.run()
+    assert second < first
+
+
+@pytest.mark.requirement("UM-12")
+@pytest.mark.parametrize("design", world.DESIGNS)
+def test_a_buffer_that_reaches_into_the_next_page_comes_back_unfilled(design):
+    async def sender(process):
+        world.join(process, 3, 1, 4)
+        source = process.allocate(world.PAGE)
+        await source.write(world.content(3, world.PAGE))
+        await process.post(SEND, 3, [(source.address, world.PAGE)])
+        return (await process.done()).status
+
+    async def receiver(process):
+        world.join(process, 4, 0, 3)
+        memory = process.allocate(3 * world.PAGE)
+        await memory.write(b"x" * len(memory))
+        await process.provide(memory.address + 100)
+        await process.provide(memory.address + 2 * world.PAGE)
+        back = await process.arrival()
+        assert (back.status, back.buffers) == ("bad descriptor", (memory.address + 100,))
+        arrival = await process.arrival()
+        assert arrival.buffers == (memory.address + 2 * world.PAGE,)
+        return await memory.read()
+
+    status, found = run(design, sender, receiver)
+    assert status == "done"
+    assert found == b"x" * 8192 + world.content(3, world.PAGE)
+
+
+@pytest.mark.parametrize("design", world.DESIGNS)
+def test_a_message_longer_than_all_its_buffers_is_rejected_and_the_next_one_arrives(design):
+    async def sender(process):
+        world.join(process, 3, 1, 4, unit=512, most=1 << 20)
+        source = process.allocate(5 * world.PAGE)
+        await source.write(world.content(4, len(source)))
+        for size in (5 * world.PAGE, 600):
+            await process.post(SEND, 3, [(source.address, size)])
+        return [(await process.done()).status for _ in range(2)]
+
+    async def receiver(process):
+        world.join(process, 4, 0, 3, unit=512)
+        memory = process.allocate(20 * world.PAGE)
+        for place in range(20):
+            await process.provide(memory.address + place * world.PAGE)
+        arrival = await process.arrival()
+        assert world.buffers_of(process, arrival.buffers, 600, 512) == world.content(4, 20480)[:600]
+
+    statuses, _ = run(design, sender, receiver)
+    assert statuses == ["rejected", "done"]
+
+
+@pytest.mark.parametrize("design", world.DESIGNS)
+def test_a_store_of_which_one_page_is_not_there_is_rejected_as_a_whole(design):
+    async def sender(process):
+        world.import_from(process, 0, 1, 0, 0, 3 * world.PAGE)
+        source = process.allocate(3 * world.PAGE)
+        await source.write(world.content(5, len(source)))
+        await process.sleep(5000)
+        await process.post(WRITE, 0, [(source.address, len(source))])
+        status = (await process.done()).status
+        back = process.allocate(3 * world.PAGE)
+        await process.post(FETCH, 0, [(back.address, len(source))])
+        fetched = (await process.done()).status
+        await process.sleep(5000)  # until the answer is acknowledged
+        return status, fetched
+
+    async def receiver(process):
+        first = process.allocate(world.PAGE)
+        hole = process.allocate(world.PAGE)
+        process.allocate(world.PAGE)
+        await register(process, first.address, world.PAGE)
+        await register(process, first.address + 2 * world.PAGE, world.PAGE)
+        process._memory.unmap(process.node, process.number, hole.address // world.PAGE, 1)
+        world.export(process, 0, first.address, 3 * world.PAGE)
+
+    (stored, fetched), _ = run(design, sender, receiver)
+    assert stored == "rejected"
+    assert fetched == "no rights"
+
+
+def test_a_window_that_numbers_could_not_wrap_in_is_refused():
+    for window in (0, 33, 48, 128):
+        cluster = world.cluster_of("utlb", transport=Transport(window=window))
+        cluster.start(0, nothing)
+        with pytest.raises(SimulationError, match="power of two"):
+            cluster.run()
+
+
+def test_a_host_without_a_free_frame_refuses_and_sends_nobodys_bytes():
+    async def sender(process):
+        world.import_from(process, 0, 1, 0, 0, 1 << 20)
+        source = process.allocate(40 * world.PAGE)
+        statuses = []
+        for place in range(40):
+            await process.post(WRITE, 0, [(source.address + place * world.PAGE, 64)], offset=0)
+            statuses.append((await process.done()).status)
+        return statuses
+
+    async def receiver(process):
+        target = process.allocate(world.PAGE)
+        await target.write(b"\xff" * world.PAGE)
+        world.export(process, 0, target.address, world.PAGE)
+        await register(process, target.address, world.PAGE)
+        await process.sleep(50_000)
+        return await target.read(64)
+
+    for design in ("utlb", "vmmc-static", "unet-mm-pca200", "vmmc-interrupt"):
+        cluster = world.cluster_of(design, host=HostSize(frames=20, swap_blocks=0))
+        cluster.start(0, sender)
+        cluster.start(1, receiver)
+        statuses, found = cluster.run()
+        assert found == bytes(64)  # demand zero
+        assert set(statuses) >= {"done"}
+        assert set(statuses) - {"done"}, design
+        assert world.uses_left(cluster) == [0, 0]
+
+
+def test_small_rings_and_tables_fill_and_empty():
+    async def sender(process):
+        world.join(process, 3, 1, 4)
+        source = process.allocate(world.PAGE)
+        statuses = []
+        for place in range(ROUNDS):
+            await source.write(world.content(place, world.PAGE))
+            await process.post(SEND, 3, [(source.address, world.PAGE)])
+            statuses.append((await process.done()).status)
+        return statuses
+
+    async def receiver(process):
+        world.join(process, 4, 0, 3)
+        memory = process.allocate(2 * world.PAGE)
+        await process.provide(memory.address)
+        await process.provide(memory.address + world.PAGE)
+        for place in range(ROUNDS):
+            arrival = await process.arrival()
+            assert world.buffers_of(process, arrival.buffers, 4096) == world.content(place, 4096)
+            await process.provide(arrival.buffers[0])
+
+    for design in world.DESIGNS:
+        statuses, _ = run(design, sender, receiver, size=PortSize(ring=2, ready=1))
+        assert statuses == ["done"] * ROUNDS

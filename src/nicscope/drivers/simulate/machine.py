@@ -37,6 +37,8 @@ COMPUTING = 5
 POSTING = 6  # a descriptor or a buffer to a port
 POLLING = 7  # a report of a port
 INTERRUPTED = 8  # by the NIC, while nothing else was to do
+IN_TRAP = 9  # serves a port, where the NIC cannot
+IN_MISS = 10  # and has to have a page pinned for it
 
 # What a PCI engine does.
 PCI_IDLE = 0
@@ -65,6 +67,7 @@ REPORT = 8  # a report at a port
 REGISTER = 9  # that pages are pinned, and stay so until they are given up
 GIVE_UP = 10
 UNPIN = 11  # that the library unpins pages that it names
+TRAP = 12  # that the kernel has served the process's port, after a POST or PROVIDE
 
 COSTS = np.dtype([(name, "i8") for name in DELIVERY_COSTS], align=True)
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.drivers.simulate.machine import COMPUTE, POST, PROVIDE, REPORT, SLEEP
-from nicscope.drivers.simulate.ports.posting import BLOCK, FLAG_BITS, KIND_BITS, POLL, SIGNAL
+from nicscope.drivers.simulate.ports.posting import (
+    BLOCK,
+    FLAG_BITS,
+    GATHER,
+    KIND_BITS,
+    POLL,
+    SIGNAL,
+)
 from nicscope.errors import SimulationError
 from nicscope.nic.ports import (
     BUFFERS,
@@ -14,6 +21,7 @@ from nicscope.nic.ports import (
     NOTIFY,
     OWN_PORT,
     RECEIVED,
+    SEGMENTS,
     SEND,
     SENT,
     STATUS_NAMES,
@@ -31,9 +39,12 @@ MODES = {"poll": POLL, "block": BLOCK, "signal": SIGNAL}
 
 
 class Buffer:
-    """A stretch of a process's memory."""
+    """A stretch of a process's memory.
 
-    def __init__(self, process: Process, address: int, length: int) -> None:
+    ``process`` stores and loads bytes by address: a process, or an endpoint with an area.
+    """
+
+    def __init__(self, process: Any, address: int, length: int) -> None:
         self.process = process
         self.address = address
         self.length = length
@@ -50,7 +61,8 @@ class Buffer:
         """Load ``count`` bytes, by default all; page faults take their time."""
         size = self.length - offset if count is None else count
         self._check(offset, size)
-        return await self.process.load(self.address + offset, size)
+        content: bytes = await self.process.load(self.address + offset, size)
+        return content
 
     def part(self, offset: int, count: int) -> Buffer:
         """``count`` bytes from ``offset`` on: the same memory."""
@@ -186,11 +198,23 @@ class Process:
         notify: bool = False,
         port: int | None = None,
     ) -> int:
-        """Post a descriptor; its number, by which ``done`` will report it."""
+        """Post a descriptor; its number, by which ``done`` will report it.
+
+        ``segments``: up to ``SEGMENTS`` times address and length, which are sent as one.
+        """
+        if not 1 <= len(segments) <= SEGMENTS:
+            raise SimulationError(
+                f"a descriptor names 1 to {SEGMENTS} pieces of memory, {len(segments)} were given"
+            )
         own = operation | ((NOTIFY if notify else 0) << KIND_BITS)
         request = self._next_request
         self._next_request += 1
-        ((address, length),) = segments
+        address, length = segments[0]
+        if len(segments) > 1:
+            own |= GATHER
+            length = len(segments)
+            for place, segment in enumerate(segments):
+                self._ports.gathers[self._driven.number, place] = segment
         await self._driven.ask(
             POST,
             peer=self._own(port),
@@ -223,6 +247,10 @@ class Process:
             own=operation | (INLINE << KIND_BITS),
         )
         return request
+
+    async def system_call(self) -> None:
+        """Spend the time of a call of the operating system."""
+        await self._driven.ask(COMPUTE, duration=int(self._ports.costs[self.node]["system_call"]))
 
     async def provide(self, address: int, port: int | None = None) -> None:
         """Put a buffer into the free queue."""

@@ -11,6 +11,7 @@ from nicscope.drivers.simulate.ports.calls import (
     is_sound,
     report_received,
     report_sent,
+    take_from_kernel,
 )
 from nicscope.drivers.simulate.ports.holding import let_go
 from nicscope.drivers.simulate.ports.knowing import export_for
@@ -68,6 +69,10 @@ def _complete_reliable(machine, d, slot, packet, head, now):
     status = head.status
     if status in (PASSED_BY, DROPPED) or not may_confirm(link, head.sequence):
         return
+    _take_in(machine, d, slot, packet, head)
+    status = head.status
+    if status == DROPPED:
+        return  # and what follows it is refused already
     if status == TAKEN and (packet.broken == 1 or not is_sound(machine, d, slot)):
         status = DROPPED
     if status == TAKEN:
@@ -96,7 +101,20 @@ def _count(machine, d, packet, head, status):
 
 
 @step
+def _take_in(machine, d, slot, packet, head):
+    """A kernel that serves ports itself finds the packet's place now; its NIC did before."""
+    if machine.ports.rules[0].serves == 1 or head.status != TAKEN or packet.broken == 1:
+        return
+    if head.kind == SEND and packet.payload > 0:
+        if is_sound(machine, d, slot):
+            take_from_kernel(machine, d, slot)
+        else:
+            packet.broken = 1
+
+
+@step
 def _complete_unreliable(machine, d, slot, packet, head, now):
+    _take_in(machine, d, slot, packet, head)
     if head.status == TAKEN and packet.broken == 0 and is_sound(machine, d, slot):
         _count(machine, d, packet, head, _deliver(machine, d, slot, packet, head, now))
     elif head.kind == SEND and head.filled > 0:

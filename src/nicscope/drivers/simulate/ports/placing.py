@@ -12,6 +12,7 @@ from nicscope.drivers.simulate.ports.calls import (
     go_back,
     hold,
     needed_for,
+    skip_unready,
     translated_frame,
 )
 from nicscope.drivers.simulate.ports.holding import NO_KEY
@@ -126,8 +127,11 @@ def place_arrival(machine, d, now):
     if head.status != TAKEN:
         packet.broken = 1
         return False
+    if ports.rules[0].serves == 0:
+        _place_in_kernel(machine, d, slot)
+        return False
     if head.kind == SEND:
-        _place_message(machine, d, packet, head)
+        _place_message(machine, d, packet, head, slot)
         return False
     if head.kind == WRITE:
         return _place_store(machine, d, packet, head, now)
@@ -135,7 +139,36 @@ def place_arrival(machine, d, now):
 
 
 @step
-def _place_message(machine, d, packet, head):
+def _place_in_kernel(machine, d, slot):
+    """The controller knows no ports: packets go to the kernel's buffers one after the other."""
+    ports = machine.ports
+    head = ports.arrival_heads[d, slot]
+    packet = machine.arrivals[d, slot]
+    if head.kind != SEND:
+        pass_by(packet, head, REFUSED_FOR_GOOD)
+        return
+    head.frame = ports.kernel_frames[d, slot]
+    head.generation = generation_of(machine, d, head.frame)
+    packet.address = head.frame << ports.rules[0].page_bits
+
+
+@distant
+def take_from_kernel(machine, d, slot):
+    """Copy the packet in ``slot`` from the kernel's buffer to where its message goes."""
+    ports = machine.ports
+    head = ports.arrival_heads[d, slot]
+    packet = machine.arrivals[d, slot]
+    begin = packet.address
+    _place_message(machine, d, packet, head, slot)
+    if packet.broken == 0:
+        host = machine.store.host
+        for i in range(packet.payload):
+            host[d, packet.address + i] = host[d, begin + i]
+        ports.nodes[d].copied += packet.payload
+
+
+@routine
+def _place_message(machine, d, packet, head, slot):
     ports = machine.ports
     if not is_for_port(machine, d, packet, head):
         ports.nodes[d].undelivered += 1
@@ -157,6 +190,7 @@ def _place_message(machine, d, packet, head):
         pass_by(packet, head, REFUSED_FOR_GOOD)
         return
     if within == 0:
+        skip_unready(machine, d, channel.port)
         if not has_fitting(machine, d, channel.port, unit):
             ports.nodes[d].no_buffer += 1
             ports.table[d, channel.port].dropped += 1
@@ -174,7 +208,7 @@ def _place_message(machine, d, packet, head):
     channel.placed += packet.payload
     head.filled = 0
     if head.last == 1:
-        keep_with_packet(machine, d, last_arrival(machine, d))
+        keep_with_packet(machine, d, slot)
 
 
 @routine

@@ -10,7 +10,7 @@ import numpy as np
 
 from nicscope.drivers.simulate.agenda import NEVER
 from nicscope.drivers.simulate.machine import COMPUTING, COPYING, CPU, KINDS
-from nicscope.drivers.simulate.ports.calls import needed_for, provide_for, steal_cpu
+from nicscope.drivers.simulate.ports.calls import defer_buffer, needed_for, provide_for, steal_cpu
 from nicscope.drivers.simulate.ports.reliable import set_deadline
 from nicscope.drivers.simulate.ports.state import THREAD
 from nicscope.jit import distant, step
@@ -51,7 +51,9 @@ def raise_event(machine, n, who, space, page, receive, ahead, when):
     event.ahead = ahead
     event.raised = when
     serving.queued += 1
-    if who >= 0:
+    if who >= 0 and ahead == 1 and ports.rules[0].serves == 1:
+        defer_buffer(machine, n, who)
+    elif who >= 0:
         ports.table[n, who].blocked = AWAITS_KERNEL
     if serving.thread == ASLEEP:
         serving.thread = WAKING

@@ -140,6 +140,8 @@ PEER = np.dtype(
         ("ran_out_at", "i8"),  # for the observer: when its packets last had to go again
         ("fetching", "i8"),  # questions that wait for their answers
         ("missed", "i8"),  # the packet that was dropped for want of its translation, or -1
+        ("unwanted", "i8"),  # the one that was last turned away by its port, or -1
+        ("unwanted_times", "i8"),
         ("missed_handle", "i8"),  # or for want of a handle
         ("missed_at", "i8"),  # the lookup that it was: 1 buffer, 2 process
     ],

@@ -67,7 +67,8 @@ async def attack(process, count: int, seed: int) -> dict[str, int]:
         open_ += 1
         if random.random() < 0.3:  # what is posted, and perhaps under way, changes
             forge(random, ports, process.node, process.port, int(random.integers(ring)))
-        if random.random() < 0.1:
+        waiting = int(record["free_posted"] - record["free_taken"])
+        if random.random() < 0.1 and waiting < ring:
             await process.provide(int(random.choice(WORDS)))
         if random.random() < 0.05:
             place = int(random.integers(ring))

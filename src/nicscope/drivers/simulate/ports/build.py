@@ -351,6 +351,7 @@ def _ports(
     made.peers["time_out_at"] = NEVER
     made.peers["ack_at"] = NEVER
     made.peers["missed"] = -1
+    made.peers["unwanted"] = -1
     made.peers["missed_handle"] = -1
     made.nodes["thread_at"] = NEVER
     made.nodes["scan_at"] = NEVER

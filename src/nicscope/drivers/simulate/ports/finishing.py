@@ -22,7 +22,9 @@ from nicscope.drivers.simulate.ports.placing import (
     TAKEN,
     is_awaited,
     is_for_port,
+    refuse_packet,
     take_back,
+    without_room,
 )
 from nicscope.drivers.simulate.ports.reliable import acknowledge, follow_way, set_deadline
 from nicscope.jit import distant, step
@@ -40,7 +42,7 @@ from nicscope.nic.ports import (
     WRITE,
     check_export,
 )
-from nicscope.nic.reception import ack_is_due, confirm, may_confirm, refuse
+from nicscope.nic.reception import ack_is_due, confirm, may_confirm
 
 
 @distant
@@ -79,7 +81,7 @@ def _complete_reliable(machine, d, slot, packet, head, now):
         status = _deliver(machine, d, slot, packet, head, now)
         _count(machine, d, packet, head, status)
     if status == DROPPED:
-        refuse(link, head.sequence)
+        refuse_packet(machine, d, packet, head)
         take_back(machine, d, packet.sender)
         return
     confirm(link, head.sequence)
@@ -172,7 +174,7 @@ def _deliver_inline(machine, d, slot, packet, head):
     if port.reserved - port.read == ports.rules[0].ring:
         port.dropped += 1
         ports.nodes[d].no_buffer += 1
-        return DROPPED
+        return without_room(machine, d, packet, head)
     port.reserved += 1
     place = report_received(
         machine, d, channel.port, SEND, head.name, packet.sender, head.total, 0, 0

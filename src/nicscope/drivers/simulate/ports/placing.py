@@ -176,7 +176,7 @@ def _place_message(machine, d, packet, head, slot):
         return
     channel = ports.channels[d, head.name]
     if head.offset == 0 and not begin_message(machine, d, head):
-        turn_away(machine, d, packet, head)
+        pass_by(packet, head, without_room(machine, d, packet, head))
         return
     unit = channel.unit
     place = head.offset // unit
@@ -194,8 +194,8 @@ def _place_message(machine, d, packet, head, slot):
         if not has_fitting(machine, d, channel.port, unit):
             ports.nodes[d].no_buffer += 1
             ports.table[d, channel.port].dropped += 1
-            turn_away(machine, d, packet, head)
-            if ports.rules[0].reliable == 0:
+            pass_by(packet, head, without_room(machine, d, packet, head))
+            if ports.rules[0].reliable == 0 or head.status == REFUSED_FOR_GOOD:
                 give_up_message(machine, d, head.name)
             return
         take_ready(machine, d, channel.port, ports.filling[d, head.name, place])
@@ -252,8 +252,37 @@ def pass_by(packet, head, status):
 def turn_away(machine, d, packet, head):
     """The packet cannot be taken now: it must come again, and so must all that follow it."""
     pass_by(packet, head, DROPPED)
+    refuse_packet(machine, d, packet, head)
+
+
+@step
+def refuse_packet(machine, d, packet, head):
+    """Have the transport take the packet's acceptance back; its sender gets a sign of life."""
     if machine.ports.rules[0].reliable == 1:
-        refuse(machine.ports.links[d, packet.sender], head.sequence)
+        link = machine.ports.links[d, packet.sender]
+        refuse(link, head.sequence)
+        link.ack_due = 1
+
+
+@step
+def without_room(machine, d, packet, head):
+    """What becomes of a packet for which its port has no buffer, or no place for a report.
+
+    It comes again, but not for ever: one port that takes nothing must not keep two nodes apart.
+    """
+    ports = machine.ports
+    if ports.rules[0].reliable == 0:
+        return np.int64(DROPPED)
+    peer = ports.peers[d, packet.sender]
+    if peer.unwanted != head.sequence:
+        peer.unwanted = head.sequence
+        peer.unwanted_times = 0
+    peer.unwanted_times += 1
+    if peer.unwanted_times > ports.rules[0].most_retries:
+        peer.unwanted = -1
+        return np.int64(REFUSED_FOR_GOOD)
+    refuse_packet(machine, d, packet, head)
+    return np.int64(DROPPED)
 
 
 @step

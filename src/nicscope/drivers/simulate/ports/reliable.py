@@ -202,6 +202,7 @@ def acknowledge(machine, n, d, head, now):
     """Take the acknowledgement that a packet from ``d`` brought: what it names has arrived."""
     ports = machine.ports
     link = ports.links[n, d]
+    link.retries = 0  # whoever is heard of is not dead, whatever it has no room for
     newly = take_acknowledgement(link, head.acknowledged)
     if newly == 0:
         return

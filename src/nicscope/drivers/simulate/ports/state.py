@@ -163,6 +163,8 @@ PEER = np.dtype(
         ("missed", "i8"),  # the packet that was dropped for want of its translation, or -1
         ("route", "i8"),  # how often the way there has been changed, by either end
         ("tried", "i8"),  # ways in a row on which nothing was acknowledged
+        ("unwanted", "i8"),  # the one that was last turned away by its port, or -1
+        ("unwanted_times", "i8"),
         ("missed_handle", "i8"),  # or for want of a handle
         ("missed_at", "i8"),  # the lookup that it was: 1 buffer, 2 process
     ],

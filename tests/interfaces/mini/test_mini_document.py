@@ -58,7 +58,8 @@ def test_the_documented_program_prints_what_the_page_says(capsys):
 @pytest.mark.requirement("MI-47")
 @pytest.mark.requirement("MI-52")
 @pytest.mark.parametrize("name", PRINTED)
-def test_an_example_prints_what_it_did(name, capsys):
+def test_an_example_prints_what_it_did(name, capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", [name])
     runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
 
     assert capsys.readouterr().out == PRINTED[name]

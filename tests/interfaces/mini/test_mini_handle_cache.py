@@ -34,11 +34,8 @@ def world():
     return machine, [bound(each, machine) for each in (has_handle, fill_handle, forget_handle)]
 
 
-HANDLES = st.sampled_from(list(KINDS)).flatmap(
-    # of two sets, so that there is not room for all
-    lambda kind: st.tuples(
-        st.just(kind), st.integers(0, KINDS[kind] - 1).filter(lambda number: number % 4 < 2)
-    )
+HANDLES = st.sampled_from(  # of two sets, so that there is not room for all
+    [(kind, number) for kind, count in KINDS.items() for number in range(count) if number % 4 < 2]
 )
 STEPS = st.lists(
     st.tuples(st.sampled_from(["use", "use", "use", "change", "forget"]), HANDLES), min_size=30

@@ -136,6 +136,7 @@ class PortCluster(Generic[E]):
             size=self.size,
             fresh=self._fresh,
             garbage=self.garbage,
+            links=self.topology.links,
         )
         delivery = msgspec.structs.replace(
             self.delivery, max_payload=max(self.delivery.max_payload, self.page_size)

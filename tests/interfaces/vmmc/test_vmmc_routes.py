@@ -159,3 +159,13 @@ def test_ways_share_no_link(switches):
             6 * way + 3 + 1,
         ]
         assert paths.hops[path] == 1
+
+
+@pytest.mark.requirement("UT-54")
+def test_the_last_link_of_many_switches_may_die():
+    topology = redundant(2, 6)
+    cluster, ends, seen = run(Faults(link_deaths={topology.links - 1: 0}), topology)
+
+    assert ends == ["done"] * COUNT
+    assert seen == everything()
+    assert cluster.served(0)["remaps"] == 0

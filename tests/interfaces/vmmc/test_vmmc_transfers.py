@@ -343,3 +343,68 @@ def test_mistakes_are_told_in_one_line():
         Cluster("unet-mm-pca200")
     with pytest.raises(DesignError, match="pinlimit"):
         Cluster("utlb", pinlimit=3)
+
+
+@pytest.mark.requirement("UT-55", "UT-2")
+def test_an_import_is_good_at_the_command_buffer_of_its_process_alone():
+    imports = []
+
+    async def keeper(endpoint):
+        table = endpoint.allocate(PAGE)
+        await endpoint.export(table, "b")
+        await endpoint.sleep(1500)
+        return await table.read(4)
+
+    async def owner(endpoint):
+        mine = endpoint.allocate(PAGE)
+        await mine.write(b"mine")
+        imports.append(await endpoint.import_buffer(0, "b"))
+        await endpoint.wait(await endpoint.store(imports[0], mine, length=4))
+        return mine.address
+
+    async def thief(endpoint):
+        mine = endpoint.allocate(PAGE)
+        await mine.write(b"evil")
+        await endpoint.sleep(1000)
+        ended = await endpoint.wait(await endpoint.store(imports[0], mine, length=4))
+        return mine.address, ended.status
+
+    cluster = Cluster("utlb")
+    cluster.start(0, keeper)
+    cluster.start(1, owner)
+    cluster.start(1, thief)
+    kept, address, (same, status) = cluster.run()
+
+    assert address == same  # one address, two processes, two pages
+    assert status == "no such buffer"
+    assert kept == b"mine"
+    assert cluster.counts(1)["pins"] == 2
+
+
+@pytest.mark.requirement("UT-2", "UT-35")
+@pytest.mark.parametrize("design", ["utlb", "utlb-shared", "utlb-process"])
+def test_equal_addresses_of_two_processes_are_different_pages(design):
+    async def keeper(endpoint):
+        table = endpoint.allocate(PAGE)
+        await endpoint.export(table, "b")
+        await endpoint.sleep(1500)
+        return await table.read(8)
+
+    def sender(word, offset):
+        async def program(endpoint):
+            remote = await endpoint.import_buffer(0, "b")
+            mine = endpoint.allocate(4)
+            await mine.write(word)
+            await endpoint.wait(await endpoint.store(remote, mine, offset))
+            return mine.address
+
+        return program
+
+    cluster = Cluster(design)
+    cluster.start(0, keeper)
+    cluster.start(1, sender(b"left", 0))
+    cluster.start(1, sender(b"roof", 4))
+    kept, left, right = cluster.run()
+
+    assert left == right
+    assert kept == b"leftroof"

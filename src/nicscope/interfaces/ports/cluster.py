@@ -146,6 +146,7 @@ class PortCluster(Generic[E]):
             buffer_bytes=self.buffer_bytes,
             serves=self.nic_serves,
             spaces=self.spaces(max(processes), ports - OWN_PORTS),
+            links=self.topology.links,
         )
         delivery = msgspec.structs.replace(
             self.delivery, max_payload=max(self.delivery.max_payload, self.page_size)

@@ -154,6 +154,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     host: HostSize = HostSize()
     size: PortSize = PortSize()
     fresh: bool = False
+    links: int = 0  # of the network, if they are more than crossbars and trunks have
     garbage: bool = False  # addresses that are not pinned name the garbage page
     buffer_bytes: int = 1  # of a receive buffer
     serves: bool = True  # the NIC serves ports, not the host's kernel
@@ -229,7 +230,10 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
             setup.faults.corruption,
         ),
         deaths=new_deaths(
-            nodes * nodes + 4 * nodes, nodes, setup.faults.link_deaths, setup.faults.node_deaths
+            max(setup.links, nodes * nodes + 4 * nodes),
+            nodes,
+            setup.faults.link_deaths,
+            setup.faults.node_deaths,
         ),
     )
 

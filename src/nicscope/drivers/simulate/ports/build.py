@@ -261,6 +261,7 @@ def _give_rules(ports: Ports, setup: Setup) -> None:
     rules["pins_by_access"] = setup.design.scheme is Scheme.UNET_MM
     rules["faults"] = setup.faults.any
     rules["serves"] = setup.serves
+    rules["defers"] = setup.serves and setup.design.scheme is Scheme.UNET_MM
     rules["buffer"] = setup.buffer_bytes
     rules["scan_period"] = setup.host.scan_period_ps
     ports.translations.book.orders["scanned"] = setup.design.scheme is Scheme.HANDLE

@@ -35,6 +35,7 @@ RULES = np.dtype(
         ("sparse", "i8"),  # 1: addresses are a trace's; a page's number stands for it in memory
         ("pins_by_access", "i8"),  # 1: pinned to be written only where it will be
         ("faults", "i8"),  # 1: the network is not perfect
+        ("defers", "i8"),  # 1: a free buffer whose page is brought stalls nothing behind it
         ("buffer", "i8"),  # bytes of a receive buffer, which lies in one page
         ("scan_period", "i8"),  # ps
         ("handles", "i8"),  # 1: buffers and processes are looked up in caches on the NIC

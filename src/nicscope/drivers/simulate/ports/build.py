@@ -276,6 +276,7 @@ def _give_rules(ports: Ports, setup: Setup) -> None:
     rules["garbage"] = setup.garbage
     rules["faults"] = setup.faults.any
     rules["serves"] = setup.serves
+    rules["defers"] = setup.serves and setup.design.scheme is Scheme.UNET_MM
     rules["buffer"] = setup.buffer_bytes
     rules["scan_period"] = setup.host.scan_period_ps
     # A trace names pages alone, and has surplus pins given up as they come, as it was counted.

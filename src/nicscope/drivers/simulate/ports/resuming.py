@@ -163,7 +163,7 @@ def _tell(machine, n, event, needed, found):
     if port.open == 0:
         return
     if needed < 0:
-        if event.ahead == 1 and ports.rules[0].serves == 1:
+        if event.ahead == 1 and ports.rules[0].defers == 1:
             settle_buffer(machine, n, p, event.page, UNUSABLE)
         elif event.ahead == 1:
             return_buffer(machine, n, p, NO_RIGHTS)
@@ -171,7 +171,7 @@ def _tell(machine, n, event, needed, found):
             end_request(machine, n, p, NO_RIGHTS)
     elif found >= 0:
         frame = table_frame(machine, n, event.space, event.page)
-        if event.ahead == 1 and ports.rules[0].serves == 1:
+        if event.ahead == 1 and ports.rules[0].defers == 1:
             usable = frame if frame != GARBAGE_FRAME else np.int64(UNUSABLE)
             settle_buffer(machine, n, p, event.page, usable)
         elif frame == GARBAGE_FRAME and event.ahead == 1:

@@ -36,6 +36,7 @@ RULES = np.dtype(
         ("pins_by_access", "i8"),  # 1: pinned to be written only where it will be
         ("garbage", "i8"),  # 1: what is not pinned has the garbage page in the table (UTLB 4.2)
         ("faults", "i8"),  # 1: the network is not perfect
+        ("defers", "i8"),  # 1: a free buffer whose page is brought stalls nothing behind it
         ("buffer", "i8"),  # bytes of a receive buffer, which lies in one page
         ("scan_period", "i8"),  # ps
         ("handles", "i8"),  # 1: buffers and processes are looked up in caches on the NIC

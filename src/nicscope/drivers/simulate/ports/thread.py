@@ -51,7 +51,7 @@ def raise_event(machine, n, who, space, page, receive, ahead, when):
     event.ahead = ahead
     event.raised = when
     serving.queued += 1
-    if who >= 0 and ahead == 1 and ports.rules[0].serves == 1:
+    if who >= 0 and ahead == 1 and ports.rules[0].defers == 1:
         defer_buffer(machine, n, who)
     elif who >= 0:
         ports.table[n, who].blocked = AWAITS_KERNEL

@@ -42,6 +42,7 @@ PEER_DEAD = 6
 CLOSED = 7
 REJECTED = 8  # the other side no longer exports that
 NO_ROOM = 9  # no translation to be had: the table is full
+PAGE_OUT = 10  # a receive buffer is given back unfilled: its page was out when its turn came
 STATUS_NAMES = (
     "done",
     "tag not registered",
@@ -53,6 +54,7 @@ STATUS_NAMES = (
     "closed",
     "rejected",
     "no room",
+    "page out",
 )
 
 # Rings of reports.
@@ -62,6 +64,10 @@ RECEIVED = 1
 # Rights of an export.
 MAY_WRITE = 1
 MAY_FETCH = 2
+
+# In place of the frame of a buffer whose turn may come before its translation.
+AWAITED = -1
+UNUSABLE = -2
 
 # Why a port is not served.
 FREE_TO_GO = 0
@@ -213,6 +219,7 @@ HEAD = np.dtype(
         ("last", "i8"),
         ("options", "i8"),
         ("into", "i8"),  # of a fetch: where in a page its answer begins
+        ("route", "i8"),  # how often its sender has changed the way to this node
         ("copied", "i8"),  # 1: made by the network
         # never on the wire: what this end keeps with the packet
         ("key", "i8"),

@@ -37,11 +37,14 @@ COMPUTING = 5
 POSTING = 6  # a descriptor or a buffer to a port
 POLLING = 7  # a report of a port
 INTERRUPTED = 8  # by the NIC, while nothing else was to do
+IN_TRAP = 9  # serves a port, where the NIC cannot
+IN_MISS = 10  # and has to have a page pinned for it
 
 # What a PCI engine does.
 PCI_IDLE = 0
 PCI_READS = 1  # hostTx
 PCI_WRITES = 2  # hostRcv
+PCI_TABLE = 3  # the NIC reads entries of a translation table
 
 # What a link transmit engine does.
 LINK_IDLE = 0
@@ -63,6 +66,8 @@ PROVIDE = 7  # room for a buffer in the free queue of a port
 REPORT = 8  # a report at a port
 REGISTER = 9  # that pages are pinned, and stay so until they are given up
 GIVE_UP = 10
+UNPIN = 11  # that the library unpins pages that it names
+TRAP = 12  # that the kernel has served the process's port, after a POST or PROVIDE
 
 COSTS = np.dtype([(name, "i8") for name in DELIVERY_COSTS], align=True)
 

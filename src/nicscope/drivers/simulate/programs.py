@@ -29,6 +29,8 @@ from nicscope.drivers.simulate.machine import (
     REPORT,
     SEND,
     SLEEP,
+    TRAP,
+    UNPIN,
 )
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.drivers.simulate.store import new_store
@@ -58,6 +60,8 @@ _DOING = {
     REPORT: "hear of a port",
     REGISTER: "register memory",
     GIVE_UP: "deregister memory",
+    UNPIN: "unpin memory",
+    TRAP: "leave the kernel",
 }
 
 
@@ -96,7 +100,7 @@ class Process:
         self.control: NDArray[Any] = simulation.machine.store.control[number]
         self.control_bytes = memoryview(self.control)  # the same, read and written faster
         self._simulation = simulation
-        self._number = number
+        self.number = number
 
     @coroutine
     def ask(
@@ -111,7 +115,7 @@ class Process:
         own: int = 0,
     ) -> Generator[tuple[int, ...], Ended, Ended]:
         """Begin an operation now and wait for its end."""
-        number = self._number
+        number = self.number
         ended = yield (
             number, operation, self.now, self.node, peer, packet, payload,
             tag, address, own, duration,

@@ -44,6 +44,8 @@ class PortCluster(Generic[E]):
 
     process_type: type[Any] = Process
     transport: Transport = Transport()
+    garbage = False  # whether what is not pinned has the garbage page in its table (UTLB 4.2)
+    buffer_bytes: int = 1  # of a receive buffer: it must lie in one page
 
     def __init__(
         self,
@@ -64,7 +66,7 @@ class PortCluster(Generic[E]):
     ) -> None:
         """``design`` and ``platform`` are of the catalog; its design names a platform itself.
 
-        ``ports``: of each node, one per process by default.  ``place``: which value of a cost that
+        ``ports``: of each node, at least one per process.  ``place``: which value of a cost that
         is stated as a range, from 0, its low end, to 1.  Errors: ``DesignError``,
         ``PlatformError``, ``SimulationError`` naming what is not there.
         """
@@ -118,12 +120,16 @@ class PortCluster(Generic[E]):
         tell(self.report())
         return results
 
+    def spaces(self, processes: int, ports: int) -> int:  # noqa: ARG002 - one per process
+        """Address spaces of a node with so many processes and ports: by default one per process."""
+        return processes
+
     def prepare(self, processes: Sequence[E]) -> None:
         """What the system does before the programs begin; nothing, unless an interface does."""
 
     def _simulation(self, hosts: Sequence[int], processes: Sequence[int]) -> Simulation:
         nodes = self.topology.nodes
-        ports = OWN_PORTS + (self._ports or max(processes))
+        ports = OWN_PORTS + max(self._ports or 0, max(processes))
         setup = Setup(
             design=self.design,
             processes=processes,
@@ -136,6 +142,11 @@ class PortCluster(Generic[E]):
             host=self.host,
             size=self.size,
             fresh=self._fresh,
+            garbage=self.garbage,
+            buffer_bytes=self.buffer_bytes,
+            serves=self.nic_serves,
+            spaces=self.spaces(max(processes), ports - OWN_PORTS),
+            links=self.topology.links,
         )
         delivery = msgspec.structs.replace(
             self.delivery, max_payload=max(self.delivery.max_payload, self.page_size)
@@ -163,6 +174,11 @@ class PortCluster(Generic[E]):
         """Bytes of a page."""
         assert self.design.page_size is not None
         return self.design.page_size
+
+    @property
+    def nic_serves(self) -> bool:
+        """Whether the NIC serves ports itself; else a fast trap and a handler of the kernel do."""
+        return "trap" not in self.platform.costs
 
     def counts(self, node: int) -> dict[str, int | None]:
         """What translation has counted on ``node``, by the names of a replay."""

@@ -10,6 +10,7 @@ import numpy as np
 from nicscope.config.design import load_design
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.agenda import NEVER
+from nicscope.drivers.simulate.ports.directory import TABLE_PAGES
 from nicscope.drivers.simulate.ports.state import (
     COSTS,
     FETCHES,
@@ -21,6 +22,7 @@ from nicscope.drivers.simulate.ports.state import (
     RULES,
     SERVICE,
     SERVING,
+    TABLE,
     THREAD,
     Ports,
 )
@@ -28,8 +30,9 @@ from nicscope.drivers.translation.cluster import new_translations, space_numberi
 from nicscope.drivers.translation.codes import CODES
 from nicscope.errors import SimulationError
 from nicscope.fabric.faults import new_deaths, new_faults
-from nicscope.jit import records
+from nicscope.jit import kernel, records
 from nicscope.memory.paging.layout import new_memory
+from nicscope.memory.paging.swapper import take_frame
 from nicscope.nic.delivery import PACKET
 from nicscope.nic.handles import BUFFER_WORDS, PROCESS_WORDS
 from nicscope.nic.layout import new_cache
@@ -151,6 +154,11 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     host: HostSize = HostSize()
     size: PortSize = PortSize()
     fresh: bool = False
+    links: int = 0  # of the network, if they are more than crossbars and trunks have
+    garbage: bool = False  # addresses that are not pinned name the garbage page
+    buffer_bytes: int = 1  # of a receive buffer
+    serves: bool = True  # the NIC serves ports, not the host's kernel
+    spaces: int | None = None  # address spaces of each node; one per process by default
     numberings: Sequence[Numbering] | None = None  # of a trace's pages
     node_numbers: Sequence[int] | None = None
     kinds: bool = True
@@ -178,7 +186,7 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
             f"got {window!r}"
         )
     nodes = len(setup.processes)
-    spaces = max(setup.processes)
+    spaces = max(setup.spaces or 0, max(setup.processes))
     pages = setup.host.pages_per_space
     numberings = setup.numberings or [space_numbering(design, spaces, pages)] * nodes
     translations = new_translations(
@@ -192,7 +200,7 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
     )
     memory = new_memory(
         nodes,
-        setup.host.frames,
+        setup.host.frames + (0 if setup.serves else delivery.receive_ring),
         design.page_size,
         1 if setup.numberings else spaces,
         len(translations.host.pinning.state[0]) if setup.numberings else pages,
@@ -202,8 +210,13 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
     ports = _ports(
         nodes, setup.ports, setup.size, (delivery.send_ring, delivery.receive_ring),
         setup.transport.window, translations, memory, links=nodes,
+        tables=(spaces, -(-pages // TABLE_PAGES)) if _has_tables(setup) else (0, 0),
+        processes=sum(setup.processes),
     )  # fmt: skip
     _give_rules(ports, setup)
+    if not setup.serves:
+        for host in range(nodes):
+            _take_kernel_frames(memory, host, ports.kernel_frames[host])
     for name in COSTS.names or ():
         ports.costs[name] = [each[name] for each in setup.costs]
     return ports._replace(
@@ -217,9 +230,27 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
             setup.faults.corruption,
         ),
         deaths=new_deaths(
-            nodes * nodes + 4 * nodes, nodes, setup.faults.link_deaths, setup.faults.node_deaths
+            max(setup.links, nodes * nodes + 4 * nodes),
+            nodes,
+            setup.faults.link_deaths,
+            setup.faults.node_deaths,
         ),
     )
+
+
+def _has_tables(setup: Setup) -> bool:
+    """Whether there are second-level tables that can be swapped."""
+    return setup.design.scheme is Scheme.UTLB and setup.numberings is None
+
+
+@kernel
+def _take_kernel_frames(memory: HostMemory, h: int, taken: NDArray[np.int64]) -> None:
+    """Frames for the receive ring of a controller that knows no ports: never anyone else's."""
+    for place in range(taken.size):
+        frame = take_frame(memory, h, NOBODY)
+        memory.frames[h, frame].pins = 1
+        memory.frames[h, frame].pinned_to_write = 1
+        taken[place] = frame
 
 
 def _give_rules(ports: Ports, setup: Setup) -> None:
@@ -242,7 +273,11 @@ def _give_rules(ports: Ports, setup: Setup) -> None:
     rules["sparse"] = setup.numberings is not None
     # What else a trace will do to a page is not known when it is pinned.
     rules["pins_by_access"] = setup.design.scheme is Scheme.UNET_MM and setup.numberings is None
+    rules["garbage"] = setup.garbage
     rules["faults"] = setup.faults.any
+    rules["serves"] = setup.serves
+    rules["defers"] = setup.serves and setup.design.scheme is Scheme.UNET_MM
+    rules["buffer"] = setup.buffer_bytes
     rules["scan_period"] = setup.host.scan_period_ps
     # A trace names pages alone, and has surplus pins given up as they come, as it was counted.
     has_handles = setup.design.scheme is Scheme.HANDLE and setup.numberings is None
@@ -259,6 +294,8 @@ def _ports(
     translations: Translations,
     memory: HostMemory,
     links: int,
+    tables: tuple[int, int] = (0, 0),
+    processes: int = 0,
 ) -> Ports:
     ring = size.ring
     made = Ports(
@@ -283,6 +320,7 @@ def _ports(
         exports=records((nodes, size.exports), EXPORT),
         imports=records((nodes, size.imports), IMPORT),
         pending=records((nodes, ports, ring), PENDING),
+        directory=records((nodes, *tables), TABLE),
         kept=records((nodes, ports, ring, SEGMENTS), SEGMENT),
         fetches=records((nodes, ports, ring), FETCHING),
         send_heads=records((nodes, rings[0]), HEAD),
@@ -293,6 +331,9 @@ def _ports(
         window_heads=records((links, links, window), HEAD),
         window_bytes=np.zeros((links, links, window, INLINE_BYTES), np.uint8),
         rejects=np.zeros((links, links), np.uint64),
+        gathers=records((processes, SEGMENTS), SEGMENT),
+        owners=np.full((len(translations.host.pinning.state), _keys(translations)), NOBODY),
+        kernel_frames=np.zeros((nodes, rings[1]), np.int64),
         blank=records(1, PACKET),
         blank_head=records(1, HEAD),
         copies=records(1, HEAD),
@@ -315,10 +356,13 @@ def _ports(
     made.peers["time_out_at"] = NEVER
     made.peers["ack_at"] = NEVER
     made.peers["missed"] = -1
+    made.peers["unwanted"] = -1
     made.peers["missed_handle"] = -1
     made.nodes["thread_at"] = NEVER
     made.nodes["scan_at"] = NEVER
     made.nodes["deadline"] = NEVER
+    made.directory["block"] = -1
+    made.nodes["handler_at"] = NEVER
     made.table["key"] = -1
     made.table["page"] = -1
     made.table["missed"] = -1

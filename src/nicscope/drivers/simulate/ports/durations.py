@@ -50,6 +50,8 @@ def _looking(machine, n, duration):
 @distant
 def place_duration(machine, n):
     """How long it takes to find where a payload goes: a lookup, but not of a buffer at hand."""
+    if machine.ports.rules[0].serves == 0:
+        return np.int64(0)
     head = machine.ports.arrival_heads[n, last_arrival(machine, n)]
     machine.ports.nodes[n].looking = 0
     if head.status == TAKEN and head.kind == SEND:
@@ -75,7 +77,24 @@ def _is_sink(machine, n, name):
 def finish_duration(machine, n):
     """How long it takes to hand a message to its process, at the end of its last packet."""
     endpoint = machine.endpoints[n]
+    if machine.ports.rules[0].serves == 0:
+        return np.int64(0)
     head = machine.ports.arrival_heads[n, endpoint.completed % endpoint.receive_ring]
     if head.status == TAKEN and head.last == 1 and head.kind in (SEND, WRITE, REPLY, FETCH):
         return machine.ports.costs[n].receive_message
     return np.int64(0)
+
+
+@step
+def handler_duration(machine, n, slot):
+    """How long the host's interrupt handler takes for the packet in ``slot``, its entry aside."""
+    costs = machine.ports.costs[n]
+    head = machine.ports.arrival_heads[n, slot]
+    if head.status != TAKEN or head.kind != SEND:
+        return np.int64(0)
+    payload = np.int64(machine.arrivals[n, slot].payload)
+    length = payload if payload > 0 else np.int64(head.total)
+    duration = costs.copy_start + costs.copy_per_byte * length
+    if payload > 0:
+        duration += costs.lookup_buffer
+    return duration + (costs.receive_message if head.last == 1 else np.int64(0))

@@ -5,20 +5,27 @@ from __future__ import annotations
 from nicscope.drivers.simulate.ports.admitting import (
     admit,
     admit_piece,
+    could_admit_piece,
     could_admit_pieces,
     keep_pages,
     leave_request,
+    unpin_pages,
 )
 from nicscope.drivers.simulate.ports.ahead import (
+    defer_buffer,
     give_up_message,
+    give_way,
     go_back,
     keep_buffer,
     put_ready,
     return_buffer,
+    settle_buffer,
+    skip_unready,
     take_buffer,
 )
 from nicscope.drivers.simulate.ports.checking import check_transfer, is_sound
 from nicscope.drivers.simulate.ports.choose import choose_source
+from nicscope.drivers.simulate.ports.closing import close_port
 from nicscope.drivers.simulate.ports.durations import (
     finish_duration,
     place_duration,
@@ -26,10 +33,11 @@ from nicscope.drivers.simulate.ports.durations import (
 )
 from nicscope.drivers.simulate.ports.finishing import complete_arrival
 from nicscope.drivers.simulate.ports.handles import fill_handle, forget_handle, has_handle
+from nicscope.drivers.simulate.ports.handling import begin_handler, end_handler
 from nicscope.drivers.simulate.ports.holding import hold, release
 from nicscope.drivers.simulate.ports.interrupting import steal_cpu
 from nicscope.drivers.simulate.ports.leaving import leave_packet
-from nicscope.drivers.simulate.ports.misses import begin_miss
+from nicscope.drivers.simulate.ports.misses import begin_fetch, begin_miss
 from nicscope.drivers.simulate.ports.placing import (
     drop_arrival,
     is_cut_off,
@@ -37,6 +45,7 @@ from nicscope.drivers.simulate.ports.placing import (
     place_arrival,
     reject_arrival,
     settle_arrival,
+    take_from_kernel,
 )
 from nicscope.drivers.simulate.ports.posting import begin_at_port, can_go_on_at_port, end_at_port
 from nicscope.drivers.simulate.ports.reliable import (
@@ -60,6 +69,7 @@ from nicscope.drivers.simulate.ports.translating import (
     serve_page,
     translated_frame,
 )
+from nicscope.drivers.simulate.ports.trapping import serve_in_trap
 
 FUNCTIONS = (
     could_admit_pieces,
@@ -121,4 +131,16 @@ FUNCTIONS = (
     scan_pins,
     go_on_with_script,
     pin_key,
+    could_admit_piece,
+    unpin_pages,
+    begin_fetch,
+    defer_buffer,
+    settle_buffer,
+    close_port,
+    skip_unready,
+    give_way,
+    serve_in_trap,
+    begin_handler,
+    end_handler,
+    take_from_kernel,
 )

@@ -13,14 +13,19 @@ from nicscope.drivers.simulate.machine import (
     POSTING,
     PROVIDE,
     REGISTER,
+    TRAP,
+    UNPIN,
 )
 from nicscope.drivers.simulate.ports.calls import (
     admit,
     admit_piece,
+    could_admit_piece,
     could_admit_pieces,
     keep_pages,
     report_sent,
+    unpin_pages,
 )
+from nicscope.drivers.simulate.ports.trapping import begin_in_trap, can_go_on_in_trap
 from nicscope.jit import distant, step
 from nicscope.nic.ports import (
     DONE,
@@ -39,6 +44,7 @@ SIGNAL = 2
 KIND_BITS = 4
 FLAG_BITS = 4
 PREPARED = 1 << (KIND_BITS + FLAG_BITS)
+GATHER = PREPARED << 1  # its segments, as many as the payload says, are in ``ports.gathers``
 
 
 @distant
@@ -55,13 +61,30 @@ def can_go_on_at_port(machine, n, p):
             return False
         _write_request(machine, n, p, slot)
         return could_admit_pieces(machine, n, process.peer, slot)
-    if process.operation >= REGISTER:
+    if process.operation == TRAP:
+        return process.duration > 0 or can_go_on_in_trap(machine, n, process.peer)
+    if process.operation == REGISTER:
+        return _can_register(machine, n, p)
+    if process.operation > REGISTER:
         return True
     if process.operation == PROVIDE:
         return port.free_posted - port.free_taken < ports.rules[0].ring
     if process.own & 1 == SENT:
         return port.reported > port.reaped
     return port.received > port.read
+
+
+@step
+def _can_register(machine, n, p):
+    """Whether the pages of process ``p`` could be pinned now; they are refused in one piece."""
+    ports = machine.ports
+    process = machine.processes[p]
+    bits = ports.rules[0].page_bits
+    first = process.address >> bits
+    pages = ((process.address + process.payload - 1) >> bits) - first + 1
+    if pages > ports.rules[0].longest:
+        return True
+    return could_admit_piece(machine, n, process.peer, first, pages)
 
 
 @step
@@ -78,8 +101,13 @@ def _write_request(machine, n, p, slot):
     request.name = process.tag
     request.offset = process.duration
     request.cookie = process.packet
-    request.segments = 1
     request.length = process.payload
+    if process.own & GATHER:
+        request.segments = process.payload
+        for i in range(process.payload):
+            ports.segments[n, p_port, slot, i] = ports.gathers[p, i]
+        return
+    request.segments = 1
     segment = ports.segments[n, p_port, slot, 0]
     segment.address = process.address
     segment.length = process.payload
@@ -97,17 +125,23 @@ def begin_at_port(machine, n, p, now):
     duration = costs.post
     if process.operation == POST:
         slot = ports.table[n, process.peer].posted % ports.rules[0].ring
-        duration += costs.trap + admit(machine, n, process.peer, slot)
+        duration += admit(machine, n, process.peer, slot)
         occupy_cpu(machine, n, now, POSTING, duration)
     elif process.operation == PROVIDE:
         duration += _have_pinned(machine, n, process.peer, process.address, 1)
         occupy_cpu(machine, n, now, POSTING, duration)
+    elif process.operation == TRAP:
+        begin_in_trap(machine, n, process, now)
     elif process.operation == REGISTER:
         duration = _have_pinned(machine, n, process.peer, process.address, process.payload)
         process.own = ports.nodes[n].admitted
         if process.own != DONE:
             _give_up(machine, n, process.peer, process.address, process.payload)
         occupy_cpu(machine, n, now, POSTING, duration + costs.system_call)
+    elif process.operation == UNPIN:
+        duration = unpin_pages(machine, n, process.peer, process.address, process.payload)
+        process.own = ports.nodes[n].admitted
+        occupy_cpu(machine, n, now, POSTING, duration)
     elif process.operation == GIVE_UP:
         occupy_cpu(machine, n, now, POSTING, costs.system_call)
     else:
@@ -162,7 +196,9 @@ def end_at_port(machine, n, p, now):
         _post(machine, n, process.peer)
     elif process.operation == PROVIDE:
         _provide(machine, n, p)
-    elif process.operation == REGISTER:
+    elif process.operation == TRAP:
+        pass
+    elif process.operation in (REGISTER, UNPIN):
         process.address = process.own
     elif process.operation == GIVE_UP:
         _give_up(machine, n, process.peer, process.address, process.payload)
@@ -170,7 +206,11 @@ def end_at_port(machine, n, p, now):
         _reap(machine, n, p)
     else:
         _read(machine, n, p)
-    end_operation(machine, p, now)
+    if machine.ports.rules[0].serves == 0 and process.operation in (POST, PROVIDE):
+        process.operation = TRAP
+        process.duration = machine.ports.costs[n].trap
+    else:
+        end_operation(machine, p, now)
 
 
 @step

@@ -159,6 +159,7 @@ def enter_page(machine, n, p, page, frame):
     if space != NOBODY:
         port.key = key_of(machine, n, space, page)
         hold(machine, n, port.key)
+        machine.ports.owners[n, port.key] = p
 
 
 @step

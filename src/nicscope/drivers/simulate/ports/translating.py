@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.ports import calls
-from nicscope.drivers.simulate.ports.state import KERNEL, THREAD
+from nicscope.drivers.simulate.ports.directory import TABLE_PAGES, bring_table, is_away
+from nicscope.drivers.simulate.ports.state import FETCHES, KERNEL, THREAD
 from nicscope.drivers.translation.asking import ask, frame_on_nic, key_of_page, page_of_key, serve
 from nicscope.drivers.translation.cluster import translation_of
-from nicscope.drivers.translation.codes import MISS, PINNED_AREA
+from nicscope.drivers.translation.codes import MISS, PINNED_AREA, REJECTED
 from nicscope.drivers.translation.deeds import FILL, PIN, UNPIN, clear_deeds, write_frame
 from nicscope.drivers.translation.holding import entry_of
 from nicscope.drivers.translation.utlb import place_in_table
 from nicscope.jit import distant, step
 from nicscope.memory.paging.faults import provide, provide_zeroed
-from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME, NOT_MAPPED, WRITE
+from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME, NOT_MAPPED, READY, WRITE
 from nicscope.memory.paging.pins import need_to_pin, pin_page, unpin_frame
 from nicscope.memory.pinning import PINNED
 
@@ -40,6 +41,11 @@ def ask_page(machine, n, space, page, receive):
     frame = ask(scheme, nic, host, book, space, page, receive)
     if frame == MISS:
         return np.int64(MISSED)
+    if frame == REJECTED and ports.rules[0].garbage == 1:
+        if ports.rules[0].service == FETCHES:
+            return np.int64(MISSED)  # the table has an entry for every address
+        ports.nodes[n].garbage += 1
+        return np.int64(GARBAGE_FRAME)
     if frame < 0:
         return np.int64(NOT_THERE)
     if frame == GARBAGE_FRAME or (receive == 1 and not _may_be_written(machine, n, frame)):
@@ -47,6 +53,8 @@ def ask_page(machine, n, space, page, receive):
         ports.nodes[n].mended += frame == GARBAGE_FRAME
         kernel_can_help = ports.rules[0].service in (KERNEL, THREAD)
         return np.int64(MISSED if kernel_can_help else NOT_THERE)
+    if is_away(machine, n, space, page):
+        return frame  # the table is on the disk, but what the NIC has of it holds
     if frame != ports.frames[n, key_of(machine, n, space, page)]:
         ports.nodes[n].stale += 1
     return frame
@@ -97,6 +105,8 @@ def translated_frame(machine, n, space, page, receive):
 @distant
 def needed_for(machine, n, space, page, receive):
     """What the kernel must do before the NIC may have ``page``, as ``memory.paging`` names it."""
+    if machine.ports.rules[0].service == FETCHES:  # the library has pinned it
+        return np.int64(DISK if is_away(machine, n, space, page) else READY)
     memory_page = memory_page_of(machine, n, space, page)
     if memory_page < 0:
         return np.int64(NOT_MAPPED)
@@ -272,6 +282,9 @@ def _unpin(machine, n, key):
 @distant
 def provide_for(machine, n, space, page, receive):
     """Bring ``page``, which the kernel thread has waited for."""
+    if is_away(machine, n, space, page):
+        bring_table(machine, n, space, page // TABLE_PAGES)
+        return
     memory_page = memory_page_of(machine, n, space, page)
     if memory_page >= 0:
         provide(machine.ports.memory, n, _memory_space(machine, space), memory_page, receive)

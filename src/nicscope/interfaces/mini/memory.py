@@ -67,6 +67,7 @@ PLACES = {
     "exports": TABLES,
     "imports": TABLES,
     "translations": LOOKUP,
+    "directory": LOOKUP,
     "buffer_cache": LOOKUP,
     "process_cache": LOOKUP,
     "pending": HOST,

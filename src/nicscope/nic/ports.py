@@ -42,6 +42,7 @@ PEER_DEAD = 6
 CLOSED = 7
 REJECTED = 8  # the other side no longer exports that
 NO_ROOM = 9  # no translation to be had: the table is full
+PAGE_OUT = 10  # a receive buffer is given back unfilled: its page was out when its turn came
 STATUS_NAMES = (
     "done",
     "tag not registered",
@@ -53,6 +54,7 @@ STATUS_NAMES = (
     "closed",
     "rejected",
     "no room",
+    "page out",
 )
 
 # Rings of reports.
@@ -62,6 +64,10 @@ RECEIVED = 1
 # Rights of an export.
 MAY_WRITE = 1
 MAY_FETCH = 2
+
+# In place of the frame of a buffer whose turn may come before its translation.
+AWAITED = -1
+UNUSABLE = -2
 
 # Why a port is not served.
 FREE_TO_GO = 0
@@ -128,6 +134,7 @@ PORT = np.dtype(
         ("page", "i8"),  # the one translated last, or -1
         ("frame", "i8"),
         ("key", "i8"),
+        ("missed", "i8"),  # the page that was looked up in vain, or -1
         ("dropped", "i8"),  # messages that found no buffer
         ("polled_again", "i8"),  # the lookup of a handle that its next descriptor missed, or 0
     ],

@@ -25,6 +25,7 @@ from nicscope.drivers.simulate.machine import (
 from nicscope.drivers.simulate.observe import log_action
 from nicscope.drivers.simulate.pci import begin_pci, fetched_bytes, host_rcv_active
 from nicscope.drivers.simulate.ports.calls import (
+    begin_handler,
     complete_arrival,
     end_miss,
     finish_duration,
@@ -260,8 +261,9 @@ def _complete(machine, n, now):
     if packet.buffer != -1:
         endpoint.receive_used -= 1
     if has_ports(machine.ports):
-        endpoint.dropped += 1  # its place in the ring is free: reports go elsewhere
-        complete_arrival(machine, n, endpoint.completed % endpoint.receive_ring, now)
+        if machine.ports.rules[0].serves == 1:
+            endpoint.dropped += 1  # its place in the ring is free: reports go elsewhere
+            complete_arrival(machine, n, endpoint.completed % endpoint.receive_ring, now)
     elif packet.broken == 1:
         endpoint.dropped += 1
         if packet.own == 1:
@@ -276,6 +278,8 @@ def _complete(machine, n, now):
         machine.inboxes[n, endpoint.shown % endpoint.receive_ring] = packet
         endpoint.shown += 1
     endpoint.completed += 1
+    if has_ports(machine.ports) and machine.ports.rules[0].serves == 0:
+        begin_handler(machine, n, now)
 
 
 @step

@@ -11,6 +11,8 @@ from nicscope.drivers.simulate.machine import (
     COPYING,
     CPU,
     IDLE,
+    IN_MISS,
+    IN_TRAP,
     KINDS,
     POLLING,
     POSTING,
@@ -32,7 +34,14 @@ from nicscope.drivers.simulate.operations import (
     look_for_operation,
     set_timer,
 )
-from nicscope.drivers.simulate.ports.calls import end_at_port, go_on_with_thread, mind_deadlines
+from nicscope.drivers.simulate.ports.calls import (
+    end_at_port,
+    end_handler,
+    end_miss,
+    go_on_with_thread,
+    mind_deadlines,
+    serve_in_trap,
+)
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.jit import step
 from nicscope.nic.delivery import CONTROL_BYTES
@@ -106,6 +115,14 @@ def end_host_work(machine, n, now):
             node.cpu = COMPUTING  # its bytes are moved; it has not gone on yet
         put(machine.agenda, n * KINDS + CPU, now + stolen)
         return
+    if node.cpu == IN_TRAP:
+        node.cpu = IDLE
+        serve_in_trap(machine, n, now)
+        return
+    if node.cpu == IN_MISS:
+        node.cpu = IDLE
+        end_miss(machine, n, now)
+        return
     if node.cpu == CALLING:
         occupy_cpu(machine, n, now, WRITING, machine.costs[n].pio_write)
         return
@@ -156,6 +173,7 @@ def end_timer(machine, n, now):
     if has_ports(machine.ports):
         go_on_with_thread(machine, n, now)
         mind_deadlines(machine, n, now)
+        end_handler(machine, n, now)
     set_timer(machine, n)
 
 

@@ -37,6 +37,8 @@ COMPUTING = 5
 POSTING = 6  # a descriptor or a buffer to a port
 POLLING = 7  # a report of a port
 INTERRUPTED = 8  # by the NIC, while nothing else was to do
+IN_TRAP = 9  # serves a port, where the NIC cannot
+IN_MISS = 10  # and has to have a page pinned for it
 
 # What a PCI engine does.
 PCI_IDLE = 0
@@ -65,6 +67,7 @@ REPORT = 8  # a report at a port
 REGISTER = 9  # that pages are pinned, and stay so until they are given up
 GIVE_UP = 10
 UNPIN = 11  # that the library unpins pages that it names
+TRAP = 12  # that the kernel has served the process's port, after a POST or PROVIDE
 
 COSTS = np.dtype([(name, "i8") for name in DELIVERY_COSTS], align=True)
 
@@ -131,6 +134,35 @@ OPERATION = np.dtype(
     align=True,
 )
 
+# One thing that a scripted process does: it posts a descriptor, or waits for what comes.
+ROW = np.dtype(
+    [
+        ("port", "i8"),
+        ("operation", "i8"),  # POST or REPORT
+        ("own", "i8"),  # as a program would give it with the operation
+        ("name", "i8"),  # tag or import
+        ("offset", "i8"),
+        ("address", "i8"),
+        ("length", "i8"),
+        ("not_before", "i8"),  # ps
+    ],
+    align=True,
+)
+# Of one process: the rows next up to last are still to do; none: it is a program's.
+SCRIPTED = np.dtype(
+    [
+        ("next", "i8"),
+        ("last", "i8"),
+        ("depth", "i8"),  # descriptors that may be outstanding
+        ("outstanding", "i8"),
+        ("done", "i8"),  # rows ever
+        ("failed", "i8"),  # descriptors that did not end well
+        ("latency", "i8"),  # ps from post to report, summed; with a depth of 1
+        ("posted_at", "i8"),
+    ],
+    align=True,
+)
+
 TALLY = np.dtype(
     [
         ("messages", "i8"),
@@ -164,6 +196,9 @@ class Machine(NamedTuple):
     processes: NDArray[Any]  # OPERATION, shape (processes,), by node
     outbox: NDArray[Any]  # OPERATION, shape (processes,): begun by programs
     inbox: NDArray[Any]  # OPERATION, shape (processes,): ended
+    script: NDArray[Any]  # ROW, of the scripted processes
+    scripted: NDArray[Any]  # SCRIPTED, shape (processes,)
+    account: NDArray[np.int64]  # ps of node 0 by what went on (``account``), if that is kept
     store: Store
     ports: Ports
     calls: NDArray[np.int64]  # addresses of what serves the ports (``ports.calls``)

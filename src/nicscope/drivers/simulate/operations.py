@@ -59,7 +59,7 @@ def set_timer(machine, n):
             when = min(when, process.time + process.duration)
     if has_ports(machine.ports):
         serving = machine.ports.nodes[n]
-        when = min(when, min(serving.thread_at, serving.deadline))
+        when = min(when, min(serving.thread_at, min(serving.deadline, serving.handler_at)))
     put(machine.agenda, n * KINDS + TIMER, when)
 
 

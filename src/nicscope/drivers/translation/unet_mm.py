@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.translation.book import note_eviction, note_hit, note_miss
+from nicscope.drivers.translation.book import (
+    note_eviction,
+    note_hit,
+    note_invalidation,
+    note_miss,
+)
 from nicscope.drivers.translation.codes import MISS, REFUSED
 from nicscope.drivers.translation.deeds import (
     DROP,
@@ -16,7 +21,7 @@ from nicscope.drivers.translation.deeds import (
 )
 from nicscope.jit import step
 from nicscope.memory.numbering import process_of
-from nicscope.nic.cache import fill, lookup
+from nicscope.nic.cache import drop, fill, lookup
 from nicscope.nic.layout import EMPTY, FRAME_BITS, IN_USE
 from nicscope.nic.victim import ABSENT, add_victim, find_victim, remove_victim
 
@@ -52,7 +57,7 @@ def ask_beyond(nic, host, book, slot, key, receive):
 def serve_unet_mm(nic, host, book, process, page, key):
     """The host is interrupted, pins the page and gives the NIC its frame."""
     slot = page & (nic.config[0].sets - 1)
-    if nic.frames[slot] & IN_USE:
+    if nic.frames[slot] & IN_USE and not _has_room_for_used(nic):
         return np.int64(REFUSED)
     book.counts[0].interrupts += 1
     displace(nic, host, book, slot, key)
@@ -66,6 +71,7 @@ def serve_unet_mm(nic, host, book, process, page, key):
 def displace(nic, host, book, slot, key):
     """Put the tag in its primary slot; what was there becomes a victim, and one may leave."""
     displaced_frame = nic.frames[slot]
+    nic.frames[slot] = displaced_frame & FRAME_BITS  # a page in use moves: it stays translated
     fill(nic, slot, key + 1)
     displaced = nic.registers[0].evicted
     if displaced != EMPTY:
@@ -75,6 +81,20 @@ def displace(nic, host, book, slot, key):
             note_eviction(book, page)
             note_deed(host, DROP, page, -1)
             unpin_page(host, book, process_of(host.numbering, page), page)
+
+
+@step
+def _has_room_for_used(nic):
+    """Whether one more page that a transfer uses finds its place among the victims."""
+    if nic.config[0].victim_entries == 0:
+        return False
+    count = nic.registers[0].victim_count
+    if count < nic.config[0].victim_entries:
+        return True
+    used = np.int64(0)
+    for place in range(count):
+        used += nic.victims[place].frame & IN_USE != 0
+    return used < count
 
 
 @step
@@ -94,3 +114,18 @@ def become_victim(nic, in_use, tag, frame):
             add_victim(nic, tag, frame)
             return leaving
     return np.int64(tag)
+
+
+@step
+def forget_unet_mm(nic, host, book, process, page, key):
+    """An endpoint closes: its page leaves the NIC, if it is there, and is unpinned (4.2)."""
+    found = drop(nic, page & (nic.config[0].sets - 1), key + 1)
+    if not found:
+        place = find_victim(nic, key + 1)
+        if place != ABSENT:
+            remove_victim(nic, place)
+            found = True
+    if found:
+        note_invalidation(book, key)
+        note_deed(host, DROP, key, -1)
+        unpin_page(host, book, process, key)

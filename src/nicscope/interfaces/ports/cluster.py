@@ -26,6 +26,7 @@ from nicscope.errors import SimulationError, did_you_mean
 from nicscope.fabric.topology import crossbar
 from nicscope.interfaces.ports.memory import Memory
 from nicscope.interfaces.ports.process import Process
+from nicscope.interfaces.ports.report import Names, RunReport, report_of, tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -44,6 +45,7 @@ class PortCluster(Generic[E]):
     process_type: type[Any] = Process
     transport: Transport = Transport()
     garbage = False  # whether what is not pinned has the garbage page in its table (UTLB 4.2)
+    buffer_bytes: int = 1  # of a receive buffer: it must lie in one page
 
     def __init__(
         self,
@@ -64,7 +66,7 @@ class PortCluster(Generic[E]):
     ) -> None:
         """``design`` and ``platform`` are of the catalog; its design names a platform itself.
 
-        ``ports``: of each node, one per process by default.  ``place``: which value of a cost that
+        ``ports``: of each node, at least one per process.  ``place``: which value of a cost that
         is stated as a range, from 0, its low end, to 1.  Errors: ``DesignError``,
         ``PlatformError``, ``SimulationError`` naming what is not there.
         """
@@ -115,14 +117,19 @@ class PortCluster(Generic[E]):
         results: list[object] = [None] * len(order)
         for place, i in enumerate(order):
             results[i] = simulation.results[place]
+        tell(self.report())
         return results
+
+    def spaces(self, processes: int, ports: int) -> int:  # noqa: ARG002 - one per process
+        """Address spaces of a node with so many processes and ports: by default one per process."""
+        return processes
 
     def prepare(self, processes: Sequence[E]) -> None:
         """What the system does before the programs begin; nothing, unless an interface does."""
 
     def _simulation(self, hosts: Sequence[int], processes: Sequence[int]) -> Simulation:
         nodes = self.topology.nodes
-        ports = OWN_PORTS + (self._ports or max(processes))
+        ports = OWN_PORTS + max(self._ports or 0, max(processes))
         setup = Setup(
             design=self.design,
             processes=processes,
@@ -136,6 +143,9 @@ class PortCluster(Generic[E]):
             size=self.size,
             fresh=self._fresh,
             garbage=self.garbage,
+            buffer_bytes=self.buffer_bytes,
+            serves=self.nic_serves,
+            spaces=self.spaces(max(processes), ports - OWN_PORTS),
             links=self.topology.links,
         )
         delivery = msgspec.structs.replace(
@@ -165,10 +175,26 @@ class PortCluster(Generic[E]):
         assert self.design.page_size is not None
         return self.design.page_size
 
+    @property
+    def nic_serves(self) -> bool:
+        """Whether the NIC serves ports itself; else a fast trap and a handler of the kernel do."""
+        return "trap" not in self.platform.costs
+
     def counts(self, node: int) -> dict[str, int | None]:
         """What translation has counted on ``node``, by the names of a replay."""
         assert self.simulation is not None
         return counts_of(self.simulation.machine.ports.translations, node)
+
+    def report(self) -> RunReport:
+        """What the run has cost, node by node; it shows itself in notebooks.
+
+        Errors: ``SimulationError`` before there was one.
+        """
+        if self.simulation is None:
+            raise SimulationError("nothing has run yet; call run() first")
+        names = Names(type(self).__name__, self.design.name, self.platform.name)
+        counts = [self.counts(node) for node in range(self.topology.nodes)]
+        return report_of(self.simulation.machine, counts, names)
 
     @property
     def is_pinned_area(self) -> bool:

@@ -5,14 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.drivers.simulate.machine import COMPUTE, POST, PROVIDE, REPORT, SLEEP
-from nicscope.drivers.simulate.ports.posting import BLOCK, FLAG_BITS, KIND_BITS, POLL, SIGNAL
+from nicscope.drivers.simulate.ports.posting import (
+    BLOCK,
+    FLAG_BITS,
+    GATHER,
+    KIND_BITS,
+    POLL,
+    SIGNAL,
+)
 from nicscope.errors import SimulationError
 from nicscope.nic.ports import (
     BUFFERS,
     INLINE,
     INLINE_BYTES,
     NOTIFY,
+    OWN_PORT,
     RECEIVED,
+    SEGMENTS,
+    SEND,
     SENT,
     STATUS_NAMES,
 )
@@ -29,9 +39,12 @@ MODES = {"poll": POLL, "block": BLOCK, "signal": SIGNAL}
 
 
 class Buffer:
-    """A stretch of a process's memory."""
+    """A stretch of a process's memory.
 
-    def __init__(self, process: Process, address: int, length: int) -> None:
+    ``process`` stores and loads bytes by address: a process, or an endpoint with an area.
+    """
+
+    def __init__(self, process: Any, address: int, length: int) -> None:
         self.process = process
         self.address = address
         self.length = length
@@ -48,7 +61,8 @@ class Buffer:
         """Load ``count`` bytes, by default all; page faults take their time."""
         size = self.length - offset if count is None else count
         self._check(offset, size)
-        return await self.process.load(self.address + offset, size)
+        content: bytes = await self.process.load(self.address + offset, size)
+        return content
 
     def part(self, offset: int, count: int) -> Buffer:
         """``count`` bytes from ``offset`` on: the same memory."""
@@ -110,6 +124,22 @@ class Process:
         record["open"] = 1
         record["space"] = self.number
 
+    def _own(self, port: int | None) -> int:
+        """The port meant, which is mapped into this process's address space and no other's."""
+        if port is None:
+            return self.port
+        record = self._ports.table[self.node]
+        if not (
+            0 <= port < len(record)
+            and record[port]["open"] == 1
+            and record[port]["space"] == self.number
+            and port != OWN_PORT
+        ):
+            raise SimulationError(
+                f"port {port!r} of node {self.node} is not this process's; open it first"
+            )
+        return port
+
     @property
     def now_us(self) -> float:
         """The process's clock, in us."""
@@ -168,14 +198,26 @@ class Process:
         notify: bool = False,
         port: int | None = None,
     ) -> int:
-        """Post a descriptor; its number, by which ``done`` will report it."""
+        """Post a descriptor; its number, by which ``done`` will report it.
+
+        ``segments``: up to ``SEGMENTS`` times address and length, which are sent as one.
+        """
+        if not 1 <= len(segments) <= SEGMENTS:
+            raise SimulationError(
+                f"a descriptor names 1 to {SEGMENTS} pieces of memory, {len(segments)} were given"
+            )
         own = operation | ((NOTIFY if notify else 0) << KIND_BITS)
         request = self._next_request
         self._next_request += 1
-        ((address, length),) = segments
+        address, length = segments[0]
+        if len(segments) > 1:
+            own |= GATHER
+            length = len(segments)
+            for place, segment in enumerate(segments):
+                self._ports.gathers[self._driven.number, place] = segment
         await self._driven.ask(
             POST,
-            peer=self.port if port is None else port,
+            peer=self._own(port),
             packet=request,
             payload=length,
             tag=name,
@@ -193,12 +235,12 @@ class Process:
             raise SimulationError(
                 f"a descriptor holds up to {INLINE_BYTES} bytes, {len(content)} were given"
             )
-        self._driven.control[: len(content)] = memoryview(content)
+        self._driven.control_bytes[: len(content)] = content
         request = self._next_request
         self._next_request += 1
         await self._driven.ask(
             POST,
-            peer=self.port if port is None else port,
+            peer=self._own(port),
             packet=request,
             payload=len(content),
             tag=name,
@@ -206,30 +248,33 @@ class Process:
         )
         return request
 
+    async def system_call(self) -> None:
+        """Spend the time of a call of the operating system."""
+        await self._driven.ask(COMPUTE, duration=int(self._ports.costs[self.node]["system_call"]))
+
     async def provide(self, address: int, port: int | None = None) -> None:
         """Put a buffer into the free queue."""
-        await self._driven.ask(PROVIDE, peer=self.port if port is None else port, address=address)
+        await self._driven.ask(PROVIDE, peer=self._own(port), address=address)
 
     async def done(self, mode: str = "poll", port: int | None = None) -> Done:
         """How the next descriptor ended, when it has."""
-        ended = await self._driven.ask(
-            REPORT, peer=self.port if port is None else port, own=SENT | MODES[mode] << 1
-        )
+        ended = await self._driven.ask(REPORT, peer=self._own(port), own=SENT | MODES[mode] << 1)
         return Done(ended.packet, STATUS_NAMES[ended.address])
 
     async def arrival(self, mode: str = "poll", port: int | None = None) -> Arrival:
         """The next arrival, when there is one."""
-        which = self.port if port is None else port
+        which = self._own(port)
         ended = await self._driven.ask(REPORT, peer=which, own=RECEIVED | MODES[mode] << 1)
         many = ended.own >> KIND_BITS
         content, buffers = None, ()
+        operation = ended.own & ((1 << FLAG_BITS) - 1)
         if many:
             row = self._ports.report_buffers[self.node, which, ended.packet]
             buffers = tuple(row[: min(many, BUFFERS)].tolist())
-        else:
-            content = self._driven.control[: min(ended.payload, INLINE_BYTES)].tobytes()
+        elif operation == SEND:
+            content = bytes(self._driven.control_bytes[: min(ended.payload, INLINE_BYTES)])
         return Arrival(
-            ended.own & ((1 << FLAG_BITS) - 1),
+            operation,
             ended.tag,
             ended.peer,
             ended.payload,

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.drivers.simulate.ports import calls
 from nicscope.drivers.simulate.ports.calls import carry_out, mend_page
 from nicscope.drivers.simulate.ports.directory import bring_tables
-from nicscope.drivers.simulate.ports.translating import key_of
+from nicscope.drivers.simulate.ports.translating import key_of, page_at
 from nicscope.drivers.translation.asking import admit_request, could_admit, key_of_page
 from nicscope.drivers.translation.book import note_request
 from nicscope.drivers.translation.cluster import translation_of
-from nicscope.drivers.translation.codes import ADMITTED, MISS, STATIC, UNKNOWN, UTLB
+from nicscope.drivers.translation.codes import ADMITTED, MISS, PINNED_AREA, STATIC, UNKNOWN, UTLB
 from nicscope.drivers.translation.deeds import clear_deeds, unpin_page
 from nicscope.drivers.translation.holding import keep_page, leave_page
-from nicscope.drivers.translation.static import ask_static, serve_static
+from nicscope.drivers.translation.static import ask_static, copy_request, serve_static
 from nicscope.drivers.translation.user_library import forget
 from nicscope.jit import distant, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
@@ -28,6 +29,8 @@ def _is_plain(machine, n, p, slot):
     request = ports.requests[n, p, slot]
     if request.options & INLINE or request.segments < 1 or request.segments > SEGMENTS:
         return False
+    if ports.rules[0].sparse == 1:
+        return True
     for i in range(request.segments):
         segment = ports.segments[n, p, slot, i]
         if segment.length < 1 or segment.address < 0:
@@ -42,7 +45,7 @@ def _is_plain(machine, n, p, slot):
 
 @step
 def _first(machine, segment):
-    return segment.address >> machine.ports.rules[0].page_bits
+    return page_at(machine, segment.address)
 
 
 @step
@@ -100,12 +103,29 @@ def admit(machine, n, p, slot):
         first = _first(machine, segment)
         pages = _pages(machine, segment)
         note_request(book, pages, np.int64(request.operation == FETCH))
-        spent += admit_piece(machine, n, space, first, pages)
+        if ports.rules[0].sparse == 1 and ports.rules[0].scheme == PINNED_AREA:
+            spent += _copy(machine, n, space, segment.length)
+        else:
+            spent += calls.admit_piece(machine, n, space, first, pages)
         if ports.nodes[n].admitted != DONE:
             pending.status = ports.nodes[n].admitted
             break  # what is kept so far is left with the report
-        _keep(machine, n, p, slot, first, pages)
+        # Of a trace nothing but a user library keeps pages: so they were counted.
+        if ports.rules[0].sparse == 0 or ports.rules[0].scheme >= UTLB:
+            _keep(machine, n, p, slot, first, pages)
     return spent
+
+
+@step
+def _copy(machine, n, space, length):
+    """Copy a request of a trace through the process's pinned area; the time of it, in ps."""
+    ports = machine.ports
+    _, host, book = translation_of(ports.translations, n)
+    ports.nodes[n].admitted = DONE
+    if not copy_request(host, book, space, length):
+        ports.nodes[n].admitted = NO_ROOM
+        return np.int64(0)
+    return ports.costs[n].copy_start + ports.costs[n].copy_per_byte * length
 
 
 @distant
@@ -224,6 +244,8 @@ def _register(machine, n, space, first, pages):
             fresh = found >= 0
             if not fresh:
                 serving.admitted = NO_ROOM
+                if ports.rules[0].sparse == 0:
+                    break  # a replay counts every page that it rejects
             elif carry_out(machine, n, 0) < 0:
                 serving.admitted = NO_RIGHTS
                 fresh = False
@@ -262,7 +284,7 @@ def _keep(machine, n, p, slot, first, pages):
     pending.kept += 1
     kept.address = first
     kept.length = pages
-    keep_pages(machine, n, ports.table[n, p].space, first, pages, 1)
+    calls.keep_pages(machine, n, ports.table[n, p].space, first, pages, 1)
 
 
 @distant
@@ -287,6 +309,6 @@ def leave_request(machine, n, p, slot):
     pending = ports.pending[n, p, slot]
     for i in range(pending.kept):
         kept = ports.kept[n, p, slot, i]
-        keep_pages(machine, n, ports.table[n, p].space, kept.address, kept.length, 0)
+        calls.keep_pages(machine, n, ports.table[n, p].space, kept.address, kept.length, 0)
     pending.kept = 0
     pending.busy = 0

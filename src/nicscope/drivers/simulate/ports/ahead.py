@@ -13,8 +13,20 @@ from nicscope.drivers.simulate.ports.calls import (
     report_received,
 )
 from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, key_of
+from nicscope.drivers.translation.asking import page_of_key
+from nicscope.drivers.translation.cluster import translation_of
+from nicscope.drivers.translation.codes import UNET_MM
 from nicscope.jit import distant, step
-from nicscope.nic.ports import BAD_DESCRIPTOR, NO_RIGHTS, NOBODY, RECEIVED, RETURNED
+from nicscope.nic.ports import (
+    AWAITED,
+    BAD_DESCRIPTOR,
+    NO_RIGHTS,
+    NOBODY,
+    PAGE_OUT,
+    RECEIVED,
+    RETURNED,
+    UNUSABLE,
+)
 
 
 @distant
@@ -30,6 +42,10 @@ def take_buffer(machine, n, p, now):
     page = address >> ports.rules[0].page_bits
     if address < 0 or address >= ports.rules[0].space_bytes:
         return_buffer(machine, n, p, NO_RIGHTS)
+        return
+    within = address & ((1 << ports.rules[0].page_bits) - 1)
+    if within + ports.rules[0].buffer > 1 << ports.rules[0].page_bits:
+        return_buffer(machine, n, p, BAD_DESCRIPTOR)
         return
     frame = ask_page(machine, n, port.space, page, 1)
     if frame == MISSED:
@@ -50,6 +66,7 @@ def keep_buffer(machine, n, p, frame):
     page = address >> ports.rules[0].page_bits
     key = key_of(machine, n, port.space, page)
     hold(machine, n, key)
+    ports.owners[n, key] = p
     keep_pages(machine, n, port.space, page, 1, 0)
     put_ready(machine, n, p, address, frame, key)
 
@@ -64,6 +81,82 @@ def put_ready(machine, n, p, address, frame, key):
     buffer.frame = frame
     buffer.key = key
     port.ready_in += 1
+
+
+@distant
+def defer_buffer(machine, n, p):
+    """The page of the buffer at the head of the free queue has to be brought first.
+
+    It keeps its turn; those behind it are translated meanwhile (U-Net/MM 4.1).
+    """
+    ports = machine.ports
+    port = ports.table[n, p]
+    port.free_taken += 1
+    put_ready(machine, n, p, port.provided, AWAITED, NOBODY)
+
+
+@distant
+def settle_buffer(machine, n, p, page, frame):
+    """The page of a buffer that was deferred is there, or cannot be had (``UNUSABLE``)."""
+    ports = machine.ports
+    port = ports.table[n, p]
+    for i in range(port.ready_out, port.ready_in):
+        buffer = ports.ready[n, p, i % ports.ready.shape[2]]
+        if buffer.frame == AWAITED and buffer.address >> ports.rules[0].page_bits == page:
+            buffer.frame = frame
+            if frame >= 0:
+                buffer.key = key_of(machine, n, port.space, page)
+                hold(machine, n, buffer.key)
+                ports.owners[n, buffer.key] = p
+            keep_pages(machine, n, port.space, page, 1, 0)
+            return
+
+
+@distant
+def skip_unready(machine, n, p):
+    """Give back unfilled the buffers whose turn has come while their pages are out."""
+    ports = machine.ports
+    port = ports.table[n, p]
+    while port.ready_in > port.ready_out:
+        buffer = ports.ready[n, p, port.ready_out % ports.ready.shape[2]]
+        if buffer.frame >= 0:
+            return
+        port.ready_out += 1
+        ports.nodes[n].skipped += 1
+        ports.nodes[n].attention = 1
+        if buffer.frame == AWAITED:
+            page = buffer.address >> ports.rules[0].page_bits
+            keep_pages(machine, n, port.space, page, 1, 0)
+        status = NO_RIGHTS if buffer.frame == UNUSABLE else PAGE_OUT
+        _report_returned(machine, n, p, buffer.address, status)
+
+
+@distant
+def give_way(machine, n, page):
+    """Whether a buffer that waits for a message was in the way of ``page``, which is to be sent.
+
+    Its translation may go: it would stay as long as no message comes.  Its turn passes, unless
+    its process provides it again.
+    """
+    ports = machine.ports
+    if ports.rules[0].scheme != UNET_MM:
+        return False
+    nic, host, book = translation_of(ports.translations, n)
+    sets = nic.config[0].sets
+    given = False
+    for p in range(ports.table.shape[1]):
+        port = ports.table[n, p]
+        for i in range(port.ready_out, port.ready_in):
+            buffer = ports.ready[n, p, i % ports.ready.shape[2]]
+            if buffer.frame < 0:
+                continue
+            _, other = page_of_key(host, book, buffer.key)
+            if (other ^ page) & (sets - 1) == 0:
+                release(machine, n, buffer.key)
+                buffer.frame = AWAITED
+                buffer.key = NOBODY
+                given = True
+    return given
 
 
 @distant
@@ -115,6 +208,7 @@ def has_fitting(machine, n, p, unit):
         _report_returned(machine, n, p, buffer.address, BAD_DESCRIPTOR)
         ports.nodes[n].rejected += 1
         ports.nodes[n].attention = 1
+        skip_unready(machine, n, p)
     return False
 
 

@@ -30,8 +30,9 @@ from nicscope.drivers.translation.cluster import new_translations, space_numberi
 from nicscope.drivers.translation.codes import CODES
 from nicscope.errors import SimulationError
 from nicscope.fabric.faults import new_deaths, new_faults
-from nicscope.jit import records
+from nicscope.jit import kernel, records
 from nicscope.memory.paging.layout import new_memory
+from nicscope.memory.paging.swapper import take_frame
 from nicscope.nic.delivery import PACKET
 from nicscope.nic.handles import BUFFER_WORDS, PROCESS_WORDS
 from nicscope.nic.layout import new_cache
@@ -155,6 +156,9 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     fresh: bool = False
     links: int = 0  # of the network, if they are more than crossbars and trunks have
     garbage: bool = False  # addresses that are not pinned name the garbage page
+    buffer_bytes: int = 1  # of a receive buffer
+    serves: bool = True  # the NIC serves ports, not the host's kernel
+    spaces: int | None = None  # address spaces of each node; one per process by default
     numberings: Sequence[Numbering] | None = None  # of a trace's pages
     node_numbers: Sequence[int] | None = None
     kinds: bool = True
@@ -182,7 +186,7 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
             f"got {window!r}"
         )
     nodes = len(setup.processes)
-    spaces = max(setup.processes)
+    spaces = max(setup.spaces or 0, max(setup.processes))
     pages = setup.host.pages_per_space
     numberings = setup.numberings or [space_numbering(design, spaces, pages)] * nodes
     translations = new_translations(
@@ -196,9 +200,9 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
     )
     memory = new_memory(
         nodes,
-        setup.host.frames,
+        setup.host.frames + (0 if setup.serves else delivery.receive_ring),
         design.page_size,
-        spaces,
+        1 if setup.numberings else spaces,
         len(translations.host.pinning.state[0]) if setup.numberings else pages,
         setup.host.swap_blocks,
         host_pin_limit=setup.host.pin_limit,
@@ -207,8 +211,12 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
         nodes, setup.ports, setup.size, (delivery.send_ring, delivery.receive_ring),
         setup.transport.window, translations, memory, links=nodes,
         tables=(spaces, -(-pages // TABLE_PAGES)) if _has_tables(setup) else (0, 0),
+        processes=sum(setup.processes),
     )  # fmt: skip
     _give_rules(ports, setup)
+    if not setup.serves:
+        for host in range(nodes):
+            _take_kernel_frames(memory, host, ports.kernel_frames[host])
     for name in COSTS.names or ():
         ports.costs[name] = [each[name] for each in setup.costs]
     return ports._replace(
@@ -235,6 +243,16 @@ def _has_tables(setup: Setup) -> bool:
     return setup.design.scheme is Scheme.UTLB and setup.numberings is None
 
 
+@kernel
+def _take_kernel_frames(memory: HostMemory, h: int, taken: NDArray[np.int64]) -> None:
+    """Frames for the receive ring of a controller that knows no ports: never anyone else's."""
+    for place in range(taken.size):
+        frame = take_frame(memory, h, NOBODY)
+        memory.frames[h, frame].pins = 1
+        memory.frames[h, frame].pinned_to_write = 1
+        taken[place] = frame
+
+
 def _give_rules(ports: Ports, setup: Setup) -> None:
     rules = ports.rules[0]
     page_size = setup.design.page_size
@@ -253,12 +271,18 @@ def _give_rules(ports: Ports, setup: Setup) -> None:
     rules["ready"] = setup.size.ready
     rules["fresh"] = setup.fresh
     rules["sparse"] = setup.numberings is not None
-    rules["pins_by_access"] = setup.design.scheme is Scheme.UNET_MM
+    # What else a trace will do to a page is not known when it is pinned.
+    rules["pins_by_access"] = setup.design.scheme is Scheme.UNET_MM and setup.numberings is None
     rules["garbage"] = setup.garbage
     rules["faults"] = setup.faults.any
+    rules["serves"] = setup.serves
+    rules["defers"] = setup.serves and setup.design.scheme is Scheme.UNET_MM
+    rules["buffer"] = setup.buffer_bytes
     rules["scan_period"] = setup.host.scan_period_ps
-    ports.translations.book.orders["scanned"] = setup.design.scheme is Scheme.HANDLE
-    rules["handles"] = setup.design.scheme is Scheme.HANDLE
+    # A trace names pages alone, and has surplus pins given up as they come, as it was counted.
+    has_handles = setup.design.scheme is Scheme.HANDLE and setup.numberings is None
+    rules["handles"] = has_handles
+    ports.translations.book.orders["scanned"] = has_handles
 
 
 def _ports(
@@ -271,6 +295,7 @@ def _ports(
     memory: HostMemory,
     links: int,
     tables: tuple[int, int] = (0, 0),
+    processes: int = 0,
 ) -> Ports:
     ring = size.ring
     made = Ports(
@@ -306,6 +331,9 @@ def _ports(
         window_heads=records((links, links, window), HEAD),
         window_bytes=np.zeros((links, links, window, INLINE_BYTES), np.uint8),
         rejects=np.zeros((links, links), np.uint64),
+        gathers=records((processes, SEGMENTS), SEGMENT),
+        owners=np.full((len(translations.host.pinning.state), _keys(translations)), NOBODY),
+        kernel_frames=np.zeros((nodes, rings[1]), np.int64),
         blank=records(1, PACKET),
         blank_head=records(1, HEAD),
         copies=records(1, HEAD),
@@ -328,13 +356,16 @@ def _ports(
     made.peers["time_out_at"] = NEVER
     made.peers["ack_at"] = NEVER
     made.peers["missed"] = -1
+    made.peers["unwanted"] = -1
     made.peers["missed_handle"] = -1
     made.nodes["thread_at"] = NEVER
     made.nodes["scan_at"] = NEVER
     made.nodes["deadline"] = NEVER
     made.directory["block"] = -1
+    made.nodes["handler_at"] = NEVER
     made.table["key"] = -1
     made.table["page"] = -1
+    made.table["missed"] = -1
     made.exports["redirect"] = -1
     return made
 

@@ -44,13 +44,13 @@ def choose_source(machine, n):
         source = _choose_peer(machine, n)
         if source != NO_SOURCE:
             return source
-    if serving.attention == 0:
+    if serving.attention == 0 or ports.rules[0].serves == 0:
         return np.int64(NO_SOURCE)
     many = ports.table.shape[1]
     p = serving.turn
     for _ in range(many):
         p = p + 1 if p + 1 < many else 0
-        source = _ready(machine, n, p)
+        source = ready_at_port(machine, n, p)
         if source != NO_SOURCE:
             return source
     serving.attention = 0
@@ -69,7 +69,8 @@ def _choose_peer(machine, n):
 
 
 @step
-def _ready(machine, n, p):
+def ready_at_port(machine, n, p):
+    """What could be served for port ``p`` now, or ``NO_SOURCE``."""
     ports = machine.ports
     port = ports.table[n, p]
     if port.open == 0 or port.blocked != FREE_TO_GO:

@@ -71,6 +71,8 @@ def service_costs(costs: ProgramCosts, design: Design) -> ServiceCosts:
     steps["lookup_handle"] = 0
     steps["fetch"] = _at(costs.tables["ni_miss"], design.prefetch or 1)
     steps["thread_work"] = steps["pin_send"]
+    if steps["trap"] > 0:
+        steps["thread_work"] = 0  # a fault in a trap ends with the page in place
     if scheme is Scheme.HANDLE:
         # The delay runs from the interrupt until the thread is there, so it holds the interrupt.
         steps["interrupt"] = 0

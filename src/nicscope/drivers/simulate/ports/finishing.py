@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.bytecopy import copy_bytes
 from nicscope.drivers.simulate.ports.ahead import give_up_placed, let_buffers_go
 from nicscope.drivers.simulate.ports.calls import (
     give_up_message,
     is_sound,
     report_received,
     report_sent,
+    take_from_kernel,
 )
 from nicscope.drivers.simulate.ports.holding import let_go
 from nicscope.drivers.simulate.ports.knowing import export_for
@@ -20,7 +22,9 @@ from nicscope.drivers.simulate.ports.placing import (
     TAKEN,
     is_awaited,
     is_for_port,
+    refuse_packet,
     take_back,
+    without_room,
 )
 from nicscope.drivers.simulate.ports.reliable import acknowledge, follow_way, set_deadline
 from nicscope.jit import distant, step
@@ -38,7 +42,7 @@ from nicscope.nic.ports import (
     WRITE,
     check_export,
 )
-from nicscope.nic.reception import ack_is_due, confirm, may_confirm, refuse
+from nicscope.nic.reception import ack_is_due, confirm, may_confirm
 
 
 @distant
@@ -67,12 +71,17 @@ def _complete_reliable(machine, d, slot, packet, head, now):
     status = head.status
     if status in (PASSED_BY, DROPPED) or not may_confirm(link, head.sequence):
         return
+    _take_in(machine, d, slot, packet, head)
+    status = head.status
+    if status == DROPPED:
+        return  # and what follows it is refused already
     if status == TAKEN and (packet.broken == 1 or not is_sound(machine, d, slot)):
         status = DROPPED
     if status == TAKEN:
         status = _deliver(machine, d, slot, packet, head, now)
+        _count(machine, d, packet, head, status)
     if status == DROPPED:
-        refuse(link, head.sequence)
+        refuse_packet(machine, d, packet, head)
         take_back(machine, d, packet.sender)
         return
     confirm(link, head.sequence)
@@ -83,9 +92,33 @@ def _complete_reliable(machine, d, slot, packet, head, now):
 
 
 @step
+def _count(machine, d, packet, head, status):
+    if status != TAKEN or head.kind == PROBE:
+        return
+    serving = machine.ports.nodes[d]
+    serving.messages_in += head.last
+    serving.bytes_in += packet.payload
+    if head.kind == SEND and packet.payload == 0:
+        serving.bytes_in += head.total
+
+
+@step
+def _take_in(machine, d, slot, packet, head):
+    """A kernel that serves ports itself finds the packet's place now; its NIC did before."""
+    if machine.ports.rules[0].serves == 1 or head.status != TAKEN or packet.broken == 1:
+        return
+    if head.kind == SEND and packet.payload > 0:
+        if is_sound(machine, d, slot):
+            take_from_kernel(machine, d, slot)
+        else:
+            packet.broken = 1
+
+
+@step
 def _complete_unreliable(machine, d, slot, packet, head, now):
+    _take_in(machine, d, slot, packet, head)
     if head.status == TAKEN and packet.broken == 0 and is_sound(machine, d, slot):
-        _deliver(machine, d, slot, packet, head, now)
+        _count(machine, d, packet, head, _deliver(machine, d, slot, packet, head, now))
     elif head.kind == SEND and head.filled > 0:
         give_up_placed(machine, d, slot)
     elif (
@@ -141,13 +174,13 @@ def _deliver_inline(machine, d, slot, packet, head):
     if port.reserved - port.read == ports.rules[0].ring:
         port.dropped += 1
         ports.nodes[d].no_buffer += 1
-        return DROPPED
+        return without_room(machine, d, packet, head)
     port.reserved += 1
     place = report_received(
         machine, d, channel.port, SEND, head.name, packet.sender, head.total, 0, 0
     )
-    for i in range(INLINE_BYTES):
-        ports.report_bytes[d, channel.port, place, i] = machine.store.arriving[d, slot, i]
+    inline = ports.report_bytes[d, channel.port, place]
+    copy_bytes(inline, 0, machine.store.arriving[d, slot], 0, INLINE_BYTES)
     return TAKEN
 
 

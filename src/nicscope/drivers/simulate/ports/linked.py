@@ -12,15 +12,20 @@ from nicscope.drivers.simulate.ports.admitting import (
     unpin_pages,
 )
 from nicscope.drivers.simulate.ports.ahead import (
+    defer_buffer,
     give_up_message,
+    give_way,
     go_back,
     keep_buffer,
     put_ready,
     return_buffer,
+    settle_buffer,
+    skip_unready,
     take_buffer,
 )
 from nicscope.drivers.simulate.ports.checking import check_transfer, is_sound
 from nicscope.drivers.simulate.ports.choose import choose_source
+from nicscope.drivers.simulate.ports.closing import close_port
 from nicscope.drivers.simulate.ports.durations import (
     finish_duration,
     place_duration,
@@ -28,6 +33,7 @@ from nicscope.drivers.simulate.ports.durations import (
 )
 from nicscope.drivers.simulate.ports.finishing import complete_arrival
 from nicscope.drivers.simulate.ports.handles import fill_handle, forget_handle, has_handle
+from nicscope.drivers.simulate.ports.handling import begin_handler, end_handler
 from nicscope.drivers.simulate.ports.holding import hold, release
 from nicscope.drivers.simulate.ports.interrupting import steal_cpu
 from nicscope.drivers.simulate.ports.leaving import leave_packet
@@ -39,6 +45,7 @@ from nicscope.drivers.simulate.ports.placing import (
     place_arrival,
     reject_arrival,
     settle_arrival,
+    take_from_kernel,
 )
 from nicscope.drivers.simulate.ports.posting import begin_at_port, can_go_on_at_port, end_at_port
 from nicscope.drivers.simulate.ports.reliable import (
@@ -49,6 +56,7 @@ from nicscope.drivers.simulate.ports.reliable import (
 from nicscope.drivers.simulate.ports.reporting import report_received, report_sent
 from nicscope.drivers.simulate.ports.resuming import end_miss, go_on_with_thread
 from nicscope.drivers.simulate.ports.scanning import scan_pins
+from nicscope.drivers.simulate.ports.scripted import go_on_with_script
 from nicscope.drivers.simulate.ports.serve import end_request, enter_page, next_packet, serve
 from nicscope.drivers.simulate.ports.thread import next_event, raise_event, thread_is_done
 from nicscope.drivers.simulate.ports.translating import (
@@ -56,10 +64,12 @@ from nicscope.drivers.simulate.ports.translating import (
     carry_out,
     mend_page,
     needed_for,
+    pin_key,
     provide_for,
     serve_page,
     translated_frame,
 )
+from nicscope.drivers.simulate.ports.trapping import serve_in_trap
 
 FUNCTIONS = (
     could_admit_pieces,
@@ -119,7 +129,18 @@ FUNCTIONS = (
     fill_handle,
     forget_handle,
     scan_pins,
+    go_on_with_script,
+    pin_key,
     could_admit_piece,
     unpin_pages,
     begin_fetch,
+    defer_buffer,
+    settle_buffer,
+    close_port,
+    skip_unready,
+    give_way,
+    serve_in_trap,
+    begin_handler,
+    end_handler,
+    take_from_kernel,
 )

@@ -9,8 +9,16 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.agenda import put
+from nicscope.drivers.simulate.cpu import occupy_cpu
 from nicscope.drivers.simulate.flow import begin
-from nicscope.drivers.simulate.machine import KINDS, PCI, PCI_IDLE, PCI_TABLE, PROCESSOR
+from nicscope.drivers.simulate.machine import (
+    IN_MISS,
+    KINDS,
+    PCI,
+    PCI_IDLE,
+    PCI_TABLE,
+    PROCESSOR,
+)
 from nicscope.drivers.simulate.ports.calls import (
     begin_fetch as fetch_entries,
 )
@@ -124,7 +132,8 @@ def _ask_kernel(machine, n, now, spent):
     asking = max(np.int64(0), costs.handshake + costs.interrupt - spent)
     serving.interrupts += 1
     if needed == DISK and (ports.rules[0].fresh == 0 or receive == 0):
-        steal_cpu(machine, n, costs.interrupt, now)
+        if ports.rules[0].serves == 1:
+            steal_cpu(machine, n, costs.interrupt, now)
         raise_event(
             machine,
             n,
@@ -138,7 +147,8 @@ def _ask_kernel(machine, n, now, spent):
         _wait(machine, n, now, DEFER, asking)
         return
     if needed < 0:
-        steal_cpu(machine, n, costs.interrupt, now)
+        if ports.rules[0].serves == 1:
+            steal_cpu(machine, n, costs.interrupt, now)
         _wait(machine, n, now, FAIL, asking)
         return
     work = costs.pin_receive if receive == 1 else costs.pin_send
@@ -146,8 +156,10 @@ def _ask_kernel(machine, n, now, spent):
         work = costs.pin_shared
     elif needed in (ZERO, DISK):
         work = costs.zero
-    steal_cpu(machine, n, costs.interrupt + work, now)
-    _wait(machine, n, now, FILL, asking + work)
+    if ports.rules[0].serves == 1:
+        steal_cpu(machine, n, costs.interrupt + work, now)
+    asking = costs.handshake + costs.interrupt + work - spent
+    _wait(machine, n, now, FILL, max(np.int64(0), asking))
 
 
 @step
@@ -155,6 +167,10 @@ def _wait(machine, n, now, stage, duration):
     node = machine.nodes[n]
     machine.ports.nodes[n].stage = stage
     machine.ports.nodes[n].miss_time += duration
+    if machine.ports.rules[0].serves == 0:
+        machine.ports.nodes[n].kernel_time += duration
+        occupy_cpu(machine, n, now, IN_MISS, duration)
+        return
     node.task = MISSING
     node.task_since = now
     node.processor_busy += duration

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.bytecopy import copy_bytes
 from nicscope.drivers.simulate.cpu import end_operation, occupy_cpu
 from nicscope.drivers.simulate.machine import (
     GIVE_UP,
@@ -12,6 +13,7 @@ from nicscope.drivers.simulate.machine import (
     POSTING,
     PROVIDE,
     REGISTER,
+    TRAP,
     UNPIN,
 )
 from nicscope.drivers.simulate.ports.calls import (
@@ -23,6 +25,7 @@ from nicscope.drivers.simulate.ports.calls import (
     report_sent,
     unpin_pages,
 )
+from nicscope.drivers.simulate.ports.trapping import begin_in_trap, can_go_on_in_trap
 from nicscope.jit import distant, step
 from nicscope.nic.ports import (
     DONE,
@@ -41,6 +44,7 @@ SIGNAL = 2
 KIND_BITS = 4
 FLAG_BITS = 4
 PREPARED = 1 << (KIND_BITS + FLAG_BITS)
+GATHER = PREPARED << 1  # its segments, as many as the payload says, are in ``ports.gathers``
 
 
 @distant
@@ -57,6 +61,8 @@ def can_go_on_at_port(machine, n, p):
             return False
         _write_request(machine, n, p, slot)
         return could_admit_pieces(machine, n, process.peer, slot)
+    if process.operation == TRAP:
+        return process.duration > 0 or can_go_on_in_trap(machine, n, process.peer)
     if process.operation == REGISTER:
         return _can_register(machine, n, p)
     if process.operation > REGISTER:
@@ -95,14 +101,19 @@ def _write_request(machine, n, p, slot):
     request.name = process.tag
     request.offset = process.duration
     request.cookie = process.packet
-    request.segments = 1
     request.length = process.payload
+    if process.own & GATHER:
+        request.segments = process.payload
+        for i in range(process.payload):
+            ports.segments[n, p_port, slot, i] = ports.gathers[p, i]
+        return
+    request.segments = 1
     segment = ports.segments[n, p_port, slot, 0]
     segment.address = process.address
     segment.length = process.payload
     if request.options & INLINE:
-        for i in range(INLINE_BYTES):
-            ports.inline[n, p_port, slot, i] = machine.store.control[p, i]
+        inline = ports.inline[n, p_port, slot]
+        copy_bytes(inline, 0, machine.store.control[p], 0, INLINE_BYTES)
 
 
 @distant
@@ -114,11 +125,13 @@ def begin_at_port(machine, n, p, now):
     duration = costs.post
     if process.operation == POST:
         slot = ports.table[n, process.peer].posted % ports.rules[0].ring
-        duration += costs.trap + admit(machine, n, process.peer, slot)
+        duration += admit(machine, n, process.peer, slot)
         occupy_cpu(machine, n, now, POSTING, duration)
     elif process.operation == PROVIDE:
         duration += _have_pinned(machine, n, process.peer, process.address, 1)
         occupy_cpu(machine, n, now, POSTING, duration)
+    elif process.operation == TRAP:
+        begin_in_trap(machine, n, process, now)
     elif process.operation == REGISTER:
         duration = _have_pinned(machine, n, process.peer, process.address, process.payload)
         process.own = ports.nodes[n].admitted
@@ -183,6 +196,8 @@ def end_at_port(machine, n, p, now):
         _post(machine, n, process.peer)
     elif process.operation == PROVIDE:
         _provide(machine, n, p)
+    elif process.operation == TRAP:
+        pass
     elif process.operation in (REGISTER, UNPIN):
         process.address = process.own
     elif process.operation == GIVE_UP:
@@ -191,7 +206,11 @@ def end_at_port(machine, n, p, now):
         _reap(machine, n, p)
     else:
         _read(machine, n, p)
-    end_operation(machine, p, now)
+    if machine.ports.rules[0].serves == 0 and process.operation in (POST, PROVIDE):
+        process.operation = TRAP
+        process.duration = machine.ports.costs[n].trap
+    else:
+        end_operation(machine, p, now)
 
 
 @step
@@ -260,6 +279,6 @@ def _read(machine, n, p):
     process.own = report.operation | report.buffers << KIND_BITS
     process.peer = report.node
     if report.buffers == 0:
-        for i in range(INLINE_BYTES):
-            machine.store.control[p, i] = ports.report_bytes[n, p_port, place, i]
+        inline = ports.report_bytes[n, p_port, place]
+        copy_bytes(machine.store.control[p], 0, inline, 0, INLINE_BYTES)
     port.read += 1

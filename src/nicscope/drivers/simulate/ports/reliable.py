@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.bytecopy import copy_bytes
 from nicscope.drivers.simulate.agenda import NEVER, put
 from nicscope.drivers.simulate.machine import KINDS, TIMER
 from nicscope.drivers.simulate.ports.calls import give_up_message, hold, report_sent
@@ -106,8 +107,7 @@ def push(machine, n, packet, head, inline):
     queued.broken = 0
     queued.buffer = -1
     machine.nodes[n].next_number += 1
-    for i in range(INLINE_BYTES):
-        machine.store.send_ring[n, place, i] = inline[i]
+    copy_bytes(machine.store.send_ring[n, place], 0, inline, 0, INLINE_BYTES)
     endpoint.written += 1
     if ports.rules[0].reliable == 1:
         _put_acknowledgement(machine, n, queued.destination, ports.send_heads[n, place])
@@ -137,9 +137,8 @@ def send_numbered(machine, n, packet, head, inline):
     place = sequence % ports.rules[0].window
     ports.windows[n, d, place] = packet
     ports.window_heads[n, d, place] = head
+    copy_bytes(ports.window_bytes[n, d, place], 0, inline, 0, INLINE_BYTES)
     hold(machine, n, head.key)  # until it is acknowledged
-    for i in range(INLINE_BYTES):
-        ports.window_bytes[n, d, place, i] = inline[i]
     note_sent(link, sequence)
     push(machine, n, packet, head, inline)
 
@@ -203,6 +202,7 @@ def acknowledge(machine, n, d, head, now):
     """Take the acknowledgement that a packet from ``d`` brought: what it names has arrived."""
     ports = machine.ports
     link = ports.links[n, d]
+    link.retries = 0  # whoever is heard of is not dead, whatever it has no room for
     newly = take_acknowledgement(link, head.acknowledged)
     if newly == 0:
         return

@@ -10,6 +10,7 @@ from nicscope.drivers.simulate.ports.calls import (
     end_request,
     enter_page,
     fill_handle,
+    give_way,
     keep_buffer,
     mend_page,
     needed_for,
@@ -20,18 +21,19 @@ from nicscope.drivers.simulate.ports.calls import (
     scan_pins,
     serve_page,
     settle_arrival,
+    settle_buffer,
     thread_is_done,
 )
 from nicscope.drivers.simulate.ports.choose import destination_of
 from nicscope.drivers.simulate.ports.misses import ARRIVAL, DEFER, FAIL, FILL, wait_on
 from nicscope.drivers.simulate.ports.reliable import may_send_to
-from nicscope.drivers.simulate.ports.state import KERNEL
+from nicscope.drivers.simulate.ports.state import ABANDONED, KERNEL
 from nicscope.drivers.simulate.ports.translating import table_frame
 from nicscope.drivers.translation.codes import REFUSED, REJECTED
 from nicscope.jit import distant, step
-from nicscope.memory.paging.layout import GARBAGE_FRAME, NO_FRAME
+from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.handles import is_handle
-from nicscope.nic.ports import AWAITS_KERNEL, AWAITS_USE, FREE_TO_GO, NO_RIGHTS, NO_ROOM
+from nicscope.nic.ports import AWAITS_KERNEL, AWAITS_USE, FREE_TO_GO, NO_RIGHTS, NO_ROOM, UNUSABLE
 
 
 @distant
@@ -94,11 +96,13 @@ def _wait_for_room(machine, n, found, now):
     if who == ARRIVAL:
         drop_arrival(machine, n, now)
     elif found == REFUSED:
-        serving.use_blocked += 1
         if serving.miss_ahead == 1:
+            serving.use_blocked += 1
             ports.table[n, who].ahead_waits = 1
-        else:
+        elif not give_way(machine, n, serving.miss_page):
+            serving.use_blocked += 1
             ports.table[n, who].blocked = AWAITS_USE
+        serving.attention = 1
     elif serving.miss_ahead == 1:
         return_buffer(machine, n, who, NO_ROOM)
     else:
@@ -127,6 +131,9 @@ def go_on_with_thread(machine, n, now):
     ports = machine.ports
     serving = ports.nodes[n]
     event = ports.events[n, serving.handled % ports.events.shape[1]]
+    if event.port == ABANDONED:
+        next_event(machine, n, now)  # nobody is left to use the page
+        return
     if is_handle(event.space):
         fill_handle(machine, n, event.space, event.page)
         if event.port >= 0:
@@ -140,12 +147,6 @@ def go_on_with_thread(machine, n, now):
         carry_out(machine, n, event.receive)
         # The line was pinned already, but this page of it was not there to be pinned.
         mend_page(machine, n, event.space, event.page, event.receive)
-    if (
-        needed >= 0
-        and found >= 0
-        and table_frame(machine, n, event.space, event.page) == GARBAGE_FRAME
-    ):
-        needed = np.int64(NO_FRAME)
     if event.port >= 0:
         _tell(machine, n, event, needed, found)
     next_event(machine, n, now)
@@ -162,13 +163,18 @@ def _tell(machine, n, event, needed, found):
     if port.open == 0:
         return
     if needed < 0:
-        if event.ahead == 1:
+        if event.ahead == 1 and ports.rules[0].defers == 1:
+            settle_buffer(machine, n, p, event.page, UNUSABLE)
+        elif event.ahead == 1:
             return_buffer(machine, n, p, NO_RIGHTS)
         else:
             end_request(machine, n, p, NO_RIGHTS)
     elif found >= 0:
         frame = table_frame(machine, n, event.space, event.page)
-        if frame == GARBAGE_FRAME and event.ahead == 1:
+        if event.ahead == 1 and ports.rules[0].defers == 1:
+            usable = frame if frame != GARBAGE_FRAME else np.int64(UNUSABLE)
+            settle_buffer(machine, n, p, event.page, usable)
+        elif frame == GARBAGE_FRAME and event.ahead == 1:
             return_buffer(machine, n, p, NO_ROOM)
         elif frame == GARBAGE_FRAME:
             end_request(machine, n, p, NO_ROOM)

@@ -36,6 +36,8 @@ RULES = np.dtype(
         ("pins_by_access", "i8"),  # 1: pinned to be written only where it will be
         ("garbage", "i8"),  # 1: what is not pinned has the garbage page in the table (UTLB 4.2)
         ("faults", "i8"),  # 1: the network is not perfect
+        ("defers", "i8"),  # 1: a free buffer whose page is brought stalls nothing behind it
+        ("buffer", "i8"),  # bytes of a receive buffer, which lies in one page
         ("scan_period", "i8"),  # ps
         ("handles", "i8"),  # 1: buffers and processes are looked up in caches on the NIC
     ],
@@ -107,8 +109,19 @@ SERVING = np.dtype(
         ("deadline", "i8"),  # ps: the transport's earliest
         ("acks", "i8"),  # peers to which an acknowledgement is to go now
         ("resends", "i8"),  # peers to which packets go again
+        # a host that serves ports itself
+        ("trap_source", "i8"),
+        ("handler_at", "i8"),  # ps at which the interrupt handler has done a packet, or NEVER
+        ("taken_in", "i8"),  # packets that it has done
+        ("kernel_time", "i8"),  # ps in traps and in the handler
+        ("copied", "i8"),  # bytes, to where programs want them
         ("stolen", "i8"),  # ps that interrupts took from what the CPU does
         # for the observer
+        ("looking", "i8"),  # ps of the present task that are a lookup
+        ("messages_out", "i8"),
+        ("bytes_out", "i8"),
+        ("messages_in", "i8"),
+        ("bytes_in", "i8"),
         ("admitted", "i8"),  # what the library's last call for pages came to
         ("interrupts", "i8"),
         ("drops", "i8"),
@@ -129,6 +142,7 @@ SERVING = np.dtype(
         ("miss_time", "i8"),  # ps that the processor waited for misses
         ("thread_time", "i8"),
         ("thread_misses", "i8"),
+        ("skipped", "i8"),  # buffers given back unfilled: their pages were out
         ("page_ins", "i8"),
         ("remaps", "i8"),  # ways to peers that were given up for others
         ("garbage", "i8"),  # pages that were not pinned: the garbage page moved instead
@@ -150,6 +164,8 @@ PEER = np.dtype(
         ("missed", "i8"),  # the packet that was dropped for want of its translation, or -1
         ("route", "i8"),  # how often the way there has been changed, by either end
         ("tried", "i8"),  # ways in a row on which nothing was acknowledged
+        ("unwanted", "i8"),  # the one that was last turned away by its port, or -1
+        ("unwanted_times", "i8"),
         ("missed_handle", "i8"),  # or for want of a handle
         ("missed_at", "i8"),  # the lookup that it was: 1 buffer, 2 process
     ],
@@ -195,6 +211,8 @@ TABLE = np.dtype([("away", "i8"), ("block", "i8")], align=True)
 ENTRY_BYTES = 4  # 1024 entries to a page
 QUEUE = 256  # events that can wait for the kernel thread of a node
 
+ABANDONED = -3  # in place of the port of an event: it has closed meanwhile
+
 
 class Ports(NamedTuple):
     """All arrays have the node first; no ports: arrays of no length."""
@@ -231,6 +249,9 @@ class Ports(NamedTuple):
     window_heads: NDArray[Any]  # HEAD, likewise
     window_bytes: NDArray[np.uint8]  # shape (nodes, nodes, window, INLINE_BYTES)
     rejects: NDArray[np.uint64]  # shape (nodes, nodes): of the last 64 packets confirmed
+    gathers: NDArray[Any]  # SEGMENT, shape (processes, SEGMENTS): of a descriptor to be posted
+    owners: NDArray[np.int64]  # shape (nodes, keys): the port that used the page last, or -1
+    kernel_frames: NDArray[np.int64]  # shape (nodes, receive_ring): of a kernel that serves ports
     blank: NDArray[Any]  # PACKET, shape (1,)
     blank_head: NDArray[Any]  # HEAD, shape (1,)
     copies: NDArray[Any]  # HEAD, shape (1,)

@@ -1,0 +1,58 @@
+"""A kernel serves ports whose NIC cannot: in a trap of the process, on its CPU (U-Net/MM 5.2).
+
+The trap ends when there is nothing left to do for the port; a page that is out is waited for in it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.drivers.simulate.cpu import occupy_cpu
+from nicscope.drivers.simulate.machine import IN_TRAP, POSTING
+from nicscope.drivers.simulate.ports.calls import serve, serve_duration
+from nicscope.drivers.simulate.ports.choose import NO_SOURCE, ready_at_port
+from nicscope.jit import distant, step
+from nicscope.nic.ports import FREE_TO_GO
+
+
+@step
+def can_go_on_in_trap(machine, n, p):
+    """Whether something can be done for port ``p`` now, or nothing is left."""
+    endpoint = machine.endpoints[n]
+    if ready_at_port(machine, n, p) != NO_SOURCE:
+        return endpoint.written - endpoint.finished < endpoint.send_ring
+    port = machine.ports.table[n, p]
+    if port.open == 0:
+        return True
+    return port.blocked == FREE_TO_GO and port.busy == 0 and port.taken == port.posted
+
+
+@step
+def begin_in_trap(machine, n, process, now):
+    """Have the CPU enter the kernel, do the next thing for the port, or return to the process."""
+    serving = machine.ports.nodes[n]
+    source = ready_at_port(machine, n, process.peer)
+    duration = np.int64(process.duration)
+    process.duration = 0
+    if duration > 0:
+        source = np.int64(NO_SOURCE)
+    elif source == NO_SOURCE:
+        occupy_cpu(machine, n, now, POSTING, 0)
+        return
+    else:
+        duration = serve_duration(machine, n, source)
+    serving.trap_source = source
+    serving.kernel_time += duration
+    occupy_cpu(machine, n, now, IN_TRAP, duration)
+
+
+@distant
+def serve_in_trap(machine, n, now):
+    """Effect of what the CPU has done in a trap."""
+    serving = machine.ports.nodes[n]
+    if serving.trap_source == NO_SOURCE:
+        return
+    others = serving.source
+    serving.source = serving.trap_source
+    serve(machine, n, now)
+    serving.source = others

@@ -1,0 +1,24 @@
+"""U-Net and U-Net/MM: endpoints with a send, a free and a receive queue, over any design.
+
+    async def ping(process):
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        await endpoint.send(tag, b"hello")
+
+Source: U-Net/MM, sections 4 and 5 (``docs/unet.md``).
+"""
+
+from nicscope.interfaces.unet.cluster import Cluster, Process
+from nicscope.interfaces.unet.endpoint import Endpoint
+from nicscope.interfaces.unet.message import Message
+from nicscope.interfaces.unet.tags import AtmCircuits, EthernetPorts, TagForm
+
+__all__ = [
+    "AtmCircuits",
+    "Cluster",
+    "Endpoint",
+    "EthernetPorts",
+    "Message",
+    "Process",
+    "TagForm",
+]

@@ -1,0 +1,82 @@
+"""The buffer area of an endpoint of original U-Net: pinned as long as the endpoint is open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nicscope.drivers.simulate.ports.translating import key_of
+from nicscope.errors import SimulationError
+from nicscope.handover import bound
+from nicscope.interfaces.ports.memory import refusal
+from nicscope.interfaces.ports.process import Buffer
+from nicscope.jit import kernel
+from nicscope.memory.paging.pins import pin_page, unpin_frame
+
+if TYPE_CHECKING:
+    from nicscope.drivers.simulate.machine import Machine
+    from nicscope.interfaces.ports.memory import Memory
+
+
+@kernel
+def _pin_area(machine: Any, n: int, space: int, pages: int) -> int:
+    for page in range(pages):
+        frame = pin_page(machine.ports.memory, n, space, page, 1)
+        if frame < 0:
+            return int(frame)
+        machine.ports.frames[n, key_of(machine, n, space, page)] = frame
+    return 0
+
+
+@kernel
+def _unpin_area(machine: Any, n: int, space: int, pages: int) -> int:
+    for page in range(pages):
+        key = key_of(machine, n, space, page)
+        unpin_frame(machine.ports.memory, n, space, machine.ports.frames[n, key])
+    return 0
+
+
+class Area:
+    """Pinned pages whose addresses are offsets; programs build and read messages in it."""
+
+    def __init__(self, machine: Machine, memory: Memory, node: int, space: int, pages: int) -> None:
+        self._machine = machine
+        self._memory = memory
+        self._node = node
+        self._space = space
+        self.pages = pages
+        self._next = 0
+        memory.map(node, space, 0, pages)
+        found = bound(_pin_area, machine)(node, space, pages)
+        if found < 0:
+            raise refusal("pin", 0, pages * memory.page_size, found)
+
+    @property
+    def frames(self) -> list[int]:
+        """The physical frames of its pages, in their order."""
+        entries = self._memory.state.entries[self._node, self._space, : self.pages]
+        return [int(frame) for frame in entries["frame"]]
+
+    def allocate(self, byte_count: int) -> Buffer:
+        """A part of the area that nobody has yet, from a page's begin on."""
+        page = self._memory.page_size
+        if byte_count < 1 or self._next + byte_count > self.pages * page:
+            raise SimulationError(
+                f"no {byte_count} bytes left in a buffer area of {self.pages * page}; give the "
+                "cluster a larger area_bytes"
+            )
+        buffer = Buffer(self, self._next, byte_count)
+        self._next += -(-byte_count // page) * page
+        return buffer
+
+    async def store(self, address: int, content: bytes) -> None:
+        """Store bytes at an offset."""
+        self._memory.write(self._node, self._space, address, content)
+
+    async def load(self, address: int, count: int) -> bytes:
+        """Load bytes from an offset."""
+        return self._memory.read(self._node, self._space, address, count)
+
+    def close(self) -> None:
+        """The pages may be used for something else."""
+        bound(_unpin_area, self._machine)(self._node, self._space, self.pages)
+        self._memory.unmap(self._node, self._space, 0, self.pages)

@@ -1,0 +1,152 @@
+"""A cluster whose processes talk through U-Net endpoints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nicscope.config.design import Design, load_design
+from nicscope.config.scheme import Scheme
+from nicscope.drivers.simulate.machine import COMPUTE
+from nicscope.drivers.simulate.ports.build import Transport
+from nicscope.errors import SimulationError
+from nicscope.interfaces.ports import process as ports
+from nicscope.interfaces.ports.cluster import PAGE_SIZE, PortCluster
+from nicscope.interfaces.unet.area import Area
+from nicscope.interfaces.unet.endpoint import Endpoint
+from nicscope.interfaces.unet.registry import Registry
+from nicscope.interfaces.unet.tags import AtmCircuits
+from nicscope.nic.ports import BUFFERS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nicscope.drivers.simulate.programs import Process as Driven
+    from nicscope.drivers.simulate.programs import Simulation
+    from nicscope.interfaces.ports.process import Buffer
+    from nicscope.interfaces.unet.tags import TagForm
+
+
+FRAME_BYTES = 1498  # what a frame of Fast Ethernet carries (U-Net/MM, Table 1)
+
+
+class Process(ports.Process):
+    """A process: memory, CPU, and as many endpoints as it opens."""
+
+    cluster: Cluster
+
+    def __init__(self, cluster: Cluster, driven: Driven, number: int) -> None:
+        super().__init__(cluster, driven, number)
+        self._ports.table[self.node, self.port]["open"] = 0  # until the program opens it
+        self.copied_bytes = 0
+
+    async def open(self, name: str | None = None) -> Endpoint:
+        """Open an endpoint, which others find as ``name``."""
+        await self.system_call()
+        registry = self.cluster.registry
+        port = registry.take_port(self.node, self.port, self.cluster.processes[self.node])
+        if name is not None:
+            registry.publish(self.node, name, port)
+        record = self._ports.table[self.node, port]
+        record["reaped"] = record["reported"]
+        record["read"] = record["reserved"] = record["received"]
+        endpoint = Endpoint(self, port)
+        self.open_port(port)
+        if endpoint.area is not None:
+            record["space"] = self.cluster.space_of_area(port)
+        return endpoint
+
+    async def copy(self, source: Buffer, target: Buffer) -> None:
+        """Copy ``source`` to the begin of ``target`` with the CPU."""
+        costs = self._ports.costs[self.node]
+        duration = costs["copy_start"] + costs["copy_per_byte"] * len(source)
+        await target.write(await source.read())
+        await self._driven.ask(COMPUTE, duration=int(duration))
+        self.copied_bytes += len(source)
+
+    def swap_out(self) -> int:
+        """Have the host's operating system take every frame that is not pinned; how many."""
+        taken = 0
+        while self._memory.swap_out(self.node):
+            taken += 1
+        return taken
+
+
+class Cluster(PortCluster[Process]):
+    """Hosts on one switch whose NIs serve U-Net endpoints."""
+
+    process_type = Process
+    transport = Transport(reliable=False)
+
+    def __init__(
+        self,
+        design: str | Design = "unet-mm-pca200",
+        platform: str | None = None,
+        *,
+        endpoints: int | None = None,
+        buffer_bytes: int | None = None,
+        area_bytes: int | None = None,
+        fresh: bool | None = None,
+        small_inside: bool = True,
+        tags: TagForm | None = None,
+        **others: Any,
+    ) -> None:
+        """``design`` and ``platform`` are of the catalog, and ``others`` as in ``PortCluster``.
+
+        ``endpoints`` of each node, one per process by default; ``buffer_bytes`` of a receive
+        buffer, which lies in one page; ``area_bytes`` of U-Net's pinned area.
+        ``fresh``: an absent receive buffer gets a page of zeros instead of its content from disk;
+        by default so where buffers are pages and the platform says what that costs.
+        ``small_inside``: messages of less than 56 bytes travel in their descriptors.  Messages may
+        be lost unless ``transport`` is reliable.
+        """
+        chosen = load_design(design) if isinstance(design, str) else design
+        if area_bytes is not None:
+            if chosen.scheme is not Scheme.PINNED:
+                raise SimulationError(f"design {chosen.name!r} has no pinned area; drop area_bytes")
+            chosen = msgspec.structs.replace(chosen, area_bytes=area_bytes)
+        super().__init__(chosen, platform, ports=endpoints, **others)
+        if buffer_bytes is None:
+            buffer_bytes = PAGE_SIZE if self.nic_serves else FRAME_BYTES
+        if not 1 <= buffer_bytes <= PAGE_SIZE:
+            raise SimulationError(
+                f"a receive buffer has 1 to {PAGE_SIZE} bytes, {buffer_bytes} were asked for"
+            )
+        self.buffer_bytes = buffer_bytes
+        is_mapped = chosen.scheme is Scheme.UNET_MM and "zero_map_in" in self.platform.costs
+        if fresh and buffer_bytes < PAGE_SIZE:
+            raise SimulationError("buffers that share a page cannot be zeroed; drop fresh")
+        self._fresh = is_mapped and buffer_bytes == PAGE_SIZE if fresh is None else fresh
+        self.small_inside = small_inside
+        self.tags = tags or AtmCircuits()
+        self.processes: list[int] = []  # of each node
+
+    @property
+    def most_bytes(self) -> int:
+        """Bytes of the longest message."""
+        return BUFFERS * self.buffer_bytes
+
+    def spaces(self, processes: int, ports: int) -> int:
+        """Address spaces of a node: the processes', and the pinned areas that U-Net has."""
+        return processes + (ports if self.is_pinned_area else 0)
+
+    def space_of_area(self, port: int) -> int:
+        """The address space whose addresses are the offsets in the area of ``port``."""
+        return max(self.processes) + port - 1
+
+    def new_area(self, node: int, port: int) -> Area | None:
+        """The pinned area of an endpoint that opens, where it has one."""
+        if not self.is_pinned_area:
+            return None
+        assert self.simulation is not None
+        assert self.memory is not None
+        pages = -(-(self.design.area_bytes or 0) // self.page_size)
+        space = self.space_of_area(port)
+        return Area(self.simulation.machine, self.memory, node, space, pages)
+
+    def _simulation(self, hosts: Sequence[int], processes: Sequence[int]) -> Simulation:
+        simulation = super()._simulation(hosts, processes)
+        self.processes = list(processes)
+        self.registry = Registry(simulation.machine.ports, self.buffer_bytes, self.most_bytes)
+        return simulation

@@ -1,0 +1,97 @@
+"""Original U-Net: one pinned area per endpoint, descriptors with offsets."""
+
+import pytest
+
+from nicscope.errors import SimulationError
+from nicscope.interfaces.ports.process import Buffer
+from nicscope.interfaces.unet import Cluster
+
+
+async def nothing(process):
+    await process.open("pong")
+
+
+@pytest.mark.requirement("UM-16")
+def test_an_area_is_pinned_and_contiguous_from_opening_to_closing():
+    async def one(process):
+        pinned = process.cluster.memory.state.hosts["pinned"]
+        endpoint = await process.open()
+        frames, open_pins = endpoint.area.frames, int(pinned[0])
+        other = await process.open()
+        both = int(pinned[0])
+        await endpoint.close()
+        return frames, open_pins, both, int(pinned[0]), other.area.frames
+
+    cluster = Cluster("unet", "pca200-linux", area_bytes=8 * 4096, endpoints=2)
+    cluster.start(0, one)
+    ((frames, alone, both, left, others),) = cluster.run()
+    assert frames == list(range(frames[0], frames[0] + 8))
+    assert others == list(range(others[0], others[0] + 8))
+    assert (alone, both, left) == (8, 16, 8)
+
+
+@pytest.mark.requirement("UM-16")
+@pytest.mark.parametrize(("offset", "length"), [(8 * 4096, 100), (8 * 4096 - 50, 100)])
+def test_an_offset_beyond_the_area_is_refused(offset, length):
+    async def one(process):
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        await endpoint.send(tag, Buffer(endpoint.area, offset, length))
+        return await endpoint.sent()
+
+    cluster = Cluster("unet", "pca200-linux", area_bytes=8 * 4096)
+    cluster.start(0, one)
+    cluster.start(1, nothing)
+    done, _ = cluster.run()
+    assert done.status == "no rights"
+
+
+@pytest.mark.requirement("UM-16")
+def test_two_endpoints_with_equal_offsets_have_different_memory():
+    async def one(process):
+        first, second = await process.open(), await process.open()
+        rooms = [endpoint.allocate(4096) for endpoint in (first, second)]
+        assert rooms[0].address == rooms[1].address
+        await rooms[0].write(b"f" * 60)
+        await rooms[1].write(b"s" * 60)
+        tag = await second.connect(1, "pong")
+        await second.send(tag, rooms[1].part(0, 60))
+
+    async def pong(process):
+        endpoint = await process.open("pong")
+        await endpoint.provide(endpoint.allocate(4096))
+        return await (await endpoint.receive()).read()
+
+    cluster = Cluster("unet", "pca200-linux", area_bytes=8 * 4096, endpoints=2)
+    cluster.start(0, one)
+    cluster.start(1, pong)
+    assert cluster.run()[1] == b"s" * 60
+
+
+def test_what_does_not_fit_into_the_area_is_an_error():
+    async def one(process):
+        endpoint = await process.open()
+        endpoint.allocate(8 * 4096)
+        endpoint.allocate(1)
+
+    cluster = Cluster("unet", "pca200-linux", area_bytes=8 * 4096)
+    cluster.start(0, one)
+    with pytest.raises(SimulationError, match="no 1 bytes left in a buffer area of 32768"):
+        cluster.run()
+
+
+def test_a_copy_through_the_area_takes_the_cpu_and_is_counted():
+    async def one(process):
+        endpoint = await process.open()
+        mine, there = process.allocate(1000), endpoint.allocate(1000)
+        await mine.write(b"abc")
+        before = process.now_us
+        await process.copy(mine, there)
+        return process.now_us - before, await there.read(3), process.copied_bytes
+
+    cluster = Cluster("unet", "pca200-linux", area_bytes=8 * 4096)
+    cluster.start(0, one)
+    ((spent, content, copied),) = cluster.run()
+    assert content == b"abc"
+    assert copied == 1000
+    assert spent == pytest.approx(0.76 + 13.5, abs=1e-3)

@@ -1,0 +1,414 @@
+"""U-Net/MM: pages come and go under endpoints, and nobody has to pin anything."""
+
+import msgspec
+import pytest
+
+from nicscope.config.design import load_design
+from nicscope.drivers.simulate.ports.build import HostSize
+from nicscope.interfaces.ports.process import Buffer
+from nicscope.interfaces.unet import Cluster
+
+PAGE = 4096
+DISK_US = 22_000
+
+
+def small_table(entries=4, victims=2):
+    return msgspec.structs.replace(
+        load_design("unet-mm-pca200"), entries=entries, victim_entries=victims
+    )
+
+
+def run(*programs, design="unet-mm-pca200", **settings):
+    """Run (node, program) pairs; what they return, and the cluster."""
+    cluster = Cluster(design, **settings)
+    for node, program in programs:
+        cluster.start(node, program)
+    results = cluster.run()
+    assert (cluster.simulation.machine.ports.nodes["stale"] == 0).all()
+    return results, cluster
+
+
+async def written(process, fill, length=PAGE):
+    """A buffer full of ``fill``."""
+    room = process.allocate(length)
+    await room.write(bytes([fill]) * length)
+    return room
+
+
+@pytest.mark.requirement("UM-15", "UM-23", "UM-51", "UM-53")
+def test_a_page_is_pinned_when_the_ni_needs_it_and_by_nobody_else():
+    async def ping(process):
+        pinned = process.cluster.memory.state.hosts["pinned"]
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        room = await written(process, 1)
+        before = int(pinned[0])
+        await endpoint.send(tag, room)
+        await endpoint.sent()
+        return before, int(pinned[0])
+
+    async def pong(process):
+        await process.open("pong")
+
+    ((before, after), _), cluster = run((0, ping), (1, pong))
+    assert (before, after) == (0, 1)
+    assert cluster.counts(0)["interrupts"] == 1
+
+
+@pytest.mark.requirement("UM-25", "UM-26", "UM-65")
+def test_a_page_in_suspends_its_endpoint_and_no_other():
+    async def slow(process):
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "slow")
+        room = await written(process, 7)
+        process.swap_out()
+        await endpoint.send(tag, room)
+        await endpoint.send(tag, b"and after it")
+        return (await endpoint.sent()).ok, process.now_us
+
+    async def quick(process):
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "quick")
+        await process.sleep(500)
+        room = await written(process, 8)
+        begun = process.now_us
+        for _ in range(20):
+            await endpoint.send(tag, room)
+            await endpoint.receive()
+        return begun, process.now_us
+
+    async def sink(process):
+        endpoint = await process.open("slow")
+        await endpoint.provide(process.allocate(PAGE))
+        return await (await endpoint.receive()).read(), (await endpoint.receive()).content
+
+    async def echo(process):
+        endpoint = await process.open("quick")
+        for _ in range(20):
+            await endpoint.provide(process.allocate(PAGE))
+            message = await endpoint.receive()
+            await endpoint.send(message.tag, b"again")
+
+    (first, (begun, ended), late, _), cluster = run((0, slow), (0, quick), (1, sink), (1, echo))
+    assert first[0]
+    assert first[1] > DISK_US > ended
+    assert ended - begun < 20 * 600
+    assert late == (bytes([7]) * PAGE, b"and after it")
+    assert cluster.simulation.machine.ports.nodes[0]["page_ins"] == 1
+
+
+@pytest.mark.requirement("UM-7", "UM-24")
+@pytest.mark.parametrize("kind", ["unmapped", "beyond"])
+def test_what_the_process_may_not_read_is_an_error_in_the_completion(kind):
+    async def ping(process):
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        address = {"unmapped": 100 * PAGE, "beyond": 1 << 40}[kind]
+        await endpoint.send(tag, Buffer(process, address, 100))
+        await endpoint.send(tag, b"still alive")
+        return (await endpoint.sent()).status, (await endpoint.sent()).status
+
+    async def pong(process):
+        await process.open("pong")
+
+    (statuses, _), _ = run((0, ping), (1, pong))
+    assert statuses == ("no rights", "done")
+
+
+def out_of_memory_buffers(order, pause, **settings):
+    """Provide buffers, of which "out" is swapped out, and receive 3 messages at 100 us each."""
+
+    async def ping(process):
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        await process.sleep(pause)
+        for fill in (1, 2, 3):
+            room = await written(process, fill, 1000)
+            await endpoint.send(tag, room)
+            await endpoint.sent()
+            await process.sleep(100)
+
+    async def pong(process):
+        endpoint = await process.open("pong")
+        out = await written(process, 9)
+        process.swap_out()
+        names = {out.address: "out"}
+        for name in order:
+            buffer = out if name == "out" else process.allocate(PAGE)
+            names[buffer.address] = name
+            await endpoint.provide(buffer)
+        await process.sleep(100)
+        await endpoint.send(await endpoint.connect(0, "back"), b"sends go on")
+        assert (await endpoint.sent()).ok
+        sent_at = process.now_us
+        seen = []
+        while len([one for one in seen if one[1] == "done"]) < 2:
+            message = await endpoint.receive()
+            seen.append((names[message.buffers[0].address], message.status))
+        return seen, sent_at, await out.read(), process.now_us
+
+    async def back(process):
+        await process.open("back")
+
+    results, cluster = run((0, ping), (0, back), (1, pong), **settings)
+    return results[2], cluster
+
+
+@pytest.mark.requirement("UM-33", "UM-34")
+def test_a_buffer_whose_page_is_out_is_skipped_and_comes_back_unfilled():
+    (seen, sent_at, content, _), cluster = out_of_memory_buffers(
+        ("out", "first", "second"), 1000, fresh=False
+    )
+    assert seen == [("out", "page out"), ("first", "done"), ("second", "done")]
+    assert content == bytes([9]) * PAGE
+    assert sent_at < 1000
+    assert cluster.simulation.machine.ports.nodes[1]["skipped"] == 1
+
+
+@pytest.mark.requirement("UM-34")
+def test_a_buffer_keeps_its_turn_while_its_page_comes_in():
+    (seen, sent_at, content, _), _ = out_of_memory_buffers(
+        ("first", "out", "second"), 30_000, fresh=False
+    )
+    assert seen == [("first", "done"), ("out", "done")]
+    assert content == bytes([2]) * 1000 + bytes([9]) * (PAGE - 1000)
+    assert sent_at < 1000
+
+
+@pytest.mark.requirement("UM-35")
+def test_a_whole_page_is_not_read_from_disk_to_be_filled():
+    (seen, _, content, now), cluster = out_of_memory_buffers(("out", "first", "second"), 1000)
+    assert seen == [("out", "done"), ("first", "done")]
+    assert content == bytes([1]) * 1000 + bytes(PAGE - 1000)
+    assert now < DISK_US
+    assert cluster.memory.state.hosts[1]["page_ins"] == 0
+
+
+@pytest.mark.requirement("UM-36")
+def test_a_page_with_several_buffers_comes_from_disk():
+    async def ping(process):
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        await process.sleep(30_000)
+        await endpoint.send(tag, await written(process, 1, 1000))
+        await endpoint.sent()
+
+    async def pong(process):
+        endpoint = await process.open("pong")
+        page = await written(process, 9)
+        process.swap_out()
+        await endpoint.provide(page.part(2048, 2048), page.part(0, 2048))
+        message = await endpoint.receive()
+        return message.buffers[0].address, await page.read()
+
+    (_, (address, content)), cluster = run((0, ping), (1, pong), buffer_bytes=2048)
+    assert address % PAGE == 2048
+    assert content == bytes([9]) * 2048 + bytes([1]) * 1000 + bytes([9]) * 1048
+    assert cluster.memory.state.hosts[1]["page_ins"] == 1
+
+
+@pytest.mark.parametrize("offset", [1, 100, PAGE - 1])
+def test_a_buffer_that_crosses_a_page_comes_back_and_nothing_else_is_written(offset):
+    async def ping(process):
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        await endpoint.send(tag, await written(process, 1))
+        await endpoint.sent()
+
+    async def pong(process):
+        endpoint = await process.open("pong")
+        pages = await written(process, 9, 2 * PAGE)
+        await endpoint.provide(pages.part(offset, PAGE))
+        back = await endpoint.receive()
+        await process.sleep(2000)
+        return back.status, await pages.read()
+
+    (_, (status, content)), _ = run((0, ping), (1, pong))
+    assert status == "bad descriptor"
+    assert content == bytes([9]) * 2 * PAGE
+
+
+@pytest.mark.requirement("UM-49", "UM-52")
+@pytest.mark.parametrize("sends_first", [False, True])
+def test_a_forked_page_is_copied_before_the_ni_writes_to_it(sends_first):
+    async def ping(process):
+        endpoint = await process.open("ping")
+        tag = await endpoint.connect(1, "pong")
+        await process.sleep(2000)
+        await endpoint.send(tag, await written(process, 1))
+        await endpoint.sent()
+
+    async def pong(process):
+        endpoint = await process.open("pong")
+        page = await written(process, 9)
+        process.cluster.memory.fork(1, 0, 1)
+        if sends_first:  # then the NI has the shared frame, to read it
+            await endpoint.send(await endpoint.connect(0, "ping"), page.part(0, 100))
+            assert (await endpoint.sent()).ok
+        await endpoint.provide(page)
+        message = await endpoint.receive()
+        return await message.read(), page.address
+
+    async def child(process):
+        await process.sleep(4000)
+        return await process.load(0, PAGE)
+
+    (_, (mine, address), its), cluster = run((0, ping), (1, pong), (1, child))
+    assert address == 0
+    assert mine == bytes([1]) * PAGE
+    assert its == bytes([9]) * PAGE
+    assert cluster.memory.state.hosts[1]["copied"] == 1
+
+
+@pytest.mark.requirement("UM-57")
+def test_a_page_unmapped_while_the_ni_maps_it_lives_until_the_ni_lets_go():
+    async def ping(process):
+        memory = process.cluster.memory
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        room = await written(process, 5)
+        await endpoint.send(tag, room.part(0, 100))
+        await endpoint.sent()
+        frame = int(memory.state.entries[0, 0, 0]["frame"])
+        memory.unmap(0, 0, 0, 1)
+        alive = int(memory.state.frames[0, frame]["pins"])
+        generation = int(memory.state.frames[0, frame]["generation"])
+        for _ in range(3):  # with one entry and one victim it is gone by then
+            await endpoint.send(tag, (await written(process, 6)).part(0, 100))
+            await endpoint.sent()
+        reused = int(memory.state.frames[0, frame]["generation"]) > generation
+        return alive, reused, int(memory.state.hosts[0]["pinned"])
+
+    async def pong(process):
+        await process.open("pong")
+
+    (found, _), _ = run((0, ping), (1, pong), design=small_table(1, 1))
+    assert found == (1, True, 2)
+
+
+@pytest.mark.requirement("UM-54", "UM-55", "UM-56", "UM-59c")
+def test_no_more_is_pinned_than_the_table_holds_and_the_rest_can_be_swapped():
+    async def ping(process):
+        state = process.cluster.memory.state
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        rooms = [await written(process, fill) for fill in range(12)]
+        most = 0
+        for room in rooms:
+            await endpoint.send(tag, room)
+            await endpoint.sent()
+            most = max(most, int(state.hosts[0]["pinned"]))
+        taken = process.swap_out()
+        mapped = [int(entry["state"]) for entry in state.entries[0, 0, :12]]
+        return most, taken, mapped
+
+    async def pong(process):
+        await process.open("pong")
+
+    ((most, taken, _), _), _ = run((0, ping), (1, pong), design=small_table(4, 2))
+    assert most == 6
+    assert taken == 12 - 6
+
+
+@pytest.mark.requirement("UM-41", "UM-42", "UM-43", "UM-45", "UM-79")
+def test_transfers_keep_their_pages_in_a_table_of_one_entry():
+    async def ping(process):
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        rooms = [await written(process, fill) for fill in range(6)]
+        for number in range(12):
+            first, second = rooms[number % 6], rooms[(number + 1) % 6]
+            await endpoint.send(tag, first.part(0, 2000), second.part(0, 2000))
+        for _ in range(12):
+            assert (await endpoint.sent()).ok
+
+    async def pong(process):
+        endpoint = await process.open("pong")
+        rooms = [process.allocate(PAGE) for _ in range(4)]
+        await endpoint.provide(*rooms)
+        seen = []
+        for _ in range(12):
+            message = await endpoint.receive()
+            content = await message.read()
+            seen.append((content[0], content[-1]))
+            await endpoint.provide(Buffer(process, message.buffers[0].address, PAGE))
+        return seen
+
+    from nicscope.drivers.simulate.ports.build import Transport
+
+    (_, seen), cluster = run(
+        (0, ping), (1, pong), design=small_table(1, 1), transport=Transport(reliable=True)
+    )
+    assert seen == [(number % 6, (number + 1) % 6) for number in range(12)]
+    assert cluster.counts(0)["unpins"] > 6
+
+
+@pytest.mark.requirement("UM-47")
+def test_closing_unpins_what_the_endpoint_used_and_nothing_of_another():
+    async def ping(process):
+        pinned = process.cluster.memory.state.hosts["pinned"]
+        one, other = await process.open(), await process.open()
+        for endpoint, count in ((one, 3), (other, 2)):
+            tag = await endpoint.connect(1, "pong")
+            for fill in range(count):
+                await endpoint.send(tag, await written(process, fill))
+                await endpoint.sent()
+        await one.provide(process.allocate(PAGE))
+        await process.sleep(200)
+        before = int(pinned[0])
+        await one.close()
+        between = int(pinned[0])
+        await other.close()
+        return before, between, int(pinned[0])
+
+    async def pong(process):
+        await process.open("pong")
+
+    (counts, _), cluster = run((0, ping), (1, pong), endpoints=2)
+    assert counts == (6, 2, 0)
+    again = cluster.counts(0)
+    assert again["pins"] == again["unpins"] == 6
+
+
+@pytest.mark.requirement("UM-47")
+def test_what_a_closing_endpoint_had_queued_ends_as_closed_and_it_opens_again():
+    async def ping(process):
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        room = await written(process, 1)
+        process.swap_out()
+        await endpoint.send(tag, room)
+        await endpoint.send(tag, b"behind it")
+        await process.sleep(100)
+        await endpoint.close()
+        ends = [(await endpoint.sent()).status for _ in range(2)]
+        again = await process.open()
+        await again.send(await again.connect(1, "pong"), b"here again")
+        return ends, (await again.sent()).ok
+
+    async def pong(process):
+        endpoint = await process.open("pong")
+        return (await endpoint.receive()).content
+
+    ((ends, ok), content), cluster = run((0, ping), (1, pong))
+    assert ends == ["closed", "closed"]
+    assert ok
+    assert content == b"here again"
+    assert cluster.memory.state.hosts["pinned"][0] == 0
+
+
+def test_a_host_without_frames_tells_who_asked_for_them():
+    async def ping(process):
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        for fill in range(20):
+            room = await written(process, fill)
+            await endpoint.send(tag, room)
+            assert (await endpoint.sent()).ok
+        return True
+
+    async def pong(process):
+        await process.open("pong")
+
+    (ok, _), _ = run((0, ping), (1, pong), design=small_table(4, 2), host=HostSize(frames=12))
+    assert ok

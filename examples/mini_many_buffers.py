@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces.mini import Cluster
+from nicscope.interfaces.mini.memory import LOOKUP, total_by_group
 
 if TYPE_CHECKING:
     from nicscope.interfaces.mini import Endpoint
@@ -62,10 +63,11 @@ def main() -> None:
             print(f"{design}, {many} buffers: {refused}")
             continue
         assert cluster.simulation is not None
-        node = cluster.simulation.machine.ports.nodes[0]
+        machine = cluster.simulation.machine
+        node, lookups = machine.ports.nodes[0], total_by_group(machine, 0)[LOOKUP]
         print(
             f"{design}, {many} buffers: {node['buffer_misses']} of {node['buffer_lookups']} "
-            f"lookups of handles missed, {sum(cluster.nic_memory(0).values())} bytes on the NIC"
+            f"lookups of handles missed, {round(lookups / 1024)} KB of tables and caches on the NIC"
         )
 
 

@@ -1,9 +1,12 @@
 """What a miss costs: a ping-pong whose requests miss on one side as often as is asked (Figure 4).
 
-python examples/mini_miss_ratio.py
+python examples/mini_miss_ratio.py [figure.png]
 """
 
 from __future__ import annotations
+
+import sys
+from pathlib import Path
 
 from nicscope.studies.handle_misses import measure
 
@@ -25,5 +28,17 @@ def main() -> None:
         print(f"  {name.replace('_', ' '):14}{time:7.1f}")
 
 
+def draw(target: Path) -> None:
+    """Draw every size at every tenth of the ratio, as the paper's Figure 4."""
+    from nicscope.reports.figures.miss_ratio import draw_miss_ratio
+    from nicscope.reports.figures.style import save
+
+    sizes = (64, 1024, 4096, 16384, 65536)
+    curves = {size: [measure(size, ratio / 10, 40) for ratio in range(11)] for size in sizes}
+    save(draw_miss_ratio(curves, "mini-cluster"), target, "png")
+
+
 if __name__ == "__main__":
     main()
+    if len(sys.argv) > 1:
+        draw(Path(sys.argv[1]))

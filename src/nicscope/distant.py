@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 WORD = ir.IntType(64)
 _RETURNED = (types.int64, types.boolean, types.none)
 _linked: list[Callable[..., Any]] = []
+_addresses: dict[tuple[Any, ...], list[int]] = {}
 
 
 def link(state: Any, functions: Sequence[Callable[..., Any]]) -> None:
@@ -40,8 +41,10 @@ def link(state: Any, functions: Sequence[Callable[..., Any]]) -> None:
     if config.DISABLE_JIT:
         return
     kind = type_of_handed(Handed(state))
-    for place, function in enumerate(functions):
-        state.calls[place] = _address_of(function, kind)
+    key = (kind, *map(id, functions))
+    if key not in _addresses:  # to look them all up takes longer than a small simulation
+        _addresses[key] = [_address_of(function, kind) for function in functions]
+    state.calls[: len(functions)] = _addresses[key]
 
 
 def _address_of(function: Any, kind: HandedType) -> int:

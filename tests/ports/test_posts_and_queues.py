@@ -311,3 +311,63 @@ def test_small_rings_and_tables_fill_and_empty():
     for design in world.DESIGNS:
         statuses, _ = run(design, sender, receiver, size=PortSize(ring=2, ready=1))
         assert statuses == ["done"] * ROUNDS
+
+
+@pytest.mark.requirement("UM-12")
+def test_a_process_reaches_no_port_but_its_own():
+    async def intruder(process):
+        assert process.port == 1
+        for port in (0, 2, 3, -1, HUGE):
+            with pytest.raises(SimulationError, match="not this process's"):
+                await process.post(WRITE, 0, [(0, 8)], port=port)
+            with pytest.raises(SimulationError, match="not this process's"):
+                await process.post_inline(SEND, 0, b"", port=port)
+            with pytest.raises(SimulationError, match="not this process's"):
+                await process.provide(0, port=port)
+            with pytest.raises(SimulationError, match="not this process's"):
+                await process.done(port=port)
+            with pytest.raises(SimulationError, match="not this process's"):
+                await process.arrival(port=port)
+
+    cluster = world.cluster_of("utlb")
+    cluster.start(0, intruder)
+    cluster.start(0, nothing)
+    cluster.run()
+
+
+@pytest.mark.requirement("UM-45")
+@pytest.mark.parametrize("design", world.DESIGNS)
+def test_a_port_that_takes_nothing_costs_its_sender_the_message_and_others_nothing(design):
+    patience = Transport(most_retries=3)
+
+    async def nuisance(process):
+        world.join(process, 20, 1, 20)
+        source = process.allocate(world.PAGE)
+        await source.write(bytes(world.PAGE))
+        await process.post(SEND, 20, [(source.address, 4096)])
+        return (await process.done()).status
+
+    async def honest(process):
+        world.join(process, 3, 1, 4)
+        statuses = []
+        for _ in range(20):
+            await process.post_inline(SEND, 3, b"honest")
+            statuses.append((await process.done()).status)
+            await process.sleep(100)
+        return statuses
+
+    async def receiver(process):
+        world.join(process, 4, 0, 3)
+        return [(await process.arrival()).content for _ in range(20)]
+
+    async def deaf(process):
+        world.join(process, 20, 0, 20)
+        await process.sleep(1)
+
+    cluster = world.cluster_of(design, transport=patience)
+    for node, program in ((0, nuisance), (0, honest), (1, receiver), (1, deaf)):
+        cluster.start(node, program)
+    status, statuses, received, _ = cluster.run()
+    assert status == "rejected"
+    assert statuses == ["done"] * 20
+    assert received == [b"honest"] * 20

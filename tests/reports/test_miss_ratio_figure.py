@@ -28,7 +28,7 @@ def test_each_size_has_a_line_in_both_panels_and_its_name_beside_it():
     assert [line.get_ydata()[0] for line in latency.lines] == [10.32, 30.48, 337.68]
     assert bandwidth.lines[1].get_ydata()[2] == pytest.approx(4096 / 330.48)
     for axes in (latency, bandwidth):
-        assert {text.get_text() for text in axes.texts} == {"64 B", "4 KB", "64 KB"}
+        assert {text.get_text() for text in axes.texts} == {"64 B", "4 KiB", "64 KiB"}
 
 
 def test_names_of_lines_that_end_together_keep_their_distance():

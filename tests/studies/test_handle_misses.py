@@ -58,6 +58,11 @@ def test_a_busy_processor_lengthens_the_delay_and_not_the_processing():
     assert processings[1] == pytest.approx(processings[0])
 
 
+@pytest.mark.requirement("MI-50")
+def test_messages_of_pages_go_at_almost_the_rate_of_the_papers_bus():
+    assert 95 < measure(8192, 0.0, 1, SMALL).mbytes_s < 133
+
+
 def test_a_message_longer_than_a_line_is_refused():
     with pytest.raises(ValueError, match="20000 bytes do not fit in a line of 4 pages"):
         measure(20_000, 0.5, 1, SMALL)

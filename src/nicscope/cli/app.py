@@ -26,6 +26,7 @@ from nicscope.cli import (
     record,
     replay,
     reproduce,
+    simulate,
     size,
     sweep,
     trace,
@@ -79,6 +80,7 @@ app.add_typer(designs.commands, name="designs")
 app.add_typer(platforms.commands, name="platforms")
 app.add_typer(trace.app)
 app.command(epilog=replay.EXAMPLES)(replay.replay)
+app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command(epilog=curve.EXAMPLES)(curve.curve)
 app.command(epilog=flow.EXAMPLES)(flow.flow)
 app.command(epilog=calibrate.EXAMPLES)(calibrate.calibrate_platform)

@@ -23,34 +23,52 @@ NOBODY = -1
 class Paths(NamedTuple):
     """Routes, and who holds and who waits for each link."""
 
-    first: NDArray[np.int64]  # shape (nodes * nodes + 1,): where a pair's links begin in ``route``
+    # shape (ways * nodes * nodes + 1,): where a pair's links begin in ``route``, way by way
+    first: NDArray[np.int64]
     route: NDArray[np.int64]  # links
-    hops: NDArray[np.int64]  # shape (nodes * nodes,): switches on the way; -1: no path
+    hops: NDArray[np.int64]  # shape (ways * nodes * nodes,): switches on the way; -1: no path
     holder: NDArray[np.int64]  # shape (links,): sender or NOBODY
     queue_head: NDArray[np.int64]  # shape (links,): the sender that waits longest, or NOBODY
     queue_tail: NDArray[np.int64]
     next_waiting: NDArray[np.int64]  # shape (nodes,): behind this sender in its queue, or NOBODY
     held: NDArray[np.int64]  # shape (nodes,): links of its path that the sender holds
-    pair: NDArray[np.int64]  # shape (nodes,): which path, as sender * nodes + destination
+    # shape (nodes,): which path, as (way * nodes + sender) * nodes + destination
+    pair: NDArray[np.int64]
+    way: NDArray[np.int64]  # shape (nodes, nodes): the one that new packets take
 
 
 def new_paths(topology: Topology) -> Paths:
     """The idle network of ``topology``."""
     n = topology.nodes
     pairs = [(s, d) for s in range(n) for d in range(n)]
-    lengths = [len(topology.paths.get(pair, ())) for pair in pairs]
-    route = [link for pair in pairs for link in topology.paths.get(pair, ())]
+    ways = (topology.paths, *topology.spare)
+    lengths = [len(paths.get(pair, ())) for paths in ways for pair in pairs]
+    route = [link for paths in ways for pair in pairs for link in paths.get(pair, ())]
     return Paths(
         first=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         route=np.array(route, np.int64),
-        hops=np.array([topology.hops.get(pair, -1) for pair in pairs], np.int64),
+        hops=np.array([topology.hops.get(pair, -1) for pair in pairs] * len(ways), np.int64),
         holder=np.full(topology.links, NOBODY, np.int64),
         queue_head=np.full(topology.links, NOBODY, np.int64),
         queue_tail=np.full(topology.links, NOBODY, np.int64),
         next_waiting=np.full(n, NOBODY, np.int64),
         held=np.zeros(n, np.int64),
         pair=np.zeros(n, np.int64),
+        way=np.zeros((n, n), np.int64),
     )
+
+
+@step
+def ways_of(paths):
+    """How many ways there are between any two nodes."""
+    return paths.hops.size // paths.way.size
+
+
+@step
+def path_to(paths, sender, destination):
+    """The path that a packet takes which leaves now."""
+    nodes = paths.way.shape[0]
+    return (paths.way[sender, destination] * nodes + sender) * nodes + destination
 
 
 @step

@@ -13,6 +13,8 @@ class Topology(msgspec.Struct, frozen=True):
     links: int
     paths: dict[tuple[int, int], tuple[int, ...]]  # (sender, destination): links in order
     hops: dict[tuple[int, int], int]
+    spare: tuple[dict[tuple[int, int], tuple[int, ...]], ...] = ()
+    """Further ways, each as ``paths`` and over as many switches, for when a link has died."""
 
 
 def pair() -> Topology:
@@ -46,3 +48,17 @@ def trunk(left: int, right: int) -> Topology:
             paths[s, d] = (s, *between, nodes + d)
             hops[s, d] = 2 if crosses else 1
     return Topology("trunk", nodes, 2 * nodes + 2, paths, hops)
+
+
+def redundant(nodes: int, switches: int = 2) -> Topology:
+    """``nodes`` nodes, each on every one of ``switches`` crossbars: as many ways between any two.
+
+    Switch k has the links ``2 * nodes * k + s`` from node s and ``2 * nodes * k + nodes + d`` to
+    node d; the first is used until it fails.
+    """
+    first = crossbar(nodes)
+    ways = [
+        {pair: tuple(2 * nodes * k + link for link in path) for pair, path in first.paths.items()}
+        for k in range(switches)
+    ]
+    return Topology("redundant", nodes, 2 * nodes * switches, ways[0], first.hops, tuple(ways[1:]))

@@ -134,6 +134,7 @@ PORT = np.dtype(
         ("page", "i8"),  # the one translated last, or -1
         ("frame", "i8"),
         ("key", "i8"),
+        ("missed", "i8"),  # the page that was looked up in vain, or -1
         ("dropped", "i8"),  # messages that found no buffer
         ("polled_again", "i8"),  # the lookup of a handle that its next descriptor missed, or 0
     ],
@@ -218,6 +219,7 @@ HEAD = np.dtype(
         ("last", "i8"),
         ("options", "i8"),
         ("into", "i8"),  # of a fetch: where in a page its answer begins
+        ("route", "i8"),  # how often its sender has changed the way to this node
         ("copied", "i8"),  # 1: made by the network
         # never on the wire: what this end keeps with the packet
         ("key", "i8"),

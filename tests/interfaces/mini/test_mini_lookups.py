@@ -50,6 +50,7 @@ def writes(pages, rounds=1, byte_count=64):
     return writer, owner
 
 
+@pytest.mark.requirement("MI-1")
 @pytest.mark.requirement("MI-20")
 @pytest.mark.requirement("MI-46")
 def test_the_first_write_misses_every_handle_once():
@@ -80,6 +81,42 @@ def test_a_miss_is_an_interrupt_a_drop_and_one_time_out():
     assert ports.links[0, 1]["time_outs"] == 3
     assert ports.links[0, 1]["resent"] == 3
     assert ports.rules[0]["time_out"] == TIME_OUT_PS
+
+
+@pytest.mark.requirement("MI-8")
+def test_the_host_has_no_part_in_what_hits():
+    async def writer(end):
+        own = end.allocate(64)
+        remote = await opened(end)
+        seen = []
+        for _ in range(6):
+            await end.write(remote, own, notify=False)
+            await end.done()
+            seen.append([int(served(cluster, node)["interrupts"]) for node in (0, 1)])
+        return seen
+
+    _, owner = writes([0])
+    cluster = Cluster(SMALL)
+    seen, _ = play(cluster, writer, owner)
+
+    assert seen == [[3, 3]] * 6
+
+
+@pytest.mark.requirement("MI-35")
+@pytest.mark.requirement("MI-40")
+def test_the_drivers_table_has_the_frame_of_every_pinned_page():
+    cluster = Cluster(SMALL, host=HostSize(frames=1024))
+    play(cluster, *writes(range(0, 64, 4)))
+    ports = cluster.simulation.machine.ports
+    memory = ports.memory
+
+    pinned = [page for page in range(64) if memory.entries[1, 0, page]["frame"] > 0]
+    assert pinned == list(range(61))  # the last line is mapped in part
+    for page in pinned:
+        frame = memory.entries[1, 0, page]["frame"]
+        assert ports.frames[1, page] == frame
+        assert memory.frames[1, frame]["pins"] == 1
+    assert ports.translations.nic.frames.dtype.itemsize == 4
 
 
 @pytest.mark.requirement("MI-28")

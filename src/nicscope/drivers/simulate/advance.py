@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.drivers.simulate.account import part_time
 from nicscope.drivers.simulate.agenda import NEVER, earliest, put
 from nicscope.drivers.simulate.firmware import look, take_effect, wait_for_bytes_to_drain
 from nicscope.drivers.simulate.flow import change_rate
@@ -66,6 +67,8 @@ def advance(machine, begun, most):
             n, kind, now = slot // KINDS, slot % KINDS, machine.agenda.times[slot]
             if now == NEVER or (tally.ended > 0 and now > tally.now):
                 break
+            if machine.account.size > 0:
+                part_time(machine, tally.now, now)
             tally.now = now
             fired += 1
         _fire(machine, n, kind, now)

@@ -6,10 +6,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nicscope.drivers.simulate.account import ACCOUNTS
 from nicscope.drivers.simulate.agenda import new_agenda
 from nicscope.drivers.simulate.flow import FLOW
 from nicscope.drivers.simulate.log import LOG, MESSAGE
-from nicscope.drivers.simulate.machine import COSTS, KINDS, NODE, OPERATION, RUN, TALLY, Machine
+from nicscope.drivers.simulate.machine import (
+    COSTS,
+    KINDS,
+    NODE,
+    OPERATION,
+    ROW,
+    RUN,
+    SCRIPTED,
+    TALLY,
+    Machine,
+)
 from nicscope.drivers.simulate.ports.build import no_ports
 from nicscope.drivers.simulate.ports.calls import CALLS
 from nicscope.fabric.paths import NOBODY, new_paths
@@ -48,10 +59,14 @@ def new_machine(
     hosts: Sequence[int] = (),
     runs: int = 1,
     ports: Ports | None = None,
+    script: int = 0,
+    accounts: bool = False,
 ) -> Machine:
     """The cluster of ``topology`` at time 0.
 
-    ``hosts`` are the nodes of the programs' processes, rising; ``runs`` is the script's length.
+    ``hosts`` are the nodes of the processes, rising; ``runs`` is the length of the script that
+    CPUs without processes send, ``script`` the room for the rows of scripted processes.  With
+    ``accounts`` the time of node 0 is parted by what went on.
     """
     n = topology.nodes
     machine = Machine(
@@ -73,6 +88,9 @@ def new_machine(
         processes=records(len(hosts), OPERATION),
         outbox=records(len(hosts), OPERATION),
         inbox=records(len(hosts), OPERATION),
+        script=records(script, ROW),
+        scripted=records(len(hosts), SCRIPTED),
+        account=np.zeros(ACCOUNTS if accounts else 0, np.int64),
         store=store,
         ports=no_ports(n) if ports is None else ports,
         calls=np.zeros(CALLS, np.int64),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.machine import CPU, KINDS, NO_OPERATION
+from nicscope.drivers.simulate.ports.calls import go_on_with_script
 from nicscope.jit import step
 
 
@@ -18,8 +19,11 @@ def occupy_cpu(machine, n, now, operation, duration):
 
 @step
 def end_operation(machine, p, now):
-    """Tell the program that the operation of process ``p`` has ended now."""
+    """Tell the program, or the script, that the operation of process ``p`` has ended now."""
     process = machine.processes[p]
+    if machine.scripted[p].depth > 0:
+        go_on_with_script(machine, p, now)
+        return
     process.operation = NO_OPERATION
     process.time = now
     machine.inbox[machine.tally[0].ended] = process

@@ -27,7 +27,7 @@ from nicscope.drivers.simulate.observe import (
 from nicscope.drivers.simulate.ports.calls import meet_packet
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.store import carry, copy_control, has_bytes
-from nicscope.fabric.paths import NOBODY, acquire, leave_queue, release
+from nicscope.fabric.paths import NOBODY, acquire, leave_queue, path_to, release
 from nicscope.jit import step
 from nicscope.nic.delivery import CONTROL, NOTHING, PAYLOAD
 
@@ -75,7 +75,7 @@ def go_on(machine, s, now):
     put(machine.agenda, s * KINDS + LINK, NEVER)
     if node.link == STARTING and node.link_control == 1:
         d = sending(machine, s).destination
-        machine.paths.pair[s] = s * machine.nodes.size + d
+        machine.paths.pair[s] = path_to(machine.paths, s, d)
         machine.paths.held[s] = 0
         node.link = QUEUED
         _take_links(machine, s, now)

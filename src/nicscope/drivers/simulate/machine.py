@@ -44,6 +44,7 @@ IN_MISS = 10  # and has to have a page pinned for it
 PCI_IDLE = 0
 PCI_READS = 1  # hostTx
 PCI_WRITES = 2  # hostRcv
+PCI_TABLE = 3  # the NIC reads entries of a translation table
 
 # What a link transmit engine does.
 LINK_IDLE = 0
@@ -65,7 +66,8 @@ PROVIDE = 7  # room for a buffer in the free queue of a port
 REPORT = 8  # a report at a port
 REGISTER = 9  # that pages are pinned, and stay so until they are given up
 GIVE_UP = 10
-TRAP = 11  # that the kernel has served the process's port, after a POST or PROVIDE
+UNPIN = 11  # that the library unpins pages that it names
+TRAP = 12  # that the kernel has served the process's port, after a POST or PROVIDE
 
 COSTS = np.dtype([(name, "i8") for name in DELIVERY_COSTS], align=True)
 
@@ -132,6 +134,35 @@ OPERATION = np.dtype(
     align=True,
 )
 
+# One thing that a scripted process does: it posts a descriptor, or waits for what comes.
+ROW = np.dtype(
+    [
+        ("port", "i8"),
+        ("operation", "i8"),  # POST or REPORT
+        ("own", "i8"),  # as a program would give it with the operation
+        ("name", "i8"),  # tag or import
+        ("offset", "i8"),
+        ("address", "i8"),
+        ("length", "i8"),
+        ("not_before", "i8"),  # ps
+    ],
+    align=True,
+)
+# Of one process: the rows next up to last are still to do; none: it is a program's.
+SCRIPTED = np.dtype(
+    [
+        ("next", "i8"),
+        ("last", "i8"),
+        ("depth", "i8"),  # descriptors that may be outstanding
+        ("outstanding", "i8"),
+        ("done", "i8"),  # rows ever
+        ("failed", "i8"),  # descriptors that did not end well
+        ("latency", "i8"),  # ps from post to report, summed; with a depth of 1
+        ("posted_at", "i8"),
+    ],
+    align=True,
+)
+
 TALLY = np.dtype(
     [
         ("messages", "i8"),
@@ -165,6 +196,9 @@ class Machine(NamedTuple):
     processes: NDArray[Any]  # OPERATION, shape (processes,), by node
     outbox: NDArray[Any]  # OPERATION, shape (processes,): begun by programs
     inbox: NDArray[Any]  # OPERATION, shape (processes,): ended
+    script: NDArray[Any]  # ROW, of the scripted processes
+    scripted: NDArray[Any]  # SCRIPTED, shape (processes,)
+    account: NDArray[np.int64]  # ps of node 0 by what went on (``account``), if that is kept
     store: Store
     ports: Ports
     calls: NDArray[np.int64]  # addresses of what serves the ports (``ports.calls``)

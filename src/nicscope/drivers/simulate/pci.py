@@ -5,10 +5,10 @@ from __future__ import annotations
 from nicscope.drivers.simulate.agenda import NEVER, put
 from nicscope.drivers.simulate.flow import begin, change_rate, end_of, moved_by
 from nicscope.drivers.simulate.host import contends
-from nicscope.drivers.simulate.machine import KINDS, PCI, PCI_IDLE, PCI_READS, PCI_WRITES
+from nicscope.drivers.simulate.machine import KINDS, PCI, PCI_IDLE, PCI_READS, PCI_TABLE, PCI_WRITES
 from nicscope.drivers.simulate.observe import HOST_RCV, HOST_TX, log_transfer
-from nicscope.drivers.simulate.ports.calls import check_transfer
-from nicscope.drivers.simulate.ports.state import has_ports
+from nicscope.drivers.simulate.ports.calls import begin_fetch, check_transfer
+from nicscope.drivers.simulate.ports.state import AWAIT_BUS, has_ports
 from nicscope.drivers.simulate.store import deliver, fetch, has_bytes
 from nicscope.jit import step
 from nicscope.nic.delivery import settle
@@ -49,6 +49,9 @@ def end_pci(machine, n, now):
     flow = machine.pci_flows[n]
     put(machine.agenda, n * KINDS + PCI, NEVER)
     node.pci_busy += now - flow.begun
+    if node.pci == PCI_TABLE:
+        node.pci = PCI_IDLE
+        return
     if has_ports(machine.ports):
         check_transfer(machine, n)
     if node.pci == PCI_READS:
@@ -68,6 +71,8 @@ def end_pci(machine, n, now):
             deliver(machine.store, n, packet, upto - flow.total, upto)
         settle(endpoint, machine.arrivals[n], False)
     node.pci = PCI_IDLE
+    if has_ports(machine.ports) and machine.ports.nodes[n].stage == AWAIT_BUS:
+        begin_fetch(machine, n, now)
 
 
 @step

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from nicscope.bytecopy import copy_bytes
 from nicscope.jit import step
 from nicscope.nic.delivery import CONTROL_BYTES
 
@@ -77,8 +78,9 @@ def has_bytes(store):
 def fetch(store, n, packet, upto):
     """HostTx: the payload's bytes up to ``upto``, from the host's memory to the NIC's buffer."""
     done = store.marks[n, 0]
-    for i in range(done, upto):
-        store.send_buffers[n, packet.buffer, i] = store.host[n, packet.address + i]
+    if upto > done:
+        target = store.send_buffers[n, packet.buffer]
+        copy_bytes(target, done, store.host[n], packet.address + done, upto - done)
     store.marks[n, 0] = max(done, upto)
 
 
@@ -86,23 +88,24 @@ def fetch(store, n, packet, upto):
 def carry(store, s, sent, d, accepted, upto):
     """NetTx and netRcv: the payload's bytes up to ``upto``, from NIC to NIC."""
     done = store.marks[d, 1]
-    for i in range(done, upto):
-        store.receive_buffers[d, accepted.buffer, i] = store.send_buffers[s, sent.buffer, i]
+    if upto > done:
+        target = store.receive_buffers[d, accepted.buffer]
+        copy_bytes(target, done, store.send_buffers[s, sent.buffer], done, upto - done)
     store.marks[d, 1] = max(done, upto)
 
 
 @step
 def deliver(store, n, packet, begin, end):
     """HostRcv: bytes ``begin`` up to ``end`` of the payload, from the NIC to the host's memory."""
-    for i in range(begin, end):
-        store.host[n, packet.address + i] = store.receive_buffers[n, packet.buffer, i]
+    if end > begin:
+        source = store.receive_buffers[n, packet.buffer]
+        copy_bytes(store.host[n], packet.address + begin, source, begin, end - begin)
 
 
 @step
 def copy_control(source, place, target, slot, n, d):
     """One control message, from ring slot to ring slot."""
-    for i in range(CONTROL_BYTES):
-        target[d, slot, i] = source[n, place, i]
+    copy_bytes(target[d, slot], 0, source[n, place], 0, CONTROL_BYTES)
 
 
 @step

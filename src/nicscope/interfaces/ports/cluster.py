@@ -26,6 +26,7 @@ from nicscope.errors import SimulationError, did_you_mean
 from nicscope.fabric.topology import crossbar
 from nicscope.interfaces.ports.memory import Memory
 from nicscope.interfaces.ports.process import Process
+from nicscope.interfaces.ports.report import Names, RunReport, report_of, tell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -43,6 +44,7 @@ class PortCluster(Generic[E]):
 
     process_type: type[Any] = Process
     transport: Transport = Transport()
+    garbage = False  # whether what is not pinned has the garbage page in its table (UTLB 4.2)
     buffer_bytes: int = 1  # of a receive buffer: it must lie in one page
 
     def __init__(
@@ -115,6 +117,7 @@ class PortCluster(Generic[E]):
         results: list[object] = [None] * len(order)
         for place, i in enumerate(order):
             results[i] = simulation.results[place]
+        tell(self.report())
         return results
 
     def spaces(self, processes: int, ports: int) -> int:  # noqa: ARG002 - one per process
@@ -139,9 +142,11 @@ class PortCluster(Generic[E]):
             host=self.host,
             size=self.size,
             fresh=self._fresh,
+            garbage=self.garbage,
             buffer_bytes=self.buffer_bytes,
             serves=self.nic_serves,
             spaces=self.spaces(max(processes), ports - OWN_PORTS),
+            links=self.topology.links,
         )
         delivery = msgspec.structs.replace(
             self.delivery, max_payload=max(self.delivery.max_payload, self.page_size)
@@ -179,6 +184,17 @@ class PortCluster(Generic[E]):
         """What translation has counted on ``node``, by the names of a replay."""
         assert self.simulation is not None
         return counts_of(self.simulation.machine.ports.translations, node)
+
+    def report(self) -> RunReport:
+        """What the run has cost, node by node; it shows itself in notebooks.
+
+        Errors: ``SimulationError`` before there was one.
+        """
+        if self.simulation is None:
+            raise SimulationError("nothing has run yet; call run() first")
+        names = Names(type(self).__name__, self.design.name, self.platform.name)
+        counts = [self.counts(node) for node in range(self.topology.nodes)]
+        return report_of(self.simulation.machine, counts, names)
 
     @property
     def is_pinned_area(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.drivers.simulate.machine import COMPUTE, POST, PROVIDE, REPORT, SLEEP
 from nicscope.drivers.simulate.ports.posting import (
@@ -19,8 +19,10 @@ from nicscope.nic.ports import (
     INLINE,
     INLINE_BYTES,
     NOTIFY,
+    OWN_PORT,
     RECEIVED,
     SEGMENTS,
+    SEND,
     SENT,
     STATUS_NAMES,
 )
@@ -36,20 +38,13 @@ PS_PER_US = 1_000_000
 MODES = {"poll": POLL, "block": BLOCK, "signal": SIGNAL}
 
 
-class Bytes(Protocol):
-    """Memory that programs reach by address: a process's, or an endpoint's."""
-
-    async def store(self, address: int, content: bytes) -> None:
-        """Store bytes; faults take their time."""
-
-    async def load(self, address: int, count: int) -> bytes:
-        """Load bytes; faults take their time."""
-
-
 class Buffer:
-    """A stretch of a process's memory."""
+    """A stretch of a process's memory.
 
-    def __init__(self, process: Bytes, address: int, length: int) -> None:
+    ``process`` stores and loads bytes by address: a process, or an endpoint with an area.
+    """
+
+    def __init__(self, process: Any, address: int, length: int) -> None:
         self.process = process
         self.address = address
         self.length = length
@@ -66,7 +61,8 @@ class Buffer:
         """Load ``count`` bytes, by default all; page faults take their time."""
         size = self.length - offset if count is None else count
         self._check(offset, size)
-        return await self.process.load(self.address + offset, size)
+        content: bytes = await self.process.load(self.address + offset, size)
+        return content
 
     def part(self, offset: int, count: int) -> Buffer:
         """``count`` bytes from ``offset`` on: the same memory."""
@@ -127,6 +123,22 @@ class Process:
         record = self._ports.table[self.node, port]
         record["open"] = 1
         record["space"] = self.number
+
+    def _own(self, port: int | None) -> int:
+        """The port meant, which is mapped into this process's address space and no other's."""
+        if port is None:
+            return self.port
+        record = self._ports.table[self.node]
+        if not (
+            0 <= port < len(record)
+            and record[port]["open"] == 1
+            and record[port]["space"] == self.number
+            and port != OWN_PORT
+        ):
+            raise SimulationError(
+                f"port {port!r} of node {self.node} is not this process's; open it first"
+            )
+        return port
 
     @property
     def now_us(self) -> float:
@@ -205,7 +217,7 @@ class Process:
                 self._ports.gathers[self._driven.number, place] = segment
         await self._driven.ask(
             POST,
-            peer=self.port if port is None else port,
+            peer=self._own(port),
             packet=request,
             payload=length,
             tag=name,
@@ -223,12 +235,12 @@ class Process:
             raise SimulationError(
                 f"a descriptor holds up to {INLINE_BYTES} bytes, {len(content)} were given"
             )
-        self._driven.control[: len(content)] = memoryview(content)
+        self._driven.control_bytes[: len(content)] = content
         request = self._next_request
         self._next_request += 1
         await self._driven.ask(
             POST,
-            peer=self.port if port is None else port,
+            peer=self._own(port),
             packet=request,
             payload=len(content),
             tag=name,
@@ -242,28 +254,27 @@ class Process:
 
     async def provide(self, address: int, port: int | None = None) -> None:
         """Put a buffer into the free queue."""
-        await self._driven.ask(PROVIDE, peer=self.port if port is None else port, address=address)
+        await self._driven.ask(PROVIDE, peer=self._own(port), address=address)
 
     async def done(self, mode: str = "poll", port: int | None = None) -> Done:
         """How the next descriptor ended, when it has."""
-        ended = await self._driven.ask(
-            REPORT, peer=self.port if port is None else port, own=SENT | MODES[mode] << 1
-        )
+        ended = await self._driven.ask(REPORT, peer=self._own(port), own=SENT | MODES[mode] << 1)
         return Done(ended.packet, STATUS_NAMES[ended.address])
 
     async def arrival(self, mode: str = "poll", port: int | None = None) -> Arrival:
         """The next arrival, when there is one."""
-        which = self.port if port is None else port
+        which = self._own(port)
         ended = await self._driven.ask(REPORT, peer=which, own=RECEIVED | MODES[mode] << 1)
         many = ended.own >> KIND_BITS
         content, buffers = None, ()
+        operation = ended.own & ((1 << FLAG_BITS) - 1)
         if many:
             row = self._ports.report_buffers[self.node, which, ended.packet]
             buffers = tuple(row[: min(many, BUFFERS)].tolist())
-        else:
-            content = self._driven.control[: min(ended.payload, INLINE_BYTES)].tobytes()
+        elif operation == SEND:
+            content = bytes(self._driven.control_bytes[: min(ended.payload, INLINE_BYTES)])
         return Arrival(
-            ended.own & ((1 << FLAG_BITS) - 1),
+            operation,
             ended.tag,
             ended.peer,
             ended.payload,

@@ -1,4 +1,4 @@
-"""Latency and bandwidth of a ping-pong over its miss ratio, a line for each size (miNI, Figure 4)."""
+"""Latency and bandwidth of a ping-pong over its miss ratio, a line per size (miNI, Figure 4)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nicscope.studies.handle_misses import MissPoint
 
 LOOKS = ((SKY, "o"), (BLUE, "s"), (GREEN, "^"), (ORANGE, "D"), (VERMILION, "v"), (PURPLE, "P"))
+EDGE = 0.02  # so that no marker is cut
 ROOM = 1.16  # of the axis, for the sizes at the ends of the lines
 
 
@@ -49,8 +50,8 @@ def draw_miss_ratio(curves: Mapping[int, Sequence[MissPoint]], platform: str) ->
             axes.xaxis.set_major_formatter(PercentFormatter(1.0))
             axes.set_xlabel("requests that miss", color=INK)
             axes.grid(axis="y", color=FAINT, linewidth=0.8)
-        latency.set_xlim(0, ROOM)
-        bandwidth.set_xlim(1 - ROOM, 1)
+        latency.set_xlim(-EDGE, ROOM)
+        bandwidth.set_xlim(1 - ROOM, 1 + EDGE)
         for axes in (latency, bandwidth):
             axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
     return figure
@@ -59,7 +60,7 @@ def draw_miss_ratio(curves: Mapping[int, Sequence[MissPoint]], platform: str) ->
 def _name_ends(axes: Axes, end: int) -> None:
     """Write each line's size beside its end, with room between one and the next."""
     top = max(float(line.get_ydata()[end]) for line in axes.lines)  # type: ignore[index, arg-type]
-    least = 0.045 * top
+    least = 0.04 * top
     last = -least
     ends = [(float(line.get_ydata()[end]), line) for line in axes.lines]  # type: ignore[index, arg-type]
     for height, line in sorted(ends, key=lambda one: one[0]):
@@ -72,5 +73,5 @@ def _name_ends(axes: Axes, end: int) -> None:
             ha="left" if end else "right",
             va="center",
             fontsize=12,
-            color=INK,
+            color=line.get_color(),
         )

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.drivers.simulate.ports import calls
 from nicscope.drivers.simulate.ports.calls import carry_out, mend_page
-from nicscope.drivers.simulate.ports.translating import key_of
+from nicscope.drivers.simulate.ports.directory import bring_tables
+from nicscope.drivers.simulate.ports.translating import key_of, page_at
 from nicscope.drivers.translation.asking import admit_request, could_admit, key_of_page
 from nicscope.drivers.translation.book import note_request
 from nicscope.drivers.translation.cluster import translation_of
-from nicscope.drivers.translation.codes import ADMITTED, MISS, STATIC, UNKNOWN, UTLB
+from nicscope.drivers.translation.codes import ADMITTED, MISS, PINNED_AREA, STATIC, UNKNOWN, UTLB
+from nicscope.drivers.translation.deeds import clear_deeds, unpin_page
 from nicscope.drivers.translation.holding import keep_page, leave_page
-from nicscope.drivers.translation.static import ask_static, serve_static
+from nicscope.drivers.translation.static import ask_static, copy_request, serve_static
+from nicscope.drivers.translation.user_library import forget
 from nicscope.jit import distant, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
+from nicscope.memory.pinning import PINNED
 from nicscope.nic.ports import DONE, FETCH, INLINE, NO_RIGHTS, NO_ROOM, SEGMENTS
 
 
@@ -24,6 +29,8 @@ def _is_plain(machine, n, p, slot):
     request = ports.requests[n, p, slot]
     if request.options & INLINE or request.segments < 1 or request.segments > SEGMENTS:
         return False
+    if ports.rules[0].sparse == 1:
+        return True
     for i in range(request.segments):
         segment = ports.segments[n, p, slot, i]
         if segment.length < 1 or segment.address < 0:
@@ -38,7 +45,7 @@ def _is_plain(machine, n, p, slot):
 
 @step
 def _first(machine, segment):
-    return segment.address >> machine.ports.rules[0].page_bits
+    return page_at(machine, segment.address)
 
 
 @step
@@ -54,14 +61,28 @@ def could_admit_pieces(machine, n, p, slot):
     scheme = ports.rules[0].scheme
     if scheme < UTLB or not _is_plain(machine, n, p, slot):
         return True
-    _, host, book = translation_of(ports.translations, n)
-    space = ports.table[n, p].space
     for i in range(ports.requests[n, p, slot].segments):
         segment = ports.segments[n, p, slot, i]
-        pages = _pages(machine, segment)
-        if not could_admit(scheme, host, book, space, _first(machine, segment), pages):
+        if not _could_admit(machine, n, p, _first(machine, segment), _pages(machine, segment)):
             return False
     return True
+
+
+@distant
+def could_admit_piece(machine, n, p, first, pages):
+    """Whether the library could have these pages pinned now, or will never be able to."""
+    return _could_admit(machine, n, p, first, pages)
+
+
+@step
+def _could_admit(machine, n, p, first, pages):
+    """Refused for good, rather than put off, where nothing is under way whose end makes room."""
+    ports = machine.ports
+    port = ports.table[n, p]
+    if port.posted + port.refused == port.reported and port.free_posted == 0:
+        return True
+    _, host, book = translation_of(ports.translations, n)
+    return could_admit(ports.rules[0].scheme, host, book, port.space, first, pages)
 
 
 @distant
@@ -82,12 +103,29 @@ def admit(machine, n, p, slot):
         first = _first(machine, segment)
         pages = _pages(machine, segment)
         note_request(book, pages, np.int64(request.operation == FETCH))
-        spent += admit_piece(machine, n, space, first, pages)
+        if ports.rules[0].sparse == 1 and ports.rules[0].scheme == PINNED_AREA:
+            spent += _copy(machine, n, space, segment.length)
+        else:
+            spent += calls.admit_piece(machine, n, space, first, pages)
         if ports.nodes[n].admitted != DONE:
             pending.status = ports.nodes[n].admitted
             break  # what is kept so far is left with the report
-        _keep(machine, n, p, slot, first, pages)
+        # Of a trace nothing but a user library keeps pages: so they were counted.
+        if ports.rules[0].sparse == 0 or ports.rules[0].scheme >= UTLB:
+            _keep(machine, n, p, slot, first, pages)
     return spent
+
+
+@step
+def _copy(machine, n, space, length):
+    """Copy a request of a trace through the process's pinned area; the time of it, in ps."""
+    ports = machine.ports
+    _, host, book = translation_of(ports.translations, n)
+    ports.nodes[n].admitted = DONE
+    if not copy_request(host, book, space, length):
+        ports.nodes[n].admitted = NO_ROOM
+        return np.int64(0)
+    return ports.costs[n].copy_start + ports.costs[n].copy_per_byte * length
 
 
 @distant
@@ -114,24 +152,77 @@ def admit_piece(machine, n, space, first, pages):
     if scheme == STATIC:
         return _register(machine, n, space, first, pages)
     spent = ports.costs[n].check * pages
+    if host.deed_count[0] > 0:
+        spent += bring_tables(machine, n, space)
     spent += (counts.unpin_calls - unpin_calls) * ports.user_unpin[n, 1]
     calls = counts.pin_calls - pin_calls
     if calls > 0:
         spent += calls * _call_time(machine, n, (counts.pins - pins) // calls)
-    carry_out(machine, n, 0)
-    _mend(machine, n, space, first, pages)
+    if carry_out(machine, n, 0) < 0 and not _take_back(machine, n, space, first, pages):
+        serving.admitted = NO_RIGHTS
     return spent
 
 
 @step
-def _mend(machine, n, space, first, pages):
-    """Pin what the scheme took for pinned and was not mapped then, or say that it cannot be."""
+def _take_back(machine, n, space, first, pages):
+    """The driver could not pin every page: those do not count as pinned.
+
+    Whether all that were asked for are; the rest were to be pinned ahead.
+    """
     ports = machine.ports
-    for page in range(first, first + pages):
+    nic, host, book = translation_of(ports.translations, n)
+    whole = True
+    for page in range(first, first + pages + book.orders[0].prepin):
         key = key_of(machine, n, space, page)
-        is_there = key >= 0 and ports.frames[n, key] != GARBAGE_FRAME
-        if not is_there and not mend_page(machine, n, space, page, 0):
-            ports.nodes[n].admitted = NO_RIGHTS
+        if key < 0 or host.pinning.state[key] & PINNED == 0:
+            continue
+        if ports.frames[n, key] == GARBAGE_FRAME:
+            forget(nic, host, book, space, key)
+            _not_pinned(host, book, space, key)
+            whole = whole and page >= first + pages
+    return whole
+
+
+@step
+def _not_pinned(host, book, space, key):
+    """Nothing was pinned, so nothing is unpinned either."""
+    unpin_page(host, book, space, key)
+    clear_deeds(host)
+    book.counts[0].pins -= 1
+    book.counts[0].unpins -= 1
+
+
+@distant
+def unpin_pages(machine, n, p, address, length):
+    """Have the library unpin what is pinned there and not in use; the time of the one call.
+
+    ``SERVING.admitted`` says how many pages that were.
+    """
+    ports = machine.ports
+    serving = ports.nodes[n]
+    serving.admitted = 0
+    bits = ports.rules[0].page_bits
+    last = (address + length - 1) >> bits
+    space = ports.table[n, p].space
+    if ports.rules[0].scheme < UTLB or length < 1:
+        return ports.costs[n].system_call
+    nic, host, book = translation_of(ports.translations, n)
+    pages = np.int64(0)
+    spent = np.int64(0)
+    for page in range(address >> bits, last + 1):
+        key = key_of(machine, n, space, page)
+        if key < 0 or host.pinning.state[key] & PINNED == 0 or host.pinning.held[key] != 0:
+            continue
+        spent += bring_tables(machine, n, space)
+        forget(nic, host, book, space, key)
+        unpin_page(host, book, space, key)
+        carry_out(machine, n, 0)
+        pages += 1
+    serving.admitted = pages
+    if pages == 0:
+        return ports.costs[n].system_call
+    book.counts[0].unpin_calls += 1
+    return spent + _time_of(ports.user_unpin[n], pages)
 
 
 @step
@@ -153,9 +244,15 @@ def _register(machine, n, space, first, pages):
             fresh = found >= 0
             if not fresh:
                 serving.admitted = NO_ROOM
-                break
-            carry_out(machine, n, 0)
-        _mend(machine, n, space, page, 1)
+                if ports.rules[0].sparse == 0:
+                    break  # a replay counts every page that it rejects
+            elif carry_out(machine, n, 0) < 0:
+                serving.admitted = NO_RIGHTS
+                fresh = False
+                _not_pinned(host, book, space, key)
+                nic.registers[0].filled -= 1
+        else:
+            mend_page(machine, n, space, page, 1)  # if it was pinned only to be read
         if fresh:
             run += 1
         elif run > 0:
@@ -167,7 +264,11 @@ def _register(machine, n, space, first, pages):
 @step
 def _call_time(machine, n, pages):
     """Time of one system call that pins ``pages`` pages."""
-    table = machine.ports.user_pin[n]
+    return _time_of(machine.ports.user_pin[n], pages)
+
+
+@step
+def _time_of(table, pages):
     last = table.size - 1
     if pages <= last:
         return table[pages]
@@ -183,7 +284,7 @@ def _keep(machine, n, p, slot, first, pages):
     pending.kept += 1
     kept.address = first
     kept.length = pages
-    keep_pages(machine, n, ports.table[n, p].space, first, pages, 1)
+    calls.keep_pages(machine, n, ports.table[n, p].space, first, pages, 1)
 
 
 @distant
@@ -208,6 +309,6 @@ def leave_request(machine, n, p, slot):
     pending = ports.pending[n, p, slot]
     for i in range(pending.kept):
         kept = ports.kept[n, p, slot, i]
-        keep_pages(machine, n, ports.table[n, p].space, kept.address, kept.length, 0)
+        calls.keep_pages(machine, n, ports.table[n, p].space, kept.address, kept.length, 0)
     pending.kept = 0
     pending.busy = 0

@@ -10,6 +10,7 @@ import numpy as np
 from nicscope.config.design import load_design
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.agenda import NEVER
+from nicscope.drivers.simulate.ports.directory import TABLE_PAGES
 from nicscope.drivers.simulate.ports.state import (
     COSTS,
     FETCHES,
@@ -21,6 +22,7 @@ from nicscope.drivers.simulate.ports.state import (
     RULES,
     SERVICE,
     SERVING,
+    TABLE,
     THREAD,
     Ports,
 )
@@ -152,6 +154,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     host: HostSize = HostSize()
     size: PortSize = PortSize()
     fresh: bool = False
+    links: int = 0  # of the network, if they are more than crossbars and trunks have
+    garbage: bool = False  # addresses that are not pinned name the garbage page
     buffer_bytes: int = 1  # of a receive buffer
     serves: bool = True  # the NIC serves ports, not the host's kernel
     spaces: int | None = None  # address spaces of each node; one per process by default
@@ -198,7 +202,7 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
         nodes,
         setup.host.frames + (0 if setup.serves else delivery.receive_ring),
         design.page_size,
-        spaces,
+        1 if setup.numberings else spaces,
         len(translations.host.pinning.state[0]) if setup.numberings else pages,
         setup.host.swap_blocks,
         host_pin_limit=setup.host.pin_limit,
@@ -206,6 +210,7 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
     ports = _ports(
         nodes, setup.ports, setup.size, (delivery.send_ring, delivery.receive_ring),
         setup.transport.window, translations, memory, links=nodes,
+        tables=(spaces, -(-pages // TABLE_PAGES)) if _has_tables(setup) else (0, 0),
         processes=sum(setup.processes),
     )  # fmt: skip
     _give_rules(ports, setup)
@@ -225,9 +230,17 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
             setup.faults.corruption,
         ),
         deaths=new_deaths(
-            nodes * nodes + 4 * nodes, nodes, setup.faults.link_deaths, setup.faults.node_deaths
+            max(setup.links, nodes * nodes + 4 * nodes),
+            nodes,
+            setup.faults.link_deaths,
+            setup.faults.node_deaths,
         ),
     )
+
+
+def _has_tables(setup: Setup) -> bool:
+    """Whether there are second-level tables that can be swapped."""
+    return setup.design.scheme is Scheme.UTLB and setup.numberings is None
 
 
 @kernel
@@ -258,14 +271,18 @@ def _give_rules(ports: Ports, setup: Setup) -> None:
     rules["ready"] = setup.size.ready
     rules["fresh"] = setup.fresh
     rules["sparse"] = setup.numberings is not None
-    rules["pins_by_access"] = setup.design.scheme is Scheme.UNET_MM
+    # What else a trace will do to a page is not known when it is pinned.
+    rules["pins_by_access"] = setup.design.scheme is Scheme.UNET_MM and setup.numberings is None
+    rules["garbage"] = setup.garbage
     rules["faults"] = setup.faults.any
     rules["serves"] = setup.serves
     rules["defers"] = setup.serves and setup.design.scheme is Scheme.UNET_MM
     rules["buffer"] = setup.buffer_bytes
     rules["scan_period"] = setup.host.scan_period_ps
-    ports.translations.book.orders["scanned"] = setup.design.scheme is Scheme.HANDLE
-    rules["handles"] = setup.design.scheme is Scheme.HANDLE
+    # A trace names pages alone, and has surplus pins given up as they come, as it was counted.
+    has_handles = setup.design.scheme is Scheme.HANDLE and setup.numberings is None
+    rules["handles"] = has_handles
+    ports.translations.book.orders["scanned"] = has_handles
 
 
 def _ports(
@@ -277,6 +294,7 @@ def _ports(
     translations: Translations,
     memory: HostMemory,
     links: int,
+    tables: tuple[int, int] = (0, 0),
     processes: int = 0,
 ) -> Ports:
     ring = size.ring
@@ -302,6 +320,7 @@ def _ports(
         exports=records((nodes, size.exports), EXPORT),
         imports=records((nodes, size.imports), IMPORT),
         pending=records((nodes, ports, ring), PENDING),
+        directory=records((nodes, *tables), TABLE),
         kept=records((nodes, ports, ring, SEGMENTS), SEGMENT),
         fetches=records((nodes, ports, ring), FETCHING),
         send_heads=records((nodes, rings[0]), HEAD),
@@ -337,13 +356,16 @@ def _ports(
     made.peers["time_out_at"] = NEVER
     made.peers["ack_at"] = NEVER
     made.peers["missed"] = -1
+    made.peers["unwanted"] = -1
     made.peers["missed_handle"] = -1
     made.nodes["thread_at"] = NEVER
     made.nodes["scan_at"] = NEVER
     made.nodes["deadline"] = NEVER
+    made.directory["block"] = -1
     made.nodes["handler_at"] = NEVER
     made.table["key"] = -1
     made.table["page"] = -1
+    made.table["missed"] = -1
     made.exports["redirect"] = -1
     return made
 

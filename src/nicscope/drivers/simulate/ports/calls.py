@@ -8,7 +8,7 @@ from __future__ import annotations
 from nicscope.distant import call
 from nicscope.jit import step
 
-CALLS = 66
+CALLS = 71
 
 
 @step
@@ -354,54 +354,84 @@ def scan_pins(machine, n, now):
 
 
 @step
+def go_on_with_script(machine, p, now):
+    """What the scripted process ``p`` does next, now that its operation has ended."""
+    return call(machine, 57, (p, now))
+
+
+@step
+def pin_key(machine, n, key, receive):
+    """Pin the page of ``key``; whether it could be had, else the garbage page stands in for it."""
+    return call(machine, 58, (n, key, receive)) & 1 == 1
+
+
+@step
+def could_admit_piece(machine, n, p, first, pages):
+    """Whether the library could have these pages pinned now, or will never be able to."""
+    return call(machine, 59, (n, p, first, pages)) & 1 == 1
+
+
+@step
+def unpin_pages(machine, n, p, address, length):
+    """Have the library unpin what is pinned there and not in use; the time of the one call."""
+    return call(machine, 60, (n, p, address, length))
+
+
+@step
+def begin_fetch(machine, n, now):
+    """Read entries of the host's table, as soon as the bus is free; the processor waits."""
+    return call(machine, 61, (n, now))
+
+
+@step
 def defer_buffer(machine, n, p):
     """The page of the buffer at the head of the free queue has to be brought first."""
-    return call(machine, 57, (n, p))
+    return call(machine, 62, (n, p))
 
 
 @step
 def settle_buffer(machine, n, p, page, frame):
     """The page of a buffer that was deferred is there, or cannot be had (``UNUSABLE``)."""
-    return call(machine, 58, (n, p, page, frame))
+    return call(machine, 63, (n, p, page, frame))
 
 
 @step
 def close_port(machine, n, p):
     """Whether nothing uses port ``p`` any more, which is to close; if so it has closed."""
-    return call(machine, 59, (n, p)) & 1 == 1
+    return call(machine, 64, (n, p)) & 1 == 1
 
 
 @step
 def skip_unready(machine, n, p):
     """Give back unfilled the buffers whose turn has come while their pages are out."""
-    return call(machine, 60, (n, p))
+    return call(machine, 65, (n, p))
 
 
 @step
 def give_way(machine, n, page):
     """Whether a buffer that waits for a message was in the way of ``page``, which is to go."""
-    return call(machine, 61, (n, page)) & 1 == 1
+    return call(machine, 66, (n, page)) & 1 == 1
 
 
 @step
 def serve_in_trap(machine, n, now):
     """Effect of what the CPU has done in a trap."""
-    return call(machine, 62, (n, now))
+    return call(machine, 67, (n, now))
 
 
 @step
 def begin_handler(machine, n, now):
     """A packet is in the kernel's memory: interrupt, unless the handler runs."""
-    return call(machine, 63, (n, now))
+    return call(machine, 68, (n, now))
 
 
 @step
 def end_handler(machine, n, now):
     """Effect of the handler's work on one packet, if that has ended; it goes on to the next."""
-    return call(machine, 64, (n, now))
+    return call(machine, 69, (n, now))
 
 
 @step
 def take_from_kernel(machine, d, slot):
     """Copy the packet in ``slot`` from the kernel's buffer to where its message goes."""
-    return call(machine, 65, (d, slot))
+    return call(machine, 70, (d, slot))

@@ -67,6 +67,7 @@ def service_costs(costs: ProgramCosts, design: Design) -> ServiceCosts:
     # A buffer of a free queue was translated ahead; U-Net/MM looks again when it is filled.
     steps["lookup_buffer"] = costs.steps["ni_hit_receive"] if scheme is Scheme.UNET_MM else 0
     steps["check"] = costs.steps[_CHECKS[scheme]] if scheme in _CHECKS else 0
+    steps["table_dma"] = _at(costs.tables["ni_dma"], design.prefetch or 1)
     steps["lookup_handle"] = 0
     steps["fetch"] = _at(costs.tables["ni_miss"], design.prefetch or 1)
     steps["thread_work"] = steps["pin_send"]

@@ -8,7 +8,7 @@ from nicscope.drivers.simulate.ports.choose import ACK, AHEAD, RESEND, index_of,
 from nicscope.drivers.simulate.ports.placing import TAKEN, last_arrival
 from nicscope.drivers.simulate.ports.serve import enters_page
 from nicscope.jit import distant, step
-from nicscope.nic.ports import FETCH, INLINE, OWN_PORT, REPLY, SEND, WRITE
+from nicscope.nic.ports import FETCH, INLINE, NOBODY, OWN_PORT, REPLY, SEND, WRITE
 
 
 @distant
@@ -16,6 +16,7 @@ def serve_duration(machine, n, source):
     """How long SERVE takes for ``source``, misses aside."""
     ports = machine.ports
     costs = ports.costs[n]
+    ports.nodes[n].looking = 0
     kind = kind_of(source)
     duration = machine.costs[n].firmware_start
     if kind == AHEAD:
@@ -25,7 +26,8 @@ def serve_duration(machine, n, source):
     p = index_of(source)
     port = ports.table[n, p]
     if port.busy == 1:
-        return duration + (costs.lookup_send if enters_page(machine, n, p) else 0)
+        looks = enters_page(machine, n, p) and (p != OWN_PORT or port.reply_space != NOBODY)
+        return duration + (_looking(machine, n, costs.lookup_send) if looks else 0)
     request = ports.requests[n, p, port.taken % ports.rules[0].ring]
     duration += costs.serve_request
     if ports.rules[0].handles == 1 and p != OWN_PORT:
@@ -33,7 +35,16 @@ def serve_duration(machine, n, source):
         duration += costs.lookup_handle * (1 if request.operation == SEND else 2)
     if request.options & INLINE or request.operation == FETCH:
         return duration
-    return duration + costs.lookup_send
+    if p == OWN_PORT and request.space == NOBODY:
+        return duration
+    return duration + _looking(machine, n, costs.lookup_send)
+
+
+@step
+def _looking(machine, n, duration):
+    """``duration``, noted as the part of the task that is a lookup."""
+    machine.ports.nodes[n].looking = duration
+    return duration
 
 
 @distant
@@ -42,14 +53,24 @@ def place_duration(machine, n):
     if machine.ports.rules[0].serves == 0:
         return np.int64(0)
     head = machine.ports.arrival_heads[n, last_arrival(machine, n)]
+    machine.ports.nodes[n].looking = 0
     if head.status == TAKEN and head.kind == SEND:
         return machine.ports.costs[n].lookup_buffer
     if head.status == TAKEN and head.kind in (WRITE, REPLY):
+        if head.kind == WRITE and _is_sink(machine, n, head.name):
+            return np.int64(0)
         costs = machine.ports.costs[n]
+        duration = costs.lookup_receive
         if machine.ports.rules[0].handles == 1:
-            return costs.lookup_receive + costs.lookup_handle * (2 if head.kind == WRITE else 1)
-        return costs.lookup_receive
+            duration += costs.lookup_handle * (2 if head.kind == WRITE else 1)
+        return _looking(machine, n, duration)
     return np.int64(0)
+
+
+@step
+def _is_sink(machine, n, name):
+    exports = machine.ports.exports
+    return 0 <= name < exports.shape[1] and exports[n, name].space == NOBODY
 
 
 @distant

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.bytecopy import copy_bytes
 from nicscope.drivers.simulate.ports.ahead import give_up_placed, let_buffers_go
 from nicscope.drivers.simulate.ports.calls import (
     give_up_message,
@@ -21,9 +22,11 @@ from nicscope.drivers.simulate.ports.placing import (
     TAKEN,
     is_awaited,
     is_for_port,
+    refuse_packet,
     take_back,
+    without_room,
 )
-from nicscope.drivers.simulate.ports.reliable import acknowledge, set_deadline
+from nicscope.drivers.simulate.ports.reliable import acknowledge, follow_way, set_deadline
 from nicscope.jit import distant, step
 from nicscope.nic.ports import (
     BARRED,
@@ -39,7 +42,7 @@ from nicscope.nic.ports import (
     WRITE,
     check_export,
 )
-from nicscope.nic.reception import ack_is_due, confirm, may_confirm, refuse
+from nicscope.nic.reception import ack_is_due, confirm, may_confirm
 
 
 @distant
@@ -53,6 +56,7 @@ def complete_arrival(machine, d, slot, now):
     if ports.rules[0].reliable == 0:
         _complete_unreliable(machine, d, slot, packet, head, now)
         return
+    follow_way(machine, d, packet.sender, head.route)
     acknowledge(machine, d, packet.sender, head, now)
     if head.sequence >= 0:
         _complete_reliable(machine, d, slot, packet, head, now)
@@ -75,8 +79,9 @@ def _complete_reliable(machine, d, slot, packet, head, now):
         status = DROPPED
     if status == TAKEN:
         status = _deliver(machine, d, slot, packet, head, now)
+        _count(machine, d, packet, head, status)
     if status == DROPPED:
-        refuse(link, head.sequence)
+        refuse_packet(machine, d, packet, head)
         take_back(machine, d, packet.sender)
         return
     confirm(link, head.sequence)
@@ -84,6 +89,17 @@ def _complete_reliable(machine, d, slot, packet, head, now):
     ports.rejects[d, packet.sender] = ports.rejects[d, packet.sender] << np.uint64(1) | reject
     if status == REFUSED_FOR_GOOD:
         ports.nodes[d].rejected += 1
+
+
+@step
+def _count(machine, d, packet, head, status):
+    if status != TAKEN or head.kind == PROBE:
+        return
+    serving = machine.ports.nodes[d]
+    serving.messages_in += head.last
+    serving.bytes_in += packet.payload
+    if head.kind == SEND and packet.payload == 0:
+        serving.bytes_in += head.total
 
 
 @step
@@ -102,7 +118,7 @@ def _take_in(machine, d, slot, packet, head):
 def _complete_unreliable(machine, d, slot, packet, head, now):
     _take_in(machine, d, slot, packet, head)
     if head.status == TAKEN and packet.broken == 0 and is_sound(machine, d, slot):
-        _deliver(machine, d, slot, packet, head, now)
+        _count(machine, d, packet, head, _deliver(machine, d, slot, packet, head, now))
     elif head.kind == SEND and head.filled > 0:
         give_up_placed(machine, d, slot)
     elif (
@@ -158,13 +174,13 @@ def _deliver_inline(machine, d, slot, packet, head):
     if port.reserved - port.read == ports.rules[0].ring:
         port.dropped += 1
         ports.nodes[d].no_buffer += 1
-        return DROPPED
+        return without_room(machine, d, packet, head)
     port.reserved += 1
     place = report_received(
         machine, d, channel.port, SEND, head.name, packet.sender, head.total, 0, 0
     )
-    for i in range(INLINE_BYTES):
-        ports.report_bytes[d, channel.port, place, i] = machine.store.arriving[d, slot, i]
+    inline = ports.report_bytes[d, channel.port, place]
+    copy_bytes(inline, 0, machine.store.arriving[d, slot], 0, INLINE_BYTES)
     return TAKEN
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nicscope.drivers.simulate.ports import calls
 from nicscope.drivers.translation.asking import page_of_key
 from nicscope.drivers.translation.cluster import translation_of
 from nicscope.drivers.translation.codes import PINNED_AREA
@@ -47,5 +48,5 @@ def _unblock(machine, n):
 @step
 def let_go(machine, n, head):
     """The packet of ``head`` does not need its page any more."""
-    release(machine, n, head.key)
+    calls.release(machine, n, head.key)
     head.key = NO_KEY

@@ -5,9 +5,11 @@ from __future__ import annotations
 from nicscope.drivers.simulate.ports.admitting import (
     admit,
     admit_piece,
+    could_admit_piece,
     could_admit_pieces,
     keep_pages,
     leave_request,
+    unpin_pages,
 )
 from nicscope.drivers.simulate.ports.ahead import (
     defer_buffer,
@@ -35,7 +37,7 @@ from nicscope.drivers.simulate.ports.handling import begin_handler, end_handler
 from nicscope.drivers.simulate.ports.holding import hold, release
 from nicscope.drivers.simulate.ports.interrupting import steal_cpu
 from nicscope.drivers.simulate.ports.leaving import leave_packet
-from nicscope.drivers.simulate.ports.misses import begin_miss
+from nicscope.drivers.simulate.ports.misses import begin_fetch, begin_miss
 from nicscope.drivers.simulate.ports.placing import (
     drop_arrival,
     is_cut_off,
@@ -54,6 +56,7 @@ from nicscope.drivers.simulate.ports.reliable import (
 from nicscope.drivers.simulate.ports.reporting import report_received, report_sent
 from nicscope.drivers.simulate.ports.resuming import end_miss, go_on_with_thread
 from nicscope.drivers.simulate.ports.scanning import scan_pins
+from nicscope.drivers.simulate.ports.scripted import go_on_with_script
 from nicscope.drivers.simulate.ports.serve import end_request, enter_page, next_packet, serve
 from nicscope.drivers.simulate.ports.thread import next_event, raise_event, thread_is_done
 from nicscope.drivers.simulate.ports.translating import (
@@ -61,6 +64,7 @@ from nicscope.drivers.simulate.ports.translating import (
     carry_out,
     mend_page,
     needed_for,
+    pin_key,
     provide_for,
     serve_page,
     translated_frame,
@@ -125,6 +129,11 @@ FUNCTIONS = (
     fill_handle,
     forget_handle,
     scan_pins,
+    go_on_with_script,
+    pin_key,
+    could_admit_piece,
+    unpin_pages,
+    begin_fetch,
     defer_buffer,
     settle_buffer,
     close_port,

@@ -19,9 +19,16 @@ from nicscope.drivers.simulate.ports.holding import NO_KEY
 from nicscope.drivers.simulate.ports.knowing import export_for, process_for
 from nicscope.drivers.simulate.ports.misses import ARRIVAL
 from nicscope.drivers.simulate.ports.state import THREAD
-from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, generation_of, key_of
+from nicscope.drivers.simulate.ports.translating import (
+    MISSED,
+    NOT_THERE,
+    generation_of,
+    key_of,
+    page_at,
+)
 from nicscope.fabric.faults import CORRUPTED, LOST, REORDERED, fate, is_dead
 from nicscope.jit import distant, routine, step
+from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.delivery import PAYLOAD
 from nicscope.nic.ports import (
     ACKNOWLEDGEMENT,
@@ -103,7 +110,7 @@ def is_cut_off(machine, s, d, now):
     if is_dead(deaths.nodes, s, now) or is_dead(deaths.nodes, d, now):
         return True
     paths = machine.paths
-    pair = s * machine.nodes.size + d
+    pair = paths.pair[s]  # that the packet is on
     for i in range(paths.first[pair], paths.first[pair + 1]):
         if is_dead(deaths.links, paths.route[i], now):
             return True
@@ -169,7 +176,7 @@ def _place_message(machine, d, packet, head, slot):
         return
     channel = ports.channels[d, head.name]
     if head.offset == 0 and not begin_message(machine, d, head):
-        turn_away(machine, d, packet, head)
+        pass_by(packet, head, without_room(machine, d, packet, head))
         return
     unit = channel.unit
     place = head.offset // unit
@@ -187,8 +194,8 @@ def _place_message(machine, d, packet, head, slot):
         if not has_fitting(machine, d, channel.port, unit):
             ports.nodes[d].no_buffer += 1
             ports.table[d, channel.port].dropped += 1
-            turn_away(machine, d, packet, head)
-            if ports.rules[0].reliable == 0:
+            pass_by(packet, head, without_room(machine, d, packet, head))
+            if ports.rules[0].reliable == 0 or head.status == REFUSED_FOR_GOOD:
                 give_up_message(machine, d, head.name)
             return
         take_ready(machine, d, channel.port, ports.filling[d, head.name, place])
@@ -245,8 +252,37 @@ def pass_by(packet, head, status):
 def turn_away(machine, d, packet, head):
     """The packet cannot be taken now: it must come again, and so must all that follow it."""
     pass_by(packet, head, DROPPED)
+    refuse_packet(machine, d, packet, head)
+
+
+@step
+def refuse_packet(machine, d, packet, head):
+    """Have the transport take the packet's acceptance back; its sender gets a sign of life."""
     if machine.ports.rules[0].reliable == 1:
-        refuse(machine.ports.links[d, packet.sender], head.sequence)
+        link = machine.ports.links[d, packet.sender]
+        refuse(link, head.sequence)
+        link.ack_due = 1
+
+
+@step
+def without_room(machine, d, packet, head):
+    """What becomes of a packet for which its port has no buffer, or no place for a report.
+
+    It comes again, but not for ever: one port that takes nothing must not keep two nodes apart.
+    """
+    ports = machine.ports
+    if ports.rules[0].reliable == 0:
+        return np.int64(DROPPED)
+    peer = ports.peers[d, packet.sender]
+    if peer.unwanted != head.sequence:
+        peer.unwanted = head.sequence
+        peer.unwanted_times = 0
+    peer.unwanted_times += 1
+    if peer.unwanted_times > ports.rules[0].most_retries:
+        peer.unwanted = -1
+        return np.int64(REFUSED_FOR_GOOD)
+    refuse_packet(machine, d, packet, head)
+    return np.int64(DROPPED)
 
 
 @step
@@ -278,7 +314,19 @@ def _place_store(machine, d, packet, head, now):
         pass_by(packet, head, REFUSED_FOR_GOOD)
         return False
     start = export.start if export.redirect < 0 else export.redirect
+    if export.space == NOBODY:
+        _sink(machine, packet, head, start + head.offset)
+        return False
     return _translate(machine, d, packet, head, export.space, start + head.offset, now)
+
+
+@step
+def _sink(machine, packet, head, address):
+    """The payload stays in the NIC's own memory, for which the garbage page stands."""
+    page = np.int64(1) << machine.ports.rules[0].page_bits
+    packet.address = GARBAGE_FRAME * page + (address & (page - 1))
+    head.frame = GARBAGE_FRAME
+    head.generation = 0
 
 
 @step
@@ -312,8 +360,12 @@ def is_awaited(machine, d, packet, head):
 @step
 def _translate(machine, d, packet, head, space, address, now):
     ports = machine.ports
-    page = address >> ports.rules[0].page_bits
+    page = page_at(machine, address)
     packet.address = address & ((np.int64(1) << ports.rules[0].page_bits) - 1)
+    if packet.address + packet.payload > np.int64(1) << ports.rules[0].page_bits:
+        # It was cut for another place in a page than it goes to.
+        pass_by(packet, head, REFUSED_FOR_GOOD)
+        return False
     head.space = space
     head.page = page
     if packet.address + packet.payload > np.int64(1) << ports.rules[0].page_bits:

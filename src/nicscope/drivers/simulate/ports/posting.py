@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.bytecopy import copy_bytes
 from nicscope.drivers.simulate.cpu import end_operation, occupy_cpu
 from nicscope.drivers.simulate.machine import (
     GIVE_UP,
@@ -13,13 +14,16 @@ from nicscope.drivers.simulate.machine import (
     PROVIDE,
     REGISTER,
     TRAP,
+    UNPIN,
 )
 from nicscope.drivers.simulate.ports.calls import (
     admit,
     admit_piece,
+    could_admit_piece,
     could_admit_pieces,
     keep_pages,
     report_sent,
+    unpin_pages,
 )
 from nicscope.drivers.simulate.ports.trapping import begin_in_trap, can_go_on_in_trap
 from nicscope.jit import distant, step
@@ -59,13 +63,28 @@ def can_go_on_at_port(machine, n, p):
         return could_admit_pieces(machine, n, process.peer, slot)
     if process.operation == TRAP:
         return process.duration > 0 or can_go_on_in_trap(machine, n, process.peer)
-    if process.operation >= REGISTER:
+    if process.operation == REGISTER:
+        return _can_register(machine, n, p)
+    if process.operation > REGISTER:
         return True
     if process.operation == PROVIDE:
         return port.free_posted - port.free_taken < ports.rules[0].ring
     if process.own & 1 == SENT:
         return port.reported > port.reaped
     return port.received > port.read
+
+
+@step
+def _can_register(machine, n, p):
+    """Whether the pages of process ``p`` could be pinned now; they are refused in one piece."""
+    ports = machine.ports
+    process = machine.processes[p]
+    bits = ports.rules[0].page_bits
+    first = process.address >> bits
+    pages = ((process.address + process.payload - 1) >> bits) - first + 1
+    if pages > ports.rules[0].longest:
+        return True
+    return could_admit_piece(machine, n, process.peer, first, pages)
 
 
 @step
@@ -93,8 +112,8 @@ def _write_request(machine, n, p, slot):
     segment.address = process.address
     segment.length = process.payload
     if request.options & INLINE:
-        for i in range(INLINE_BYTES):
-            ports.inline[n, p_port, slot, i] = machine.store.control[p, i]
+        inline = ports.inline[n, p_port, slot]
+        copy_bytes(inline, 0, machine.store.control[p], 0, INLINE_BYTES)
 
 
 @distant
@@ -119,6 +138,10 @@ def begin_at_port(machine, n, p, now):
         if process.own != DONE:
             _give_up(machine, n, process.peer, process.address, process.payload)
         occupy_cpu(machine, n, now, POSTING, duration + costs.system_call)
+    elif process.operation == UNPIN:
+        duration = unpin_pages(machine, n, process.peer, process.address, process.payload)
+        process.own = ports.nodes[n].admitted
+        occupy_cpu(machine, n, now, POSTING, duration)
     elif process.operation == GIVE_UP:
         occupy_cpu(machine, n, now, POSTING, costs.system_call)
     else:
@@ -175,7 +198,7 @@ def end_at_port(machine, n, p, now):
         _provide(machine, n, p)
     elif process.operation == TRAP:
         pass
-    elif process.operation == REGISTER:
+    elif process.operation in (REGISTER, UNPIN):
         process.address = process.own
     elif process.operation == GIVE_UP:
         _give_up(machine, n, process.peer, process.address, process.payload)
@@ -256,6 +279,6 @@ def _read(machine, n, p):
     process.own = report.operation | report.buffers << KIND_BITS
     process.peer = report.node
     if report.buffers == 0:
-        for i in range(INLINE_BYTES):
-            machine.store.control[p, i] = ports.report_bytes[n, p_port, place, i]
+        inline = ports.report_bytes[n, p_port, place]
+        copy_bytes(machine.store.control[p], 0, inline, 0, INLINE_BYTES)
     port.read += 1

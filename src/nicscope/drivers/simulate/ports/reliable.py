@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.bytecopy import copy_bytes
 from nicscope.drivers.simulate.agenda import NEVER, put
 from nicscope.drivers.simulate.machine import KINDS, TIMER
 from nicscope.drivers.simulate.ports.calls import give_up_message, hold, report_sent
 from nicscope.drivers.simulate.ports.holding import let_go
 from nicscope.drivers.simulate.ports.placing import take_back
+from nicscope.fabric.paths import ways_of
 from nicscope.jit import distant, routine, step
 from nicscope.nic.ports import (
     ACKNOWLEDGEMENT,
@@ -30,6 +32,7 @@ from nicscope.nic.transport import (
     next_to_send,
     note_sent,
     number_next,
+    revive,
     take_acknowledgement,
     time_out,
     window_open,
@@ -79,6 +82,7 @@ def clear(packet, head):
     head.last = 0
     head.options = 0
     head.into = 0
+    head.route = 0
     head.copied = 0
     head.key = -1
     head.frame = 0
@@ -103,8 +107,7 @@ def push(machine, n, packet, head, inline):
     queued.broken = 0
     queued.buffer = -1
     machine.nodes[n].next_number += 1
-    for i in range(INLINE_BYTES):
-        machine.store.send_ring[n, place, i] = inline[i]
+    copy_bytes(machine.store.send_ring[n, place], 0, inline, 0, INLINE_BYTES)
     endpoint.written += 1
     if ports.rules[0].reliable == 1:
         _put_acknowledgement(machine, n, queued.destination, ports.send_heads[n, place])
@@ -116,6 +119,7 @@ def _put_acknowledgement(machine, n, d, head):
     head.acknowledged = take_ack(ports.links[n, d])
     head.rejects = ports.rejects[n, d]
     peer = ports.peers[n, d]
+    head.route = peer.route
     peer.ack_at = NEVER
     if peer.urgent == 1:
         peer.urgent = 0
@@ -133,9 +137,8 @@ def send_numbered(machine, n, packet, head, inline):
     place = sequence % ports.rules[0].window
     ports.windows[n, d, place] = packet
     ports.window_heads[n, d, place] = head
+    copy_bytes(ports.window_bytes[n, d, place], 0, inline, 0, INLINE_BYTES)
     hold(machine, n, head.key)  # until it is acknowledged
-    for i in range(INLINE_BYTES):
-        ports.window_bytes[n, d, place, i] = inline[i]
     note_sent(link, sequence)
     push(machine, n, packet, head, inline)
 
@@ -199,6 +202,7 @@ def acknowledge(machine, n, d, head, now):
     """Take the acknowledgement that a packet from ``d`` brought: what it names has arrived."""
     ports = machine.ports
     link = ports.links[n, d]
+    link.retries = 0  # whoever is heard of is not dead, whatever it has no room for
     newly = take_acknowledgement(link, head.acknowledged)
     if newly == 0:
         return
@@ -208,6 +212,7 @@ def acknowledge(machine, n, d, head, now):
         bit = (head.rejects >> np.uint64(back)) & np.uint64(1)
         _arrived(machine, n, ports.windows[n, d, place], ports.window_heads[n, d, place], bit)
     peer = ports.peers[n, d]
+    peer.tried = 0
     peer.time_out_at = NEVER
     if is_outstanding(link) or peer.fetching > 0:
         peer.time_out_at = now + ports.rules[0].time_out
@@ -268,13 +273,35 @@ def _run_out(machine, n, d, now):
             _probe(machine, n, d, now)
         return
     if time_out(link, ports.rules[0].most_retries) == DEAD:
-        _bury(machine, n, d)
-        return
+        if peer.tried + 1 >= ways_of(machine.paths):
+            _bury(machine, n, d)
+            return
+        peer.tried += 1
+        _take_way(machine, n, d, peer.route + 1)
+        revive(link)
     peer.ran_out_at = now
     if peer.resending == 0:
         peer.resending = 1
         ports.nodes[n].resends += 1
     peer.time_out_at = now + ports.rules[0].time_out
+
+
+@step
+def _take_way(machine, n, d, route):
+    """Send by another way from now on: the ``route``-th, counted in turns (UTLB 4.1)."""
+    machine.ports.peers[n, d].route = route
+    machine.paths.way[n, d] = route % ways_of(machine.paths)
+    machine.ports.nodes[n].remaps += 1
+
+
+@routine
+def follow_way(machine, n, d, route):
+    """A packet from ``d`` came by a newer way than ours: what we send goes by that one too."""
+    peer = machine.ports.peers[n, d]
+    if route > peer.route:
+        _take_way(machine, n, d, route)
+        peer.tried = 0
+        machine.ports.links[n, d].retries = 0
 
 
 @step

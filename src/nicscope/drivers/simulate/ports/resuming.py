@@ -29,9 +29,9 @@ from nicscope.drivers.simulate.ports.misses import ARRIVAL, DEFER, FAIL, FILL, w
 from nicscope.drivers.simulate.ports.reliable import may_send_to
 from nicscope.drivers.simulate.ports.state import ABANDONED, KERNEL
 from nicscope.drivers.simulate.ports.translating import table_frame
-from nicscope.drivers.translation.codes import REFUSED
+from nicscope.drivers.translation.codes import REFUSED, REJECTED
 from nicscope.jit import distant, step
-from nicscope.memory.paging.layout import GARBAGE_FRAME, NO_FRAME
+from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.handles import is_handle
 from nicscope.nic.ports import AWAITS_KERNEL, AWAITS_USE, FREE_TO_GO, NO_RIGHTS, NO_ROOM, UNUSABLE
 
@@ -49,6 +49,10 @@ def end_miss(machine, n, now):
             _go_on(machine, n, now)
             return
         found = serve_page(machine, n, serving.miss_space, serving.miss_page)
+        if found == REJECTED and ports.rules[0].garbage == 1:
+            serving.garbage += 1
+            _go_on(machine, n, now)
+            return
         if found < 0:
             _wait_for_room(machine, n, found, now)
             return
@@ -71,7 +75,7 @@ def _go_on(machine, n, now):
     serving = machine.ports.nodes[n]
     frame = table_frame(machine, n, serving.miss_space, serving.miss_page)
     who = serving.miss_for
-    if frame == GARBAGE_FRAME:
+    if frame == GARBAGE_FRAME and machine.ports.rules[0].garbage == 0:
         _fail(machine, n, now)  # the host had no frame for it
     elif who == ARRIVAL:
         settle_arrival(machine, n, frame, now)
@@ -143,12 +147,6 @@ def go_on_with_thread(machine, n, now):
         carry_out(machine, n, event.receive)
         # The line was pinned already, but this page of it was not there to be pinned.
         mend_page(machine, n, event.space, event.page, event.receive)
-    if (
-        needed >= 0
-        and found >= 0
-        and table_frame(machine, n, event.space, event.page) == GARBAGE_FRAME
-    ):
-        needed = np.int64(NO_FRAME)
     if event.port >= 0:
         _tell(machine, n, event, needed, found)
     next_event(machine, n, now)

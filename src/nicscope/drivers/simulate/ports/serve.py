@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.bytecopy import copy_bytes
+from nicscope.drivers.simulate.ports import calls
 from nicscope.drivers.simulate.ports.calls import (
     ask_page,
     begin_miss,
@@ -13,6 +15,7 @@ from nicscope.drivers.simulate.ports.calls import (
     send_again,
     send_bare_acknowledgement,
     take_buffer,
+    translated_frame,
 )
 from nicscope.drivers.simulate.ports.choose import (
     ACK,
@@ -25,8 +28,15 @@ from nicscope.drivers.simulate.ports.choose import (
 from nicscope.drivers.simulate.ports.holding import NO_KEY
 from nicscope.drivers.simulate.ports.knowing import knows_request, looks_up_handles
 from nicscope.drivers.simulate.ports.reliable import clear, may_send_to, push, send_numbered
-from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, generation_of, key_of
+from nicscope.drivers.simulate.ports.translating import (
+    MISSED,
+    NOT_THERE,
+    generation_of,
+    key_of,
+    page_at,
+)
 from nicscope.jit import distant, step
+from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.ports import (
     BAD_DESCRIPTOR,
     BAD_HANDLE,
@@ -49,6 +59,8 @@ from nicscope.nic.ports import (
 )
 from nicscope.nic.transport import number_unreliable
 
+NO_PAGE = -1
+
 
 @step
 def enters_page(machine, n, p):
@@ -57,7 +69,7 @@ def enters_page(machine, n, p):
     if port.options & INLINE or port.operation == FETCH or port.segment >= port.segments:
         return False
     address = machine.ports.current[n, p, port.segment].address + port.segment_done
-    return address >> machine.ports.rules[0].page_bits != port.page
+    return page_at(machine, address) != port.page
 
 
 @distant
@@ -92,28 +104,40 @@ def serve_port(machine, n, p, now):
         _take_request(machine, n, p)
         status = _check(machine, n, p)
         if status != DONE:
-            end_request(machine, n, p, status)
+            calls.end_request(machine, n, p, status)
             return
     d = destination_of(machine, n, p)
     if machine.ports.peers[n, d].dead == 1:
-        end_request(machine, n, p, PEER_DEAD)
+        calls.end_request(machine, n, p, PEER_DEAD)
         return
     if not may_send_to(machine, n, d):
         return
     if enters_page(machine, n, p):
         leave_page(machine, n, p)  # or it might occupy the only way of the next one's set
         address = machine.ports.current[n, p, port.segment].address + port.segment_done
-        page = address >> machine.ports.rules[0].page_bits
+        page = page_at(machine, address)
         space = space_of(machine, n, p)
-        frame = ask_page(machine, n, space, page, 0)
+        frame = _look_up(machine, n, p, space, page)
         if frame == MISSED:
+            port.missed = page
             begin_miss(machine, n, p, space, page, 0, 0, now)
             return
         if frame == NOT_THERE:
-            end_request(machine, n, p, NO_RIGHTS)
+            calls.end_request(machine, n, p, NO_RIGHTS)
             return
-        enter_page(machine, n, p, page, frame)
-    next_packet(machine, n, p)
+        calls.enter_page(machine, n, p, page, frame)
+    calls.next_packet(machine, n, p)
+
+
+@step
+def _look_up(machine, n, p, space, page):
+    """Frame of ``page``, ``MISSED`` or ``NOT_THERE``; one that missed is not looked up twice."""
+    if space == NOBODY:
+        return np.int64(GARBAGE_FRAME)  # the NIC's own memory, of which no bytes are kept
+    if machine.ports.table[n, p].missed != page:
+        return ask_page(machine, n, space, page, 0)
+    machine.ports.nodes[n].repeated += 1
+    return translated_frame(machine, n, space, page, 0)
 
 
 @step
@@ -130,9 +154,12 @@ def enter_page(machine, n, p, page, frame):
     leave_page(machine, n, p)
     port.page = page
     port.frame = frame
-    port.key = key_of(machine, n, space_of(machine, n, p), page)
-    hold(machine, n, port.key)
-    machine.ports.owners[n, port.key] = p
+    port.missed = NO_PAGE
+    space = space_of(machine, n, p)
+    if space != NOBODY:
+        port.key = key_of(machine, n, space, page)
+        hold(machine, n, port.key)
+        machine.ports.owners[n, port.key] = p
 
 
 @step
@@ -141,7 +168,7 @@ def leave_page(machine, n, p):
     port = machine.ports.table[n, p]
     release(machine, n, port.key)
     port.key = NO_KEY
-    port.page = -1
+    port.page = NO_PAGE
 
 
 @step
@@ -166,12 +193,13 @@ def _take_request(machine, n, p):
         port.reply_port = request.port
     for i in range(SEGMENTS):
         ports.current[n, p, i] = ports.segments[n, p, slot, i]
-    for i in range(INLINE_BYTES):
-        ports.carried[n, p, i] = ports.inline[n, p, slot, i]
+    if port.options & INLINE:
+        copy_bytes(ports.carried[n, p], 0, ports.inline[n, p, slot], 0, INLINE_BYTES)
     port.done = 0
     port.segment = 0
     port.segment_done = 0
-    port.page = -1
+    port.page = NO_PAGE
+    port.missed = NO_PAGE
     port.key = NO_KEY
 
 
@@ -182,9 +210,10 @@ def _check(machine, n, p):
     if p == OWN_PORT:
         port.total = ports.current[n, p, 0].length if port.segments > 0 else 0
         return DONE
-    status = check_request(port, ports.current[n, p], ports.rules[0].space_bytes)
-    if status != DONE:
-        return status
+    if ports.rules[0].sparse == 0:  # a trace was checked when it was read
+        status = check_request(port, ports.current[n, p], ports.rules[0].space_bytes)
+        if status != DONE:
+            return status
     port.total = _total(ports.current[n, p], port)
     if port.operation == SEND:
         return _check_channel(machine, n, p)
@@ -301,6 +330,12 @@ def next_packet(machine, n, p):
     head.offset += port.done
     port.done += length
     moves_all = length == 0 or port.done == port.total
+    serving = ports.nodes[n]
+    serving.bytes_out += length
+    if moves_all and p != OWN_PORT:
+        serving.messages_out += 1
+        if port.options & INLINE:
+            serving.bytes_out += port.length
     head.last = 1 if moves_all else 0
     if ports.rules[0].reliable == 1:
         send_numbered(machine, n, packet, head, ports.carried[n, p])
@@ -308,7 +343,7 @@ def next_packet(machine, n, p):
         head.sequence = number_unreliable(ports.links[n, packet.destination])
         push(machine, n, packet, head, ports.carried[n, p])
     if moves_all:
-        end_request(machine, n, p, DONE)
+        calls.end_request(machine, n, p, DONE)
 
 
 @step

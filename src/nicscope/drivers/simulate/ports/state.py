@@ -34,6 +34,7 @@ RULES = np.dtype(
         ("fresh", "i8"),  # 1: an absent receive buffer gets a zeroed page
         ("sparse", "i8"),  # 1: addresses are a trace's; a page's number stands for it in memory
         ("pins_by_access", "i8"),  # 1: pinned to be written only where it will be
+        ("garbage", "i8"),  # 1: what is not pinned has the garbage page in the table (UTLB 4.2)
         ("faults", "i8"),  # 1: the network is not perfect
         ("defers", "i8"),  # 1: a free buffer whose page is brought stalls nothing behind it
         ("buffer", "i8"),  # bytes of a receive buffer, which lies in one page
@@ -47,6 +48,9 @@ NO_ONE = 0  # there is none that could be served: the page is not registered
 FETCHES = 1  # the NIC reads the host's table
 KERNEL = 2  # the NIC interrupts and its processor waits
 THREAD = 3  # the NIC interrupts and goes on; a kernel thread serves the miss
+
+# A stage of a miss that others must know: the processor waits until the bus is free.
+AWAIT_BUS = 5
 
 # Ps, resolved for the scheme from a platform's costs.
 SERVICE_COSTS = (
@@ -65,6 +69,7 @@ SERVICE_COSTS = (
     "lookup_free",
     "lookup_handle",  # of a buffer or a process
     "fetch",  # entries from the host's table, by DMA
+    "table_dma",  # of that, while the bus is taken
     "handshake",
     "interrupt",
     "interrupt_entry",  # at a receive
@@ -112,6 +117,11 @@ SERVING = np.dtype(
         ("copied", "i8"),  # bytes, to where programs want them
         ("stolen", "i8"),  # ps that interrupts took from what the CPU does
         # for the observer
+        ("looking", "i8"),  # ps of the present task that are a lookup
+        ("messages_out", "i8"),
+        ("bytes_out", "i8"),
+        ("messages_in", "i8"),
+        ("bytes_in", "i8"),
         ("admitted", "i8"),  # what the library's last call for pages came to
         ("interrupts", "i8"),
         ("drops", "i8"),
@@ -134,6 +144,9 @@ SERVING = np.dtype(
         ("thread_misses", "i8"),
         ("skipped", "i8"),  # buffers given back unfilled: their pages were out
         ("page_ins", "i8"),
+        ("remaps", "i8"),  # ways to peers that were given up for others
+        ("garbage", "i8"),  # pages that were not pinned: the garbage page moved instead
+        ("table_ins", "i8"),  # second-level tables that came back from the disk
         ("scans", "i8"),
     ],
     align=True,
@@ -149,6 +162,10 @@ PEER = np.dtype(
         ("ran_out_at", "i8"),  # for the observer: when its packets last had to go again
         ("fetching", "i8"),  # questions that wait for their answers
         ("missed", "i8"),  # the packet that was dropped for want of its translation, or -1
+        ("route", "i8"),  # how often the way there has been changed, by either end
+        ("tried", "i8"),  # ways in a row on which nothing was acknowledged
+        ("unwanted", "i8"),  # the one that was last turned away by its port, or -1
+        ("unwanted_times", "i8"),
         ("missed_handle", "i8"),  # or for want of a handle
         ("missed_at", "i8"),  # the lookup that it was: 1 buffer, 2 process
     ],
@@ -189,6 +206,10 @@ SERVICE = np.dtype(
     ],
     align=True,
 )
+# A second-level table of a process, by the directory in NIC memory (UTLB 3.3).
+TABLE = np.dtype([("away", "i8"), ("block", "i8")], align=True)
+ENTRY_BYTES = 4  # 1024 entries to a page
+QUEUE = 256  # events that can wait for the kernel thread of a node
 
 ABANDONED = -3  # in place of the port of an event: it has closed meanwhile
 
@@ -217,6 +238,7 @@ class Ports(NamedTuple):
     exports: NDArray[Any]  # EXPORT, shape (nodes, exports)
     imports: NDArray[Any]  # IMPORT, shape (nodes, imports)
     pending: NDArray[Any]  # PENDING, shape (nodes, ports, ring): posted, not yet reported
+    directory: NDArray[Any]  # TABLE, shape (nodes, spaces, tables): the NICs' directories
     kept: NDArray[Any]  # SEGMENT, shape (nodes, ports, ring, SEGMENTS): first page, pages
     fetches: NDArray[Any]  # FETCHING, shape (nodes, ports, ring): where answers go
     send_heads: NDArray[Any]  # HEAD, shape (nodes, send_ring)

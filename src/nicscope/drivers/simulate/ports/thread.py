@@ -23,7 +23,7 @@ ASLEEP = 0
 WAKING = 1
 READING = 2  # a page comes from the disk
 WORKING = 3
-PASSED_OVER = 4  # it could run, but a program has the CPU
+RUNNABLE = 4  # awake; it has the CPU next
 # Assumed: a kernel thread that is woken while a program computes runs when that leaves the CPU, at
 # the latest at the next tick of the clock (Linux 2.2 ticks 100 times a second).
 TICK = 10_000_000_000  # ps
@@ -101,7 +101,7 @@ def thread_is_done(machine, n, now):
         provide_for(machine, n, event.space, event.page, event.receive)
         serving.page_ins += 1
     if serving.thread == WAKING and _must_wait(machine, n):
-        serving.thread = PASSED_OVER
+        serving.thread = RUNNABLE
         ends = machine.agenda.times[n * KINDS + CPU]
         _until(machine, n, min(ends, (now // TICK + 1) * TICK))
         return False
@@ -134,6 +134,6 @@ def next_event(machine, n, now):
     if serving.handled == serving.queued:
         serving.thread = ASLEEP
         return
-    serving.thread = WAKING
+    serving.thread = RUNNABLE
     event = machine.ports.events[n, serving.handled % machine.ports.events.shape[1]]
     _until(machine, n, max(now, np.int64(event.raised)))

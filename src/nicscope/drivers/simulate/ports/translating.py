@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.ports.state import KERNEL, THREAD
+from nicscope.drivers.simulate.ports import calls
+from nicscope.drivers.simulate.ports.directory import TABLE_PAGES, bring_table, is_away
+from nicscope.drivers.simulate.ports.state import FETCHES, KERNEL, THREAD
 from nicscope.drivers.translation.asking import ask, frame_on_nic, key_of_page, page_of_key, serve
 from nicscope.drivers.translation.cluster import translation_of
-from nicscope.drivers.translation.codes import MISS, PINNED_AREA
+from nicscope.drivers.translation.codes import MISS, PINNED_AREA, REJECTED
 from nicscope.drivers.translation.deeds import FILL, PIN, UNPIN, clear_deeds, write_frame
 from nicscope.drivers.translation.holding import entry_of
 from nicscope.drivers.translation.utlb import place_in_table
 from nicscope.jit import distant, step
 from nicscope.memory.paging.faults import provide, provide_zeroed
-from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME, NOT_MAPPED, WRITE
+from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME, NOT_MAPPED, READY, WRITE
 from nicscope.memory.paging.pins import need_to_pin, pin_page, unpin_frame
 from nicscope.memory.pinning import PINNED
 
 MISSED = -1
 NOT_THERE = -2  # the process has no such address, or has not had it pinned
+
+
+@step
+def page_at(machine, address):
+    """The page of a virtual address, which may be any of 64 bits."""
+    bits = machine.ports.rules[0].page_bits
+    return (address >> bits) & ((np.int64(1) << (64 - bits)) - 1)
 
 
 @distant
@@ -32,6 +41,11 @@ def ask_page(machine, n, space, page, receive):
     frame = ask(scheme, nic, host, book, space, page, receive)
     if frame == MISS:
         return np.int64(MISSED)
+    if frame == REJECTED and ports.rules[0].garbage == 1:
+        if ports.rules[0].service == FETCHES:
+            return np.int64(MISSED)  # the table has an entry for every address
+        ports.nodes[n].garbage += 1
+        return np.int64(GARBAGE_FRAME)
     if frame < 0:
         return np.int64(NOT_THERE)
     if frame == GARBAGE_FRAME or (receive == 1 and not _may_be_written(machine, n, frame)):
@@ -39,6 +53,8 @@ def ask_page(machine, n, space, page, receive):
         ports.nodes[n].mended += frame == GARBAGE_FRAME
         kernel_can_help = ports.rules[0].service in (KERNEL, THREAD)
         return np.int64(MISSED if kernel_can_help else NOT_THERE)
+    if is_away(machine, n, space, page):
+        return frame  # the table is on the disk, but what the NIC has of it holds
     if frame != ports.frames[n, key_of(machine, n, space, page)]:
         ports.nodes[n].stale += 1
     return frame
@@ -48,6 +64,8 @@ def ask_page(machine, n, space, page, receive):
 def _area_frame(machine, n, space, page):
     """U-Net's own: the NIC adds an offset to the base of an area that is pinned for good."""
     ports = machine.ports
+    if ports.rules[0].sparse == 1:
+        return np.int64(GARBAGE_FRAME)  # of a trace nothing is kept: any page of the area will do
     _, host, book = translation_of(ports.translations, n)
     key = key_of_page(host, book, space, page)
     if key < 0 or page >= book.orders[0].area_pages:
@@ -87,10 +105,12 @@ def translated_frame(machine, n, space, page, receive):
 @distant
 def needed_for(machine, n, space, page, receive):
     """What the kernel must do before the NIC may have ``page``, as ``memory.paging`` names it."""
+    if machine.ports.rules[0].service == FETCHES:  # the library has pinned it
+        return np.int64(DISK if is_away(machine, n, space, page) else READY)
     memory_page = memory_page_of(machine, n, space, page)
     if memory_page < 0:
         return np.int64(NOT_MAPPED)
-    return need_to_pin(machine.ports.memory, n, space, memory_page, receive)
+    return need_to_pin(machine.ports.memory, n, _memory_space(machine, space), memory_page, receive)
 
 
 @step
@@ -99,6 +119,12 @@ def memory_page_of(machine, n, space, page):
     if machine.ports.rules[0].sparse == 1:
         return key_of(machine, n, space, page)
     return page if page < machine.ports.memory.entries.shape[2] else np.int64(-1)
+
+
+@step
+def _memory_space(machine, space):
+    """The space of the host's memory that has it: the numbers of a trace's pages share one."""
+    return np.int64(0) if machine.ports.rules[0].sparse == 1 else np.int64(space)
 
 
 @distant
@@ -130,7 +156,7 @@ def mend_page(machine, n, space, page, receive):
         return False  # to be served like any other
     if ports.frames[n, key] != GARBAGE_FRAME:
         return receive == 1 and _make_writable(machine, n, space, key, page)
-    if not _pin(machine, n, key, receive):
+    if not calls.pin_key(machine, n, key, receive):
         return False
     if place >= 0:
         write_frame(nic, place, ports.frames[n, key])
@@ -150,7 +176,7 @@ def _mend_line(machine, n, space, page, key, receive):
         if other == page or ports.frames[n, number] != GARBAGE_FRAME:
             continue
         needed = needed_for(machine, n, space, other, receive)
-        if needed >= 0 and needed != DISK and _pin(machine, n, number, receive):
+        if needed >= 0 and needed != DISK and calls.pin_key(machine, n, number, receive):
             place = _place_on_nic(nic, host, book, space, other, number)
             write_frame(nic, place, ports.frames[n, number])
 
@@ -178,11 +204,12 @@ def _make_writable(machine, n, space, key, page):
     if memory.frames[n, frame].pinned_to_write != 0:
         return False
     memory_page = memory_page_of(machine, n, space, page)
-    found = pin_page(memory, n, space, memory_page, 1)
+    owner = _memory_space(machine, space)
+    found = pin_page(memory, n, owner, memory_page, 1)
     if found < 0:
         return False
     # The pin that was there goes; or the new one, if the page has another frame meanwhile.
-    unpin_frame(memory, n, space, found)
+    unpin_frame(memory, n, owner, found)
     return found == frame
 
 
@@ -205,7 +232,7 @@ def carry_out(machine, n, receive):
     for i in range(host.deed_count[0]):
         deed = host.deeds[i]
         if deed.what == PIN:
-            failed = not _pin(machine, n, deed.key, receive) or failed
+            failed = not calls.pin_key(machine, n, deed.key, receive) or failed
         elif deed.what == UNPIN:
             _unpin(machine, n, deed.key)
             unpinned += 1
@@ -215,8 +242,8 @@ def carry_out(machine, n, receive):
     return np.int64(-1) if failed else unpinned
 
 
-@step
-def _pin(machine, n, key, receive):
+@distant
+def pin_key(machine, n, key, receive):
     """Pin the page of ``key``; one that cannot be had has the garbage page in the host's table."""
     ports = machine.ports
     memory = ports.memory
@@ -224,6 +251,7 @@ def _pin(machine, n, key, receive):
     space, page = page_of_key(host, book, key)
     if ports.rules[0].sparse == 1:
         page = key
+    space = _memory_space(machine, space)
     frame = np.int64(-1)
     is_out = (
         ports.rules[0].service == THREAD
@@ -247,16 +275,19 @@ def _unpin(machine, n, key):
     _, host, book = translation_of(ports.translations, n)
     if ports.frames[n, key] != GARBAGE_FRAME:
         space, _ = page_of_key(host, book, key)
-        unpin_frame(ports.memory, n, space, ports.frames[n, key])
+        unpin_frame(ports.memory, n, _memory_space(machine, space), ports.frames[n, key])
         ports.frames[n, key] = GARBAGE_FRAME
 
 
 @distant
 def provide_for(machine, n, space, page, receive):
     """Bring ``page``, which the kernel thread has waited for."""
+    if is_away(machine, n, space, page):
+        bring_table(machine, n, space, page // TABLE_PAGES)
+        return
     memory_page = memory_page_of(machine, n, space, page)
     if memory_page >= 0:
-        provide(machine.ports.memory, n, space, memory_page, receive)
+        provide(machine.ports.memory, n, _memory_space(machine, space), memory_page, receive)
 
 
 @step

@@ -1,0 +1,163 @@
+"""``nicscope simulate``: a program, or a request trace, in virtual time."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nicscope.cli.progress import progress
+from nicscope.cli.replay import print_written, trace_path
+from nicscope.cli.tables import print_json
+
+EXAMPLES = (
+    "Examples:\n\n"
+    "[bold]nicscope simulate mine.py[/bold]\n\n"
+    "[bold]nicscope simulate bundled:redis_server --design utlb --design vmmc-interrupt[/bold]\n\n"
+    "[bold]nicscope simulate mine.parquet --design mini --set entries=64 --json[/bold]"
+)
+PROGRAM = ".py"
+
+
+def simulate(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE.py|TRACE",
+            help="A program whose main() runs clusters, or a trace (Parquet, or bundled:NAME).",
+            show_default=False,
+        ),
+    ],
+    design: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="Of a trace; may be repeated; left out: every design of the catalog.",
+        ),
+    ] = None,
+    platform: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE", help="Of a trace: what things cost; left out: the design's own."
+        ),
+    ] = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set on every design; may be repeated."),
+    ] = None,
+    requests: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Only the first N requests of the trace."),
+    ] = None,
+    timed: Annotated[
+        bool, typer.Option("--timed", help="A request waits for its time in the trace.")
+    ] = False,
+    window: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=64,
+            metavar="PACKETS",
+            help="That may be outstanding; with 1 the counts are a replay's.",
+        ),
+    ] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder for results.json and times.parquet."),
+    ] = None,
+) -> None:
+    """Run a program's clusters, or a trace's requests, in virtual time: what it cost, and why."""
+    chosen = {
+        "--design": design,
+        "--platform": platform,
+        "--set": assignments,
+        "--requests": requests,
+        "--timed": timed,
+        "--window": window != 1,
+    }
+    if what.endswith(PROGRAM):
+        _simulate_program(
+            Path(what), [name for name, value in chosen.items() if value], as_json, out
+        )
+        return
+    settings = {"most": requests, "timed": timed, "window": window}
+    _simulate_trace(what, design or [], platform, assignments or [], settings, as_json, out)
+
+
+def _simulate_program(path: Path, chosen: list[str], as_json: bool, out: Path | None) -> None:
+    from nicscope.errors import SimulationError
+    from nicscope.reports.folder import folder_for
+    from nicscope.reports.simulate_folder import write_program_runs
+    from nicscope.reports.simulate_terminal import print_program_runs
+
+    if chosen:
+        raise SimulationError(f"{path} makes its own clusters; {chosen[0]} is for traces")
+    # What the program prints is its own; with --json the standard output is one object.
+    aside: Any = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
+    with folder_for(out) as folder, progress("running", "", always_say=True):
+        from nicscope.studies.programs import run_program
+
+        with aside:
+            found = run_program(path)
+        written = [] if folder is None else write_program_runs(found, folder)
+    if as_json:
+        print_json(found.to_json())
+        return
+    print_program_runs(found)
+    print_written(written)
+
+
+def _simulate_trace(
+    what: str,
+    designs: list[str],
+    platform: str | None,
+    assignments: list[str],
+    settings: dict[str, Any],
+    as_json: bool,
+    out: Path | None,
+) -> None:
+    from nicscope.reports.folder import folder_for
+    from nicscope.reports.simulate_folder import write_trace_simulation
+    from nicscope.reports.simulate_terminal import print_trace_simulation
+    from nicscope.studies.simulating import choose_runnable, simulate_trace
+    from nicscope.traces.reader import open_trace
+
+    trace = open_trace(trace_path(what))
+    runnable, skipped = choose_runnable(designs, platform, assignments)
+    command = _command(what, designs, platform, assignments, settings)
+    with folder_for(out) as folder, progress("simulating", "requests", always_say=True) as watch:
+        found = simulate_trace(
+            trace, runnable, skipped=skipped, command=command, watch=watch, **settings
+        )
+        written = [] if folder is None else write_trace_simulation(found, folder)
+    if as_json:
+        print_json(found.to_json())
+        return
+    print_trace_simulation(found)
+    print_written(written)
+
+
+def _command(
+    what: str,
+    designs: list[str],
+    platform: str | None,
+    assignments: list[str],
+    settings: dict[str, Any],
+) -> list[str]:
+    """Arguments that give the same numbers again."""
+    command = ["nicscope", "simulate", what]
+    for name in designs:
+        command += ["--design", name]
+    if platform is not None:
+        command += ["--platform", platform]
+    for assignment in assignments:
+        command += ["--set", assignment]
+    if settings["most"] is not None:
+        command += ["--requests", str(settings["most"])]
+    if settings["timed"]:
+        command.append("--timed")
+    return command + (["--window", str(settings["window"])] if settings["window"] != 1 else [])

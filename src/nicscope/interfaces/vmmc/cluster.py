@@ -1,0 +1,99 @@
+"""A VMMC cluster: NICs under one of the UTLBs or their baselines, and what has been exported."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nicscope.config.design import Design, load_design, with_settings
+from nicscope.config.program_costs import program_costs
+from nicscope.config.scheme import Scheme
+from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Transport
+from nicscope.errors import DesignError
+from nicscope.interfaces.ports.cluster import PortCluster
+from nicscope.interfaces.vmmc.endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nicscope.fabric.topology import Topology
+    from nicscope.interfaces.vmmc.buffers import Exported
+
+SCHEMES = (
+    Scheme.UTLB,
+    Scheme.UTLB_SHARED,
+    Scheme.UTLB_PROCESS,
+    Scheme.STATIC,
+    Scheme.INTERRUPT,
+)
+
+
+class Cluster(PortCluster[Endpoint]):
+    """Hosts with VMMC; programs on them get an ``Endpoint``."""
+
+    process_type = Endpoint
+    # Assumed: no time-out or count is printed.  A way on which nothing came through for 41 ms is
+    # given up; a receiver whose page or table has to come from the disk first takes 22 ms.
+    transport = Transport(most_retries=40)
+    garbage = True
+
+    def __init__(
+        self,
+        design: str | Design = "utlb",
+        platform: str | None = None,
+        *,
+        nodes: int = 2,
+        topology: Topology | None = None,
+        transport: Transport | None = None,
+        faults: Faults | None = None,
+        host: HostSize | None = None,
+        size: PortSize | None = None,
+        keep_log: int = 0,
+        **settings: object,
+    ) -> None:
+        """``settings`` change the design's, by the names of ``docs/designs.md``: ``pin_limit=64``.
+
+        Errors: ``DesignError`` for a design that is not VMMC's or a setting that it does not have.
+        """
+        chosen = load_design(design) if isinstance(design, str) else design
+        if chosen.scheme not in SCHEMES:
+            raise DesignError(
+                f"design {chosen.name!r}: VMMC translates by {', '.join(SCHEMES)}, not by "
+                f"{chosen.scheme.value}; choose a design of one of these"
+            )
+        changes = [f"{key}={str(value).lower()}" for key, value in settings.items()]
+        host = host or HostSize()
+        super().__init__(
+            with_settings(chosen, changes) if changes else chosen,
+            platform,
+            nodes=nodes,
+            topology=topology,
+            transport=transport,
+            faults=faults,
+            host=host,
+            size=size or PortSize(longest=host.pages_per_space),
+            keep_log=keep_log,
+        )
+        tables = program_costs(self.platform, self.design.scheme).tables
+        self.check_ps = tables["request_check_min"], tables["request_check_max"]
+        self.exports: dict[tuple[int, str], Exported] = {}
+
+    @property
+    def most_pinned(self) -> int | None:
+        """Pages that a process may pin, or None: a table on the NIC has no more entries either."""
+        if self.design.scheme is Scheme.UTLB_PROCESS:
+            return self.design.entries
+        return self.design.pin_limit
+
+    def run(self) -> Sequence[object]:
+        """Run all programs to their ends; what they return, in the order of their start."""
+        self.exports.clear()
+        return super().run()
+
+    def served(self, node: int) -> dict[str, int]:
+        """What the firmware and the kernel of ``node`` have counted, translation aside."""
+        assert self.simulation is not None
+        record: Any = self.simulation.machine.ports.nodes[node]
+        return {
+            name: int(record[name])
+            for name in ("interrupts", "rejected", "stale", "garbage", "table_ins", "remaps")
+        }

@@ -1,0 +1,255 @@
+"""A request trace in virtual time through several designs: what ``nicscope simulate`` reports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from nicscope import __version__
+from nicscope.config.delivery import transfer_costs
+from nicscope.config.program_costs import program_costs
+from nicscope.errors import DesignError, NicscopeError, PlatformError
+from nicscope.studies.replaying import choose_subjects
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from nicscope.config.design import Design
+    from nicscope.config.platform import Platform
+    from nicscope.drivers.simulate.ports.costs import ServiceCosts
+    from nicscope.drivers.simulate.tracing import NodeOutcome
+    from nicscope.traces.reader import Trace
+    from nicscope.traces.schema import Requests
+
+PS_PER_US = 1_000_000
+PS_PER_S = 10**12
+
+
+class Runnable(NamedTuple):
+    """A design on a platform that prices every step of it."""
+
+    design: Design
+    platform: Platform
+    transfers: Mapping[str, int]
+    service: ServiceCosts
+
+
+class Simulated(msgspec.Struct, frozen=True, kw_only=True):
+    """What one design made of the trace; its nodes ran at the same time, each with its peer."""
+
+    design: Design
+    platform: str
+    nodes: list[NodeOutcome]
+
+    @property
+    def requests(self) -> int:
+        """Of all nodes."""
+        return sum(node.requests for node in self.nodes)
+
+    @property
+    def busy_ps(self) -> int:
+        """Time from beginning to end, summed over nodes."""
+        return sum(node.elapsed_ps for node in self.nodes)
+
+    @property
+    def elapsed_ps(self) -> int:
+        """Until the last node has ended."""
+        return max(node.elapsed_ps for node in self.nodes)
+
+    @property
+    def requests_per_s(self) -> float:
+        """Of all nodes together, in virtual time."""
+        return self.requests * PS_PER_S / max(self.elapsed_ps, 1)
+
+    @property
+    def times_ps(self) -> dict[str, int]:
+        """Parts of ``busy_ps``, which is their sum."""
+        names = self.nodes[0].times_ps
+        return {name: sum(node.times_ps[name] for node in self.nodes) for name in names}
+
+    @property
+    def total(self) -> dict[str, int | None]:
+        """Every count of a replay, summed over nodes; None if it was not counted."""
+        rows = [node.counts for node in self.nodes]
+        return {name: _sum([row[name] for row in rows]) for name in rows[0]}
+
+    @property
+    def nic_bytes(self) -> int:
+        """NIC memory of the node whose NIC takes most."""
+        return max(sum(node.nic_memory_bytes.values()) for node in self.nodes)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, times in us."""
+        return {
+            "design": self.design.to_json(),
+            "platform": self.platform,
+            "requests": self.requests,
+            "elapsed_us": self.elapsed_ps / PS_PER_US,
+            "requests_per_s": self.requests_per_s,
+            "busy_us": self.busy_ps / PS_PER_US,
+            "parts_us": {name: ps / PS_PER_US for name, ps in self.times_ps.items()},
+            "total": self.total,
+            "nic_memory_bytes": self.nic_bytes,
+            "nodes": [_node_json(node) for node in self.nodes],
+        }
+
+
+class TraceSimulation(msgspec.Struct, frozen=True, kw_only=True):
+    """A trace, what became of it under each design, and how to do it again."""
+
+    trace: dict[str, Any]
+    found: list[Simulated]
+    skipped: list[str]  # why designs of the catalog were left out
+    repeat: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """One object for ``--json`` and results.json."""
+        return {
+            "trace": self.trace,
+            "results": [each.to_json() for each in self.found],
+            "skipped": self.skipped,
+            "repeat": self.repeat,
+        }
+
+
+def _sum(values: list[int | None]) -> int | None:
+    return None if None in values else sum(value or 0 for value in values)
+
+
+def _node_json(node: NodeOutcome) -> dict[str, Any]:
+    return {
+        "node": node.number,
+        "requests": node.requests,
+        "bytes": node.byte_count,
+        "elapsed_us": node.elapsed_ps / PS_PER_US,
+        "parts_us": {name: ps / PS_PER_US for name, ps in node.times_ps.items()},
+        "mean_latency_us": node.latency_ps / PS_PER_US / node.requests,
+        "packets": node.packets,
+        "failed": node.failed,
+        "repeated_lookups": node.repeated,
+        "counts": node.counts,
+    }
+
+
+def choose_runnable(
+    names: Sequence[str], platform: str | None, assignments: Sequence[str]
+) -> tuple[list[Runnable], list[str]]:
+    """The named designs with what they cost, and why others of the catalog were left out.
+
+    If none is named, all of the catalog's that can run.  Errors: ``DesignError`` or
+    ``PlatformError`` for the first named one that is wrong or whose platform does not price it.
+    """
+    runnable: list[Runnable] = []
+    skipped: list[str] = []
+    for design, own in choose_subjects(names, platform, assignments):
+        try:
+            runnable.append(_runnable(design, own))
+        except NicscopeError as error:
+            if names:
+                raise
+            skipped.append(f"{design.name}: {error}")
+    if not runnable:
+        raise PlatformError(skipped[0])
+    return runnable, skipped
+
+
+def _runnable(design: Design, platform: Platform | None) -> Runnable:
+    from nicscope.drivers.simulate.ports.costs import service_costs
+
+    if platform is None:
+        raise DesignError(f"design {design.name!r} names no platform; give one with --platform")
+    costs = program_costs(platform, design.scheme)
+    return Runnable(design, platform, transfer_costs(platform), service_costs(costs, design))
+
+
+def simulate_trace(
+    trace: Trace,
+    subjects: Sequence[Runnable],
+    *,
+    skipped: Sequence[str] = (),
+    most: int | None = None,
+    timed: bool = False,
+    window: int = 1,
+    kinds: bool = True,
+    command: Sequence[str] = (),
+    watch: Callable[[int, int], None] | None = None,
+) -> TraceSimulation:
+    """What becomes of ``trace`` under each of ``subjects``; ``watch`` hears of requests done.
+
+    ``most``: only that many requests, from the beginning.  ``timed``: a request does not begin
+    before its time.  ``window``: packets that may be outstanding; with 1 the counts are a
+    replay's.  Errors: ``TraceError`` at the first row that the schema does not allow.
+    """
+    from nicscope.drivers.simulate.tracing import part_trace
+    from nicscope.jit import package_stamp
+
+    parted = part_trace(_first(trace, most), timed)
+    rows = sum(len(requests.length) for requests in parted)
+    done = _Done(watch, rows * len(subjects))
+    found = [_simulated(subject, parted, trace, window, kinds, done) for subject in subjects]
+    return TraceSimulation(
+        trace={
+            "file": str(trace.path),
+            "bytes": trace.path.stat().st_size,
+            "requests": rows,
+            "nodes": len(parted),
+            "page_size": trace.metadata.page_size,
+            "origin": trace.metadata.origin,
+        },
+        found=found,
+        skipped=list(skipped),
+        repeat={"command": list(command), "version": __version__, "source": package_stamp()},
+    )
+
+
+class _Done:
+    """Progress over all designs and nodes."""
+
+    def __init__(self, watch: Callable[[int, int], None] | None, total: int) -> None:
+        self._watch = watch
+        self._total = total
+        self._before = 0
+
+    def __call__(self, done: int, of: int) -> None:
+        if self._watch is not None:
+            self._watch(self._before + done, self._total)
+        if done == of:
+            self._before += of
+
+
+def _simulated(
+    subject: Runnable,
+    parted: Sequence[Any],
+    trace: Trace,
+    window: int,
+    kinds: bool,
+    done: _Done,
+) -> Simulated:
+    from nicscope.drivers.simulate.tracing import simulate_node
+
+    design = subject.design.at_page_size(trace.metadata.page_size)
+    nodes = [
+        simulate_node(
+            requests,
+            design,
+            subject.transfers,
+            subject.service,
+            window=window,
+            kinds=kinds,
+            watch=done,
+        )
+        for requests in parted
+    ]
+    return Simulated(design=design, platform=subject.platform.name, nodes=nodes)
+
+
+def _first(trace: Trace, most: int | None) -> Iterator[Requests]:
+    """The batches of ``trace``, the last one cut so that there are ``most`` rows."""
+    left = trace.rows if most is None else most
+    for batch in trace.batches():
+        if left <= 0:
+            return
+        make: Any = type(batch)
+        yield make(*(column[:left] for column in batch))
+        left -= len(batch.length)

@@ -1,0 +1,166 @@
+"""``nicscope simulate`` as a person, a program and a folder see it."""
+
+from __future__ import annotations
+
+import json
+from textwrap import dedent
+
+import pyarrow.parquet as pq
+import pytest
+
+from nicscope.cli.app import main
+
+TRACE = ["simulate", "bundled:redis_server", "--requests", "40", "--design", "utlb"]
+
+PROGRAM = """
+    from nicscope.interfaces.ports.cluster import PortCluster
+    from nicscope.nic.ports import SEND
+
+    def connect(process, peer):
+        channel = process._ports.channels[process.node, 3]
+        for name, value in {"port": 1, "node": peer, "tag": 3, "unit": 4096, "most": 64}.items():
+            channel[name] = value
+
+    async def client(process):
+        connect(process, 1)
+        await process.post_inline(SEND, 3, b"hello")
+        return await process.done()
+
+    async def server(process):
+        connect(process, 0)
+        found = await process.arrival()
+        return found.content[:found.length]
+
+    def main():
+        cluster = PortCluster("utlb")
+        cluster.start(0, client)
+        cluster.start(1, server)
+        print(cluster.run()[1])
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    def write(text):
+        path = tmp_path / "program.py"
+        path.write_text(dedent(text))
+        return str(path)
+
+    return write
+
+
+def test_a_trace_makes_tables_of_at_most_100_columns(capsys):
+    assert main([*TRACE, "--design", "mini"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert lines[0] == "redis_server.parquet: 40 requests, 1 node, 4 KiB pages"
+    assert [line.split()[0] for line in lines if line.startswith(("utlb", "mini"))] == [
+        "utlb",
+        "mini",
+    ] * 2
+
+
+def test_json_of_a_trace_has_parts_that_add_up_and_the_counts_of_a_replay(capsys):
+    assert main([*TRACE, "--json"]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    (result,) = found["results"]
+    assert sum(result["parts_us"].values()) == pytest.approx(result["busy_us"])
+    assert result["requests"] == result["total"]["requests"] == 40
+    assert found["repeat"]["command"] == ["nicscope", *TRACE[:2], "--design", "utlb",
+                                          "--requests", "40"]  # fmt: skip
+
+
+def test_a_folder_of_results(tmp_path, capsys):
+    assert main([*TRACE, "--out", str(tmp_path / "found")]) == 0
+
+    assert sorted(path.name for path in (tmp_path / "found").iterdir()) == [
+        "results.json",
+        "times.parquet",
+    ]
+    rows = pq.read_table(tmp_path / "found" / "times.parquet").to_pylist()
+    plain = json.loads((tmp_path / "found" / "results.json").read_text())
+    busy = plain["results"][0]["busy_us"]
+    assert sum(row["ps"] for row in rows) == pytest.approx(busy * 1e6)
+    assert "written:" in capsys.readouterr().out
+
+
+def test_a_program_is_run_and_what_it_cost_is_told(program, capsys):
+    assert main(["simulate", program(PROGRAM)]) == 0
+
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert lines[0] == "b'hello'"
+    assert lines[1].startswith("PortCluster: utlb on utlb-prototype, 2 nodes, ")
+    assert max(map(len, lines)) <= 100
+    rows = [line.split() for line in lines if line.startswith(("0 ", "1 "))]
+    assert rows[0][:6] == ["0", "1", "1", "0", "5", "0"]
+    assert rows[1][:6] == ["1", "1", "0", "1", "0", "5"]
+
+
+def test_what_a_program_prints_is_not_in_the_json(program, capsys):
+    assert main(["simulate", program(PROGRAM), "--json"]) == 0
+
+    out, err = capsys.readouterr()
+    (run,) = json.loads(out)["runs"]
+    assert run["design"] == "utlb"
+    assert [node["messages_in"] for node in run["nodes"]] == [0, 1]
+    assert all(0 < node["cpu_share"] <= 1 for node in run["nodes"])
+    assert "hello" in err
+
+
+def test_a_cluster_by_that_name_is_run_without_a_main(program, capsys):
+    text = PROGRAM.replace("def main():", "if True:").replace("print(cluster.run()[1])", "pass")
+
+    assert main(["simulate", program(text)]) == 0
+
+    assert capsys.readouterr().out.startswith("PortCluster: utlb")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def mian(): pass", "has no main() and no cluster; did you mean 'mian'?"),
+        ("def main(): pass", "ran no cluster; call cluster.run() in main()"),
+        ("def main(:", "line 1: "),
+        (
+            'def main():\n    from nicscope.interfaces.ports.cluster import PortCluster\n'
+            '    PortCluster("utbl")',
+            "'utbl'; did you mean 'utlb'?",
+        ),
+    ],
+)  # fmt: skip
+def test_a_program_that_cannot_run_takes_one_line(program, capsys, text, message):
+    assert main(["simulate", program(text)]) == 2
+
+    err = capsys.readouterr().err
+    assert message in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["absent.py"], "absent.py: no such program; name a .py file or a trace"),
+        (["absent.parquet"], "absent.parquet"),
+        (["bundled:redis_serve"], "no bundled trace 'redis_serve'; did you mean 'redis_server'?"),
+        (["bundled:redis_server", "--design", "utbl"], "did you mean 'utlb'?"),
+        (["bundled:redis_server", "--design", "via-static"], "names no platform; give one with"),
+        (["x.py", "--design", "utlb"], "x.py makes its own clusters; --design is for traces"),
+        (["bundled:redis_server", "--window", "65"], "less than or equal to 64"),
+    ],
+)
+def test_wrong_use_takes_one_line(capsys, arguments, message):
+    assert main(["simulate", *arguments]) == 2
+
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.startswith("nicscope: ")
+    assert len(err.splitlines()) == 1
+
+
+def test_help_has_an_example(capsys):
+    assert main(["simulate", "--help"]) == 0
+
+    assert "nicscope simulate mine.py" in capsys.readouterr().out

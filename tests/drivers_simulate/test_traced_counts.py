@@ -1,0 +1,126 @@
+"""A trace in virtual time counts what its replay counts, and its times are made of parts."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nicscope.config.delivery import transfer_costs
+from nicscope.config.design import design_names, load_design
+from nicscope.config.platform import load_platform
+from nicscope.config.program_costs import program_costs
+from nicscope.config.scheme import Scheme
+from nicscope.drivers.replay import replay
+from nicscope.drivers.simulate.ports.costs import service_costs
+from nicscope.drivers.simulate.tracing import part_trace, simulate_node
+from nicscope.traces.bundled import bundled_traces
+from nicscope.traces.reader import open_trace
+from oracle.strategies import cases
+from trace_columns import columns_of, design_of
+
+# A platform that prices every step of a scheme.
+PLATFORMS = {
+    Scheme.PINNED: "dc21140-linux",
+    Scheme.UNET_MM: "pca200-linux",
+    Scheme.HANDLE: "mini-cluster",
+}
+ROWS = 60  # of each bundled trace
+EXAMPLES = settings.default.max_examples // 5  # each is a cluster
+
+
+def simulated(columns, design, **options):
+    platform = load_platform(design.platform or PLATFORMS.get(design.scheme, "utlb-prototype"))
+    transfers = transfer_costs(platform)
+    service = service_costs(program_costs(platform, design.scheme), design)
+    return [
+        simulate_node(requests, design, transfers, service, **options)
+        for requests in part_trace([columns])
+    ]
+
+
+def require_equal(outcomes, columns, design):
+    expected = replay([columns], [design])[0]
+    assert [{"node": each.number, **each.counts} for each in outcomes] == expected.nodes
+    sizes = [each.nic_memory_bytes for each in outcomes]
+    assert max(sum(each.values()) for each in sizes) == sum(expected.nic_memory_bytes.values())
+    for each in outcomes:
+        assert sum(each.times_ps.values()) == each.elapsed_ps
+        assert each.stale == 0
+        assert (each.failed > 0) == (each.counts["rejected"] > 0)
+
+
+@pytest.mark.parametrize("scheme", [scheme.value for scheme in Scheme])
+@given(data=st.data())
+@settings(max_examples=EXAMPLES)
+def test_a_trace_without_contention_counts_what_its_replay_counts(scheme, data):
+    rows, flat = data.draw(cases([scheme], max_bursts=5))
+    design = design_of(flat)
+    columns = columns_of([tuple(row) for row in rows])
+
+    require_equal(simulated(columns, design), columns, design)
+
+
+@pytest.mark.parametrize("name", bundled_traces())
+def test_a_recorded_trace_counts_the_same_under_every_published_design(name):
+    batch = next(iter(open_trace(bundled_traces()[name]).batches(max_rows=ROWS)))
+    columns = SimpleNamespace(**{key: value[:ROWS] for key, value in batch._asdict().items()})
+    for design in map(load_design, design_names()):
+        settled = design.at_page_size(4096)
+        if design.platform is None:
+            continue
+        require_equal(simulated(columns, settled), columns, settled)
+
+
+def one_process(*requests):
+    """Columns of (receive, page) requests of a page each."""
+    receive, pages = zip(*requests, strict=True)
+    many = len(requests)
+    return SimpleNamespace(
+        node=np.zeros(many, np.int32),
+        pid=np.zeros(many, np.int32),
+        receive=np.array(receive, np.uint8),
+        address=np.array(pages, np.uint64) * np.uint64(4096),
+        length=np.full(many, 4096, np.uint32),
+    )
+
+
+def test_lookups_that_a_retry_repeats_are_counted_apart():
+    # miNI drops what misses on its way in; it comes again, and finds its translation.
+    columns = one_process((1, 5), (1, 5))
+    design = load_design("mini").at_page_size(4096)
+
+    (outcome,) = simulated(columns, design)
+
+    assert outcome.counts["lookups"] == 2
+    assert outcome.counts["ni_misses"] == 1
+    assert outcome.counts["dropped"] == 1
+    assert outcome.repeated == 1
+
+
+def test_a_request_that_may_not_be_pinned_never_reaches_the_network():
+    columns = one_process((0, 0), (0, 1), (0, 2))
+    design = design_of({"scheme": "static", "entries": 2, "page_size": 4096})
+
+    (outcome,) = simulated(columns, design)
+
+    assert outcome.failed == 1
+    assert outcome.counts["rejected"] == 1
+    assert outcome.packets == 2
+
+
+def test_requests_wait_for_their_times_if_the_trace_has_them():
+    columns = one_process((0, 0), (0, 0))
+    columns.time_ns = np.array([0, 5_000_000], np.int64) + 1_700_000_000_000_000_000
+    platform = load_platform("utlb-prototype")
+    design = load_design("utlb").at_page_size(4096)
+    service = service_costs(program_costs(platform, design.scheme), design)
+    (requests,) = part_trace([columns], timed=True)
+
+    outcome = simulate_node(requests, design, transfer_costs(platform), service)
+
+    assert outcome.elapsed_ps > 5_000_000_000
+    assert outcome.times_ps["waiting"] > 4_900_000_000

@@ -1,0 +1,71 @@
+"""The NIC's caches of handles against a model of them."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nicscope.drivers.simulate.ports.build import HANDLE_WAYS, PortSize
+from nicscope.drivers.simulate.ports.handles import fill_handle, forget_handle, has_handle
+from nicscope.handover import bound
+from nicscope.interfaces.mini import Cluster
+from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
+from oracle.handle_cache import HandleCache
+
+BUFFERS, PROCESSES = 16, 8  # entries of the caches
+KINDS = {EXPORT_HANDLE: 40, IMPORT_HANDLE: 40, PROCESS_HANDLE: 24}  # handles of each kind
+
+
+@functools.cache
+def world():
+    """A cluster at rest, and what the driver and the firmware do to its node 1."""
+
+    async def nothing(end):
+        await end.sleep(1)
+
+    size = PortSize(exports=40, imports=40, buffer_entries=BUFFERS, process_entries=PROCESSES)
+    cluster = Cluster(size=size, ports=24)
+    cluster.start(0, nothing)
+    cluster.run()
+    machine = cluster.simulation.machine
+    return machine, [bound(each, machine) for each in (has_handle, fill_handle, forget_handle)]
+
+
+HANDLES = st.sampled_from(  # of two sets, so that there is not room for all
+    [(kind, number) for kind, count in KINDS.items() for number in range(count) if number % 4 < 2]
+)
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["use", "use", "use", "change", "forget"]), HANDLES), min_size=30
+)
+
+
+@pytest.mark.requirement("MI-46")
+@pytest.mark.requirement("MI-41")
+@given(STEPS)
+def test_caches_of_handles_hold_what_the_model_holds(steps):
+    machine, (has, fill, forget) = world()
+    for kind, count in KINDS.items():
+        for number in range(count):
+            forget(1, kind, number)
+    buffers, processes = (HandleCache(size, HANDLE_WAYS) for size in (BUFFERS, PROCESSES))
+    exports = machine.ports.exports[1]
+    for what, (kind, number) in steps:
+        model = processes if kind == PROCESS_HANDLE else buffers
+        if what == "forget":
+            forget(1, kind, number)
+            model.forget(kind, number)
+            continue
+        if what == "change":
+            exports["length"][number] += 1  # and the NIC's copy stays as it was
+            continue
+        record = int(exports["length"][number])
+        held = model.look_up(kind, number)
+        assert bool(has(1, kind, number, 0)) == (held is not None)
+        if held is None:
+            fill(1, kind, number)
+            model.fill(kind, number, record)
+        elif kind == EXPORT_HANDLE:
+            assert int(machine.ports.shown[1]["length"]) == held

@@ -1,0 +1,410 @@
+"""VMMC's operations: export, import, remote store, remote fetch, redirection, notification."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nicscope.errors import DesignError, SimulationError
+from nicscope.interfaces.vmmc import Cluster
+
+PAGE = 4096
+DESIGNS = ["utlb", "utlb-shared", "utlb-process", "vmmc-static", "vmmc-interrupt"]
+
+
+def noise(seed, count):
+    return np.random.default_rng(seed).integers(0, 256, count, dtype=np.uint8).tobytes()
+
+
+@pytest.mark.requirement("UT-50", "UT-51", "UT-52")
+@pytest.mark.parametrize("design", DESIGNS)
+def test_what_is_stored_remotely_can_be_fetched_remotely(design):
+    content = noise(1, 10_000)
+
+    async def keeper(endpoint):
+        await endpoint.export(endpoint.allocate(12_000), "shelf")
+
+    async def user(endpoint):
+        remote = await endpoint.import_buffer(0, "shelf")
+        mine, back = endpoint.allocate(10_000), endpoint.allocate(10_000)
+        await mine.write(content)
+        first = await endpoint.store(remote, mine, 1234)
+        second = await endpoint.fetch(remote, back, 1234)
+        ended = [await endpoint.wait(first), await endpoint.wait(second)]
+        assert [each.transfer.operation for each in ended] == ["remote store", "remote fetch"]
+        return [each.status for each in ended], await back.read()
+
+    cluster = Cluster(design)
+    cluster.start(0, keeper)
+    cluster.start(1, user)
+
+    assert cluster.run()[1] == (["done", "done"], content)
+    for node in (0, 1):
+        assert cluster.served(node)["stale"] == 0
+        assert (cluster.served(node)["interrupts"] > 0) == (design == "vmmc-interrupt")
+
+
+@pytest.mark.requirement("UT-50", "UT-51")
+def test_programs_of_twenty_lines_pass_a_token_around():
+    nodes = 4
+
+    def member(place):
+        async def program(endpoint):
+            inbox = endpoint.allocate(8)
+            await endpoint.export(inbox, "inbox")
+            right = await endpoint.import_buffer((place + 1) % nodes, "inbox")
+            token = endpoint.allocate(8)
+            if place > 0:
+                await endpoint.notification()
+                await token.write(await inbox.read())
+            await token.write(bytes([(await token.read(1))[0] + 1]))
+            await endpoint.wait(await endpoint.store(right, token, notify=True))
+            if place == 0:
+                await endpoint.notification()
+            return (await inbox.read(1))[0]
+
+        return program
+
+    cluster = Cluster("utlb", nodes=nodes)
+    for place in range(nodes):
+        cluster.start(place, member(place))
+
+    assert cluster.run() == [4, 1, 2, 3]
+
+
+@pytest.mark.requirement("UT-50")
+def test_who_is_not_allowed_cannot_import():
+    async def keeper(endpoint):
+        await endpoint.export(endpoint.allocate(PAGE), "private", allow=(1, 1))
+
+    async def user(endpoint):
+        try:
+            return await endpoint.import_buffer(0, "private")
+        except SimulationError as error:
+            return str(error)
+
+    cluster = Cluster("utlb")
+    cluster.start(0, keeper)
+    cluster.start(1, user)
+    cluster.start(1, user)
+    _, refused, allowed = cluster.run()
+
+    assert "may not import 'private'" in refused
+    assert allowed.length == PAGE
+
+
+@pytest.mark.requirement("UT-50")
+@pytest.mark.parametrize(("store", "fetch"), [(True, False), (False, True)])
+def test_rights_say_what_an_importer_may_do(store, fetch):
+    async def keeper(endpoint):
+        await endpoint.export(endpoint.allocate(PAGE), "b", store=store, fetch=fetch)
+
+    async def user(endpoint):
+        remote = await endpoint.import_buffer(0, "b")
+        mine = endpoint.allocate(64)
+        stored = await endpoint.wait(await endpoint.store(remote, mine))
+        fetched = await endpoint.wait(await endpoint.fetch(remote, mine))
+        return stored.ok, fetched.ok, {stored.status, fetched.status}
+
+    cluster = Cluster("utlb")
+    cluster.start(0, keeper)
+    cluster.start(1, user)
+
+    assert cluster.run()[1] == (store, fetch, {"done", "no rights"})
+
+
+@pytest.mark.parametrize("offset", [-1, PAGE - 15, PAGE, 2**40])
+def test_beyond_the_remote_buffer_nothing_goes(offset):
+    async def keeper(endpoint):
+        table, behind = endpoint.allocate(PAGE), endpoint.allocate(PAGE)
+        await endpoint.export(table, "b")
+        await endpoint.sleep(2000)
+        return await table.read() + await behind.read()
+
+    async def user(endpoint):
+        remote = await endpoint.import_buffer(0, "b")
+        mine = endpoint.allocate(16)
+        await mine.write(b"x" * 16)
+        stored = await endpoint.wait(await endpoint.store(remote, mine, offset))
+        fetched = await endpoint.wait(await endpoint.fetch(remote, mine, offset, length=16))
+        return stored.status, fetched.status, await mine.read()
+
+    cluster = Cluster("utlb")
+    cluster.start(0, keeper)
+    cluster.start(1, user)
+
+    assert cluster.run() == [
+        bytes(2 * PAGE),
+        ("out of bounds", "out of bounds", b"x" * 16),
+    ]
+
+
+@pytest.mark.requirement("UT-50")
+def test_after_unexport_stores_are_rejected_also_when_the_place_is_taken_again():
+    async def keeper(endpoint):
+        old, new = endpoint.allocate(PAGE), endpoint.allocate(PAGE)
+        exported = await endpoint.export(old, "b")
+        await endpoint.sleep(500)
+        await endpoint.unexport(exported)
+        again = await endpoint.export(new, "other")
+        assert again.number == exported.number
+        await endpoint.sleep(1500)
+        return await old.read(2), await new.read(2)
+
+    async def user(endpoint):
+        remote = await endpoint.import_buffer(0, "b")
+        mine = endpoint.allocate(2)
+        await mine.write(b"on")
+        statuses = [(await endpoint.wait(await endpoint.store(remote, mine))).status]
+        await endpoint.sleep(1000)
+        await mine.write(b"no")
+        statuses.append((await endpoint.wait(await endpoint.store(remote, mine))).status)
+        statuses.append((await endpoint.wait(await endpoint.fetch(remote, mine))).status)
+        return statuses
+
+    cluster = Cluster("utlb")
+    cluster.start(0, keeper)
+    cluster.start(1, user)
+
+    assert cluster.run() == [(b"on", bytes(2)), ["done", "rejected", "rejected"]]
+
+
+@pytest.mark.requirement("UT-53")
+@pytest.mark.parametrize("design", DESIGNS)
+def test_redirected_data_comes_where_the_receiver_wants_it(design):
+    content = noise(2, 9000)
+
+    async def keeper(endpoint):
+        default, chosen = endpoint.allocate(9000), endpoint.allocate(9000)
+        exported = await endpoint.export(default, "b")
+        await endpoint.redirect(exported, chosen)
+        go = await endpoint.export(endpoint.allocate(1), "go")
+        await endpoint.notification()
+        first = await default.read(), await chosen.read()
+        await endpoint.redirect(exported, None)
+        await endpoint.export(endpoint.allocate(1), "on")
+        await endpoint.notification()
+        return first, await default.read(), go.name
+
+    async def user(endpoint):
+        await endpoint.import_buffer(0, "go")
+        remote = await endpoint.import_buffer(0, "b")
+        mine = endpoint.allocate(9000)
+        await mine.write(content)
+        await endpoint.wait(await endpoint.store(remote, mine, notify=True))
+        await endpoint.import_buffer(0, "on")
+        await endpoint.wait(await endpoint.store(remote, mine, notify=True))
+
+    cluster = Cluster(design)
+    cluster.start(0, keeper)
+    cluster.start(1, user)
+
+    assert cluster.run()[0] == ((bytes(9000), content), content, "go")
+    assert cluster.served(0)["stale"] == 0
+
+
+def test_a_redirection_that_would_cross_pages_elsewhere_is_refused():
+    async def keeper(endpoint):
+        exported = await endpoint.export(endpoint.allocate(PAGE), "b")
+        await endpoint.redirect(exported, endpoint.allocate(PAGE - 1))
+
+    cluster = Cluster("utlb")
+    cluster.start(0, keeper)
+    with pytest.raises(SimulationError, match="at the same byte of a page"):
+        cluster.run()
+
+
+@pytest.mark.requirement("UT-56", "UT-59")
+def test_one_process_s_requests_end_in_their_order_page_by_page():
+    async def keeper(endpoint):
+        table = endpoint.allocate(8 * PAGE)
+        await endpoint.export(table, "b")
+        offsets = [(await endpoint.notification()).offset for _ in range(4)]
+        return offsets, await table.read(1), endpoint.cluster.counts(0)["lookups"]
+
+    async def user(endpoint):
+        remote = await endpoint.import_buffer(0, "b")
+        mine = endpoint.allocate(8 * PAGE)
+        for number, length in enumerate((8 * PAGE, 1, 5 * PAGE, 2)):
+            await mine.write(bytes([number + 1]))
+            await endpoint.store(remote, mine, length=length, notify=True)
+        return [(await endpoint.wait()).transfer.number for _ in range(4)]
+
+    cluster = Cluster("utlb", keep_log=4000)
+    cluster.start(0, keeper)
+    cluster.start(1, user)
+    (offsets, last, _), order = cluster.run()
+
+    assert order == [0, 1, 2, 3]
+    assert offsets == [0] * 4
+    assert last == b"\4"
+    counts = cluster.counts(1)
+    assert counts["lookups"] == 8 + 1 + 5 + 1
+    assert counts["requests"] == 4
+    assert cluster.simulation.machine.nodes[1]["next_number"] == 15  # packets, one per page
+
+
+@pytest.mark.requirement("UT-55", "UT-56")
+def test_each_process_has_a_command_buffer_of_its_own_and_all_are_served():
+    async def keeper(endpoint):
+        await endpoint.export(endpoint.allocate(3 * PAGE), "b")
+        await endpoint.sleep(3000)
+        return
+
+    def user(number):
+        async def program(endpoint):
+            remote = await endpoint.import_buffer(0, "b")
+            mine, back = endpoint.allocate(PAGE), endpoint.allocate(PAGE)
+            await mine.write(bytes([number]) * PAGE)
+            for _ in range(5):
+                await endpoint.store(remote, mine, number * PAGE)
+            await endpoint.fetch(remote, back, number * PAGE)
+            statuses = {(await endpoint.wait()).status for _ in range(6)}
+            return endpoint.port, statuses, await back.read() == await mine.read()
+
+        return program
+
+    cluster = Cluster("utlb")
+    cluster.start(0, keeper)
+    for number in range(3):
+        cluster.start(1, user(number))
+
+    assert cluster.run()[1:] == [(port, {"done"}, True) for port in (1, 2, 3)]
+
+
+@pytest.mark.requirement("UT-51", "UT-52", "UT-59")
+@settings(max_examples=8, deadline=None)
+@given(st.data())
+def test_bytes_arrive_wherever_they_begin_and_end(data):
+    length = data.draw(st.integers(1, 3 * PAGE))
+    at = data.draw(st.integers(0, 4 * PAGE - length))
+    offset = data.draw(st.integers(0, 4 * PAGE - length))
+    design = data.draw(st.sampled_from(DESIGNS))
+    content = noise(length, 4 * PAGE)
+
+    async def keeper(endpoint):
+        table = endpoint.allocate(4 * PAGE)
+        await endpoint.export(table, "b")
+        await endpoint.notification()
+        return await table.read()
+
+    async def user(endpoint):
+        remote = await endpoint.import_buffer(0, "b")
+        mine = endpoint.allocate(4 * PAGE)
+        await mine.write(content)
+        await endpoint.store(remote, mine, offset, at=at, length=length, notify=True)
+        await endpoint.wait()
+        back = endpoint.allocate(4 * PAGE)
+        await endpoint.wait(await endpoint.fetch(remote, back, offset, at=at, length=length))
+        return await back.read()
+
+    cluster = Cluster(design)
+    cluster.start(0, keeper)
+    cluster.start(1, user)
+    there, back = cluster.run()
+
+    expected = bytearray(4 * PAGE)
+    expected[offset : offset + length] = content[at : at + length]
+    assert there == expected
+    assert back == bytes(at) + content[at : at + length] + bytes(4 * PAGE - at - length)
+
+
+def test_what_never_comes_is_not_waited_for_for_ever():
+    async def user(endpoint):
+        await endpoint.import_buffer(0, "nothing", patience_us=500)
+
+    cluster = Cluster("utlb")
+    cluster.start(1, user)
+    with pytest.raises(SimulationError, match="node 0 has not exported 'nothing' in 500 us"):
+        cluster.run()
+
+
+def test_mistakes_are_told_in_one_line():
+    async def twice(endpoint):
+        await endpoint.export(endpoint.allocate(1), "b")
+        await endpoint.export(endpoint.allocate(1), "b")
+
+    cluster = Cluster("utlb")
+    cluster.start(0, twice)
+    with pytest.raises(SimulationError, match="exports 'b' already"):
+        cluster.run()
+
+    async def idle(endpoint):
+        await endpoint.wait()
+
+    cluster = Cluster("utlb")
+    cluster.start(0, idle)
+    with pytest.raises(SimulationError, match="no transfer to wait for"):
+        cluster.run()
+
+    with pytest.raises(DesignError, match="VMMC translates by"):
+        Cluster("unet-mm-pca200")
+    with pytest.raises(DesignError, match="pinlimit"):
+        Cluster("utlb", pinlimit=3)
+
+
+@pytest.mark.requirement("UT-55", "UT-2")
+def test_an_import_is_good_at_the_command_buffer_of_its_process_alone():
+    imports = []
+
+    async def keeper(endpoint):
+        table = endpoint.allocate(PAGE)
+        await endpoint.export(table, "b")
+        await endpoint.sleep(1500)
+        return await table.read(4)
+
+    async def owner(endpoint):
+        mine = endpoint.allocate(PAGE)
+        await mine.write(b"mine")
+        imports.append(await endpoint.import_buffer(0, "b"))
+        await endpoint.wait(await endpoint.store(imports[0], mine, length=4))
+        return mine.address
+
+    async def thief(endpoint):
+        mine = endpoint.allocate(PAGE)
+        await mine.write(b"evil")
+        await endpoint.sleep(1000)
+        ended = await endpoint.wait(await endpoint.store(imports[0], mine, length=4))
+        return mine.address, ended.status
+
+    cluster = Cluster("utlb")
+    cluster.start(0, keeper)
+    cluster.start(1, owner)
+    cluster.start(1, thief)
+    kept, address, (same, status) = cluster.run()
+
+    assert address == same  # one address, two processes, two pages
+    assert status == "no such buffer"
+    assert kept == b"mine"
+    assert cluster.counts(1)["pins"] == 2
+
+
+@pytest.mark.requirement("UT-2", "UT-35")
+@pytest.mark.parametrize("design", ["utlb", "utlb-shared", "utlb-process"])
+def test_equal_addresses_of_two_processes_are_different_pages(design):
+    async def keeper(endpoint):
+        table = endpoint.allocate(PAGE)
+        await endpoint.export(table, "b")
+        await endpoint.sleep(1500)
+        return await table.read(8)
+
+    def sender(word, offset):
+        async def program(endpoint):
+            remote = await endpoint.import_buffer(0, "b")
+            mine = endpoint.allocate(4)
+            await mine.write(word)
+            await endpoint.wait(await endpoint.store(remote, mine, offset))
+            return mine.address
+
+        return program
+
+    cluster = Cluster(design)
+    cluster.start(0, keeper)
+    cluster.start(1, sender(b"left", 0))
+    cluster.start(1, sender(b"roof", 4))
+    kept, left, right = cluster.run()
+
+    assert left == right
+    assert kept == b"leftroof"

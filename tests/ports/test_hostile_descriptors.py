@@ -1,0 +1,176 @@
+"""Processes that write whatever they like into their own port, beside others that are honest."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import port_world as world
+import pytest
+
+from nicscope.drivers.simulate.machine import POST, REGISTER
+from nicscope.drivers.simulate.ports.posting import PREPARED
+from nicscope.nic.ports import SEND, WRITE
+
+SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"))
+LONG = os.environ.get("NICSCOPE_LONG_TESTS") == "1"
+HOSTILE = 150 if SLOW else 10_000
+WORDS = np.array(
+    [
+        *(-(2**63), -(2**62), -4096, -1, 0, 1, 2, 3, 4, 5, 7, 15, 63, 64, 65, 100, 511, 512),
+        *(4095, 4096, 4097, 8192, 12288, 2**20, 2**21 - 1, 2**21, 2**31, 2**32, 2**62),
+        *(2**63 - 4096, 2**63 - 1),
+    ],
+    np.int64,
+)
+
+
+def forge(random, ports, node, port, slot) -> None:
+    """Fill a descriptor with anything: mostly what once was dangerous somewhere."""
+    request = ports.requests[node, port, slot]
+    for name in request.dtype.names:
+        request[name] = random.choice(WORDS)
+    if random.random() < 0.7:
+        request["operation"] = random.integers(0, 5)
+        request["segments"] = random.integers(-1, 6)
+        request["options"] = random.integers(0, 4)
+        request["name"] = random.integers(-2, 66)
+    for segment in ports.segments[node, port, slot]:
+        segment["address"] = random.choice(WORDS)
+        segment["length"] = random.choice(WORDS)
+        if random.random() < 0.5:
+            segment["address"] = random.integers(0, 20 * world.PAGE)
+            segment["length"] = random.integers(0, 3 * world.PAGE)
+    ports.inline[node, port, slot] = random.integers(0, 256, 64)
+
+
+async def attack(process, count: int, seed: int) -> dict[str, int]:
+    """Post ``count`` forged descriptors, and forge again those that are posted already."""
+    random = np.random.default_rng(seed)
+    ports = process._ports
+    ring = int(ports.rules[0]["ring"])
+    memory = process.allocate(8 * world.PAGE)
+    await memory.write(b"H" * len(memory))
+    # The honest neighbours' tags, imports and exports are 3 to 5; these are its own.
+    world.join(process, 20, 1, 20)
+    world.import_from(process, 20, 1, 20, 0, 4 * world.PAGE)
+    found: dict[str, int] = {}
+    open_ = 0
+    for _ in range(count):
+        if open_ == 24:
+            status = (await process.done()).status
+            found[status] = found.get(status, 0) + 1
+            open_ -= 1
+        record = ports.table[process.node, process.port]
+        forge(random, ports, process.node, process.port, int(record["posted"]) % ring)
+        await process._driven.ask(POST, peer=process.port, own=PREPARED)
+        open_ += 1
+        if random.random() < 0.3:  # what is posted, and perhaps under way, changes
+            forge(random, ports, process.node, process.port, int(random.integers(ring)))
+        waiting = int(record["free_posted"] - record["free_taken"])
+        if random.random() < 0.1 and waiting < ring:
+            await process.provide(int(random.choice(WORDS)))
+        if random.random() < 0.05:
+            place = int(random.integers(ring))
+            ports.free[process.node, process.port, place]["address"] = random.choice(WORDS)
+        while record["received"] > record["read"]:
+            await process.arrival()
+    for _ in range(open_):
+        status = (await process.done()).status
+        found[status] = found.get(status, 0) + 1
+    return found
+
+
+async def honest(process, peer: int, tag: int, rounds: int) -> str:
+    """Messages and stores to and fro, each checked, and every other byte as it was."""
+    me = process.node
+    world.join(process, tag, peer, tag)
+    window = process.allocate(2 * world.PAGE)
+    guard = process.allocate(4 * world.PAGE)
+    source = process.allocate(2 * world.PAGE)
+    free = process.allocate(4 * world.PAGE)
+    await window.write(bytes(len(window)))
+    await guard.write(world.content(me, len(guard)))
+    world.export(process, tag, window.address, len(window))
+    if process.cluster.design.name in ("utlb", "vmmc-static", "mini"):
+        await process._driven.ask(
+            REGISTER, peer=process.port, address=window.address, payload=len(window)
+        )
+    world.import_from(process, tag, peer, tag, window.address, len(window))
+    for place in range(4):
+        await process.provide(free.address + place * world.PAGE)
+    await process.sleep(3000)
+    size = world.PAGE + 200
+    for number in range(rounds):
+        mine = world.content(10 * number + me, size)
+        theirs = world.content(10 * number + peer, size)
+        await source.write(mine)
+        await process.post(SEND, tag, [(source.address, size)])
+        await process.post(WRITE, tag, [(source.address, size)], offset=300, notify=True)
+        for _ in range(2):
+            arrival = await process.arrival()
+            if arrival.operation == WRITE:
+                assert (arrival.length, arrival.offset) == (size, 300)
+                expected = bytes(300) + theirs + bytes(len(window) - 300 - size)
+                assert await window.read() == expected
+            else:
+                assert world.buffers_of(process, arrival.buffers, size) == theirs
+                for buffer in arrival.buffers:
+                    await process.provide(buffer)
+        for _ in range(2):
+            assert (await process.done()).ok
+        assert await guard.read() == world.content(me, len(guard))
+        await process.post_inline(SEND, tag, b"next")
+        assert (await process.arrival()).content == b"next"
+        assert (await process.done()).ok
+    return "whole"
+
+
+async def victim(process) -> bytes:
+    """Exports of its own that only ports which do not exist may import; they stay as they are."""
+    world.join(process, 20, 0, 20)  # the hostile process may send here; nobody provides a buffer
+    secret = process.allocate(4 * world.PAGE)
+    await secret.write(b"S" * len(secret))
+    await process.post(WRITE, 5, [(secret.address, 4)])
+    assert (await process.done()).status == "no such buffer"
+    world.export(process, 20, secret.address, len(secret))
+    process._ports.exports[process.node, 20]["importer"] = 99
+    for _ in range(40):
+        await process.sleep(2000)
+        while (
+            process._ports.table[1, process.port]["received"]
+            > process._ports.table[1, process.port]["read"]
+        ):
+            await process.arrival()
+    return await secret.read()
+
+
+def battle(design: str, count: int, seed: int = 0, rounds: int = 6) -> dict[str, int]:
+    """Two honest processes, their hostile neighbour and a victim; how its descriptors ended."""
+    cluster = world.cluster_of(design)
+    cluster.start(0, lambda process: honest(process, 1, 3, rounds))
+    cluster.start(0, lambda process: attack(process, count, seed))
+    cluster.start(1, lambda process: honest(process, 0, 3, rounds))
+    cluster.start(1, victim)
+    first, statuses, second, secret = cluster.run()
+    assert (first, second) == ("whole", "whole")
+    assert secret == b"S" * len(secret)
+    assert world.stale(cluster) == 0
+    return statuses
+
+
+@pytest.mark.requirement("UM-12")
+@pytest.mark.requirement("UM-45")
+@pytest.mark.parametrize("design", world.DESIGNS)
+def test_forged_descriptors_harm_nobody_and_each_ends_with_a_status_of_its_own(design):
+    statuses = battle(design, HOSTILE // len(world.DESIGNS))
+    assert sum(statuses.values()) == HOSTILE // len(world.DESIGNS)
+    assert "peer dead" not in statuses
+    expected = {"bad descriptor", "no such buffer", "tag not registered", "no rights"}
+    assert "bad descriptor" in statuses if SLOW else expected <= set(statuses)
+
+
+@pytest.mark.skipif(not LONG, reason="takes minutes; NICSCOPE_LONG_TESTS=1 runs it")
+def test_a_million_forged_descriptors_harm_nobody():
+    for design in world.DESIGNS:
+        battle(design, 200_000, seed=1, rounds=50)

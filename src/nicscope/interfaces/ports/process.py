@@ -19,7 +19,6 @@ from nicscope.nic.ports import (
     INLINE,
     INLINE_BYTES,
     NOTIFY,
-    OWN_PORT,
     RECEIVED,
     SEGMENTS,
     SEND,
@@ -116,6 +115,7 @@ class Process:
         self._ports = cluster.simulation.machine.ports
         self._next_page = 0
         self._next_request = 0
+        self._mapped: set[int] = set()  # ports
         self.open_port(self.port)
 
     def open_port(self, port: int) -> None:
@@ -123,18 +123,17 @@ class Process:
         record = self._ports.table[self.node, port]
         record["open"] = 1
         record["space"] = self.number
+        self._mapped.add(port)
+
+    def lose_port(self, port: int) -> None:
+        """``port`` has closed and is another's now."""
+        self._mapped.discard(port)
 
     def _own(self, port: int | None) -> int:
         """The port meant, which is mapped into this process's address space and no other's."""
         if port is None:
             return self.port
-        record = self._ports.table[self.node]
-        if not (
-            0 <= port < len(record)
-            and record[port]["open"] == 1
-            and record[port]["space"] == self.number
-            and port != OWN_PORT
-        ):
+        if port not in self._mapped:
             raise SimulationError(
                 f"port {port!r} of node {self.node} is not this process's; open it first"
             )

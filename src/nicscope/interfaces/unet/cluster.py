@@ -52,6 +52,9 @@ class Process(ports.Process):
         record["reaped"] = record["reported"]
         record["read"] = record["reserved"] = record["received"]
         endpoint = Endpoint(self, port)
+        for other in self.cluster.opened.get((self.node, port), ()):
+            other.lose_port(port)
+        self.cluster.opened[self.node, port] = [self]
         self.open_port(port)
         if endpoint.area is not None:
             record["space"] = self.cluster.space_of_area(port)
@@ -121,6 +124,7 @@ class Cluster(PortCluster[Process]):
         self.small_inside = small_inside
         self.tags = tags or AtmCircuits()
         self.processes: list[int] = []  # of each node
+        self.opened: dict[tuple[int, int], list[Process]] = {}  # who had a port last
 
     @property
     def most_bytes(self) -> int:

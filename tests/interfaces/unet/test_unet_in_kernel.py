@@ -1,0 +1,113 @@
+"""A controller that cannot be programmed: the kernel serves endpoints in traps and its handler."""
+
+import pytest
+
+from nicscope.drivers.simulate.ports.build import Faults, Transport
+from nicscope.interfaces.unet import Cluster
+
+COLUMNS = [("unet-mm-dc21140", "dc21140-nt"), ("unet", "dc21140-linux"), ("unet", "dc21140-nt")]
+LENGTHS = (60, 1498, 700, 3000, 1499, 200, 1498 * 4, 56)
+
+
+def run(column, ping, pong, **settings):
+    cluster = Cluster(*column, **settings)
+    cluster.start(0, ping)
+    cluster.start(1, pong)
+    results = cluster.run()
+    ports = cluster.simulation.machine.ports
+    assert (ports.nodes["stale"] == 0).all()
+    assert (cluster.simulation.machine.nodes["processor_busy"] == 0).all()
+    return results, cluster
+
+
+async def send_all(process):
+    endpoint = await process.open()
+    tag = await endpoint.connect(1, "pong")
+    room = endpoint.allocate(8192)
+    content = bytes(i * 7 % 251 for i in range(8192))
+    await room.write(content)
+    await process.sleep(3000)
+    for number, length in enumerate(LENGTHS):
+        await endpoint.send(tag, room.part(number, 30), room.part(number + 30, length - 30))
+        assert (await endpoint.sent()).ok
+        await process.sleep(200)
+    return [content[number : number + length] for number, length in enumerate(LENGTHS)]
+
+
+async def receive_all(process):
+    endpoint = await process.open("pong")
+    await endpoint.provide(*(endpoint.allocate(1498) for _ in range(16)))
+    return [await (await endpoint.receive()).read() for _ in LENGTHS]
+
+
+@pytest.mark.requirement("UM-70", "UM-71", "UM-72", "UM-73", "UM-74", "UM-79a")
+@pytest.mark.parametrize("column", COLUMNS)
+def test_messages_arrive_whole_with_one_copy(column):
+    (sent, received), cluster = run(column, send_all, receive_all)
+    assert received == sent
+    nodes = cluster.simulation.machine.ports.nodes
+    assert nodes["copied"].tolist() == [0, sum(LENGTHS)]
+
+
+@pytest.mark.parametrize("column", COLUMNS[:2])
+def test_a_reliable_transport_brings_lost_frames_again(column):
+    (sent, received), cluster = run(
+        column, send_all, receive_all, transport=Transport(), faults=Faults(seed=3, loss=0.1)
+    )
+    assert received == sent
+    assert cluster.simulation.machine.ports.nodes["lost"].sum() > 0
+
+
+@pytest.mark.requirement("UM-75")
+def test_the_handler_takes_its_time_from_what_the_cpu_does():
+    def computing(count):
+        async def pong(process):
+            endpoint = await process.open("pong")
+            await endpoint.provide(*(process.allocate(1498) for _ in range(8)))
+            begun = process.now_us
+            await process.compute(3000)
+            spent = process.now_us - begun
+            for _ in range(count):
+                assert (await endpoint.receive()).length == 1498
+            return spent
+
+        return pong
+
+    def sending(count):
+        async def ping(process):
+            endpoint = await process.open()
+            tag = await endpoint.connect(1, "pong")
+            room = process.allocate(1498)
+            await process.sleep(1000)
+            for _ in range(count):
+                await endpoint.send(tag, room)
+            for _ in range(count):
+                await endpoint.sent()
+
+        return ping
+
+    times = [run(COLUMNS[0], sending(count), computing(count))[0][1] for count in (0, 1, 4)]
+    assert times[0] == pytest.approx(3000)
+    assert times[1] == pytest.approx(3000 + 49.724)
+    # A handler that has not ended when the next frame is there takes that without an interrupt.
+    assert times[2] - 3000 == pytest.approx(4 * 49.724, rel=0.07)
+
+
+@pytest.mark.requirement("UM-76", "UM-79b")
+def test_an_absent_receive_buffer_is_brought_in_its_owners_trap():
+    async def ping(process):
+        await process.open()
+
+    async def pong(process):
+        endpoint = await process.open("pong")
+        room = process.allocate(1498)
+        await room.write(b"kept")
+        process.swap_out()
+        begun = process.now_us
+        await endpoint.provide(room)
+        return process.now_us - begun, await room.read(4)
+
+    (_, (spent, content)), cluster = run(COLUMNS[0], ping, pong)
+    assert 22_000 < spent < 22_020
+    assert content == b"kept"
+    assert cluster.simulation.machine.ports.nodes[1]["skipped"] == 0

@@ -76,10 +76,10 @@ def uses_left(cluster: PortCluster[Any]) -> list[int]:
     for node in range(cluster.topology.nodes):
         table = ports.table[node]
         ready = int((table["ready_in"] - table["ready_out"]).sum())
-        waiting = int((table["free_posted"] - table["free_taken"]).sum()) if keeps else 0
+        waiting = int((table["free_posted"] - table["free_taken"]).sum()) + ready
         assert host.pinning.held[node].min() >= 0
-        held = int(host.pinning.held[node].sum()) - ready - waiting
-        left.append(abs(held) + abs(int(host.in_use[node].sum()) - ready))
+        held = int(host.pinning.held[node].sum()) - (waiting if keeps else 0)
+        left.append(abs(held) + abs(int(host.in_use[node].sum())))
     return left
 
 

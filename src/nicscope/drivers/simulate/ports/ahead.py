@@ -7,13 +7,14 @@ import numpy as np
 from nicscope.drivers.simulate.ports.calls import (
     ask_page,
     begin_miss,
-    hold,
     keep_pages,
-    release,
     report_received,
 )
-from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, key_of
+from nicscope.drivers.simulate.ports.holding import NO_KEY
+from nicscope.drivers.simulate.ports.state import KERNEL
+from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, memory_page_of
 from nicscope.jit import distant, step
+from nicscope.memory.paging.pins import pin_page, unpin_frame
 from nicscope.nic.ports import BAD_DESCRIPTOR, NO_RIGHTS, NOBODY, RECEIVED, RETURNED
 
 
@@ -24,8 +25,8 @@ def take_buffer(machine, n, p, now):
     port = ports.table[n, p]
     if port.open == 0 or port.free_taken == port.free_posted:
         return
-    # The queue is the process's to write to at any time: what is checked here is what is used.
-    port.provided = ports.free[n, p, port.free_taken % ports.rules[0].ring].address
+    # The queue is the process's to write to at any time: what was posted is what is used.
+    port.provided = ports.provided[n, p, port.free_taken % ports.rules[0].ring]
     address = port.provided
     page = address >> ports.rules[0].page_bits
     if address < 0 or address >= ports.rules[0].space_bytes:
@@ -46,12 +47,27 @@ def keep_buffer(machine, n, p, frame):
     ports = machine.ports
     port = ports.table[n, p]
     address = port.provided
-    port.free_taken += 1
     page = address >> ports.rules[0].page_bits
-    key = key_of(machine, n, port.space, page)
-    hold(machine, n, key)
-    keep_pages(machine, n, port.space, page, 1, 0)
-    put_ready(machine, n, p, address, frame, key)
+    # Its page stays, its entry need not: buffers that wait must not keep others off the NIC.
+    if ports.rules[0].service == KERNEL:
+        memory_page = memory_page_of(machine, n, port.space, page)
+        frame = pin_page(ports.memory, n, port.space, memory_page, 1)
+        if frame < 0:
+            return_buffer(machine, n, p, NO_RIGHTS)
+            return
+    port.free_taken += 1
+    put_ready(machine, n, p, address, frame, NO_KEY)
+
+
+@step
+def release_buffer(machine, n, p, buffer):
+    """A ready buffer of port ``p`` is its process's again: its page may go."""
+    ports = machine.ports
+    space = ports.table[n, p].space
+    if ports.rules[0].service == KERNEL:
+        unpin_frame(ports.memory, n, space, buffer.frame)
+    else:
+        keep_pages(machine, n, space, buffer.address >> ports.rules[0].page_bits, 1, 0)
 
 
 @distant
@@ -111,7 +127,7 @@ def has_fitting(machine, n, p, unit):
         if (buffer.address & (page - 1)) + unit <= page:
             return True
         port.ready_out += 1
-        release(machine, n, buffer.key)
+        release_buffer(machine, n, p, buffer)
         _report_returned(machine, n, p, buffer.address, BAD_DESCRIPTOR)
         ports.nodes[n].rejected += 1
         ports.nodes[n].attention = 1
@@ -170,10 +186,10 @@ def let_buffers_go(machine, n, slot):
     """The message whose last packet is in ``slot`` is its process's now; so are its buffers."""
     ports = machine.ports
     head = ports.arrival_heads[n, slot]
-    port = ports.table[n, ports.channels[n, head.name].port]
+    p = ports.channels[n, head.name].port
     for i in range(head.filled):
-        release(machine, n, ports.arrival_buffers[n, slot, i].key)
-    port.filling -= head.filled
+        release_buffer(machine, n, p, ports.arrival_buffers[n, slot, i])
+    ports.table[n, p].filling -= head.filled
 
 
 @step

@@ -125,7 +125,7 @@ def storm(design: str, seed: int, **how) -> int:
     return world.stale(cluster)
 
 
-@pytest.mark.requirement("UM-24")
+@pytest.mark.requirement("UM-45")
 @pytest.mark.requirement("UM-57")
 @pytest.mark.parametrize("seed", range(2 if SLOW else 6))
 @pytest.mark.parametrize("design", world.DESIGNS)

@@ -173,7 +173,7 @@ def play(design: str, plans: list[list[Move]], **how) -> None:
 EXPORT_PAGES = -(-EXPORT // world.PAGE)
 
 
-@pytest.mark.requirement("UM-7")
+@pytest.mark.requirement("MI-6")
 @pytest.mark.parametrize("design", [*world.DESIGNS, "utlb-shared", "utlb-process"])
 @settings(max_examples=1 if SLOW else 12, suppress_health_check=list(HealthCheck))
 @given(plans=st.tuples(*(moves(process) for process in range(MANY))))
@@ -181,7 +181,7 @@ def test_every_byte_arrives_in_order_and_no_other_changes(design, plans):
     play(design, list(plans))
 
 
-@pytest.mark.requirement("MI-27")
+@pytest.mark.requirement("MI-6")
 @pytest.mark.parametrize("design", world.DESIGNS)
 @settings(max_examples=1 if SLOW else 8, suppress_health_check=list(HealthCheck))
 @given(plans=st.tuples(*(moves(process) for process in range(MANY))), seed=st.integers(0, 1000))

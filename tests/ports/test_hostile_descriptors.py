@@ -160,7 +160,8 @@ def battle(design: str, count: int, seed: int = 0, rounds: int = 6) -> dict[str,
 
 
 @pytest.mark.requirement("UM-12")
-@pytest.mark.requirement("UM-45")
+@pytest.mark.requirement("UM-24")
+@pytest.mark.requirement("MI-5")
 @pytest.mark.parametrize("design", world.DESIGNS)
 def test_forged_descriptors_harm_nobody_and_each_ends_with_a_status_of_its_own(design):
     statuses = battle(design, HOSTILE // len(world.DESIGNS))

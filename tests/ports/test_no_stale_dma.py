@@ -18,7 +18,7 @@ from nicscope.nic.ports import FETCH, SEND, WRITE
 
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 SLOW = INTERPRETED or os.environ.get("NUMBA_BOUNDSCHECK") == "1"
-ROUNDS = 8 if SLOW else 60
+ROUNDS = 8 if SLOW else 20
 PAGES = 24
 PATIENCE = Transport(time_out_ps=3_000_000_000)
 
@@ -125,9 +125,9 @@ def storm(design: str, seed: int, **how) -> int:
     return world.stale(cluster)
 
 
-@pytest.mark.requirement("UM-24")
+@pytest.mark.requirement("UM-45")
 @pytest.mark.requirement("UM-57")
-@pytest.mark.parametrize("seed", range(2 if SLOW else 6))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("design", world.DESIGNS)
 def test_no_transfer_uses_a_translation_that_no_longer_holds(design, seed):
     assert storm(design, seed) == 0

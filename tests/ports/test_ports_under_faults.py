@@ -47,7 +47,8 @@ def stream(cluster, count: int) -> None:
     cluster.run()
 
 
-@pytest.mark.requirement("MI-27")
+@pytest.mark.requirement("MI-6")
+@pytest.mark.requirement("SH-5")
 @pytest.mark.parametrize("rate", [0.01, 0.1])
 def test_small_messages_arrive_once_in_order_and_unchanged(rate):
     wrong = Faults(seed=7, loss=rate, duplication=rate, reordering=rate, corruption=rate)
@@ -66,7 +67,8 @@ def test_a_million_small_messages_arrive_once_in_order_and_unchanged():
     stream(world.cluster_of("vmmc-static", faults=wrong, transport=QUICK), 1_000_000)
 
 
-@pytest.mark.requirement("MI-27")
+@pytest.mark.requirement("MI-6")
+@pytest.mark.requirement("SH-5")
 @pytest.mark.parametrize("seed", range(2 if SLOW else 4))
 @pytest.mark.parametrize("design", world.DESIGNS)
 def test_long_messages_stores_and_fetches_survive_a_bad_network(design, seed):

@@ -172,7 +172,7 @@ def test_one_process_that_always_posts_does_not_starve_its_neighbour():
     assert second < first
 
 
-@pytest.mark.requirement("UM-12")
+@pytest.mark.requirement("UM-24")
 @pytest.mark.parametrize("design", world.DESIGNS)
 def test_a_buffer_that_reaches_into_the_next_page_comes_back_unfilled(design):
     async def sender(process):
@@ -313,7 +313,7 @@ def test_small_rings_and_tables_fill_and_empty():
         assert statuses == ["done"] * ROUNDS
 
 
-@pytest.mark.requirement("UM-12")
+@pytest.mark.requirement("MI-5")
 def test_a_process_reaches_no_port_but_its_own():
     async def intruder(process):
         assert process.port == 1
@@ -335,7 +335,7 @@ def test_a_process_reaches_no_port_but_its_own():
     cluster.run()
 
 
-@pytest.mark.requirement("UM-45")
+@pytest.mark.requirement("UM-7")
 @pytest.mark.parametrize("design", world.DESIGNS)
 def test_a_port_that_takes_nothing_costs_its_sender_the_message_and_others_nothing(design):
     patience = Transport(most_retries=3)

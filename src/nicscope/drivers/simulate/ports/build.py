@@ -311,6 +311,7 @@ def _ports(
         current=records((nodes, ports, SEGMENTS), SEGMENT),
         carried=np.zeros((nodes, ports, INLINE_BYTES), np.uint8),
         free=records((nodes, ports, ring), BUFFER),
+        provided=np.zeros((nodes, ports, ring), np.int64),
         ready=records((nodes, ports, ring + size.ready), BUFFER),
         reports=records((nodes, ports, 2, ring), REPORT),
         report_bytes=np.zeros((nodes, ports, ring, INLINE_BYTES), np.uint8),

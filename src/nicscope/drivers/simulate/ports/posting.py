@@ -247,6 +247,8 @@ def _provide(machine, n, p):
     process = machine.processes[p]
     port = ports.table[n, process.peer]
     ports.free[n, process.peer, port.free_posted % ports.rules[0].ring].address = process.address
+    place = port.free_posted % ports.rules[0].ring
+    ports.provided[n, process.peer, place] = process.address
     port.free_posted += 1
     ports.nodes[n].attention = 1
 

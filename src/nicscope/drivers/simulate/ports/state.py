@@ -229,6 +229,7 @@ class Ports(NamedTuple):
     current: NDArray[Any]  # SEGMENT, shape (nodes, ports, SEGMENTS): copied
     carried: NDArray[np.uint8]  # shape (nodes, ports, INLINE_BYTES): copied
     free: NDArray[Any]  # BUFFER, shape (nodes, ports, ring)
+    provided: NDArray[np.int64]  # shape (nodes, ports, ring): addresses, out of processes' reach
     ready: NDArray[Any]  # BUFFER, shape (nodes, ports, ready)
     reports: NDArray[Any]  # REPORT, shape (nodes, ports, 2, ring)
     report_bytes: NDArray[np.uint8]  # shape (nodes, ports, ring, INLINE_BYTES)

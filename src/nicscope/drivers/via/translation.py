@@ -6,13 +6,28 @@ NIC's table of registrations has for their pages.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NamedTuple
+
 from nicscope.drivers.translation.asking import admit_request, ask, page_of_key, serve
 from nicscope.drivers.translation.book import note_request
 from nicscope.drivers.translation.cluster import translation_of
 from nicscope.drivers.translation.deeds import FILL, clear_deeds, write_frame
 from nicscope.jit import kernel, step
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from nicscope.drivers.translation.cluster import Translations
+
 PROCESS = 0  # the only one of a node
+
+
+class Looked(NamedTuple):
+    """What is handed over: the NICs' translations, and one node's registrations."""
+
+    translations: Translations
+    frames: NDArray[np.int64]  # shape (pages,): frame of each page that is registered
 
 
 @step
@@ -27,28 +42,28 @@ def follow(nic, host, book, frames):
 
 
 @kernel
-def admit_pages(scheme, translations, frames, n, first, pages, receive):
+def admit_pages(looked, scheme, n, first, pages, receive):
     """What became of a request for ``pages`` pages from ``first`` on, as its program makes it."""
-    nic, host, book = translation_of(translations, n)
+    nic, host, book = translation_of(looked.translations, n)
     note_request(book, pages, receive)
     found = admit_request(scheme, nic, host, book, PROCESS, first, pages)
-    follow(nic, host, book, frames)
+    follow(nic, host, book, looked.frames)
     return found
 
 
 @kernel
-def ask_page(scheme, translations, frames, n, page, receive):
+def ask_page(looked, scheme, n, page, receive):
     """Frame of ``page`` if node ``n``'s NIC has its translation, or what ``ask`` says instead."""
-    nic, host, book = translation_of(translations, n)
+    nic, host, book = translation_of(looked.translations, n)
     found = ask(scheme, nic, host, book, PROCESS, page, receive)
-    follow(nic, host, book, frames)
+    follow(nic, host, book, looked.frames)
     return found
 
 
 @kernel
-def serve_page(scheme, translations, frames, n, page):
+def serve_page(looked, scheme, n, page):
     """At least 0 once the translation of ``page`` has come to the NIC."""
-    nic, host, book = translation_of(translations, n)
+    nic, host, book = translation_of(looked.translations, n)
     found = serve(scheme, nic, host, book, PROCESS, page)
-    follow(nic, host, book, frames)
+    follow(nic, host, book, looked.frames)
     return found

@@ -45,6 +45,7 @@ PLACES = {
     "current": PROCESSES,
     "carried": PROCESSES,
     "ready": PROCESSES,
+    "provided": PROCESSES,
     "channels": PROCESSES,
     "filling": PROCESSES,
     "fetches": PROCESSES,

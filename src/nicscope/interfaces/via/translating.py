@@ -5,12 +5,13 @@ Each page is asked for; a miss is served and takes what the design's platform sa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.drivers.translation.cluster import counts_of, new_translations, space_numbering
 from nicscope.drivers.translation.codes import ADMITTED, CODES, MISS, REJECTED
-from nicscope.drivers.via.translation import admit_pages, ask_page, serve_page
+from nicscope.drivers.via.translation import Looked, admit_pages, ask_page, serve_page
 from nicscope.errors import SimulationError
+from nicscope.handover import bound
 from nicscope.interfaces.via.journal import Part
 from nicscope.interfaces.via.names import Return, VipError
 from nicscope.nic.coherent.mechanism import Mechanism, name_of
@@ -76,12 +77,21 @@ class Translator:
             design, [numbering] * nodes, [1] * nodes, longest, pages_per_space=pages, kinds=False
         )
 
+        self._bound: dict[tuple[Any, int], Callable[..., int]] = {}
+
+    def _call(self, kernel: Any, frames: NDArray[np.int64], n: int, *numbers: int) -> int:
+        """What ``kernel`` says of node ``n``, whose registrations ``frames`` are."""
+        key = (kernel, n)
+        if key not in self._bound:
+            self._bound[key] = bound(kernel, Looked(self._state, frames))
+        return int(self._bound[key](self._scheme, n, *(int(number) for number in numbers)))
+
     def admit(
         self, n: int, frames: NDArray[np.int64], first: int, pages: int, *, receive: bool
     ) -> list[tuple[Part, int]]:
         """What the program's side spends before it posts a stretch of ``pages`` pages, in ps."""
         before = self.counts(n)
-        found = admit_pages(self._scheme, self._state, frames, n, first, pages, receive)
+        found = self._call(admit_pages, frames, n, first, pages, receive)
         if found != ADMITTED:
             raise VipError(
                 Return.VIP_ERROR_RESOURCE, f"{pages} pages are more than may be pinned at a time"
@@ -94,14 +104,14 @@ class Translator:
     ) -> list[tuple[Part, int]]:
         """What the NIC spends to have the frame of ``page``: (part, ps) one after another."""
         before = self.counts(n)
-        found = int(ask_page(self._scheme, self._state, frames, n, page, receive))
+        found = self._call(ask_page, frames, n, page, receive)
         if found == REJECTED:  # nobody has asked for it on the host's side yet
-            admit_pages(self._scheme, self._state, frames, n, page, 1, receive)
-            found = int(ask_page(self._scheme, self._state, frames, n, page, receive))
+            self._call(admit_pages, frames, n, page, 1, receive)
+            found = self._call(ask_page, frames, n, page, receive)
         self.lookups += 1
         if found == MISS:
             self.misses += 1
-            served = int(serve_page(self._scheme, self._state, frames, n, page))
+            served = self._call(serve_page, frames, n, page)
             if served < 0:
                 raise SimulationError(
                     f"node {n}'s NIC has no room for another translation; "

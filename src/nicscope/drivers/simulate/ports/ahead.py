@@ -37,7 +37,7 @@ def take_buffer(machine, n, p, now):
     if port.open == 0 or port.free_taken == port.free_posted:
         return
     # The queue is the process's to write to at any time: what is checked here is what is used.
-    port.provided = ports.free[n, p, port.free_taken % ports.rules[0].ring].address
+    port.provided = ports.provided[n, p, port.free_taken % ports.rules[0].ring]
     address = port.provided
     page = address >> ports.rules[0].page_bits
     if address < 0 or address >= ports.rules[0].space_bytes:

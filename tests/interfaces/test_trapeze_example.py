@@ -1,0 +1,14 @@
+"""Trapeze's example runs and prints what is written beside it."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_a_page_goes_to_and_fro_under_each_policy(capsys):
+    runpy.run_path(str(EXAMPLES / "trapeze_policies.py"), run_name="__main__")
+
+    assert capsys.readouterr().out == (EXAMPLES / "trapeze_policies.out").read_text()

@@ -44,7 +44,8 @@ def deeds_needed(design: Design, longest: int) -> int:
         Scheme.UTLB_SHARED: max(2 * longest + pinned, 2 * prefetch),
         Scheme.UTLB_PROCESS: 2 * longest + 2 * pinned,
         # What the high water asks for beyond that waits for the next call.
-        Scheme.HANDLE: 3 * line + 1,
+        # Twice what a line pins, so that a backlog of held pages is caught up with.
+        Scheme.HANDLE: 4 * line + 1,
     }[design.scheme]
 
 

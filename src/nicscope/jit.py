@@ -12,6 +12,7 @@ import functools
 import hashlib
 import os
 import tempfile
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
@@ -193,17 +194,34 @@ def _entry_of(dispatcher: Any) -> Callable[..., Any]:
 
 
 def records(shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Zeroed records of ``dtype`` whose fields are attributes, compiled or not.
-
-    A recarray crosses into compiled code several times slower than a plain array, so it is only
-    used where nothing is compiled.
-    """
+    """Zeroed records of ``dtype`` whose fields are attributes, compiled or not."""
     return as_records(np.zeros(shape, dtype))
 
 
 def as_records(array: NDArray[Any]) -> NDArray[Any]:
     """``array`` of a structured dtype, such that ``array[i].field`` works with the JIT off too."""
-    return array.view(np.recarray) if config.DISABLE_JIT else array
+    return array.view(_with_attributes(array.dtype)) if config.DISABLE_JIT else array
+
+
+@functools.cache
+def _with_attributes(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """``dtype`` whose scalars have a property for each field.
+
+    Those of a recarray look for each attribute among those of every scalar, fail, and ask the
+    dtype: four times as long, which is most of what interpreted kernels do.
+    """
+    members: dict[str, Any] = {
+        "__slots__": (),
+        "__getattribute__": object.__getattribute__,
+        "__setattr__": object.__setattr__,
+    }
+    for name in dtype.names or ():
+        members[name] = property(itemgetter(name), functools.partial(_set_field, name))
+    return np.dtype((type("Record", (np.record,), members), dtype))
+
+
+def _set_field(name: str, record: Any, value: Any) -> None:
+    record[name] = value
 
 
 def longer(array: NDArray[Any], length: int) -> NDArray[Any]:

@@ -79,6 +79,8 @@ def _can_register(machine, n, p):
     """Whether the pages of process ``p`` could be pinned now; they are refused in one piece."""
     ports = machine.ports
     process = machine.processes[p]
+    if not _is_inside(machine, process.address, process.payload):
+        return True
     bits = ports.rules[0].page_bits
     first = process.address >> bits
     pages = ((process.address + process.payload - 1) >> bits) - first + 1

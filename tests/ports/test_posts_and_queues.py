@@ -7,6 +7,7 @@ import pytest
 
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Transport
 from nicscope.errors import SimulationError
+from nicscope.memory.paging.layout import READ
 from nicscope.nic.ports import FETCH, SEND, WRITE
 
 HUGE = 2**63 - 1
@@ -248,6 +249,43 @@ def test_a_store_of_which_one_page_is_not_there_is_rejected_as_a_whole(design):
     (stored, fetched), _ = run(design, sender, receiver)
     assert stored == "rejected"
     assert fetched == "no rights"
+
+
+RELIABLE = [design for design in world.DESIGNS if not design.startswith("unet")]
+
+
+@pytest.mark.parametrize("takes_away", ["protect", "unmap"])
+@pytest.mark.parametrize("design", RELIABLE)
+def test_a_fetch_whose_answer_may_not_be_put_there_ends_with_an_error(design, takes_away):
+    """Found by a storm of pages: the answer was refused, and who had asked waited for ever."""
+
+    async def asker(process):
+        world.import_from(process, 0, 1, 0, 0, 3 * world.PAGE)
+        back = process.allocate(3 * world.PAGE)
+        page = back.address // world.PAGE + 1
+        await process.sleep(5000)
+        if takes_away == "protect":
+            process._memory.protect(process.node, process.number, page, 1, READ)
+        else:
+            process._memory.unmap(process.node, process.number, page, 1)
+        await process.post(FETCH, 0, [(back.address, 3 * world.PAGE)])
+        fetched = (await process.done()).status
+        await process.post(FETCH, 0, [(back.address, world.PAGE)])
+        again = (await process.done()).status
+        await process.sleep(5000)
+        return fetched, again, world.memory_of(process, back.address, world.PAGE)
+
+    async def owner(process):
+        source = process.allocate(3 * world.PAGE)
+        await source.write(world.content(5, len(source)))
+        await register(process, source.address, len(source))
+        world.export(process, 0, source.address, len(source))
+        await process.sleep(20_000)
+
+    (fetched, again, found), _ = run(design, asker, owner)
+    assert fetched == "no rights"
+    assert again == "done"
+    assert found == world.content(5, 3 * world.PAGE)[: world.PAGE]
 
 
 def test_a_window_that_numbers_could_not_wrap_in_is_refused():

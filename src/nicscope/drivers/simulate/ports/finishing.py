@@ -33,6 +33,7 @@ from nicscope.nic.ports import (
     DONE,
     FETCH,
     INLINE_BYTES,
+    NO_RIGHTS,
     NOBODY,
     NOTIFY,
     OWN_PORT,
@@ -89,6 +90,8 @@ def _complete_reliable(machine, d, slot, packet, head, now):
     ports.rejects[d, packet.sender] = ports.rejects[d, packet.sender] << np.uint64(1) | reject
     if status == REFUSED_FOR_GOOD:
         ports.nodes[d].rejected += 1
+        if head.kind == REPLY:
+            _end_fetch(machine, d, packet, head, NO_RIGHTS)
 
 
 @step
@@ -159,7 +162,7 @@ def _deliver(machine, d, slot, packet, head, now):
     if head.kind == FETCH:
         return _answer(machine, d, packet, head, now)
     if head.kind == REPLY:
-        return _end_fetch(machine, d, packet, head)
+        return _end_fetch(machine, d, packet, head, DONE)
     return TAKEN if head.kind == PROBE else REFUSED_FOR_GOOD
 
 
@@ -275,14 +278,22 @@ def _answer(machine, d, packet, head, now):
 
 
 @step
-def _end_fetch(machine, d, packet, head):
+def _end_fetch(machine, d, packet, head, status):
+    """Note one packet of an answer; with the last, whoever asked learns how all of them fared.
+
+    Who answered has done its part in any case: a packet that may not go where it was asked to
+    is the asking process's own concern.
+    """
     ports = machine.ports
     if not is_awaited(machine, d, packet, head):
         return REFUSED_FOR_GOOD
     fetch = ports.fetches[d, head.name, head.slot]
     fetch.arrived += packet.payload
+    if status != DONE:
+        fetch.failure = status
     if head.last == 1:
         ports.peers[d, packet.sender].fetching -= 1
         fetch.node = NOBODY
-        report_sent(machine, d, head.name, head.slot, head.options)
+        told = head.options if fetch.failure == DONE else fetch.failure
+        report_sent(machine, d, head.name, head.slot, told)
     return TAKEN

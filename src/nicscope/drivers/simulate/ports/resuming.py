@@ -28,7 +28,7 @@ from nicscope.drivers.simulate.ports.choose import destination_of
 from nicscope.drivers.simulate.ports.misses import ARRIVAL, DEFER, FAIL, FILL, wait_on
 from nicscope.drivers.simulate.ports.reliable import may_send_to
 from nicscope.drivers.simulate.ports.state import ABANDONED, KERNEL
-from nicscope.drivers.simulate.ports.translating import table_frame
+from nicscope.drivers.simulate.ports.translating import may_be_written, table_frame
 from nicscope.drivers.translation.codes import REFUSED, REJECTED
 from nicscope.jit import distant, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
@@ -77,6 +77,8 @@ def _go_on(machine, n, now):
     who = serving.miss_for
     if frame == GARBAGE_FRAME and machine.ports.rules[0].garbage == 0:
         _fail(machine, n, now)  # the host had no frame for it
+    elif serving.miss_receive == 1 and not may_be_written(machine, n, frame):
+        _fail(machine, n, now)  # a user library may have had it pinned to be read
     elif who == ARRIVAL:
         settle_arrival(machine, n, frame, now)
     elif serving.miss_ahead == 1:

@@ -390,6 +390,7 @@ def _await_answer(machine, n, p, head):
     fetch.address = ports.current[n, p, 0].address
     fetch.length = port.total
     fetch.arrived = 0
+    fetch.failure = DONE
     fetch.cookie = port.cookie
     peer = ports.peers[n, fetch.node]
     peer.fetching += 1

@@ -189,6 +189,7 @@ FETCHING = np.dtype(
         ("address", "i8"),
         ("length", "i8"),
         ("arrived", "i8"),
+        ("failure", "i8"),  # why a part of it could not be put where it belongs
         ("cookie", "i8"),
     ],
     align=True,

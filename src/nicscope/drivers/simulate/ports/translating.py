@@ -48,7 +48,7 @@ def ask_page(machine, n, space, page, receive):
         return np.int64(GARBAGE_FRAME)
     if frame < 0:
         return np.int64(NOT_THERE)
-    if frame == GARBAGE_FRAME or (receive == 1 and not _may_be_written(machine, n, frame)):
+    if frame == GARBAGE_FRAME or (receive == 1 and not may_be_written(machine, n, frame)):
         # It was not mapped when it was to be pinned, or was pinned to be read.
         ports.nodes[n].mended += frame == GARBAGE_FRAME
         kernel_can_help = ports.rules[0].service in (KERNEL, THREAD)
@@ -75,7 +75,7 @@ def _area_frame(machine, n, space, page):
 
 
 @step
-def _may_be_written(machine, n, frame):
+def may_be_written(machine, n, frame):
     """Whether the frame was pinned to be written: another process may read what only is read."""
     return machine.ports.memory.frames[n, frame].pinned_to_write != 0
 
@@ -97,7 +97,7 @@ def translated_frame(machine, n, space, page, receive):
     frame = frame_on_nic(nic, host, book, space, page, key)
     if frame < 0 or frame == GARBAGE_FRAME:
         return np.int64(MISSED)
-    if receive == 1 and not _may_be_written(machine, n, frame):
+    if receive == 1 and not may_be_written(machine, n, frame):
         return np.int64(MISSED)
     return frame
 

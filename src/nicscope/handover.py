@@ -278,7 +278,7 @@ def _read_array(context: Any, builder: Any, kind: Any, begin: Any, row: Any = No
     from numba.np import arrayobj  # slow to import, and not needed where all is cached
 
     code: Any = arrayobj
-    words = [builder.load(element(builder, begin, place)) for place in range(_words_of(kind))]
+    words = [_read_word(builder, begin, place) for place in range(_words_of(kind))]
     address = words[0]
     shape, strides = words[1 : 1 + kind.ndim], words[1 + kind.ndim :]
     if row is not None:
@@ -289,3 +289,10 @@ def _read_array(context: Any, builder: Any, kind: Any, begin: Any, row: Any = No
     item_bytes = context.get_abi_sizeof(context.get_data_type(kind.dtype))
     code.populate_array(array, data, shape, strides, item_bytes, meminfo=None)
     return array._getvalue()
+
+
+def _read_word(builder: Any, begin: Any, place: int) -> Any:
+    """One word of a table, which never changes: it need not be read again after each store."""
+    word = builder.load(element(builder, begin, place))
+    word.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return word

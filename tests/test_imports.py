@@ -14,12 +14,13 @@ PACKAGE = Path(nicscope.__file__).parent
 
 # Room: the rooms that it may import, itself aside.  From the ground up; a new room is placed here
 # before anything is built in it.
-GROUND = {"bytecopy", "distant", "errors", "handover", "hashing", "jit", "outputs"}
+GROUND = {"bytecopy", "distant", "errors", "handover", "hashing", "indexing", "jit", "outputs"}
 MODELS = {"memory", "nic", "fabric"}
 DRIVING = GROUND | MODELS | {"config"}
 MAY_IMPORT = {
     "errors": set(),
-    "jit": set(),
+    "indexing": set(),
+    "jit": {"indexing"},
     "handover": set(),
     "bytecopy": {"jit"},
     "distant": {"handover"},

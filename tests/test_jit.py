@@ -1,7 +1,7 @@
 """Compiled kernels are never older than their source, and one source serves both worlds.
 
-The subject is a package of two files made for the test around a copy of ``nicscope.jit``, each
-run in a process of its own.
+The subject is a package of two files made for the test around copies of ``nicscope.jit`` and of
+what that needs, each run in a process of its own.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import inspect
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -61,7 +60,9 @@ class Tiny:
         self.package = root / "tiny"
         self.package.mkdir(parents=True)
         (self.package / "__init__.py").touch()
-        shutil.copy(PACKAGE / "jit.py", self.package)
+        for name in ("jit.py", "indexing.py"):
+            source = (PACKAGE / name).read_text().replace("from nicscope.", "from tiny.")
+            (self.package / name).write_text(source)
         (self.package / "whole.py").write_text(WHOLE)
         self.write()
 

@@ -22,6 +22,8 @@ from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.registry import CPUDispatcher
 
+from nicscope.indexing import KernelCompiler
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -177,7 +179,9 @@ def _compiled(
     **options: bool,
 ) -> Callable[P, R]:
     compiler: Any = numba.njit  # whose published types know neither these options nor its result
-    dispatcher = compiler(nogil=True, _nrt=False, forceinline=inline, **options)(function)
+    dispatcher = compiler(
+        nogil=True, _nrt=False, forceinline=inline, pipeline_class=KernelCompiler, **options
+    )(function)
     if cache_directory() is not None:
         dispatcher._cache = cache(function)
     return cast("Callable[P, R]", dispatcher)

@@ -112,36 +112,45 @@ class Engines(NamedTuple):
 @step
 def next_task(endpoint, sends, arrivals, engines):
     """The task that the firmware begins now, or ``NO_TASK``; moves its turn on."""
+    ready = _ready_tasks(endpoint, sends, arrivals, engines)
+    if ready == 0:
+        return NO_TASK
     task = endpoint.task_turn
-    for _ in range(TASKS):
-        if _is_ready(endpoint, sends, arrivals, engines, task):
-            endpoint.task_turn = task + 1 if task + 1 < TASKS else 0
-            return task
+    while ready >> task & 1 == 0:
         task = task + 1 if task + 1 < TASKS else 0
-    return NO_TASK
+    endpoint.task_turn = task + 1 if task + 1 < TASKS else 0
+    return task
 
 
 @step
-def _is_ready(endpoint, sends, arrivals, engines, task):
-    if task == POST_CONTROL:
-        return endpoint.posted == NOTHING and endpoint.awaited == 0 and has_ring_entry(endpoint)
-    if task == POST_PAYLOAD:
-        return (
-            endpoint.awaited == 1
-            and endpoint.receive_used < endpoint.receive_buffers
-            and (endpoint.mapped == 1 or endpoint.attached > 0)
-        )
-    if task == HOST_RCV:
-        return engines.pci_idle and can_drain(endpoint, arrivals, engines)
-    if task == COMPLETE:
-        return endpoint.completed < endpoint.drained
-    if task == NET_TX:
-        return engines.link_idle and can_send(endpoint, sends, engines)
-    if task == FINISH:
-        return endpoint.finished < endpoint.sent and endpoint.finished != engines.fetching
-    if task == SERVE:
-        return endpoint.to_serve != 0
-    return can_take(endpoint, sends, engines)
+def _ready_tasks(endpoint, sends, arrivals, engines):
+    """A bit for each task that could begin.
+
+    Each is asked for in its own place, not in a loop over tasks: a processor guesses what becomes
+    of a branch by where it stands.
+    """
+    ready = 0
+    if endpoint.posted == NOTHING and endpoint.awaited == 0 and has_ring_entry(endpoint):
+        ready |= 1 << POST_CONTROL
+    if (
+        endpoint.awaited == 1
+        and endpoint.receive_used < endpoint.receive_buffers
+        and (endpoint.mapped == 1 or endpoint.attached > 0)
+    ):
+        ready |= 1 << POST_PAYLOAD
+    if engines.pci_idle and can_drain(endpoint, arrivals, engines):
+        ready |= 1 << HOST_RCV
+    if endpoint.completed < endpoint.drained:
+        ready |= 1 << COMPLETE
+    if engines.link_idle and can_send(endpoint, sends, engines):
+        ready |= 1 << NET_TX
+    if endpoint.finished < endpoint.sent and endpoint.finished != engines.fetching:
+        ready |= 1 << FINISH
+    if can_take(endpoint, sends, engines):
+        ready |= 1 << HOST_TX
+    if endpoint.to_serve != 0:
+        ready |= 1 << SERVE
+    return ready
 
 
 @step

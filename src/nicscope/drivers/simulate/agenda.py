@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nicscope.jit import step
+from nicscope.jit import routine, step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,7 +35,7 @@ def new_agenda(slots: int) -> Agenda:
     return Agenda(np.full(places, NEVER), winners)
 
 
-@step
+@routine
 def put(agenda, slot, time):
     """Have ``slot`` fire at ``time``, or at no time if that is ``NEVER``."""
     times = agenda.times

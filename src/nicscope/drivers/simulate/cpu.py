@@ -5,7 +5,7 @@ from __future__ import annotations
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.machine import CPU, KINDS, NO_OPERATION
 from nicscope.drivers.simulate.ports.calls import go_on_with_script
-from nicscope.jit import step
+from nicscope.jit import routine, step
 
 
 @step
@@ -17,7 +17,7 @@ def occupy_cpu(machine, n, now, operation, duration):
     put(machine.agenda, n * KINDS + CPU, now + duration)
 
 
-@step
+@routine
 def end_operation(machine, p, now):
     """Tell the program, or the script, that the operation of process ``p`` has ended now."""
     process = machine.processes[p]

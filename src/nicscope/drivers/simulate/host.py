@@ -43,7 +43,7 @@ from nicscope.drivers.simulate.ports.calls import (
     serve_in_trap,
 )
 from nicscope.drivers.simulate.ports.state import has_ports
-from nicscope.jit import step
+from nicscope.jit import routine, step
 from nicscope.nic.delivery import CONTROL_BYTES
 
 
@@ -161,7 +161,7 @@ def end_host_work(machine, n, now):
     node.cpu = IDLE
 
 
-@step
+@routine
 def end_timer(machine, n, now):
     """Wake the processes of ``n`` that have slept until now."""
     node = machine.nodes[n]

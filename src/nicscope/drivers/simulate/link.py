@@ -28,7 +28,7 @@ from nicscope.drivers.simulate.ports.calls import meet_packet
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.store import carry, copy_control, has_bytes
 from nicscope.fabric.paths import NOBODY, acquire, leave_queue, path_to, release
-from nicscope.jit import step
+from nicscope.jit import routine, step
 from nicscope.nic.delivery import CONTROL, NOTHING, PAYLOAD
 
 
@@ -85,7 +85,7 @@ def go_on(machine, s, now):
     node.link = STALLED
 
 
-@step
+@routine
 def _take_links(machine, s, now):
     whole = acquire(machine.paths, s)
     watch_path(machine, s, now)
@@ -210,7 +210,7 @@ def _leave(machine, s, now):
             _take_links(machine, heir, now)
 
 
-@step
+@routine
 def abort(machine, s, now):
     """Effect of the watchdog: take the packet of ``s`` off the network; the receiver drops it."""
     node = machine.nodes[s]

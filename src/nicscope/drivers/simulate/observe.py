@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nicscope.drivers.simulate.log import Engine
-from nicscope.jit import step
+from nicscope.jit import routine, step
 
 HOST_WRITE = int(Engine.HOST_WRITE)
 HOST_TX = int(Engine.HOST_TX)
@@ -17,19 +17,23 @@ FIRMWARE = int(Engine.FIRMWARE)
 @step
 def log_transfer(machine, engine, node, sender, packet, control, start, end, byte_count):
     """Keep one record of a transfer or a host operation."""
-    tally = machine.tally[0]
-    if tally.log < machine.log.size:
-        record = machine.log[tally.log]
-        record.packet = packet
-        record.sender = sender
-        record.node = node
-        record.engine = engine
-        record.task = -1
-        record.control = control
-        record.start = start
-        record.end = end
-        record.bytes = byte_count
-    tally.log += 1
+    if machine.tally[0].log < machine.log.size:
+        _write_down(machine, engine, node, sender, packet, control, start, end, byte_count)
+    machine.tally[0].log += 1
+
+
+@routine
+def _write_down(machine, engine, node, sender, packet, control, start, end, byte_count):
+    record = machine.log[machine.tally[0].log]
+    record.packet = packet
+    record.sender = sender
+    record.node = node
+    record.engine = engine
+    record.task = -1
+    record.control = control
+    record.start = start
+    record.end = end
+    record.bytes = byte_count
 
 
 @step

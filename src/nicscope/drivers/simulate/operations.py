@@ -6,6 +6,7 @@ Of those that can go on, receives come first, then the one that has waited longe
 
 from __future__ import annotations
 
+from nicscope.bytecopy import copy_bytes
 from nicscope.drivers.simulate.agenda import NEVER, put
 from nicscope.drivers.simulate.cpu import end_operation, occupy_cpu
 from nicscope.drivers.simulate.flow import begin
@@ -19,11 +20,13 @@ from nicscope.drivers.simulate.machine import (
     POST,
     READING,
     RECEIVE,
+    REPORT,
     SEND,
     SLEEP,
     TIMER,
 )
 from nicscope.drivers.simulate.ports.calls import begin_at_port, can_go_on_at_port
+from nicscope.drivers.simulate.ports.reporting import has_report
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.jit import step
 from nicscope.nic.delivery import CONTROL_BYTES
@@ -36,7 +39,7 @@ def take_operation(machine, request):
     """Note what a process now waits for."""
     process = machine.processes[request.process]
     process.operation = request.operation
-    process.time = request.time
+    process.time = machine.tally[0].now
     process.peer = request.peer
     process.payload = request.payload
     process.tag = request.tag
@@ -97,6 +100,8 @@ def _can_go_on(machine, n, p):
         return endpoint.shown > endpoint.read
     if operation == SEND:
         return endpoint.written - endpoint.finished < endpoint.send_ring
+    if operation == REPORT:
+        return has_report(machine, n, p)
     if operation >= POST:
         return can_go_on_at_port(machine, n, p)
     return operation in (COMPUTE, COPY)
@@ -126,8 +131,7 @@ def _begin_send(machine, n, p, now):
     packet.broken = 0
     packet.posted_at = process.time
     node.next_number += 1
-    for i in range(CONTROL_BYTES):
-        machine.store.send_ring[n, place, i] = machine.store.control[p, i]
+    copy_bytes(machine.store.send_ring[n, place], 0, machine.store.control[p], 0, CONTROL_BYTES)
     occupy_cpu(machine, n, now, CALLING, machine.costs[n].send_call)
 
 
@@ -146,8 +150,7 @@ def end_receive(machine, n, packet, now):
     endpoint = machine.endpoints[n]
     process = machine.processes[p]
     slot = endpoint.read % endpoint.receive_ring
-    for i in range(CONTROL_BYTES):
-        machine.store.control[p, i] = machine.store.receive_ring[n, slot, i]
+    copy_bytes(machine.store.control[p], 0, machine.store.receive_ring[n, slot], 0, CONTROL_BYTES)
     process.packet = packet.number
     process.payload = packet.payload
     process.tag = packet.tag

@@ -17,6 +17,9 @@ def choose_work(machine, n, now):
     endpoint = machine.endpoints[n]
     endpoint.to_serve = NO_SOURCE
     if endpoint.written - endpoint.finished < endpoint.send_ring:
+        serving = machine.ports.nodes[n]
+        if serving.acks == 0 and serving.resends == 0 and serving.attention == 0:
+            return  # as ``choose_source`` would find
         if machine.ports.rules[0].faults == 1 and is_dead(machine.ports.deaths.nodes, n, now):
             return
         endpoint.to_serve = choose_source(machine, n)

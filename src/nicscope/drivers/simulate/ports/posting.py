@@ -25,6 +25,7 @@ from nicscope.drivers.simulate.ports.calls import (
     report_sent,
     unpin_pages,
 )
+from nicscope.drivers.simulate.ports.reporting import has_report
 from nicscope.drivers.simulate.ports.trapping import begin_in_trap, can_go_on_in_trap
 from nicscope.jit import distant, step
 from nicscope.nic.ports import (
@@ -69,9 +70,7 @@ def can_go_on_at_port(machine, n, p):
         return True
     if process.operation == PROVIDE:
         return port.free_posted - port.free_taken < ports.rules[0].ring
-    if process.own & 1 == SENT:
-        return port.reported > port.reaped
-    return port.received > port.read
+    return has_report(machine, n, p)
 
 
 @step

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from nicscope.drivers.simulate.ports.calls import leave_request
-from nicscope.jit import distant
+from nicscope.jit import distant, step
 from nicscope.nic.ports import DONE, RECEIVED, SENT
+
+
+@step
+def has_report(machine, n, p):
+    """Whether the port that process ``p`` of node ``n`` listens at has a report for it."""
+    process = machine.processes[p]
+    port = machine.ports.table[n, process.peer]
+    if process.own & 1 == SENT:
+        return port.reported > port.reaped
+    return port.received > port.read
 
 
 @distant

@@ -121,7 +121,7 @@ OPERATION = np.dtype(
     [
         ("process", "i8"),
         ("operation", "i8"),
-        ("time", "i8"),  # ps: asked for at; ended at
+        ("time", "i8"),  # ps: asked for at, set when it is taken; ended at
         ("node", "i8"),  # the process's own
         ("peer", "i8"),  # destination; sender
         ("packet", "i8"),  # number by sender

@@ -68,7 +68,8 @@ _DOING = {
 # Reads and writes single words several times faster than NumPy does.
 _OPERATION = struct.Struct(f"{len(OPERATION.names or ())}q")
 _SIZE = _OPERATION.size
-_pack_into, _unpack_from = _OPERATION.pack_into, _OPERATION.unpack_from
+_pack, _unpack_from = _OPERATION.pack, _OPERATION.unpack_from
+Record = tuple[int, ...]  # the same fields as ``Ended``, in their order, and cheaper to make
 
 
 class Ended(NamedTuple):
@@ -87,6 +88,7 @@ class Ended(NamedTuple):
     duration: int
 
 
+TIME, PACKET, ADDRESS = map(Ended._fields.index, ("time", "packet", "address"))  # in a Record
 _ended = functools.partial(tuple.__new__, Ended)  # as Ended._make, at half its cost
 
 
@@ -102,6 +104,26 @@ class Process:
         self._simulation = simulation
         self.number = number
 
+    def request(
+        self,
+        operation: int,
+        peer: int = 0,
+        payload: int = 0,
+        tag: int = 0,
+        address: int = 0,
+        duration: int = 0,
+        packet: int = 0,
+        own: int = 0,
+    ) -> bytes:
+        """What a coroutine yields to begin an operation; it is sent a ``Record`` of its end.
+
+        It should then set ``now``.  The same request can be yielded again and again.
+        """
+        return _pack(
+            self.number, operation, 0, self.node, peer, packet, payload,
+            tag, address, own, duration,
+        )  # fmt: skip
+
     @coroutine
     def ask(
         self,
@@ -113,13 +135,11 @@ class Process:
         duration: int = 0,
         packet: int = 0,
         own: int = 0,
-    ) -> Generator[tuple[int, ...], Ended, Ended]:
+    ) -> Generator[bytes, Record, Ended]:
         """Begin an operation now and wait for its end."""
-        number = self.number
-        ended = yield (
-            number, operation, self.now, self.node, peer, packet, payload,
-            tag, address, own, duration,
-        )  # fmt: skip
+        ended = _ended(
+            (yield self.request(operation, peer, payload, tag, address, duration, packet, own))
+        )
         self.now = ended.time
         return ended
 
@@ -208,7 +228,7 @@ class Simulation:
         A program goes no further when its node has died, and returns None.
         Errors: ``SimulationError`` if all that are left wait for what cannot come.
         """
-        begun: list[tuple[int, ...]] = []
+        begun: list[bytes] = []
         for number, program in enumerate(programs):
             self._running[number] = program
             self._resume(number, None, begun)
@@ -221,7 +241,7 @@ class Simulation:
                 program.close()
             self._running.clear()
 
-    def _advance(self, begun: list[tuple[int, ...]], at_rest: bool) -> bool:
+    def _advance(self, begun: list[bytes], at_rest: bool) -> bool:
         """Fire until something ends and let its processes go on; ``begun`` holds what they ask.
 
         With ``at_rest`` all nodes look first.  Whether they should before the next time: a program
@@ -229,7 +249,7 @@ class Simulation:
         """
         place = 0
         for request in begun:
-            _pack_into(self._outbox, place, *request)
+            self._outbox[place : place + _SIZE] = request
             place += _SIZE
         count = len(begun)
         begun.clear()
@@ -247,14 +267,14 @@ class Simulation:
         if ended == 1:
             record = _unpack_from(self._inbox)
             if record[0] in self._running:
-                self._resume(record[0], _ended(record), begun)
+                self._resume(record[0], record, begun)
         else:
             for record in sorted(_OPERATION.iter_unpack(self._inbox[: ended * _SIZE])):
                 if record[0] in self._running:
-                    self._resume(record[0], _ended(record), begun)
+                    self._resume(record[0], record, begun)
         return len(begun) < ended
 
-    def _resume(self, number: int, ended: Ended | None, begun: list[tuple[int, ...]]) -> None:
+    def _resume(self, number: int, ended: Record | None, begun: list[bytes]) -> None:
         try:
             begun.append(self._running[number].send(ended))
         except StopIteration as stop:

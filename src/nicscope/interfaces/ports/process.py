@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import coroutine
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.drivers.simulate.machine import COMPUTE, POST, PROVIDE, REPORT, SLEEP
@@ -13,6 +14,7 @@ from nicscope.drivers.simulate.ports.posting import (
     POLL,
     SIGNAL,
 )
+from nicscope.drivers.simulate.programs import ADDRESS, PACKET, TIME
 from nicscope.errors import SimulationError
 from nicscope.nic.ports import (
     BUFFERS,
@@ -27,10 +29,11 @@ from nicscope.nic.ports import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
     from typing import Any
 
     from nicscope.drivers.simulate.programs import Process as Driven
+    from nicscope.drivers.simulate.programs import Record
     from nicscope.interfaces.ports.cluster import PortCluster
 
 PS_PER_US = 1_000_000
@@ -116,6 +119,7 @@ class Process:
         self._next_page = 0
         self._next_request = 0
         self._mapped: set[int] = set()  # ports
+        self._questions: dict[tuple[int, str, int | None], bytes] = {}  # for reports, as asked
         self.open_port(self.port)
 
     def open_port(self, port: int) -> None:
@@ -128,6 +132,7 @@ class Process:
     def lose_port(self, port: int) -> None:
         """``port`` has closed and is another's now."""
         self._mapped.discard(port)
+        self._questions.clear()
 
     def _own(self, port: int | None) -> int:
         """The port meant, which is mapped into this process's address space and no other's."""
@@ -187,7 +192,11 @@ class Process:
         """Leave the CPU to others for a while."""
         await self._driven.ask(SLEEP, duration=in_ps(microseconds))
 
-    async def post(
+    # What programs do most often are generators that yield what they ask of the driver: a coroutine
+    # in between would take a tenth of a message's time.
+
+    @coroutine
+    def post(
         self,
         operation: int,
         name: int,
@@ -196,7 +205,7 @@ class Process:
         offset: int = 0,
         notify: bool = False,
         port: int | None = None,
-    ) -> int:
+    ) -> Generator[bytes, Record, int]:
         """Post a descriptor; its number, by which ``done`` will report it.
 
         ``segments``: up to ``SEGMENTS`` times address and length, which are sent as one.
@@ -214,21 +223,16 @@ class Process:
             length = len(segments)
             for place, segment in enumerate(segments):
                 self._ports.gathers[self._driven.number, place] = segment
-        await self._driven.ask(
-            POST,
-            peer=self._own(port),
-            packet=request,
-            payload=length,
-            tag=name,
-            address=address,
-            own=own,
-            duration=offset,
+        ended = yield self._driven.request(
+            POST, self._own(port), length, name, address, offset, request, own
         )
+        self._driven.now = ended[TIME]
         return request
 
-    async def post_inline(
+    @coroutine
+    def post_inline(
         self, operation: int, name: int, content: bytes, port: int | None = None
-    ) -> int:
+    ) -> Generator[bytes, Record, int]:
         """Post a descriptor that holds its data; its number."""
         if len(content) > INLINE_BYTES:
             raise SimulationError(
@@ -237,14 +241,11 @@ class Process:
         self._driven.control_bytes[: len(content)] = content
         request = self._next_request
         self._next_request += 1
-        await self._driven.ask(
-            POST,
-            peer=self._own(port),
-            packet=request,
-            payload=len(content),
-            tag=name,
-            own=operation | (INLINE << KIND_BITS),
+        own = operation | (INLINE << KIND_BITS)
+        ended = yield self._driven.request(
+            POST, self._own(port), len(content), name, 0, 0, request, own
         )
+        self._driven.now = ended[TIME]
         return request
 
     async def system_call(self) -> None:
@@ -255,33 +256,41 @@ class Process:
         """Put a buffer into the free queue."""
         await self._driven.ask(PROVIDE, peer=self._own(port), address=address)
 
-    async def done(self, mode: str = "poll", port: int | None = None) -> Done:
+    @coroutine
+    def done(self, mode: str = "poll", port: int | None = None) -> Generator[bytes, Record, Done]:
         """How the next descriptor ended, when it has."""
-        ended = await self._driven.ask(REPORT, peer=self._own(port), own=SENT | MODES[mode] << 1)
-        return Done(ended.packet, STATUS_NAMES[ended.address])
+        ended = yield self._question(SENT, mode, port)
+        self._driven.now = ended[TIME]
+        return Done(ended[PACKET], STATUS_NAMES[ended[ADDRESS]])
 
-    async def arrival(self, mode: str = "poll", port: int | None = None) -> Arrival:
+    @coroutine
+    def arrival(
+        self, mode: str = "poll", port: int | None = None
+    ) -> Generator[bytes, Record, Arrival]:
         """The next arrival, when there is one."""
-        which = self._own(port)
-        ended = await self._driven.ask(REPORT, peer=which, own=RECEIVED | MODES[mode] << 1)
-        many = ended.own >> KIND_BITS
+        ended = yield self._question(RECEIVED, mode, port)
+        _, _, self._driven.now, _, node, place, length, name, status, own, offset = ended
+        many = own >> KIND_BITS
         content, buffers = None, ()
-        operation = ended.own & ((1 << FLAG_BITS) - 1)
+        operation = own & ((1 << FLAG_BITS) - 1)
         if many:
-            row = self._ports.report_buffers[self.node, which, ended.packet]
+            row = self._ports.report_buffers[self.node, self._own(port), place]
             buffers = tuple(row[: min(many, BUFFERS)].tolist())
         elif operation == SEND:
-            content = bytes(self._driven.control_bytes[: min(ended.payload, INLINE_BYTES)])
+            content = bytes(self._driven.control_bytes[: min(length, INLINE_BYTES)])
         return Arrival(
-            operation,
-            ended.tag,
-            ended.peer,
-            ended.payload,
-            content,
-            buffers,
-            ended.duration,
-            STATUS_NAMES[ended.address],
+            operation, name, node, length, content, buffers, offset, STATUS_NAMES[status]
         )
+
+    def _question(self, which: int, mode: str, port: int | None) -> bytes:
+        """The request for the next report of the ring ``which``."""
+        question = self._questions.get((which, mode, port))
+        if question is None:
+            question = self._driven.request(
+                REPORT, peer=self._own(port), own=which | MODES[mode] << 1
+            )
+            self._questions[which, mode, port] = question
+        return question
 
 
 def in_ps(microseconds: float) -> int:

@@ -197,6 +197,7 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
         pages_per_space=None if setup.numberings else pages,
         node_numbers=setup.node_numbers,
         kinds=setup.kinds,
+        victims_grow=not setup.serves,  # it is in the host's memory
     )
     memory = new_memory(
         nodes,

@@ -77,7 +77,11 @@ def _go_on(machine, n, now):
     who = serving.miss_for
     if frame == GARBAGE_FRAME and machine.ports.rules[0].garbage == 0:
         _fail(machine, n, now)  # the host had no frame for it
-    elif serving.miss_receive == 1 and not may_be_written(machine, n, frame):
+    elif (
+        frame != GARBAGE_FRAME
+        and serving.miss_receive == 1
+        and not may_be_written(machine, n, frame)
+    ):
         _fail(machine, n, now)  # a user library may have had it pinned to be read
     elif who == ARRIVAL:
         settle_arrival(machine, n, frame, now)

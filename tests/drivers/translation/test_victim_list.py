@@ -118,7 +118,9 @@ def test_the_list_does_what_a_plain_list_does(nominal, steps):
     assert pinned == {*plain.primary.values(), *plain.victims}
     assert pinned == {kernel.page(key) for key in kernel.memory.pinned}
     used = np.asarray(kernel.translations.nic.victims[0]["frame"]) & np.uint32(IN_USE)
-    assert (used[: len(plain.victims)] != 0).sum() == sum(page in plain.sending for page in plain.victims)
+    assert (used[: len(plain.victims)] != 0).sum() == sum(
+        page in plain.sending for page in plain.victims
+    )
 
 
 @pytest.mark.requirement("UM-78")

@@ -57,7 +57,7 @@ def add_runs(vimsg, found, address, count):
         part = min(PAGE - within, count)
         frame = vimsg.frames[address // PAGE - FIRST_PAGE]
         place = frame * PAGE + within
-        last = vimsg.runs[found - 1]
+        last = vimsg.runs[max(found - 1, 0)]
         if found > begin and last.address + last.count == place:
             last.count += part
         else:

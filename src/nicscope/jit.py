@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 import numba
 import numpy as np
 from numba.core import config
+from numba.core import types as numba_types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.registry import CPUDispatcher
 
@@ -33,6 +34,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 PACKAGE = Path(__file__).parent
+plain_type: Any = numba_types.unliteral  # about whose types Numba says nothing
 
 _listeners: list[Callable[[str], None]] = []
 
@@ -182,12 +184,21 @@ def _compiled(
     dispatcher = compiler(
         nogil=True, _nrt=False, forceinline=inline, pipeline_class=KernelCompiler, **options
     )(function)
+    cast("Any", dispatcher).__class__ = _Kernel
     if cache_directory() is not None:
         dispatcher._cache = cache(function)
     return cast("Callable[P, R]", dispatcher)
 
 
-class _Step(CPUDispatcher):
+class _Kernel(CPUDispatcher):
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """As its own, but of one type for all numbers: Numba compiles anew for each constant."""
+        types = tuple(plain_type(each) for each in args)
+        named = {name: plain_type(each) for name, each in kws.items()}
+        return super().get_call_template(types, named)
+
+
+class _Step(_Kernel):
     def __call__(self, *arguments: Any) -> Any:
         return _entry_of(self)(*arguments)
 

@@ -205,6 +205,11 @@ class Process:
             raise SimulationError(
                 f"a descriptor names 1 to {SEGMENTS} pieces of memory, {len(segments)} were given"
             )
+        if operation != SEND and not self.cluster.nic_serves:
+            raise SimulationError(
+                f"the kernel serves the ports of platform {self.cluster.platform.name!r} and takes "
+                "messages only; for remote memory choose a platform whose NIC can be programmed"
+            )
         own = operation | ((NOTIFY if notify else 0) << KIND_BITS)
         request = self._next_request
         self._next_request += 1

@@ -442,3 +442,23 @@ def test_buffers_that_nothing_fills_keep_no_send_off_the_nic(design, settings):
     cluster.start(1, receiver)
     assert cluster.run() == ["done", 100]
     assert world.stale(cluster) == 0
+
+
+@pytest.mark.parametrize("design", ["utlb", "vmmc-static"])
+def test_what_is_too_long_to_be_pinned_at_once_is_refused_with_a_way_out(design):
+    async def sender(process):
+        world.import_from(process, 0, 1, 0, 0, 1 << 20)
+        room = process.allocate(9 * world.PAGE)
+        await process.sleep(5_000)  # until the other side has registered
+        await process.post(WRITE, 0, [(room.address, 8 * world.PAGE)])
+        assert (await process.done()).status == "done"
+        with pytest.raises(SimulationError, match=r"9 pages is more .* 8; .*longest=9"):
+            await process.post(WRITE, 0, [(room.address, len(room))])
+
+    async def receiver(process):
+        target = process.allocate(1 << 20)
+        await register(process, target.address, 9 * world.PAGE)
+        world.export(process, 0, target.address, 1 << 20)
+        await process.sleep(20_000)
+
+    run(design, sender, receiver, size=PortSize(longest=8))

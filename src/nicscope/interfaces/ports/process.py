@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.machine import COMPUTE, POST, PROVIDE, REPORT, SLEEP
 from nicscope.drivers.simulate.ports.posting import (
     BLOCK,
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from nicscope.interfaces.ports.cluster import PortCluster
 
 PS_PER_US = 1_000_000
+# Schemes under which the pages of a descriptor are pinned before it is posted.
+PINS_FIRST = (Scheme.STATIC, Scheme.UTLB, Scheme.UTLB_SHARED, Scheme.UTLB_PROCESS)
 MODES = {"poll": POLL, "block": BLOCK, "signal": SIGNAL}
 
 
@@ -210,6 +213,8 @@ class Process:
                 f"the kernel serves the ports of platform {self.cluster.platform.name!r} and takes "
                 "messages only; for remote memory choose a platform whose NIC can be programmed"
             )
+        for place in segments:
+            self._check_length(*place)
         own = operation | ((NOTIFY if notify else 0) << KIND_BITS)
         request = self._next_request
         self._next_request += 1
@@ -230,6 +235,18 @@ class Process:
             duration=offset,
         )
         return request
+
+    def _check_length(self, address: int, length: int) -> None:
+        """Refuse what is longer than whoever pins it before it is posted can pin at once."""
+        if self.cluster.design.scheme not in PINS_FIRST or length < 1 or address < 0:
+            return  # or what the NIC is to refuse
+        page, longest = self._memory.page_size, self.cluster.size.longest
+        pages = (address + length - 1) // page - address // page + 1
+        if longest < pages <= self._memory.state.entries.shape[2]:
+            raise SimulationError(
+                f"a piece of memory of {pages} pages is more than can be pinned for one "
+                f"descriptor, {longest}; give the cluster a PortSize with longest={pages}"
+            )
 
     async def post_inline(
         self, operation: int, name: int, content: bytes, port: int | None = None

@@ -213,8 +213,8 @@ class Process:
                 f"the kernel serves the ports of platform {self.cluster.platform.name!r} and takes "
                 "messages only; for remote memory choose a platform whose NIC can be programmed"
             )
-        for place in segments:
-            self._check_length(*place)
+        for piece in segments:
+            self._check_length(*piece)
         own = operation | ((NOTIFY if notify else 0) << KIND_BITS)
         request = self._next_request
         self._next_request += 1

@@ -13,6 +13,7 @@ from nicscope.nic.ports import MAY_FETCH, MAY_WRITE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nicscope.config.design import Design
     from nicscope.interfaces.ports.process import Process
 
 PAGE = 4096
@@ -20,7 +21,7 @@ LIBRARIES = ("utlb", "utlb-shared", "utlb-process")  # pages are the library's t
 DESIGNS = ("vmmc-static", "vmmc-interrupt", "unet-mm-pca200", "mini", "utlb")
 
 
-def cluster_of(design: str, **how: Any) -> PortCluster[Any]:
+def cluster_of(design: str | Design, **how: Any) -> PortCluster[Any]:
     """A cluster of ``design`` on its own platform, or on the LANai of VMMC's."""
     return PortCluster(design, **how)
 
@@ -79,7 +80,8 @@ def uses_left(cluster: PortCluster[Any]) -> list[int]:
         waiting = int((table["free_posted"] - table["free_taken"]).sum()) if keeps else 0
         assert host.pinning.held[node].min() >= 0
         held = int(host.pinning.held[node].sum()) - ready - waiting
-        left.append(abs(held) + abs(int(host.in_use[node].sum()) - ready))
+        entries = 0 if keeps else ready  # a pin is enough, unless it goes with its entry
+        left.append(abs(held) + abs(int(host.in_use[node].sum()) - entries))
     return left
 
 

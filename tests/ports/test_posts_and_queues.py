@@ -5,6 +5,7 @@ from __future__ import annotations
 import port_world as world
 import pytest
 
+from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Transport
 from nicscope.errors import SimulationError
 from nicscope.memory.paging.layout import READ
@@ -409,3 +410,55 @@ def test_a_port_that_takes_nothing_costs_its_sender_the_message_and_others_nothi
     assert status == "rejected"
     assert statuses == ["done"] * 20
     assert received == [b"honest"] * 20
+
+
+@pytest.mark.parametrize(
+    ("design", "settings"),
+    [
+        ("utlb", ["entries=1"]),
+        ("utlb-shared", ["entries=1"]),
+        ("mini", ["entries=1", "line=1", "ways=1"]),
+        ("vmmc-interrupt", ["entries=1"]),
+        ("vmmc-interrupt", ["entries=4", "pin_limit=1"]),
+        ("unet-mm-pca200", ["entries=1", "victim_entries=0"]),
+    ],
+)
+def test_buffers_that_nothing_fills_keep_no_send_off_the_nic(design, settings):
+    async def sender(process):
+        world.join(process, 0, 1, 0)
+        buffer, room = process.allocate(world.PAGE), process.allocate(world.PAGE)
+        await process.provide(buffer.address)
+        await process.sleep(5_000)
+        await process.post(SEND, 0, [(room.address, 100)])
+        return (await process.done()).status
+
+    async def receiver(process):
+        world.join(process, 0, 0, 0)
+        await process.provide(process.allocate(world.PAGE).address)
+        return (await process.arrival()).length
+
+    cluster = world.cluster_of(with_settings(load_design(design), settings))
+    cluster.start(0, sender)
+    cluster.start(1, receiver)
+    assert cluster.run() == ["done", 100]
+    assert world.stale(cluster) == 0
+
+
+@pytest.mark.parametrize("design", ["utlb", "vmmc-static"])
+def test_what_is_too_long_to_be_pinned_at_once_is_refused_with_a_way_out(design):
+    async def sender(process):
+        world.import_from(process, 0, 1, 0, 0, 1 << 20)
+        room = process.allocate(9 * world.PAGE)
+        await process.sleep(5_000)  # until the other side has registered
+        await process.post(WRITE, 0, [(room.address, 8 * world.PAGE)])
+        assert (await process.done()).status == "done"
+        with pytest.raises(SimulationError, match=r"9 pages is more .* 8; .*longest=9"):
+            await process.post(WRITE, 0, [(room.address, len(room))])
+
+    async def receiver(process):
+        target = process.allocate(1 << 20)
+        await register(process, target.address, 9 * world.PAGE)
+        world.export(process, 0, target.address, 1 << 20)
+        await process.sleep(20_000)
+
+    run(design, sender, receiver, size=PortSize(longest=8))

@@ -219,3 +219,26 @@ def test_writes_arrive_in_order_over_a_lossy_network(design):
 
     assert seen == sorted(seen)
     assert seen[-1] == 11
+
+
+@pytest.mark.parametrize("design", ["mini", "vmmc-static"])
+def test_a_write_may_be_as_long_as_an_address_space(design):
+    pages = 70
+
+    async def writer(end):
+        room = end.allocate(pages * 4096)
+        await room.write(b"last", pages * 4096 - 4)
+        remote = await end.open(await end.find("inbox"))
+        await end.write(remote, room, len(room), notify=True)
+        return (await end.done()).status
+
+    async def owner(end):
+        inbox = end.allocate(pages * 4096)
+        await end.register(inbox, name="inbox")
+        await end.stored()
+        return await inbox.read(4, offset=pages * 4096 - 4)
+
+    cluster = Cluster(design)
+    cluster.start(0, writer)
+    cluster.start(1, owner)
+    assert cluster.run() == ["done", b"last"]

@@ -4,8 +4,11 @@ import msgspec
 import pytest
 
 from nicscope.config.design import load_design
+from nicscope.drivers.simulate.machine import POST
 from nicscope.drivers.simulate.ports.build import Faults, Transport
+from nicscope.errors import SimulationError
 from nicscope.interfaces.unet import Cluster
+from nicscope.nic.ports import FETCH, WRITE
 
 COLUMNS = [("unet-mm-dc21140", "dc21140-nt"), ("unet", "dc21140-linux"), ("unet", "dc21140-nt")]
 LENGTHS = (60, 1498, 700, 3000, 1499, 200, 1498 * 4, 56)
@@ -165,3 +168,31 @@ def test_the_victim_list_grows_while_frames_wait_and_shrinks_when_they_have_gone
     # Nobody waited for the wire, on which a frame takes 113 us.
     assert spent < pages * 40
     assert (cluster.simulation.machine.ports.nodes["stale"] == 0).all()
+
+
+@pytest.mark.parametrize("operation", [WRITE, FETCH])
+@pytest.mark.parametrize("transport", [Transport(), Transport(reliable=False)])
+def test_remote_memory_is_refused_and_messages_go_on(operation, transport):
+    async def ping(process):
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        room = process.allocate(100)
+        with pytest.raises(SimulationError, match="takes messages only"):
+            await process.post(operation, 0, [(room.address, 100)], port=endpoint.port)
+        imported = process._ports.imports[0, 0]  # as if it had been granted
+        imported["port"], imported["node"], imported["length"] = endpoint.port, 1, 4096
+        imported["rights"] = 3
+        await process._driven.ask(
+            POST, peer=endpoint.port, packet=7, payload=100, address=room.address, own=operation
+        )
+        statuses = [(await endpoint.sent()).status]
+        await endpoint.send(tag, b"and a message")
+        return [*statuses, (await endpoint.sent()).status]
+
+    async def pong(process):
+        endpoint = await process.open("pong")
+        return (await endpoint.receive()).content
+
+    (statuses, content), _ = run(COLUMNS[0], ping, pong, transport=transport)
+    assert statuses == ["bad descriptor", "done"]
+    assert content == b"and a message"

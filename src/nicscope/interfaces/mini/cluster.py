@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.config.design import load_design
 from nicscope.config.scheme import Scheme
-from nicscope.drivers.simulate.ports.build import PortSize, Transport
+from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Transport
 from nicscope.errors import DesignError
 from nicscope.interfaces.mini.directory import Directory
 from nicscope.interfaces.mini.endpoint import Endpoint
@@ -61,7 +61,10 @@ class Cluster(PortCluster[Endpoint]):
                 f"miNI's endpoints need a design that looks handles up or has static tables; "
                 f"{chosen.name!r} is of scheme {chosen.scheme.value!r}"
             )
-        room = PortSize(exports=BUFFERS, imports=BUFFERS) if size is None else size
+        room = size
+        if room is None:
+            pages = (options.get("host") or HostSize()).pages_per_space
+            room = PortSize(exports=BUFFERS, imports=BUFFERS, longest=pages)
         super().__init__(chosen, platform, size=room, **options)
         self._directory: Directory | None = None
 

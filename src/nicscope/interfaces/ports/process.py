@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import coroutine
 from typing import TYPE_CHECKING, NamedTuple
 
+from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.machine import COMPUTE, POST, PROVIDE, REPORT, SLEEP
 from nicscope.drivers.simulate.ports.posting import (
     BLOCK,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from nicscope.interfaces.ports.cluster import PortCluster
 
 PS_PER_US = 1_000_000
+# Schemes under which the pages of a descriptor are pinned before it is posted.
+PINS_FIRST = (Scheme.STATIC, Scheme.UTLB, Scheme.UTLB_SHARED, Scheme.UTLB_PROCESS)
 MODES = {"poll": POLL, "block": BLOCK, "signal": SIGNAL}
 
 
@@ -119,6 +122,8 @@ class Process:
         self._next_page = 0
         self._next_request = 0
         self._mapped: set[int] = set()  # ports
+        # A descriptor's piece of that many bytes is never more than can be pinned at once.
+        self._surely_short = (cluster.size.longest - 1) * self._memory.page_size
         self._questions: dict[tuple[int, str, int | None], bytes] = {}  # for reports, as asked
         self.open_port(self.port)
 
@@ -214,6 +219,14 @@ class Process:
             raise SimulationError(
                 f"a descriptor names 1 to {SEGMENTS} pieces of memory, {len(segments)} were given"
             )
+        if operation != SEND and not self.cluster.nic_serves:
+            raise SimulationError(
+                f"the kernel serves the ports of platform {self.cluster.platform.name!r} and takes "
+                "messages only; for remote memory choose a platform whose NIC can be programmed"
+            )
+        for piece in segments:
+            if piece[1] > self._surely_short:
+                self._check_length(*piece)
         own = operation | ((NOTIFY if notify else 0) << KIND_BITS)
         request = self._next_request
         self._next_request += 1
@@ -228,6 +241,18 @@ class Process:
         )
         self._driven.now = ended[TIME]
         return request
+
+    def _check_length(self, address: int, length: int) -> None:
+        """Refuse what is longer than whoever pins it before it is posted can pin at once."""
+        if self.cluster.design.scheme not in PINS_FIRST or address < 0:
+            return  # or what the NIC is to refuse
+        page, longest = self._memory.page_size, self.cluster.size.longest
+        pages = (address + length - 1) // page - address // page + 1
+        if longest < pages <= self._memory.state.entries.shape[2]:
+            raise SimulationError(
+                f"a piece of memory of {pages} pages is more than can be pinned for one "
+                f"descriptor, {longest}; give the cluster a PortSize with longest={pages}"
+            )
 
     @coroutine
     def post_inline(

@@ -9,13 +9,13 @@ from nicscope.drivers.simulate.ports.calls import (
     begin_miss,
     hold,
     keep_pages,
-    release,
     report_received,
 )
+from nicscope.drivers.simulate.ports.holding import holds_entries, release_buffer
 from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, key_of
 from nicscope.drivers.translation.asking import page_of_key
 from nicscope.drivers.translation.cluster import translation_of
-from nicscope.drivers.translation.codes import UNET_MM
+from nicscope.drivers.translation.state import set_of
 from nicscope.jit import distant, step
 from nicscope.nic.ports import (
     AWAITED,
@@ -65,9 +65,9 @@ def keep_buffer(machine, n, p, frame):
     port.free_taken += 1
     page = address >> ports.rules[0].page_bits
     key = key_of(machine, n, port.space, page)
-    hold(machine, n, key)
+    if holds_entries(machine):
+        hold(machine, n, key)
     ports.owners[n, key] = p
-    keep_pages(machine, n, port.space, page, 1, 0)
     put_ready(machine, n, p, address, frame, key)
 
 
@@ -133,16 +133,21 @@ def skip_unready(machine, n, p):
 
 @distant
 def give_way(machine, n, page):
-    """Whether a buffer that waits for a message was in the way of ``page``, which is to be sent.
+    """Whether a buffer that waits for a message was in the way of ``page``, which is needed now.
 
     Its translation may go: it would stay as long as no message comes.  Its turn passes, unless
-    its process provides it again.
+    its process provides it again.  If none is in its set, pins are what is wanting: any may go.
     """
-    ports = machine.ports
-    if ports.rules[0].scheme != UNET_MM:
+    if not holds_entries(machine):
         return False
+    return _give_way(machine, n, page, True) or _give_way(machine, n, page, False)
+
+
+@step
+def _give_way(machine, n, page, same_set):
+    ports = machine.ports
     nic, host, book = translation_of(ports.translations, n)
-    sets = nic.config[0].sets
+    row = set_of(nic, book, ports.nodes[n].miss_space, page)
     given = False
     for p in range(ports.table.shape[1]):
         port = ports.table[n, p]
@@ -150,9 +155,9 @@ def give_way(machine, n, page):
             buffer = ports.ready[n, p, i % ports.ready.shape[2]]
             if buffer.frame < 0:
                 continue
-            _, other = page_of_key(host, book, buffer.key)
-            if (other ^ page) & (sets - 1) == 0:
-                release(machine, n, buffer.key)
+            space, other = page_of_key(host, book, buffer.key)
+            if not same_set or set_of(nic, book, space, other) == row:
+                release_buffer(machine, n, buffer.key)
                 buffer.frame = AWAITED
                 buffer.key = NOBODY
                 given = True
@@ -204,7 +209,7 @@ def has_fitting(machine, n, p, unit):
         if (buffer.address & (page - 1)) + unit <= page:
             return True
         port.ready_out += 1
-        release(machine, n, buffer.key)
+        release_buffer(machine, n, buffer.key)
         _report_returned(machine, n, p, buffer.address, BAD_DESCRIPTOR)
         ports.nodes[n].rejected += 1
         ports.nodes[n].attention = 1
@@ -266,7 +271,7 @@ def let_buffers_go(machine, n, slot):
     head = ports.arrival_heads[n, slot]
     port = ports.table[n, ports.channels[n, head.name].port]
     for i in range(head.filled):
-        release(machine, n, ports.arrival_buffers[n, slot, i].key)
+        release_buffer(machine, n, ports.arrival_buffers[n, slot, i].key)
     port.filling -= head.filled
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from nicscope.drivers.simulate.ports.calls import (
     carry_out,
     end_request,
-    release,
     report_sent,
 )
+from nicscope.drivers.simulate.ports.holding import release_buffer
 from nicscope.drivers.simulate.ports.state import ABANDONED
 from nicscope.drivers.translation.asking import page_of_key
 from nicscope.drivers.translation.cluster import translation_of
@@ -66,14 +66,14 @@ def _let_buffers_go(machine, n, p):
     ports = machine.ports
     port = ports.table[n, p]
     for i in range(port.ready_out, port.ready_in):
-        release(machine, n, ports.ready[n, p, i % ports.ready.shape[2]].key)
+        release_buffer(machine, n, ports.ready[n, p, i % ports.ready.shape[2]].key)
     port.ready_out = port.ready_in
     port.free_taken = port.free_posted
     for tag in range(ports.channels.shape[1]):
         channel = ports.channels[n, tag]
         if channel.port == p:
             for i in range(channel.buffers):
-                release(machine, n, ports.filling[n, tag, i].key)
+                release_buffer(machine, n, ports.filling[n, tag, i].key)
             channel.buffers = 0
             port.filling = 0
             channel.placed = -1

@@ -73,6 +73,10 @@ def service_costs(costs: ProgramCosts, design: Design) -> ServiceCosts:
     steps["thread_work"] = steps["pin_send"]
     if steps["trap"] > 0:
         steps["thread_work"] = 0  # a fault in a trap ends with the page in place
+    if scheme is Scheme.INTERRUPT:
+        # UTLB 6.2, as replay prices it: an interrupt and a pin, on either path.
+        steps["handshake"] = 0
+        steps["pin_receive"] = steps["pin_send"]
     if scheme is Scheme.HANDLE:
         # The delay runs from the interrupt until the thread is there, so it holds the interrupt.
         steps["interrupt"] = 0

@@ -113,6 +113,8 @@ def _wait_for_room(machine, n, found, now):
     serving = ports.nodes[n]
     who = serving.miss_for
     if who == ARRIVAL:
+        if found == REFUSED:
+            give_way(machine, n, serving.miss_page)
         drop_arrival(machine, n, now)
     elif found == REFUSED:
         if serving.miss_ahead == 1:

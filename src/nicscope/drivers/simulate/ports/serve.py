@@ -214,6 +214,8 @@ def _check(machine, n, p):
         status = check_request(port, ports.current[n, p], ports.rules[0].space_bytes)
         if status != DONE:
             return status
+        if port.operation != SEND and ports.rules[0].serves == 0:
+            return BAD_DESCRIPTOR  # U-Net has no remote memory, and no handler for it
     port.total = _total(ports.current[n, p], port)
     if port.operation == SEND:
         return _check_channel(machine, n, p)

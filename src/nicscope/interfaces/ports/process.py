@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.drivers.simulate.machine import COMPUTE, POST, PROVIDE, REPORT, SLEEP
+from nicscope.drivers.simulate.ports.calls import close_port
 from nicscope.drivers.simulate.ports.posting import (
     BLOCK,
     FLAG_BITS,
@@ -14,6 +15,8 @@ from nicscope.drivers.simulate.ports.posting import (
     SIGNAL,
 )
 from nicscope.errors import SimulationError
+from nicscope.handover import bound
+from nicscope.jit import kernel
 from nicscope.nic.ports import (
     BUFFERS,
     INLINE,
@@ -28,13 +31,18 @@ from nicscope.nic.ports import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from nicscope.drivers.simulate.programs import Process as Driven
     from nicscope.interfaces.ports.cluster import PortCluster
 
 PS_PER_US = 1_000_000
+LONGEST_PAUSE_US = 32.0  # between two looks at whether a port has closed
 MODES = {"poll": POLL, "block": BLOCK, "signal": SIGNAL}
+
+
+@kernel
+def _close(machine: Any, n: int, p: int) -> Any:
+    return close_port(machine, n, p)
 
 
 class Buffer:
@@ -128,6 +136,20 @@ class Process:
     def lose_port(self, port: int) -> None:
         """``port`` has closed and is another's now."""
         self._mapped.discard(port)
+
+    async def close_port(self, port: int | None = None) -> None:
+        """Close a port: what is posted ends as "closed", and what comes for it is rejected.
+
+        Returns when what has begun has ended: its packets are acknowledged or rejected, or their
+        receiver is dead.  Reports can be read afterwards; what is posted then ends as "closed".
+        """
+        which = self._own(port)
+        assert self.cluster.simulation is not None
+        close = bound(_close, self.cluster.simulation.machine)
+        pause = 1.0
+        while not close(self.node, which):
+            await self.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE_US)
 
     def _own(self, port: int | None) -> int:
         """The port meant, which is mapped into this process's address space and no other's."""
@@ -268,7 +290,7 @@ class Process:
         content, buffers = None, ()
         operation = ended.own & ((1 << FLAG_BITS) - 1)
         if many:
-            row = self._ports.report_buffers[self.node, which, ended.packet]
+            row = self._ports.filled[self._driven.number]
             buffers = tuple(row[: min(many, BUFFERS)].tolist())
         elif operation == SEND:
             content = bytes(self._driven.control_bytes[: min(ended.payload, INLINE_BYTES)])

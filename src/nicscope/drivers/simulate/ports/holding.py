@@ -40,7 +40,8 @@ def _unblock(machine, n):
     for p in range(ports.table.shape[1]):
         if ports.table[n, p].blocked == AWAITS_USE:
             ports.table[n, p].blocked = FREE_TO_GO
-        ports.table[n, p].ahead_waits = 0
+        if ports.table[n, p].ahead_waits == AWAITS_USE:
+            ports.table[n, p].ahead_waits = FREE_TO_GO
     ports.nodes[n].use_blocked = 0
     ports.nodes[n].attention = 1
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 import nicscope
 
 PACKAGE = Path(nicscope.__file__).parent
@@ -132,3 +134,29 @@ def test_commands_start_without_waiting_for_heavy_libraries():
                 waiting += [(str(path), top) for top in tops & heavy]
 
     assert waiting == []
+
+
+@pytest.mark.requirement("UM-58")
+def test_the_hosts_memory_knows_no_interface():
+    """Pages, tables and pins are any operating system's: an interface only calls them."""
+    outside = {
+        name
+        for file, _, name, _ in ARROWS
+        if file.startswith("memory/paging/")
+        and not name.startswith(("nicscope.memory.paging.", "nicscope.jit."))
+    }
+
+    assert outside == set()
+
+
+@pytest.mark.requirement("UM-59a")
+def test_no_interface_walks_page_tables():
+    """What the NIC does with a translation is written without a host's tables in sight."""
+    walking = {
+        file
+        for file, _, name, _ in ARROWS
+        if file.startswith(("nic/", "drivers/translation/"))
+        and name.startswith("nicscope.memory.paging")
+    }
+
+    assert walking == set()

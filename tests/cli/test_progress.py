@@ -71,7 +71,8 @@ def test_compiling_is_one_plain_line_where_that_is_wanted(capsys):
         progress._Listener._hear("fill")
 
     assert capsys.readouterr().err == (
-        "compiling kernels (first use only); this takes some seconds...\n"
+        "compiling kernels (first use only); "
+        "seconds for a replay, a minute or two for programs...\n"
     )
 
 

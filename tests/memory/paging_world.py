@@ -22,7 +22,7 @@ from nicscope.memory.paging.spaces import (
     protect_pages,
     unmap_pages,
 )
-from nicscope.memory.paging.swapper import keep_free, reclaim
+from nicscope.memory.paging.swapper import could_take_frame, evict_page, keep_free, reclaim
 from oracle.paging import Host
 from oracle.paging_checks import check_equal, check_invariants, page_bytes
 
@@ -231,12 +231,18 @@ class World:
     def keep_free(self, low_water):
         return self.agree(keep_free(self.memory, HOST, low_water), self.twin.keep_free(low_water))
 
+    def evict(self, space, page):
+        return self.agree(
+            bool(evict_page(self.memory, HOST, space, page)), self.twin.evict(space, page)
+        )
+
     # What holds after each.
 
     def check(self):
         memory = self.memory
         check_invariants(memory, HOST)
         check_equal(memory, HOST, self.twin)
+        assert bool(could_take_frame(memory, HOST)) == self.twin.could_take()
         for (space, page), content in self.seen.items():
             assert page_bytes(memory, HOST, space, page) == content
         for pin in self.held:

@@ -40,6 +40,7 @@ OPERATIONS = st.one_of(
     ),
     st.tuples(st.just("reclaim")),
     st.tuples(st.just("keep_free"), st.integers(0, 4)),
+    st.tuples(st.just("evict"), SPACE, st.integers(0, PAGES - 1)),
 )
 LIMITS = st.one_of(st.none(), st.integers(0, 4))
 

@@ -81,16 +81,32 @@ class Host:
                 continue
             if frame.referenced:
                 frame.referenced = False
-            elif not frame.dirty or self.blocks_used() < self.blocks:
-                if frame.dirty:
-                    frame.copy = Block(frame.content)
-                    self.work["page_outs"] += 1
-                for key in self.users(frame):
-                    self.pages[key].place = frame.copy
-                self.work["reclaimed"] += 1
-                self.tidy(frame)
+            elif self.may_go(frame):
+                self.take_out(frame)
                 return True
         return False
+
+    def may_go(self, frame):
+        return frame.pins == 0 and (not frame.dirty or self.blocks_used() < self.blocks)
+
+    def take_out(self, frame):
+        if frame.dirty:
+            frame.copy = Block(frame.content)
+            self.work["page_outs"] += 1
+        for key in self.users(frame):
+            self.pages[key].place = frame.copy
+        self.work["reclaimed"] += 1
+        self.tidy(frame)
+
+    def evict(self, space, number):
+        page = self.pages.get((space, number))
+        if page is None or not isinstance(page.place, Frame) or not self.may_go(page.place):
+            return False
+        self.take_out(page.place)
+        return True
+
+    def could_take(self):
+        return bool(self.free) or any(map(self.may_go, self.used.values()))
 
     def keep_free(self, low_water):
         done = 0

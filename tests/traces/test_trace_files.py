@@ -186,6 +186,32 @@ def test_clocks_of_different_nodes_may_differ(tmp_path):
     assert open_trace(path).read().time_ns.tolist() == [100, 5, 100, 5]
 
 
+@pytest.mark.requirement("UT-80")
+def test_five_processes_of_a_node_are_one_stream_by_time(tmp_path):
+    """Sends and remote reads, each process's in its order, merged by their stamps."""
+    issued = sorted(
+        (10 * i + process, node, 100 + process, "read" if (i + process) % 3 == 0 else "send")
+        for node in (0, 1)
+        for process in range(5)
+        for i in range(20)
+    )
+    time_ns, node, pid, op = (list(column) for column in zip(*issued, strict=True))
+    columns = rows(len(issued), time_ns=time_ns, node=node, pid=pid, op=op)
+
+    requests = open_trace(parquet(tmp_path / "merged.parquet", columns)).read()
+
+    for number in (0, 1):
+        mine = requests.node == number
+        assert set(requests.pid[mine].tolist()) == set(range(100, 105))
+        assert (np.diff(requests.time_ns[mine]) >= 0).all()
+    assert {OP_NAMES[code] for code in requests.op.tolist()} == {"send", "read"}
+
+    # Process after process, as they were recorded, is no trace yet.
+    order = sorted(range(len(issued)), key=lambda i: (pid[i], time_ns[i]))
+    one_by_one = {name: [column[i] for i in order] for name, column in columns.items()}
+    assert "on the same node" in refusal(parquet(tmp_path / "unmerged.parquet", one_by_one))
+
+
 @pytest.mark.parametrize("stride", [1, 4096])
 def test_time_is_watched_on_thousands_of_nodes(tmp_path, stride):
     node = np.tile(np.arange(3000) * stride, 2)

@@ -134,4 +134,5 @@ class _Listener:
 
 def _say(kernel: str) -> None:  # noqa: ARG001 - one line stands for all of them
     _Listener.tell(None)
-    print(f"{COMPILING}; this takes some seconds...", file=sys.stderr, flush=True)
+    patience = "seconds for a replay, a minute or two for programs"
+    print(f"{COMPILING}; {patience}...", file=sys.stderr, flush=True)

@@ -73,7 +73,7 @@ class Nic(NamedTuple):
     links: NDArray[Any]  # LINK, shape (sets * ways,); if more than SEARCHED_WAYS ways
     ends: NDArray[Any]  # ENDS, shape (sets,); likewise
     chains: NDArray[np.uint32]  # shape (2 * sets * ways,): heads of the hash index; likewise
-    victims: NDArray[Any]  # VICTIM, shape (victim_entries + 1,), first in first
+    victims: NDArray[Any]  # VICTIM, shape (victim_entries + 1,) or more, first in first
 
 
 # The registers and the configuration are a firmware's own variables, so they are counted too.

@@ -1,6 +1,8 @@
 """The victim cache of a direct-mapped table: fully associative, first in first out.
 
-Source: U-Net/MM 5.1.  ``victims[:registers.victim_count]`` are its entries, the head first.
+Source: U-Net/MM 5.1.  ``victims[:registers.victim_count]`` are its entries, the head first.  It has
+``victim_entries``; where ``victims`` has room for more, it is a list that grows beyond them while
+transfers use what is in it, and is cleaned up as they end (5.2.1).
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.jit import step
-from nicscope.nic.layout import EMPTY
+from nicscope.nic.layout import EMPTY, IN_USE
 
 ABSENT = -1
 
@@ -37,11 +39,32 @@ def remove_victim(nic, place):
 @step
 def add_victim(nic, tag, frame):
     """Let ``tag`` join the tail; returns the head's tag if it has to leave for it, or ``EMPTY``."""
+    append_victim(nic, tag, frame)
+    if nic.registers[0].victim_count > nic.config[0].victim_entries:
+        return remove_victim(nic, 0)
+    return np.int64(EMPTY)
+
+
+@step
+def append_victim(nic, tag, frame):
+    """Let ``tag`` join the tail, for which there is room; nothing leaves."""
     registers = nic.registers[0]
     tail = nic.victims[registers.victim_count]
     tail.tag = tag
     tail.frame = frame
     registers.victim_count += 1
-    if registers.victim_count > nic.config[0].victim_entries:
-        return remove_victim(nic, 0)
-    return np.int64(EMPTY)
+
+
+@step
+def may_grow(nic):
+    """Whether there is room for more than the victims that stay."""
+    return nic.registers[0].victim_count + 1 < nic.victims.size
+
+
+@step
+def first_unused(nic):
+    """Place of the first victim that no transfer uses, or ``ABSENT``."""
+    for place in range(nic.registers[0].victim_count):
+        if nic.victims[place].frame & IN_USE == 0:
+            return place
+    return np.int64(ABSENT)

@@ -77,6 +77,22 @@ def test_a_primary_of_256_entries_forgets_what_one_of_1024_keeps(entries, misses
     assert total(rows, scheme="unet-mm", entries=entries, victim_entries=16)["ni_misses"] == misses
 
 
+@pytest.mark.requirement("UM-83")
+@pytest.mark.parametrize(("entries", "again"), [(1024, 0), (256, 60)])
+def test_sixty_four_receive_buffers_and_some_pages_to_send_from_are_traced_through_both_tables(
+    entries, again
+):
+    # The buffers come round in order.  Of 60 pages to send from 30 meet a buffer in one of 256
+    # entries; 16 victims are too few for those.
+    receive = [touch(page, op="recv") for page in range(64)]
+    send = [touch(226 + page) for page in range(60)]
+    names = "ni_misses_noncompulsory ni_misses_send_compulsory ni_misses_receive_compulsory"
+    found = counted(
+        (receive + send) * 2, names, scheme="unet-mm", entries=entries, victim_entries=16
+    )
+    assert found == (again, 60, 64)
+
+
 @pytest.mark.requirement("UM-85", "MI-54")
 @pytest.mark.parametrize(
     "flat", [{"scheme": "unet-mm", "victim_entries": 0}, {"scheme": "handle"}], ids=str
@@ -183,6 +199,24 @@ def test_the_index_offset_keeps_equal_pages_of_processes_apart_and_can_be_off(sc
     design = {"scheme": scheme, "entries": 1024, "ways": ways}
     assert total(rows, **design)["ni_misses"] == 4
     assert total(rows, **design, index_offset=False)["ni_misses"] == 8
+
+
+@pytest.mark.requirement("UT-29")
+def test_what_utlb_leaves_open_is_chosen_as_it_is_written_down():
+    design = {"scheme": "utlb", "entries": 8192}
+    # 4 bytes to an entry: 8 K of them are the prototype's 32 KB.
+    assert result([touch(0)], **design).nic_memory_bytes["frames"] == 32 << 10
+    # The set is the page plus so many times a constant as the process came late on its node.
+    step = 0x29B27
+    for ordinal in (1, 2, 5):
+        first = [touch(100, pid=pid) for pid in range(ordinal + 1)]
+        meeting = touch(100 - step * ordinal % 8192 + 8192, pid=ordinal)
+        beside = touch(101 - step * ordinal % 8192 + 8192, pid=ordinal)
+        assert total([*first, meeting, touch(100, pid=0)], **design)["ni_misses"] == ordinal + 3
+        assert total([*first, beside, touch(100, pid=0)], **design)["ni_misses"] == ordinal + 2
+    # In a set the page leaves that was looked up longest ago.
+    rows = [touch(page) for page in (0, 8, 0, 16, 0, 8)]
+    assert total(rows, scheme="utlb", entries=16, ways=2)["ni_misses"] == 4
 
 
 @pytest.mark.requirement("UT-26")

@@ -138,8 +138,14 @@ class Node:
                 assert self.held()
                 return
             if frame >= 0:
-                assert self.key(process, page) in self.filled
-                frame = self.call(SERVE, process, page)  # it has come meanwhile
+                filled = self.filled
+                assert self.key(process, page) in filled
+                again = self.call(SERVE, process, page)  # it has come meanwhile
+                if again == REFUSED:  # a page in use was prefetched to its place
+                    assert self.design.prefetch > 1
+                    self.filled = filled
+                else:
+                    frame = again
             if 0 <= frame < FRAME_BASE:  # or gone: what was prefetched after it took its place
                 assert self.key(process, page) in self.filled
                 assert self.design.prefetch > 1
@@ -199,6 +205,17 @@ def test_pages_in_use_stay_pinned_and_their_entries_on_the_nic(scheme, data):
         node.call(KEEP, process, 3)
         assert node.call(SERVE, process, 3) != REFUSED
         node.call(LEAVE, process, 3)
+
+
+def test_a_page_in_use_may_be_prefetched_to_the_place_of_one_that_was_just_served():
+    flat = {"scheme": "utlb", "entries": 1, "prefetch": 2, "page_size": 512}
+    node = Node(design_of(flat))
+    node.request(0, 10, 2)
+    node.page(0)
+    node.request(0, 9, 1)
+    node.page(1)
+    assert node.held() == {node.key(0, 10), node.key(0, 9)}
+    node.end_all()
 
 
 @given(data=st.data())

@@ -1,7 +1,9 @@
 """A controller that cannot be programmed: the kernel serves endpoints in traps and its handler."""
 
+import msgspec
 import pytest
 
+from nicscope.config.design import load_design
 from nicscope.drivers.simulate.ports.build import Faults, Transport
 from nicscope.interfaces.unet import Cluster
 
@@ -111,3 +113,55 @@ def test_an_absent_receive_buffer_is_brought_in_its_owners_trap():
     assert 22_000 < spent < 22_020
     assert content == b"kept"
     assert cluster.simulation.machine.ports.nodes[1]["skipped"] == 0
+
+
+@pytest.mark.requirement("UM-78", "UM-79")
+def test_the_victim_list_grows_while_frames_wait_and_shrinks_when_they_have_gone():
+    small = msgspec.structs.replace(load_design("unet-mm-dc21140"), entries=1, victim_entries=1)
+    pages = 8
+    seen = []
+
+    def look():
+        ports = cluster.simulation.machine.ports
+        registers = ports.translations.nic.registers[0, 0]
+        return int(registers["victim_count"]), int(ports.memory.hosts[0]["pinned"])
+
+    async def ping(process):
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        room = process.allocate(pages * 4096)
+        for page in range(pages):
+            await room.write(bytes([page]) * 1400, page * 4096)
+        before, kernel_frames = process.now_us, look()[1]
+        for page in range(pages):
+            await endpoint.send(tag, room.part(page * 4096, 1400))
+        spent = process.now_us - before
+        seen.append(look())
+        for _ in range(pages):
+            assert (await endpoint.sent()).ok
+        await process.sleep(1000)
+        seen.append(look())
+        await endpoint.send(tag, room.part(0, 1400))
+        await endpoint.sent()
+        seen.append(look())
+        return spent, kernel_frames
+
+    async def pong(process):
+        endpoint = await process.open("pong")
+        await endpoint.provide(*(process.allocate(1498) for _ in range(pages + 1)))
+        return [(await (await endpoint.receive()).read())[0] for _ in range(pages + 1)]
+
+    cluster = Cluster(small)
+    cluster.start(0, ping)
+    cluster.start(1, pong)
+    (spent, kernel_frames), received = cluster.run()
+
+    assert received == [*range(pages), 0]
+    (grown, pinned), (idle, _), (shrunk, still_pinned) = seen
+    assert grown == idle > 1  # ends of transfers clean up nothing
+    assert pinned == kernel_frames + grown + 1
+    assert shrunk == 1
+    assert still_pinned == kernel_frames + 2
+    # Nobody waited for the wire, on which a frame takes 113 us.
+    assert spent < pages * 40
+    assert (cluster.simulation.machine.ports.nodes["stale"] == 0).all()

@@ -324,3 +324,44 @@ def test_pages_ahead_that_do_not_exist_yet_are_pinned_when_they_do():
         return before, await back.read()
 
     assert run(program, prepin=4)[1] == ([0, 1], b"late")
+
+
+@pytest.mark.requirement("UT-5")
+def test_nothing_but_pins_is_asked_of_the_host():
+    """Through misses, evictions and the pin limit: no interrupt, no thread, no changed page."""
+    pages = 12
+
+    async def sender(endpoint):
+        remote = await endpoint.import_buffer(0, "table")
+        buffer = endpoint.allocate(pages * PAGE)
+        for page in range(pages):
+            await buffer.write(bytes([page]) * PAGE, page * PAGE)
+        memory = endpoint._ports.memory
+        before = memory.entries[1, 0, :pages].tobytes()
+        began = endpoint.now_us
+        for _ in range(2):
+            for page in range(pages):
+                await endpoint.wait(
+                    await endpoint.store(remote, buffer.part(page * PAGE, PAGE), page * PAGE)
+                )
+        await endpoint.wait(await endpoint.fetch(remote, buffer))
+        assert endpoint.now_us > began
+        return memory.entries[1, 0, :pages].tobytes() == before
+
+    async def owner(endpoint):
+        table = endpoint.allocate(pages * PAGE)
+        await endpoint.export(table, "table")
+
+    cluster = Cluster("utlb", entries=4, pin_limit=pages)
+    cluster.start(0, owner)
+    cluster.start(1, sender)
+    _, untouched = cluster.run()
+    assert untouched
+    counts = cluster.counts(1)
+    assert counts["ni_misses"] > counts["lookups"] / 2
+    assert counts["interrupts"] == 0
+    for node in cluster.simulation.machine.ports.nodes:
+        assert not any(
+            node[name]
+            for name in ("interrupts", "thread_misses", "stolen", "kernel_time", "page_ins")
+        )

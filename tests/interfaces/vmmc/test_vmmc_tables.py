@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from nicscope.drivers.simulate.ports.build import HostSize
+from nicscope.handover import bound
 from nicscope.interfaces.vmmc import Cluster
+from nicscope.jit import kernel
+from nicscope.memory.paging.pins import unpin_frame
 
 PAGE = 4096
 BIG = HostSize(frames=64, pages_per_space=2048)
@@ -128,3 +131,99 @@ def test_no_table_is_written_where_no_disk_block_is_free():
         return await endpoint.swap_table(0)
 
     assert run(sender, host=HostSize(frames=64, swap_blocks=0))[2] is False
+
+
+async def fill_memory(endpoint, pages):
+    """Have the swapper take what it can, as a process does that needs memory."""
+    scratch = endpoint.allocate(pages * PAGE)
+    for page in range(pages):
+        await scratch.write(bytes([page + 1]), page * PAGE)
+
+
+@pytest.mark.requirement("UT-36", "UT-37")
+def test_a_table_goes_when_a_process_needs_memory_and_comes_back_when_the_nic_misses():
+    async def sender(endpoint):
+        remote = await endpoint.import_buffer(0, "table")
+        buffer = endpoint.allocate(3 * PAGE)
+        await buffer.write(b"abc" * PAGE)
+        await endpoint.wait(await endpoint.store(remote, buffer))
+        others = endpoint.allocate(4 * PAGE)  # displace the first three from a cache of four
+        await endpoint.wait(await endpoint.fetch(remote, others))
+        assert not endpoint.is_table_away(0)
+        await fill_memory(endpoint, 20)
+        gone = endpoint.is_table_away(0)
+        began = endpoint.now_us
+        done = await endpoint.wait(await endpoint.store(remote, buffer, PAGE, length=3 * PAGE))
+        return gone, done.status, endpoint.now_us - began, endpoint.is_table_away(0)
+
+    cluster, kept, result = run(sender, host=HostSize(frames=16), entries=4)
+
+    gone, status, spent_us, away = result
+    assert (gone, status, away) == (True, "done", False)
+    assert spent_us > 22_000
+    assert kept[PAGE:] == b"abc" * PAGE
+    served = cluster.served(1)
+    assert (served["interrupts"], served["table_ins"], served["stale"]) == (1, 1, 0)
+    assert cluster.counts(1)["unpins"] == 0  # pages of a table that is out stay pinned
+
+
+def test_the_entries_are_the_bytes_of_the_tables_page():
+    async def sender(endpoint):
+        remote = await endpoint.import_buffer(0, "table")
+        buffer = endpoint.allocate(2 * PAGE)
+        await endpoint.wait(await endpoint.fetch(remote, buffer))  # pins them
+        await buffer.write(b"a" * PAGE + b"b" * PAGE)
+        assert await endpoint.swap_table(0)
+        memory = endpoint._ports.memory
+        table = memory.entries[1, endpoint._ports.rules[0]["table_space"], 0]
+        block = memory.block_bytes[1, table["block"] * PAGE :][:PAGE].view("<i4")
+        block[:2] = block[1::-1].copy()  # a disk that mixes them up
+        await endpoint.wait(await endpoint.store(remote, buffer, length=PAGE))
+
+    _, kept, _ = run(sender, entries=1)
+    assert kept[:PAGE] == b"b" * PAGE
+
+
+def test_a_table_that_comes_back_to_be_read_goes_again_without_being_written():
+    async def sender(endpoint):
+        remote = await endpoint.import_buffer(0, "table")
+        buffer = endpoint.allocate(2 * PAGE)
+        await endpoint.wait(await endpoint.fetch(remote, buffer))
+        memory = endpoint._ports.memory.hosts[1]
+        for _ in range(2):
+            assert await endpoint.swap_table(0)
+            # Each page displaces the other from a cache of one.
+            await endpoint.wait(await endpoint.store(remote, buffer))
+        before = int(memory["page_outs"])
+        taken = endpoint._memory.swap_out(1), endpoint.is_table_away(0)
+        return taken, int(memory["page_outs"]) - before
+
+    assert run(sender, entries=1)[2] == ((True, True), 0)
+
+
+@pytest.mark.requirement("UT-37")
+def test_a_transfer_ends_where_the_host_has_no_frame_left_for_its_table():
+    async def sender(endpoint):
+        remote = await endpoint.import_buffer(0, "table")
+        first, rest, more = (endpoint.allocate(pages * PAGE) for pages in (1, 4, 2))
+        await endpoint.wait(await endpoint.fetch(remote, first, length=PAGE))
+        await endpoint.wait(await endpoint.fetch(remote, rest))
+        assert await endpoint.swap_table(0)
+        frames = [endpoint._memory.pin(1, 0, more.address // PAGE + page) for page in (0, 1)]
+        refused = await endpoint.wait(await endpoint.store(remote, first))
+        new = endpoint.allocate(PAGE)
+        never_posted = await endpoint.wait(await endpoint.store(remote, new))
+        for frame in frames:
+            bound(_unpin, endpoint._memory.window)(frame)
+        done = await endpoint.wait(await endpoint.store(remote, first))
+        return refused.status, never_posted.status, done.status
+
+    # The garbage page, five pages for the NIC, and two: of eight none is left for the table.
+    cluster, _, statuses = run(sender, host=HostSize(frames=8), entries=1)
+    assert statuses == ("no room", "no room", "done")
+    assert cluster.served(1)["stale"] == 0
+
+
+@kernel
+def _unpin(window, frame):
+    return unpin_frame(window.memory, 1, 0, frame)

@@ -9,7 +9,7 @@ a replay; with one packet outstanding no transfer holds an entry that the next p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from nicscope.config.delivery import Delivery
     from nicscope.config.design import Design
+    from nicscope.drivers.replay.columns import RequestColumns
     from nicscope.drivers.simulate.ports.costs import ServiceCosts
     from nicscope.drivers.simulate.ports.state import Ports
     from nicscope.memory.numbering import Numbering
@@ -51,21 +52,6 @@ SINK = 1  # the node beside node 0, which is the trace's
 EVERYTHING = 1 << 62  # bytes
 PS_PER_NS = 1000
 RING = 8  # descriptors of a port; one is outstanding
-
-
-class TimedColumns(Protocol):
-    """A batch of requests, already checked, in the order of issue."""
-
-    @property
-    def node(self) -> NDArray[np.int32]: ...  # noqa: D102
-    @property
-    def pid(self) -> NDArray[np.int32]: ...  # noqa: D102
-    @property
-    def receive(self) -> NDArray[np.uint8]: ...  # noqa: D102
-    @property
-    def address(self) -> NDArray[np.uint64]: ...  # noqa: D102
-    @property
-    def length(self) -> NDArray[np.uint32]: ...  # noqa: D102
 
 
 class NodeRequests(NamedTuple):
@@ -98,7 +84,7 @@ class NodeOutcome(NamedTuple):
     nic_memory_bytes: dict[str, int]
 
 
-def part_trace(batches: Iterable[TimedColumns], timed: bool = False) -> list[NodeRequests]:
+def part_trace(batches: Iterable[RequestColumns], timed: bool = False) -> list[NodeRequests]:
     """The requests of each node, in the order of the nodes' numbers.
 
     With ``timed`` the batches have ``time_ns`` too, and it is kept.

@@ -88,7 +88,7 @@ def ask(scheme, nic, host, book, process, page, receive):
     if scheme == INTERRUPT:
         return ask_interrupt(nic, host, book, process, page, key, receive)
     if scheme == UNET_MM:
-        return ask_unet_mm(nic, host, book, page, key, receive)
+        return ask_unet_mm(nic, book, page, key, receive)
     if scheme == STATIC:
         return ask_static(nic, host, key)
     bits = book.orders[0].line_bits

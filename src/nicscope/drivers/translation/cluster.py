@@ -25,7 +25,7 @@ from nicscope.handover import plain_row_of, row_of
 from nicscope.jit import as_records, kernel, records, step
 from nicscope.memory.indices import grown_indices
 from nicscope.memory.numbering import BLOCK, Numbering, capacity, grown, new_numbering, number
-from nicscope.nic.layout import Nic, new_table
+from nicscope.nic.layout import VICTIM, Nic, new_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,6 +77,7 @@ def new_translations(
     pages_per_space: int | None = None,
     node_numbers: Sequence[int] | None = None,
     kinds: bool = True,
+    victims_grow: bool = False,
 ) -> Translations:
     """Nothing pinned and nothing translated on a cluster of NICs of ``design``.
 
@@ -85,8 +86,9 @@ def new_translations(
     ``space_numbering`` makes them and ``pages_per_space`` ends each address space; for a trace,
     ``Namer`` makes them, with a reach of ``design.prepin - 1``.  ``longest``: pages of the longest
     request.  ``deeds``: room for as many, ``deeds_needed`` by default; 0 for none.
-    ``node_numbers`` seed each node's own random choices, 0, 1, ... by default.  ``design`` has
-    its page size settled.
+    ``node_numbers`` seed each node's own random choices, 0, 1, ... by default.  ``victims_grow``:
+    the victim cache is a list that grows while all it holds is in use (U-Net/MM 5.2.1).
+    ``design`` has its page size settled.
     """
     assert design.page_size is not None
     page_bits = design.page_size.bit_length() - 1
@@ -102,7 +104,10 @@ def new_translations(
         parts.book.orders[0]["processes"] = count
         if pages_per_space is not None:
             parts.book.orders[0]["last_page"] = pages_per_space - 1
-        nodes.append(_timed(parts, design, room, longest))
+        leaving = 0
+        if victims_grow and design.scheme is Scheme.UNET_MM:
+            parts, leaving = _growing(parts)
+        nodes.append(_timed(parts, design, room + 2 * leaving, longest))
     return Translations(*stacked(nodes))
 
 
@@ -123,6 +128,14 @@ def _timed(parts: Parts, design: Design, deeds: int, longest: int) -> Parts:
         in_use=np.zeros(units, np.int32),
     )
     return Parts(nic, host, book)
+
+
+def _growing(parts: Parts) -> tuple[Parts, int]:
+    """The node with a victim list that has room for every page; how many may leave it at once."""
+    pages = capacity(parts.host.numbering)
+    nominal = len(parts.nic.victims) - 1
+    room = max(pages, nominal)
+    return parts._replace(nic=parts.nic._replace(victims=records(room + 1, VICTIM))), room - nominal
 
 
 def stacked(parts: Sequence[Any]) -> Any:

@@ -23,21 +23,29 @@ from nicscope.jit import step
 from nicscope.memory.numbering import process_of
 from nicscope.nic.cache import drop, fill, lookup
 from nicscope.nic.layout import EMPTY, FRAME_BITS, IN_USE
-from nicscope.nic.victim import ABSENT, add_victim, find_victim, remove_victim
+from nicscope.nic.victim import (
+    ABSENT,
+    add_victim,
+    append_victim,
+    find_victim,
+    first_unused,
+    may_grow,
+    remove_victim,
+)
 
 
 @step
-def ask_unet_mm(nic, host, book, page, key, receive):
+def ask_unet_mm(nic, book, page, key, receive):
     """Frame of ``page``, or ``MISS``."""
     slot = page & (nic.config[0].sets - 1)
     if lookup(nic, slot, key + 1) != MISS:
         note_hit(book, key)
         return np.int64(nic.frames[slot] & FRAME_BITS)
-    return ask_beyond(nic, host, book, slot, key, receive)
+    return ask_beyond(nic, book, slot, key, receive)
 
 
 @step
-def ask_beyond(nic, host, book, slot, key, receive):
+def ask_beyond(nic, book, slot, key, receive):
     """The primary does not have it: the victim cache may, and gives it back to the primary."""
     place = find_victim(nic, key + 1)
     if place == ABSENT:
@@ -48,7 +56,7 @@ def ask_beyond(nic, host, book, slot, key, receive):
     frame = nic.victims[place].frame
     if nic.frames[slot] & IN_USE == 0:  # else it serves from where it is
         remove_victim(nic, place)
-        displace(nic, host, book, slot, key)
+        _exchange(nic, slot, key)
         nic.frames[slot] = frame
     return np.int64(frame & FRAME_BITS)
 
@@ -68,52 +76,60 @@ def serve_unet_mm(nic, host, book, process, page, key):
 
 
 @step
+def _exchange(nic, slot, key):
+    """Put the tag, which was a victim, in its primary slot; what was there takes its place."""
+    frame = nic.frames[slot]
+    nic.frames[slot] = frame & FRAME_BITS  # a page in use moves: it stays translated
+    fill(nic, slot, key + 1)
+    displaced = nic.registers[0].evicted
+    if displaced != EMPTY:
+        append_victim(nic, displaced, frame)
+
+
+@step
 def displace(nic, host, book, slot, key):
-    """Put the tag in its primary slot; what was there becomes a victim, and one may leave."""
+    """Put the tag in its primary slot; what was there becomes a victim, and some may leave."""
     displaced_frame = nic.frames[slot]
     nic.frames[slot] = displaced_frame & FRAME_BITS  # a page in use moves: it stays translated
     fill(nic, slot, key + 1)
     displaced = nic.registers[0].evicted
-    if displaced != EMPTY:
-        leaving = become_victim(nic, host.in_use, displaced, displaced_frame)
-        if leaving != EMPTY:
-            page = leaving - 1
-            note_eviction(book, page)
-            note_deed(host, DROP, page, -1)
-            unpin_page(host, book, process_of(host.numbering, page), page)
+    if displaced == EMPTY:
+        return
+    if host.in_use is not None:
+        append_victim(nic, displaced, displaced_frame)
+        _clean_up(nic, host, book)
+        return
+    leaving = add_victim(nic, displaced, displaced_frame)
+    if leaving != EMPTY:
+        _give_back(host, book, leaving - 1)
+
+
+@step
+def _give_back(host, book, page):
+    note_eviction(book, page)
+    note_deed(host, DROP, page, -1)
+    unpin_page(host, book, process_of(host.numbering, page), page)
+
+
+@step
+def _clean_up(nic, host, book):
+    """Let the first in leave, but for those that a transfer uses, until no more stay than may.
+
+    A list that could grow meanwhile gives back several at once (5.2.1).
+    """
+    while nic.registers[0].victim_count > nic.config[0].victim_entries:
+        place = first_unused(nic)
+        if place == ABSENT:
+            return
+        _give_back(host, book, remove_victim(nic, place) - 1)
 
 
 @step
 def _has_room_for_used(nic):
     """Whether one more page that a transfer uses finds its place among the victims."""
-    if nic.config[0].victim_entries == 0:
-        return False
-    count = nic.registers[0].victim_count
-    if count < nic.config[0].victim_entries:
+    if may_grow(nic):
         return True
-    used = np.int64(0)
-    for place in range(count):
-        used += nic.victims[place].frame & IN_USE != 0
-    return used < count
-
-
-@step
-def become_victim(nic, in_use, tag, frame):
-    """Let ``tag`` join the victims; the tag that leaves, or ``EMPTY``.
-
-    That is the first in, but for those that a transfer uses.
-    """
-    if in_use is None:
-        return add_victim(nic, tag, frame)
-    count = nic.registers[0].victim_count
-    if count < nic.config[0].victim_entries:
-        return add_victim(nic, tag, frame)
-    for place in range(count):
-        if nic.victims[place].frame & IN_USE == 0:
-            leaving = remove_victim(nic, place)
-            add_victim(nic, tag, frame)
-            return leaving
-    return np.int64(tag)
+    return nic.config[0].victim_entries > 0 and first_unused(nic) != ABSENT
 
 
 @step

@@ -69,7 +69,6 @@ PLACES = {
     "exports": TABLES,
     "imports": TABLES,
     "translations": LOOKUP,
-    "directory": LOOKUP,
     "buffer_cache": LOOKUP,
     "process_cache": LOOKUP,
     "pending": HOST,

@@ -40,6 +40,31 @@ def reclaim(memory, h):
     return False
 
 
+@routine
+def evict_page(memory, h, space, page):
+    """Whether ``page``, which was in memory, is out now: not if pinned, or if no block is free."""
+    entry = memory.entries[h, space, page]
+    if entry.state != PRESENT:
+        return False
+    record = memory.frames[h, entry.frame]
+    if record.pins > 0 or (record.dirty != 0 and memory.hosts[h].free_blocks == 0):
+        return False
+    _evict(memory, h, np.int64(entry.frame))
+    return True
+
+
+@routine
+def could_take_frame(memory, h):
+    """Whether ``take_frame`` would find one now."""
+    if memory.hosts[h].free_frame != NOBODY:
+        return True
+    for frame in range(1, memory.frames.shape[1]):
+        record = memory.frames[h, frame]
+        if record.pins == 0 and (record.dirty == 0 or memory.hosts[h].free_blocks > 0):
+            return True
+    return False
+
+
 @step
 def _evict(memory, h, frame):
     record = memory.frames[h, frame]

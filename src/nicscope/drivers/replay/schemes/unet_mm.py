@@ -19,5 +19,5 @@ def replay_unet_mm(nic, host, book, requests):
         for place in range(request.pages):
             key = requests.numbers[request.at + place]
             page = request.first + place
-            if ask_unet_mm(nic, host, book, page, key, receive) == MISS:
+            if ask_unet_mm(nic, book, page, key, receive) == MISS:
                 serve_unet_mm(nic, host, book, process, page, key)

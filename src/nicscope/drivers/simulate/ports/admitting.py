@@ -6,7 +6,7 @@ import numpy as np
 
 from nicscope.drivers.simulate.ports import calls
 from nicscope.drivers.simulate.ports.calls import carry_out, mend_page
-from nicscope.drivers.simulate.ports.directory import bring_tables
+from nicscope.drivers.simulate.ports.directory import has_tables, let_tables_go, take_tables
 from nicscope.drivers.simulate.ports.translating import key_of, page_at
 from nicscope.drivers.translation.asking import admit_request, could_admit, key_of_page
 from nicscope.drivers.translation.book import note_request
@@ -145,22 +145,42 @@ def admit_piece(machine, n, space, first, pages):
     pins = counts.pins
     if scheme < UTLB and scheme != STATIC:
         return np.int64(0)
+    spent = ports.costs[n].check * pages
+    writes = has_tables(machine) and _misses(machine, n, space, first, pages)
+    if writes:
+        reading = take_tables(machine, n, space, first, first + pages + book.orders[0].prepin - 2)
+        if reading < 0:
+            serving.admitted = NO_ROOM
+            return spent
+        spent += reading
     found = admit_request(scheme, nic, host, book, space, first, pages)
     if found != ADMITTED:
         serving.admitted = NO_RIGHTS if found == UNKNOWN else NO_ROOM
-        return ports.costs[n].check * pages
+        if writes:
+            let_tables_go(machine, n, space)
+        return spent
     if scheme == STATIC:
         return _register(machine, n, space, first, pages)
-    spent = ports.costs[n].check * pages
-    if host.deed_count[0] > 0:
-        spent += bring_tables(machine, n, space)
     spent += (counts.unpin_calls - unpin_calls) * ports.user_unpin[n, 1]
     calls = counts.pin_calls - pin_calls
     if calls > 0:
         spent += calls * _call_time(machine, n, (counts.pins - pins) // calls)
     if carry_out(machine, n, 0) < 0 and not _take_back(machine, n, space, first, pages):
         serving.admitted = NO_RIGHTS
+    if writes:
+        let_tables_go(machine, n, space)
     return spent
+
+
+@step
+def _misses(machine, n, space, first, pages):
+    """Whether the driver is to be called: a page of the request is not pinned."""
+    _, host, _ = translation_of(machine.ports.translations, n)
+    for page in range(first, first + pages):
+        key = key_of(machine, n, space, page)
+        if key < 0 or host.pinning.state[key] & PINNED == 0:
+            return True
+    return False
 
 
 @step
@@ -213,10 +233,14 @@ def unpin_pages(machine, n, p, address, length):
         key = key_of(machine, n, space, page)
         if key < 0 or host.pinning.state[key] & PINNED == 0 or host.pinning.held[key] != 0:
             continue
-        spent += bring_tables(machine, n, space)
+        reading = take_tables(machine, n, space, page, page)
+        if reading < 0:
+            break  # no frame for the table: what it names stays pinned
+        spent += reading
         forget(nic, host, book, space, key)
         unpin_page(host, book, space, key)
         carry_out(machine, n, 0)
+        let_tables_go(machine, n, space)
         pages += 1
     serving.admitted = pages
     if pages == 0:

@@ -23,7 +23,6 @@ from nicscope.drivers.simulate.ports.state import (
     SERVICE,
     SERVING,
     STORING,
-    TABLE,
     THREAD,
     Ports,
 )
@@ -32,7 +31,8 @@ from nicscope.drivers.translation.codes import CODES
 from nicscope.errors import SimulationError
 from nicscope.fabric.faults import new_deaths, new_faults
 from nicscope.jit import kernel, records
-from nicscope.memory.paging.layout import new_memory
+from nicscope.memory.paging.layout import READ, WRITE, new_memory
+from nicscope.memory.paging.spaces import map_pages
 from nicscope.memory.paging.swapper import take_frame
 from nicscope.nic.delivery import PACKET
 from nicscope.nic.handles import BUFFER_WORDS, PROCESS_WORDS
@@ -198,12 +198,13 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
         pages_per_space=None if setup.numberings else pages,
         node_numbers=setup.node_numbers,
         kinds=setup.kinds,
+        victims_grow=not setup.serves,  # it is in the host's memory
     )
     memory = new_memory(
         nodes,
         setup.host.frames + (0 if setup.serves else delivery.receive_ring),
         design.page_size,
-        1 if setup.numberings else spaces,
+        1 if setup.numberings else spaces * (2 if _has_tables(setup) else 1),
         len(translations.host.pinning.state[0]) if setup.numberings else pages,
         setup.host.swap_blocks,
         host_pin_limit=setup.host.pin_limit,
@@ -211,10 +212,13 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
     ports = _ports(
         nodes, setup.ports, setup.size, (delivery.send_ring, delivery.receive_ring),
         setup.transport.window, translations, memory, links=nodes,
-        tables=(spaces, -(-pages // TABLE_PAGES)) if _has_tables(setup) else (0, 0),
         processes=sum(setup.processes),
     )  # fmt: skip
     _give_rules(ports, setup)
+    if _has_tables(setup):
+        ports.rules["table_space"] = spaces
+        for host in range(nodes):
+            _map_tables(memory, host, spaces, -(-pages // TABLE_PAGES))
     if not setup.serves:
         for host in range(nodes):
             _take_kernel_frames(memory, host, ports.kernel_frames[host])
@@ -242,6 +246,13 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
 def _has_tables(setup: Setup) -> bool:
     """Whether there are second-level tables that can be swapped."""
     return setup.design.scheme is Scheme.UTLB and setup.numberings is None
+
+
+@kernel
+def _map_tables(memory: HostMemory, h: int, spaces: int, tables: int) -> None:
+    """A driver's tables: empty ones take no frame."""
+    for space in range(spaces, 2 * spaces):
+        map_pages(memory, h, space, 0, tables, READ | WRITE)
 
 
 @kernel
@@ -295,7 +306,6 @@ def _ports(
     translations: Translations,
     memory: HostMemory,
     links: int,
-    tables: tuple[int, int] = (0, 0),
     processes: int = 0,
 ) -> Ports:
     ring = size.ring
@@ -322,7 +332,6 @@ def _ports(
         exports=records((nodes, size.exports), EXPORT),
         imports=records((nodes, size.imports), IMPORT),
         pending=records((nodes, ports, ring), PENDING),
-        directory=records((nodes, *tables), TABLE),
         kept=records((nodes, ports, ring, SEGMENTS), SEGMENT),
         fetches=records((nodes, ports, ring), FETCHING),
         storing=records((nodes, nodes, ports), STORING),
@@ -366,7 +375,6 @@ def _ports(
     made.nodes["thread_at"] = NEVER
     made.nodes["scan_at"] = NEVER
     made.nodes["deadline"] = NEVER
-    made.directory["block"] = -1
     made.nodes["handler_at"] = NEVER
     made.table["key"] = -1
     made.table["page"] = -1

@@ -12,7 +12,7 @@ from nicscope.drivers.simulate.ports.calls import (
     keep_pages,
     report_sent,
 )
-from nicscope.drivers.simulate.ports.directory import bring_tables
+from nicscope.drivers.simulate.ports.directory import let_tables_go, take_tables
 from nicscope.drivers.simulate.ports.knowing import looks_up_handles
 from nicscope.drivers.simulate.ports.state import ABANDONED
 from nicscope.drivers.translation.asking import page_of_key
@@ -202,12 +202,16 @@ def _forget(machine, n, p):
         space, page = page_of_key(host, book, key)
         if scheme == UNET_MM:
             forget_unet_mm(nic, host, book, space, page, key)
+            carry_out(machine, n, 0)
         elif scheme == INTERRUPT:
             forget_interrupt(nic, host, book, space, page, key)
+            carry_out(machine, n, 0)
         elif host.pinning.state[key] & PINNED:
-            bring_tables(machine, n, space)
+            if take_tables(machine, n, space, page, page) < 0:
+                continue  # no frame for the table: what it names stays pinned
             forget(nic, host, book, space, key)
             unpin_page(host, book, space, key)
-        carry_out(machine, n, 0)
+            carry_out(machine, n, 0)
+            let_tables_go(machine, n, space)
     if scheme >= UTLB and book.counts[0].unpins != unpinned:
         book.counts[0].unpin_calls += 1

@@ -68,7 +68,7 @@ def begin_miss(machine, n, who, space, page, receive, ahead, now):
         _wait(machine, n, now, FAIL, 0)
     elif service == FETCHES:
         if is_away(machine, n, space, page):
-            _ask_for_table(machine, n, now)
+            ask_for_table(machine, n, now)
         else:
             fetch_entries(machine, n, now)
     elif service == KERNEL:
@@ -101,7 +101,7 @@ def begin_fetch(machine, n, now):
 
 
 @step
-def _ask_for_table(machine, n, now):
+def ask_for_table(machine, n, now):
     """The entry lies in a second-level table that is on the disk: interrupt the host (UTLB 3.3)."""
     ports = machine.ports
     serving = ports.nodes[n]

@@ -26,13 +26,22 @@ from nicscope.drivers.simulate.ports.calls import (
     turn_away_arrival,
 )
 from nicscope.drivers.simulate.ports.choose import destination_of
-from nicscope.drivers.simulate.ports.misses import ARRIVAL, DEFER, FAIL, FILL, wait_on
+from nicscope.drivers.simulate.ports.directory import is_away, note_read
+from nicscope.drivers.simulate.ports.misses import (
+    ARRIVAL,
+    DEFER,
+    FAIL,
+    FILL,
+    ask_for_table,
+    wait_on,
+)
 from nicscope.drivers.simulate.ports.reliable import may_send_to, set_deadline
 from nicscope.drivers.simulate.ports.state import ABANDONED, KERNEL
 from nicscope.drivers.simulate.ports.translating import may_be_written, table_frame
 from nicscope.drivers.translation.codes import REFUSED, REJECTED
 from nicscope.jit import distant, step
 from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME
+from nicscope.memory.paging.swapper import could_take_frame
 from nicscope.nic.handles import is_handle
 from nicscope.nic.ports import (
     AWAITS_KERNEL,
@@ -57,6 +66,10 @@ def end_miss(machine, n, now):
         ):
             _go_on(machine, n, now)
             return
+        if is_away(machine, n, serving.miss_space, page):
+            ask_for_table(machine, n, now)  # it has gone while the NIC was reading
+            return
+        note_read(machine, n, serving.miss_space, page)
         found = serve_page(machine, n, serving.miss_space, serving.miss_page)
         if found == REJECTED and ports.rules[0].garbage == 1:
             serving.garbage += 1
@@ -86,7 +99,11 @@ def _go_on(machine, n, now):
     who = serving.miss_for
     if frame == GARBAGE_FRAME and machine.ports.rules[0].garbage == 0:
         _fail(machine, n, now)  # the host had no frame for it
-    elif serving.miss_receive == 1 and not may_be_written(machine, n, frame):
+    elif (
+        frame != GARBAGE_FRAME
+        and serving.miss_receive == 1
+        and not may_be_written(machine, n, frame)
+    ):
         _fail(machine, n, now)  # a user library may have had it pinned to be read
     elif who == ARRIVAL:
         settle_arrival(machine, n, frame, now)
@@ -172,6 +189,10 @@ def go_on_with_thread(machine, n, now):
             _free(machine, n, event.port)
         next_event(machine, n, now)
         return
+    if is_away(machine, n, event.space, event.page):
+        _ask_again(machine, n, event)
+        next_event(machine, n, now)
+        return
     needed = needed_for(machine, n, event.space, event.page, event.receive)
     found = needed
     if needed >= 0 and not mend_page(machine, n, event.space, event.page, event.receive):
@@ -188,6 +209,16 @@ def go_on_with_thread(machine, n, now):
         ports.peers[n, event.sender].hopeless = event.sequence
     next_event(machine, n, now)
     scan_pins(machine, n, now)
+
+
+@step
+def _ask_again(machine, n, event):
+    """The table that was to be brought is not there: no frame was free, or it had to go again."""
+    p = event.port
+    if p >= 0:
+        _free(machine, n, p)
+        if machine.ports.table[n, p].open == 1 and not could_take_frame(machine.ports.memory, n):
+            end_request(machine, n, p, NO_ROOM)
 
 
 @step

@@ -40,6 +40,7 @@ RULES = np.dtype(
         ("buffer", "i8"),  # bytes of a receive buffer, which lies in one page
         ("scan_period", "i8"),  # ps
         ("handles", "i8"),  # 1: buffers and processes are looked up in caches on the NIC
+        ("table_space", "i8"),  # the first of the spaces of second-level tables; 0: there are none
     ],
     align=True,
 )
@@ -214,8 +215,7 @@ SERVICE = np.dtype(
     ],
     align=True,
 )
-# A second-level table of a process, by the directory in NIC memory (UTLB 3.3).
-TABLE = np.dtype([("away", "i8"), ("block", "i8")], align=True)
+# Of a second-level table (UTLB 3.3).
 ENTRY_BYTES = 4  # 1024 entries to a page
 QUEUE = 256  # events that can wait for the kernel thread of a node
 
@@ -247,7 +247,6 @@ class Ports(NamedTuple):
     exports: NDArray[Any]  # EXPORT, shape (nodes, exports)
     imports: NDArray[Any]  # IMPORT, shape (nodes, imports)
     pending: NDArray[Any]  # PENDING, shape (nodes, ports, ring): posted, not yet reported
-    directory: NDArray[Any]  # TABLE, shape (nodes, spaces, tables): the NICs' directories
     kept: NDArray[Any]  # SEGMENT, shape (nodes, ports, ring, SEGMENTS): first page, pages
     fetches: NDArray[Any]  # FETCHING, shape (nodes, ports, ring): where answers go
     storing: NDArray[Any]  # STORING, shape (nodes, nodes, ports): by where it comes from

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.ports import calls
-from nicscope.drivers.simulate.ports.directory import TABLE_PAGES, bring_table, is_away
+from nicscope.drivers.simulate.ports.directory import (
+    TABLE_PAGES,
+    bring_table,
+    has_tables,
+    is_away,
+    write_entry,
+)
 from nicscope.drivers.simulate.ports.state import FETCHES, KERNEL, THREAD
 from nicscope.drivers.translation.asking import ask, frame_on_nic, key_of_page, page_of_key, serve
 from nicscope.drivers.translation.cluster import translation_of
@@ -270,7 +276,7 @@ def pin_key(machine, n, key, receive):
         if receive == 1 and ports.rules[0].fresh == 1:
             provide_zeroed(memory, n, space, page)
         frame = pin_page(memory, n, space, page, write)
-    ports.frames[n, key] = frame if frame >= 0 else GARBAGE_FRAME
+    _write_host_table(machine, n, key, frame if frame >= 0 else np.int64(GARBAGE_FRAME))
     return frame >= 0
 
 
@@ -281,14 +287,21 @@ def _unpin(machine, n, key):
     if ports.frames[n, key] != GARBAGE_FRAME:
         space, _ = page_of_key(host, book, key)
         unpin_frame(ports.memory, n, _memory_space(machine, space), ports.frames[n, key])
-        ports.frames[n, key] = GARBAGE_FRAME
+        _write_host_table(machine, n, key, np.int64(GARBAGE_FRAME))
+
+
+@step
+def _write_host_table(machine, n, key, frame):
+    machine.ports.frames[n, key] = frame
+    if has_tables(machine):
+        write_entry(machine, n, key, frame)
 
 
 @distant
 def provide_for(machine, n, space, page, receive):
     """Bring ``page``, which the kernel thread has waited for."""
     if is_away(machine, n, space, page):
-        bring_table(machine, n, space, page // TABLE_PAGES)
+        bring_table(machine, n, space, page // TABLE_PAGES, 0)
         return
     memory_page = memory_page_of(machine, n, space, page)
     if memory_page >= 0:

@@ -1,0 +1,70 @@
+"""The networks of the papers: a payload takes the wire for as long as the link is printed to."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from nicscope.config.design import load_design
+from nicscope.drivers.replay import replay
+from nicscope.drivers.simulate.log import Engine
+from nicscope.interfaces.unet import Cluster
+from trace_columns import columns_of
+
+ATM = Fraction(8 * 53, 155 * 48)  # us for a byte: 155 Mbit/s, 48 of each 53 bytes are data
+ETHERNET = Fraction(8, 100)
+MYRINET = Fraction(1, 160)
+
+
+def on_the_wire(platform, length, **settings):
+    """Us of netTx for the payloads of one message, after each one's start."""
+
+    async def ping(process):
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        room = endpoint.allocate(4096)
+        await endpoint.send(tag, room.part(0, length))
+        await endpoint.sent()
+
+    async def pong(process):
+        endpoint = await process.open("pong")
+        await endpoint.provide(*(endpoint.allocate(4096) for _ in range(4)))
+        return (await endpoint.receive()).length
+
+    cluster = Cluster("unet", platform, keep_log=1000, **settings)
+    cluster.start(0, ping)
+    cluster.start(1, pong)
+    assert cluster.run()[1] == length
+    log = cluster.simulation.machine.log
+    sent = (log["engine"] == Engine.NET_TX) & (log["control"] == 0) & (log["bytes"] > 0)
+    start = int(cluster.simulation.machine.costs[0]["link_start"])
+    assert log["bytes"][sent].sum() == length
+    return int((log["end"] - log["start"] - start)[sent].sum()) / 1e6
+
+
+@pytest.mark.requirement("SH-4", "UM-66")
+@pytest.mark.parametrize("length", [1000, 4096])
+def test_cells_of_atm_carry_48_bytes_of_53(length):
+    assert on_the_wire("pca200-linux", length) == pytest.approx(float(length * ATM), rel=1e-4)
+
+
+@pytest.mark.requirement("SH-4")
+@pytest.mark.parametrize("platform", ["dc21140-linux", "dc21140-nt"])
+def test_fast_ethernet_carries_100_mbit_in_frames_of_1498(platform):
+    spent = on_the_wire(platform, 3000)
+    assert spent == pytest.approx(float(3000 * ETHERNET), rel=1e-4)
+
+
+@pytest.mark.requirement("SH-4")
+def test_myrinet_carries_160_bytes_in_a_microsecond_where_nothing_slows_it():
+    # Stored whole on the NIC first, so that the PCI's 133 MB/s do not show.
+    spent = on_the_wire("mini-cluster", 4096, policy="store-and-forward")
+    assert spent == pytest.approx(float(4096 * MYRINET), rel=1e-4)
+
+
+@pytest.mark.requirement("UM-66")
+def test_the_structures_of_unet_mm_fit_into_256_kb():
+    rows = [(0, 0, 1, "send", page << 12, 4096) for page in range(3000)]
+    run = replay([columns_of(rows)], [load_design("unet-mm-pca200").at_page_size(4096)])[0]
+    assert sum(run.nic_memory_bytes.values()) < 256 << 10

@@ -9,7 +9,9 @@ import pytest
 from nicscope.config.design import load_design
 from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Transport
+from nicscope.drivers.simulate.ports.directory import swap_table
 from nicscope.errors import SimulationError
+from nicscope.handover import bound
 from nicscope.nic.ports import FETCH, SEND, WRITE
 
 PATIENCE = Transport(most_retries=3)
@@ -410,3 +412,51 @@ def test_a_page_that_was_sent_and_has_left_the_primary_cache_can_still_be_writte
     cluster.start(0, program)
     cluster.start(1, owner)
     assert cluster.run()[0] == ["done"] * 3
+
+
+def test_a_table_for_which_there_is_no_frame_costs_what_needs_it_and_ends_nothing_else():
+    async def sender(process):
+        world.join(process, 3, 1, 3)
+        world.import_from(process, 0, 1, 0, 0, world.PAGE)
+        source = process.allocate(world.PAGE)
+        await source.write(bytes(world.PAGE))
+        await process.sleep(50_000)
+        statuses = []
+        for operation, name in ((SEND, 3), (WRITE, 0)):
+            await process.post(operation, name, [(source.address, 100)])
+            while process._ports.table[0, process.port]["reported"] == len(statuses):
+                await process.sleep(1000)
+                assert process.now_us < 5_000_000, "this goes on for ever"
+            statuses.append((await process.done()).status)
+        return statuses
+
+    async def owner(process):
+        world.join(process, 3, 0, 3)
+        await exported(process, 1)
+        free = process.allocate(2 * world.PAGE)
+        for place in range(2):  # of which one is translated ahead
+            await process.provide(free.address + place * world.PAGE)
+        await process.post_inline(SEND, 5, b"no such tag")
+        ended = [(await process.done()).status]
+        await process.sleep(2000)
+        machine = process.cluster.simulation.machine
+        page = process.allocate(60 * world.PAGE).address // world.PAGE
+        assert bound(swap_table, machine)(process.node, process.number, 0)
+        while process._memory.swap_out(process.node):
+            pass
+        while int(process._memory.state.hosts[process.node]["free_frames"]) > 0:
+            process._memory.pin(process.node, process.number, page)
+            page += 1
+        back = [await process.arrival(), await process.arrival()]
+        record = process._ports.table[process.node, process.port]
+        assert record["reported"] == record["reaped"]
+        return ended, [(arrival.operation == SEND, arrival.status) for arrival in back]
+
+    how = {"host": HostSize(frames=40, pages_per_space=128), "size": PortSize(ready=1)}
+    cluster = world.cluster_of("utlb", **how)
+    cluster.start(0, sender)
+    cluster.start(1, owner)
+    statuses, (ended, back) = cluster.run()
+    assert statuses == ["done", "rejected"]
+    assert ended == ["tag not registered"]
+    assert sorted(back) == [(False, "no room"), (True, "done")]

@@ -205,8 +205,7 @@ def go_on_with_thread(machine, n, now):
     elif needed == DISK or (
         found >= 0 and table_frame(machine, n, event.space, event.page) == GARBAGE_FRAME
     ):
-        # The host has no frame for it; that need not become better while its sender waits.
-        ports.peers[n, event.sender].hopeless = event.sequence
+        _give_up_on(machine, n, event)
     next_event(machine, n, now)
     scan_pins(machine, n, now)
 
@@ -215,10 +214,26 @@ def go_on_with_thread(machine, n, now):
 def _ask_again(machine, n, event):
     """The table that was to be brought is not there: no frame was free, or it had to go again."""
     p = event.port
-    if p >= 0:
-        _free(machine, n, p)
-        if machine.ports.table[n, p].open == 1 and not could_take_frame(machine.ports.memory, n):
+    hopeless = not could_take_frame(machine.ports.memory, n)
+    if p < 0:
+        if hopeless:
+            _give_up_on(machine, n, event)
+        return
+    _free(machine, n, p)
+    if machine.ports.table[n, p].open == 1 and hopeless:
+        if event.ahead == 1:
+            return_buffer(machine, n, p, NO_ROOM)
+        else:
             end_request(machine, n, p, NO_ROOM)
+
+
+@step
+def _give_up_on(machine, n, event):
+    """The host has no frame for what a packet misses.
+
+    That need not become better while its sender waits: the packet is rejected when it comes again.
+    """
+    machine.ports.peers[n, event.sender].hopeless = event.sequence
 
 
 @step

@@ -460,3 +460,40 @@ def test_a_table_for_which_there_is_no_frame_costs_what_needs_it_and_ends_nothin
     assert statuses == ["done", "rejected"]
     assert ended == ["tag not registered"]
     assert sorted(back) == [(False, "no room"), (True, "done")]
+
+
+@pytest.mark.parametrize("design", ["mini", "utlb"])
+def test_a_port_whose_own_page_keeps_its_next_buffer_off_the_cache_goes_on_sending(design):
+    # One entry, or one line: what the port sends from, or its buffer.
+    small = {"mini": {"entries": 8, "line": 8, "ways": 1}}
+    chosen = msgspec.structs.replace(tiny(design), **small.get(design, {"entries": 1}))
+
+    async def program(process):
+        world.join(process, 3, 1, 3)
+        memory = process.allocate(16 * world.PAGE)
+        await memory.write(world.content(1, len(memory)))
+        for number in range(6):
+            await process.post(SEND, 3, [(memory.address, 2 * world.PAGE)])
+            await process.sleep(200)  # by then it waits for the window, with its page in use
+            await process.provide(memory.address + (8 + number) * world.PAGE)
+        record = process._ports.table[process.node, process.port]
+        while record["reported"] < 6:
+            await process.sleep(1000)
+            assert process.now_us < 2_000_000, "this goes on for ever"
+        return [(await process.done()).status for _ in range(6)]
+
+    async def peer(process):
+        world.join(process, 3, 0, 3)
+        memory = process.allocate(12 * world.PAGE)
+        await process.sleep(30_000)  # until then nothing is taken
+        for place in range(12):
+            await process.provide(memory.address + place * world.PAGE)
+        await process.sleep(500_000)
+
+    # The peer's cache is as small, so some may be rejected; that all end is what counts.
+    cluster = world.cluster_of(chosen, transport=Transport(window=1, most_retries=60))
+    cluster.start(0, program)
+    cluster.start(1, peer)
+    ended = cluster.run()[0]
+    assert set(ended) <= {"done", "rejected"}
+    assert world.stale(cluster) == 0

@@ -283,16 +283,24 @@ def without_room(machine, d, packet, head):
     ports = machine.ports
     if ports.rules[0].reliable == 0:
         return np.int64(DROPPED)
-    peer = ports.peers[d, packet.sender]
-    if peer.unwanted != head.sequence:
-        peer.unwanted = head.sequence
-        peer.unwanted_times = 0
-    peer.unwanted_times += 1
-    if peer.unwanted_times > ports.rules[0].most_retries:
-        peer.unwanted = -1
+    if is_too_often_unwanted(machine, d, packet.sender, head.sequence):
         return np.int64(REFUSED_FOR_GOOD)
     refuse_packet(machine, d, packet, head)
     return np.int64(DROPPED)
+
+
+@routine
+def is_too_often_unwanted(machine, d, sender, sequence):
+    """Note that a packet finds no place; whether it has come in vain often enough."""
+    peer = machine.ports.peers[d, sender]
+    if peer.unwanted != sequence:
+        peer.unwanted = sequence
+        peer.unwanted_times = 0
+    peer.unwanted_times += 1
+    if peer.unwanted_times <= machine.ports.rules[0].most_retries:
+        return False
+    peer.unwanted = -1
+    return True
 
 
 @step

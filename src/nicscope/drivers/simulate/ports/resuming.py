@@ -35,11 +35,12 @@ from nicscope.drivers.simulate.ports.misses import (
     ask_for_table,
     wait_on,
 )
+from nicscope.drivers.simulate.ports.placing import is_too_often_unwanted
 from nicscope.drivers.simulate.ports.reliable import may_send_to, set_deadline
 from nicscope.drivers.simulate.ports.state import ABANDONED, KERNEL
 from nicscope.drivers.simulate.ports.translating import may_be_written, table_frame
 from nicscope.drivers.translation.codes import REFUSED, REJECTED
-from nicscope.jit import distant, step
+from nicscope.jit import distant, routine, step
 from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME
 from nicscope.memory.paging.swapper import could_take_frame
 from nicscope.nic.handles import is_handle
@@ -128,16 +129,23 @@ def _wait_for_room(machine, n, found, now):
         give_way(machine, n, serving.miss_space, serving.miss_page)
         turn_away_arrival(machine, n, now)
     elif found == REFUSED:
-        if serving.miss_ahead == 1:
-            serving.use_blocked += 1
-            ports.table[n, who].ahead_waits = AWAITS_USE
-        elif not give_way(machine, n, serving.miss_space, serving.miss_page):
-            _await_use(machine, n, who, now)
-        serving.attention = 1
+        _put_off(machine, n, who, serving.miss_space, serving.miss_page, serving.miss_ahead, now)
     elif serving.miss_ahead == 1:
         return_buffer(machine, n, who, NO_ROOM)
     else:
         end_request(machine, n, who, NO_ROOM)
+
+
+@routine
+def _put_off(machine, n, p, space, page, ahead, now):
+    """Port ``p`` waits until transfers use one entry less, or its next buffer does."""
+    serving = machine.ports.nodes[n]
+    if ahead == 1:
+        serving.use_blocked += 1
+        machine.ports.table[n, p].ahead_waits = AWAITS_USE
+    elif not give_way(machine, n, space, page):
+        _await_use(machine, n, p, now)
+    serving.attention = 1
 
 
 @step
@@ -201,7 +209,11 @@ def go_on_with_thread(machine, n, now):
         # The line was pinned already, but this page of it was not there to be pinned.
         mend_page(machine, n, event.space, event.page, event.receive)
     if event.port >= 0:
-        _tell(machine, n, event, needed, found)
+        _tell(machine, n, event, needed, found, now)
+    elif found == REFUSED:
+        sender = np.int64(event.sender)
+        if is_too_often_unwanted(machine, n, sender, np.int64(event.sequence)):
+            _give_up_on(machine, n, event)
     elif needed == DISK or (
         found >= 0 and table_frame(machine, n, event.space, event.page) == GARBAGE_FRAME
     ):
@@ -237,7 +249,7 @@ def _give_up_on(machine, n, event):
 
 
 @step
-def _tell(machine, n, event, needed, found):
+def _tell(machine, n, event, needed, found, now):
     """The port of ``event`` goes on: translated, with an error, or to ask once more."""
     ports = machine.ports
     p = event.port
@@ -266,6 +278,9 @@ def _tell(machine, n, event, needed, found):
             # The descriptor is looked at again, and finds what has just been filled in.
             ports.nodes[n].repeated += 1
             enter_page(machine, n, p, event.page, frame)
+    elif found == REFUSED:
+        page = np.int64(event.page)
+        _put_off(machine, n, p, np.int64(event.space), page, np.int64(event.ahead), now)
 
 
 @step

@@ -12,7 +12,7 @@ from nicscope.drivers.simulate.ports.build import Faults, Transport
 from nicscope.nic.ports import FETCH, SEND, WRITE
 
 SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"))
-MOMENTS = (30, 700) if SLOW else (1, 30, 120, 300, 700, 1500, 4000)  # us after the posts
+MOMENTS = (700,) if SLOW else (1, 30, 120, 300, 700, 1500, 4000)  # us after the posts
 DESIGNS = [*world.DESIGNS, "utlb-shared", "utlb-process", "unet-mm-dc21140"]
 KEEPS = ("vmmc-static", "utlb", "utlb-shared", "utlb-process", "mini")
 PATIENCE = Transport(time_out_ps=5_000_000_000, most_retries=12)
@@ -122,7 +122,7 @@ def test_a_port_closes_with_work_under_way(design, moment):
 
 
 @pytest.mark.parametrize("moment", MOMENTS[-2:])
-@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize("design", DESIGNS[1::2] if SLOW else DESIGNS)
 def test_so_it_does_on_a_network_that_fails(design, moment):
     wrong = Faults(seed=3, loss=0.05, duplication=0.05, reordering=0.05, corruption=0.05)
     close_in_the_middle(design, moment, faults=wrong)

@@ -80,8 +80,8 @@ def uses_left(cluster: PortCluster[Any]) -> list[int]:
         waiting = int((table["free_posted"] - table["free_taken"]).sum()) if keeps else 0
         assert host.pinning.held[node].min() >= 0
         held = int(host.pinning.held[node].sum()) - ready - waiting
-        entries = 0 if keeps else ready  # a pin is enough, unless it goes with its entry
-        left.append(abs(held) + abs(int(host.in_use[node].sum()) - entries))
+        moving = int(host.in_use[node].sum()) - (0 if keeps else ready)
+        left.append(abs(held) + abs(moving))
     return left
 
 

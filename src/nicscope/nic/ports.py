@@ -26,6 +26,7 @@ ACKNOWLEDGEMENT = 5  # of the transport alone
 PROBE = 6  # asks for a sign of life
 RETURNED = 7  # no packet: a buffer comes back unfilled
 BARRED = 8  # a packet that must not be looked at: lost on the way
+CUT = 9  # the rest of a message will not come
 
 # Flags of a descriptor.
 NOTIFY = 1  # the receiver is told of the end of a remote store
@@ -73,6 +74,8 @@ UNUSABLE = -2
 FREE_TO_GO = 0
 AWAITS_KERNEL = 1  # a translation is on its way
 AWAITS_USE = 2  # every way of the set is in use by transfers
+# Why its next buffer is not translated (``ahead_waits``), beside AWAITS_USE.
+AWAITS_READER = 3  # it is to be given back, and its process has not read the reports before
 
 REQUEST = np.dtype(
     [
@@ -106,7 +109,7 @@ PORT = np.dtype(
         ("reaped", "i8"),
         ("free_posted", "i8"),
         ("free_taken", "i8"),
-        ("ahead_waits", "i8"),  # 1: the next buffer waits for a way of a set
+        ("ahead_waits", "i8"),  # what the next buffer waits for, or FREE_TO_GO
         ("provided", "i8"),  # address of the buffer being translated, copied
         ("ready_in", "i8"),
         ("ready_out", "i8"),
@@ -135,6 +138,7 @@ PORT = np.dtype(
         ("frame", "i8"),
         ("key", "i8"),
         ("missed", "i8"),  # the page that was looked up in vain, or -1
+        ("until", "i8"),  # ps: how long it waits for an entry for that page, or 0: it does not
         ("dropped", "i8"),  # messages that found no buffer
         ("polled_again", "i8"),  # the lookup of a handle that its next descriptor missed, or 0
     ],
@@ -161,6 +165,7 @@ CHANNEL = np.dtype(
         ("unit", "i8"),  # bytes of a receive buffer
         ("most", "i8"),  # bytes of a message
         ("sent", "i8"),  # messages
+        ("cut", "i8"),  # the message cut short of which the peer has not been told, or 0
         # the message that is arriving
         ("placed", "i8"),  # bytes that have their place
         ("buffers", "i8"),
@@ -208,7 +213,7 @@ HEAD = np.dtype(
         ("rejects", "u8"),  # of the last 64 acknowledged, newest in bit 0
         ("epoch", "i8"),
         ("from_port", "i8"),
-        ("cookie", "i8"),
+        ("cookie", "i8"),  # the number of the descriptor at its port
         ("slot", "i8"),
         ("name", "i8"),  # tag, export, or port that asked
         ("from_name", "i8"),  # the sender's tag

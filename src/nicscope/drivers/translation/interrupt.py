@@ -81,3 +81,12 @@ def may_install(in_use, nic, host, process, row):
     if host.pinning.processes[process].pinned < host.pinning.rules[0].limit:
         return True
     return victim_of(host.pinning, host.numbering, process, NO_UNIT, NO_UNIT) != NOBODY
+
+
+@step
+def forget_interrupt(nic, host, book, process, page, key):
+    """A port closes: its page leaves the NIC, if it is there, and is unpinned."""
+    if drop(nic, set_of(nic, book, process, page), key + 1):
+        note_invalidation(book, key)
+        note_deed(host, DROP, key, -1)
+        unpin_page(host, book, process, key)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from types import coroutine
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.machine import COMPUTE, POST, PROVIDE, REPORT, SLEEP
+from nicscope.drivers.simulate.ports.calls import close_port
 from nicscope.drivers.simulate.ports.posting import (
     BLOCK,
     FLAG_BITS,
@@ -17,6 +18,8 @@ from nicscope.drivers.simulate.ports.posting import (
 )
 from nicscope.drivers.simulate.programs import ADDRESS, PACKET, TIME
 from nicscope.errors import SimulationError
+from nicscope.handover import bound
+from nicscope.jit import kernel
 from nicscope.nic.ports import (
     BUFFERS,
     INLINE,
@@ -31,7 +34,6 @@ from nicscope.nic.ports import (
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
-    from typing import Any
 
     from nicscope.drivers.simulate.programs import Process as Driven
     from nicscope.drivers.simulate.programs import Record
@@ -40,7 +42,13 @@ if TYPE_CHECKING:
 PS_PER_US = 1_000_000
 # Schemes under which the pages of a descriptor are pinned before it is posted.
 PINS_FIRST = (Scheme.STATIC, Scheme.UTLB, Scheme.UTLB_SHARED, Scheme.UTLB_PROCESS)
+LONGEST_PAUSE_US = 32.0  # between two looks at whether a port has closed
 MODES = {"poll": POLL, "block": BLOCK, "signal": SIGNAL}
+
+
+@kernel
+def _close(machine: Any, n: int, p: int) -> Any:
+    return close_port(machine, n, p)
 
 
 class Buffer:
@@ -138,6 +146,20 @@ class Process:
         """``port`` has closed and is another's now."""
         self._mapped.discard(port)
         self._questions.clear()
+
+    async def close_port(self, port: int | None = None) -> None:
+        """Close a port: what is posted ends as "closed", and what comes for it is rejected.
+
+        Returns when what has begun has ended: its packets are acknowledged or rejected, or their
+        receiver is dead.  Reports can be read afterwards; what is posted then ends as "closed".
+        """
+        which = self._own(port)
+        assert self.cluster.simulation is not None
+        close = bound(_close, self.cluster.simulation.machine)
+        pause = 1.0
+        while not close(self.node, which):
+            await self.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE_US)
 
     def _own(self, port: int | None) -> int:
         """The port meant, which is mapped into this process's address space and no other's."""
@@ -299,7 +321,7 @@ class Process:
         content, buffers = None, ()
         operation = own & ((1 << FLAG_BITS) - 1)
         if many:
-            row = self._ports.report_buffers[self.node, self._own(port), place]
+            row = self._ports.filled[self._driven.number]
             buffers = tuple(row[: min(many, BUFFERS)].tolist())
         elif operation == SEND:
             content = bytes(self._driven.control_bytes[: min(length, INLINE_BYTES)])

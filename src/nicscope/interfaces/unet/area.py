@@ -10,6 +10,7 @@ from nicscope.handover import bound
 from nicscope.interfaces.ports.memory import refusal
 from nicscope.interfaces.ports.process import Buffer
 from nicscope.jit import kernel
+from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.memory.paging.pins import pin_page, unpin_frame
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def _unpin_area(machine: Any, n: int, space: int, pages: int) -> int:
     for page in range(pages):
         key = key_of(machine, n, space, page)
         unpin_frame(machine.ports.memory, n, space, machine.ports.frames[n, key])
+        machine.ports.frames[n, key] = GARBAGE_FRAME
     return 0
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from nicscope.drivers.simulate.ports.calls import close_port
 from nicscope.errors import SimulationError
-from nicscope.handover import bound
 from nicscope.interfaces.ports.process import Buffer
 from nicscope.interfaces.unet.message import Message
-from nicscope.jit import kernel
 from nicscope.nic.ports import RETURNED, SEND
 
 if TYPE_CHECKING:
@@ -21,11 +18,6 @@ if TYPE_CHECKING:
 
 SMALL = 56  # bytes: below it a message is carried by its descriptors (U-Net/MM 4)
 PATIENCE_US = 100_000.0
-
-
-@kernel
-def _close(machine: Any, n: int, p: int) -> Any:
-    return close_port(machine, n, p)
 
 
 class Endpoint:
@@ -128,14 +120,11 @@ class Endpoint:
     async def close(self) -> None:
         """End the endpoint: what it queued ends as "closed", and its pages are unpinned.
 
-        Returns when transfers under way have ended, for their pages stay until then.
+        Returns when what has begun has ended, for its pages stay until then.
         """
         process = self.process
         await process.system_call()
-        assert process.cluster.simulation is not None
-        close = bound(_close, process.cluster.simulation.machine)
-        while not close(process.node, self.port):
-            await process.sleep(1)
+        await process.close_port(self.port)
         if self.area is not None:
             self.area.close()
         process.cluster.registry.forget(process.node, self.port)

@@ -309,6 +309,11 @@ def _keep(machine, n, p, slot, first, pages):
     kept.address = first
     kept.length = pages
     calls.keep_pages(machine, n, ports.table[n, p].space, first, pages, 1)
+    if ports.rules[0].sparse == 0:
+        for page in range(first, first + pages):
+            key = key_of(machine, n, ports.table[n, p].space, page)
+            if key >= 0:
+                ports.owners[n, key] = p
 
 
 @distant

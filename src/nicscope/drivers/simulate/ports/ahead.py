@@ -15,10 +15,12 @@ from nicscope.drivers.simulate.ports.holding import holds_entries, release_buffe
 from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, key_of
 from nicscope.drivers.translation.asking import page_of_key
 from nicscope.drivers.translation.cluster import translation_of
+from nicscope.drivers.translation.codes import INTERRUPT, UNET_MM
 from nicscope.drivers.translation.state import set_of
-from nicscope.jit import distant, step
+from nicscope.jit import distant, routine, step
 from nicscope.nic.ports import (
     AWAITED,
+    AWAITS_READER,
     BAD_DESCRIPTOR,
     NO_RIGHTS,
     NOBODY,
@@ -63,12 +65,39 @@ def keep_buffer(machine, n, p, frame):
     port = ports.table[n, p]
     address = port.provided
     port.free_taken += 1
-    page = address >> ports.rules[0].page_bits
-    key = key_of(machine, n, port.space, page)
-    if holds_entries(machine):
-        hold(machine, n, key)
+    key = key_of(machine, n, port.space, address >> ports.rules[0].page_bits)
+    _hold_buffer(machine, n, key)
     ports.owners[n, key] = p
     put_ready(machine, n, p, address, frame, key)
+
+
+@step
+def _leaves_with_entry(machine):
+    """Whether a page is unpinned when its entry leaves the NIC."""
+    scheme = machine.ports.rules[0].scheme
+    return scheme in (UNET_MM, INTERRUPT)
+
+
+@step
+def _hold_buffer(machine, n, key):
+    """A buffer waits for a message; what was kept when it was provided is kept until it is let go.
+
+    That is enough where pages stay pinned without an entry on the NIC: a buffer that nothing fills
+    must not keep an entry that transfers need.
+    """
+    if _leaves_with_entry(machine):
+        hold(machine, n, key)
+
+
+@routine
+def let_buffer_go(machine, n, key):
+    """A buffer whose page's number is ``key`` does not wait any more, and is not filled."""
+    if _leaves_with_entry(machine):
+        release(machine, n, key)
+    else:
+        _, host, book = translation_of(machine.ports.translations, n)
+        space, page = page_of_key(host, book, key)
+        keep_pages(machine, n, space, page, 1, 0)
 
 
 @distant
@@ -106,9 +135,8 @@ def settle_buffer(machine, n, p, page, frame):
             buffer.frame = frame
             if frame >= 0:
                 buffer.key = key_of(machine, n, port.space, page)
-                hold(machine, n, buffer.key)
+                _hold_buffer(machine, n, buffer.key)
                 ports.owners[n, buffer.key] = p
-            keep_pages(machine, n, port.space, page, 1, 0)
             return
 
 
@@ -117,37 +145,28 @@ def skip_unready(machine, n, p):
     """Give back unfilled the buffers whose turn has come while their pages are out."""
     ports = machine.ports
     port = ports.table[n, p]
-    while port.ready_in > port.ready_out:
+    while port.ready_in > port.ready_out and has_report(machine, n, p):
         buffer = ports.ready[n, p, port.ready_out % ports.ready.shape[2]]
         if buffer.frame >= 0:
             return
         port.ready_out += 1
         ports.nodes[n].skipped += 1
         ports.nodes[n].attention = 1
-        if buffer.frame == AWAITED:
-            page = buffer.address >> ports.rules[0].page_bits
-            keep_pages(machine, n, port.space, page, 1, 0)
         status = NO_RIGHTS if buffer.frame == UNUSABLE else PAGE_OUT
         _report_returned(machine, n, p, buffer.address, status)
 
 
 @distant
-def give_way(machine, n, page):
-    """Whether a buffer that waits for a message was in the way of ``page``, which is needed now.
+def give_way(machine, n, space, page):
+    """Whether a buffer that waits for a message was in the way of ``page``, which is to be used.
 
     Its translation may go: it would stay as long as no message comes.  Its turn passes, unless
     its process provides it again.  If none is in its set, pins are what is wanting: any may go.
     """
-    if not holds_entries(machine):
-        return False
-    return _give_way(machine, n, page, True) or _give_way(machine, n, page, False)
-
-
-@step
-def _give_way(machine, n, page, same_set):
     ports = machine.ports
-    nic, host, book = translation_of(ports.translations, n)
-    row = set_of(nic, book, ports.nodes[n].miss_space, page)
+    if not _leaves_with_entry(machine):
+        return False
+    _, host, book = translation_of(ports.translations, n)
     given = False
     for p in range(ports.table.shape[1]):
         port = ports.table[n, p]
@@ -155,32 +174,55 @@ def _give_way(machine, n, page, same_set):
             buffer = ports.ready[n, p, i % ports.ready.shape[2]]
             if buffer.frame < 0:
                 continue
-            space, other = page_of_key(host, book, buffer.key)
-            if not same_set or set_of(nic, book, space, other) == row:
-                release_buffer(machine, n, buffer.key)
+            owner, other = page_of_key(host, book, buffer.key)
+            if _stands_in_way(machine, n, owner, other, space, page):
+                release(machine, n, buffer.key)
                 buffer.frame = AWAITED
                 buffer.key = NOBODY
                 given = True
     return given
 
 
+@step
+def _stands_in_way(machine, n, owner, other, space, page):
+    """Whether the NIC could take ``page`` if page ``other`` of space ``owner`` left."""
+    nic, host, book = translation_of(machine.ports.translations, n)
+    if machine.ports.rules[0].scheme == UNET_MM:
+        return (other ^ page) & (nic.config[0].sets - 1) == 0
+    if set_of(nic, book, owner, other) == set_of(nic, book, space, page):
+        return True
+    return bool(host.pinning.rules[0].ordered) and owner == space  # it may pin no more
+
+
 @distant
 def return_buffer(machine, n, p, status):
-    """Give the buffer at the head of the free queue back to its process, unfilled."""
+    """Give the buffer at the head of the free queue back to its process, unfilled.
+
+    If no report of it has its place, it waits there until its process has read one.
+    """
     ports = machine.ports
     port = ports.table[n, p]
+    if not has_report(machine, n, p):
+        port.ahead_waits = AWAITS_READER
+        return
     port.free_taken += 1
-    keep_pages(machine, n, port.space, port.provided >> ports.rules[0].page_bits, 1, 0)
+    if port.provided >= 0 and port.provided < ports.rules[0].space_bytes:
+        keep_pages(machine, n, port.space, port.provided >> ports.rules[0].page_bits, 1, 0)
     _report_returned(machine, n, p, port.provided, status)
 
 
 @step
+def has_report(machine, n, p):
+    """Whether one more report of what has come has its place at port ``p``."""
+    port = machine.ports.table[n, p]
+    return port.reserved - port.read < machine.ports.rules[0].ring
+
+
+@step
 def _report_returned(machine, n, p, address, status):
-    """Tell the process of a buffer that comes back, if a report of it has its place."""
+    """Tell the process of a buffer that comes back; ``has_report`` said that it can be told."""
     ports = machine.ports
     port = ports.table[n, p]
-    if port.reserved - port.read == ports.rules[0].ring:
-        return
     port.reserved += 1
     place = report_received(machine, n, p, RETURNED, NOBODY, n, 0, 1, 0)
     ports.reports[n, p, RECEIVED, place].status = status
@@ -198,18 +240,20 @@ def has_ready(machine, n, p):
 def has_fitting(machine, n, p, unit):
     """Whether port ``p`` has a translated buffer of ``unit`` bytes within its page.
 
-    Those before it that are none go back to their process: a message must not run into the frame
-    behind.
+    Those before it that are none go back to their process, once a report of them has its place: a
+    message must not run into the frame behind.
     """
     ports = machine.ports
     port = ports.table[n, p]
     page = np.int64(1) << ports.rules[0].page_bits
     while has_ready(machine, n, p):
         buffer = ports.ready[n, p, port.ready_out % ports.ready.shape[2]]
-        if (buffer.address & (page - 1)) + unit <= page:
+        if buffer.frame >= 0 and (buffer.address & (page - 1)) + unit <= page:
             return True
+        if buffer.frame < 0 or not has_report(machine, n, p):
+            return False
         port.ready_out += 1
-        release_buffer(machine, n, buffer.key)
+        let_buffer_go(machine, n, buffer.key)
         _report_returned(machine, n, p, buffer.address, BAD_DESCRIPTOR)
         ports.nodes[n].rejected += 1
         ports.nodes[n].attention = 1
@@ -271,7 +315,7 @@ def let_buffers_go(machine, n, slot):
     head = ports.arrival_heads[n, slot]
     port = ports.table[n, ports.channels[n, head.name].port]
     for i in range(head.filled):
-        release_buffer(machine, n, ports.arrival_buffers[n, slot, i].key)
+        let_buffer_go(machine, n, ports.arrival_buffers[n, slot, i].key)
     port.filling -= head.filled
 
 

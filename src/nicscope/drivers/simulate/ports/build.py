@@ -22,6 +22,7 @@ from nicscope.drivers.simulate.ports.state import (
     RULES,
     SERVICE,
     SERVING,
+    STORING,
     THREAD,
     Ports,
 )
@@ -333,6 +334,7 @@ def _ports(
         pending=records((nodes, ports, ring), PENDING),
         kept=records((nodes, ports, ring, SEGMENTS), SEGMENT),
         fetches=records((nodes, ports, ring), FETCHING),
+        storing=records((nodes, nodes, ports), STORING),
         send_heads=records((nodes, rings[0]), HEAD),
         arrival_heads=records((nodes, rings[1]), HEAD),
         arrival_buffers=records((nodes, rings[1], BUFFERS), BUFFER),
@@ -341,6 +343,7 @@ def _ports(
         window_heads=records((links, links, window), HEAD),
         window_bytes=np.zeros((links, links, window, INLINE_BYTES), np.uint8),
         rejects=np.zeros((links, links), np.uint64),
+        filled=np.zeros((processes, BUFFERS), np.int64),
         gathers=records((processes, SEGMENTS), SEGMENT),
         owners=np.full((len(translations.host.pinning.state), _keys(translations)), NOBODY),
         kernel_frames=np.zeros((nodes, rings[1]), np.int64),
@@ -368,6 +371,7 @@ def _ports(
     made.peers["missed"] = -1
     made.peers["unwanted"] = -1
     made.peers["missed_handle"] = -1
+    made.peers["hopeless"] = -1
     made.nodes["thread_at"] = NEVER
     made.nodes["scan_at"] = NEVER
     made.nodes["deadline"] = NEVER

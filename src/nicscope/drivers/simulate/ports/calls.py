@@ -8,7 +8,7 @@ from __future__ import annotations
 from nicscope.distant import call
 from nicscope.jit import step
 
-CALLS = 71
+CALLS = 72
 
 
 @step
@@ -408,9 +408,9 @@ def skip_unready(machine, n, p):
 
 
 @step
-def give_way(machine, n, page):
-    """Whether a buffer that waits for a message was in the way of ``page``, which is to go."""
-    return call(machine, 66, (n, page)) & 1 == 1
+def give_way(machine, n, space, page):
+    """Whether a buffer that waits for a message was in the way of ``page``, which is to be used."""
+    return call(machine, 66, (n, space, page)) & 1 == 1
 
 
 @step
@@ -435,3 +435,9 @@ def end_handler(machine, n, now):
 def take_from_kernel(machine, d, slot):
     """Copy the packet in ``slot`` from the kernel's buffer to where its message goes."""
     return call(machine, 70, (d, slot))
+
+
+@step
+def turn_away_arrival(machine, d, now):
+    """Transfers leave no entry for the last packet's page: it comes again, but not for ever."""
+    return call(machine, 71, (d, now))

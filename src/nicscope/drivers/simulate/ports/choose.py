@@ -13,6 +13,7 @@ PORT = 1  # a port's descriptor
 AHEAD = 2  # a buffer of its free queue, to be translated ahead
 RESEND = 3  # to a peer
 ACK = 4
+CUT_SHORT = 5  # a tag, of whose message a part will not come
 INDEX_BITS = 20
 NO_SOURCE = 0
 
@@ -40,7 +41,7 @@ def choose_source(machine, n):
     """What SERVE would be begun for at ``n`` now, or ``NO_SOURCE``."""
     ports = machine.ports
     serving = ports.nodes[n]
-    if serving.acks > 0 or serving.resends > 0:
+    if serving.acks > 0 or serving.resends > 0 or serving.cuts > 0:
         source = _choose_peer(machine, n)
         if source != NO_SOURCE:
             return source
@@ -65,6 +66,11 @@ def _choose_peer(machine, n):
             return source_of(ACK, d)
         if ports.nodes[n].resends > 0 and ports.peers[n, d].resending == 1:
             return source_of(RESEND, d)
+    if ports.nodes[n].cuts > 0:
+        for tag in range(ports.channels.shape[1]):
+            channel = ports.channels[n, tag]
+            if channel.cut != 0 and may_send_to(machine, n, channel.node):
+                return source_of(CUT_SHORT, tag)
     return np.int64(NO_SOURCE)
 
 
@@ -75,7 +81,11 @@ def ready_at_port(machine, n, p):
     port = ports.table[n, p]
     if port.open == 0 or port.blocked != FREE_TO_GO:
         return np.int64(NO_SOURCE)
-    if port.free_taken < port.free_posted and port.ahead_waits == 0 and _wants_ready(machine, n, p):
+    if (
+        port.free_taken < port.free_posted
+        and port.ahead_waits == FREE_TO_GO
+        and _wants_ready(machine, n, p)
+    ):
         return source_of(AHEAD, p)
     if port.busy == 0:
         return source_of(PORT, p) if port.taken < port.posted else np.int64(NO_SOURCE)

@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from nicscope.drivers.simulate.ports.ahead import let_buffer_go
 from nicscope.drivers.simulate.ports.calls import (
     carry_out,
     end_request,
+    forget_handle,
+    keep_pages,
     report_sent,
 )
-from nicscope.drivers.simulate.ports.holding import release_buffer
+from nicscope.drivers.simulate.ports.directory import let_tables_go, take_tables
+from nicscope.drivers.simulate.ports.knowing import looks_up_handles
 from nicscope.drivers.simulate.ports.state import ABANDONED
 from nicscope.drivers.translation.asking import page_of_key
 from nicscope.drivers.translation.cluster import translation_of
-from nicscope.drivers.translation.codes import UNET_MM
+from nicscope.drivers.translation.codes import INTERRUPT, UNET_MM, UTLB
+from nicscope.drivers.translation.deeds import unpin_page
+from nicscope.drivers.translation.interrupt import forget_interrupt
 from nicscope.drivers.translation.unet_mm import forget_unet_mm
+from nicscope.drivers.translation.user_library import forget
 from nicscope.jit import distant, step
+from nicscope.memory.pinning import PINNED
 from nicscope.nic.delivery import MISSING
-from nicscope.nic.ports import CLOSED, FREE_TO_GO, NOBODY, SEND
+from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
+from nicscope.nic.ports import CLOSED, FREE_TO_GO, NOBODY, OWN_PORT, SEND, WRITE
+from nicscope.nic.transport import LAST, distance
 
 
 @distant
 def close_port(machine, n, p):
     """Whether nothing uses port ``p`` any more, which is to close; if so it has closed.
 
-    From the first call on the firmware takes nothing of the port and lets nothing in; transfers
-    that have begun end first, so the caller comes again until they have.
+    From the first call on the firmware takes nothing of the port and lets nothing in, and its
+    exports and imports are gone.  What has begun ends first, so the caller comes again until it
+    has: each packet is acknowledged, rejected, or its peer dead at some time.
     """
     ports = machine.ports
     port = ports.table[n, p]
     port.open = 0
+    _withdraw(machine, n, p)
     if machine.nodes[n].task == MISSING and ports.nodes[n].miss_for == p:
         return False
     if port.busy == 1:
@@ -36,13 +50,54 @@ def close_port(machine, n, p):
         slot = port.taken % ports.rules[0].ring
         port.taken += 1
         report_sent(machine, n, p, slot, CLOSED)
-    if _is_moving(machine, n, p):
+    if _has_pending(machine, n, p) or _is_moving(machine, n, p) or _answers_for(machine, n, p):
         return False
     _let_buffers_go(machine, n, p)
     _abandon(machine, n, p)
-    if ports.rules[0].scheme == UNET_MM:
-        _forget(machine, n, p)
+    _forget(machine, n, p)
     return True
+
+
+@step
+def _withdraw(machine, n, p):
+    """Nobody can name memory of the port's process any more, nor the process others'."""
+    ports = machine.ports
+    cached = looks_up_handles(machine)
+    for number in range(ports.exports.shape[1]):
+        export = ports.exports[n, number]
+        if export.port == p and export.valid == 1:
+            export.valid = 0
+            export.epoch += 1
+            if cached:
+                forget_handle(machine, n, EXPORT_HANDLE, number)
+    for number in range(ports.imports.shape[1]):
+        if ports.imports[n, number].port == p:
+            ports.imports[n, number].port = NOBODY
+            if cached:
+                forget_handle(machine, n, IMPORT_HANDLE, number)
+    if cached:
+        forget_handle(machine, n, PROCESS_HANDLE, p)
+
+
+@step
+def _has_pending(machine, n, p):
+    """Whether a descriptor, or a packet of one that was cut short, waits for its peer."""
+    ports = machine.ports
+    for slot in range(ports.rules[0].ring):
+        if ports.pending[n, p, slot].busy == 1:
+            return True
+    for tag in range(ports.channels.shape[1]):
+        if ports.channels[n, tag].port == p and ports.channels[n, tag].cut != 0:
+            return True
+    for d in range(ports.peers.shape[1]):
+        if ports.peers[n, d].dead == 1:
+            continue
+        link = ports.links[n, d]
+        for ahead in range(distance(link.numbered, link.oldest)):
+            place = ((link.oldest + ahead) & LAST) % ports.rules[0].window
+            if ports.window_heads[n, d, place].from_port == p:
+                return True
+    return False
 
 
 @step
@@ -53,10 +108,35 @@ def _is_moving(machine, n, p):
     for i in range(endpoint.finished, endpoint.written):
         if ports.send_heads[n, i % endpoint.send_ring].from_port == p:
             return True
-    for i in range(endpoint.completed, endpoint.accepted):
-        head = ports.arrival_heads[n, i % endpoint.receive_ring]
-        known = head.kind == SEND and head.name >= 0 and head.name < ports.channels.shape[1]
-        if known and ports.channels[n, head.name].port == p:
+    begin = endpoint.completed if ports.rules[0].serves == 1 else ports.nodes[n].taken_in
+    for i in range(begin, endpoint.accepted):
+        if _owner_of(machine, n, ports.arrival_heads[n, i % endpoint.receive_ring]) == p:
+            return True
+    return False
+
+
+@step
+def _owner_of(machine, n, head):
+    """The port that the packet of ``head`` is for, as far as its bytes go to memory."""
+    ports = machine.ports
+    if head.kind == SEND and 0 <= head.name < ports.channels.shape[1]:
+        return ports.channels[n, head.name].port
+    if head.kind == WRITE and 0 <= head.name < ports.exports.shape[1]:
+        return ports.exports[n, head.name].port
+    return np.int64(NOBODY)
+
+
+@step
+def _answers_for(machine, n, p):
+    """Whether an answer from memory of the port's process is yet to be read there."""
+    ports = machine.ports
+    own = ports.table[n, OWN_PORT]
+    space = ports.table[n, p].space
+    if own.busy == 1 and own.reply_space == space:
+        return True
+    for i in range(own.taken, own.posted):
+        request = ports.requests[n, OWN_PORT, i % ports.rules[0].ring]
+        if request.segments > 0 and request.space == space:
             return True
     return False
 
@@ -65,19 +145,27 @@ def _is_moving(machine, n, p):
 def _let_buffers_go(machine, n, p):
     ports = machine.ports
     port = ports.table[n, p]
-    for i in range(port.ready_out, port.ready_in):
-        release_buffer(machine, n, ports.ready[n, p, i % ports.ready.shape[2]].key)
-    port.ready_out = port.ready_in
-    port.free_taken = port.free_posted
+    bits = ports.rules[0].page_bits
+    while port.free_taken < port.free_posted:
+        address = ports.provided[n, p, port.free_taken % ports.rules[0].ring]
+        port.free_taken += 1
+        if address >= 0 and address < ports.rules[0].space_bytes:
+            keep_pages(machine, n, port.space, address >> bits, 1, 0)
+    while port.ready_out < port.ready_in:
+        buffer = ports.ready[n, p, port.ready_out % ports.ready.shape[2]]
+        port.ready_out += 1
+        if buffer.frame >= 0:
+            let_buffer_go(machine, n, buffer.key)
     for tag in range(ports.channels.shape[1]):
         channel = ports.channels[n, tag]
         if channel.port == p:
             for i in range(channel.buffers):
-                release_buffer(machine, n, ports.filling[n, tag, i].key)
+                let_buffer_go(machine, n, ports.filling[n, tag, i].key)
+            port.reserved -= channel.placed >= 0
             channel.buffers = 0
-            port.filling = 0
             channel.placed = -1
             channel.port = NOBODY
+    port.filling = 0
 
 
 @step
@@ -90,18 +178,40 @@ def _abandon(machine, n, p):
             event.port = ABANDONED
     port = machine.ports.table[n, p]
     port.blocked = FREE_TO_GO
-    port.ahead_waits = 0
+    port.ahead_waits = FREE_TO_GO
+    port.polled_again = 0
 
 
 @step
 def _forget(machine, n, p):
-    """Translations that this port used last leave the NIC, and their pages are unpinned."""
+    """Pages that this port used last are unpinned, and their translations leave the NIC.
+
+    What was registered for good stays so, and what a cache of lines has pinned stays until the
+    high water asks for it.
+    """
     ports = machine.ports
+    scheme = ports.rules[0].scheme
+    if scheme < UTLB and scheme != UNET_MM and scheme != INTERRUPT:
+        return
     nic, host, book = translation_of(ports.translations, n)
+    unpinned = book.counts[0].unpins
     for key in range(ports.owners.shape[1]):
-        if ports.owners[n, key] != p or host.in_use[key] != 0:
+        if ports.owners[n, key] != p or host.in_use[key] != 0 or host.pinning.held[key] != 0:
             continue
         ports.owners[n, key] = NOBODY
         space, page = page_of_key(host, book, key)
-        forget_unet_mm(nic, host, book, space, page, key)
-        carry_out(machine, n, 0)
+        if scheme == UNET_MM:
+            forget_unet_mm(nic, host, book, space, page, key)
+            carry_out(machine, n, 0)
+        elif scheme == INTERRUPT:
+            forget_interrupt(nic, host, book, space, page, key)
+            carry_out(machine, n, 0)
+        elif host.pinning.state[key] & PINNED:
+            if take_tables(machine, n, space, page, page) < 0:
+                continue  # no frame for the table: what it names stays pinned
+            forget(nic, host, book, space, key)
+            unpin_page(host, book, space, key)
+            carry_out(machine, n, 0)
+            let_tables_go(machine, n, space)
+    if scheme >= UTLB and book.counts[0].unpins != unpinned:
+        book.counts[0].unpin_calls += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.ports.choose import ACK, AHEAD, RESEND, index_of, kind_of
+from nicscope.drivers.simulate.ports.choose import ACK, AHEAD, CUT_SHORT, RESEND, index_of, kind_of
 from nicscope.drivers.simulate.ports.placing import TAKEN, last_arrival
 from nicscope.drivers.simulate.ports.serve import enters_page
 from nicscope.jit import distant, step
@@ -21,7 +21,7 @@ def serve_duration(machine, n, source):
     duration = machine.costs[n].firmware_start
     if kind == AHEAD:
         return duration + costs.lookup_free
-    if kind in (ACK, RESEND):
+    if kind in (ACK, RESEND, CUT_SHORT):
         return duration
     p = index_of(source)
     port = ports.table[n, p]

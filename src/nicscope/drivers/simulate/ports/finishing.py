@@ -17,6 +17,7 @@ from nicscope.drivers.simulate.ports.holding import let_go
 from nicscope.drivers.simulate.ports.knowing import export_for
 from nicscope.drivers.simulate.ports.placing import (
     DROPPED,
+    NO_PLACE,
     PASSED_BY,
     REFUSED_FOR_GOOD,
     TAKEN,
@@ -30,10 +31,12 @@ from nicscope.drivers.simulate.ports.reliable import acknowledge, follow_way, se
 from nicscope.jit import distant, step
 from nicscope.nic.ports import (
     BARRED,
+    CUT,
     DONE,
     FETCH,
     INLINE_BYTES,
     NO_RIGHTS,
+    NO_ROOM,
     NOBODY,
     NOTIFY,
     OWN_PORT,
@@ -86,12 +89,14 @@ def _complete_reliable(machine, d, slot, packet, head, now):
         take_back(machine, d, packet.sender)
         return
     confirm(link, head.sequence)
-    reject = np.uint64(1) if status == REFUSED_FOR_GOOD else np.uint64(0)
+    is_refused = status in (REFUSED_FOR_GOOD, NO_PLACE)
+    reject = np.uint64(1) if is_refused else np.uint64(0)
     ports.rejects[d, packet.sender] = ports.rejects[d, packet.sender] << np.uint64(1) | reject
-    if status == REFUSED_FOR_GOOD:
+    if is_refused:
         ports.nodes[d].rejected += 1
         if head.kind == REPLY:
-            _end_fetch(machine, d, packet, head, NO_RIGHTS)
+            why = NO_ROOM if status == NO_PLACE else NO_RIGHTS
+            _end_fetch(machine, d, packet, head, why)
 
 
 @step
@@ -159,11 +164,24 @@ def _deliver(machine, d, slot, packet, head, now):
     if head.kind == WRITE:
         _end_store(machine, d, packet, head)
         return TAKEN
-    if head.kind == FETCH:
+    if head.kind == FETCH and machine.ports.rules[0].serves == 1:
         return _answer(machine, d, packet, head, now)
     if head.kind == REPLY:
         return _end_fetch(machine, d, packet, head, DONE)
+    if head.kind == CUT:
+        _give_up_rest(machine, d, packet, head)
+        return TAKEN
     return TAKEN if head.kind == PROBE else REFUSED_FOR_GOOD
+
+
+@step
+def _give_up_rest(machine, d, packet, head):
+    """No more comes of the message of ``head``: its buffers are ready for another."""
+    if not is_for_port(machine, d, packet, head):
+        return
+    channel = machine.ports.channels[d, head.name]
+    if channel.placed >= 0 and channel.message == head.message:
+        give_up_message(machine, d, head.name)
 
 
 @step
@@ -221,8 +239,13 @@ def _deliver_piece(machine, d, slot, packet, head):
 @step
 def _end_store(machine, d, packet, head):
     ports = machine.ports
-    if head.last == 0:
-        return
+    storing = ports.storing[d, packet.sender, head.from_port]
+    if storing.message != head.message:
+        storing.message = head.message
+        storing.arrived = 0
+    storing.arrived += packet.payload
+    if head.last == 0 or storing.arrived != head.total:
+        return  # or a part of it was rejected, or lost
     export = ports.exports[d, head.name]
     export.stores += 1
     if head.options & NOTIFY and export.port != NOBODY:

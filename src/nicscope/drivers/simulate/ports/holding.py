@@ -5,7 +5,7 @@ from __future__ import annotations
 from nicscope.drivers.simulate.ports import calls
 from nicscope.drivers.translation.asking import page_of_key
 from nicscope.drivers.translation.cluster import translation_of
-from nicscope.drivers.translation.codes import INTERRUPT, PINNED_AREA, UNET_MM
+from nicscope.drivers.translation.codes import PINNED_AREA
 from nicscope.drivers.translation.holding import hold_key, release_key
 from nicscope.jit import distant, step
 from nicscope.nic.ports import AWAITS_USE, FREE_TO_GO
@@ -40,27 +40,10 @@ def _unblock(machine, n):
     for p in range(ports.table.shape[1]):
         if ports.table[n, p].blocked == AWAITS_USE:
             ports.table[n, p].blocked = FREE_TO_GO
-        ports.table[n, p].ahead_waits = 0
+        if ports.table[n, p].ahead_waits == AWAITS_USE:
+            ports.table[n, p].ahead_waits = FREE_TO_GO
     ports.nodes[n].use_blocked = 0
     ports.nodes[n].attention = 1
-
-
-@step
-def holds_entries(machine):
-    """Whether a page is unpinned when its entry leaves the NIC: then a buffer holds the entry."""
-    scheme = machine.ports.rules[0].scheme
-    return scheme in (INTERRUPT, UNET_MM)
-
-
-@step
-def release_buffer(machine, n, key):
-    """A buffer that was translated ahead has been filled, or will not be."""
-    if key < 0 or holds_entries(machine):
-        calls.release(machine, n, key)
-        return
-    _, host, book = translation_of(machine.ports.translations, n)
-    space, page = page_of_key(host, book, key)
-    calls.keep_pages(machine, n, space, page, 1, 0)
 
 
 @step

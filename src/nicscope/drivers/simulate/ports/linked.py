@@ -46,6 +46,7 @@ from nicscope.drivers.simulate.ports.placing import (
     reject_arrival,
     settle_arrival,
     take_from_kernel,
+    turn_away_arrival,
 )
 from nicscope.drivers.simulate.ports.posting import begin_at_port, can_go_on_at_port, end_at_port
 from nicscope.drivers.simulate.ports.reliable import (
@@ -143,4 +144,5 @@ FUNCTIONS = (
     begin_handler,
     end_handler,
     take_from_kernel,
+    turn_away_arrival,
 )

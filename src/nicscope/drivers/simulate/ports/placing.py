@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.ports.ahead import has_fitting, keep_with_packet, take_ready
+from nicscope.drivers.simulate.ports.ahead import (
+    has_fitting,
+    has_report,
+    keep_with_packet,
+    take_ready,
+)
 from nicscope.drivers.simulate.ports.calls import (
     ask_page,
     begin_miss,
@@ -50,6 +55,7 @@ TAKEN = 1  # the transport wants it, and nothing speaks against it yet
 DROPPED = 2  # the transport wants it, but it cannot be taken now: it must come again
 REFUSED_FOR_GOOD = 3  # it is taken, and its sender learns that it was rejected
 PASSED_BY = 4  # nobody wants it
+NO_PLACE = 5  # as REFUSED_FOR_GOOD, but for want of an entry or a frame
 
 
 @step
@@ -175,6 +181,12 @@ def _place_message(machine, d, packet, head, slot):
         pass_by(packet, head, REFUSED_FOR_GOOD)
         return
     channel = ports.channels[d, head.name]
+    if head.offset == 0:
+        if channel.placed >= 0:
+            give_up_message(machine, d, head.name)
+        # Buffers that come back have the places of their reports before the message has its own.
+        skip_unready(machine, d, channel.port)
+        has_fitting(machine, d, channel.port, channel.unit)
     if head.offset == 0 and not begin_message(machine, d, head):
         pass_by(packet, head, without_room(machine, d, packet, head))
         return
@@ -217,9 +229,7 @@ def begin_message(machine, d, head):
     ports = machine.ports
     channel = ports.channels[d, head.name]
     port = ports.table[d, channel.port]
-    if channel.placed >= 0:
-        give_up_message(machine, d, head.name)
-    if port.reserved - port.read == ports.rules[0].ring:
+    if not has_report(machine, d, channel.port):
         port.dropped += 1
         return False
     port.reserved += 1
@@ -273,16 +283,24 @@ def without_room(machine, d, packet, head):
     ports = machine.ports
     if ports.rules[0].reliable == 0:
         return np.int64(DROPPED)
-    peer = ports.peers[d, packet.sender]
-    if peer.unwanted != head.sequence:
-        peer.unwanted = head.sequence
-        peer.unwanted_times = 0
-    peer.unwanted_times += 1
-    if peer.unwanted_times > ports.rules[0].most_retries:
-        peer.unwanted = -1
+    if is_too_often_unwanted(machine, d, packet.sender, head.sequence):
         return np.int64(REFUSED_FOR_GOOD)
     refuse_packet(machine, d, packet, head)
     return np.int64(DROPPED)
+
+
+@routine
+def is_too_often_unwanted(machine, d, sender, sequence):
+    """Note that a packet finds no place; whether it has come in vain often enough."""
+    peer = machine.ports.peers[d, sender]
+    if peer.unwanted != sequence:
+        peer.unwanted = sequence
+        peer.unwanted_times = 0
+    peer.unwanted_times += 1
+    if peer.unwanted_times <= machine.ports.rules[0].most_retries:
+        return False
+    peer.unwanted = -1
+    return True
 
 
 @step
@@ -378,7 +396,12 @@ def _translate(machine, d, packet, head, space, address, now):
         peer.missed = -1
         frame = translated_frame(machine, d, space, page, 1)
         if frame != MISSED:
+            peer.hopeless = -1
             _settle(machine, d, frame)
+            return False
+        if peer.hopeless == head.sequence:
+            peer.hopeless = -1
+            pass_by(packet, head, NO_PLACE)
             return False
         if is_barred(machine, d, space, page):
             pass_by(packet, head, REFUSED_FOR_GOOD)
@@ -412,6 +435,8 @@ def _settle(machine, d, frame):
     head.generation = generation_of(machine, d, frame)
     head.key = key_of(machine, d, head.space, head.page)
     hold(machine, d, head.key)
+    p = head.name if head.kind == REPLY else ports.exports[d, head.name].port
+    ports.owners[d, head.key] = p
     packet.address += frame << ports.rules[0].page_bits
 
 
@@ -442,6 +467,23 @@ def drop_arrival(machine, d, now):
     ports.nodes[d].drops += 1
     turn_away(machine, d, machine.arrivals[d, slot], head)
     _post(machine, d, now)
+
+
+@distant
+def turn_away_arrival(machine, d, now):
+    """Transfers leave no entry for the last packet's page: it comes again, but not for ever.
+
+    What it waits for may itself wait for this node, whose packets the other side turns away.
+    """
+    ports = machine.ports
+    slot = last_arrival(machine, d)
+    head = ports.arrival_heads[d, slot]
+    packet = machine.arrivals[d, slot]
+    if without_room(machine, d, packet, head) == REFUSED_FOR_GOOD:
+        pass_by(packet, head, NO_PLACE)
+        _post(machine, d, now)
+    else:
+        drop_arrival(machine, d, now)
 
 
 @distant

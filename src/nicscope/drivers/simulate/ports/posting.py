@@ -29,7 +29,10 @@ from nicscope.drivers.simulate.ports.reporting import has_report
 from nicscope.drivers.simulate.ports.trapping import begin_in_trap, can_go_on_in_trap
 from nicscope.jit import distant, step
 from nicscope.nic.ports import (
+    AWAITS_READER,
+    CLOSED,
     DONE,
+    FREE_TO_GO,
     INLINE,
     INLINE_BYTES,
     NO_RIGHTS,
@@ -61,6 +64,8 @@ def can_go_on_at_port(machine, n, p):
         if ports.pending[n, process.peer, slot].busy == 1:
             return False
         _write_request(machine, n, p, slot)
+        if port.open == 0:
+            return True
         return could_admit_pieces(machine, n, process.peer, slot)
     if process.operation == TRAP:
         return process.duration > 0 or can_go_on_in_trap(machine, n, process.peer)
@@ -126,10 +131,15 @@ def begin_at_port(machine, n, p, now):
     duration = costs.post
     if process.operation == POST:
         slot = ports.table[n, process.peer].posted % ports.rules[0].ring
-        duration += admit(machine, n, process.peer, slot)
+        if ports.table[n, process.peer].open == 1:
+            duration += admit(machine, n, process.peer, slot)
+        else:
+            ports.pending[n, process.peer, slot].status = CLOSED
+            ports.pending[n, process.peer, slot].kept = 0
         occupy_cpu(machine, n, now, POSTING, duration)
     elif process.operation == PROVIDE:
-        duration += _have_pinned(machine, n, process.peer, process.address, 1)
+        if ports.table[n, process.peer].open == 1:
+            duration += _have_pinned(machine, n, process.peer, process.address, 1)
         occupy_cpu(machine, n, now, POSTING, duration)
     elif process.operation == TRAP:
         begin_in_trap(machine, n, process, now)
@@ -221,10 +231,12 @@ def _post(machine, n, p):
     slot = port.posted % ports.rules[0].ring
     pending = ports.pending[n, p, slot]
     pending.busy = 1
+    pending.number = port.posted
     pending.cookie = ports.requests[n, p, slot].cookie
     pending.operation = ports.requests[n, p, slot].operation
     if pending.status != DONE:
-        # The library could not have the pages pinned: the descriptor never reaches the NIC.
+        # The library could not have the pages pinned, or the port has closed: the descriptor never
+        # reaches the NIC.
         port.refused += 1
         report_sent(machine, n, p, slot, pending.status)
         return
@@ -247,6 +259,8 @@ def _provide(machine, n, p):
     ports = machine.ports
     process = machine.processes[p]
     port = ports.table[n, process.peer]
+    if port.open == 0:
+        return
     ports.free[n, process.peer, port.free_posted % ports.rules[0].ring].address = process.address
     place = port.free_posted % ports.rules[0].ring
     ports.provided[n, process.peer, place] = process.address
@@ -284,4 +298,10 @@ def _read(machine, n, p):
     if report.buffers == 0:
         inline = ports.report_bytes[n, p_port, place]
         copy_bytes(machine.store.control[p], 0, inline, 0, INLINE_BYTES)
+    # From here on the report's place is the NIC's again, at this very moment.
+    for i in range(report.buffers):
+        ports.filled[p, i] = ports.report_buffers[n, p_port, place, i]
     port.read += 1
+    if port.ahead_waits == AWAITS_READER:
+        port.ahead_waits = FREE_TO_GO
+        ports.nodes[n].attention = 1

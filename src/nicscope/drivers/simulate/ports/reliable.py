@@ -7,15 +7,19 @@ import numpy as np
 from nicscope.bytecopy import copy_bytes
 from nicscope.drivers.simulate.agenda import NEVER, put
 from nicscope.drivers.simulate.machine import KINDS, TIMER
-from nicscope.drivers.simulate.ports.calls import give_up_message, hold, report_sent
+from nicscope.drivers.simulate.ports.calls import end_request, give_up_message, hold, report_sent
 from nicscope.drivers.simulate.ports.holding import let_go
 from nicscope.drivers.simulate.ports.placing import take_back
 from nicscope.fabric.paths import ways_of
 from nicscope.jit import distant, routine, step
 from nicscope.nic.ports import (
     ACKNOWLEDGEMENT,
+    AWAITS_USE,
+    CUT,
     FETCH,
+    FREE_TO_GO,
     INLINE_BYTES,
+    NO_ROOM,
     NOBODY,
     PEER_DEAD,
     PROBE,
@@ -226,7 +230,7 @@ def acknowledge(machine, n, d, head, now):
 def _arrived(machine, n, packet, head, is_rejected):
     """A packet of ``n`` is known to have arrived; its page may go, and perhaps it was the last."""
     let_go(machine, n, head)
-    if head.kind == REPLY or head.kind == PROBE:
+    if head.kind in (REPLY, PROBE, CUT):
         return
     if head.kind == FETCH:
         if is_rejected == 1:
@@ -235,6 +239,8 @@ def _arrived(machine, n, packet, head, is_rejected):
             report_sent(machine, n, head.from_port, head.slot, REJECTED)
         return
     pending = machine.ports.pending[n, head.from_port, head.slot]
+    if pending.number != head.cookie:
+        return  # its descriptor was cut short, and its place is another's
     if is_rejected == 1:
         pending.status = REJECTED  # of one packet, and so of the whole
     if head.last == 1:
@@ -260,6 +266,24 @@ def mind_deadlines(machine, n, now):
             _run_out(machine, n, d, now)
         serving.deadline = min(serving.deadline, min(peer.ack_at, peer.time_out_at))
     serving.deadline = min(serving.deadline, serving.scan_at)
+    if serving.use_blocked > 0:
+        _mind_patience(machine, n, now)
+
+
+@step
+def _mind_patience(machine, n, now):
+    """End the requests that have waited long enough for an entry which transfers use."""
+    ports = machine.ports
+    for p in range(ports.table.shape[1]):
+        port = ports.table[n, p]
+        if port.blocked != AWAITS_USE:
+            continue
+        if port.until <= now:
+            port.blocked = FREE_TO_GO
+            end_request(machine, n, p, NO_ROOM)
+            ports.nodes[n].attention = 1
+        else:
+            ports.nodes[n].deadline = min(ports.nodes[n].deadline, port.until)
 
 
 @step

@@ -23,6 +23,7 @@ from nicscope.drivers.simulate.ports.calls import (
     settle_arrival,
     settle_buffer,
     thread_is_done,
+    turn_away_arrival,
 )
 from nicscope.drivers.simulate.ports.choose import destination_of
 from nicscope.drivers.simulate.ports.directory import is_away, note_read
@@ -34,15 +35,24 @@ from nicscope.drivers.simulate.ports.misses import (
     ask_for_table,
     wait_on,
 )
-from nicscope.drivers.simulate.ports.reliable import may_send_to
+from nicscope.drivers.simulate.ports.placing import is_too_often_unwanted
+from nicscope.drivers.simulate.ports.reliable import may_send_to, set_deadline
 from nicscope.drivers.simulate.ports.state import ABANDONED, KERNEL
 from nicscope.drivers.simulate.ports.translating import may_be_written, table_frame
 from nicscope.drivers.translation.codes import REFUSED, REJECTED
-from nicscope.jit import distant, step
-from nicscope.memory.paging.layout import GARBAGE_FRAME
+from nicscope.jit import distant, routine, step
+from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME
 from nicscope.memory.paging.swapper import could_take_frame
 from nicscope.nic.handles import is_handle
-from nicscope.nic.ports import AWAITS_KERNEL, AWAITS_USE, FREE_TO_GO, NO_RIGHTS, NO_ROOM, UNUSABLE
+from nicscope.nic.ports import (
+    AWAITS_KERNEL,
+    AWAITS_USE,
+    FREE_TO_GO,
+    NO_RIGHTS,
+    NO_ROOM,
+    PEER_DEAD,
+    UNUSABLE,
+)
 
 
 @distant
@@ -102,7 +112,10 @@ def _go_on(machine, n, now):
         keep_buffer(machine, n, who, frame)
     else:
         enter_page(machine, n, who, serving.miss_page, frame)
-        if may_send_to(machine, n, destination_of(machine, n, who)):
+        d = destination_of(machine, n, who)
+        if machine.ports.peers[n, d].dead == 1:
+            end_request(machine, n, who, PEER_DEAD)  # it died over the miss
+        elif may_send_to(machine, n, d):
             next_packet(machine, n, who)
 
 
@@ -113,21 +126,44 @@ def _wait_for_room(machine, n, found, now):
     serving = ports.nodes[n]
     who = serving.miss_for
     if who == ARRIVAL:
-        if found == REFUSED:
-            give_way(machine, n, serving.miss_page)
-        drop_arrival(machine, n, now)
+        give_way(machine, n, serving.miss_space, serving.miss_page)
+        turn_away_arrival(machine, n, now)
     elif found == REFUSED:
-        if serving.miss_ahead == 1:
-            serving.use_blocked += 1
-            ports.table[n, who].ahead_waits = 1
-        elif not give_way(machine, n, serving.miss_page):
-            serving.use_blocked += 1
-            ports.table[n, who].blocked = AWAITS_USE
-        serving.attention = 1
+        _put_off(machine, n, who, serving.miss_space, serving.miss_page, serving.miss_ahead, now)
     elif serving.miss_ahead == 1:
         return_buffer(machine, n, who, NO_ROOM)
     else:
         end_request(machine, n, who, NO_ROOM)
+
+
+@routine
+def _put_off(machine, n, p, space, page, ahead, now):
+    """Port ``p`` waits until transfers use one entry less, or its next buffer does."""
+    serving = machine.ports.nodes[n]
+    if ahead == 1:
+        serving.use_blocked += 1
+        machine.ports.table[n, p].ahead_waits = AWAITS_USE
+    elif not give_way(machine, n, space, page):
+        _await_use(machine, n, p, now)
+    serving.attention = 1
+
+
+@step
+def _await_use(machine, n, p, now):
+    """Have port ``p`` wait for the end of a transfer, but not longer than for a dead peer.
+
+    A message that arrives may hold what it waits for, and come from a node that waits likewise.
+    """
+    ports = machine.ports
+    port = ports.table[n, p]
+    if port.until == 0:
+        port.until = now + (ports.rules[0].most_retries + 1) * ports.rules[0].time_out
+    if port.until <= now:
+        end_request(machine, n, p, NO_ROOM)
+        return
+    set_deadline(machine, n, port.until)
+    ports.nodes[n].use_blocked += 1
+    port.blocked = AWAITS_USE
 
 
 @step
@@ -173,7 +209,15 @@ def go_on_with_thread(machine, n, now):
         # The line was pinned already, but this page of it was not there to be pinned.
         mend_page(machine, n, event.space, event.page, event.receive)
     if event.port >= 0:
-        _tell(machine, n, event, needed, found)
+        _tell(machine, n, event, needed, found, now)
+    elif found == REFUSED:
+        sender = np.int64(event.sender)
+        if is_too_often_unwanted(machine, n, sender, np.int64(event.sequence)):
+            _give_up_on(machine, n, event)
+    elif needed == DISK or (
+        found >= 0 and table_frame(machine, n, event.space, event.page) == GARBAGE_FRAME
+    ):
+        _give_up_on(machine, n, event)
     next_event(machine, n, now)
     scan_pins(machine, n, now)
 
@@ -182,34 +226,49 @@ def go_on_with_thread(machine, n, now):
 def _ask_again(machine, n, event):
     """The table that was to be brought is not there: no frame was free, or it had to go again."""
     p = event.port
-    if p >= 0:
-        _free(machine, n, p)
-        if machine.ports.table[n, p].open == 1 and not could_take_frame(machine.ports.memory, n):
+    hopeless = not could_take_frame(machine.ports.memory, n)
+    if p < 0:
+        if hopeless:
+            _give_up_on(machine, n, event)
+        return
+    _free(machine, n, p)
+    if machine.ports.table[n, p].open == 1 and hopeless:
+        if event.ahead == 1:
+            return_buffer(machine, n, p, NO_ROOM)
+        else:
             end_request(machine, n, p, NO_ROOM)
 
 
 @step
-def _tell(machine, n, event, needed, found):
+def _give_up_on(machine, n, event):
+    """The host has no frame for what a packet misses.
+
+    That need not become better while its sender waits: the packet is rejected when it comes again.
+    """
+    machine.ports.peers[n, event.sender].hopeless = event.sequence
+
+
+@step
+def _tell(machine, n, event, needed, found, now):
     """The port of ``event`` goes on: translated, with an error, or to ask once more."""
     ports = machine.ports
     p = event.port
     port = ports.table[n, p]
+    if event.ahead == 1 and ports.rules[0].defers == 1:
+        # The port did not wait for it; it may wait for another.
+        _settle_ahead(machine, n, event, needed, found)
+        return
     _free(machine, n, p)
     if port.open == 0:
         return
     if needed < 0:
-        if event.ahead == 1 and ports.rules[0].defers == 1:
-            settle_buffer(machine, n, p, event.page, UNUSABLE)
-        elif event.ahead == 1:
+        if event.ahead == 1:
             return_buffer(machine, n, p, NO_RIGHTS)
         else:
             end_request(machine, n, p, NO_RIGHTS)
     elif found >= 0:
         frame = table_frame(machine, n, event.space, event.page)
-        if event.ahead == 1 and ports.rules[0].defers == 1:
-            usable = frame if frame != GARBAGE_FRAME else np.int64(UNUSABLE)
-            settle_buffer(machine, n, p, event.page, usable)
-        elif frame == GARBAGE_FRAME and event.ahead == 1:
+        if frame == GARBAGE_FRAME and event.ahead == 1:
             return_buffer(machine, n, p, NO_ROOM)
         elif frame == GARBAGE_FRAME:
             end_request(machine, n, p, NO_ROOM)
@@ -219,6 +278,22 @@ def _tell(machine, n, event, needed, found):
             # The descriptor is looked at again, and finds what has just been filled in.
             ports.nodes[n].repeated += 1
             enter_page(machine, n, p, event.page, frame)
+    elif found == REFUSED:
+        page = np.int64(event.page)
+        _put_off(machine, n, p, np.int64(event.space), page, np.int64(event.ahead), now)
+
+
+@step
+def _settle_ahead(machine, n, event, needed, found):
+    """The buffer that kept its turn while its page was brought is ready, or cannot be."""
+    if machine.ports.table[n, event.port].open == 0 or (needed >= 0 and found < 0):
+        return  # or no entry is to be had: it comes back when its turn comes
+    frame = np.int64(GARBAGE_FRAME)
+    if needed >= 0:
+        frame = table_frame(machine, n, event.space, event.page)
+    usable = frame if frame != GARBAGE_FRAME else np.int64(UNUSABLE)
+    settle_buffer(machine, n, event.port, event.page, usable)
+    machine.ports.nodes[n].attention = 1
 
 
 @step

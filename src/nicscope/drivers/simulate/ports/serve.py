@@ -20,6 +20,7 @@ from nicscope.drivers.simulate.ports.calls import (
 from nicscope.drivers.simulate.ports.choose import (
     ACK,
     AHEAD,
+    CUT_SHORT,
     RESEND,
     destination_of,
     index_of,
@@ -41,6 +42,7 @@ from nicscope.nic.ports import (
     BAD_DESCRIPTOR,
     BAD_HANDLE,
     BAD_TAG,
+    CUT,
     DONE,
     FETCH,
     INLINE,
@@ -83,6 +85,8 @@ def serve(machine, n, now):
             send_bare_acknowledgement(machine, n, index)
     elif kind == RESEND:
         send_again(machine, n, index)
+    elif kind == CUT_SHORT:
+        _tell_of_cut(machine, n, index)
     elif kind == AHEAD:
         serving.turn = index
         take_buffer(machine, n, index, now)
@@ -155,6 +159,7 @@ def enter_page(machine, n, p, page, frame):
     port.page = page
     port.frame = frame
     port.missed = NO_PAGE
+    port.until = 0
     space = space_of(machine, n, p)
     if space != NOBODY:
         port.key = key_of(machine, n, space, page)
@@ -200,6 +205,7 @@ def _take_request(machine, n, p):
     port.segment_done = 0
     port.page = NO_PAGE
     port.missed = NO_PAGE
+    port.until = 0
     port.key = NO_KEY
 
 
@@ -259,8 +265,8 @@ def _check_import(machine, n, p):
     imported = ports.imports[n, port.name]
     if imported.port != p:
         return BAD_HANDLE
-    if port.options & INLINE:
-        return BAD_DESCRIPTOR
+    if port.options & INLINE or ports.rules[0].serves == 0:
+        return BAD_DESCRIPTOR  # a controller that knows no ports knows no memory of others either
     if port.operation == FETCH and ports.rules[0].reliable == 0:
         return BAD_DESCRIPTOR  # nobody would learn that the question or its answer is lost
     if port.offset < 0 or port.offset > imported.length - port.total:
@@ -281,11 +287,51 @@ def end_request(machine, n, p, status):
     port.busy = 0
     if status == DONE:
         return
+    if port.operation == SEND and port.done > 0 and status != PEER_DEAD:
+        _cut_short(machine, n, p)
     if p == OWN_PORT:
         if status != PEER_DEAD:
             _answer_without_data(machine, n, status)
     else:
         report_sent(machine, n, p, port.slot, status)
+
+
+@step
+def _cut_short(machine, n, p):
+    """A part of the message under way has gone: its receiver is to be told that no more will come.
+
+    Or the buffers that it fills would wait for the rest until another message comes by the tag.
+    """
+    port = machine.ports.table[n, p]
+    channel = machine.ports.channels[n, port.name]
+    machine.ports.nodes[n].cuts += channel.cut == 0
+    channel.cut = port.message
+
+
+@step
+def _tell_of_cut(machine, n, tag):
+    """Tell the peer of ``tag`` that the rest of a message will not come."""
+    ports = machine.ports
+    channel = ports.channels[n, tag]
+    if channel.cut == 0 or not may_send_to(machine, n, channel.node):
+        return
+    packet = ports.blank[0]
+    head = ports.blank_head[0]
+    clear(packet, head)
+    packet.destination = channel.node
+    head.kind = CUT
+    head.name = channel.tag
+    head.from_name = tag
+    head.message = channel.cut
+    channel.cut = 0
+    ports.nodes[n].cuts -= 1
+    if ports.peers[n, channel.node].dead == 1:
+        return
+    if ports.rules[0].reliable == 1:
+        send_numbered(machine, n, packet, head, ports.blank_bytes)
+    else:
+        head.sequence = number_unreliable(ports.links[n, packet.destination])
+        push(machine, n, packet, head, ports.blank_bytes)
 
 
 @step
@@ -358,7 +404,7 @@ def _address(machine, n, p, packet, head):
     packet.posted_at = machine.tally[0].now
     head.kind = port.operation
     head.from_port = p
-    head.cookie = port.cookie
+    head.cookie = port.taken - 1
     head.slot = port.slot
     head.options = port.options
     head.total = port.total
@@ -379,6 +425,7 @@ def _address(machine, n, p, packet, head):
         imported = ports.imports[n, port.name]
         head.name = imported.export
         head.epoch = imported.epoch
+        head.message = port.taken
         if port.operation == FETCH:
             _await_answer(machine, n, p, head)
 

@@ -110,6 +110,7 @@ SERVING = np.dtype(
         ("deadline", "i8"),  # ps: the transport's earliest
         ("acks", "i8"),  # peers to which an acknowledgement is to go now
         ("resends", "i8"),  # peers to which packets go again
+        ("cuts", "i8"),  # messages cut short of which their receivers are to be told
         # a host that serves ports itself
         ("trap_source", "i8"),
         ("handler_at", "i8"),  # ps at which the interrupt handler has done a packet, or NEVER
@@ -169,6 +170,7 @@ PEER = np.dtype(
         ("unwanted_times", "i8"),
         ("missed_handle", "i8"),  # or for want of a handle
         ("missed_at", "i8"),  # the lookup that it was: 1 buffer, 2 process
+        ("hopeless", "i8"),  # the one for whose page the host had no frame, or -1
     ],
     align=True,
 )
@@ -176,6 +178,7 @@ PEER = np.dtype(
 PENDING = np.dtype(
     [
         ("busy", "i8"),
+        ("number", "i8"),  # of the descriptors of its port: what packets know it by
         ("cookie", "i8"),
         ("operation", "i8"),
         ("status", "i8"),  # what the library found before it posted
@@ -195,9 +198,13 @@ FETCHING = np.dtype(
     ],
     align=True,
 )
+# The store that arrives from a port of another node.
+STORING = np.dtype([("message", "i8"), ("arrived", "i8")], align=True)  # its number, its bytes
 SERVICE = np.dtype(
     [
         ("port", "i8"),  # to go on with, or NOBODY
+        ("sender", "i8"),  # of the packet that missed if no port did
+        ("sequence", "i8"),  # of that packet
         ("space", "i8"),
         ("page", "i8"),
         ("receive", "i8"),
@@ -242,6 +249,7 @@ class Ports(NamedTuple):
     pending: NDArray[Any]  # PENDING, shape (nodes, ports, ring): posted, not yet reported
     kept: NDArray[Any]  # SEGMENT, shape (nodes, ports, ring, SEGMENTS): first page, pages
     fetches: NDArray[Any]  # FETCHING, shape (nodes, ports, ring): where answers go
+    storing: NDArray[Any]  # STORING, shape (nodes, nodes, ports): by where it comes from
     send_heads: NDArray[Any]  # HEAD, shape (nodes, send_ring)
     arrival_heads: NDArray[Any]  # HEAD, shape (nodes, receive_ring)
     arrival_buffers: NDArray[Any]  # BUFFER, shape (nodes, receive_ring, BUFFERS)
@@ -250,6 +258,7 @@ class Ports(NamedTuple):
     window_heads: NDArray[Any]  # HEAD, likewise
     window_bytes: NDArray[np.uint8]  # shape (nodes, nodes, window, INLINE_BYTES)
     rejects: NDArray[np.uint64]  # shape (nodes, nodes): of the last 64 packets confirmed
+    filled: NDArray[np.int64]  # shape (processes, BUFFERS): addresses in the report read last
     gathers: NDArray[Any]  # SEGMENT, shape (processes, SEGMENTS): of a descriptor to be posted
     owners: NDArray[np.int64]  # shape (nodes, keys): the port that used the page last, or -1
     kernel_frames: NDArray[np.int64]  # shape (nodes, receive_ring): of a kernel that serves ports

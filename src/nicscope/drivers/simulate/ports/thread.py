@@ -45,6 +45,11 @@ def raise_event(machine, n, who, space, page, receive, ahead, when):
         return  # the port is not blocked and asks again; so does the packet's sender
     event = ports.events[n, serving.queued % ports.events.shape[1]]
     event.port = who if who >= 0 else NOBODY
+    if who < 0:
+        endpoint = machine.endpoints[n]
+        slot = (endpoint.accepted - 1) % endpoint.receive_ring
+        event.sender = machine.arrivals[n, slot].sender
+        event.sequence = ports.arrival_heads[n, slot].sequence
     event.space = space
     event.page = page
     event.receive = receive

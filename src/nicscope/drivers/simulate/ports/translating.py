@@ -24,6 +24,8 @@ from nicscope.memory.paging.faults import provide, provide_zeroed
 from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME, NOT_MAPPED, READY, WRITE
 from nicscope.memory.paging.pins import need_to_pin, pin_page, unpin_frame
 from nicscope.memory.pinning import PINNED
+from nicscope.nic.layout import IN_USE
+from nicscope.nic.victim import ABSENT, find_victim
 
 MISSED = -1
 NOT_THERE = -2  # the process has no such address, or has not had it pinned
@@ -158,7 +160,8 @@ def mend_page(machine, n, space, page, receive):
     if key < 0 or host.pinning.state[key] & PINNED == 0:
         return False
     place = _place_on_nic(nic, host, book, space, page, key)
-    if place < 0 and ports.rules[0].service in (KERNEL, THREAD):
+    victim = find_victim(nic, key + 1) if place < 0 else np.int64(ABSENT)
+    if place < 0 and victim == ABSENT and ports.rules[0].service in (KERNEL, THREAD):
         return False  # to be served like any other
     if ports.frames[n, key] != GARBAGE_FRAME:
         return receive == 1 and _make_writable(machine, n, space, key, page)
@@ -167,6 +170,8 @@ def mend_page(machine, n, space, page, receive):
     if place >= 0:
         write_frame(nic, place, ports.frames[n, key])
         _mend_line(machine, n, space, page, key, receive)
+    elif victim != ABSENT:
+        nic.victims[victim].frame = (nic.victims[victim].frame & IN_USE) | ports.frames[n, key]
     return True
 
 

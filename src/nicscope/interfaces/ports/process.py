@@ -316,7 +316,7 @@ class Process:
     ) -> Generator[bytes, Record, Arrival]:
         """The next arrival, when there is one."""
         ended = yield self._question(RECEIVED, mode, port)
-        _, _, self._driven.now, _, node, place, length, name, status, own, offset = ended
+        _, _, self._driven.now, _, node, _, length, name, status, own, offset = ended
         many = own >> KIND_BITS
         content, buffers = None, ()
         operation = own & ((1 << FLAG_BITS) - 1)

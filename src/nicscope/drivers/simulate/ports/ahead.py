@@ -9,9 +9,9 @@ from nicscope.drivers.simulate.ports.calls import (
     begin_miss,
     hold,
     keep_pages,
+    release,
     report_received,
 )
-from nicscope.drivers.simulate.ports.holding import holds_entries, release_buffer
 from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, key_of
 from nicscope.drivers.translation.asking import page_of_key
 from nicscope.drivers.translation.cluster import translation_of
@@ -161,7 +161,7 @@ def give_way(machine, n, space, page):
     """Whether a buffer that waits for a message was in the way of ``page``, which is to be used.
 
     Its translation may go: it would stay as long as no message comes.  Its turn passes, unless
-    its process provides it again.  If none is in its set, pins are what is wanting: any may go.
+    its process provides it again.
     """
     ports = machine.ports
     if not _leaves_with_entry(machine):

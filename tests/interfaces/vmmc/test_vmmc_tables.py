@@ -227,3 +227,27 @@ def test_a_transfer_ends_where_the_host_has_no_frame_left_for_its_table():
 @kernel
 def _unpin(window, frame):
     return unpin_frame(window.memory, 1, 0, frame)
+
+
+@pytest.mark.parametrize("design", ["utlb", "utlb-shared"])
+def test_nodes_that_store_to_each_other_need_no_more_than_one_entry_each(design):
+    """Neither's packets, which wait to be acknowledged, keep the other's off the NIC."""
+
+    def program(other):
+        async def both_ways(endpoint):
+            table = endpoint.allocate(PAGE)
+            await endpoint.export(table, f"of {1 - other}")
+            remote = await endpoint.import_buffer(other, f"of {other}")
+            buffer = endpoint.allocate(4 * PAGE)
+            ended = [
+                await endpoint.store(remote, buffer.part(page * PAGE, 64), 64 * page)
+                for page in range(4)
+            ]
+            return [(await endpoint.wait(transfer)).status for transfer in ended]
+
+        return both_ways
+
+    cluster = Cluster(design, host=BIG, entries=1)
+    for node in (0, 1):
+        cluster.start(node, program(1 - node))
+    assert cluster.run() == [["done"] * 4] * 2

@@ -12,12 +12,13 @@ from nicscope.drivers.simulate.ports.calls import (
     release,
     report_received,
 )
+from nicscope.drivers.simulate.ports.holding import holds_entries
 from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, key_of
 from nicscope.drivers.translation.asking import page_of_key
 from nicscope.drivers.translation.cluster import translation_of
-from nicscope.drivers.translation.codes import INTERRUPT, UNET_MM
+from nicscope.drivers.translation.codes import UNET_MM
 from nicscope.drivers.translation.state import set_of
-from nicscope.jit import distant, routine, step
+from nicscope.jit import distant, step
 from nicscope.nic.ports import (
     AWAITED,
     AWAITS_READER,
@@ -72,32 +73,14 @@ def keep_buffer(machine, n, p, frame):
 
 
 @step
-def _leaves_with_entry(machine):
-    """Whether a page is unpinned when its entry leaves the NIC."""
-    scheme = machine.ports.rules[0].scheme
-    return scheme in (UNET_MM, INTERRUPT)
-
-
-@step
 def _hold_buffer(machine, n, key):
-    """A buffer waits for a message; what was kept when it was provided is kept until it is let go.
+    """A buffer waits for a message; what was kept when it was provided is kept until released.
 
     That is enough where pages stay pinned without an entry on the NIC: a buffer that nothing fills
     must not keep an entry that transfers need.
     """
-    if _leaves_with_entry(machine):
+    if holds_entries(machine):
         hold(machine, n, key)
-
-
-@routine
-def let_buffer_go(machine, n, key):
-    """A buffer whose page's number is ``key`` does not wait any more, and is not filled."""
-    if _leaves_with_entry(machine):
-        release(machine, n, key)
-    else:
-        _, host, book = translation_of(machine.ports.translations, n)
-        space, page = page_of_key(host, book, key)
-        keep_pages(machine, n, space, page, 1, 0)
 
 
 @distant
@@ -164,7 +147,7 @@ def give_way(machine, n, space, page):
     its process provides it again.
     """
     ports = machine.ports
-    if not _leaves_with_entry(machine):
+    if not holds_entries(machine):
         return False
     _, host, book = translation_of(ports.translations, n)
     given = False
@@ -253,7 +236,7 @@ def has_fitting(machine, n, p, unit):
         if buffer.frame < 0 or not has_report(machine, n, p):
             return False
         port.ready_out += 1
-        let_buffer_go(machine, n, buffer.key)
+        release(machine, n, buffer.key)
         _report_returned(machine, n, p, buffer.address, BAD_DESCRIPTOR)
         ports.nodes[n].rejected += 1
         ports.nodes[n].attention = 1
@@ -315,7 +298,7 @@ def let_buffers_go(machine, n, slot):
     head = ports.arrival_heads[n, slot]
     port = ports.table[n, ports.channels[n, head.name].port]
     for i in range(head.filled):
-        let_buffer_go(machine, n, ports.arrival_buffers[n, slot, i].key)
+        release(machine, n, ports.arrival_buffers[n, slot, i].key)
     port.filling -= head.filled
 
 

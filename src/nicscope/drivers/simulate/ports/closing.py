@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.ports.ahead import let_buffer_go
 from nicscope.drivers.simulate.ports.calls import (
     carry_out,
     end_request,
     forget_handle,
     keep_pages,
+    release,
     report_sent,
 )
 from nicscope.drivers.simulate.ports.directory import let_tables_go, take_tables
@@ -155,12 +155,12 @@ def _let_buffers_go(machine, n, p):
         buffer = ports.ready[n, p, port.ready_out % ports.ready.shape[2]]
         port.ready_out += 1
         if buffer.frame >= 0:
-            let_buffer_go(machine, n, buffer.key)
+            release(machine, n, buffer.key)
     for tag in range(ports.channels.shape[1]):
         channel = ports.channels[n, tag]
         if channel.port == p:
             for i in range(channel.buffers):
-                let_buffer_go(machine, n, ports.filling[n, tag, i].key)
+                release(machine, n, ports.filling[n, tag, i].key)
             port.reserved -= channel.placed >= 0
             channel.buffers = 0
             channel.placed = -1

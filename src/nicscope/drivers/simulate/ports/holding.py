@@ -5,12 +5,23 @@ from __future__ import annotations
 from nicscope.drivers.simulate.ports import calls
 from nicscope.drivers.translation.asking import page_of_key
 from nicscope.drivers.translation.cluster import translation_of
-from nicscope.drivers.translation.codes import PINNED_AREA
-from nicscope.drivers.translation.holding import hold_key, release_key
+from nicscope.drivers.translation.codes import INTERRUPT, PINNED_AREA, UNET_MM
+from nicscope.drivers.translation.holding import hold_key, keep_page, leave_page, release_key
 from nicscope.jit import distant, step
 from nicscope.nic.ports import AWAITS_USE, FREE_TO_GO
 
 NO_KEY = -1
+
+
+@step
+def holds_entries(machine):
+    """Whether a page is unpinned when its entry leaves the NIC: then what uses it holds the entry.
+
+    Elsewhere a pin is enough.  Two nodes whose packets wait for each other's acknowledgement must
+    not keep the entries that these packets need at the other end.
+    """
+    scheme = machine.ports.rules[0].scheme
+    return scheme in (INTERRUPT, UNET_MM)
 
 
 @distant
@@ -18,6 +29,9 @@ def hold(machine, n, key):
     """Count one more user of the page of ``key``."""
     if key >= 0 and machine.ports.rules[0].scheme != PINNED_AREA:
         nic, host, book = translation_of(machine.ports.translations, n)
+        if not holds_entries(machine):
+            keep_page(host, book, key)
+            return
         space, page = page_of_key(host, book, key)
         hold_key(nic, host, book, space, page, key)
 
@@ -29,7 +43,10 @@ def release(machine, n, key):
         return
     nic, host, book = translation_of(machine.ports.translations, n)
     space, page = page_of_key(host, book, key)
-    release_key(nic, host, book, space, page, key)
+    if holds_entries(machine):
+        release_key(nic, host, book, space, page, key)
+    else:
+        leave_page(nic, host, book, space, page, key)
     if machine.ports.nodes[n].use_blocked > 0:
         _unblock(machine, n)
 

@@ -7,7 +7,7 @@ import port_world as world
 import pytest
 
 from nicscope.config.design import load_design
-from nicscope.drivers.simulate.machine import REGISTER
+from nicscope.drivers.simulate.machine import POST, REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Transport
 from nicscope.drivers.simulate.ports.directory import swap_table
 from nicscope.errors import SimulationError
@@ -252,7 +252,12 @@ def test_a_controller_that_knows_no_ports_refuses_remote_memory():
         await source.write(bytes(world.PAGE))
         statuses = []
         for operation in (WRITE, FETCH):
-            await process.post(operation, 0, [(source.address, 100)])
+            with pytest.raises(SimulationError, match="takes messages only"):
+                await process.post(operation, 0, [(source.address, 100)])
+            # Past the library, as whoever writes into the queue itself:
+            await process._driven.ask(
+                POST, peer=process.port, payload=100, address=source.address, own=operation
+            )
             statuses.append((await process.done()).status)
         return statuses
 

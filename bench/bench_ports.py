@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 ROUNDS = 3
 PINGS = 10_000
 PAGES = 8  # that a scripted process sends from and receives into
+TABLES = 1  # of a process, a page of the host too
 LEAST = {"programs": 100_000, "scripts": 500_000}
 MOST_SECONDS, MOST_BYTES = 60, 2 * 10**9
 DESIGN = load_design("utlb").at_page_size(4096)
@@ -100,7 +101,7 @@ def scripted(nodes: int, each: int, count: int, size: int, depth: int) -> Script
         costs=[steps.steps] * nodes,
         user_pin=[steps.user_pin] * nodes,
         user_unpin=[steps.user_unpin] * nodes,
-        host=HostSize(frames=each * PAGES + 2, pages_per_space=16, swap_blocks=1),
+        host=HostSize(frames=each * (PAGES + TABLES) + 2, pages_per_space=16, swap_blocks=1),
         size=PortSize(ring=16, ready=1, channels=1, exports=each, imports=each * nodes, longest=4),
     )
     ports = new_ports(setup, POLICIES["adaptive"])

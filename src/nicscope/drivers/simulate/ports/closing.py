@@ -40,8 +40,8 @@ def close_port(machine, n, p):
     """
     ports = machine.ports
     port = ports.table[n, p]
-    port.open = 0
     _withdraw(machine, n, p)
+    port.open = 0
     if machine.nodes[n].task == MISSING and ports.nodes[n].miss_for == p:
         return False
     if port.busy == 1:
@@ -75,7 +75,8 @@ def _withdraw(machine, n, p):
             ports.imports[n, number].port = NOBODY
             if cached:
                 forget_handle(machine, n, IMPORT_HANDLE, number)
-    if cached:
+    if cached and ports.table[n, p].open == 1:
+        # Once: what comes for the port is rejected only if the kernel's answer stays on the NIC.
         forget_handle(machine, n, PROCESS_HANDLE, p)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from nicscope.drivers.simulate.machine import POST, REGISTER
 from nicscope.drivers.simulate.ports.posting import PREPARED
-from nicscope.nic.ports import SEND, WRITE
+from nicscope.nic.ports import BUFFERS, RECEIVED, SEND, WRITE
 
 SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"))
 LONG = os.environ.get("NICSCOPE_LONG_TESTS") == "1"
@@ -169,6 +169,36 @@ def test_forged_descriptors_harm_nobody_and_each_ends_with_a_status_of_its_own(d
     assert "peer dead" not in statuses
     expected = {"bad descriptor", "no such buffer", "tag not registered", "no rights"}
     assert "bad descriptor" in statuses if SLOW else expected <= set(statuses)
+
+
+def test_a_report_that_its_reader_forged_is_read_within_its_bounds():
+    async def reader(process):
+        world.join(process, 3, 1, 3)
+        free = process.allocate(world.PAGE)
+        await process.provide(free.address)
+        await process.sleep(5000)
+        record = process._ports.table[process.node, process.port]
+        assert record["received"] == 1
+        reports = process._ports.reports[process.node, process.port, RECEIVED]
+        reports[0]["buffers"] = 2**40
+        neighbour = process._ports.filled[1:].copy()
+        arrival = await process.arrival()
+        assert (process._ports.filled[1:] == neighbour).all()
+        return arrival.buffers
+
+    async def sender(process):
+        world.join(process, 3, 0, 3)
+        source = process.allocate(world.PAGE)
+        await source.write(world.content(1, world.PAGE))
+        await process.sleep(1000)
+        await process.post(SEND, 3, [(source.address, world.PAGE)])
+        assert (await process.done()).ok
+
+    cluster = world.cluster_of("utlb")
+    cluster.start(0, reader)
+    cluster.start(1, sender)
+    buffers = cluster.run()[0]
+    assert len(buffers) == BUFFERS
 
 
 @pytest.mark.skipif(not LONG, reason="takes minutes; NICSCOPE_LONG_TESTS=1 runs it")

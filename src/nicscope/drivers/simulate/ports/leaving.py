@@ -18,7 +18,8 @@ def choose_work(machine, n, now):
     endpoint.to_serve = NO_SOURCE
     if endpoint.written - endpoint.finished < endpoint.send_ring:
         serving = machine.ports.nodes[n]
-        if serving.acks == 0 and serving.resends == 0 and serving.attention == 0:
+        waiting = serving.acks + serving.resends + serving.cuts + serving.attention
+        if waiting == 0:
             return  # as ``choose_source`` would find
         if machine.ports.rules[0].faults == 1 and is_dead(machine.ports.deaths.nodes, n, now):
             return

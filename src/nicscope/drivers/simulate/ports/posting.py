@@ -30,6 +30,7 @@ from nicscope.drivers.simulate.ports.trapping import begin_in_trap, can_go_on_in
 from nicscope.jit import distant, step
 from nicscope.nic.ports import (
     AWAITS_READER,
+    BUFFERS,
     CLOSED,
     DONE,
     FREE_TO_GO,
@@ -299,7 +300,7 @@ def _read(machine, n, p):
         inline = ports.report_bytes[n, p_port, place]
         copy_bytes(machine.store.control[p], 0, inline, 0, INLINE_BYTES)
     # From here on the report's place is the NIC's again, at this very moment.
-    for i in range(report.buffers):
+    for i in range(min(report.buffers, BUFFERS)):  # the process may have written into the report
         ports.filled[p, i] = ports.report_buffers[n, p_port, place, i]
     port.read += 1
     if port.ahead_waits == AWAITS_READER:

@@ -1,6 +1,18 @@
 """``python -m nicscope`` and the ``nicscope`` command."""
 
+from __future__ import annotations
+
 from nicscope.cli.app import main
+from nicscope.cli.interrupt import INTERRUPTED, leave_at_once
+
+
+def run() -> int:
+    """Run the command of this process; returns its exit status if it was not interrupted."""
+    status = main()
+    if status == INTERRUPTED:
+        leave_at_once(status)
+    return status
+
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run())

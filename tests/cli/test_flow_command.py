@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -17,6 +14,7 @@ from nicscope.cli.app import main
 from nicscope.config.delivery import POLICIES
 from nicscope.studies.flow import question
 from nicscope.studies.flow.parts import PART_NAMES
+from pressing import interrupted
 
 PS_PER_US = 10**6
 FILES = [
@@ -260,6 +258,8 @@ LABORATORY = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
 from flow_samples import made_up
+from pressing import interrupted
+
 from nicscope.cli.app import main
 from nicscope.studies.flow import question
 question.load_platform = made_up
@@ -271,25 +271,11 @@ def test_ctrl_c_in_the_middle_of_a_long_run_leaves_nothing(tmp_path):
     # A million packets in pieces of 128 bytes: hundreds of millions of events.
     folder = tmp_path / "results"
     command = ["flow", "--policy", "cut-through-minpulse", "--count", "1000000"]
-    running = subprocess.Popen(
-        [sys.executable, "-c", LABORATORY, *command, "--out", str(folder)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        deadline = time.monotonic() + 60
-        while not folder.exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        time.sleep(1.5)  # now packets are on their way
-        assert running.poll() is None
-        running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=60)
-    finally:
-        running.kill()
+    command = [sys.executable, "-c", LABORATORY, *command, "--out", str(folder)]
 
-    line = "nicscope: interrupted; nothing half-written was left\n"
-    assert (running.returncode, out, err) == (130, "", line)
+    done = interrupted(command, folder.exists, more_s=1.5)
+
+    assert done == (130, "", "nicscope: interrupted; nothing half-written was left\n")
     assert not list(tmp_path.iterdir())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import subprocess
 import sys
@@ -12,20 +11,9 @@ import pytest
 from trace_files import write
 
 from nicscope.cli import app
+from pressing import interrupted
 
 LINE = "nicscope: interrupted; nothing half-written was left\n"
-
-
-def interrupted(running):
-    """Output of a process after Ctrl-C, pressed again where Python could not raise the first.
-
-    An interrupt in a finalizer or in a callback of the compiler is printed and forgotten there.
-    """
-    for _ in range(6):
-        running.send_signal(signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return running.communicate(timeout=20)
-    raise AssertionError("the process does not end on Ctrl-C")
 
 
 def test_ctrl_c_in_the_middle_of_a_long_replay_leaves_nothing(tmp_path):
@@ -33,29 +21,18 @@ def test_ctrl_c_in_the_middle_of_a_long_replay_leaves_nothing(tmp_path):
     trace = write(tmp_path / "long.parquet", count=20_000, length=[2**32 - 1] * 20_000)
     folder = tmp_path / "results"
     command = [sys.executable, "-m", "nicscope", "replay", str(trace), "--design", "utlb"]
-    running = subprocess.Popen(
-        [*command, "--out", str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        deadline = time.monotonic() + 60
-        while not folder.exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        time.sleep(1.0)  # now the trace is being read
-        assert running.poll() is None
-        out, err = interrupted(running)
-    finally:
-        running.kill()
 
-    assert (running.returncode, out) == (130, "")
-    assert err.endswith(LINE)
+    done = interrupted([*command, "--out", str(folder)], folder.exists, more_s=1.0)
+
+    assert done == (130, "", LINE)
     assert list(tmp_path.iterdir()) == [trace]
 
 
 def test_an_interrupt_in_any_command_is_told_in_one_line(monkeypatch, capsys):
-    def interrupted(_):
+    def pressed(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nicscope.cli.designs.print_json", interrupted)
+    monkeypatch.setattr("nicscope.cli.designs.print_json", pressed)
 
     assert app.main(["designs", "--json"]) == 130
 
@@ -72,3 +49,53 @@ def test_an_exit_status_of_a_commands_own_is_no_interrupt(status, monkeypatch, c
     assert app.main(["designs", "--json"]) == status
 
     assert capsys.readouterr() == ("", "")
+
+
+LOSING = """
+import os, signal, sys, time
+from nicscope.cli import designs
+from nicscope.__main__ import run
+
+class Finalized:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+
+def lose_one(*_):
+    Finalized()
+    {then}
+
+designs.print_json = lose_one
+sys.argv = ["nicscope", "designs", "--json"]
+sys.exit(run())
+"""
+
+
+@pytest.mark.parametrize(
+    "then", ["while True: time.sleep(0.01)", "raise RuntimeError('for want of a callback')"]
+)
+def test_an_interrupt_that_python_cannot_raise_where_it_comes_is_not_lost(then):
+    command = [sys.executable, "-c", LOSING.format(then=then)]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", LINE)
+
+
+def test_clearing_up_after_an_interrupt_is_not_interrupted_again(monkeypatch, capsys):
+    def clears_up(_):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            try:
+                {}["another error on the way"]
+            except KeyError:
+                time.sleep(0.5)
+            time.sleep(0.5)
+            print("cleared up")
+
+    monkeypatch.setattr("nicscope.cli.designs.print_json", clears_up)
+
+    assert app.main(["designs", "--json"]) == 130
+
+    assert capsys.readouterr() == ("cleared up\n", LINE)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import signal
 import socket
 import subprocess
 import sys
-import time
 
 import pyarrow.parquet as pq
 import pytest
@@ -16,6 +14,7 @@ from trace_files import write
 
 from nicscope.cli.app import main
 from nicscope.studies.sweep import cluster
+from pressing import interrupted
 
 GRID = ["--grid", "entries=4,16,64", "--grid", "pin_limit=8,none", "--grid", "replacement=lru,mru"]
 
@@ -196,28 +195,15 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(out, capsys, tmp_path):
     seeds = ",".join(map(str, range(400)))
     command = ["sweep", str(trace), "--design", "utlb", "--grid", f"seed={seeds}"]
     command += ["--grid", "replacement=random", "--grid", "pin_limit=8", "--out", str(out)]
-    running = subprocess.Popen(
-        [sys.executable, "-m", "nicscope", *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
     journal = tmp_path / "o.parquet.journal"
-    try:
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline and not (
-            journal.exists() and journal.read_bytes().count(b"\n") > 1
-        ):
-            time.sleep(0.01)
-        running.send_signal(signal.SIGINT)
-        printed, err = running.communicate(timeout=60)
-    finally:
-        running.kill()
 
-    assert (running.returncode, printed) == (130, "")
-    assert err == (
-        f"nicscope: interrupted; what is done is kept in {journal}: the same command continues\n"
+    done = interrupted(
+        [sys.executable, "-m", "nicscope", *command],
+        lambda: journal.exists() and journal.read_bytes().count(b"\n") > 1,
     )
+
+    kept = f"what is done is kept in {journal}: the same command continues"
+    assert done == (130, "", f"nicscope: interrupted; {kept}\n")
     assert not out.exists()
     assert main(command) == 0
     assert "continuing: " in capsys.readouterr().err

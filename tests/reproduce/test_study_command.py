@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +20,7 @@ from nicscope.reports.figures.prefetch import GRAPHS
 from nicscope.reports.figures.studies import draw_study
 from nicscope.reports.study_text import grid_lines, study_lines
 from nicscope.studies.reproduce.registry import find_study
+from pressing import interrupted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -229,22 +227,10 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     pq.write_table(table.set_column(place, table.schema.field(place), [longest]), file)
     out = tmp_path / "results"
     command = [sys.executable, "-m", "nicscope", "reproduce", "utlb", "mini", "--trace", str(file)]
-    running = subprocess.Popen(
-        [*command, "--out", str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        deadline = time.monotonic() + 60
-        while not out.exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        time.sleep(1.0)  # now the trace is being read
-        assert running.poll() is None
-        running.send_signal(signal.SIGINT)
-        printed = running.communicate(timeout=60)
-    finally:
-        running.kill()
 
-    assert running.returncode == 130
-    assert printed == ("", "nicscope: interrupted; nothing half-written was left\n")
+    done = interrupted([*command, "--out", str(out)], out.exists, more_s=1.0)
+
+    assert done == (130, "", "nicscope: interrupted; nothing half-written was left\n")
     assert list(tmp_path.iterdir()) == [file]
 
 

@@ -31,6 +31,7 @@ from nicscope.cli import (
     sweep,
     trace,
 )
+from nicscope.cli.interrupt import INTERRUPTED, heeded_interrupts
 from nicscope.errors import NicscopeError
 
 
@@ -96,13 +97,14 @@ app.command(context_settings=record.CONTEXT, epilog=record.EXAMPLE)(record.recor
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit status: 0 done, 1 a check failed, 2 wrong use."""
     try:
-        status = app(args=arguments, prog_name="nicscope", standalone_mode=False)
+        with heeded_interrupts():
+            status = app(args=arguments, prog_name="nicscope", standalone_mode=False)
     except NicscopeError as error:
         print(f"nicscope: {error}", file=sys.stderr)
         return 2
     except (_Interrupted, KeyboardInterrupt, typer.Abort):
         print("nicscope: interrupted; nothing half-written was left", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has gone; say nothing more to it, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nicscope.cli.interrupt import INTERRUPTED
 from nicscope.cli.progress import progress
 from nicscope.cli.replay import BUNDLED, print_written, trace_path
 from nicscope.cli.tables import print_json, print_table, print_text
@@ -122,7 +123,7 @@ def _run(what: Sweep, workers: int, scheduler: str | None) -> None:
             f"nicscope: interrupted; what is done is kept in {kept}: the same command continues",
             file=sys.stderr,
         )
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     if done.was_there:
         print(f"nicscope: {what.out}: this sweep is there already, complete", file=sys.stderr)
 

@@ -1,0 +1,99 @@
+"""Ctrl-C, wherever Python is when it comes."""
+
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+import sys
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+INTERRUPTED = 130  # exit status: 128 and the number of SIGINT, as shells have it
+_AGAIN_S = 0.3  # long beside any finalizer, short beside the wait until one presses again
+
+# An interrupt's frames, and in them what the compiler was at: freeing that half-made has crashed.
+_HALF_MADE: list[BaseException] = []
+
+
+class _Interrupts:
+    """An interrupt that comes back until it is heeded.
+
+    Python cannot raise it in a finalizer or in a callback of the compiler: there it would be
+    printed and lost. It is heeded while anything handles it, clearing up for example.
+    """
+
+    def __init__(self) -> None:
+        self.came = False
+        self._over = threading.Event()
+
+    def raise_one(self, *_: object) -> None:
+        if not self.came:
+            self.came = True
+            threading.Thread(target=self._insist, daemon=True).start()
+        raise KeyboardInterrupt
+
+    def _insist(self) -> None:
+        while not self._over.wait(_AGAIN_S):
+            if not self._heeded():
+                _thread.interrupt_main()
+
+    def _heeded(self) -> bool:
+        top: Any = sys._current_exceptions().get(threading.main_thread().ident or 0)
+        error = top[1] if isinstance(top, tuple) else top  # a tuple before Python 3.12
+        while error is not None:
+            if isinstance(error, KeyboardInterrupt):
+                return True
+            error = error.__context__
+        return False
+
+    def finish(self) -> None:
+        self._over.set()
+
+
+@contextmanager
+def heeded_interrupts() -> Iterator[None]:
+    """Let no interrupt within the block be lost; what fails for want of a callback was one too.
+
+    Where somebody else takes the signal, or off the main thread, the block is left alone.
+    """
+    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not ours or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    interrupts = _Interrupts()
+    others = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        if not (interrupts.came or issubclass(unraisable.exc_type, KeyboardInterrupt)):
+            others(unraisable)
+
+    signal.signal(signal.SIGINT, interrupts.raise_one)
+    sys.unraisablehook = hook
+    try:
+        yield
+    except Exception as error:
+        if not interrupts.came:
+            raise
+        _HALF_MADE.append(error)
+        raise KeyboardInterrupt from error
+    finally:
+        interrupts.finish()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.unraisablehook = others
+
+
+def leave_at_once(status: int) -> NoReturn:
+    """End the process with ``status`` when its output is out, and nothing more.
+
+    After an interrupt CPython may die of SIGINT whatever the status, as it remembers one that left
+    the ``exec`` of a string; the compiler may have been left half-way, which has crashed its end;
+    and threads may be within kernels that do not end soon.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)

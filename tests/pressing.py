@@ -1,0 +1,34 @@
+"""Ctrl-C pressed at a command in a process of its own, once it is well under way."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+START_S = 240  # until the command has begun: a slow machine compiles for long
+END_S = 240  # from the interrupt to the end: what the compiler is at cannot be cut short
+
+
+def interrupted(
+    command: Sequence[str], begun: Callable[[], bool], more_s: float = 0.0
+) -> tuple[int, str, str]:
+    """Exit status, output and errors of a command interrupted ``more_s`` after ``begun()``."""
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + START_S
+        while not begun():
+            assert running.poll() is None, running.communicate()
+            assert time.monotonic() < deadline, "the command does not begin"
+            time.sleep(0.02)
+        time.sleep(more_s)
+        assert running.poll() is None, running.communicate()
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=END_S)
+    finally:
+        running.kill()
+    return running.returncode, out, err

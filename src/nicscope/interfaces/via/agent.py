@@ -14,7 +14,7 @@ from nicscope.drivers.coherent.registration import POSTPONED
 from nicscope.interfaces.via.addresses import Buffer, Region
 from nicscope.interfaces.via.firmware import rights_of
 from nicscope.interfaces.via.names import Error, Reliability, Return, State, VipError
-from nicscope.interfaces.via.turns import Bell, hear, until
+from nicscope.interfaces.via.turns import Bell, hear
 from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Vi
 from nicscope.nic.coherent.mechanism import Mechanism
 from nicscope.nic.vimsg.layout import PAGE
@@ -50,7 +50,7 @@ class Agent:
 
     async def call(self) -> None:
         """Enter the kernel and come back."""
-        await until(self.ni.turns.now + self.ni.settings.costs["ka_call"])
+        await self.ni.turns.until(self.ni.turns.now + self.ni.settings.costs["ka_call"])
 
     def create_tag(self) -> int:
         """A protection tag."""
@@ -84,7 +84,7 @@ class Agent:
         await self.call()
         pages = (buffer.address % PAGE + buffer.length + PAGE - 1) // PAGE
         cost = self.ni.settings.costs["ka_register_page"]
-        await until(self.ni.turns.now + pages * cost)
+        await self.ni.turns.until(self.ni.turns.now + pages * cost)
         if self.ni.port.mechanism is Mechanism.EDT:
             for at, size in space.runs(buffer.address, buffer.length):
                 await self._keep(at, size)
@@ -98,7 +98,7 @@ class Agent:
         """Give the stretch its buffer on the NIC; wait for room if registrations may wait."""
         while True:
             found, end = self.ni.port.register(at, size, self.ni.turns.now)
-            await until(end)
+            await self.ni.turns.until(end)
             if found != POSTPONED:
                 self.outcomes.append(found)
                 return
@@ -112,7 +112,8 @@ class Agent:
         await self.call()
         if self.ni.port.mechanism is Mechanism.EDT:
             for at, size in self.ni.space.runs(*gone):
-                await until(self.ni.port.deregister(at, size, self.ni.turns.now))
+                _, end = self.ni.port.deregister(at, size, self.ni.turns.now)
+                await self.ni.turns.until(end)
         self._unpinned.ring()
 
     # --- virtual interfaces --------------------------------------------------------------

@@ -30,7 +30,7 @@ from nicscope.interfaces.via.names import (
     Status,
     VipError,
 )
-from nicscope.interfaces.via.turns import hear, until
+from nicscope.interfaces.via.turns import hear
 from nicscope.interfaces.via.vi import RECEIVE_QUEUE, SEND_QUEUE, Attributes, Work
 from nicscope.nic.vimsg.layout import MOST_SEGMENTS
 from nicscope.nic.vimsg.requests import RDMA_READ, STATUS_AT
@@ -132,7 +132,7 @@ class Nic:
         self._own(address, len(raw))
         done = 0
         for at, size in self._space.runs(address, len(raw)):
-            await until(self._port.write(at, raw[done : done + size], self._turns.now))
+            await self._turns.until(self._port.write(at, raw[done : done + size], self._turns.now))
             done += size
 
     async def read(self, address: int, byte_count: int) -> bytes:
@@ -141,7 +141,7 @@ class Nic:
         parts = []
         for at, size in self._space.runs(address, byte_count):
             raw, end = self._port.read(at, size, self._turns.now)
-            await until(end)
+            await self._turns.until(end)
             parts.append(raw)
         return b"".join(parts)
 
@@ -149,7 +149,7 @@ class Nic:
         """Do something else for a while."""
         if microseconds < 0:
             raise VipError(Return.VIP_INVALID_PARAMETER, f"a negative time, {microseconds} us")
-        await until(self._turns.now + round(microseconds * PS_PER_US))
+        await self._turns.until(self._turns.now + round(microseconds * PS_PER_US))
 
     def _own(self, address: int, byte_count: int) -> None:
         if byte_count < 0 or not self._space.holds(address, byte_count):
@@ -359,7 +359,7 @@ class Nic:
         end = self._port.doorbell(work.token, self._turns.now)
         if journal is not None:
             journal.spend(Part.LIBRARY, end)
-        await until(end)
+        await self._turns.until(end)
         self._ni.submit(work)
         end_posting(self._ni)
 
@@ -394,7 +394,7 @@ class Nic:
             return
         for one in work.descriptor.data:
             for at, size in self._space.runs(one.address, one.length):
-                await until(self._port.prepare(at, size, self._turns.now, journal))
+                await self._turns.until(self._port.clear(at, size, self._turns.now, journal))
 
     def _room_sizes(self, work: Work, byte_count: int) -> list[int]:
         if work.published is None:
@@ -413,13 +413,13 @@ class Nic:
             for at, size in self._space.runs(address, count):
                 while True:
                     now = self._turns.now
-                    end = self._port.publish(at, size, place, now, work.journal)
+                    end = self._port.hand_out(at, size, place, now, work.journal)
                     if end >= 0:
                         break
                     await hear(self._ni.freed)
                     if work.journal is not None:
                         work.journal.resume(self._turns.now)
-                await until(end)
+                await self._turns.until(end)
                 place += size
 
     # --- completions ---------------------------------------------------------------------
@@ -445,7 +445,7 @@ class Nic:
 
     async def cq_done(self, queue: CompletionQueue) -> tuple[Vi, bool] | None:
         """The VI that has the next completion, and whether it is a receive; None if none has."""
-        await until(self._turns.now + self._ni.settings.costs["vipl_poll"])
+        await self._turns.until(self._turns.now + self._ni.settings.costs["vipl_poll"])
         entry = queue.region.address + queue.read % queue.entries * CQ_ENTRY
         word = int.from_bytes(await self.read(entry, CQ_ENTRY), "little") - 1
         if queue.read == queue.written:

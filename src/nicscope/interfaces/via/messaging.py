@@ -18,7 +18,7 @@ from nicscope.interfaces.via.engine import Engine
 from nicscope.interfaces.via.journal import Part
 from nicscope.interfaces.via.names import Error, State, Status
 from nicscope.interfaces.via.network import NO_BYTES, Frame
-from nicscope.interfaces.via.turns import Bell, hear, until
+from nicscope.interfaces.via.turns import Bell, hear
 from nicscope.interfaces.via.vi import RECEIVE_QUEUE, SEND_QUEUE, Delivery, Work
 from nicscope.nic.vimsg.layout import FIRST_PAGE, PAGE
 from nicscope.nic.vimsg.requests import STATUS_AT
@@ -177,9 +177,9 @@ class Messaging:
             await self.translate(run, journal, part, receive=False)
             if not run.length:
                 continue
-            end = self.port.fetch(run.address, run.length, place, self.turns.now, journal, part)
+            end = self.port.take(run.address, run.length, place, self.turns.now, journal, part)
             assert end >= 0, "what a doorbell announces has been published"
-            await until(end)
+            await self.turns.until(end)
             parts.append(self.port.fetched(run.address, run.length, place))
             place += run.length
         return np.concatenate(parts) if len(parts) > 1 else parts[0] if parts else NO_BYTES
@@ -192,11 +192,11 @@ class Messaging:
             await self.translate(run, journal, Part.RECEIVE, receive=True)
             while True:
                 now = self.turns.now
-                end = self.port.deliver(place, run.address, run.length, now, journal)
+                end = self.port.bring(place, run.address, run.length, now, journal)
                 if end >= 0:
                     break
                 await self._make_way(done, journal)
-            await until(end)
+            await self.turns.until(end)
             done.append((place, run.address, run.length))
             place += run.length
         return Delivery(begin, done)
@@ -215,7 +215,7 @@ class Messaging:
                 end = self.turns.now + ps
                 if journal is not None:
                     journal.spend(what, end)
-                await until(end)
+                await self.turns.until(end)
 
     async def pin(
         self, address: int, length: int, journal: Journal | None, *, receive: bool
@@ -230,7 +230,7 @@ class Messaging:
             end = self.turns.now + ps
             if journal is not None:
                 journal.spend(what, end)
-            await until(end)
+            await self.turns.until(end)
 
     async def _make_way(self, runs: list[tuple[int, int, int]], journal: Journal | None) -> None:
         """The receive queue is full: of other messages, or of the runs before of this one.
@@ -239,9 +239,9 @@ class Messaging:
         """
         if runs and not self.deliveries:
             place, at, size = runs.pop(0)
-            end = self.port.collect(place, at, size, self.turns.now, journal)
+            end = self.port.pick_up(place, at, size, self.turns.now, journal)
             assert end >= 0, "what was delivered can be collected"
-            await until(end)
+            await self.turns.until(end)
             return
         await hear(self.freed)
         if journal is not None:
@@ -252,7 +252,7 @@ class Messaging:
         end = self.turns.now + self.settings.costs[cost]
         if journal is not None:
             journal.spend(part, end)
-        await until(end)
+        await self.turns.until(end)
 
     # --- completions ---------------------------------------------------------------------
 
@@ -305,7 +305,7 @@ class Messaging:
         end = self.port.complete(at, raw, self.turns.now)
         if journal is not None:
             journal.spend(Part.RECEIVE, end)
-        await until(end)
+        await self.turns.until(end)
 
     # --- broken connections --------------------------------------------------------------
 

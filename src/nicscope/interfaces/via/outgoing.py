@@ -11,7 +11,6 @@ from nicscope.interfaces.via.engine import Piece
 from nicscope.interfaces.via.journal import Part
 from nicscope.interfaces.via.names import Error, Status
 from nicscope.interfaces.via.network import NO_BYTES, Frame
-from nicscope.interfaces.via.turns import until
 from nicscope.interfaces.via.vi import SEND_QUEUE
 from nicscope.nic.vimsg.layout import MESSAGE, NOWHERE, READ_RESPONSE
 from nicscope.nic.vimsg.sending import HELD, READ, REFUSED
@@ -130,7 +129,7 @@ async def _pass(ni: Messaging, frame: Frame, journal: Journal | None) -> bool:
             acknowledgement = NOWHERE
         if ni.firmware.is_settled(source.place, acknowledgement):
             return True
-        await until(ni.turns.now + ni.settings.retry_timeout)
+        await ni.turns.until(ni.turns.now + ni.settings.retry_timeout)
         if journal is not None and journal.at < ni.turns.now:
             journal.resume(ni.turns.now)
         if not source.connected:

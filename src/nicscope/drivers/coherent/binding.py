@@ -1,0 +1,25 @@
+"""Kernels bound to one machine, each when it is first asked for, so that none compiles in vain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nicscope.handover import bound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Binding:
+    """Of ``state``, a NamedTuple of arrays; see ``nicscope.handover``."""
+
+    def __init__(self, state: Any) -> None:
+        self.state = state
+        self._entries: dict[Any, Callable[..., Any]] = {}
+
+    def of(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
+        """``kernel`` without its first argument; all others are int64."""
+        entry = self._entries.get(kernel)
+        if entry is None:
+            entry = self._entries[kernel] = bound(kernel, self.state)
+        return entry

@@ -71,10 +71,11 @@ def test_a_region_stays_after_its_end_and_is_reused():
     machine = new_machine(1)
     _, now = Boundary(machine, 0, EDT).register(0, 4096, 0)
 
-    assert Boundary(machine, 0, EDT).deregister(0, 4096, now) == (REGISTERED, now)
-    assert Boundary(machine, 0, EDT).register(0, 4096, now) == (REUSED, now)
-    assert Boundary(machine, 0, EDT).register(256, 100, now) == (REUSED, now), "a part of it is registered too"
-    assert Boundary(machine, 0, EDT).deregister(8192, 1, now)[0] == NOT_REGISTERED
+    node = Boundary(machine, 0, EDT)
+    assert node.deregister(0, 4096, now) == (REGISTERED, now)
+    assert node.register(0, 4096, now) == (REUSED, now)
+    assert node.register(256, 100, now) == (REUSED, now), "a part of it is registered too"
+    assert node.deregister(8192, 1, now)[0] == NOT_REGISTERED
 
 
 @pytest.mark.requirement("ED-48")

@@ -12,8 +12,8 @@ import msgspec
 
 from nicscope.drivers.coherent.registration import POSTPONED
 from nicscope.interfaces.via.addresses import Buffer, Region
-from nicscope.interfaces.via.firmware import rights_of
 from nicscope.interfaces.via.names import Error, Reliability, Return, State, VipError
+from nicscope.interfaces.via.tables import rights_of
 from nicscope.interfaces.via.turns import Bell, hear
 from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Vi
 from nicscope.nic.coherent.mechanism import Mechanism

@@ -18,10 +18,10 @@ from nicscope.nic.coherent.mechanism import Mechanism
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nicscope.interfaces.via.firmware import Run
     from nicscope.interfaces.via.journal import Journal
     from nicscope.interfaces.via.messaging import Messaging
     from nicscope.interfaces.via.network import Frame
+    from nicscope.interfaces.via.tables import Run
     from nicscope.interfaces.via.vi import Delivery, Vi
 
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from nicscope.interfaces.via.firmware import Run
     from nicscope.interfaces.via.port import Port
+    from nicscope.interfaces.via.tables import Run
     from nicscope.interfaces.via.turns import Turns
     from nicscope.interfaces.via.vi import Vi
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nicscope.interfaces.via import incoming, outgoing
+from nicscope.interfaces.via import incoming, outgoing, repetition
 from nicscope.interfaces.via.descriptor import STATUS_WORDS, place_in
 from nicscope.interfaces.via.engine import Engine
 from nicscope.interfaces.via.journal import Part
@@ -29,16 +29,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.interfaces.via.addresses import AddressSpace
-    from nicscope.interfaces.via.firmware import Firmware, Outcome, Run
+    from nicscope.interfaces.via.firmware import Firmware
     from nicscope.interfaces.via.journal import Journal
     from nicscope.interfaces.via.network import Network
     from nicscope.interfaces.via.port import Port
     from nicscope.interfaces.via.settings import Settings
+    from nicscope.interfaces.via.tables import Outcome, Run
     from nicscope.interfaces.via.translating import Translator
     from nicscope.interfaces.via.turns import Turns
     from nicscope.interfaces.via.vi import Vi
 
-    Task = Work | Frame | tuple[Work, Status, int] | Callable[[], Awaitable[None]]
+    Task = Work | Frame | tuple[Work, int, int] | Callable[[], Awaitable[None]]
 
 CQ_ENTRY = 8  # bytes: VI and work queue
 
@@ -73,8 +74,8 @@ class Messaging:
         self.cut_through = cut_through
         self.engines = (Engine(turns, port), Engine(turns, port))  # to send, received
         self.neighbours: list[Messaging] = []  # by node
-        self.vis: dict[int, Vi] = {}  # by their place on the NIC
         self.works: dict[int, Work] = {}  # by the place of what the NIC has read
+        self.unsettled: dict[int, Vi] = {}  # with frames not acknowledged, by place
         self.freed = Bell(turns)  # of a room, or of an entry of the receive queue
         self.deliveries: deque[Delivery] = deque()  # that the processor has to collect
         self._tasks: deque[Task] = deque()
@@ -93,8 +94,12 @@ class Messaging:
     async def serve(self) -> None:
         """The firmware's main loop."""
         while True:
-            while not self._tasks:
-                await hear(self._called)
+            if self.unsettled:
+                await self._repeat_what_is_due()
+            if not self._tasks:
+                latest = min((vi.resend_at for vi in self.unsettled.values()), default=None)
+                await hear(self._called, latest)
+                continue
             task = self._tasks.popleft()
             if isinstance(task, tuple):
                 await self.complete(*task)
@@ -104,6 +109,11 @@ class Messaging:
                 await incoming.receive(self, task)
             else:
                 await task()
+
+    async def _repeat_what_is_due(self) -> None:
+        for vi in list(self.unsettled.values()):
+            if vi.unsettled and vi.resend_at <= self.turns.now:
+                await repetition.repeat(self, vi)
 
     # --- doorbells -----------------------------------------------------------------------
 
@@ -247,16 +257,16 @@ class Messaging:
         if journal is not None:
             journal.resume(self.turns.now)
 
-    async def spend(self, cost: str, journal: Journal | None, part: Part) -> None:
-        """Let the firmware run for as long as ``cost`` says."""
+    def spend(self, cost: str, journal: Journal | None, part: Part) -> Awaitable[None]:
+        """Let the firmware run for as long as ``cost`` says; to be awaited now."""
         end = self.turns.now + self.settings.costs[cost]
         if journal is not None:
             journal.spend(part, end)
-        await self.turns.until(end)
+        return self.turns.until(end)
 
     # --- completions ---------------------------------------------------------------------
 
-    async def refuse(self, work: Work, status: Status) -> None:
+    async def refuse(self, work: Work, status: int) -> None:
         """Report an error of the request itself; with reliability it breaks the connection."""
         outcome = self.firmware.refuse(work.vi.place, status)
         await self.complete(work, status)
@@ -271,7 +281,7 @@ class Messaging:
         else:
             vi.errors.append(outcome.error)
 
-    async def complete(self, work: Work, status: Status, length: int = 0) -> None:
+    async def complete(self, work: Work, status: int, length: int = 0) -> None:
         """Write the descriptor's status, then the completion queue's entry."""
         if work.told:
             return
@@ -325,6 +335,8 @@ class Messaging:
         """Have all posted descriptors completed as flushed."""
         self.firmware.forget(vi.place)
         vi.held.clear()
+        vi.unsettled.clear()
+        self.unsettled.pop(vi.place, None)
         vi.stream = None
         self.freed.ring()
         for queue in vi.posted:

@@ -77,18 +77,14 @@ class Port(Boundary):
     def bring(self, place: int, address: int, count: int, now: int, journal: Journal | None) -> int:
         """``deliver``, likewise."""
         before = self._times.copy()
-        return self._booked(
-            journal, Part.RECEIVE, before, self.deliver(place, address, count, now)
-        )
+        return self._booked(journal, Part.RECEIVE, before, self.deliver(place, address, count, now))
 
     def pick_up(
         self, place: int, address: int, count: int, now: int, journal: Journal | None
     ) -> int:
         """``collect``, likewise."""
         before = self._times.copy()
-        return self._booked(
-            journal, Part.LIBRARY, before, self.collect(place, address, count, now)
-        )
+        return self._booked(journal, Part.LIBRARY, before, self.collect(place, address, count, now))
 
     def complete(self, address: int, raw: bytes, now: int) -> int:
         """When ``raw``, a completion within one block, is in host memory."""

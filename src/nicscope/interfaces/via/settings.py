@@ -9,6 +9,7 @@ import msgspec
 from nicscope.errors import PlatformError, SimulationError, did_you_mean
 from nicscope.memory.coherence.parameters import HOST_PARAMETERS
 from nicscope.nic.coherent.parameters import NIC_PARAMETERS
+from nicscope.nic.transport import MOST_WINDOW
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,6 +45,7 @@ OWN = {
     "max_transfer": 65536,  # bytes of a message
     "retry_timeout": 100_000_000,  # ps without an acknowledgement; assumed
     "retries": 7,  # before a connection is lost; assumed
+    "window": 32,  # frames of a VI on their way; assumed: as the other interfaces' transport
     # The NIC's interrupt until the kernel agent serves it, for an RDMA that needs the host (PIO,
     # CNI, flushed DMA); assumed: as UTLB's, 6.2.
     "ka_interrupt": 10_000_000,
@@ -70,6 +72,7 @@ class Settings(msgspec.Struct, frozen=True):
     max_transfer: int
     retry_timeout: int
     retries: int
+    window: int
     ka_interrupt: int
     read_mbytes_s: int
 
@@ -105,6 +108,10 @@ def read_settings(platform: Platform, changes: Mapping[str, int] | None = None) 
     for name in ("mtu", "max_transfer", "retry_timeout"):
         if own[name] < 1:
             raise SimulationError(f"{name} must be at least 1, got {own[name]!r}")
+    if not 1 <= own["window"] <= MOST_WINDOW:
+        raise SimulationError(
+            f"window must be from 1 to {MOST_WINDOW} frames, got {own['window']!r}"
+        )
     if own["max_transfer"] + 4096 > nic["staging_bytes"] // 2:
         raise SimulationError(
             f"max_transfer must leave half of staging_bytes, {nic['staging_bytes']}, "

@@ -51,7 +51,7 @@ class _Pass:
 
     __slots__ = ()
 
-    def __await__(self) -> Iterator[Any]:
+    def __await__(self) -> Any:
         return _NOTHING
 
 

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from nicscope.interfaces.via.addresses import Region
     from nicscope.interfaces.via.descriptor import Descriptor
     from nicscope.interfaces.via.engine import Piece
-    from nicscope.interfaces.via.firmware import Firmware, Run
+    from nicscope.interfaces.via.firmware import Firmware
     from nicscope.interfaces.via.journal import Journal
+    from nicscope.interfaces.via.network import Frame
+    from nicscope.interfaces.via.tables import Run
     from nicscope.interfaces.via.turns import Turns
 
 SEND_QUEUE = 0
@@ -83,6 +85,8 @@ class Vi:
         self.posted: tuple[deque[Work], deque[Work]] = (deque(), deque())  # as the host knows
         self.bells = (Bell(turns), Bell(turns))
         self.held: deque[Work] = deque()  # sends behind an RDMA read
+        self.unsettled: deque[Frame] = deque()  # sent, or to be sent, and not acknowledged
+        self.resend_at = 0  # ps: all of them, if there are any
         self.errors: list[Error] = []
         self.stream: list[Piece] | None = None  # of the message that goes to the host as it comes
         self.stream_runs: list[Run] = []

@@ -35,6 +35,8 @@ class Port(Boundary):
         self.by_processor = mechanism in BY_PROCESSOR  # the NIC cannot reach host memory by itself
         self.coherent = mechanism in COHERENT  # it can, and the host's caches know
         self.flushed = mechanism is Mechanism.DMA
+        # Whether the processor has to do something before a doorbell.
+        self.has_share = self.by_processor or self.flushed
         self._node = node = node_view(machine, number)
         self._times = node.nic.times
         self.memory: NDArray[np.uint8] = node.agent.memory  # the NIC's own
@@ -50,8 +52,6 @@ class Port(Boundary):
         self, address: int, count: int, place: int, now: int, journal: Journal | None
     ) -> int:
         """``publish``, and what of it was which component's, to ``journal``."""
-        if self._way.publish is None and not self.flushed:
-            return now
         before = self._times.copy()
         end = self.publish(address, count, place, now)
         return self._booked(journal, Part.LIBRARY, before, end)

@@ -81,6 +81,15 @@ class Tables:
         self._bound = Binding(memory)
         self._desk = Binding(entries.new_desk(memory, self._nic_memory, self._settings.mtu))
 
+        bound = self._bound.of
+        # What every message needs, found once; the rest is bound, or compiled, when it is needed.
+        self._permits = bound(regions.permits)
+        self._take_room, self._give_room = bound(rooms.take_room), bound(rooms.give_room)
+        self._runs_of_stretch = bound(regions.runs_of_stretch)
+        self._runs_of_request = bound(regions.runs_of_request)
+        self._read_request = self._desk.of(entries.read_request)
+        self._controls = memory.requests["control"]
+
     def _call(self, kernel: Callable[..., Any], *numbers: int) -> int:
         return int(self._bound.of(kernel)(*numbers) or 0)
 
@@ -135,7 +144,7 @@ class Tables:
         """Whether a VI with ``tag`` may use that stretch."""
         if not 0 <= address < 1 << 63 or not 0 <= handle < 1 << 63:
             return False
-        return bool(self._call(regions.permits, handle, address, length, tag, 0))
+        return bool(self._permits(handle, address, length, tag, 0))
 
     # --- VIs -----------------------------------------------------------------------------
 
@@ -175,12 +184,12 @@ class Tables:
 
     def take_room(self, side: int, count: int) -> int | None:
         """The lowest place with room for ``count`` bytes; None if there is none."""
-        place = self._call(rooms.take_room, side, count)
+        place = int(self._take_room(side, count))
         return None if place == NOWHERE else place
 
     def give_room(self, place: int) -> None:
         """The room at ``place`` is free again."""
-        self._call(rooms.give_room, place)
+        self._give_room(place)
 
     # --- descriptors ---------------------------------------------------------------------
 
@@ -192,7 +201,7 @@ class Tables:
             self._free_requests = list(range(before, len(self.memory.requests)))[::-1]
         place = self._free_requests.pop()
         self._desk.state.payload[: len(raw)] = raw
-        return place, bool(self._desk.of(entries.read_request)(place, len(raw)))
+        return place, bool(self._read_request(place, len(raw)))
 
     def forget_request(self, place: int) -> None:
         """It is done."""
@@ -204,17 +213,17 @@ class Tables:
 
     def status_word(self, request: int | None, status: int, *, receive: bool) -> int:
         """What is written back into a descriptor that is done."""
-        control = 0 if request is None else int(self.memory.requests[request]["control"])
+        control = 0 if request is None else int(self._controls[request])
         return int(requests.status_word(receive, control, status))
 
     def runs_of_stretch(self, address: int, count: int) -> list[Run]:
         """Where that registered stretch is in the host's memory."""
-        return self._runs(self._call(regions.runs_of_stretch, address, count))
+        return self._runs(self._runs_of_stretch(address, count))
 
     def runs_of_request(self, request: int, count: int | None = None) -> list[Run]:
         """Likewise the first ``count`` bytes of a request's segments, or all segments."""
         limit = NOWHERE if count is None else count
-        return self._runs(self._call(regions.runs_of_request, request, limit))
+        return self._runs(self._runs_of_request(request, limit))
 
     def _runs(self, found: int) -> list[Run]:
-        return [Run(*row) for row in self.memory.runs[:found].tolist()]
+        return [Run._make(row) for row in self.memory.runs[:found].tolist()]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nicscope.interfaces.via.tables import Run
     from nicscope.interfaces.via.turns import Turns
 
+CONNECTED = int(State.VIP_STATE_CONNECTED)
 SEND_QUEUE = 0
 RECEIVE_QUEUE = 1
 
@@ -80,9 +81,12 @@ class Vi:
         self.node = node
         self.number = number
         self.attributes = attributes
+        # Whether an error breaks the connection.
+        self.reliable = attributes.reliability != Reliability.VIP_SERVICE_UNRELIABLE
         self.peer: Vi | None = None
         self.completion_queues = queues
         self.posted: tuple[deque[Work], deque[Work]] = (deque(), deque())  # as the host knows
+        self.addresses: set[int] = set()  # of their descriptors
         self.bells = (Bell(turns), Bell(turns))
         self.held: deque[Work] = deque()  # sends behind an RDMA read
         self.unsettled: deque[Frame] = deque()  # sent, or to be sent, and not acknowledged
@@ -105,12 +109,7 @@ class Vi:
     @property
     def connected(self) -> bool:
         """Whether there is another end."""
-        return self.state is State.VIP_STATE_CONNECTED
-
-    @property
-    def reliable(self) -> bool:
-        """Whether an error breaks the connection."""
-        return self.attributes.reliability != Reliability.VIP_SERVICE_UNRELIABLE
+        return int(self._firmware.memory.vis[self.place]["state"]) == CONNECTED
 
 
 class CompletionQueue:

@@ -19,7 +19,8 @@ class Binding:
 
     def of(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
         """``kernel`` without its first argument; all others are int64."""
-        entry = self._entries.get(kernel)
-        if entry is None:
+        try:
+            return self._entries[kernel]
+        except KeyError:
             entry = self._entries[kernel] = bound(kernel, self.state)
-        return entry
+            return entry

@@ -84,24 +84,24 @@ class Boundary:
         self._n = n
         self._mechanism = int(mechanism)
         self._way = WAYS[Mechanism(mechanism)]
-        self._handling = Binding(Handling(machine, np.zeros(4096, np.uint8)))
+        self._hold(4096)
 
     def _step(self, step: Step, *numbers: int) -> int:
         return int(self._bound.of(step)(self._n, self._mechanism, *numbers))
 
+    def _hold(self, count: int) -> None:
+        """Have room for so many bytes from or for outside."""
+        payload = np.zeros(count, np.uint8)
+        self._payload = payload.data
+        self._handling = Binding(Handling(self._machine, payload))
+
     def with_payload(self, step: Step, raw: bytes, address: int, now: int) -> int:
         """What ``step`` (handling, node, mechanism, address, bytes, now) does with ``raw``."""
         count = len(raw)
-        payload = self._holding(count)
-        payload[:count] = np.frombuffer(raw, np.uint8)
+        if len(self._payload) < count:
+            self._hold(2 * count)
+        self._payload[:count] = raw
         return int(self._handling.of(step)(self._n, self._mechanism, address, count, now))
-
-    def _holding(self, count: int) -> NDArray[np.uint8]:
-        payload: NDArray[np.uint8] = self._handling.state.payload
-        if len(payload) < count:
-            payload = np.zeros(2 * count, np.uint8)
-            self._handling = Binding(Handling(self._machine, payload))
-        return payload
 
     def write(self, address: int, raw: bytes, now: int) -> int:
         """When the program has stored ``raw`` at ``address``, word by word."""
@@ -109,9 +109,10 @@ class Boundary:
 
     def read(self, address: int, count: int, now: int) -> tuple[bytes, int]:
         """``count`` bytes at ``address`` as the program reads them, and when it has them."""
-        payload = self._holding(count)
+        if len(self._payload) < count:
+            self._hold(2 * count)
         end = self._handling.of(read_payload)(self._n, self._mechanism, address, count, now)
-        return payload[:count].tobytes(), int(end)
+        return self._payload[:count].tobytes(), int(end)
 
     def doorbell(self, token: int, now: int) -> int:
         """When ``token`` is in the NIC's register."""

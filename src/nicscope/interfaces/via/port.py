@@ -65,6 +65,8 @@ class Port(Boundary):
         self, address: int, count: int, place: int, now: int, journal: Journal | None, part: Part
     ) -> int:
         """``fetch``, likewise; see ``fetched``."""
+        if journal is None:
+            return self.fetch(address, count, place, now)
         before = self._times.copy()
         return self._booked(journal, part, before, self.fetch(address, count, place, now))
 
@@ -76,6 +78,8 @@ class Port(Boundary):
 
     def bring(self, place: int, address: int, count: int, now: int, journal: Journal | None) -> int:
         """``deliver``, likewise."""
+        if journal is None:
+            return self.deliver(place, address, count, now)
         before = self._times.copy()
         return self._booked(journal, Part.RECEIVE, before, self.deliver(place, address, count, now))
 

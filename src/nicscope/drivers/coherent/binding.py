@@ -15,12 +15,12 @@ class Binding:
 
     def __init__(self, state: Any) -> None:
         self.state = state
-        self._entries: dict[Any, Callable[..., Any]] = {}
+        self._entries: dict[int, Callable[..., Any]] = {}  # by identity: hashing one is slow
 
     def of(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
         """``kernel`` without its first argument; all others are int64."""
         try:
-            return self._entries[kernel]
+            return self._entries[id(kernel)]
         except KeyError:
-            entry = self._entries[kernel] = bound(kernel, self.state)
+            entry = self._entries[id(kernel)] = bound(kernel, self.state)
             return entry

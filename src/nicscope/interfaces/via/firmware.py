@@ -15,9 +15,19 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from nicscope.nic.vimsg.layout import Vimsg
+
 
 class Firmware(Tables):
     """The messaging on one node's NIC."""
+
+    def _keep(self, memory: Vimsg) -> None:
+        super()._keep(memory)
+        bound, desk = self._bound.of, self._desk.of
+        self._open_message = bound(sending.open_message)
+        self._next_fragment = bound(sending.next_fragment)
+        self._take_frame, self._match = desk(entries.take_frame), desk(entries.match)
+        self._hear_frame = desk(entries.hear_frame)
 
     # --- sending -------------------------------------------------------------------------
 
@@ -31,17 +41,15 @@ class Firmware(Tables):
         return self.outcome()
 
     def fragments(
-        self, v: int, node: int, request: int | None, kind: int, raw: NDArray[np.uint8]
-    ) -> Iterator[tuple[Any, NDArray[np.uint8]]]:
-        """Header and bytes of each frame of a message, not yet numbered."""
+        self, v: int, node: int, request: int | None, kind: int, count: int
+    ) -> Iterator[Any]:
+        """Header of each frame of a message of ``count`` bytes, not yet numbered."""
         asked = NOWHERE if request is None else request
-        self._call(sending.open_message, v, node, asked, kind, len(raw))
+        self._open_message(v, node, asked, kind, count)
         left = True
         while left:
-            left = not self._call(sending.next_fragment)
-            header = self.memory.header.copy()
-            begin, count = int(header[0]["offset"]), int(header[0]["count"])
-            yield header, raw[begin : begin + count]
+            left = not self._next_fragment()
+            yield self.memory.header.copy()
 
     def number(self, v: int, header: Any) -> None:
         """Give the frame the next number of VI ``v``."""
@@ -75,18 +83,20 @@ class Firmware(Tables):
 
     def hear_frame(self, header: Any) -> tuple[bool, int]:
         """Whether the frame is to be taken, and what is acknowledged, or ``NOWHERE``."""
-        self._desk.state.frame[:] = header
-        taken, acknowledgement = self._desk.of(entries.hear_frame)()
+        self._frame[:] = header
+        taken, acknowledgement = self._hear_frame()
         return bool(taken), int(acknowledgement)
 
     def take_frame(self, header: Any, raw: NDArray[np.uint8], *, waited: bool) -> int:
         """What becomes of a frame (``nic.vimsg.receiving``)."""
-        self._desk.state.payload[: len(raw)] = raw
-        return self._with_frame(entries.place_frame if waited else entries.take_frame, header)
+        self._payload[: len(raw)] = raw
+        self._frame[:] = header
+        return int(self._desk.of(entries.place_frame)() if waited else self._take_frame())
 
     def receive_ahead(self, header: Any) -> int | None:
         """The receive that a message will take, if it fits there."""
-        found = self._with_frame(entries.receive_ahead, header)
+        self._frame[:] = header
+        found = int(self._desk.of(entries.receive_ahead)())
         return None if found == NOWHERE else found
 
     def assembly(self, v: int) -> int:
@@ -95,8 +105,5 @@ class Firmware(Tables):
 
     def match(self, header: Any) -> tuple[int, Outcome]:
         """Where the message that has come is put together, and what follows."""
-        return self._with_frame(entries.match, header), self.outcome()
-
-    def _with_frame(self, step: Any, header: Any) -> int:
-        self._desk.state.frame[:] = header
-        return int(self._desk.of(step)())
+        self._frame[:] = header
+        return int(self._match()), self.outcome()

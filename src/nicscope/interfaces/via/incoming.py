@@ -59,8 +59,8 @@ async def _stream(ni: Messaging, vi: Vi, frame: Frame) -> None:
                 await ni.translate(run, frame.journal, Part.RECEIVE, receive=True)
     if vi.stream is None or not vi.connected:
         return
-    offset, place = int(frame.header[0]["offset"]), ni.firmware.assembly(vi.place)
-    vi.stream.append(Piece(vi.stream_runs, offset, len(frame.raw), place))
+    place = ni.firmware.assembly(vi.place)
+    vi.stream.append(Piece(vi.stream_runs, frame.begin, len(frame.raw), place))
     ni.engines[RECEIVE_QUEUE].deliver(vi.stream[-1], vi)
 
 

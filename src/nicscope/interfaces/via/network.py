@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from nicscope.interfaces.via.vi import Vi, Work
 
 NO_BYTES = np.zeros(0, np.uint8)
-HEADER_NAMES = HEADER.names or ()
+_KIND, _INDEX, _LAST, _OFFSET, _COUNT, _TOTAL, _IMMEDIATE, _REMOTE_ADDRESS = (
+    list(HEADER.names or ()).index(name)
+    for name in ["kind", "index", "last", "offset", "count", "total", "immediate", "remote_address"]
+)
 
 
 class Sending(msgspec.Struct, eq=False):
@@ -35,6 +38,7 @@ class Frame:
     """One fragment of a message: what the firmware made, and what tests and reports follow."""
 
     __slots__ = (
+        "begin",
         "header",
         "immediate",
         "index",
@@ -53,21 +57,22 @@ class Frame:
     def __init__(
         self, header: Any, raw: NDArray[np.uint8], source: Vi, target: Vi, message: Sending
     ) -> None:
-        """``header``: HEADER, shape (1,)."""
+        """``header``: HEADER, shape (1,); ``raw``: all bytes of the message."""
+        words = header.tolist()[0]
         self.header = header
-        self.raw = raw
+        self.begin: int = words[_OFFSET]  # in the message
+        self.raw = raw[self.begin : self.begin + words[_COUNT]]
         self.source = source
         self.target = target
         self.message = message
         self.work = message.work
         self.journal: Journal | None = None  # of the message, when it has come with this frame
-        words = dict(zip(HEADER_NAMES, header.tolist()[0], strict=True))
-        self.kind: int = words["kind"]  # MESSAGE, WRITE, READ_REQUEST or READ_RESPONSE
-        self.index: int = words["index"]  # of the fragment
-        self.last = bool(words["last"])
-        self.total: int = words["total"]  # bytes of the message
-        self.immediate: int = words["immediate"]  # data in the descriptor itself
-        self.remote_address: int = words["remote_address"]  # where an RDMA begins
+        self.kind: int = words[_KIND]  # MESSAGE, WRITE, READ_REQUEST or READ_RESPONSE
+        self.index: int = words[_INDEX]  # of the fragment
+        self.last = bool(words[_LAST])
+        self.total: int = words[_TOTAL]  # bytes of the message
+        self.immediate: int = words[_IMMEDIATE]  # data in the descriptor itself
+        self.remote_address: int = words[_REMOTE_ADDRESS]  # where an RDMA begins
 
 
 class Network:

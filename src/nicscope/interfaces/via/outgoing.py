@@ -64,12 +64,12 @@ async def _stream(ni: Messaging, work: Work, request: int) -> None:
     place = ni.room_to_send(len(raw))
     message = Sending(work, journal)
     frames = [
-        Frame(header, payload, vi, vi.peer, message)
-        for header, payload in ni.firmware.fragments(vi.place, vi.node, request, MESSAGE, raw)
+        Frame(header, raw, vi, vi.peer, message)
+        for header in ni.firmware.fragments(vi.place, vi.node, request, MESSAGE, len(raw))
     ]
     pieces = []
     for frame in frames:
-        piece = Piece(runs, int(frame.header[0]["offset"]), len(frame.raw), place)
+        piece = Piece(runs, frame.begin, len(frame.raw), place)
         engine.fetch(piece, raw, vi)
         pieces.append(piece)
     for frame, piece in zip(frames, pieces, strict=True):
@@ -92,6 +92,6 @@ async def _transmit(
     if vi.peer is None or not vi.connected:
         return  # broken while its bytes were fetched
     request = None if message.work is None else message.work.request
-    for header, payload in ni.firmware.fragments(vi.place, vi.node, request, kind, raw):
-        if not await repetition.put(ni, Frame(header, payload, vi, vi.peer, message)):
+    for header in ni.firmware.fragments(vi.place, vi.node, request, kind, len(raw)):
+        if not await repetition.put(ni, Frame(header, raw, vi, vi.peer, message)):
             return

@@ -81,6 +81,9 @@ class Tables:
         self._bound = Binding(memory)
         self._desk = Binding(entries.new_desk(memory, self._nic_memory, self._settings.mtu))
 
+        self._frame, self._payload = self._desk.state.frame, self._desk.state.payload
+        self.states = memory.vis["state"]
+        self._lengths = memory.requests["length"]
         bound = self._bound.of
         # What every message needs, found once; the rest is bound, or compiled, when it is needed.
         self._permits = bound(regions.permits)
@@ -200,7 +203,7 @@ class Tables:
             self._keep(with_room(self.memory, requests=before + 1))
             self._free_requests = list(range(before, len(self.memory.requests)))[::-1]
         place = self._free_requests.pop()
-        self._desk.state.payload[: len(raw)] = raw
+        self._payload[: len(raw)] = raw
         return place, bool(self._read_request(place, len(raw)))
 
     def forget_request(self, place: int) -> None:
@@ -209,7 +212,7 @@ class Tables:
 
     def length_of(self, request: int) -> int:
         """Bytes in all its segments."""
-        return int(self.memory.requests[request]["length"])
+        return int(self._lengths[request])
 
     def status_word(self, request: int | None, status: int, *, receive: bool) -> int:
         """What is written back into a descriptor that is done."""

@@ -100,16 +100,16 @@ class Vi:
     @property
     def state(self) -> State:
         """As the NIC has it."""
-        return State(int(self._firmware.memory.vis[self.place]["state"]))
+        return State(int(self._firmware.states[self.place]))
 
     @state.setter
     def state(self, state: State) -> None:
-        self._firmware.memory.vis[self.place]["state"] = state
+        self._firmware.states[self.place] = state
 
     @property
     def connected(self) -> bool:
         """Whether there is another end."""
-        return int(self._firmware.memory.vis[self.place]["state"]) == CONNECTED
+        return int(self._firmware.states[self.place]) == CONNECTED
 
 
 class CompletionQueue:

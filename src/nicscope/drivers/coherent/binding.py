@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from nicscope.handover import bound
@@ -11,16 +12,19 @@ if TYPE_CHECKING:
 
 
 class Binding:
-    """Of ``state``, a NamedTuple of arrays; see ``nicscope.handover``."""
+    """Of ``state``, a NamedTuple of arrays, and of the numbers ``first``; ``nicscope.handover``."""
 
-    def __init__(self, state: Any) -> None:
+    def __init__(self, state: Any, *first: int) -> None:
         self.state = state
-        self._entries: dict[int, Callable[..., Any]] = {}  # by identity: hashing one is slow
+        self._first = first
+        # By identity: a look at the kernel itself takes as long as a short one runs.
+        self._entries: dict[int, Callable[..., Any]] = {}
 
     def of(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
-        """``kernel`` without its first argument; all others are int64."""
+        """``kernel`` without its first arguments; all others are int64."""
         try:
             return self._entries[id(kernel)]
         except KeyError:
-            entry = self._entries[id(kernel)] = bound(kernel, self.state)
+            entry = functools.partial(bound(kernel, self.state), *self._first)
+            self._entries[id(kernel)] = entry
             return entry

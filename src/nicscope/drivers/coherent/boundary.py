@@ -80,20 +80,21 @@ class Boundary:
 
     def __init__(self, machine: Machine, n: int, mechanism: int) -> None:
         self._machine = machine
-        self._bound = Binding(machine)
         self._n = n
         self._mechanism = int(mechanism)
+        self._bound = Binding(machine, n)
+        self._moving = Binding(machine, n, self._mechanism)
         self._way = WAYS[Mechanism(mechanism)]
         self._hold(4096)
 
     def _step(self, step: Step, *numbers: int) -> int:
-        return int(self._bound.of(step)(self._n, self._mechanism, *numbers))
+        return int(self._moving.of(step)(*numbers))
 
     def _hold(self, count: int) -> None:
         """Have room for so many bytes from or for outside."""
         payload = np.zeros(count, np.uint8)
         self._payload = payload.data
-        self._handling = Binding(Handling(self._machine, payload))
+        self._handling = Binding(Handling(self._machine, payload), self._n, self._mechanism)
 
     def with_payload(self, step: Step, raw: bytes, address: int, now: int) -> int:
         """What ``step`` (handling, node, mechanism, address, bytes, now) does with ``raw``."""
@@ -101,7 +102,7 @@ class Boundary:
         if len(self._payload) < count:
             self._hold(2 * count)
         self._payload[:count] = raw
-        return int(self._handling.of(step)(self._n, self._mechanism, address, count, now))
+        return int(self._handling.of(step)(address, count, now))
 
     def write(self, address: int, raw: bytes, now: int) -> int:
         """When the program has stored ``raw`` at ``address``, word by word."""
@@ -111,12 +112,12 @@ class Boundary:
         """``count`` bytes at ``address`` as the program reads them, and when it has them."""
         if len(self._payload) < count:
             self._hold(2 * count)
-        end = self._handling.of(read_payload)(self._n, self._mechanism, address, count, now)
+        end = self._handling.of(read_payload)(address, count, now)
         return self._payload[:count].tobytes(), int(end)
 
     def doorbell(self, token: int, now: int) -> int:
         """When ``token`` is in the NIC's register."""
-        return int(self._bound.of(programs.doorbell)(self._n, token, now))
+        return int(self._bound.of(programs.doorbell)(token, now))
 
     def publish(self, address: int, count: int, place: int, now: int) -> int:
         """When the CPU has done its part of sending, before the doorbell.
@@ -143,7 +144,7 @@ class Boundary:
         """Where in NIC memory fetched bytes are: ``place``, or EDT's buffer for them."""
         if self._mechanism != Mechanism.EDT:
             return place
-        return int(self._bound.of(ways.edt_place)(self._n, address, count, place))
+        return int(self._bound.of(ways.edt_place)(address, count, place))
 
     def prepare(self, address: int, count: int, now: int) -> int:
         """When the CPU has done its part of posting a receive: software DMA flushes the buffer."""
@@ -165,7 +166,7 @@ class Boundary:
 
     def _beside_edt(self, step: Step, *numbers: int) -> int:
         """What EDT has not registered is moved by DMA with intervention."""
-        return int(self._bound.of(step)(self._n, int(FALLBACK), *numbers))
+        return int(self._bound.of(step)(int(FALLBACK), *numbers))
 
     def collect(self, place: int, address: int, count: int, now: int) -> int:
         """When the CPU has done its part of receiving and the bytes are at ``address``.
@@ -177,10 +178,10 @@ class Boundary:
 
     def register(self, address: int, count: int, now: int) -> tuple[int, int]:
         """What became of registering the range for EDT (``registration``), and when."""
-        found, end = self._bound.of(programs.register)(self._n, address, count, now)
+        found, end = self._bound.of(programs.register)(address, count, now)
         return int(found), int(end)
 
     def deregister(self, address: int, count: int, now: int) -> tuple[int, int]:
         """What became of the end of that registration, and when."""
-        found, end = self._bound.of(programs.deregister)(self._n, address, count, now)
+        found, end = self._bound.of(programs.deregister)(address, count, now)
         return int(found), int(end)

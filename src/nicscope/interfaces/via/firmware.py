@@ -26,6 +26,9 @@ class Firmware(Tables):
         bound, desk = self._bound.of, self._desk.of
         self._open_message = bound(sending.open_message)
         self._next_fragment = bound(sending.next_fragment)
+        self._admit, self._number_frame = bound(sending.admit), bound(sending.number_frame)
+        self._is_window_open = bound(sending.is_window_open)
+        self._next_frame, self._settle = bound(sending.next_frame), bound(sending.settle)
         self._take_frame, self._match = desk(entries.take_frame), desk(entries.match)
         self._hear_frame = desk(entries.hear_frame)
 
@@ -33,7 +36,7 @@ class Firmware(Tables):
 
     def admit(self, v: int, request: int) -> int:
         """What becomes of a descriptor of the send queue (``nic.vimsg.sending``)."""
-        return self._call(sending.admit, v, request)
+        return int(self._admit(v, request))
 
     def refuse(self, v: int, status: int) -> Outcome:
         """What follows an error of a request itself."""
@@ -53,15 +56,15 @@ class Firmware(Tables):
 
     def number(self, v: int, header: Any) -> None:
         """Give the frame the next number of VI ``v``."""
-        header[0]["sequence"] = self._call(sending.number_frame, v)
+        header[0]["sequence"] = self._number_frame(v)
 
     def is_window_open(self, v: int) -> bool:
         """Whether VI ``v`` may have one more frame on its way."""
-        return bool(self._call(sending.is_window_open, v))
+        return bool(self._is_window_open(v))
 
     def next_to_send(self, v: int) -> int | None:
         """Which of the frames that are not acknowledged goes out next; None if all have."""
-        place = self._call(sending.next_frame, v)
+        place = int(self._next_frame(v))
         return None if place == NOWHERE else place
 
     def settle(self, v: int, acknowledgement: int) -> int:
@@ -69,7 +72,7 @@ class Firmware(Tables):
 
         It may be ``NOWHERE``.
         """
-        return self._call(sending.settle, v, acknowledgement)
+        return int(self._settle(v, acknowledgement))
 
     def is_given_up(self, v: int) -> bool:
         """Whether the connection is lost, as no acknowledgement came in time once more."""

@@ -59,6 +59,8 @@ bench: $(VENV)/bench.stamp
 	@$(BIN)/python bench/bench_ports.py
 	@echo
 	@$(BIN)/python bench/bench_coherent.py
+	@echo
+	@$(BIN)/python bench/bench_via.py
 
 coverage-of-papers: $(VENV)/run.stamp
 	@$(BIN)/nicscope coverage

@@ -215,10 +215,9 @@ infer(_Fields)
 def field_of(context: Any, builder: Any, handed: Any, table: Any, name: str) -> Any:
     """Write the code that reads field ``name``: its words, or where those of a state begin."""
     state = handed.state
-    place = state.fields.index(name)
     words = builder.bitcast(table, WORD.as_pointer())
-    begin = element(builder, words, sum(_words_of(kind) for kind in state.types[:place]))
-    kind = state.types[place]
+    begin = element(builder, words, place_of_field(state, name))
+    kind = state.types[state.fields.index(name)]
     if not isinstance(kind, types.Array):
         return builder.bitcast(begin, context.get_value_type(HandedType(kind)))
     return _read_array(context, builder, kind, begin)
@@ -252,11 +251,10 @@ def _row_type(kind: Any) -> types.Type:
 def _lower_row_field(context: Any, builder: Any, row: Any, value: Any, name: str) -> Any:
     """Write the code that reads field ``name`` of a row."""
     state = row.state
-    place = state.fields.index(name)
     made = proxy(row)(context, builder, value=value)
     words = builder.bitcast(made.table, WORD.as_pointer())
-    begin = element(builder, words, sum(_words_of(kind) for kind in state.types[:place]))
-    kind = state.types[place]
+    begin = element(builder, words, place_of_field(state, name))
+    kind = state.types[state.fields.index(name)]
     if not isinstance(kind, types.Array):
         inner = proxy(RowType(kind))(context, builder)
         inner.table = builder.bitcast(begin, inner.table.type)
@@ -266,6 +264,11 @@ def _lower_row_field(context: Any, builder: Any, row: Any, value: Any, name: str
 
 
 lower(RowType)(_lower_row_field)
+
+
+def place_of_field(state: Any, name: str) -> int:
+    """Where in the table of a state of type ``state`` the words of field ``name`` begin."""
+    return sum(_words_of(kind) for kind in state.types[: state.fields.index(name)])
 
 
 def _words_of(kind: Any) -> int:

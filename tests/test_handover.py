@@ -137,11 +137,14 @@ def test_a_call_that_is_bound_keeps_the_arrays_alive():
 @needs_the_compiler
 def test_a_state_of_another_layout_or_class_has_another_type():
     other = outer()._replace(every_second=np.arange(5))
-    namesake = NamedTuple("Outer", [(name, Any) for name in Outer._fields])(*outer())
+    renamed = NamedTuple("Outer", [(f"{name}_", Any) for name in Outer._fields])(*outer())
+    elsewhere = NamedTuple("Outer", [(name, Any) for name in Outer._fields])
+    elsewhere.__module__ = "another"
 
     assert typeof(Handed(outer())) == typeof(Handed(outer()))
     assert typeof(Handed(outer())) != typeof(Handed(other))
-    assert typeof(Handed(outer())) != typeof(Handed(namesake))
+    assert typeof(Handed(outer())) != typeof(Handed(renamed))
+    assert typeof(Handed(outer())) != typeof(Handed(elsewhere(*outer())))
 
 
 @needs_the_compiler

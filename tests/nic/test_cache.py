@@ -14,6 +14,7 @@ from nicscope.nic.cache import (
     fill,
     find,
     frame_of,
+    further_ways,
     hold,
     lookup,
     release,
@@ -42,7 +43,10 @@ class Both:
 
     def use(self, tag):
         row = self.plain.row_of(tag)
-        entry = lookup(self.nic, row, tag)
+        expected = self.plain.further_ways(tag)
+        assert further_ways(self.nic, row, tag) == expected
+        entry, further = lookup(self.nic, row, tag)
+        assert further == expected
         assert (entry != MISS) == self.plain.lookup(tag)
         if entry == MISS:
             before = self.contents()
@@ -129,7 +133,7 @@ def test_a_set_whose_ways_are_all_held_refuses_and_evicts_nothing(ways):
 def test_tags_stand_in_order_of_use_and_every_place_is_taken_once(ways):
     nic = new_cache(4 * ways, ways)
     for tag in (1, 2, 3, 1, 4, 2, 5):
-        if lookup(nic, 2, tag) == MISS:
+        if lookup(nic, 2, tag)[0] == MISS:
             fill(nic, 2, tag)
     drop(nic, 2, 4)
     recent = [5, 2, 1, 3][: ways - (ways == 4)] if ways > 2 else [5, 2]
@@ -144,10 +148,11 @@ def test_an_exchange_is_a_lookup_and_on_a_miss_a_fill(ways, steps):
     one, two = new_cache(2 * ways, ways), new_cache(2 * ways, ways)
     for number in steps:
         row, tag = number % 2, number + 1
-        missed = lookup(two, row, tag) == MISS
+        entry, further = lookup(two, row, tag)
+        missed = entry == MISS
         if missed:
             two.frames[fill(two, row, tag)] = number
-        assert exchange(one, row, tag, number) == missed
+        assert exchange(one, row, tag, number) == (missed, further)
         assert one.tags.tolist() == two.tags.tolist()
         assert one.places.tolist() == two.places.tolist()
         assert one.frames.tolist() == two.frames.tolist()

@@ -5,6 +5,9 @@
 their tags are kept most recent first, each with the place where its frames are, so frames never
 move.  Larger sets have a hash index and links in order of use.  Replacement in a set is LRU by
 lookup; an entry in use by a transfer is never evicted (U-Net/MM 4.2).
+
+A search begins with the most recent way.  What it takes grows with the *further ways* that it
+checks: none if the first is it, all others if none is.  A hash index checks none.
 """
 
 from __future__ import annotations
@@ -22,45 +25,59 @@ FOUR = 4  # the widest sets that both UTLB and miNI found worth their search; un
 
 @step
 def lookup(nic, row, tag):
-    """Entry that holds ``tag`` in set ``row``, now the most recent of its set, or ``MISS``."""
+    """Entry that holds ``tag`` in set ``row``, now the most recent of its set, or ``MISS``.
+
+    And how many further ways were checked.
+    """
     ways = nic.config[0].ways
     if ways == 1:
-        return row if nic.tags[row] == tag else np.int64(MISS)
+        return row if nic.tags[row] == tag else np.int64(MISS), np.int64(0)
     if ways > SEARCHED_WAYS:
         entry = linked_find(nic, tag)
         if entry != MISS:
             linked_renew(nic, row, entry)
-        return entry
+        return entry, np.int64(0)
+    further = np.int64(0)
     if nic.tags[row * ways] != tag:
-        rank = _rank_of(nic, row, tag)
-        if rank == MISS:
-            return rank
-        _bring_forward(nic, row, rank)
-    return row * ways + np.int64(nic.places[row * ways])
+        further = _rank_of(nic, row, tag)
+        if further == MISS:
+            return np.int64(MISS), ways - 1
+        _bring_forward(nic, row, further)
+    return row * ways + np.int64(nic.places[row * ways]), further
+
+
+@step
+def further_ways(nic, row, tag):
+    """How many further ways a lookup of ``tag`` in set ``row`` would check; no use is noted."""
+    ways = nic.config[0].ways
+    if ways == 1 or ways > SEARCHED_WAYS or nic.tags[row * ways] == tag:
+        return np.int64(0)
+    rank = _rank_of(nic, row, tag)
+    return rank if rank != MISS else ways - 1
 
 
 @step
 def exchange(nic, row, tag, frame):
-    """``lookup`` and, if that misses, ``fill`` in one, for sets that are searched: 1 if it missed.
+    """``lookup`` and, if that misses, ``fill`` in one, for sets that are searched.
 
-    Without a branch, as which of the two it is cannot be predicted.  No entry may be in use, and
-    lines hold one page.
+    Whether it missed, 0 or 1, and how many further ways were checked.  Without a branch, as
+    which of the two it is cannot be predicted.  No entry may be in use, and lines hold one page.
     """
     ways = nic.config[0].ways
     if ways == 1:
         missed = np.int64(nic.tags[row] != tag)
         nic.tags[row] = tag
         nic.frames[row] = frame
-        return missed
+        return missed, np.int64(0)
     if nic.tags[row * ways] == tag:
-        return np.int64(0)
+        return np.int64(0), np.int64(0)
     rank = _rank_of(nic, row, tag)
     missed = np.int64(rank == MISS)
     rank += missed * ways  # the last of the set
     nic.tags[row * ways + rank] = tag
     _bring_forward(nic, row, rank)
     nic.frames[row * ways + np.int64(nic.places[row * ways])] = frame
-    return missed
+    return missed, rank
 
 
 @step

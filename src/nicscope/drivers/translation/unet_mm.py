@@ -38,8 +38,9 @@ from nicscope.nic.victim import (
 def ask_unet_mm(nic, book, page, key, receive):
     """Frame of ``page``, or ``MISS``."""
     slot = page & (nic.config[0].sets - 1)
-    if lookup(nic, slot, key + 1) != MISS:
-        note_hit(book, key)
+    entry, further = lookup(nic, slot, key + 1)
+    if entry != MISS:
+        note_hit(book, key, further)
         return np.int64(nic.frames[slot] & FRAME_BITS)
     return ask_beyond(nic, book, slot, key, receive)
 
@@ -49,9 +50,9 @@ def ask_beyond(nic, book, slot, key, receive):
     """The primary does not have it: the victim cache may, and gives it back to the primary."""
     place = find_victim(nic, key + 1)
     if place == ABSENT:
-        note_miss(book, key, receive)
+        note_miss(book, key, receive, 0)
         return np.int64(MISS)
-    note_hit(book, key)
+    note_hit(book, key, 0)
     book.counts[0].victim_hits += 1
     frame = nic.victims[place].frame
     if nic.frames[slot] & IN_USE == 0:  # else it serves from where it is

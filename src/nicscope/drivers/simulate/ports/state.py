@@ -68,6 +68,7 @@ SERVICE_COSTS = (
     "lookup_receive",
     "lookup_buffer",
     "lookup_free",
+    "further_way",  # on top, for each way of a set that is checked after the first
     "lookup_handle",  # of a buffer or a process
     "fetch",  # entries from the host's table, by DMA
     "table_dma",  # of that, while the bus is taken

@@ -5,11 +5,18 @@ from __future__ import annotations
 from fractions import Fraction
 from types import SimpleNamespace
 
+import msgspec
+import numpy as np
 import pytest
 
+from nicscope.config.delivery import transfer_costs
 from nicscope.config.design import load_design, with_settings
 from nicscope.config.platform import load_platform
+from nicscope.config.program_costs import program_costs
 from nicscope.drivers.replay import replay
+from nicscope.drivers.simulate.ports.costs import service_costs
+from nicscope.drivers.simulate.tracing import part_trace, simulate_node
+from nicscope.errors import PlatformError
 from nicscope.studies.pricing import price
 from nicscope.studies.reproduce.expectation import load_paper
 from nicscope.traces.bundled import bundled_traces
@@ -96,3 +103,58 @@ def test_sets_with_an_index_have_no_ways_to_check():
     counts, _, cost = priced(columns, "entries=1024", "ways=32")
     assert counts["further_ways"] == 0
     assert cost.not_applicable["further_ways"].startswith("sets of more than 16 ways")
+
+
+def timed(columns, service, design):
+    """The one node's outcome."""
+    transfers = transfer_costs(load_platform(design.platform))
+    (outcome,) = (simulate_node(node, design, transfers, service) for node in part_trace([columns]))
+    return outcome
+
+
+@pytest.mark.requirement("UT-28", "MI-59")
+@pytest.mark.parametrize("name", ["utlb", "utlb-shared", "vmmc-interrupt", "mini"])
+def test_in_virtual_time_too_each_further_way_takes_its_time(name):
+    # Pages of one set again and again: found second, third and last, and missed.
+    places = [0, 1, 0, 1, 2, 0, 3, 1, 4, 0]
+    design = load_design(name)
+    settings = ["entries=16", "ways=4", *(["line=1"] if name == "mini" else [])]
+    design = with_settings(design, settings).at_page_size(4096)
+    columns = SimpleNamespace(
+        node=np.zeros(10, np.int32),
+        pid=np.zeros(10, np.int32),
+        receive=np.array([0, 1] * 5, np.uint8),
+        address=np.array(places, np.uint64) * np.uint64(4 * 4096),
+        length=np.full(10, 64, np.uint32),
+    )
+    service = service_costs(program_costs(load_platform(design.platform), design.scheme), design)
+    way = service.steps["further_way"]
+    free = service._replace(steps=service.steps | {"further_way": 0})
+
+    with_ways, without = timed(columns, service, design), timed(columns, free, design)
+
+    assert way > 0
+    checked = with_ways.counts["further_ways"]
+    assert (
+        checked
+        == without.counts["further_ways"]
+        == replay([columns], [design])[0].total["further_ways"]
+    )
+    # A lookup that a retry repeats takes its time again: by then its entry is the first.
+    assert with_ways.times_ps["lookup"] - without.times_ps["lookup"] == way * checked
+    later = with_ways.elapsed_ps - without.elapsed_ps
+    # A packet that miNI dropped comes again by its sender's timer, whenever it was dropped.
+    assert 0 < later <= way * checked
+    assert later == way * checked or name == "mini"
+
+
+def test_a_platform_that_does_not_say_what_a_way_takes_runs_direct_mapped_designs_only():
+    platform = load_platform("utlb-prototype")
+    costs = {name: cost for name, cost in platform.costs.items() if name != "ni_further_way"}
+    silent = msgspec.structs.replace(platform, costs=costs)
+    design = load_design("utlb")
+    found = program_costs(silent, design.scheme)
+
+    assert service_costs(found, design).steps["further_way"] == 0
+    with pytest.raises(PlatformError, match="sets of 4 ways are searched way by way"):
+        service_costs(found, with_settings(design, ["ways=4"]))

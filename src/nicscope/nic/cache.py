@@ -24,26 +24,27 @@ FOUR = 4  # the widest sets that both UTLB and miNI found worth their search; un
 
 
 @step
-def lookup(nic, row, tag):
+def lookup(nic, row, tag, counts):
     """Entry that holds ``tag`` in set ``row``, now the most recent of its set, or ``MISS``.
 
-    And how many further ways were checked.
+    The further ways that it checks are added to ``counts[0].further_ways``.
     """
     ways = nic.config[0].ways
     if ways == 1:
-        return row if nic.tags[row] == tag else np.int64(MISS), np.int64(0)
+        return row if nic.tags[row] == tag else np.int64(MISS)
     if ways > SEARCHED_WAYS:
         entry = linked_find(nic, tag)
         if entry != MISS:
             linked_renew(nic, row, entry)
-        return entry, np.int64(0)
-    further = np.int64(0)
+        return entry
     if nic.tags[row * ways] != tag:
-        further = _rank_of(nic, row, tag)
-        if further == MISS:
-            return np.int64(MISS), ways - 1
-        _bring_forward(nic, row, further)
-    return row * ways + np.int64(nic.places[row * ways]), further
+        rank = _rank_of(nic, row, tag)
+        if rank == MISS:
+            counts[0].further_ways += ways - 1
+            return rank
+        counts[0].further_ways += rank
+        _bring_forward(nic, row, rank)
+    return row * ways + np.int64(nic.places[row * ways])
 
 
 @step
@@ -57,27 +58,28 @@ def further_ways(nic, row, tag):
 
 
 @step
-def exchange(nic, row, tag, frame):
-    """``lookup`` and, if that misses, ``fill`` in one, for sets that are searched.
+def exchange(nic, row, tag, frame, counts):
+    """``lookup`` and, if that misses, ``fill`` in one, for sets that are searched: 1 if it missed.
 
-    Whether it missed, 0 or 1, and how many further ways were checked.  Without a branch, as
-    which of the two it is cannot be predicted.  No entry may be in use, and lines hold one page.
+    Without a branch, as which of the two it is cannot be predicted.  No entry may be in use, and
+    lines hold one page.
     """
     ways = nic.config[0].ways
     if ways == 1:
         missed = np.int64(nic.tags[row] != tag)
         nic.tags[row] = tag
         nic.frames[row] = frame
-        return missed, np.int64(0)
+        return missed
     if nic.tags[row * ways] == tag:
-        return np.int64(0), np.int64(0)
+        return np.int64(0)
     rank = _rank_of(nic, row, tag)
     missed = np.int64(rank == MISS)
     rank += missed * ways  # the last of the set
+    counts[0].further_ways += rank
     nic.tags[row * ways + rank] = tag
     _bring_forward(nic, row, rank)
     nic.frames[row * ways + np.int64(nic.places[row * ways])] = frame
-    return missed, rank
+    return missed
 
 
 @step

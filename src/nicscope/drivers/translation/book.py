@@ -121,9 +121,8 @@ def note_request(book, pages, receive):
 
 
 @step
-def note_hit(book, key, further):
-    """Note a lookup that found its entry after checking ``further`` ways beyond the first."""
-    book.counts[0].further_ways += further
+def note_hit(book, key):
+    """Note a lookup that found its entry."""
     if book.orders[0].kinds:
         shadow_lookup(book, key)
     if book.orders[0].prefetch > 1:  # otherwise an entry is there only if it was looked up before
@@ -131,10 +130,9 @@ def note_hit(book, key, further):
 
 
 @step
-def note_miss(book, key, receive, further):
+def note_miss(book, key, receive):
     """Count a lookup that did not find its entry, by path and by kind."""
     counts = book.counts[0]
-    counts.further_ways += further
     counts.ni_misses += 1
     counts.ni_misses_receive += receive
     shadowed = book.orders[0].kinds and shadow_lookup(book, key)

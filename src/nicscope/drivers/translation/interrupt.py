@@ -33,11 +33,11 @@ NO_UNIT = -1
 @step
 def ask_interrupt(nic, host, book, process, page, key, receive):
     """Frame of ``page``, or ``MISS``."""
-    entry, further = lookup(nic, set_of(nic, book, process, page), key + 1)
+    entry = lookup(nic, set_of(nic, book, process, page), key + 1, book.counts)
     if entry == MISS:
-        note_miss(book, key, receive, further)
+        note_miss(book, key, receive)
         return np.int64(MISS)
-    note_hit(book, key, further)
+    note_hit(book, key)
     if host.pinning.rules[0].ordered:
         use(host.pinning, process, key)
     return np.int64(nic.frames[entry] & FRAME_BITS)

@@ -38,9 +38,8 @@ from nicscope.nic.victim import (
 def ask_unet_mm(nic, book, page, key, receive):
     """Frame of ``page``, or ``MISS``."""
     slot = page & (nic.config[0].sets - 1)
-    entry, further = lookup(nic, slot, key + 1)
-    if entry != MISS:
-        note_hit(book, key, further)
+    if lookup(nic, slot, key + 1, book.counts) != MISS:
+        note_hit(book, key)
         return np.int64(nic.frames[slot] & FRAME_BITS)
     return ask_beyond(nic, book, slot, key, receive)
 
@@ -50,9 +49,9 @@ def ask_beyond(nic, book, slot, key, receive):
     """The primary does not have it: the victim cache may, and gives it back to the primary."""
     place = find_victim(nic, key + 1)
     if place == ABSENT:
-        note_miss(book, key, receive, 0)
+        note_miss(book, key, receive)
         return np.int64(MISS)
-    note_hit(book, key, 0)
+    note_hit(book, key)
     book.counts[0].victim_hits += 1
     frame = nic.victims[place].frame
     if nic.frames[slot] & IN_USE == 0:  # else it serves from where it is

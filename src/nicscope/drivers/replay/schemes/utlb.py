@@ -37,7 +37,6 @@ def replay_utlb(nic, host, book, requests):
 def replay_utlb_plain(nic, host, book, requests):
     """``replay_utlb`` for searched sets without pin limit or prefetch, and faster."""
     at = 0
-    ways = 0
     last_set = nic.config[0].sets - 1
     for row in range(requests.first.size):
         request = request_of(requests, row, at)
@@ -46,11 +45,9 @@ def replay_utlb_plain(nic, host, book, requests):
         base = request.process * book.orders[0].offset_step + request.first
         for place in range(request.pages):
             key = requests.numbers[request.at + place]
-            missed, further = exchange(nic, (base + place) & last_set, key + 1, key)
-            ways += further
+            missed = exchange(nic, (base + place) & last_set, key + 1, key, book.counts)
             note_outcome(book, key, request.receive, missed)
             book.counts[0].entries_fetched += missed
-    book.counts[0].further_ways += ways
 
 
 @kernel

@@ -137,6 +137,7 @@ SERVING = np.dtype(
         ("repeated", "i8"),  # lookups repeated by a retry
         ("buffer_lookups", "i8"),  # of handles, where they are looked up
         ("buffer_misses", "i8"),
+        ("further_ways", "i8"),  # that lookups of handles checked after the first of a set
         ("process_lookups", "i8"),
         ("process_misses", "i8"),
         ("handles_repeated", "i8"),

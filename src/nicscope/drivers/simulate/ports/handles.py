@@ -40,7 +40,8 @@ def has_handle(machine, n, kind, number, again):
     serving = ports.nodes[n]
     cache = _cache_of(machine, n, kind)
     tag = np.int64(tag_of(kind, number))
-    entry = lookup(cache, number & (cache.config[0].sets - 1), tag)
+    row = number & (cache.config[0].sets - 1)
+    entry = lookup(cache, row, tag, ports.nodes[n : n + 1])
     missed = np.int64(entry == MISS)
     if again == 1:
         serving.handles_repeated += 1

@@ -68,6 +68,7 @@ SERVICE_COSTS = (
     "lookup_receive",
     "lookup_buffer",
     "lookup_free",
+    "further_way",  # on top, for each way of a set that is checked after the first
     "lookup_handle",  # of a buffer or a process
     "fetch",  # entries from the host's table, by DMA
     "table_dma",  # of that, while the bus is taken
@@ -136,6 +137,7 @@ SERVING = np.dtype(
         ("repeated", "i8"),  # lookups repeated by a retry
         ("buffer_lookups", "i8"),  # of handles, where they are looked up
         ("buffer_misses", "i8"),
+        ("further_ways", "i8"),  # that lookups of handles checked after the first of a set
         ("process_lookups", "i8"),
         ("process_misses", "i8"),
         ("handles_repeated", "i8"),

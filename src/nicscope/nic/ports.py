@@ -74,6 +74,7 @@ UNUSABLE = -2
 FREE_TO_GO = 0
 AWAITS_KERNEL = 1  # a translation is on its way
 AWAITS_USE = 2  # every way of the set is in use by transfers
+AWAITS_QUEUE = 4  # the kernel thread has too much to do
 # Why its next buffer is not translated (``ahead_waits``), beside AWAITS_USE.
 AWAITS_READER = 3  # it is to be given back, and its process has not read the reports before
 

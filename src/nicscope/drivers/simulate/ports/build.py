@@ -372,6 +372,8 @@ def _ports(
     made.peers["unwanted"] = -1
     made.peers["missed_handle"] = -1
     made.peers["hopeless"] = -1
+    made.peers["waits"] = -1
+    made.nodes["promised_to"] = NOBODY
     made.nodes["thread_at"] = NEVER
     made.nodes["scan_at"] = NEVER
     made.nodes["deadline"] = NEVER

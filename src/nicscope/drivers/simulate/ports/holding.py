@@ -48,11 +48,12 @@ def release(machine, n, key):
     else:
         leave_page(nic, host, book, space, page, key)
     if machine.ports.nodes[n].use_blocked > 0:
-        _unblock(machine, n)
+        unblock(machine, n)
 
 
 @step
-def _unblock(machine, n):
+def unblock(machine, n):
+    """Ports that wait for the end of a use look again."""
     ports = machine.ports
     for p in range(ports.table.shape[1]):
         if ports.table[n, p].blocked == AWAITS_USE:

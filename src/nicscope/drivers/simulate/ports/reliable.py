@@ -10,6 +10,7 @@ from nicscope.drivers.simulate.machine import KINDS, TIMER
 from nicscope.drivers.simulate.ports.calls import end_request, give_up_message, hold, report_sent
 from nicscope.drivers.simulate.ports.holding import let_go
 from nicscope.drivers.simulate.ports.placing import take_back
+from nicscope.drivers.simulate.ports.promising import withdraw
 from nicscope.fabric.paths import ways_of
 from nicscope.jit import distant, routine, step
 from nicscope.nic.ports import (
@@ -266,6 +267,11 @@ def mind_deadlines(machine, n, now):
             _run_out(machine, n, d, now)
         serving.deadline = min(serving.deadline, min(peer.ack_at, peer.time_out_at))
     serving.deadline = min(serving.deadline, serving.scan_at)
+    if serving.promised_to != NOBODY:
+        if serving.promised_until <= now:
+            withdraw(machine, n)
+        else:
+            serving.deadline = min(serving.deadline, serving.promised_until)
     if serving.use_blocked > 0:
         _mind_patience(machine, n, now)
 
@@ -354,6 +360,8 @@ def _bury(machine, n, d):
     peer.dead = 1
     stop_resending(machine, n, d)
     take_back(machine, n, d)
+    if ports.nodes[n].promised_to == d:
+        withdraw(machine, n)
     for tag in range(ports.channels.shape[1]):
         channel = ports.channels[n, tag]
         if channel.port != NOBODY and channel.node == d:

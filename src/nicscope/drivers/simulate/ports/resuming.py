@@ -36,6 +36,12 @@ from nicscope.drivers.simulate.ports.misses import (
     wait_on,
 )
 from nicscope.drivers.simulate.ports.placing import is_too_often_unwanted
+from nicscope.drivers.simulate.ports.promising import (
+    is_promised,
+    make_turn,
+    promise,
+    withdraw,
+)
 from nicscope.drivers.simulate.ports.reliable import may_send_to, set_deadline
 from nicscope.drivers.simulate.ports.state import ABANDONED, KERNEL
 from nicscope.drivers.simulate.ports.translating import may_be_written, table_frame
@@ -50,6 +56,7 @@ from nicscope.nic.ports import (
     FREE_TO_GO,
     NO_RIGHTS,
     NO_ROOM,
+    NOBODY,
     PEER_DEAD,
     UNUSABLE,
 )
@@ -140,11 +147,13 @@ def _wait_for_room(machine, n, found, now):
 def _put_off(machine, n, p, space, page, ahead, now):
     """Port ``p`` waits until transfers use one entry less, or its next buffer does."""
     serving = machine.ports.nodes[n]
-    if ahead == 1:
+    if ahead == 1 and not withdraw(machine, n):
         serving.use_blocked += 1
         machine.ports.table[n, p].ahead_waits = AWAITS_USE
-    elif not give_way(machine, n, space, page):
-        _await_use(machine, n, p, now)
+    elif ahead == 0 and not give_way(machine, n, space, page):
+        # What is promised to a packet is in the way once: then it is this port's turn.
+        if machine.ports.table[n, p].until == 0 or not withdraw(machine, n):
+            _await_use(machine, n, p, now)
     serving.attention = 1
 
 
@@ -201,6 +210,9 @@ def go_on_with_thread(machine, n, now):
         _ask_again(machine, n, event)
         next_event(machine, n, now)
         return
+    sender = np.int64(event.sender if event.port < 0 else NOBODY)
+    if sender != NOBODY:
+        make_turn(machine, n, sender)
     needed = needed_for(machine, n, event.space, event.page, event.receive)
     found = needed
     if needed >= 0 and not mend_page(machine, n, event.space, event.page, event.receive):
@@ -211,13 +223,16 @@ def go_on_with_thread(machine, n, now):
     if event.port >= 0:
         _tell(machine, n, event, needed, found, now)
     elif found == REFUSED:
-        sender = np.int64(event.sender)
-        if is_too_often_unwanted(machine, n, sender, np.int64(event.sequence)):
+        if not is_promised(machine, n) and is_too_often_unwanted(
+            machine, n, sender, np.int64(event.sequence)
+        ):
             _give_up_on(machine, n, event)
     elif needed == DISK or (
         found >= 0 and table_frame(machine, n, event.space, event.page) == GARBAGE_FRAME
     ):
         _give_up_on(machine, n, event)
+    elif found >= 0 and promise(machine, n, sender, event.space, event.page, now):
+        set_deadline(machine, n, ports.nodes[n].promised_until)
     next_event(machine, n, now)
     scan_pins(machine, n, now)
 

@@ -1,4 +1,4 @@
-"""Packets that are dropped for want of a translation: each gets it, whoever else wants its place."""
+"""Packets dropped for want of a translation: each gets it, whoever else wants its place."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_packets_whose_pages_share_a_place_do_not_drive_each_other_out_for_ever(
 
 @pytest.mark.requirement("MI-26")
 def test_a_sender_that_dies_with_a_line_promised_keeps_others_off_it_no_longer_than_a_peer_lasts():
-    dies = Faults(node_deaths={1: 2_800_000_000})  # its first packet has missed its page
+    dies = Faults(node_deaths={1: 4_100_000_000})  # its first packet has missed its page
     cluster = world.cluster_of(ONE_LINE, nodes=3, transport=SOON, faults=dies)
     cluster.start(0, lambda process: owner(process, 2))
     for number in range(2):

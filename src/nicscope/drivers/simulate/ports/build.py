@@ -373,7 +373,8 @@ def _ports(
     made.peers["missed_handle"] = -1
     made.peers["hopeless"] = -1
     made.peers["waits"] = -1
-    made.nodes["promised_to"] = NOBODY
+    for promised in ("promised_to", "promised_page", "promised_export", "promised_process"):
+        made.nodes[promised] = NOBODY
     made.nodes["thread_at"] = NEVER
     made.nodes["scan_at"] = NEVER
     made.nodes["deadline"] = NEVER

@@ -23,7 +23,7 @@ from nicscope.drivers.simulate.ports.calls import (
 from nicscope.drivers.simulate.ports.holding import NO_KEY
 from nicscope.drivers.simulate.ports.knowing import export_for, process_for
 from nicscope.drivers.simulate.ports.misses import ARRIVAL
-from nicscope.drivers.simulate.ports.promising import note_dropped, withdraw
+from nicscope.drivers.simulate.ports.promising import note_dropped
 from nicscope.drivers.simulate.ports.state import THREAD
 from nicscope.drivers.simulate.ports.translating import (
     MISSED,
@@ -436,8 +436,6 @@ def _settle(machine, d, frame):
     head.generation = generation_of(machine, d, frame)
     head.key = key_of(machine, d, head.space, head.page)
     hold(machine, d, head.key)
-    if ports.nodes[d].promised_to == packet.sender:
-        withdraw(machine, d)
     p = head.name if head.kind == REPLY else ports.exports[d, head.name].port
     ports.owners[d, head.key] = p
     packet.address += frame << ports.rules[0].page_bits

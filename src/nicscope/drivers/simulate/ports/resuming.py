@@ -152,7 +152,8 @@ def _put_off(machine, n, p, space, page, ahead, now):
         machine.ports.table[n, p].ahead_waits = AWAITS_USE
     elif ahead == 0 and not give_way(machine, n, space, page):
         # What is promised to a packet is in the way once: then it is this port's turn.
-        if machine.ports.table[n, p].until == 0 or not withdraw(machine, n):
+        waited = machine.ports.table[n, p].until != 0
+        if not (waited and withdraw(machine, n)):
             _await_use(machine, n, p, now)
     serving.attention = 1
 
@@ -201,9 +202,14 @@ def go_on_with_thread(machine, n, now):
         next_event(machine, n, now)  # nobody is left to use the page
         return
     if is_handle(event.space):
+        sender = np.int64(event.sender)
+        if event.port < 0:
+            make_turn(machine, n, sender)
         fill_handle(machine, n, event.space, event.page)
         if event.port >= 0:
             _free(machine, n, event.port)
+        elif promise(machine, n, sender, event.space, event.page, now):
+            set_deadline(machine, n, serving.promised_until)
         next_event(machine, n, now)
         return
     if is_away(machine, n, event.space, event.page):

@@ -119,10 +119,12 @@ SERVING = np.dtype(
         ("kernel_time", "i8"),  # ps in traps and in the handler
         ("copied", "i8"),  # bytes, to where programs want them
         ("stolen", "i8"),  # ps that interrupts took from what the CPU does
-        # a line that stays for a packet which comes again
+        # what stays for a packet that comes again
         ("promised_to", "i8"),  # its sender, or NOBODY
         ("promised_space", "i8"),
-        ("promised_page", "i8"),
+        ("promised_page", "i8"),  # or NOBODY
+        ("promised_export", "i8"),  # a handle, or NOBODY
+        ("promised_process", "i8"),
         ("promised_until", "i8"),  # ps
         # for the observer
         ("looking", "i8"),  # ps of the present task that are a lookup

@@ -90,6 +90,7 @@ REQUEST = np.dtype(
         # of a REPLY alone, which no process writes
         ("space", "i8"),
         ("port", "i8"),
+        ("owner", "i8"),  # the port of this node whose memory answers
     ],
     align=True,
 )
@@ -129,6 +130,7 @@ PORT = np.dtype(
         ("slot", "i8"),
         ("reply_space", "i8"),
         ("reply_port", "i8"),
+        ("reply_owner", "i8"),
         ("length", "i8"),  # of data in the descriptor
         ("message", "i8"),  # number on its channel
         ("total", "i8"),  # bytes
@@ -236,6 +238,7 @@ HEAD = np.dtype(
         ("status", "i8"),
         ("filled", "i8"),  # -1: not placed; else, of a message's last packet, the buffers it fills
         ("fate", "i8"),  # what the network does to it
+        ("lone", "i8"),  # 1: its page has left the NIC and stays pinned for this packet alone
     ],
     align=True,
 )

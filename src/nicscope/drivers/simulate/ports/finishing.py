@@ -290,6 +290,7 @@ def _answer(machine, d, packet, head, now):
     request.port = head.from_port
     request.cookie = head.slot
     request.space = export.space
+    request.owner = export.port
     request.offset = head.into
     request.segments = 1
     request.options = 0

@@ -75,6 +75,7 @@ def meet_packet(machine, d, sender, place, now):
     head = ports.arrival_heads[d, slot]
     packet = machine.arrivals[d, slot]
     head.key = NO_KEY
+    head.lone = 0
     head.filled = -1
     head.status = UNJUDGED
     head.fate = 0

@@ -8,7 +8,7 @@ from nicscope.bytecopy import copy_bytes
 from nicscope.drivers.simulate.agenda import NEVER, put
 from nicscope.drivers.simulate.machine import KINDS, TIMER
 from nicscope.drivers.simulate.ports.calls import end_request, give_up_message, hold, report_sent
-from nicscope.drivers.simulate.ports.holding import let_go
+from nicscope.drivers.simulate.ports.holding import hold_for, let_go
 from nicscope.drivers.simulate.ports.placing import take_back
 from nicscope.drivers.simulate.ports.promising import withdraw
 from nicscope.fabric.paths import ways_of
@@ -91,6 +91,8 @@ def clear(packet, head):
     head.copied = 0
     head.key = -1
     head.frame = 0
+    head.space = NOBODY
+    head.lone = 0
 
 
 @step
@@ -100,7 +102,7 @@ def push(machine, n, packet, head, inline):
     Its page is held until it has left: by then the packet may have been acknowledged, if it goes
     a second time.
     """
-    hold(machine, n, head.key)
+    hold_for(machine, n, head)
     endpoint = machine.endpoints[n]
     ports = machine.ports
     place = endpoint.written % endpoint.send_ring

@@ -45,6 +45,7 @@ from nicscope.drivers.simulate.ports.promising import (
 from nicscope.drivers.simulate.ports.reliable import may_send_to, set_deadline
 from nicscope.drivers.simulate.ports.state import ABANDONED, KERNEL
 from nicscope.drivers.simulate.ports.translating import may_be_written, table_frame
+from nicscope.drivers.simulate.ports.yielding import yield_entries
 from nicscope.drivers.translation.codes import REFUSED, REJECTED
 from nicscope.jit import distant, routine, step
 from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME
@@ -78,7 +79,8 @@ def end_miss(machine, n, now):
             ask_for_table(machine, n, now)  # it has gone while the NIC was reading
             return
         note_read(machine, n, serving.miss_space, page)
-        found = serve_page(machine, n, serving.miss_space, serving.miss_page)
+        arrives = serving.miss_for == ARRIVAL
+        found = _serve(machine, n, serving.miss_space, serving.miss_page, arrives)
         if found == REJECTED and ports.rules[0].garbage == 1:
             serving.garbage += 1
             _go_on(machine, n, now)
@@ -98,6 +100,15 @@ def end_miss(machine, n, now):
         _fail(machine, n, now)
     else:
         _go_on(machine, n, now)
+
+
+@routine
+def _serve(machine, n, space, page, arrives):
+    """What ``serve_page`` comes to; for a packet that arrives, what only waits makes room."""
+    found = serve_page(machine, n, space, page)
+    if found == REFUSED and arrives and yield_entries(machine, n, space, page):
+        return serve_page(machine, n, space, page)
+    return found
 
 
 @step
@@ -222,7 +233,7 @@ def go_on_with_thread(machine, n, now):
     needed = needed_for(machine, n, event.space, event.page, event.receive)
     found = needed
     if needed >= 0 and not mend_page(machine, n, event.space, event.page, event.receive):
-        found = serve_page(machine, n, event.space, event.page)
+        found = _serve(machine, n, event.space, event.page, event.port < 0)
         carry_out(machine, n, event.receive)
         # The line was pinned already, but this page of it was not there to be pinned.
         mend_page(machine, n, event.space, event.page, event.receive)

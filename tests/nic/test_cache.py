@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nicscope.jit import records
 from nicscope.nic.cache import (
     MISS,
     REFUSED,
@@ -14,6 +16,7 @@ from nicscope.nic.cache import (
     fill,
     find,
     frame_of,
+    further_ways,
     hold,
     lookup,
     release,
@@ -21,6 +24,7 @@ from nicscope.nic.cache import (
 from nicscope.nic.layout import EMPTY, new_cache
 from oracle.cache import PlainCache
 
+COUNTS = np.dtype([("further_ways", "i8")])  # what a driver has besides does not matter here
 # sets, ways, line: direct-mapped, searched way by way, and linked
 SHAPES = [(8, 1, 1), (2, 1, 4), (4, 2, 1), (2, 4, 2), (1, 16, 1), (1, 32, 1), (2, 32, 2)]
 STEPS = st.lists(
@@ -39,10 +43,15 @@ class Both:
         self.plain = PlainCache(sets, ways)
         self.nic = new_cache(sets * ways * line, ways, line)
         self.line = line
+        self.counts = records(1, COUNTS)
 
     def use(self, tag):
         row = self.plain.row_of(tag)
-        entry = lookup(self.nic, row, tag)
+        expected = self.plain.further_ways(tag)
+        assert further_ways(self.nic, row, tag) == expected
+        before = int(self.counts[0]["further_ways"])
+        entry = lookup(self.nic, row, tag, self.counts)
+        assert self.counts[0]["further_ways"] - before == expected
         assert (entry != MISS) == self.plain.lookup(tag)
         if entry == MISS:
             before = self.contents()
@@ -129,7 +138,7 @@ def test_a_set_whose_ways_are_all_held_refuses_and_evicts_nothing(ways):
 def test_tags_stand_in_order_of_use_and_every_place_is_taken_once(ways):
     nic = new_cache(4 * ways, ways)
     for tag in (1, 2, 3, 1, 4, 2, 5):
-        if lookup(nic, 2, tag) == MISS:
+        if lookup(nic, 2, tag, records(1, COUNTS)) == MISS:
             fill(nic, 2, tag)
     drop(nic, 2, 4)
     recent = [5, 2, 1, 3][: ways - (ways == 4)] if ways > 2 else [5, 2]
@@ -142,12 +151,14 @@ def test_tags_stand_in_order_of_use_and_every_place_is_taken_once(ways):
 @given(steps=st.lists(st.integers(0, 80), max_size=120))
 def test_an_exchange_is_a_lookup_and_on_a_miss_a_fill(ways, steps):
     one, two = new_cache(2 * ways, ways), new_cache(2 * ways, ways)
+    ways_of_one, ways_of_two = records(1, COUNTS), records(1, COUNTS)
     for number in steps:
         row, tag = number % 2, number + 1
-        missed = lookup(two, row, tag) == MISS
+        missed = lookup(two, row, tag, ways_of_two) == MISS
         if missed:
             two.frames[fill(two, row, tag)] = number
-        assert exchange(one, row, tag, number) == missed
+        assert exchange(one, row, tag, number, ways_of_one) == missed
+        assert ways_of_one.tolist() == ways_of_two.tolist()
         assert one.tags.tolist() == two.tags.tolist()
         assert one.places.tolist() == two.places.tolist()
         assert one.frames.tolist() == two.frames.tolist()

@@ -24,6 +24,13 @@ class PlainCache:
             entries.move_to_end(tag)
         return tag in entries
 
+    def further_ways(self, tag):
+        """How many ways a search checks after the first, which is the most recent; 0 by index."""
+        if self.ways > 16:
+            return 0
+        recent = list(reversed(self.set_of(tag)))
+        return recent.index(tag) if tag in recent else self.ways - 1
+
     def fill(self, tag):
         """The tag that had to leave, 0 if none had to, None if every way is held."""
         entries = self.set_of(tag)

@@ -27,6 +27,7 @@ COUNTS = (
     "interrupts",
     "entries_fetched",
     "victim_hits",
+    "further_ways",
     "dropped",
     "rejected",
     "bytes_copied",
@@ -115,6 +116,16 @@ class Cache:
 
     def __contains__(self, key):
         return key in self.set_of(key)
+
+    def further_ways(self, key):
+        """How many ways a search for ``key``, most recent first, checks after the first.
+
+        Firmware searches what is there or not there; with an index (above 16 ways) it does not.
+        """
+        if self.ways > 16:
+            return 0
+        recent = list(reversed(self.set_of(key)))
+        return recent.index(key) if key in recent else self.ways - 1
 
     def touch(self, key):
         self.set_of(key).move_to_end(key)
@@ -273,6 +284,7 @@ class Interrupt(Scheme):
         key = (pid, page)
         pinned = self.pinned.setdefault(pid, OrderedDict())
         hit = key in self.cache
+        self.counts["further_ways"] += self.cache.further_ways(key)
         self.kinds.lookup(key, path, hit)
         if hit:
             self.cache.touch(key)
@@ -420,6 +432,7 @@ class Utlb(Scheme):
         for page in pages:
             key = (pid, self.number_of(pid, page))
             hit = key in self.cache
+            self.counts["further_ways"] += self.cache.further_ways(key)
             self.kinds.lookup(key, path, hit)
             if hit:
                 self.cache.touch(key)
@@ -501,6 +514,7 @@ class Handle(Scheme):
         for page in pages:
             key = (pid, page // self.design["line"])
             hit = key in self.cache
+            self.counts["further_ways"] += self.cache.further_ways(key)
             self.kinds.lookup(key, path, hit)
             if hit:
                 self.cache.touch(key)

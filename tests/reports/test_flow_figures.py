@@ -17,7 +17,7 @@ from nicscope.reports.figures.bandwidth import draw_bandwidth
 from nicscope.reports.figures.flow import draw_flow
 from nicscope.reports.figures.style import save
 from nicscope.reports.flow_page import has_plotly, page_bars, write_page
-from nicscope.reports.flow_shown import MOST_PACKETS, drawn_transfers
+from nicscope.reports.flow_shown import MOST_PACKETS, drawn_transfers, title
 from nicscope.reports.palette import BAND_SHADES
 from nicscope.studies.flow.bandwidth import bandwidth_steps
 from nicscope.studies.flow.transfers import BANDS, receptions
@@ -97,6 +97,7 @@ def test_a_long_stream_shows_its_first_packets_and_says_so():
 
 def test_of_several_flows_the_first_is_drawn():
     found = answered(topology="trunk", nodes=4, count=3)
+    assert title(found) == "lab, adaptive, 8,192 bytes (node 0 to node 2, one of 2 flows)"
 
     shown = drawn_transfers(found)
 
@@ -184,6 +185,9 @@ def test_the_page_needs_nothing_from_elsewhere(tmp_path):
         "netRcv, node 1",
         "hostRcv, node 1",
     ]
+    # A curve has no dots, however few its steps; 50,000 us are not written as 50k.
+    assert {trace["mode"] for trace in traces if trace["type"] == "scatter"} == {"lines"}
+    assert data.count('"exponentformat":"none"') == 2
 
 
 def test_a_page_cannot_be_had_without_plotly(monkeypatch):

@@ -178,6 +178,7 @@ def test_a_printed_range_makes_the_total_a_range():
 
 def test_a_step_without_a_price_makes_the_total_a_lower_bound_and_says_which():
     counts = {"lookups": 100, "interrupts": 2, "dropped": 2, "pins": 128, "unpins": 0}
+    counts["further_ways"] = 6
     cost = on("mini", "mini-cluster", counts)
     assert cost.is_lower_bound
     assert [(step.name, step.count) for step in cost.unpriced] == [
@@ -191,7 +192,8 @@ def test_a_step_that_never_happened_needs_no_price():
     cost = on(
         "mini",
         "mini-cluster",
-        {"lookups": 0} | dict.fromkeys(("interrupts", "dropped", "pins", "unpins"), 0),
+        {"lookups": 0}
+        | dict.fromkeys(("interrupts", "dropped", "pins", "unpins", "further_ways"), 0),
     )
     assert cost.unpriced == ()
     assert cost.per_lookup_us() is None

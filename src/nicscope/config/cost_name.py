@@ -49,6 +49,7 @@ COSTS: dict[str, CostName] = {
     "miss_processing": CostName("miss thread: host table, pinning, cache update", "miss"),
     # NIC
     "ni_check": CostName("NIC looks a page up in its cache, hit or miss", "lookup"),
+    "ni_further_way": CostName("NIC checks one more way of a set, after the first", "way"),
     "ni_handle": CostName("NIC looks up who or what a request names, no page", "lookup"),
     "ni_table_read": CostName("NIC reads an entry of its own table", "lookup"),
     "ni_hit_send": CostName("NIC cache hit on the send path", "hit"),

@@ -66,10 +66,13 @@ OF_SCHEME: dict[Scheme, tuple[str, ...]] = {
     Scheme.UTLB_PROCESS: ("user_tree", "user_pin", "user_unpin", "ni_table_read"),
     Scheme.HANDLE: ("ni_check", "miss_delay", "miss_processing", "kernel_unpin"),
 }
+# What some designs of a scheme never charge: it may be unstated where it is not charged.
+OF_DESIGN = ("ni_further_way",)
 TABLES = ("request_check_min", "request_check_max", "user_pin", "user_unpin", "ni_dma", "ni_miss")
 PROGRAM_COSTS = (
     *EVERYWHERE,
     *dict.fromkeys(name for names in OF_SCHEME.values() for name in names if name not in TABLES),
+    *OF_DESIGN,
 )
 
 # Where a cost is not stated, the first of these that is. What does not apply stands in for none.
@@ -100,6 +103,8 @@ class ProgramCosts(NamedTuple):
     tables: dict[str, NDArray[np.int64]]
     """Every name of ``TABLES``: entry n is a call of n pages, or a fetch of n entries; entry 0 is
     0.  Beyond its end the straight line through its last two entries goes on."""
+    unstated: tuple[str, ...]
+    """Names of ``OF_DESIGN`` that the platform does not state; they are 0 in ``steps``."""
 
 
 def program_costs(
@@ -138,6 +143,7 @@ def program_costs(
             name: np.array([0] * (longest + 1) if row is None else row, np.int64)
             for name, row in tables.items()
         },
+        tuple(name for name in OF_DESIGN if found[name] is None),
     )
 
 

@@ -5,6 +5,9 @@
 their tags are kept most recent first, each with the place where its frames are, so frames never
 move.  Larger sets have a hash index and links in order of use.  Replacement in a set is LRU by
 lookup; an entry in use by a transfer is never evicted (U-Net/MM 4.2).
+
+A search begins with the most recent way.  What it takes grows with the *further ways* that it
+checks: none if the first is it, all others if none is.  A hash index checks none.
 """
 
 from __future__ import annotations
@@ -21,8 +24,11 @@ FOUR = 4  # the widest sets that both UTLB and miNI found worth their search; un
 
 
 @step
-def lookup(nic, row, tag):
-    """Entry that holds ``tag`` in set ``row``, now the most recent of its set, or ``MISS``."""
+def lookup(nic, row, tag, counts):
+    """Entry that holds ``tag`` in set ``row``, now the most recent of its set, or ``MISS``.
+
+    The further ways that it checks are added to ``counts[0].further_ways``.
+    """
     ways = nic.config[0].ways
     if ways == 1:
         return row if nic.tags[row] == tag else np.int64(MISS)
@@ -34,13 +40,25 @@ def lookup(nic, row, tag):
     if nic.tags[row * ways] != tag:
         rank = _rank_of(nic, row, tag)
         if rank == MISS:
+            counts[0].further_ways += ways - 1
             return rank
+        counts[0].further_ways += rank
         _bring_forward(nic, row, rank)
     return row * ways + np.int64(nic.places[row * ways])
 
 
 @step
-def exchange(nic, row, tag, frame):
+def further_ways(nic, row, tag):
+    """How many further ways a lookup of ``tag`` in set ``row`` would check; no use is noted."""
+    ways = nic.config[0].ways
+    if ways == 1 or ways > SEARCHED_WAYS or nic.tags[row * ways] == tag:
+        return np.int64(0)
+    rank = _rank_of(nic, row, tag)
+    return rank if rank != MISS else ways - 1
+
+
+@step
+def exchange(nic, row, tag, frame, counts):
     """``lookup`` and, if that misses, ``fill`` in one, for sets that are searched: 1 if it missed.
 
     Without a branch, as which of the two it is cannot be predicted.  No entry may be in use, and
@@ -57,6 +75,7 @@ def exchange(nic, row, tag, frame):
     rank = _rank_of(nic, row, tag)
     missed = np.int64(rank == MISS)
     rank += missed * ways  # the last of the set
+    counts[0].further_ways += rank
     nic.tags[row * ways + rank] = tag
     _bring_forward(nic, row, rank)
     nic.frames[row * ways + np.int64(nic.places[row * ways])] = frame

@@ -66,6 +66,7 @@ def _figure(report: FlowReport) -> Any:
             go.Scatter(
                 x=[int(edge) / PS_PER_US for edge in curve.edges],
                 y=rates,
+                mode="lines",  # or curves of few steps alone would have dots
                 name=f"{curve.band}, node {curve.node}",
                 line={
                     "shape": "hv",
@@ -87,6 +88,8 @@ def _figure(report: FlowReport) -> Any:
     )
     figure.update_yaxes(categoryorder="array", categoryarray=list(reversed(BANDS)), row=1, col=1)
     figure.update_yaxes(title="MB/s, idle time included", rangemode="tozero", row=2, col=1)
+    # Plotly would write 50,000 us as 50k.
+    figure.update_xaxes(exponentformat="none", separatethousands=True)
     figure.update_xaxes(title="us", row=2, col=1)
     return figure
 

@@ -27,8 +27,14 @@ def drawn_transfers(report: FlowReport, most: int = MOST_PACKETS) -> NDArray[Any
 
 
 def title(report: FlowReport, most: int = MOST_PACKETS) -> str:
-    """Who, how, how large; and how many packets of all, if not every one is drawn."""
+    """Who, how, how large; and which flow and how many packets, if not all are drawn."""
     ask = report.question
     names = " to ".join(dict.fromkeys(each.name for each in ask.platforms))
     text = f"{names}, {ask.policy}, {whole(ask.payload)} bytes"
-    return text + (f" (first {most} packets)" if ask.count > most else "")
+    parts = []
+    if len(ask.flows) > 1:
+        sender, receiver = ask.flows[0]
+        parts.append(f"node {sender} to node {receiver}, one of {len(ask.flows)} flows")
+    if ask.count > most:
+        parts.append(f"first {most} packets")
+    return text + (f" ({'; '.join(parts)})" if parts else "")

@@ -32,7 +32,7 @@ MEMORY_COLOURS = {"NIC memory": BLUE, "pinned host memory": ORANGE}
 STEP_GROUPS = {
     "copying": ("copy_start", "copy"),
     "check in the user library": ("user_check",),
-    "lookup on the NIC": ("ni_check", "ni_hit_send", "ni_hit_receive"),
+    "lookup on the NIC": ("ni_check", "further_ways", "ni_hit_send", "ni_hit_receive"),
     "miss on the NIC": ("ni_miss", "ni_handshake"),
     "interrupt": ("interrupt",),
     "pinning": ("user_pin", "kernel_pin", "kernel_pin_receive", "registration", "miss_processing"),

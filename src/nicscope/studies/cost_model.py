@@ -36,6 +36,7 @@ _USER_TREE = Step("user_check", (Term("user_tree", ("lookups",)),))
 _USER_PIN = Step("user_pin", (Term("user_pin", ("pin_calls",), "pins"),))
 _USER_UNPIN = Step("user_unpin", (Term("user_unpin", ("unpin_calls",), "unpins"),))
 _NI_CHECK = Step("ni_check", (Term("ni_check", ("lookups",)),))
+_NI_WAYS = Step("further_ways", (Term("ni_further_way", ("further_ways",)),))
 _NI_TABLE = Step("ni_check", (Term("ni_table_read", ("lookups",)),))
 _NI_MISS = Step("ni_miss", (Term("ni_miss", ("ni_misses",), "entries_fetched"),))
 _INTERRUPT = Step("interrupt", (Term("interrupt", ("interrupts",)),))
@@ -52,6 +53,7 @@ MODELS: dict[Scheme, tuple[Step, ...]] = {
     ),
     Scheme.INTERRUPT: (
         _NI_CHECK,
+        _NI_WAYS,
         _INTERRUPT,
         Step("kernel_pin", (Term("kernel_pin", ("pins",)),)),
         _KERNEL_UNPIN,
@@ -83,11 +85,12 @@ MODELS: dict[Scheme, tuple[Step, ...]] = {
         ),
         _KERNEL_UNPIN,
     ),
-    Scheme.UTLB: (_USER_CHECK, _USER_PIN, _NI_CHECK, _NI_MISS, _USER_UNPIN),
-    Scheme.UTLB_SHARED: (_USER_TREE, _USER_PIN, _NI_CHECK, _NI_MISS, _USER_UNPIN),
+    Scheme.UTLB: (_USER_CHECK, _USER_PIN, _NI_CHECK, _NI_WAYS, _NI_MISS, _USER_UNPIN),
+    Scheme.UTLB_SHARED: (_USER_TREE, _USER_PIN, _NI_CHECK, _NI_WAYS, _NI_MISS, _USER_UNPIN),
     Scheme.UTLB_PROCESS: (_USER_TREE, _USER_PIN, _NI_TABLE, _USER_UNPIN),
     Scheme.HANDLE: (
         _NI_CHECK,
+        _NI_WAYS,
         Step(
             "interrupt",
             (Term("miss_delay", ("interrupts",)), Term("interrupt", ("interrupts",))),
@@ -100,6 +103,9 @@ MODELS: dict[Scheme, tuple[Step, ...]] = {
         _KERNEL_UNPIN,
     ),
 }
+
+# Steps that a design may be without although its scheme has them.
+WAYS_STEP = _NI_WAYS.name
 
 STEP_NAMES: tuple[str, ...] = tuple(
     dict.fromkeys(step.name for steps in MODELS.values() for step in steps)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nicscope.config.time_unit import half_up, in_us
-from nicscope.studies.cost_model import MODELS, STEP_NAMES, Step, Term
+from nicscope.studies.cost_model import MODELS, STEP_NAMES, WAYS_STEP, Step, Term
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -131,6 +131,10 @@ def price(counts: Mapping[str, int], design: Design, platform: Platform) -> Cost
     why = f"scheme {design.scheme.value} has no such step"
     not_applicable = {name: why for name in STEP_NAMES if name not in own}
     for step in MODELS[design.scheme]:
+        why_not = _why_no_search(design) if step.name == WAYS_STEP else None
+        if why_not is not None:
+            not_applicable[step.name] = why_not
+            continue
         term = _usable(step, platform)
         if term is None:
             costs = " or ".join(term.cost for term in step.terms)
@@ -152,6 +156,18 @@ def price(counts: Mapping[str, int], design: Design, platform: Platform) -> Cost
         not_applicable=not_applicable,
         unpriced=tuple(unpriced),
     )
+
+
+def _why_no_search(design: Design) -> str | None:
+    """Why no lookup of ``design`` checks a way beyond the first; None if some may."""
+    from nicscope.nic.layout import SEARCHED_WAYS
+
+    ways = design.ways or 1
+    if ways == 1:
+        return "sets have one way"
+    if ways > SEARCHED_WAYS:
+        return f"sets of more than {SEARCHED_WAYS} ways have an index and are not searched"
+    return None
 
 
 def _usable(step: Step, platform: Platform) -> Term | None:

@@ -24,7 +24,7 @@ from nicscope.drivers.translation.codes import (
     UTLB_SHARED,
 )
 from nicscope.drivers.translation.handle import ask_handle, serve_handle
-from nicscope.drivers.translation.holding import entry_of
+from nicscope.drivers.translation.holding import entry_of, tag_of
 from nicscope.drivers.translation.interrupt import ask_interrupt, serve_interrupt
 from nicscope.drivers.translation.state import Request
 from nicscope.drivers.translation.static import ask_static, begin_registering, serve_static
@@ -41,7 +41,7 @@ from nicscope.drivers.translation.utlb import (
 from nicscope.jit import routine, step
 from nicscope.memory.numbering import NONE, find, process_of, unit_of
 from nicscope.memory.pinning import PINNED
-from nicscope.nic.cache import frame_of
+from nicscope.nic.cache import frame_of, further_ways
 from nicscope.nic.layout import FRAME_BITS
 from nicscope.nic.victim import ABSENT, find_victim
 
@@ -96,6 +96,18 @@ def ask(scheme, nic, host, book, process, page, receive):
     if entry == MISS:
         return np.int64(MISS)
     return frame_of(nic, entry, page & ((1 << bits) - 1))
+
+
+@routine
+def ways_to_check(scheme, nic, host, book, process, page):
+    """How many further ways ``ask`` would check, as the cache stands; nothing is noted."""
+    if not book.orders[0].cached or nic.config[0].ways == 1:
+        return np.int64(0)
+    key = key_of_page(host, book, process, page)
+    if key == UNKNOWN or (scheme >= UTLB and host.pinning.state[key] & PINNED == 0):
+        return np.int64(0)
+    row, tag = tag_of(nic, host, book, process, page, key)
+    return further_ways(nic, row, tag)
 
 
 @routine

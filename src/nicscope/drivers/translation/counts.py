@@ -28,6 +28,7 @@ COUNT_NAMES = (
     "interrupts",
     "entries_fetched",
     "victim_hits",
+    "further_ways",
     "dropped",
     "rejected",
     "bytes_copied",

@@ -31,7 +31,7 @@ from nicscope.nic.layout import EMPTY
 @step
 def ask_handle(nic, book, line, key, receive):
     """Entry of ``line``, whose number is ``key``, or ``MISS``."""
-    entry = lookup(nic, line & (nic.config[0].sets - 1), key + 1)
+    entry = lookup(nic, line & (nic.config[0].sets - 1), key + 1, book.counts)
     if entry == MISS:
         note_miss(book, key, receive)
     else:

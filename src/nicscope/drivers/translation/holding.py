@@ -11,6 +11,8 @@ keep pinned is not its to say: there only holding counts.
 
 from __future__ import annotations
 
+import numpy as np
+
 from nicscope.drivers.translation.codes import INTERRUPT, MISS, UNET_MM
 from nicscope.drivers.translation.state import set_of
 from nicscope.jit import routine, step
@@ -19,7 +21,7 @@ from nicscope.memory.numbering import unit_of
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.cache import find as find_entry
 from nicscope.nic.cache import hold, release
-from nicscope.nic.layout import FRAME_BITS, IN_USE
+from nicscope.nic.layout import EMPTY, FRAME_BITS, IN_USE
 from nicscope.nic.victim import ABSENT, find_victim
 
 
@@ -34,16 +36,28 @@ def has_room(nic, row):
 
 
 @step
-def entry_of(nic, host, book, process, page, key):
-    """The cache's entry for ``page`` (number ``key``) or for its line, or ``MISS``; not a use."""
+def tag_of(nic, host, book, process, page, key):
+    """The set and the tag under which the cache would have ``page`` (number ``key``) or its line.
+
+    The set is ``MISS`` if the page has none: nobody has pinned it.
+    """
     unit = page >> book.orders[0].line_bits
     known_as = key >> book.orders[0].line_bits
     if host.indices.tables.size > 0:
         if host.pinning.state[key] & PINNED == 0:
-            return MISS
-        known_as = int(host.indices.key_of[key])
+            return np.int64(MISS), np.int64(EMPTY)
+        known_as = np.int64(host.indices.key_of[key])
         unit = unit_of(host.indices.keys, known_as)
-    return find_entry(nic, set_of(nic, book, process, unit), known_as + 1)
+    return set_of(nic, book, process, unit), known_as + 1
+
+
+@step
+def entry_of(nic, host, book, process, page, key):
+    """The cache's entry for ``page`` (number ``key``) or for its line, or ``MISS``; not a use."""
+    row, tag = tag_of(nic, host, book, process, page, key)
+    if row == MISS:
+        return np.int64(MISS)
+    return find_entry(nic, row, tag)
 
 
 @routine

@@ -33,7 +33,7 @@ NO_UNIT = -1
 @step
 def ask_interrupt(nic, host, book, process, page, key, receive):
     """Frame of ``page``, or ``MISS``."""
-    entry = lookup(nic, set_of(nic, book, process, page), key + 1)
+    entry = lookup(nic, set_of(nic, book, process, page), key + 1, book.counts)
     if entry == MISS:
         note_miss(book, key, receive)
         return np.int64(MISS)

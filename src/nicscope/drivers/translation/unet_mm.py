@@ -38,7 +38,7 @@ from nicscope.nic.victim import (
 def ask_unet_mm(nic, book, page, key, receive):
     """Frame of ``page``, or ``MISS``."""
     slot = page & (nic.config[0].sets - 1)
-    if lookup(nic, slot, key + 1) != MISS:
+    if lookup(nic, slot, key + 1, book.counts) != MISS:
         note_hit(book, key)
         return np.int64(nic.frames[slot] & FRAME_BITS)
     return ask_beyond(nic, book, slot, key, receive)

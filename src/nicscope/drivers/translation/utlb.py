@@ -27,7 +27,7 @@ SECOND_LEVEL = 1024  # entries of a second-level table (UTLB 3.3)
 @step
 def ask_utlb(nic, book, process, page, key, receive):
     """Frame of ``page``, or ``MISS``."""
-    entry = lookup(nic, set_of(nic, book, process, page), key + 1)
+    entry = lookup(nic, set_of(nic, book, process, page), key + 1, book.counts)
     if entry == MISS:
         note_miss(book, key, receive)
         return np.int64(MISS)
@@ -99,7 +99,7 @@ def ask_utlb_shared(nic, host, book, process, key, receive):
     """Frame of ``page``, or ``MISS``; the cache is keyed by table index, not page (UTLB 3.2)."""
     index_key = host.indices.key_of[key]
     index = unit_of(host.indices.keys, index_key)
-    entry = lookup(nic, set_of(nic, book, process, index), index_key + 1)
+    entry = lookup(nic, set_of(nic, book, process, index), index_key + 1, book.counts)
     if entry == MISS:
         note_miss(book, index_key, receive)
         return np.int64(MISS)

@@ -142,6 +142,11 @@ class Process:
         record["space"] = self.number
         self._mapped.add(port)
 
+    def waiting(self, port: int | None = None) -> int:
+        """How many arrivals the port's queue holds, which the process may look at any time."""
+        record = self._ports.table[self.node, self._own(port)]
+        return int(record["received"]) - int(record["read"])
+
     def lose_port(self, port: int) -> None:
         """``port`` has closed and is another's now."""
         self._mapped.discard(port)

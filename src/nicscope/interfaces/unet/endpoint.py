@@ -93,6 +93,11 @@ class Endpoint:
             self._provided[buffer.address] = buffer
             await self.process.provide(buffer.address, port=self.port)
 
+    @property
+    def waiting(self) -> int:
+        """How many messages and buffers ``receive`` would find now: the queue is the process's."""
+        return self.process.waiting(self.port)
+
     async def receive(self, mode: str = "poll") -> Message:
         """The next message, when there is one, or the next buffer that comes back unfilled.
 

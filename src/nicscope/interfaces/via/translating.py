@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # What the program's side does before it posts, and what a lookup takes; the rest is of a miss.
 BY_LIBRARY = ("user_check", "user_pin", "user_unpin", "registration")
-LOOKUP = ("ni_check", "ni_hit_send", "ni_hit_receive")
+LOOKUP = ("ni_check", "further_ways", "ni_hit_send", "ni_hit_receive")
 WHY_NOT = {
     Mechanism.EDT: "EDT's NIC finds a registered block by its tag, at a place of its own",
     Mechanism.CNI: "the processor moves the bytes by itself, at addresses of its own",

@@ -45,7 +45,7 @@ def replay_utlb_plain(nic, host, book, requests):
         base = request.process * book.orders[0].offset_step + request.first
         for place in range(request.pages):
             key = requests.numbers[request.at + place]
-            missed = exchange(nic, (base + place) & last_set, key + 1, key)
+            missed = exchange(nic, (base + place) & last_set, key + 1, key, book.counts)
             note_outcome(book, key, request.receive, missed)
             book.counts[0].entries_fetched += missed
 

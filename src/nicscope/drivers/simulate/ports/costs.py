@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.config.scheme import Scheme
+from nicscope.errors import PlatformError
+from nicscope.nic.layout import SEARCHED_WAYS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,7 +60,10 @@ class ServiceCosts(NamedTuple):
 
 
 def service_costs(costs: ProgramCosts, design: Design) -> ServiceCosts:
-    """``costs``, which are of the platform and the scheme of ``design``, as the driver has them."""
+    """``costs``, which are of the platform and the scheme of ``design``, as the driver has them.
+
+    Errors: ``PlatformError`` if sets are searched and what a way takes is not stated.
+    """
     scheme = design.scheme
     steps = {name: costs.steps[theirs] for name, theirs in _SAME.items()}
     names = _LOOKUPS.get(scheme, ("ni_check",) * 3)
@@ -68,6 +73,13 @@ def service_costs(costs: ProgramCosts, design: Design) -> ServiceCosts:
     steps["lookup_buffer"] = costs.steps["ni_hit_receive"] if scheme is Scheme.UNET_MM else 0
     steps["check"] = costs.steps[_CHECKS[scheme]] if scheme in _CHECKS else 0
     steps["table_dma"] = _at(costs.tables["ni_dma"], design.prefetch or 1)
+    is_searched = 1 < (design.ways or 1) <= SEARCHED_WAYS
+    steps["further_way"] = costs.steps["ni_further_way"] if is_searched else 0
+    if is_searched and "ni_further_way" in costs.unstated:
+        raise PlatformError(
+            f"the platform states no ni_further_way, and sets of {design.ways} ways are searched "
+            "way by way: state it in a file of your own, or choose another platform or ways=1"
+        )
     steps["lookup_handle"] = 0
     steps["fetch"] = _at(costs.tables["ni_miss"], design.prefetch or 1)
     steps["thread_work"] = steps["pin_send"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.ports.choose import ACK, AHEAD, CUT_SHORT, RESEND, index_of, kind_of
-from nicscope.drivers.simulate.ports.placing import TAKEN, last_arrival
+from nicscope.drivers.simulate.ports.placing import TAKEN, is_awaited, last_arrival
 from nicscope.drivers.simulate.ports.serve import enters_page
+from nicscope.drivers.simulate.ports.translating import page_at, ways_time
 from nicscope.jit import distant, step
 from nicscope.nic.ports import FETCH, INLINE, NOBODY, OWN_PORT, REPLY, SEND, WRITE
 
@@ -20,24 +21,39 @@ def serve_duration(machine, n, source):
     kind = kind_of(source)
     duration = machine.costs[n].firmware_start
     if kind == AHEAD:
-        return duration + costs.lookup_free
+        port = ports.table[n, index_of(source)]
+        address = ports.provided[n, index_of(source), port.free_taken % ports.rules[0].ring]
+        page = address >> ports.rules[0].page_bits
+        return duration + costs.lookup_free + ways_time(machine, n, port.space, page)
     if kind in (ACK, RESEND, CUT_SHORT):
         return duration
     p = index_of(source)
     port = ports.table[n, p]
     if port.busy == 1:
-        looks = enters_page(machine, n, p) and (p != OWN_PORT or port.reply_space != NOBODY)
-        return duration + (_looking(machine, n, costs.lookup_send) if looks else 0)
-    request = ports.requests[n, p, port.taken % ports.rules[0].ring]
+        space = np.int64(port.reply_space if p == OWN_PORT else port.space)
+        if space == NOBODY or not enters_page(machine, n, p):
+            return duration
+        address = ports.current[n, p, port.segment].address + port.segment_done
+        return duration + _look_up(machine, n, space, address)
+    slot = port.taken % ports.rules[0].ring
+    request = ports.requests[n, p, slot]
     duration += costs.serve_request
     if ports.rules[0].handles == 1 and p != OWN_PORT:
         # The process; and the buffer that a remote operation names.
         duration += costs.lookup_handle * (1 if request.operation == SEND else 2)
     if request.options & INLINE or request.operation == FETCH:
         return duration
-    if p == OWN_PORT and request.space == NOBODY:
+    space = np.int64(request.space if p == OWN_PORT else port.space)
+    if space == NOBODY:
         return duration
-    return duration + _looking(machine, n, costs.lookup_send)
+    return duration + _look_up(machine, n, space, ports.segments[n, p, slot, 0].address)
+
+
+@step
+def _look_up(machine, n, space, address):
+    """How long it takes to translate what is sent from ``address``."""
+    ways = ways_time(machine, n, space, page_at(machine, address))
+    return _looking(machine, n, machine.ports.costs[n].lookup_send + ways)
 
 
 @step
@@ -63,8 +79,24 @@ def place_duration(machine, n):
         duration = costs.lookup_receive
         if machine.ports.rules[0].handles == 1:
             duration += costs.lookup_handle * (2 if head.kind == WRITE else 1)
+        if head.kind == WRITE:
+            duration += _ways_of_store(machine, n, head)
+        elif is_awaited(machine, n, machine.arrivals[n, last_arrival(machine, n)], head):
+            fetch = machine.ports.fetches[n, head.name, head.slot]
+            page = page_at(machine, fetch.address + head.offset)
+            duration += ways_time(machine, n, machine.ports.table[n, head.name].space, page)
         return _looking(machine, n, duration)
     return np.int64(0)
+
+
+@step
+def _ways_of_store(machine, n, head):
+    exports = machine.ports.exports
+    if head.name < 0 or head.name >= exports.shape[1]:
+        return np.int64(0)
+    export = exports[n, head.name]
+    start = export.start if export.redirect < 0 else export.redirect
+    return ways_time(machine, n, export.space, page_at(machine, start + head.offset))
 
 
 @step

@@ -68,6 +68,7 @@ SERVICE_COSTS = (
     "lookup_receive",
     "lookup_buffer",
     "lookup_free",
+    "further_way",  # on top, for each way of a set that is checked after the first
     "lookup_handle",  # of a buffer or a process
     "fetch",  # entries from the host's table, by DMA
     "table_dma",  # of that, while the bus is taken
@@ -106,6 +107,7 @@ SERVING = np.dtype(
         ("thread_at", "i8"),  # ps, or NEVER
         ("scan_at", "i8"),  # likewise: when it looks for pages to unpin
         ("queued", "i8"),  # events ever
+        ("queue_blocked", "i8"),  # ports that wait for a place among them
         ("handled", "i8"),
         ("deadline", "i8"),  # ps: the transport's earliest
         ("acks", "i8"),  # peers to which an acknowledgement is to go now
@@ -118,6 +120,13 @@ SERVING = np.dtype(
         ("kernel_time", "i8"),  # ps in traps and in the handler
         ("copied", "i8"),  # bytes, to where programs want them
         ("stolen", "i8"),  # ps that interrupts took from what the CPU does
+        # what stays for a packet that comes again
+        ("promised_to", "i8"),  # its sender, or NOBODY
+        ("promised_space", "i8"),
+        ("promised_page", "i8"),  # or NOBODY
+        ("promised_export", "i8"),  # a handle, or NOBODY
+        ("promised_process", "i8"),
+        ("promised_until", "i8"),  # ps
         # for the observer
         ("looking", "i8"),  # ps of the present task that are a lookup
         ("messages_out", "i8"),
@@ -136,6 +145,7 @@ SERVING = np.dtype(
         ("repeated", "i8"),  # lookups repeated by a retry
         ("buffer_lookups", "i8"),  # of handles, where they are looked up
         ("buffer_misses", "i8"),
+        ("further_ways", "i8"),  # that lookups of handles checked after the first of a set
         ("process_lookups", "i8"),
         ("process_misses", "i8"),
         ("handles_repeated", "i8"),
@@ -170,6 +180,8 @@ PEER = np.dtype(
         ("unwanted_times", "i8"),
         ("missed_handle", "i8"),  # or for want of a handle
         ("missed_at", "i8"),  # the lookup that it was: 1 buffer, 2 process
+        ("waits", "i8"),  # the one that was dropped last for want of something, or -1
+        ("since", "i8"),  # ps: when it was first
         ("hopeless", "i8"),  # the one for whose page the host had no frame, or -1
     ],
     align=True,

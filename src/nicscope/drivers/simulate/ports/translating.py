@@ -13,13 +13,20 @@ from nicscope.drivers.simulate.ports.directory import (
     write_entry,
 )
 from nicscope.drivers.simulate.ports.state import FETCHES, KERNEL, THREAD
-from nicscope.drivers.translation.asking import ask, frame_on_nic, key_of_page, page_of_key, serve
+from nicscope.drivers.translation.asking import (
+    ask,
+    frame_on_nic,
+    key_of_page,
+    page_of_key,
+    serve,
+    ways_to_check,
+)
 from nicscope.drivers.translation.cluster import translation_of
 from nicscope.drivers.translation.codes import MISS, PINNED_AREA, REJECTED
 from nicscope.drivers.translation.deeds import FILL, PIN, UNPIN, clear_deeds, write_frame
 from nicscope.drivers.translation.holding import entry_of
 from nicscope.drivers.translation.utlb import place_in_table
-from nicscope.jit import distant, step
+from nicscope.jit import distant, routine, step
 from nicscope.memory.paging.faults import provide, provide_zeroed
 from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME, NOT_MAPPED, READY, WRITE
 from nicscope.memory.paging.pins import need_to_pin, pin_page, unpin_frame
@@ -66,6 +73,17 @@ def ask_page(machine, n, space, page, receive):
     if frame != ports.frames[n, key_of(machine, n, space, page)]:
         ports.nodes[n].stale += 1
     return frame
+
+
+@routine
+def ways_time(machine, n, space, page):
+    """What checking ways after the first takes a lookup of ``page``, as the NIC has its set now."""
+    ports = machine.ports
+    if ports.costs[n].further_way == 0:
+        return np.int64(0)
+    nic, host, book = translation_of(ports.translations, n)
+    ways = ways_to_check(ports.rules[0].scheme, nic, host, book, space, page)
+    return ports.costs[n].further_way * ways
 
 
 @step

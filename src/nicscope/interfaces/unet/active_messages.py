@@ -1,0 +1,259 @@
+"""Active Messages over an endpoint: every message names the function that takes it at its end.
+
+Small requests of up to 64 bytes are copied to slots of one page (those below 56 travel in their
+descriptor).  ``store`` sends from where the data lies, behind a header, and ``get`` has the other
+end copy what it answers to buffers of its own; both move at most ``PIECE`` bytes in a message.
+Nobody sends a message for which its receiver has no buffer: each peer may fill a share of them,
+and learns when they are empty again.  So nothing is lost on a network that loses nothing.
+
+Source: U-Net/MM, section 6.2, for the layer and its 64-byte and 4 KB buffers; the rest is ours.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from typing import TYPE_CHECKING
+
+from nicscope.errors import SimulationError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Hashable
+
+    from nicscope.interfaces.ports.process import Buffer
+    from nicscope.interfaces.unet.cluster import Process
+    from nicscope.interfaces.unet.endpoint import Endpoint
+
+    Handler = Callable[[int, int, int, bytes], Awaitable[None]]
+
+PAGE = 4096
+SLOT = 64  # bytes of a small message's buffer
+HEADER = struct.Struct("<BxHIQ")  # handler, buffers given back, two arguments
+PIECE = PAGE - HEADER.size
+SMALLEST = 2  # peers together get half of the buffers, answers a quarter
+CREDIT, GET, ANSWER, ARRIVED, LEAVE = range(5)  # handlers of the layer's own
+IN_FLIGHT = 48  # descriptors of an endpoint at a time; a queue has 64 places
+FIRST_FREE = 16  # numbers below it are the layer's
+
+
+class ActiveMessages:
+    """One process of ``nodes``, one on each node, that all open the layer."""
+
+    def __init__(self, process: Process, nodes: int, buffers: int = 64, answers: int = 16) -> None:
+        """``buffers`` of a page are provided for messages, ``answers`` hold what is answered.
+
+        Errors: ``SimulationError`` if the buffers do not give every peer a share.
+        """
+        self.process = process
+        self.node = process.node
+        self.nodes = nodes
+        self._share = buffers // 2 // max(1, nodes - 1)
+        self._most_asked = min(answers, buffers // 4)
+        if self._share < SMALLEST or self._most_asked < 1:
+            raise SimulationError(
+                f"{buffers} receive buffers are too few for {nodes} nodes: give each peer "
+                f"{2 * SMALLEST} or more, and {4} in all"
+            )
+        self._buffers = buffers
+        self._answers = answers
+        self._handlers: dict[int, Handler] = {
+            CREDIT: self._take_credit,
+            GET: self._answer,
+            ANSWER: self._take_answer,
+            ARRIVED: self._count_arrival,
+            LEAVE: self._note_leave,
+        }
+        self._tags: dict[int, Hashable] = {}
+        self._credit = dict.fromkeys(range(nodes), self._share)
+        self._emptied = dict.fromkeys(range(nodes), 0)
+        self._using: dict[int, tuple[deque[Buffer], Buffer] | None] = {}  # by request
+        self._slots: deque[Buffer] = deque()
+        self._rooms: deque[Buffer] = deque()
+        self._pages: dict[int, Buffer] = {}  # for messages, by address
+        self._readable: dict[int, Buffer] = {}
+        self._wanted: Buffer | None = None
+        self._awaited = 0  # bytes of answers
+        self._arrived = 0
+        self._left = 0
+        self._taking = False  # in a handler, what else there is waits
+        self.endpoint: Endpoint
+
+    async def open(self) -> None:
+        """Open the endpoint, provide its buffers and connect to every other node's."""
+        self.endpoint = await self.process.open(f"active messages {self.node}")
+        received = self.endpoint.allocate(self._buffers * PAGE)
+        slots = self.endpoint.allocate(PAGE)
+        rooms = self.endpoint.allocate(self._answers * PAGE)
+        self._slots.extend(slots.part(at, SLOT) for at in range(0, PAGE, SLOT))
+        self._rooms.extend(rooms.part(at * PAGE, PAGE) for at in range(self._answers))
+        for at in range(self._buffers):
+            page = received.part(at * PAGE, PAGE)
+            self._pages[page.address] = page
+            await self.endpoint.provide(page)
+        for node in range(self.nodes):
+            if node != self.node:
+                self._tags[node] = await self.endpoint.connect(node, f"active messages {node}")
+        await self.barrier()
+
+    def on(self, number: int, handler: Handler) -> None:
+        """Have ``handler(node, first, second, content)`` take messages of ``number``."""
+        if number < FIRST_FREE or number > 255 or number in self._handlers:
+            raise SimulationError(f"handler {number!r} is taken; choose one of 16 to 255")
+        self._handlers[number] = handler
+
+    def show(self, name: int, memory: Buffer) -> None:
+        """Let others ``get`` from ``memory``, which they call ``name``."""
+        self._readable[name] = memory
+
+    async def request(
+        self, node: int, number: int, first: int = 0, second: int = 0, content: bytes = b""
+    ) -> None:
+        """Send a small message of up to 64 bytes, 16 of which are its header."""
+        small = 56 if self.process.cluster.small_inside else 0
+        length = HEADER.size + len(content)
+        if length > SLOT:
+            raise SimulationError(f"a small message has {SLOT} bytes, {length} were given")
+        if length < small:
+            await self._post(node, None, self._head(node, number, first, second) + content)
+            return
+        await self._take_turn(node)
+        slot = await self._free(self._slots)
+        await slot.write(self._head(node, number, first, second) + content)
+        await self._post(node, (self._slots, slot), slot.part(0, length))
+
+    async def store(
+        self, node: int, number: int, first: int, data: Buffer, second: int = 0
+    ) -> None:
+        """Send ``data`` from where it lies, in pieces; ``first`` tells each piece's place.
+
+        A piece that a small message holds goes as one.  The memory must stay as it is until
+        ``flush`` returns.
+        """
+        for at in range(0, len(data), PIECE):
+            piece = data.part(at, min(PIECE, len(data) - at))
+            if HEADER.size + len(piece) <= SLOT:
+                await self.request(node, number, first + at, second, await piece.read())
+                continue
+            await self._take_turn(node)
+            slot = await self._free(self._slots)
+            await slot.write(self._head(node, number, first + at, second))
+            await self._post(node, (self._slots, slot), slot.part(0, HEADER.size), piece)
+
+    async def get(self, node: int, name: int, offset: int, into: Buffer) -> None:
+        """Fill ``into`` from ``offset`` of the memory that ``node`` shows as ``name``."""
+        if node == self.node:
+            await self.process.copy(self._readable[name].part(offset, len(into)), into)
+            return
+        for at in range(0, len(into), PIECE * self._most_asked):
+            self._wanted = into.part(at, min(PIECE * self._most_asked, len(into) - at))
+            self._awaited = len(self._wanted)
+            await self.request(node, GET, self._awaited, name << 48 | (offset + at))
+            while self._awaited:
+                await self._take()
+
+    async def barrier(self) -> None:
+        """Wait until all processes are here, and take messages meanwhile."""
+        if self.node == 0:
+            while self._arrived < self.nodes - 1:
+                await self._take()
+            self._arrived -= self.nodes - 1
+            for node in range(1, self.nodes):
+                await self.request(node, LEAVE)
+            return
+        await self.request(0, ARRIVED)
+        while not self._left:
+            await self._take()
+        self._left -= 1
+
+    async def wait_until(self, is_so: Callable[[], bool]) -> None:
+        """Take messages until ``is_so()``, which handlers bring about."""
+        while not is_so():
+            await self._take()
+
+    async def flush(self) -> None:
+        """Wait until the NIC has done with everything that was sent."""
+        while self._using:
+            await self._reap()
+
+    def _head(self, node: int, number: int, first: int, second: int) -> bytes:
+        given, self._emptied[node] = self._emptied[node], 0
+        return HEADER.pack(number, given, first, second)
+
+    async def _post(
+        self, node: int, used: tuple[deque[Buffer], Buffer] | None, *pieces: Buffer | bytes
+    ) -> None:
+        while len(self._using) >= IN_FLIGHT:
+            await self._reap()
+        request = await self.endpoint.send(self._tags[node], *pieces)
+        self._using[request] = used
+        while self.endpoint.waiting and not self._taking:
+            await self._take()
+
+    async def _free(self, free: deque[Buffer]) -> Buffer:
+        while not free:
+            await self._reap()
+        return free.popleft()
+
+    async def _reap(self) -> None:
+        done = await self.endpoint.sent()
+        if not done.ok:
+            raise SimulationError(f"node {self.node}: a message was not sent: {done.status}")
+        used = self._using.pop(done.request)
+        if used is not None:
+            used[0].append(used[1])
+
+    async def _take_turn(self, node: int) -> None:
+        """Use one of the buffers that ``node`` has for this process, when there is one."""
+        while not self._credit[node]:
+            await self._take()
+        self._credit[node] -= 1
+
+    async def _take(self) -> None:
+        """Take the next message, when there is one."""
+        message = await self.endpoint.receive()
+        if not message.filled:
+            # A transfer needed its entry while it waited: it is translated once more.
+            for buffer in message.buffers:
+                await self.endpoint.provide(self._pages[buffer.address])
+            return
+        content = await message.read()
+        number, given, first, second = HEADER.unpack_from(content)
+        self._credit[message.node] += given
+        for buffer in message.buffers:
+            await self.endpoint.provide(self._pages[buffer.address])
+        taking, self._taking = self._taking, True
+        await self._handlers[number](message.node, first, second, content[HEADER.size :])
+        if message.buffers and number != ANSWER:
+            self._emptied[message.node] += 1
+            if self._emptied[message.node] > self._share // 2:
+                await self.request(message.node, CREDIT)
+        self._taking = taking
+
+    async def _take_credit(self, node: int, first: int, second: int, content: bytes) -> None:
+        """What a credit has to say is in its header."""
+
+    async def _answer(self, node: int, first: int, second: int, content: bytes) -> None:
+        """Copy what was asked for to buffers of the layer, and send it."""
+        del content
+        memory = self._readable[second >> 48]
+        begin = second & ((1 << 48) - 1)
+        for at in range(0, first, PIECE):
+            piece = memory.part(begin + at, min(PIECE, first - at))
+            room = await self._free(self._rooms)
+            await room.write(self._head(node, ANSWER, at, 0))
+            await self.process.copy(piece, room.part(HEADER.size, len(piece)))
+            await self._post(node, (self._rooms, room), room.part(0, HEADER.size + len(piece)))
+
+    async def _take_answer(self, node: int, first: int, second: int, content: bytes) -> None:
+        del node, second
+        assert self._wanted is not None
+        await self._wanted.write(content, first)
+        self._awaited -= len(content)
+
+    async def _count_arrival(self, node: int, first: int, second: int, content: bytes) -> None:
+        del node, first, second, content
+        self._arrived += 1
+
+    async def _note_leave(self, node: int, first: int, second: int, content: bytes) -> None:
+        del node, first, second, content
+        self._left += 1

@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from nicscope.drivers.coherent.boundary import register
+from nicscope.drivers.coherent.boundary import Boundary
 from nicscope.drivers.coherent.exchange import ping_pong
 from nicscope.drivers.coherent.machine import new_machine
 from nicscope.nic.coherent.mechanism import NAMES, Mechanism
@@ -28,7 +28,7 @@ def rate(mechanism: Mechanism, size: int, messages: int) -> tuple[float, float]:
     now = 0
     for n in (0, 1) if mechanism == Mechanism.EDT else ():
         for start in LAYOUT[:2]:
-            _, now = register(machine, n, start, LONGEST, now)
+            _, now = Boundary(machine, n, mechanism).register(start, LONGEST, now)
     now, _ = ping_pong(machine, int(mechanism), LAYOUT, payload, size, 200, now)
     seconds, simulated = [], 0
     for _ in range(ROUNDS):

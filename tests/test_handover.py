@@ -6,11 +6,7 @@ That a second process compiles nothing is shown on a package of one file made fo
 from __future__ import annotations
 
 import gc
-import os
-import subprocess
-import sys
 import weakref
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +14,9 @@ import pytest
 from numba import typeof
 from numba.core import config
 
-import nicscope
 from nicscope import jit
 from nicscope.handover import Handed, bound
+from tiny_package import make_tiny, run_tiny
 
 needs_the_compiler = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
 
@@ -141,11 +137,14 @@ def test_a_call_that_is_bound_keeps_the_arrays_alive():
 @needs_the_compiler
 def test_a_state_of_another_layout_or_class_has_another_type():
     other = outer()._replace(every_second=np.arange(5))
-    namesake = NamedTuple("Outer", [(name, Any) for name in Outer._fields])(*outer())
+    renamed = NamedTuple("Outer", [(f"{name}_", Any) for name in Outer._fields])(*outer())
+    elsewhere = NamedTuple("Outer", [(name, Any) for name in Outer._fields])
+    elsewhere.__module__ = "another"
 
     assert typeof(Handed(outer())) == typeof(Handed(outer()))
     assert typeof(Handed(outer())) != typeof(Handed(other))
-    assert typeof(Handed(outer())) != typeof(Handed(namesake))
+    assert typeof(Handed(outer())) != typeof(Handed(renamed))
+    assert typeof(Handed(outer())) != typeof(Handed(elsewhere(*outer())))
 
 
 @needs_the_compiler
@@ -189,30 +188,7 @@ print(call(10) + call(100), *compiled)
 
 @needs_the_compiler
 def test_the_second_process_finds_a_bound_kernel_in_the_cache(tmp_path):
-    package = tmp_path / "tiny"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "whole.py").write_text(MODULE)
-    for name in ("jit.py", "indexing.py", "handover.py"):
-        source = (Path(nicscope.__file__).parent / name).read_text()
-        (package / name).write_text(source.replace("from nicscope.", "from tiny."))
+    (make_tiny(tmp_path) / "whole.py").write_text(MODULE)
 
-    def run():
-        environment = {
-            "PATH": os.environ["PATH"],
-            "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
-            "PYTHONPATH": str(tmp_path),
-        }
-        done = subprocess.run(
-            [sys.executable, "-B", "-W", "error", "-c", SCRIPT],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.split()
-
-    assert run() == ["2122", "add"]
-    assert run() == ["2122"]
+    assert run_tiny(tmp_path, SCRIPT, tmp_path / "cache") == ["2122", "add"]
+    assert run_tiny(tmp_path, SCRIPT, tmp_path / "cache") == ["2122"]

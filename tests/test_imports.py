@@ -22,7 +22,8 @@ DRIVING = GROUND | MODELS | {"config"}
 MAY_IMPORT = {
     "errors": set(),
     "indexing": set(),
-    "jit": {"indexing"},
+    "stepping": {"indexing"},
+    "jit": {"indexing", "stepping"},
     "handover": set(),
     "bytecopy": {"jit"},
     "distant": {"handover"},

@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import ast
 import inspect
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numba.core import caching, config
 
-import nicscope
 from nicscope import jit
-
-PACKAGE = Path(nicscope.__file__).parent
+from tiny_package import PACKAGE, make_tiny, run_tiny
 
 PART = """
 from tiny.jit import kernel
@@ -57,12 +52,7 @@ class Tiny:
     def __init__(self, root):
         self.root = root
         self.cache = root / "cache"
-        self.package = root / "tiny"
-        self.package.mkdir(parents=True)
-        (self.package / "__init__.py").touch()
-        for name in ("jit.py", "indexing.py"):
-            source = (PACKAGE / name).read_text().replace("from nicscope.", "from tiny.")
-            (self.package / name).write_text(source)
+        self.package = make_tiny(root)
         (self.package / "whole.py").write_text(WHOLE)
         self.write()
 
@@ -71,22 +61,7 @@ class Tiny:
 
     def run(self, **environment):
         """Result of ``caller(1)`` and the kernels that were compiled for it."""
-        # -B: a .pyc of the same second and size would hide an edit from Python itself.
-        done = subprocess.run(
-            [sys.executable, "-B", "-W", "error", "-c", SCRIPT],
-            cwd=self.root,
-            env={
-                "PATH": os.environ["PATH"],
-                "NUMBA_CACHE_DIR": str(self.cache),
-                "PYTHONPATH": str(self.root),
-                **environment,
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        result, *compiled = done.stdout.split()
+        result, *compiled = run_tiny(self.root, SCRIPT, self.cache, **environment)
         return int(result), sorted(compiled)
 
 

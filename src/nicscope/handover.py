@@ -24,6 +24,7 @@ ever: nothing is generated or closed over.  Without the compiler the NamedTuple 
 from __future__ import annotations
 
 import functools
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -102,14 +103,25 @@ def _row_of(array: NDArray[Any]) -> tuple[int, ...]:
 class HandedType(types.Type):
     """Of a ``Handed``; ``state`` is the type of the NamedTuple."""
 
-    def __init__(self, state: types.Type) -> None:
+    def __init__(self, state: Any) -> None:
         self.state = state
-        super().__init__(name=f"Handed({state})")
+        super().__init__(name=f"Handed({name_of(state)})")
 
-    @property
-    def key(self) -> types.Type:
-        """What it is told from others by: two NamedTuples may have one name."""
-        return self.state
+
+@functools.cache
+def name_of(state: Any) -> str:
+    """A short name for the type of a NamedTuple, of the class's and of all that its fields are.
+
+    Numba hashes types and writes their names into symbols all the time; the whole name of a
+    machine has ten thousand letters.
+    """
+    fields = (
+        f"{name}: {kind if isinstance(kind, types.Array) else name_of(kind)}"
+        for name, kind in zip(state.fields, state.types, strict=True)
+    )
+    kind = state.instance_class
+    whole = f"{kind.__module__}.{kind.__qualname__}({', '.join(fields)})"
+    return f"{kind.__name__} {hashlib.sha256(whole.encode()).hexdigest()[:16]}"
 
 
 register_model(HandedType)(models.OpaqueModel)
@@ -150,14 +162,9 @@ unboxed(HandedType)(_unbox_handed)
 class RowType(types.Type):
     """Of one row of a state whose arrays all have as many: each array without its first axis."""
 
-    def __init__(self, state: types.Type) -> None:
+    def __init__(self, state: Any) -> None:
         self.state = state
-        super().__init__(name=f"Row({state})")
-
-    @property
-    def key(self) -> types.Type:
-        """What it is told from others by."""
-        return self.state
+        super().__init__(name=f"Row({name_of(state)})")
 
 
 @register_model(RowType)
@@ -202,11 +209,16 @@ class _Fields(AttributeTemplate):
     def generic_resolve(  # type: ignore[override]
         self, handed: HandedType, name: str
     ) -> types.Type | None:
-        state: Any = handed.state
-        if name not in state.fields:
-            return None
-        kind = state.types[state.fields.index(name)]
-        return kind if isinstance(kind, types.Array) else HandedType(kind)
+        return _type_of_field(handed, name)
+
+
+@functools.cache
+def _type_of_field(handed: HandedType, name: str) -> types.Type | None:
+    state: Any = handed.state
+    if name not in state.fields:
+        return None
+    kind = state.types[state.fields.index(name)]
+    return kind if isinstance(kind, types.Array) else HandedType(kind)
 
 
 infer(_Fields)
@@ -215,10 +227,9 @@ infer(_Fields)
 def field_of(context: Any, builder: Any, handed: Any, table: Any, name: str) -> Any:
     """Write the code that reads field ``name``: its words, or where those of a state begin."""
     state = handed.state
-    place = state.fields.index(name)
     words = builder.bitcast(table, WORD.as_pointer())
-    begin = element(builder, words, sum(_words_of(kind) for kind in state.types[:place]))
-    kind = state.types[place]
+    begin = element(builder, words, place_of_field(state, name))
+    kind = state.types[state.fields.index(name)]
     if not isinstance(kind, types.Array):
         return builder.bitcast(begin, context.get_value_type(HandedType(kind)))
     return _read_array(context, builder, kind, begin)
@@ -235,11 +246,16 @@ class _RowFields(AttributeTemplate):
     def generic_resolve(  # type: ignore[override]
         self, row: RowType, name: str
     ) -> types.Type | None:
-        state: Any = row.state
-        if name not in state.fields:
-            return None
-        kind = state.types[state.fields.index(name)]
-        return _row_type(kind) if isinstance(kind, types.Array) else RowType(kind)
+        return _type_of_row_field(row, name)
+
+
+@functools.cache
+def _type_of_row_field(row: RowType, name: str) -> types.Type | None:
+    state: Any = row.state
+    if name not in state.fields:
+        return None
+    kind = state.types[state.fields.index(name)]
+    return _row_type(kind) if isinstance(kind, types.Array) else RowType(kind)
 
 
 infer(_RowFields)
@@ -252,11 +268,10 @@ def _row_type(kind: Any) -> types.Type:
 def _lower_row_field(context: Any, builder: Any, row: Any, value: Any, name: str) -> Any:
     """Write the code that reads field ``name`` of a row."""
     state = row.state
-    place = state.fields.index(name)
     made = proxy(row)(context, builder, value=value)
     words = builder.bitcast(made.table, WORD.as_pointer())
-    begin = element(builder, words, sum(_words_of(kind) for kind in state.types[:place]))
-    kind = state.types[place]
+    begin = element(builder, words, place_of_field(state, name))
+    kind = state.types[state.fields.index(name)]
     if not isinstance(kind, types.Array):
         inner = proxy(RowType(kind))(context, builder)
         inner.table = builder.bitcast(begin, inner.table.type)
@@ -266,6 +281,11 @@ def _lower_row_field(context: Any, builder: Any, row: Any, value: Any, name: str
 
 
 lower(RowType)(_lower_row_field)
+
+
+def place_of_field(state: Any, name: str) -> int:
+    """Where in the table of a state of type ``state`` the words of field ``name`` begin."""
+    return sum(_words_of(kind) for kind in state.types[: state.fields.index(name)])
 
 
 def _words_of(kind: Any) -> int:

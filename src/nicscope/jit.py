@@ -24,6 +24,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.registry import CPUDispatcher
 
 from nicscope.indexing import KernelCompiler
+from nicscope.stepping import StepCompiler, rebuilt_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,6 +116,9 @@ class _PackageCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
 class _StepCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
     _locator_classes = (_StepLocator,)
 
+    def rebuild(self, target_context: Any, payload: Any) -> Any:
+        return rebuilt_step(target_context, payload)
+
 
 class _PackageCache(FunctionCache):  # type: ignore[misc]
     _impl_class: Any = _PackageCacheImpl
@@ -150,14 +154,10 @@ def distant(function: Callable[P, R]) -> Callable[P, R]:
 def step(function: Callable[P, R]) -> Callable[P, R]:
     """A kernel for kernels: always inlined, so that handing it a whole NIC costs nothing.
 
-    Without an entry of its own from Python it compiles in half the time.  When tests call it
-    from Python all the same, it is compiled once more, as a kernel.
+    It has no entry from Python and no machine code of its own: see ``nicscope.stepping``.  When
+    tests call it from Python all the same, it is compiled once more, as a kernel.
     """
-    if config.DISABLE_JIT:
-        return function
-    dispatcher = _compiled(function, _StepCache, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-    cast("Any", dispatcher).__class__ = _Step
-    return dispatcher
+    return function if config.DISABLE_JIT else _compiled_step(function)
 
 
 def routine(function: Callable[P, R]) -> Callable[P, R]:
@@ -165,24 +165,32 @@ def routine(function: Callable[P, R]) -> Callable[P, R]:
 
     A call passes every array of its arguments, some tens of nanoseconds.
     """
-    if config.DISABLE_JIT:
-        return function
-    dispatcher = _compiled(
-        function, _StepCache, inline=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
+    return function if config.DISABLE_JIT else _compiled_step(function, inline=False)
+
+
+def _compiled_step(function: Callable[P, R], inline: bool = True) -> Callable[P, R]:
+    dispatcher: Any = _compiled(
+        function,
+        _StepCache,
+        inline,
+        StepCompiler,
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
     )
-    cast("Any", dispatcher).__class__ = _Step
-    return dispatcher
+    dispatcher.__class__ = _Step
+    return cast("Callable[P, R]", dispatcher)
 
 
 def _compiled(
     function: Callable[P, R],
     cache: type[_PackageCache] = _PackageCache,
     inline: bool = True,
+    compiler_of: type[Any] = KernelCompiler,
     **options: bool,
 ) -> Callable[P, R]:
     compiler: Any = numba.njit  # whose published types know neither these options nor its result
     dispatcher = compiler(
-        nogil=True, _nrt=False, forceinline=inline, pipeline_class=KernelCompiler, **options
+        nogil=True, _nrt=False, forceinline=inline, pipeline_class=compiler_of, **options
     )(function)
     cast("Any", dispatcher).__class__ = _Kernel
     if cache_directory() is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nicscope.drivers.coherent.boundary import deregister, fetch, host_write, place_of, register
+from nicscope.drivers.coherent.boundary import Boundary
 from nicscope.drivers.coherent.machine import new_machine, node_view
 from nicscope.drivers.coherent.registration import (
     FALLEN_BACK,
@@ -27,7 +27,7 @@ PAYLOAD = np.arange(4096, dtype=np.int64).astype(np.uint8)
 
 
 def became(machine, address, count, now=0):
-    return register(machine, 0, address, count, now)[0]
+    return Boundary(machine, 0, EDT).register(address, count, now)[0]
 
 
 def home(machine, address):
@@ -44,7 +44,7 @@ def test_a_tag_maps_its_host_range_to_its_nic_range():
     assert (tag["host_start"], tag["host_end"]) == (7 * BLOCK, 32 * BLOCK)
     assert tag["nic_end"] - tag["nic_start"] == tag["host_end"] - tag["host_start"]
     assert home(machine, 1000) == tag["nic_start"] + 1000 - tag["host_start"]
-    assert place_of(machine, 0, EDT, 1000, 3000, 5) == home(machine, 1000)
+    assert Boundary(machine, 0, EDT).place_of(1000, 3000, 5) == home(machine, 1000)
     assert home(machine, 7 * BLOCK - 1) == home(machine, 32 * BLOCK) == NOWHERE
 
 
@@ -52,39 +52,40 @@ def test_a_tag_maps_its_host_range_to_its_nic_range():
 @pytest.mark.parametrize(("way", "state", "reads"), [(1, INVALID, 0), (2, SHARED, 8)])
 def test_blocks_begin_flushed_or_read_by_the_nic(way, state, reads):
     machine = new_machine(1, nic={"initialisation": way})
-    now = host_write(machine, 0, EDT, 0, PAYLOAD, 512, 0)
+    now = Boundary(machine, 0, EDT).write(0, PAYLOAD[:512].tobytes(), 0)
     machine.hosts.counts[:] = 0
 
-    _, end = register(machine, 0, 0, 1024, now)
+    _, end = Boundary(machine, 0, EDT).register(0, 1024, now)
     first = home(machine, 0) // BLOCK
 
     assert (machine.agents.copies[0, first : first + 8]["state"] == state).all()
     assert machine.hosts.counts[0, DEVICE, READ] == reads
     assert machine.nics.times[0, Component.REGISTER] == end - now > 0
     # Either way the NIC has, when it needs them, the bytes from before the registration.
-    fetch(machine, 0, EDT, 0, 512, 0, end)
+    Boundary(machine, 0, EDT).fetch(0, 512, 0, end)
     assert (machine.agents.memory[0, first * BLOCK : first * BLOCK + 512] == PAYLOAD[:512]).all()
 
 
 @pytest.mark.requirement("ED-48")
 def test_a_region_stays_after_its_end_and_is_reused():
     machine = new_machine(1)
-    _, now = register(machine, 0, 0, 4096, 0)
+    _, now = Boundary(machine, 0, EDT).register(0, 4096, 0)
 
-    assert deregister(machine, 0, 0, 4096, now) == (REGISTERED, now)
-    assert register(machine, 0, 0, 4096, now) == (REUSED, now)
-    assert register(machine, 0, 256, 100, now) == (REUSED, now), "a part of it is registered too"
-    assert deregister(machine, 0, 8192, 1, now)[0] == NOT_REGISTERED
+    node = Boundary(machine, 0, EDT)
+    assert node.deregister(0, 4096, now) == (REGISTERED, now)
+    assert node.register(0, 4096, now) == (REUSED, now)
+    assert node.register(256, 100, now) == (REUSED, now), "a part of it is registered too"
+    assert node.deregister(8192, 1, now)[0] == NOT_REGISTERED
 
 
 @pytest.mark.requirement("ED-48")
 def test_the_region_unused_for_longest_goes_once_too_much_is_registered():
     machine = new_machine(1, nic={"pinned_bytes_max": 8192})
     for start in (0, 4096):
-        register(machine, 0, start, 4096, 0)
-        deregister(machine, 0, start, 4096, 0)
-    register(machine, 0, 0, 4096, 0)
-    deregister(machine, 0, 0, 4096, 0)
+        Boundary(machine, 0, EDT).register(start, 4096, 0)
+        Boundary(machine, 0, EDT).deregister(start, 4096, 0)
+    Boundary(machine, 0, EDT).register(0, 4096, 0)
+    Boundary(machine, 0, EDT).deregister(0, 4096, 0)
 
     assert became(machine, 8192, 4096) == REGISTERED
 
@@ -102,11 +103,11 @@ def test_without_room_on_the_nic_registration_waits_or_dma_serves(when_full, exp
     regions = [became(machine, n * 4096, 4096) for n in range(8)]
 
     assert regions == [REGISTERED] * 6 + [expected] * 2
-    now = host_write(machine, 0, EDT, 7 * 4096, PAYLOAD, 300, 10**9)
-    fetch(machine, 0, EDT, 7 * 4096, 300, 64, now)
+    now = Boundary(machine, 0, EDT).write(7 * 4096, PAYLOAD[:300].tobytes(), 10**9)
+    Boundary(machine, 0, EDT).fetch(7 * 4096, 300, 64, now)
     assert (machine.agents.memory[0, 64:364] == PAYLOAD[:300]).all()
     assert machine.nics.times[0, Component.DMA_INIT] > 0
-    deregister(machine, 0, 0, 4096, now)
+    Boundary(machine, 0, EDT).deregister(0, 4096, now)
     assert became(machine, 7 * 4096, 4096, now) == REGISTERED
 
 
@@ -123,10 +124,10 @@ def test_four_megabytes_hold_about_a_thousand_registrations_of_four_kilobytes():
 
 def test_regions_in_use_may_not_overlap_in_part():
     machine = new_machine(1)
-    register(machine, 0, 0, 1024, 0)
+    Boundary(machine, 0, EDT).register(0, 1024, 0)
 
     assert became(machine, 512, 1024) == OVERLAPPING
-    deregister(machine, 0, 0, 1024, 0)
+    Boundary(machine, 0, EDT).deregister(0, 1024, 0)
     assert became(machine, 512, 1024) == REGISTERED
     assert home(machine, 0) == NOWHERE
 
@@ -134,7 +135,7 @@ def test_regions_in_use_may_not_overlap_in_part():
 @pytest.mark.requirement("ED-15")
 def test_packets_find_the_buffer_of_the_region_they_belong_to():
     machine = new_machine(1)
-    register(machine, 0, 4096, 1024, 0)
+    Boundary(machine, 0, EDT).register(4096, 1024, 0)
     nic = node_view(machine, 0).nic
 
     assert buffer_of(nic, 3) == NOWHERE

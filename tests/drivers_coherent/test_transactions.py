@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba.core import config
 
-from nicscope.drivers.coherent.boundary import fetch, publish, register
+from nicscope.drivers.coherent.boundary import Boundary
 from nicscope.drivers.coherent.machine import new_machine
 from nicscope.drivers.coherent.patterns import SEQUENTIAL, STRIDED, write_in_order
 from nicscope.memory.coherence.layout import (
@@ -23,6 +23,7 @@ SOME = (1, 2, 17) if config.DISABLE_JIT else (1, 2, 3, 17, 64)
 BLOCK = 128
 PAYLOAD = np.arange(64 * BLOCK, dtype=np.int64).astype(np.uint8)
 LONG = 1_000_000  # ps; longer than a block takes to reach the NIC
+EDT, CNI = Mechanism.EDT, Mechanism.CNI
 ENTRY = BLOCK - 4  # bytes of a message in a block of a queue
 
 
@@ -34,9 +35,9 @@ def transactions(machine):
 def warm(blocks, **nic):
     """A node whose host and NIC both hold the region, SHARED."""
     machine = new_machine(1, nic=nic)
-    _, now = register(machine, 0, 0, blocks * BLOCK, 0)
+    _, now = Boundary(machine, 0, EDT).register(0, blocks * BLOCK, 0)
     now = write_in_order(machine, 0, SEQUENTIAL, (blocks, 32), 0, PAYLOAD, 0, now)
-    now = fetch(machine, 0, Mechanism.EDT.value, 0, blocks * BLOCK, 0, now)
+    now = Boundary(machine, 0, EDT).fetch(0, blocks * BLOCK, 0, now)
     machine.hosts.counts[:] = 0
     return machine, now
 
@@ -45,7 +46,7 @@ def send_in_order(machine, order, blocks, words, pause, now):
     """Write other bytes than before; the NIC then has just these."""
     payload = np.random.default_rng(now % 1013).integers(0, 256, blocks * BLOCK, np.uint8)
     now = write_in_order(machine, 0, order, (blocks, words), 0, payload, pause, now)
-    fetch(machine, 0, Mechanism.EDT.value, 0, blocks * BLOCK, 0, now)
+    Boundary(machine, 0, EDT).fetch(0, blocks * BLOCK, 0, now)
     start = int(machine.nics.tags[0]["nic_start"][0])
     got = machine.agents.memory[0, start : start + blocks * BLOCK].reshape(blocks, BLOCK)
     assert (got[:, : 4 * words] == payload.reshape(blocks, BLOCK)[:, : 4 * words]).all()
@@ -96,10 +97,10 @@ def test_a_program_that_never_pauses_stays_below_the_worst_case():
 @pytest.mark.parametrize(("fill_then_invalidate", "expected"), [(1, 3), (0, 2)])
 def test_a_write_that_misses_fills_first_or_reads_exclusively(fill_then_invalidate, expected):
     machine = new_machine(1, {"fill_then_invalidate": fill_then_invalidate}, {"initialisation": 1})
-    _, now = register(machine, 0, 0, 4 * BLOCK, 0)
+    _, now = Boundary(machine, 0, EDT).register(0, 4 * BLOCK, 0)
 
     now = write_in_order(machine, 0, SEQUENTIAL, (4, 32), 0, PAYLOAD, 0, now)
-    fetch(machine, 0, Mechanism.EDT.value, 0, 4 * BLOCK, 0, now)
+    Boundary(machine, 0, EDT).fetch(0, 4 * BLOCK, 0, now)
 
     assert transactions(machine) == expected * 4
 
@@ -107,8 +108,8 @@ def test_a_write_that_misses_fills_first_or_reads_exclusively(fill_then_invalida
 def send(machine, entries, now):
     """A message of so many entries through the send queue."""
     count = entries * ENTRY
-    now = publish(machine, 0, Mechanism.CNI.value, 0, count, 0, now)
-    return fetch(machine, 0, Mechanism.CNI.value, 0, count, 0, now)
+    now = Boundary(machine, 0, CNI).publish(0, count, 0, now)
+    return Boundary(machine, 0, CNI).fetch(0, count, 0, now)
 
 
 def passes_of(machine, per_message, passes):

@@ -8,18 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core import config
 
-from nicscope.drivers.coherent.boundary import (
-    collect,
-    deliver,
-    doorbell,
-    fetch,
-    host_read,
-    host_write,
-    place_of,
-    prepare,
-    publish,
-    register,
-)
+from nicscope.drivers.coherent.boundary import Boundary
 from nicscope.drivers.coherent.exchange import ping_pong
 from nicscope.drivers.coherent.machine import new_machine
 from nicscope.errors import SimulationError
@@ -47,30 +36,31 @@ class Pair:
     def __init__(self, mechanism, host=None, **nic):
         self.machine = new_machine(2, host, nic)
         self.mechanism = mechanism
+        self.ends = [Boundary(self.machine, n, mechanism) for n in (0, 1)]
         self.now = 0
         for n in (0, 1) if mechanism == Mechanism.EDT else ():
             for start in (SEND, RECEIVE):
-                became, self.now = register(self.machine, n, start, LONGEST, self.now)
+                became, self.now = self.ends[n].register(start, LONGEST, self.now)
                 assert became == 0
         self.machine.hosts.counts[:] = 0
         self.machine.nics.times[:] = 0
 
     def send(self, data, source=SEND, target=RECEIVE):
         """The bytes that node 1 reads after node 0 wrote ``data``."""
-        machine, m, count = self.machine, self.mechanism, len(data)
-        payload = np.frombuffer(bytes(data) + b"\0", np.uint8).copy()
-        now = prepare(machine, 1, m, target, count, self.now)
-        now = host_write(machine, 0, m, source, payload, count, now)
-        now = publish(machine, 0, m, source, count, 0, now)
-        now = doorbell(machine, 0, source, now)
-        now = fetch(machine, 0, m, source, count, 0, now)
-        start = place_of(machine, 0, m, source, count, 0)
-        machine.agents.memory[1, :count] = machine.agents.memory[0, start : start + count]
-        now = deliver(machine, 1, m, 0, target, count, now)
-        now = collect(machine, 1, m, 0, target, count, now)
-        payload[:] = 0
-        self.now = host_read(machine, 1, m, target, payload, count, now)
-        return payload[:count].tobytes()
+        first, second = self.ends
+        count = len(data)
+        now = second.prepare(target, count, self.now)
+        now = first.write(source, bytes(data), now)
+        now = first.publish(source, count, 0, now)
+        now = first.doorbell(source, now)
+        now = first.fetch(source, count, 0, now)
+        start = first.place_of(source, count, 0)
+        memory = self.machine.agents.memory
+        memory[1, :count] = memory[0, start : start + count]
+        now = second.deliver(0, target, count, now)
+        now = second.collect(0, target, count, now)
+        read, self.now = second.read(target, count, now)
+        return read
 
     def times(self):
         return {Component(c): int(t) for c, t in enumerate(self.machine.nics.times.sum(0)) if t}
@@ -119,14 +109,13 @@ def test_the_shortest_and_the_longest_message_arrive(mechanism, size):
 @pytest.mark.parametrize("method", [1, 2])
 def test_bytes_beside_a_message_keep_what_the_host_wrote(method):
     pair = Pair(Mechanism.EDT.value, receive_method=method)
-    before = np.arange(600, dtype=np.int64).astype(np.uint8)
-    pair.now = host_write(pair.machine, 1, pair.mechanism, RECEIVE, before, 600, pair.now)
+    before = bytes(number & 255 for number in range(600))
+    pair.now = pair.ends[1].write(RECEIVE, before, pair.now)
 
     assert pair.send(b"x" * 200, SEND, RECEIVE + 100) == b"x" * 200
-    after = np.zeros(600, np.uint8)
-    host_read(pair.machine, 1, pair.mechanism, RECEIVE, after, 600, pair.now)
+    after, _ = pair.ends[1].read(RECEIVE, 600, pair.now)
 
-    assert after.tobytes() == before[:100].tobytes() + b"x" * 200 + before[300:].tobytes()
+    assert after == before[:100] + b"x" * 200 + before[300:]
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -263,26 +252,26 @@ def test_queues_carry_messages_longer_than_themselves_with_any_optimisations(
 @pytest.mark.requirement("ED-40")
 def test_a_full_receive_queue_refuses_until_messages_are_collected():
     pair = Pair(Mechanism.CNI.value, queue_blocks=2)
-    m = pair.mechanism
-    first = deliver(pair.machine, 1, m, 0, RECEIVE, 248, pair.now)
+    end = pair.ends[1]
+    first = end.deliver(0, RECEIVE, 248, pair.now)
     assert first > pair.now
 
-    assert deliver(pair.machine, 1, m, 0, RECEIVE + 248, 124, first) == -1
-    then = collect(pair.machine, 1, m, 0, RECEIVE, 248, first)
-    assert deliver(pair.machine, 1, m, 0, RECEIVE + 248, 124, then) > then
+    assert end.deliver(0, RECEIVE + 248, 124, first) == -1
+    then = end.collect(0, RECEIVE, 248, first)
+    assert end.deliver(0, RECEIVE + 248, 124, then) > then
 
 
 @pytest.mark.requirement("ED-72")
 def test_dma_past_the_caches_reads_old_bytes_unless_they_are_flushed():
     # Data are real: without the flush that software owes, the wrong bytes show.
     pair = warm(Mechanism.DMA.value, 64)
-    payload = np.frombuffer(b"new!" * 16, np.uint8).copy()
-    now = host_write(pair.machine, 0, pair.mechanism, SEND, payload, 64, pair.now)
+    end = pair.ends[0]
+    now = end.write(SEND, b"new!" * 16, pair.now)
 
-    now = fetch(pair.machine, 0, pair.mechanism, SEND, 64, 0, now)
+    now = end.fetch(SEND, 64, 0, now)
     assert pair.machine.agents.memory[0, :64].tobytes() == b"a" * 64
-    now = publish(pair.machine, 0, pair.mechanism, SEND, 64, 0, now)
-    fetch(pair.machine, 0, pair.mechanism, SEND, 64, 0, now)
+    now = end.publish(SEND, 64, 0, now)
+    end.fetch(SEND, 64, 0, now)
     assert pair.machine.agents.memory[0, :64].tobytes() == b"new!" * 16
 
 

@@ -114,6 +114,38 @@ def test_two_nodes_that_wait_for_each_others_entries_do_not_wait_for_ever(design
     assert world.stale(cluster) == 0
 
 
+@pytest.mark.requirement("UM-45")
+@pytest.mark.parametrize("design", ["vmmc-interrupt", "unet-mm-pca200"])
+def test_two_nodes_that_store_to_each_other_through_one_entry_both_get_through(design):
+    one = msgspec.structs.replace(tiny(design), entries=1)
+
+    async def program(process):
+        window = await exported(process, 4)
+        world.import_from(process, 0, 1 - process.node, 0, 0, 4 * world.PAGE)
+        source = process.allocate(4 * world.PAGE)
+        await source.write(world.content(process.node, len(source)))
+        await process.sleep(5000)
+        for _ in range(2):  # the page is waiting for its acknowledgement when the other's comes
+            await process.post(WRITE, 0, [(source.address, 4 * world.PAGE)])
+        statuses = [(await process.done()).status for _ in range(2)]
+        await process.sleep(300_000)
+        await process.close_port()
+        return statuses, await window.read()
+
+    wrong = Faults(seed=2, loss=0.05, duplication=0.05, reordering=0.05, corruption=0.05)
+    patience = Transport(time_out_ps=5_000_000_000)
+    for faults in (Faults(), wrong):
+        cluster = world.cluster_of(one, transport=patience, faults=faults)
+        for node in range(2):
+            cluster.start(node, program)
+        assert cluster.run() == [
+            (["done"] * 2, world.content(1 - node, 4 * world.PAGE)) for node in range(2)
+        ]
+        assert world.stale(cluster) == 0
+        assert world.uses_left(cluster) == [0, 0]
+        assert cluster.simulation.machine.ports.memory.hosts["pinned"].tolist() == [0, 0]
+
+
 def test_a_buffer_whose_page_comes_does_not_wake_a_port_that_waits_for_another_page():
     async def program(process):
         world.join(process, 3, 1, 3)

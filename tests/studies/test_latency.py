@@ -180,8 +180,21 @@ def test_sizes_are_lists_and_ranges_by_powers_of_two(text, sizes):
         ({"translation": "utlb", "pages": 0}, "--pages must be from 1 to 256, got 0"),
         ({"overrides": ["mtu"]}, "--set must be NAME=NUMBER"),
         ({"overrides": ["mtu=1.5"]}, "--set must be NAME=NUMBER"),
+        ({"overrides": ["mtu=-1"]}, "a whole number that is not negative"),
+        ({"overrides": ["mtu=9"], "mtu": 9}, "said twice, by --set mtu=9 and by --mtu"),
+        ({"overrides": ["word=4", "word=8"]}, "by --set word=8 and by another --set"),
+        ({"overrides": ["max_transfer=500"]}, "asks for 4096 bytes, more than max_transfer, 500"),
+        ({"mechanisms": ""}, "--mechanism must list names"),
+        ({"mechanisms": "edt,,dma"}, "got 'edt,,dma', where one is empty"),
+        ({"mechanisms": "EDT"}, "no mechanism 'EDT'; did you mean 'edt'"),
     ],
 )
 def test_questions_that_make_no_sense_are_answered_in_one_line(words, said):
     with pytest.raises(StudyError, match=said):
         ask(**words)
+
+
+def test_entries_that_a_cache_cannot_have_are_named_as_they_were_given():
+    question = ask(mechanisms="dma", sizes="64", translation="utlb", entries=3)
+    with pytest.raises(StudyError, match=r"^--entries: entries must be a power of two, got 3"):
+        measure(question, [])

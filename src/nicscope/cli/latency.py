@@ -27,8 +27,9 @@ def latency(
         str | None,
         typer.Option(
             metavar="NAME,...",
-            help="edt, cc-dma-intervention, cc-dma-retry, cni, dma, pio, pio-combined.  "
-            "All but the last, as far as the other options allow.",
+            help="edt (eager data transfer), cc-dma-intervention, cc-dma-retry (coherent DMA), "
+            "cni (cacheable queues), dma (the library flushes caches), pio, pio-combined (write "
+            "combining).  All but the last, as far as the other options allow.",
         ),
     ] = None,
     byte_list: Annotated[
@@ -36,7 +37,7 @@ def latency(
         typer.Option(
             "--bytes",
             metavar="LOW..HIGH",
-            help="Message sizes by powers of two, or a list such as 64,1500.",
+            help="Message sizes by powers of two, or a list such as 64,1500; from 1 to 65536.",
         ),
     ] = "64..4096",
     mtu: Annotated[
@@ -72,7 +73,8 @@ def latency(
         typer.Option(
             "--set",
             metavar="NAME=NUMBER",
-            help="Change a time (ps), a size or a switch of the machine or of its messaging.",
+            help="Change a time (ps), a size or a switch of the machine or of its messaging; "
+            "docs/via.md lists them.  Again for another.",
         ),
     ] = None,
     out: Annotated[

@@ -74,6 +74,7 @@ UNUSABLE = -2
 FREE_TO_GO = 0
 AWAITS_KERNEL = 1  # a translation is on its way
 AWAITS_USE = 2  # every way of the set is in use by transfers
+AWAITS_QUEUE = 4  # the kernel thread has too much to do
 # Why its next buffer is not translated (``ahead_waits``), beside AWAITS_USE.
 AWAITS_READER = 3  # it is to be given back, and its process has not read the reports before
 
@@ -89,6 +90,7 @@ REQUEST = np.dtype(
         # of a REPLY alone, which no process writes
         ("space", "i8"),
         ("port", "i8"),
+        ("owner", "i8"),  # the port of this node whose memory answers
     ],
     align=True,
 )
@@ -128,6 +130,7 @@ PORT = np.dtype(
         ("slot", "i8"),
         ("reply_space", "i8"),
         ("reply_port", "i8"),
+        ("reply_owner", "i8"),
         ("length", "i8"),  # of data in the descriptor
         ("message", "i8"),  # number on its channel
         ("total", "i8"),  # bytes
@@ -235,6 +238,7 @@ HEAD = np.dtype(
         ("status", "i8"),
         ("filled", "i8"),  # -1: not placed; else, of a message's last packet, the buffers it fills
         ("fate", "i8"),  # what the network does to it
+        ("lone", "i8"),  # 1: its page has left the NIC and stays pinned for this packet alone
     ],
     align=True,
 )

@@ -20,6 +20,17 @@ def test_the_program_on_the_page_prints_what_the_page_says(capsys):
 def test_every_call_of_the_library_is_on_the_page():
     from nicscope.interfaces.via import Nic
 
-    calls = {name for name in vars(Nic) if not name.startswith("_")}
+    calls = {name for name in dir(Nic) if not name.startswith("_")}
     named = set(re.findall(r"`([a-z_]+)`", PAGE)) | {"node", "now_us", "now_ps", "errors"}
     assert calls <= named
+
+
+def test_every_setting_of_the_messaging_is_on_the_page_with_its_default():
+    from nicscope.interfaces.via.settings import OWN, VIA_COSTS
+
+    rows = dict(re.findall(r"^\| `([a-z_]+)` \| ([\d,]+) ", PAGE, re.MULTILINE))
+    assert {name: int(value.replace(",", "")) for name, value in rows.items()} == {
+        name: parameter.value for name, parameter in OWN.items()
+    }
+    for name in VIA_COSTS:
+        assert f"`{name}`" in PAGE

@@ -229,11 +229,15 @@ def test_a_program_that_waits_for_ever_is_named():
         ({"mechanism": "edd"}, "no mechanism 'edd'; did you mean 'edt'"),
         ({"nodes": 0}, "at least 1 node"),
         ({"loss": 1.0}, "loss must be from 0"),
+        ({"settings": {"window": 0}}, "window must be from 1 to 32768 frames"),
         ({"platform": "utlb-prototype"}, "states no vipl_post"),
         ({"settings": {"mtuu": 3}}, "no setting 'mtuu'; did you mean 'mtu'"),
         ({"settings": {"mtu": 0}}, "mtu must be at least 1"),
         ({"settings": {"vipl_post": -1}}, "vipl_post must not be negative"),
-        ({"settings": {"max_transfer": 1 << 20}}, "max_transfer must leave"),
+        (
+            {"settings": {"max_transfer": 1 << 20}},
+            "must hold max_transfer, 1048576, and",
+        ),
         ({"settings": {"l2_line": 100}}, "l2_line must be a power of two"),
     ],
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from nicscope.drivers.coherent.boundary import FALLBACK, doorbell, host_read, host_write
+from nicscope.drivers.coherent.boundary import FALLBACK
+from nicscope.drivers.coherent.programs import doorbell, host_read, host_write
 from nicscope.drivers.coherent.ways import (
     UNREGISTERED,
     cni_collect,

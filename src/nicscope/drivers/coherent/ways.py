@@ -12,12 +12,8 @@ from nicscope.drivers.coherent.eager import eager_deliver, eager_fetch, home_of,
 from nicscope.drivers.coherent.engine import dma_from_host, dma_to_host, flush_range
 from nicscope.drivers.coherent.machine import node_of
 from nicscope.drivers.coherent.programmed import pio_to_host, pio_to_nic
-from nicscope.drivers.coherent.queues import (
-    queue_collect,
-    queue_deliver,
-    queue_fetch,
-    queue_write,
-)
+from nicscope.drivers.coherent.receive_queue import queue_collect, queue_deliver
+from nicscope.drivers.coherent.send_queue import queue_fetch, queue_write
 from nicscope.jit import kernel, step
 from nicscope.memory.coherence.device import INTERVENED, RETRIED, UNSNOOPED
 from nicscope.nic.coherent.mechanism import Mechanism

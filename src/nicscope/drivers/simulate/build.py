@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nicscope.distant import new_calls
 from nicscope.drivers.simulate.account import ACCOUNTS
 from nicscope.drivers.simulate.agenda import new_agenda
 from nicscope.drivers.simulate.flow import FLOW
@@ -93,7 +94,7 @@ def new_machine(
         account=np.zeros(ACCOUNTS if accounts else 0, np.int64),
         store=store,
         ports=no_ports(n) if ports is None else ports,
-        calls=np.zeros(CALLS, np.int64),
+        calls=new_calls(CALLS),
     )
     for name in COSTS.names or ():
         machine.costs[name] = [each[name] for each in costs]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.distant import link
+from nicscope.distant import failures, link, raise_failure
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
 from nicscope.drivers.simulate.machine import (
@@ -257,6 +257,8 @@ class Simulation:
             self._go_on(_ALL_LOOK, 0)
         fired = self._go_on(count, _EVENTS_AT_ONCE)
         ended = self._ended[0]
+        if failures:
+            raise_failure()
         if ended == 0 and fired < _EVENTS_AT_ONCE:
             self._drop(int(NEVER) - 1)
             if not self._running:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nicscope.distant import link
+from nicscope.distant import link, raise_failure
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
 from nicscope.drivers.simulate.machine import OPERATION, REPORT, ROW, SLEEP
@@ -104,6 +104,7 @@ class Scripted:
                 self._go_on(_ALL_LOOK, 0)
                 at_rest = False
             fired = self._go_on(len(ready), _EVENTS_AT_ONCE)
+            raise_failure()
             ended = int(self.machine.tally[0]["ended"])
             if ended == 0 and fired < _EVENTS_AT_ONCE:
                 raise SimulationError(self._stuck(scripts))

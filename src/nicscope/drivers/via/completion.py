@@ -17,12 +17,13 @@ from nicscope.memory.coherence.watcher import give_way
 
 
 @kernel
-def write_completion(machine, n, address, payload, count, now):
-    """When ``count`` bytes of ``payload``, within one block, are in host memory (ps).
+def write_completion(handling, n, mechanism, address, count, now):  # noqa: ARG001
+    """When ``count`` bytes of the payload, within one block, are in host memory (ps).
 
     Copies in the host's caches go.  A copy that the NIC keeps of the block gets the bytes as well.
     """
-    node = node_of(machine, n)
+    node = node_of(handling.machine, n)
+    payload = handling.payload
     give_way(node.host, node.agent, now)
     end = device_write(node.host, address, count, payload, 0, now, 0, INTERVENED, WRITE)
     shift = node.host.config[0].l2_shift

@@ -15,8 +15,6 @@ from nicscope.interfaces.via.names import Return, VipError
 from nicscope.nic.vimsg.layout import FIRST_PAGE, PAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
 
@@ -92,20 +90,20 @@ class AddressSpace:
         first = FIRST_PAGE * PAGE
         return first <= address and address + length <= first + len(self._frames) * PAGE
 
-    def runs(self, address: int, length: int) -> Iterator[tuple[int, int]]:
+    def runs(self, address: int, length: int) -> list[tuple[int, int]]:
         """(host address, bytes) of stretches that are one behind the other in host memory too."""
-        begin = size = 0
+        within = address % PAGE
+        if 0 < length <= PAGE - within:  # nearly always
+            return [(self._frames[address // PAGE - FIRST_PAGE] * PAGE + within, length)]
+        found: list[tuple[int, int]] = []
         while length > 0:
             within = address % PAGE
             part = min(PAGE - within, length)
             place = self._frames[address // PAGE - FIRST_PAGE] * PAGE + within
-            if size and begin + size == place:
-                size += part
+            if found and sum(found[-1]) == place:
+                found[-1] = found[-1][0], found[-1][1] + part
             else:
-                if size:
-                    yield begin, size
-                begin, size = place, part
+                found.append((place, part))
             address += part
             length -= part
-        if size:
-            yield begin, size
+        return found

@@ -5,16 +5,14 @@ Everything here is a system call.  Source: EDT, 6; VIA Specification 1.0.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from nicscope.drivers.coherent.registration import POSTPONED
 from nicscope.interfaces.via.addresses import Buffer, Region
-from nicscope.interfaces.via.firmware import rights_of
-from nicscope.interfaces.via.names import Error, Reliability, Return, State, VipError
-from nicscope.interfaces.via.turns import Bell, hear, until
+from nicscope.interfaces.via.connections import Connections
+from nicscope.interfaces.via.names import Reliability, Return, State, VipError
+from nicscope.interfaces.via.tables import rights_of
+from nicscope.interfaces.via.turns import Bell, hear
 from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Vi
 from nicscope.nic.coherent.mechanism import Mechanism
 from nicscope.nic.vimsg.layout import PAGE
@@ -23,34 +21,18 @@ if TYPE_CHECKING:
     from nicscope.interfaces.via.messaging import Messaging
 
 
-class Request(msgspec.Struct, eq=False):
-    """A request for a connection, as the side that waited for it sees it."""
-
-    vi: Vi  # of the side that asks
-    answered: Bell
-    taken: bool = False  # somebody has it from ``connect_wait``
-    answer: Return | None = None
-
-
-class Agent:
+class Agent(Connections):
     """The kernel agent beside one NIC."""
 
     def __init__(self, ni: Messaging) -> None:
-        self.ni = ni
-        self.others: list[Agent] = []  # by node
+        super().__init__(ni)
         self._tags: set[int] = set()
         self._made = 0  # VIs and completion queues, for numbers
         self.vis: list[Vi] = []
-        self._asked: dict[str, deque[Request]] = {}  # by discriminator
-        self._arrived = Bell(ni.turns)
         self._unpinned = Bell(ni.turns)
         self.outcomes: list[int] = []  # of registrations for EDT
 
     # --- protection and memory -----------------------------------------------------------
-
-    async def call(self) -> None:
-        """Enter the kernel and come back."""
-        await until(self.ni.turns.now + self.ni.settings.costs["ka_call"])
 
     def create_tag(self) -> int:
         """A protection tag."""
@@ -84,7 +66,7 @@ class Agent:
         await self.call()
         pages = (buffer.address % PAGE + buffer.length + PAGE - 1) // PAGE
         cost = self.ni.settings.costs["ka_register_page"]
-        await until(self.ni.turns.now + pages * cost)
+        await self.ni.turns.until(self.ni.turns.now + pages * cost)
         if self.ni.port.mechanism is Mechanism.EDT:
             for at, size in space.runs(buffer.address, buffer.length):
                 await self._keep(at, size)
@@ -98,7 +80,7 @@ class Agent:
         """Give the stretch its buffer on the NIC; wait for room if registrations may wait."""
         while True:
             found, end = self.ni.port.register(at, size, self.ni.turns.now)
-            await until(end)
+            await self.ni.turns.until(end)
             if found != POSTPONED:
                 self.outcomes.append(found)
                 return
@@ -112,7 +94,8 @@ class Agent:
         await self.call()
         if self.ni.port.mechanism is Mechanism.EDT:
             for at, size in self.ni.space.runs(*gone):
-                await until(self.ni.port.deregister(at, size, self.ni.turns.now))
+                _, end = self.ni.port.deregister(at, size, self.ni.turns.now)
+                await self.ni.turns.until(end)
         self._unpinned.ring()
 
     # --- virtual interfaces --------------------------------------------------------------
@@ -172,98 +155,3 @@ class Agent:
         queue = CompletionQueue(self._made, region, entries, self.ni.turns)
         self.ni.idle.append(queue.bell)
         return queue
-
-    # --- connections ---------------------------------------------------------------------
-
-    async def connect_request(
-        self, vi: Vi, node: int, discriminator: str, latest: int | None
-    ) -> None:
-        """Ask for a connection and wait for the answer; see ``Nic.connect_request``."""
-        self._must_be(vi, State.VIP_STATE_IDLE)
-        if not 0 <= node < len(self.others):
-            raise VipError(Return.VIP_NOT_REACHABLE, f"no node {node}")
-        other = self.others[node]
-        await self.call()
-        request = Request(vi, Bell(self.ni.turns))
-        vi.state = State.VIP_STATE_CONNECT_PENDING
-        waiting = other._asked.setdefault(discriminator, deque())
-        waiting.append(request)
-        other._arrived.ring()
-        while request.answer is None and (latest is None or self.ni.turns.now < latest):
-            await hear(request.answered, latest)
-        if request.answer is Return.VIP_SUCCESS:
-            return
-        vi.state = State.VIP_STATE_IDLE
-        if request.answer is None:
-            if not request.taken:
-                waiting.remove(request)
-                raise VipError(
-                    Return.VIP_NO_MATCH, f"nobody on node {node} waits for {discriminator!r}"
-                )
-            request.answer = Return.VIP_TIMEOUT
-            raise VipError(Return.VIP_TIMEOUT, f"node {node} did not answer in time")
-        raise VipError(request.answer, f"node {node} does not want the connection")
-
-    async def connect_wait(self, discriminator: str, latest: int | None) -> Request:
-        """The next request for that discriminator."""
-        await self.call()
-        asked = self._asked.setdefault(discriminator, deque())
-        while not asked:
-            if latest is not None and self.ni.turns.now >= latest:
-                raise VipError(Return.VIP_TIMEOUT, f"nobody asked for {discriminator!r} in time")
-            await hear(self._arrived, latest)
-        request = asked.popleft()
-        request.taken = True
-        return request
-
-    async def connect_accept(self, request: Request, vi: Vi) -> None:
-        """Connect ``vi`` with the VI that asked."""
-        self._must_be(vi, State.VIP_STATE_IDLE)
-        self._must_wait(request)
-        mine, theirs = vi.attributes, request.vi.attributes
-        if mine.reliability != theirs.reliability:
-            raise VipError(
-                Return.VIP_INVALID_RELIABILITY_LEVEL,
-                f"one side has {mine.reliability.name}, the other {theirs.reliability.name}",
-            )
-        if mine.max_transfer != theirs.max_transfer:
-            raise VipError(
-                Return.VIP_INVALID_MTU,
-                f"one side transfers {mine.max_transfer} bytes, the other {theirs.max_transfer}",
-            )
-        await self.call()
-        self._must_wait(request)
-        for one, other in ((vi, request.vi), (request.vi, vi)):
-            ours, their = (self.others[end.node].ni.firmware for end in (one, other))
-            ours.connect(one.place, other.node, other.place, their.sent(other.place))
-            one.peer = other
-        request.answer = Return.VIP_SUCCESS
-        request.answered.ring()
-
-    async def connect_reject(self, request: Request) -> None:
-        """Have the other side's request fail with ``VIP_REJECT``."""
-        self._must_wait(request)
-        await self.call()
-        request.answer = Return.VIP_REJECT
-        request.answered.ring()
-
-    async def disconnect(self, vi: Vi) -> None:
-        """Back to idle; what is posted is flushed, and the other side loses its connection."""
-        await self.call()
-        peer = vi.peer
-        was, vi.state = vi.state, State.VIP_STATE_IDLE
-        vi.peer = None
-        self.ni.flush(vi)
-        if was is State.VIP_STATE_CONNECTED and peer is not None:
-            self.ni.neighbours[peer.node].fail(peer, Error.VIP_ERROR_CONN_LOST)
-
-    def _must_be(self, vi: Vi, state: State) -> None:
-        if vi.state is not state:
-            raise VipError(
-                Return.VIP_INVALID_STATE,
-                f"VI {vi.number} is in {vi.state.name}, not in {state.name}",
-            )
-
-    def _must_wait(self, request: Request) -> None:
-        if request.answer is not None:
-            raise VipError(Return.VIP_TIMEOUT, "the side that asked has given up")

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 from nicscope.interfaces.via import outgoing
 from nicscope.interfaces.via.journal import Part
-from nicscope.interfaces.via.turns import Bell, hear, until
+from nicscope.interfaces.via.turns import Bell, hear
 from nicscope.interfaces.via.vi import SEND_QUEUE
 from nicscope.nic.coherent.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nicscope.interfaces.via.firmware import Run
     from nicscope.interfaces.via.journal import Journal
     from nicscope.interfaces.via.messaging import Messaging
     from nicscope.interfaces.via.network import Frame
+    from nicscope.interfaces.via.tables import Run
     from nicscope.interfaces.via.vi import Delivery, Vi
 
 
@@ -80,13 +80,13 @@ async def _publish(ni: Messaging, vi: Vi, frame: Frame) -> None:
     at = place
     for run in runs:
         while True:
-            end = ni.port.publish(run.address, run.length, at, ni.turns.now, None)
+            end = ni.port.hand_out(run.address, run.length, at, ni.turns.now, None)
             if end >= 0:
                 break
             await hear(ni.freed)
-        await until(end)
+        await ni.turns.until(end)
         at += run.length
-    await until(ni.port.doorbell(0, ni.turns.now))
+    await ni.turns.until(ni.port.doorbell(0, ni.turns.now))
     ni.submit(partial(answer, ni, vi, runs, place, None))
     end_posting(ni)
 
@@ -102,12 +102,12 @@ async def answer(
 
 
 async def _interrupt(ni: Messaging) -> None:
-    await until(ni.turns.now + ni.settings.ka_interrupt)
+    await ni.turns.until(ni.turns.now + ni.settings.ka_interrupt)
 
 
 async def _flush(ni: Messaging, runs: Sequence[Run]) -> None:
     for run in runs:
-        await until(ni.port.prepare(run.address, run.length, ni.turns.now, None))
+        await ni.turns.until(ni.port.clear(run.address, run.length, ni.turns.now, None))
 
 
 async def begin_posting(ni: Messaging) -> None:
@@ -135,8 +135,8 @@ async def take(ni: Messaging, one: Delivery, journal: Journal | None) -> None:
     """Bring one message that waits on the NIC to its buffer."""
     ni.deliveries.remove(one)
     for place, at, size in one.runs:
-        end = ni.port.collect(place, at, size, ni.turns.now, journal)
+        end = ni.port.pick_up(place, at, size, ni.turns.now, journal)
         assert end >= 0, "what was delivered can be collected"
-        await until(end)
+        await ni.turns.until(end)
     one.collected = True
     ni.give(one.place)

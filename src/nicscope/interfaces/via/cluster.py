@@ -110,7 +110,7 @@ class Cluster:
     def _node(self, number: int, mechanism: Mechanism, scattered: bool) -> Agent:
         port = Port(self.machine, number, mechanism)
         space = AddressSpace(number, self._usable(), scattered=scattered)
-        firmware = Firmware(self.settings, space.pages)
+        firmware = Firmware(self.settings, space.pages, port.memory)
         ni = Messaging(
             self.turns,
             port,

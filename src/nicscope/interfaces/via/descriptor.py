@@ -59,7 +59,7 @@ class Descriptor(msgspec.Struct, eq=False):
     @property
     def operation(self) -> int:
         """The lowest bits of ``control``: a send or receive, an RDMA write, an RDMA read."""
-        return self.control & CONTROL_OP_MASK
+        return int(self.control) & CONTROL_OP_MASK
 
     @property
     def ok(self) -> bool:
@@ -75,17 +75,15 @@ class Descriptor(msgspec.Struct, eq=False):
 
     def encode(self) -> bytes:
         """Its bytes as the library stores them, not done."""
-        total = sum(segment.length for segment in self.data)
-        count = len(self.data) + (self.remote is not None)
-        parts = [
-            CONTROL_SEGMENT.pack(
-                0, 0, count, self.control, 0, self.immediate, total & 0xFFFFFFFF, 0
-            )
-        ]
-        if self.remote is not None:
-            parts.append(ADDRESS_SEGMENT.pack(self.remote.address, self.remote.handle, 0))
-        parts += [DATA_SEGMENT.pack(one.address, one.handle, one.length) for one in self.data]
-        return b"".join(parts)
+        data, remote = self.data, self.remote
+        count = len(data) + (remote is not None)
+        total = sum([one.length for one in data]) & 0xFFFFFFFF
+        raw = CONTROL_SEGMENT.pack(0, 0, count, self.control, 0, self.immediate, total, 0)
+        if remote is not None:
+            raw += ADDRESS_SEGMENT.pack(remote.address, remote.handle, 0)
+        for one in data:
+            raw += DATA_SEGMENT.pack(one.address, one.handle, one.length)
+        return raw
 
 
 def token_of(address: int, segments: int) -> int:

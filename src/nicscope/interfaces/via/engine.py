@@ -10,7 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from nicscope.interfaces.via.journal import Journal, Part
-from nicscope.interfaces.via.turns import Bell, hear, until
+from nicscope.interfaces.via.turns import Bell, hear
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from nicscope.interfaces.via.firmware import Run
     from nicscope.interfaces.via.port import Port
+    from nicscope.interfaces.via.tables import Run
     from nicscope.interfaces.via.turns import Turns
     from nicscope.interfaces.via.vi import Vi
 
@@ -83,16 +83,16 @@ class Engine:
                 now = self._turns.now
                 note = Journal(now)
                 if raw is not None:
-                    end = self._port.fetch(
+                    end = self._port.take(
                         address, count, piece.place + offset, now, note, Part.SEND
                     )
-                    await until(end)
+                    await self._turns.until(end)
                     raw[offset : offset + count] = self._port.fetched(
                         address, count, piece.place + offset
                     )
                 elif vi.stream is not None and piece in vi.stream:
-                    end = self._port.deliver(piece.place + offset, address, count, now, note)
-                    await until(end)
+                    end = self._port.bring(piece.place + offset, address, count, now, note)
+                    await self._turns.until(end)
                 piece.notes.append(note)
             piece.done = True
             self._moved.ring()

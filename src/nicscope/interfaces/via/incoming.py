@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 from nicscope.interfaces.via import assistance
 from nicscope.interfaces.via.engine import Piece
 from nicscope.interfaces.via.journal import Part
-from nicscope.interfaces.via.names import STATUS_ERROR_MASK, Status
+from nicscope.interfaces.via.names import STATUS_ERROR_MASK
 from nicscope.interfaces.via.turns import hear
 from nicscope.interfaces.via.vi import RECEIVE_QUEUE
 from nicscope.nic.vimsg.layout import READ_RESPONSE, WRITE
 from nicscope.nic.vimsg.receiving import ARRIVED, NO_ROOM, REFUSED, TAKEN, WANTED
+from nicscope.nic.vimsg.requests import STATUS_IMMEDIATE
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.via.firmware import Outcome
     from nicscope.interfaces.via.messaging import Messaging
     from nicscope.interfaces.via.network import Frame
+    from nicscope.interfaces.via.tables import Outcome
     from nicscope.interfaces.via.vi import Vi, Work
 
 
@@ -28,12 +29,10 @@ async def receive(ni: Messaging, frame: Frame) -> None:
         # Until now this processor had the frames before this one, or something else.
         journal.spend(Part.RECEIVE if frame.index else Part.WAIT, ni.turns.now)
     await ni.spend("vimsg_receive_frame", journal, Part.RECEIVE)
-    found, outcome = ni.firmware.take_frame(frame.header, ni.port.memory, frame.raw, waited=False)
+    found = ni.firmware.take_frame(frame.header, frame.raw, waited=False)
     while found == NO_ROOM:
         await hear(ni.freed)
-        found, outcome = ni.firmware.take_frame(
-            frame.header, ni.port.memory, frame.raw, waited=True
-        )
+        found = ni.firmware.take_frame(frame.header, frame.raw, waited=True)
         if journal is not None and journal.at < ni.turns.now:
             journal.resume(ni.turns.now)
     if ni.cut_through and found in (TAKEN, ARRIVED):
@@ -43,6 +42,7 @@ async def receive(ni: Messaging, frame: Frame) -> None:
     elif found == WANTED:
         await _read_for(ni, frame.target, frame)
     elif found == REFUSED:
+        outcome = ni.firmware.outcome()
         _tell(ni, frame.target, frame.work, outcome.tell_last)
         ni.carry_out(frame.target, outcome)
 
@@ -59,12 +59,12 @@ async def _stream(ni: Messaging, vi: Vi, frame: Frame) -> None:
                 await ni.translate(run, frame.journal, Part.RECEIVE, receive=True)
     if vi.stream is None or not vi.connected:
         return
-    offset, place = int(frame.header[0]["offset"]), ni.firmware.assembly(vi.place)
-    vi.stream.append(Piece(vi.stream_runs, offset, len(frame.raw), place))
+    place = ni.firmware.assembly(vi.place)
+    vi.stream.append(Piece(vi.stream_runs, frame.begin, len(frame.raw), place))
     ni.engines[RECEIVE_QUEUE].deliver(vi.stream[-1], vi)
 
 
-def _tell(ni: Messaging, vi: Vi, work: Work | None, status: Status | None) -> None:
+def _tell(ni: Messaging, vi: Vi, work: Work | None, status: int | None) -> None:
     """Complete the sender's descriptor with what became of the message, if it is to know."""
     if status is None or work is None or vi.peer is None:
         return
@@ -97,7 +97,7 @@ async def _arrived(ni: Messaging, vi: Vi, frame: Frame) -> None:
 def _written(ni: Messaging, frame: Frame, work: Work | None, outcome: Outcome) -> None:
     """The host has brought an RDMA write's bytes to where they belong."""
     if work is not None and not work.told:
-        if outcome.status & Status.VIP_STATUS_IMMEDIATE:
+        if outcome.status & STATUS_IMMEDIATE:
             work.descriptor.immediate = frame.immediate
         ni.submit((work, outcome.status, frame.total))
     _tell(ni, frame.target, frame.work, outcome.tell_last)
@@ -119,7 +119,7 @@ async def _deliver(
         return
     if work.queue == RECEIVE_QUEUE:
         work.journal = frame.journal
-        if outcome.status & Status.VIP_STATUS_IMMEDIATE:
+        if outcome.status & STATUS_IMMEDIATE:
             work.descriptor.immediate = frame.immediate
     await ni.complete(work, outcome.status, frame.total)
     if frame.kind == READ_RESPONSE:

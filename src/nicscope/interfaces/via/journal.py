@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from nicscope.nic.coherent.layout import Component
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Part(IntEnum):
@@ -65,14 +66,30 @@ PART_OF = {
 class Journal:
     """Of one message: ``begin`` and ``at`` (ps), and picoseconds by part between them."""
 
+    __slots__ = ("_booked", "_parts", "at", "begin")
+
     def __init__(self, begin: int) -> None:
         self.begin = begin
         self.at = begin
-        self.parts = [0] * len(Part)
+        self._parts = [0] * len(Part)
+        self._booked: list[tuple[Part, int, NDArray[np.int64], NDArray[np.int64]]] = []
+
+    @property
+    def parts(self) -> list[int]:
+        """By ``Part``."""
+        for part, spent, before, after in self._booked:
+            left = spent
+            for component, ps in enumerate((after - before).tolist()):
+                if ps and component in PART_OF:
+                    self._parts[PART_OF[Component(component)]] += ps
+                    left -= ps
+            self._parts[part] += left
+        self._booked.clear()
+        return self._parts
 
     def spend(self, part: Part, until: int) -> None:
         """All time from where the journal stands up to ``until`` went into ``part``."""
-        self.parts[part] += until - self.at
+        self._parts[part] += until - self.at
         self.at = until
 
     def resume(self, now: int) -> None:
@@ -89,9 +106,13 @@ class Journal:
             self.spend(Part(part), self.at + ps - min(hidden, ps))
             hidden -= min(hidden, ps)
 
-    def book(self, part: Part, components: Sequence[int], until: int) -> None:
-        """A step up to ``until``: by ``components`` as the machine booked them, else ``part``."""
-        for component, spent in enumerate(components):
-            if spent and component in PART_OF:
-                self.spend(PART_OF[Component(component)], self.at + spent)
-        self.spend(part, until)
+    def book(
+        self, part: Part, before: NDArray[np.int64], after: NDArray[np.int64], until: int
+    ) -> None:
+        """A step up to ``until``: what the machine booked by component, else ``part``.
+
+        ``before`` and ``after`` are its times by component.  Most journals are never read, so
+        they are told apart when this one is.
+        """
+        self._booked.append((part, until - self.at, before, after))
+        self.at = until

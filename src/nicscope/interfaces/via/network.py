@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from nicscope.errors import SimulationError
+from nicscope.nic.vimsg.layout import HEADER
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,42 +21,58 @@ if TYPE_CHECKING:
     from nicscope.interfaces.via.vi import Vi, Work
 
 NO_BYTES = np.zeros(0, np.uint8)
+_KIND, _INDEX, _LAST, _OFFSET, _COUNT, _TOTAL, _IMMEDIATE, _REMOTE_ADDRESS = (
+    list(HEADER.names or ()).index(name)
+    for name in ["kind", "index", "last", "offset", "count", "total", "immediate", "remote_address"]
+)
 
 
-class Frame(msgspec.Struct, eq=False):
+class Sending(msgspec.Struct, eq=False):
+    """A message on its way out, as its sender has it."""
+
+    work: Work | None  # to be completed when it has arrived; None for the answer to a read
+    journal: Journal | None  # until the last frame takes it along
+
+
+class Frame:
     """One fragment of a message: what the firmware made, and what tests and reports follow."""
 
-    header: Any  # HEADER, shape (1,)
-    raw: NDArray[np.uint8]
-    source: Vi
-    target: Vi
-    work: Work | None  # at the sender, to be completed when the message has arrived
-    journal: Journal | None
+    __slots__ = (
+        "begin",
+        "header",
+        "immediate",
+        "index",
+        "journal",
+        "kind",
+        "last",
+        "message",
+        "raw",
+        "remote_address",
+        "source",
+        "target",
+        "total",
+        "work",
+    )
 
-    @property
-    def kind(self) -> int:
-        """``MESSAGE``, ``WRITE``, ``READ_REQUEST`` or ``READ_RESPONSE``."""
-        return int(self.header[0]["kind"])
-
-    @property
-    def index(self) -> int:
-        """Of the fragment."""
-        return int(self.header[0]["index"])
-
-    @property
-    def total(self) -> int:
-        """Bytes of the message."""
-        return int(self.header[0]["total"])
-
-    @property
-    def immediate(self) -> int:
-        """Data in the descriptor itself."""
-        return int(self.header[0]["immediate"])
-
-    @property
-    def remote_address(self) -> int:
-        """Where in the other node's memory an RDMA begins."""
-        return int(self.header[0]["remote_address"])
+    def __init__(
+        self, header: Any, raw: NDArray[np.uint8], source: Vi, target: Vi, message: Sending
+    ) -> None:
+        """``header``: HEADER, shape (1,); ``raw``: all bytes of the message."""
+        words = header.tolist()[0]
+        self.header = header
+        self.begin: int = words[_OFFSET]  # in the message
+        self.raw = raw[self.begin : self.begin + words[_COUNT]]
+        self.source = source
+        self.target = target
+        self.message = message
+        self.work = message.work
+        self.journal: Journal | None = None  # of the message, when it has come with this frame
+        self.kind: int = words[_KIND]  # MESSAGE, WRITE, READ_REQUEST or READ_RESPONSE
+        self.index: int = words[_INDEX]  # of the fragment
+        self.last = bool(words[_LAST])
+        self.total: int = words[_TOTAL]  # bytes of the message
+        self.immediate: int = words[_IMMEDIATE]  # data in the descriptor itself
+        self.remote_address: int = words[_REMOTE_ADDRESS]  # where an RDMA begins
 
 
 class Network:

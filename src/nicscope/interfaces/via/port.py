@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from nicscope.drivers.coherent import boundary
+from nicscope.drivers.coherent.boundary import REFUSED, Boundary
 from nicscope.drivers.coherent.machine import node_view
 from nicscope.drivers.via.completion import write_completion
 from nicscope.interfaces.via.journal import Part
@@ -17,8 +15,7 @@ from nicscope.nic.coherent.layout import Component
 from nicscope.nic.coherent.mechanism import Mechanism
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    import numpy as np
     from numpy.typing import NDArray
 
     from nicscope.drivers.coherent.machine import Machine
@@ -26,124 +23,80 @@ if TYPE_CHECKING:
 
 BY_PROCESSOR = (Mechanism.PIO, Mechanism.PIO_COMBINED, Mechanism.CNI)
 COHERENT = (Mechanism.DMA_RETRY, Mechanism.DMA_INTERVENTION, Mechanism.EDT)
-REFUSED = -1
 
 
-class Port:
+class Port(Boundary):
     """Node ``number`` of ``machine``, under one mechanism."""
 
     def __init__(self, machine: Machine, number: int, mechanism: Mechanism) -> None:
+        super().__init__(machine, number, mechanism)
         self.number = number
         self.mechanism = mechanism
         self.by_processor = mechanism in BY_PROCESSOR  # the NIC cannot reach host memory by itself
         self.coherent = mechanism in COHERENT  # it can, and the host's caches know
         self.flushed = mechanism is Mechanism.DMA
-        self._machine = machine
-        self._node = node_view(machine, number)
-        self._times = self._node.nic.times
-        self._payload = np.zeros(64, np.uint8)
+        # Whether the processor has to do something before a doorbell.
+        self.has_share = self.by_processor or self.flushed
+        self._node = node = node_view(machine, number)
+        self._times = node.nic.times
+        self.memory: NDArray[np.uint8] = node.agent.memory  # the NIC's own
+        self.counts: Any = node.host.counts  # bus transactions by master and kind
+        self.block = int(node.nic.config[0]["block"])  # bytes in which memory is coherent
 
     @property
     def times(self) -> dict[str, int]:
         """Picoseconds by component since the beginning."""
         return {part.name.lower(): int(self._times[part]) for part in Component}
 
-    @property
-    def counts(self) -> Any:
-        """Bus transactions by master and kind, shape (2, kinds)."""
-        return self._node.host.counts
-
-    @property
-    def memory(self) -> NDArray[np.uint8]:
-        """The NIC's own."""
-        memory: NDArray[np.uint8] = self._node.agent.memory
-        return memory
-
-    @property
-    def block(self) -> int:
-        """Bytes in which memory is coherent."""
-        return int(self._node.nic.config[0]["block"])
-
-    def write(self, address: int, raw: bytes, now: int) -> int:
-        """When the CPU has stored ``raw`` at the host's ``address``."""
-        payload = self._holding(raw)
-        return self._call(boundary.host_write, address, payload, len(raw), now)
-
-    def read(self, address: int, count: int, now: int) -> tuple[bytes, int]:
-        """``count`` bytes at the host's ``address`` as the CPU reads them, and when."""
-        payload = self._holding(bytes(count))
-        end = self._call(boundary.host_read, address, payload, count, now)
-        return payload[:count].tobytes(), end
-
-    def publish(
+    def hand_out(
         self, address: int, count: int, place: int, now: int, journal: Journal | None
     ) -> int:
-        """When the CPU has done its share of handing the bytes to the NIC; or ``REFUSED``."""
-        return self._booked(journal, Part.LIBRARY, boundary.publish, address, count, place, now)
+        """``publish``, and what of it was which component's, to ``journal``."""
+        before = self._times.copy()
+        end = self.publish(address, count, place, now)
+        return self._booked(journal, Part.LIBRARY, before, end)
 
-    def prepare(self, address: int, count: int, now: int, journal: Journal | None) -> int:
-        """When the CPU has done its share of handing a receive buffer to the NIC."""
-        return self._booked(journal, Part.LIBRARY, boundary.prepare, address, count, now)
+    def clear(self, address: int, count: int, now: int, journal: Journal | None) -> int:
+        """``prepare``, likewise."""
+        before = self._times.copy()
+        return self._booked(journal, Part.LIBRARY, before, self.prepare(address, count, now))
 
-    def fetch(
+    def take(
         self, address: int, count: int, place: int, now: int, journal: Journal | None, part: Part
     ) -> int:
-        """When the NIC has the bytes; see ``fetched``."""
-        return self._booked(journal, part, boundary.fetch, address, count, place, now)
+        """``fetch``, likewise; see ``fetched``."""
+        if journal is None:
+            return self.fetch(address, count, place, now)
+        before = self._times.copy()
+        return self._booked(journal, part, before, self.fetch(address, count, place, now))
 
     def fetched(self, address: int, count: int, place: int) -> NDArray[np.uint8]:
         """A copy of the bytes that the NIC has fetched from the host's ``address``."""
-        at = boundary.place_of(
-            self._machine, self.number, int(self.mechanism), address, count, place
-        )
+        at = self.place_of(address, count, place)
         raw: NDArray[np.uint8] = self.memory[at : at + count].copy()
         return raw
 
-    def deliver(
+    def bring(self, place: int, address: int, count: int, now: int, journal: Journal | None) -> int:
+        """``deliver``, likewise."""
+        if journal is None:
+            return self.deliver(place, address, count, now)
+        before = self._times.copy()
+        return self._booked(journal, Part.RECEIVE, before, self.deliver(place, address, count, now))
+
+    def pick_up(
         self, place: int, address: int, count: int, now: int, journal: Journal | None
     ) -> int:
-        """When the host may be told of bytes that arrived at ``place``; or ``REFUSED``."""
-        return self._booked(journal, Part.RECEIVE, boundary.deliver, place, address, count, now)
-
-    def collect(
-        self, place: int, address: int, count: int, now: int, journal: Journal | None
-    ) -> int:
-        """When the CPU has done its share of receiving and the bytes are at ``address``."""
-        return self._booked(journal, Part.LIBRARY, boundary.collect, place, address, count, now)
-
-    def doorbell(self, token: int, now: int) -> int:
-        """When ``token`` is in the NIC's register."""
-        return int(boundary.doorbell(self._machine, self.number, token, now))
+        """``collect``, likewise."""
+        before = self._times.copy()
+        return self._booked(journal, Part.LIBRARY, before, self.collect(place, address, count, now))
 
     def complete(self, address: int, raw: bytes, now: int) -> int:
         """When ``raw``, a completion within one block, is in host memory."""
-        payload = self._holding(raw)
-        return int(write_completion(self._machine, self.number, address, payload, len(raw), now))
-
-    def register(self, address: int, count: int, now: int) -> tuple[int, int]:
-        """What became of giving the stretch a buffer on the NIC, and when."""
-        found, end = boundary.register(self._machine, self.number, address, count, now)
-        return int(found), int(end)
-
-    def deregister(self, address: int, count: int, now: int) -> int:
-        """When the NIC knows that nobody uses that buffer any more."""
-        _, end = boundary.deregister(self._machine, self.number, address, count, now)
-        return int(end)
-
-    def _holding(self, raw: bytes) -> Any:
-        if len(self._payload) < len(raw):
-            self._payload = np.zeros(2 * len(raw), np.uint8)
-        self._payload[: len(raw)] = np.frombuffer(raw, np.uint8)
-        return self._payload
-
-    def _call(self, step: Callable[..., Any], *arguments: Any) -> int:
-        return int(step(self._machine, self.number, int(self.mechanism), *arguments))
+        return self.with_payload(write_completion, raw, address, now)
 
     def _booked(
-        self, journal: Journal | None, part: Part, step: Callable[..., Any], *arguments: Any
+        self, journal: Journal | None, part: Part, before: NDArray[np.int64], end: int
     ) -> int:
-        before = self._times.copy()
-        end = self._call(step, *arguments)
         if journal is not None and end != REFUSED:
-            journal.book(part, (self._times - before).tolist(), end)
+            journal.book(part, before, self._times.copy(), end)
         return end

@@ -1,7 +1,7 @@
 """Virtual time: whoever is next to do something does it, and what it waits for comes later.
 
-An actor is a coroutine that awaits ``until(time)`` or a ``Bell``.  Actors at the same time go in
-the order in which they asked, so a run depends on nothing but its inputs.
+An actor is a coroutine that awaits ``turns.until(time)`` or a ``Bell``.  Actors at the same time
+go in the order in which they asked, so a run depends on nothing but its inputs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Generator
+    from collections.abc import Awaitable, Coroutine, Generator, Iterator
 
 
 class Bell:
@@ -34,10 +34,29 @@ class Bell:
         self._waiting.append((actor, actor.wake))
 
 
-@coroutine
-def until(time: int) -> Generator[Any, None, None]:
-    """Go on at ``time`` (ps)."""
-    yield time
+class _Wait:
+    """Goes on at ``time``."""
+
+    __slots__ = ("_time",)
+
+    def __init__(self, time: int) -> None:
+        self._time = time
+
+    def __await__(self) -> Generator[int, None, None]:
+        yield self._time
+
+
+class _Pass:
+    """Goes on at once."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Any:
+        return _NOTHING
+
+
+_NOTHING: Iterator[Any] = iter(())
+_PASS = _Pass()
 
 
 @coroutine
@@ -64,6 +83,7 @@ class Turns:
         self._agenda: list[tuple[int, int, int, _Actor]] = []
         self._order = 0
         self._actors: list[_Actor] = []
+        self._running = 0  # programs that have not ended
 
     def start(
         self, program: Coroutine[Any, Any, object], name: str, *, serves: bool = False
@@ -71,8 +91,20 @@ class Turns:
         """Have ``program`` begin now."""
         actor = _Actor(program, name, serves)
         self._actors.append(actor)
+        self._running += not serves
         self.at(self.now, actor)
         return actor
+
+    def until(self, time: int) -> Awaitable[None]:
+        """Go on at ``time`` (ps), to be awaited now.
+
+        Whom nobody else comes before then goes on without a turn.
+        """
+        agenda = self._agenda
+        if agenda and agenda[0][0] <= time:
+            return _Wait(time)
+        self.now = time
+        return _PASS
 
     def at(self, time: int, actor: _Actor, wake: int | None = None) -> None:
         """``actor`` goes on at ``time``, unless something has woken it before.
@@ -86,7 +118,7 @@ class Turns:
     def run(self) -> None:
         """Until every program has ended.  Errors: ``SimulationError`` if some never would."""
         try:
-            while any(not actor.done and not actor.serves for actor in self._actors):
+            while self._running:
                 if not self._agenda:
                     raise SimulationError(self._stuck())
                 self._next()
@@ -94,6 +126,7 @@ class Turns:
             for actor in self._actors:
                 actor.program.close()
             self._actors = []
+            self._running = 0
 
     def _next(self) -> None:
         time, _, wake, actor = heapq.heappop(self._agenda)
@@ -106,8 +139,9 @@ class Turns:
         except StopIteration as stop:
             actor.done = True
             actor.result = stop.value
+            self._running -= not actor.serves
             return
-        if isinstance(wanted, int):
+        if type(wanted) is int:
             self.at(wanted, actor)
             return
         bell, latest = wanted

@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from nicscope.interfaces.via.addresses import Region
     from nicscope.interfaces.via.descriptor import Descriptor
     from nicscope.interfaces.via.engine import Piece
-    from nicscope.interfaces.via.firmware import Firmware, Run
+    from nicscope.interfaces.via.firmware import Firmware
     from nicscope.interfaces.via.journal import Journal
+    from nicscope.interfaces.via.network import Frame
+    from nicscope.interfaces.via.tables import Run
     from nicscope.interfaces.via.turns import Turns
 
+CONNECTED = int(State.VIP_STATE_CONNECTED)
 SEND_QUEUE = 0
 RECEIVE_QUEUE = 1
 
@@ -78,11 +81,16 @@ class Vi:
         self.node = node
         self.number = number
         self.attributes = attributes
+        # Whether an error breaks the connection.
+        self.reliable = attributes.reliability != Reliability.VIP_SERVICE_UNRELIABLE
         self.peer: Vi | None = None
         self.completion_queues = queues
         self.posted: tuple[deque[Work], deque[Work]] = (deque(), deque())  # as the host knows
+        self.addresses: set[int] = set()  # of their descriptors
         self.bells = (Bell(turns), Bell(turns))
         self.held: deque[Work] = deque()  # sends behind an RDMA read
+        self.unsettled: deque[Frame] = deque()  # sent, or to be sent, and not acknowledged
+        self.resend_at = 0  # ps: all of them, if there are any
         self.errors: list[Error] = []
         self.stream: list[Piece] | None = None  # of the message that goes to the host as it comes
         self.stream_runs: list[Run] = []
@@ -92,21 +100,16 @@ class Vi:
     @property
     def state(self) -> State:
         """As the NIC has it."""
-        return State(int(self._firmware.memory.vis[self.place]["state"]))
+        return State(int(self._firmware.states[self.place]))
 
     @state.setter
     def state(self, state: State) -> None:
-        self._firmware.memory.vis[self.place]["state"] = state
+        self._firmware.states[self.place] = state
 
     @property
     def connected(self) -> bool:
         """Whether there is another end."""
-        return self.state is State.VIP_STATE_CONNECTED
-
-    @property
-    def reliable(self) -> bool:
-        """Whether an error breaks the connection."""
-        return self.attributes.reliability != Reliability.VIP_SERVICE_UNRELIABLE
+        return int(self._firmware.states[self.place]) == CONNECTED
 
 
 class CompletionQueue:

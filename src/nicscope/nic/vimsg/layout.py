@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 NOWHERE = -1
 PAGE = 4096  # bytes
 FIRST_PAGE = 0x40000  # virtual: no virtual address is an address of the host by chance
+ROOM_BLOCK = 128  # bytes; rooms begin on blocks, so that engines do not share one
 MOST_SEGMENTS = 63  # a token is a descriptor's address, and their number below it
 
 MAY_WRITE = 1  # rights of an RDMA from afar
@@ -33,6 +34,7 @@ CONFIG = np.dtype(
     [
         ("mtu", "i8"),  # bytes of a message in a frame
         ("retries", "i8"),  # of a frame before a connection is lost
+        ("window", "i8"),  # frames of a VI on their way
         ("rooms", "i8"),  # in use, of both sides
         ("staging", "i8"),  # bytes of NIC memory of each side, from 0 on
     ],
@@ -140,15 +142,18 @@ class Vimsg(NamedTuple):
     outcome: NDArray[Any]  # OUTCOME, shape (1,): of the last step
 
 
-def new_vimsg(mtu: int, retries: int, longest: int, staging: int, pages: int) -> Vimsg:
+def new_vimsg(
+    mtu: int, retries: int, longest: int, staging: int, pages: int, window: int = 1
+) -> Vimsg:
     """Messaging with nothing registered, for messages of up to ``longest`` bytes.
 
     ``staging`` bytes of NIC memory are half for what is sent, half for what is received;
-    a process has up to ``pages`` pages.
+    a process has up to ``pages`` pages, a VI up to ``window`` frames on their way.
     """
     config = records(1, CONFIG)
     config[0]["mtu"], config[0]["retries"] = mtu, retries
     config[0]["staging"] = staging // 2
+    config[0]["window"] = window
     return Vimsg(
         config=config,
         regions=records(64, REGION),
@@ -157,22 +162,20 @@ def new_vimsg(mtu: int, retries: int, longest: int, staging: int, pages: int) ->
         links=records(16, TRANSPORT),
         requests=records(64, REQUEST),
         segments=records((64, MOST_SEGMENTS), SEGMENT),
-        rooms=records(64, ROOM),
+        rooms=records(staging // ROOM_BLOCK + 2, ROOM),
         header=records(1, HEADER),
         runs=records(longest // PAGE + 2 * MOST_SEGMENTS + 2, RUN),
         outcome=records(1, OUTCOME),
     )
 
 
-def with_room(vimsg: Vimsg, vis: int, requests: int, rooms: int) -> Vimsg:
+def with_room(vimsg: Vimsg, *, vis: int = 0, requests: int = 0) -> Vimsg:
     """The same with at least that many records of those kinds."""
     if requests > len(vimsg.requests):
         requests *= 2
         segments = records((requests, MOST_SEGMENTS), SEGMENT)
         segments[: len(vimsg.segments)] = vimsg.segments
         vimsg = vimsg._replace(requests=longer(vimsg.requests, requests), segments=segments)
-    if rooms > len(vimsg.rooms):
-        vimsg = vimsg._replace(rooms=longer(vimsg.rooms, 2 * rooms))
     if vis > len(vimsg.vis):
         vis *= 2
         vimsg = vimsg._replace(vis=longer(vimsg.vis, vis), links=longer(vimsg.links, vis))

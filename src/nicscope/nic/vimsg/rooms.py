@@ -8,16 +8,14 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.jit import kernel, step
-from nicscope.nic.vimsg.layout import NOWHERE
-
-BLOCK = 128  # rooms begin on blocks, so that engines do not share one
+from nicscope.nic.vimsg.layout import NOWHERE, ROOM_BLOCK
 
 
 @step
 def room_for(vimsg, side, count):
     """The lowest place of that side with room for ``count`` bytes, now taken; or ``NOWHERE``."""
     config = vimsg.config[0]
-    size = max((count + BLOCK - 1) // BLOCK, 1) * BLOCK
+    size = max((count + ROOM_BLOCK - 1) // ROOM_BLOCK, 1) * ROOM_BLOCK
     place = side * config.staging
     end = place + config.staging
     at = config.rooms

@@ -1,6 +1,6 @@
 """VI-MSG's sending half: what a send may do, its message in frames, and when one is done with.
 
-Reliability is ``nic.transport``'s, with one frame at a time on its way.
+Reliability is ``nic.transport``'s: go-back-n between a VI and its other end.
 """
 
 from __future__ import annotations
@@ -8,12 +8,15 @@ from __future__ import annotations
 from nicscope.jit import kernel
 from nicscope.nic.transport import (
     DEAD,
+    NONE,
+    distance,
     next_to_send,
     note_sent,
     number_next,
     number_unreliable,
     take_acknowledgement,
     time_out,
+    window_open,
 )
 from nicscope.nic.vimsg.codes import CONTROL_OP_MASK, Error, Status
 from nicscope.nic.vimsg.layout import MAY_READ, MESSAGE, NOWHERE, READ_REQUEST, WRITE
@@ -105,34 +108,54 @@ def open_message(vimsg, v, node, request, kind, count):
 
 @kernel
 def next_fragment(vimsg):
-    """Make ``vimsg.header`` that of the message's next frame, of at most an MTU."""
+    """Make ``vimsg.header`` that of the message's next frame, of at most an MTU; 1 if its last."""
     header = vimsg.header[0]
     header.index += 1
     header.offset += header.count
     left = 0 if header.kind == READ_REQUEST else header.total - header.offset
     header.count = min(left, vimsg.config[0].mtu)
     header.last = 1 if header.count == left else 0
-    link = vimsg.links[header.source]
-    if vimsg.vis[header.source].level == UNRELIABLE:
-        header.sequence = number_unreliable(link)
-    else:
-        header.sequence = number_next(link)
+    return header.last
 
 
 @kernel
-def is_settled(vimsg, v, acknowledgement):
-    """Whether the frame that was sent is done with; else it is to be acknowledged in time.
+def is_window_open(vimsg, v):
+    """Whether VI ``v`` may number one more frame."""
+    return vimsg.vis[v].level == UNRELIABLE or window_open(vimsg.links[v], vimsg.config[0].window)
 
-    ``acknowledgement`` is what came back, or ``NOWHERE``.
+
+@kernel
+def number_frame(vimsg, v):
+    """The sequence number of VI ``v``'s next frame; an unreliable one is sent now, and forgotten.
+
+    Others wait, with those before, until ``next_frame`` says that they are to be sent.
     """
+    link = vimsg.links[v]
     if vimsg.vis[v].level == UNRELIABLE:
-        return True
+        return number_unreliable(link)
+    return number_next(link)
+
+
+@kernel
+def next_frame(vimsg, v):
+    """Which of the frames that are not acknowledged is sent next, from 0 on; or ``NOWHERE``."""
+    link = vimsg.links[v]
+    sequence = next_to_send(link)
+    return NOWHERE if sequence == NONE else distance(sequence, link.oldest)
+
+
+@kernel
+def settle(vimsg, v, acknowledgement):
+    """How many of VI ``v``'s frames are done with, now that ``next_frame``'s was sent.
+
+    ``acknowledgement`` is what came back for it, or ``NOWHERE``.
+    """
     link = vimsg.links[v]
     note_sent(link, next_to_send(link))
-    return acknowledgement != NOWHERE and take_acknowledgement(link, acknowledgement) > 0
+    return 0 if acknowledgement == NOWHERE else take_acknowledgement(link, acknowledgement)
 
 
 @kernel
 def is_given_up(vimsg, v):
-    """Whether the connection is lost, as time is up once more; else the frame is sent again."""
+    """Whether the connection is lost, as time is up once more; else all is sent again."""
     return time_out(vimsg.links[v], vimsg.config[0].retries) == DEAD

@@ -16,7 +16,7 @@ MOVED_BY_PROCESSOR = (Mechanism.PIO, Mechanism.PIO_COMBINED, Mechanism.CNI)
 DEFAULT_MECHANISMS = "edt,cc-dma-intervention,cc-dma-retry,cni,dma,pio"
 DEFAULT_BYTES = "64..4096"
 PLATFORM = "sonic-via"
-
+OPTIONS = {"mtu": "--mtu", "dma_mbytes_s": "--dma-rate"}  # of their own, by setting
 
 STORE_AND_FORWARD = "store-and-forward"
 CUT_THROUGH = "cut-through"
@@ -64,30 +64,51 @@ def ask(
         raise StudyError(f"--pages must be from 1 to {MOST_PAGES}, got {pages}")
     names = _names(mechanisms, translates=translation is not None, delivery=delivery)
     settings: dict[str, int] = {}
-    for option, name, value in (("--mtu", "mtu", mtu), ("--dma-rate", "dma_mbytes_s", dma_rate)):
+    for name, value in (("mtu", mtu), ("dma_mbytes_s", dma_rate)):
         if value is not None:
             if value < 1:
-                raise StudyError(f"{option} must be at least 1, got {value}")
+                raise StudyError(f"{OPTIONS[name]} must be at least 1, got {value}")
             settings[name] = value
     for override in overrides:
-        name, equals, text = override.partition("=")
-        number = _whole(text)
-        if not equals or number is None:
-            raise StudyError(
-                f"--set must be NAME=NUMBER, such as cache_supply=60000; got {override!r}"
-            )
-        settings[name.strip()] = number
+        name, number = _setting(override)
+        if name in settings:
+            option = OPTIONS.get(name, "another --set")
+            raise StudyError(f"{name} is said twice, by --set {override} and by {option}; keep one")
+        settings[name] = number
     made = tuple(settings.items())
-    return Question(names, _sizes(sizes), platform, made, translation, entries, buffers, delivery)
+    asked = _sizes(sizes)
+    longest = settings.get("max_transfer", MOST_BYTES)
+    if asked[-1] > longest:
+        raise StudyError(
+            f"--bytes asks for {asked[-1]} bytes, more than max_transfer, {longest}; ask for less, "
+            "or leave max_transfer as it is"
+        )
+    return Question(names, asked, platform, made, translation, entries, buffers, delivery)
+
+
+def _setting(override: str) -> tuple[str, int]:
+    name, equals, text = override.partition("=")
+    number = _whole(text)
+    if not equals or number is None or not name.strip():
+        raise StudyError(
+            "--set must be NAME=NUMBER, a whole number that is not negative, such as "
+            f"cache_supply=60000; got {override!r}"
+        )
+    return name.strip(), number
 
 
 def _names(mechanisms: str | None, *, translates: bool, delivery: str) -> tuple[str, ...]:
     """The mechanisms that are asked for; by default all of the usual for which it makes sense."""
-    words = (mechanisms or DEFAULT_MECHANISMS).split(",")
+    words = (DEFAULT_MECHANISMS if mechanisms is None else mechanisms).split(",")
     names = tuple(dict.fromkeys(word.strip() for word in words))
     for name in names:
+        if not name:
+            raise StudyError(
+                f"--mechanism must list names, such as edt,dma; got {mechanisms!r}, where one "
+                "is empty"
+            )
         if name not in NAMES:
-            raise StudyError(f"no mechanism {name!r}{did_you_mean(name, NAMES)}")
+            raise StudyError(f"no mechanism {name!r}{did_you_mean(name.lower(), NAMES)}")
     makes_no_sense = {name: _why_not(name, translates, delivery) for name in names}
     if mechanisms is None:
         return tuple(name for name in names if makes_no_sense[name] is None)

@@ -8,7 +8,7 @@ import msgspec
 
 from nicscope.config.design import load_design, with_settings
 from nicscope.config.platform import load_platform
-from nicscope.errors import StudyError
+from nicscope.errors import DesignError, StudyError
 from nicscope.interfaces.via.translating import LOOKUP, Translation
 from nicscope.studies.pricing import price
 
@@ -48,7 +48,10 @@ class Pricing:
         """
         design = load_design(DESIGNS.get(name, name))
         if question.entries is not None:
-            design = with_settings(design, [f"entries={question.entries}"])
+            try:
+                design = with_settings(design, [f"entries={question.entries}"])
+            except DesignError as error:
+                raise StudyError(f"--entries: {str(error).partition(': ')[2]}") from None
         if design.platform is None:
             raise StudyError(
                 f"design {design.name!r} names no platform, so nothing says what its misses take"

@@ -12,12 +12,10 @@ from nicscope.drivers.simulate.ports.calls import (
     release,
     report_received,
 )
-from nicscope.drivers.simulate.ports.holding import holds_entries
+from nicscope.drivers.simulate.ports.holding import holds_entries, share_set
 from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, key_of
 from nicscope.drivers.translation.asking import page_of_key
 from nicscope.drivers.translation.cluster import translation_of
-from nicscope.drivers.translation.codes import UNET_MM
-from nicscope.drivers.translation.state import set_of
 from nicscope.jit import distant, step
 from nicscope.nic.ports import (
     AWAITED,
@@ -169,10 +167,8 @@ def give_way(machine, n, space, page):
 @step
 def _stands_in_way(machine, n, owner, other, space, page):
     """Whether the NIC could take ``page`` if page ``other`` of space ``owner`` left."""
-    nic, host, book = translation_of(machine.ports.translations, n)
-    if machine.ports.rules[0].scheme == UNET_MM:
-        return (other ^ page) & (nic.config[0].sets - 1) == 0
-    if set_of(nic, book, owner, other) == set_of(nic, book, space, page):
+    _, host, _ = translation_of(machine.ports.translations, n)
+    if share_set(machine, n, owner, other, space, page):
         return True
     return bool(host.pinning.rules[0].ordered) and owner == space  # it may pin no more
 

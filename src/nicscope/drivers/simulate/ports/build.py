@@ -372,6 +372,9 @@ def _ports(
     made.peers["unwanted"] = -1
     made.peers["missed_handle"] = -1
     made.peers["hopeless"] = -1
+    made.peers["waits"] = -1
+    for promised in ("promised_to", "promised_page", "promised_export", "promised_process"):
+        made.nodes[promised] = NOBODY
     made.nodes["thread_at"] = NEVER
     made.nodes["scan_at"] = NEVER
     made.nodes["deadline"] = NEVER

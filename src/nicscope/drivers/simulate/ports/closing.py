@@ -26,7 +26,7 @@ from nicscope.jit import distant, step
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.delivery import MISSING
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
-from nicscope.nic.ports import CLOSED, FREE_TO_GO, NOBODY, OWN_PORT, SEND, WRITE
+from nicscope.nic.ports import CLOSED, FREE_TO_GO, NOBODY, OWN_PORT, REPLY, SEND, WRITE
 from nicscope.nic.transport import LAST, distance
 
 
@@ -96,9 +96,17 @@ def _has_pending(machine, n, p):
         link = ports.links[n, d]
         for ahead in range(distance(link.numbered, link.oldest)):
             place = ((link.oldest + ahead) & LAST) % ports.rules[0].window
-            if ports.window_heads[n, d, place].from_port == p:
+            if _is_from(machine, n, p, ports.window_heads[n, d, place]):
                 return True
     return False
+
+
+@step
+def _is_from(machine, n, p, head):
+    """Whether the packet of ``head`` is of port ``p``, or an answer from its process's memory."""
+    if head.kind == REPLY:
+        return head.space == machine.ports.table[n, p].space
+    return head.from_port == p
 
 
 @step
@@ -107,7 +115,7 @@ def _is_moving(machine, n, p):
     ports = machine.ports
     endpoint = machine.endpoints[n]
     for i in range(endpoint.finished, endpoint.written):
-        if ports.send_heads[n, i % endpoint.send_ring].from_port == p:
+        if _is_from(machine, n, p, ports.send_heads[n, i % endpoint.send_ring]):
             return True
     begin = endpoint.completed if ports.rules[0].serves == 1 else ports.nodes[n].taken_in
     for i in range(begin, endpoint.accepted):

@@ -27,6 +27,7 @@ from nicscope.drivers.simulate.ports.placing import (
     take_back,
     without_room,
 )
+from nicscope.drivers.simulate.ports.promising import keep_promise
 from nicscope.drivers.simulate.ports.reliable import acknowledge, follow_way, set_deadline
 from nicscope.jit import distant, step
 from nicscope.nic.ports import (
@@ -89,6 +90,7 @@ def _complete_reliable(machine, d, slot, packet, head, now):
         take_back(machine, d, packet.sender)
         return
     confirm(link, head.sequence)
+    keep_promise(machine, d, packet.sender, head.sequence)
     is_refused = status in (REFUSED_FOR_GOOD, NO_PLACE)
     reject = np.uint64(1) if is_refused else np.uint64(0)
     ports.rejects[d, packet.sender] = ports.rejects[d, packet.sender] << np.uint64(1) | reject
@@ -288,6 +290,7 @@ def _answer(machine, d, packet, head, now):
     request.port = head.from_port
     request.cookie = head.slot
     request.space = export.space
+    request.owner = export.port
     request.offset = head.into
     request.segments = 1
     request.options = 0

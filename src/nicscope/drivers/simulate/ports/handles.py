@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.handover import row_of
-from nicscope.jit import distant, step
-from nicscope.nic.cache import MISS, drop, fill, find, lookup
+from nicscope.jit import distant, routine, step
+from nicscope.nic.cache import MISS, drop, fill, find, hold, lookup, release
 from nicscope.nic.handles import (
     EXPORT_HANDLE,
     IMPORT_HANDLE,
@@ -76,8 +76,27 @@ def fill_handle(machine, n, kind, number):
         write_process(cache.frames, first, ports.table[n, number])
 
 
+@routine
+def keep_handle(machine, n, kind, number):
+    """Handle ``number`` stays on the NIC, if it is there, until ``let_handle_go``."""
+    cache = _cache_of(machine, n, kind)
+    entry = find(cache, number & (cache.config[0].sets - 1), np.int64(tag_of(kind, number)))
+    if entry != MISS:
+        hold(cache, entry)
+
+
+@routine
+def let_handle_go(machine, n, kind, number):
+    """Handle ``number`` may leave the NIC again."""
+    cache = _cache_of(machine, n, kind)
+    entry = find(cache, number & (cache.config[0].sets - 1), np.int64(tag_of(kind, number)))
+    if entry != MISS:
+        release(cache, entry)
+
+
 @distant
 def forget_handle(machine, n, kind, number):
     """The host's record changes: the driver sees to it that the NIC has no copy of the old one."""
     cache = _cache_of(machine, n, kind)
+    let_handle_go(machine, n, kind, number)  # or its place would stay in use
     drop(cache, number & (cache.config[0].sets - 1), np.int64(tag_of(kind, number)))

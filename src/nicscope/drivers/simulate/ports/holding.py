@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from nicscope.drivers.simulate.ports import calls
 from nicscope.drivers.translation.asking import page_of_key
 from nicscope.drivers.translation.cluster import translation_of
 from nicscope.drivers.translation.codes import INTERRUPT, PINNED_AREA, UNET_MM
 from nicscope.drivers.translation.holding import hold_key, keep_page, leave_page, release_key
+from nicscope.drivers.translation.state import set_of
 from nicscope.jit import distant, step
+from nicscope.memory.paging.pins import unpin_frame
 from nicscope.nic.ports import AWAITS_USE, FREE_TO_GO
 
 NO_KEY = -1
@@ -22,6 +26,15 @@ def holds_entries(machine):
     """
     scheme = machine.ports.rules[0].scheme
     return scheme in (INTERRUPT, UNET_MM)
+
+
+@step
+def share_set(machine, n, owner, other, space, page):
+    """Whether page ``other`` of space ``owner`` has its entry in the same set as ``page``."""
+    nic, _, book = translation_of(machine.ports.translations, n)
+    if machine.ports.rules[0].scheme == UNET_MM:
+        return (other ^ page) & (nic.config[0].sets - 1) == 0
+    return set_of(nic, book, owner, other) == set_of(nic, book, space, page)
 
 
 @distant
@@ -48,11 +61,12 @@ def release(machine, n, key):
     else:
         leave_page(nic, host, book, space, page, key)
     if machine.ports.nodes[n].use_blocked > 0:
-        _unblock(machine, n)
+        unblock(machine, n)
 
 
 @step
-def _unblock(machine, n):
+def unblock(machine, n):
+    """Ports that wait for the end of a use look again."""
     ports = machine.ports
     for p in range(ports.table.shape[1]):
         if ports.table[n, p].blocked == AWAITS_USE:
@@ -64,7 +78,19 @@ def _unblock(machine, n):
 
 
 @step
+def hold_for(machine, n, head):
+    """One more packet of ``head`` uses its page."""
+    if head.lone == 1:
+        machine.ports.memory.frames[n, head.frame].pins += 1
+    else:
+        calls.hold(machine, n, head.key)
+
+
+@step
 def let_go(machine, n, head):
     """The packet of ``head`` does not need its page any more."""
+    if head.lone == 1:
+        unpin_frame(machine.ports.memory, n, np.int64(head.space), np.int64(head.frame))
+        head.lone = 0
     calls.release(machine, n, head.key)
     head.key = NO_KEY

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.ports.calls import has_handle, raise_event
+from nicscope.drivers.simulate.ports.promising import note_dropped
 from nicscope.jit import routine, step
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
 from nicscope.nic.ports import FETCH, NOBODY, WRITE
@@ -104,3 +105,4 @@ def _note_miss(machine, d, packet, head, which):
     peer.missed_handle = head.sequence
     peer.missed_at = max(before, which)
     machine.ports.nodes[d].drops += 1
+    note_dropped(machine, d, packet.sender, head.sequence)

@@ -23,6 +23,7 @@ from nicscope.drivers.simulate.ports.calls import (
 from nicscope.drivers.simulate.ports.holding import NO_KEY
 from nicscope.drivers.simulate.ports.knowing import export_for, process_for
 from nicscope.drivers.simulate.ports.misses import ARRIVAL
+from nicscope.drivers.simulate.ports.promising import note_dropped
 from nicscope.drivers.simulate.ports.state import THREAD
 from nicscope.drivers.simulate.ports.translating import (
     MISSED,
@@ -74,6 +75,7 @@ def meet_packet(machine, d, sender, place, now):
     head = ports.arrival_heads[d, slot]
     packet = machine.arrivals[d, slot]
     head.key = NO_KEY
+    head.lone = 0
     head.filled = -1
     head.status = UNJUDGED
     head.fate = 0
@@ -465,6 +467,7 @@ def drop_arrival(machine, d, now):
     head = ports.arrival_heads[d, slot]
     ports.peers[d, machine.arrivals[d, slot].sender].missed = head.sequence
     ports.nodes[d].drops += 1
+    note_dropped(machine, d, machine.arrivals[d, slot].sender, head.sequence)
     turn_away(machine, d, machine.arrivals[d, slot], head)
     _post(machine, d, now)
 

@@ -8,8 +8,9 @@ from nicscope.bytecopy import copy_bytes
 from nicscope.drivers.simulate.agenda import NEVER, put
 from nicscope.drivers.simulate.machine import KINDS, TIMER
 from nicscope.drivers.simulate.ports.calls import end_request, give_up_message, hold, report_sent
-from nicscope.drivers.simulate.ports.holding import let_go
+from nicscope.drivers.simulate.ports.holding import hold_for, let_go
 from nicscope.drivers.simulate.ports.placing import take_back
+from nicscope.drivers.simulate.ports.promising import withdraw
 from nicscope.fabric.paths import ways_of
 from nicscope.jit import distant, routine, step
 from nicscope.nic.ports import (
@@ -90,6 +91,8 @@ def clear(packet, head):
     head.copied = 0
     head.key = -1
     head.frame = 0
+    head.space = NOBODY
+    head.lone = 0
 
 
 @step
@@ -99,7 +102,7 @@ def push(machine, n, packet, head, inline):
     Its page is held until it has left: by then the packet may have been acknowledged, if it goes
     a second time.
     """
-    hold(machine, n, head.key)
+    hold_for(machine, n, head)
     endpoint = machine.endpoints[n]
     ports = machine.ports
     place = endpoint.written % endpoint.send_ring
@@ -266,6 +269,11 @@ def mind_deadlines(machine, n, now):
             _run_out(machine, n, d, now)
         serving.deadline = min(serving.deadline, min(peer.ack_at, peer.time_out_at))
     serving.deadline = min(serving.deadline, serving.scan_at)
+    if serving.promised_to != NOBODY:
+        if serving.promised_until <= now:
+            withdraw(machine, n)
+        else:
+            serving.deadline = min(serving.deadline, serving.promised_until)
     if serving.use_blocked > 0:
         _mind_patience(machine, n, now)
 
@@ -354,6 +362,8 @@ def _bury(machine, n, d):
     peer.dead = 1
     stop_resending(machine, n, d)
     take_back(machine, n, d)
+    if ports.nodes[n].promised_to == d:
+        withdraw(machine, n)
     for tag in range(ports.channels.shape[1]):
         channel = ports.channels[n, tag]
         if channel.port != NOBODY and channel.node == d:

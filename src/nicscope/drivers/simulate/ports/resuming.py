@@ -36,9 +36,16 @@ from nicscope.drivers.simulate.ports.misses import (
     wait_on,
 )
 from nicscope.drivers.simulate.ports.placing import is_too_often_unwanted
+from nicscope.drivers.simulate.ports.promising import (
+    is_promised,
+    make_turn,
+    promise,
+    withdraw,
+)
 from nicscope.drivers.simulate.ports.reliable import may_send_to, set_deadline
 from nicscope.drivers.simulate.ports.state import ABANDONED, KERNEL
 from nicscope.drivers.simulate.ports.translating import may_be_written, table_frame
+from nicscope.drivers.simulate.ports.yielding import yield_entries
 from nicscope.drivers.translation.codes import REFUSED, REJECTED
 from nicscope.jit import distant, routine, step
 from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME
@@ -50,6 +57,7 @@ from nicscope.nic.ports import (
     FREE_TO_GO,
     NO_RIGHTS,
     NO_ROOM,
+    NOBODY,
     PEER_DEAD,
     UNUSABLE,
 )
@@ -71,7 +79,8 @@ def end_miss(machine, n, now):
             ask_for_table(machine, n, now)  # it has gone while the NIC was reading
             return
         note_read(machine, n, serving.miss_space, page)
-        found = serve_page(machine, n, serving.miss_space, serving.miss_page)
+        arrives = serving.miss_for == ARRIVAL
+        found = _serve(machine, n, serving.miss_space, serving.miss_page, arrives)
         if found == REJECTED and ports.rules[0].garbage == 1:
             serving.garbage += 1
             _go_on(machine, n, now)
@@ -91,6 +100,15 @@ def end_miss(machine, n, now):
         _fail(machine, n, now)
     else:
         _go_on(machine, n, now)
+
+
+@routine
+def _serve(machine, n, space, page, arrives):
+    """What ``serve_page`` comes to; for a packet that arrives, what only waits makes room."""
+    found = serve_page(machine, n, space, page)
+    if found == REFUSED and arrives and yield_entries(machine, n, space, page):
+        return serve_page(machine, n, space, page)
+    return found
 
 
 @step
@@ -140,11 +158,14 @@ def _wait_for_room(machine, n, found, now):
 def _put_off(machine, n, p, space, page, ahead, now):
     """Port ``p`` waits until transfers use one entry less, or its next buffer does."""
     serving = machine.ports.nodes[n]
-    if ahead == 1:
+    if ahead == 1 and not withdraw(machine, n):
         serving.use_blocked += 1
         machine.ports.table[n, p].ahead_waits = AWAITS_USE
-    elif not give_way(machine, n, space, page):
-        _await_use(machine, n, p, now)
+    elif ahead == 0 and not give_way(machine, n, space, page):
+        # What is promised to a packet is in the way once: then it is this port's turn.
+        waited = machine.ports.table[n, p].until != 0
+        if not (waited and withdraw(machine, n)):
+            _await_use(machine, n, p, now)
     serving.attention = 1
 
 
@@ -192,32 +213,43 @@ def go_on_with_thread(machine, n, now):
         next_event(machine, n, now)  # nobody is left to use the page
         return
     if is_handle(event.space):
+        sender = np.int64(event.sender)
+        if event.port < 0:
+            make_turn(machine, n, sender)
         fill_handle(machine, n, event.space, event.page)
         if event.port >= 0:
             _free(machine, n, event.port)
+        elif promise(machine, n, sender, event.space, event.page, now):
+            set_deadline(machine, n, serving.promised_until)
         next_event(machine, n, now)
         return
     if is_away(machine, n, event.space, event.page):
         _ask_again(machine, n, event)
         next_event(machine, n, now)
         return
+    sender = np.int64(event.sender if event.port < 0 else NOBODY)
+    if sender != NOBODY:
+        make_turn(machine, n, sender)
     needed = needed_for(machine, n, event.space, event.page, event.receive)
     found = needed
     if needed >= 0 and not mend_page(machine, n, event.space, event.page, event.receive):
-        found = serve_page(machine, n, event.space, event.page)
+        found = _serve(machine, n, event.space, event.page, event.port < 0)
         carry_out(machine, n, event.receive)
         # The line was pinned already, but this page of it was not there to be pinned.
         mend_page(machine, n, event.space, event.page, event.receive)
     if event.port >= 0:
         _tell(machine, n, event, needed, found, now)
     elif found == REFUSED:
-        sender = np.int64(event.sender)
-        if is_too_often_unwanted(machine, n, sender, np.int64(event.sequence)):
+        if not is_promised(machine, n) and is_too_often_unwanted(
+            machine, n, sender, np.int64(event.sequence)
+        ):
             _give_up_on(machine, n, event)
     elif needed == DISK or (
         found >= 0 and table_frame(machine, n, event.space, event.page) == GARBAGE_FRAME
     ):
         _give_up_on(machine, n, event)
+    elif found >= 0 and promise(machine, n, sender, event.space, event.page, now):
+        set_deadline(machine, n, ports.nodes[n].promised_until)
     next_event(machine, n, now)
     scan_pins(machine, n, now)
 

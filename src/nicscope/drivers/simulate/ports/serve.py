@@ -164,7 +164,7 @@ def enter_page(machine, n, p, page, frame):
     if space != NOBODY:
         port.key = key_of(machine, n, space, page)
         hold(machine, n, port.key)
-        machine.ports.owners[n, port.key] = p
+        machine.ports.owners[n, port.key] = p if p != OWN_PORT else port.reply_owner
 
 
 @step
@@ -196,6 +196,7 @@ def _take_request(machine, n, p):
     if p == OWN_PORT:
         port.reply_space = request.space
         port.reply_port = request.port
+        port.reply_owner = request.owner
     for i in range(SEGMENTS):
         ports.current[n, p, i] = ports.segments[n, p, slot, i]
     if port.options & INLINE:
@@ -368,6 +369,7 @@ def next_packet(machine, n, p):
         )
         packet.address = (port.frame << ports.rules[0].page_bits) + offset
         head.key = port.key
+        head.space = space_of(machine, n, p)
         head.frame = port.frame
         head.generation = generation_of(machine, n, port.frame)
         port.segment_done += length

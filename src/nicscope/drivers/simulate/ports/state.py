@@ -107,6 +107,7 @@ SERVING = np.dtype(
         ("thread_at", "i8"),  # ps, or NEVER
         ("scan_at", "i8"),  # likewise: when it looks for pages to unpin
         ("queued", "i8"),  # events ever
+        ("queue_blocked", "i8"),  # ports that wait for a place among them
         ("handled", "i8"),
         ("deadline", "i8"),  # ps: the transport's earliest
         ("acks", "i8"),  # peers to which an acknowledgement is to go now
@@ -119,6 +120,13 @@ SERVING = np.dtype(
         ("kernel_time", "i8"),  # ps in traps and in the handler
         ("copied", "i8"),  # bytes, to where programs want them
         ("stolen", "i8"),  # ps that interrupts took from what the CPU does
+        # what stays for a packet that comes again
+        ("promised_to", "i8"),  # its sender, or NOBODY
+        ("promised_space", "i8"),
+        ("promised_page", "i8"),  # or NOBODY
+        ("promised_export", "i8"),  # a handle, or NOBODY
+        ("promised_process", "i8"),
+        ("promised_until", "i8"),  # ps
         # for the observer
         ("looking", "i8"),  # ps of the present task that are a lookup
         ("messages_out", "i8"),
@@ -172,6 +180,8 @@ PEER = np.dtype(
         ("unwanted_times", "i8"),
         ("missed_handle", "i8"),  # or for want of a handle
         ("missed_at", "i8"),  # the lookup that it was: 1 buffer, 2 process
+        ("waits", "i8"),  # the one that was dropped last for want of something, or -1
+        ("since", "i8"),  # ps: when it was first
         ("hopeless", "i8"),  # the one for whose page the host had no frame, or -1
     ],
     align=True,

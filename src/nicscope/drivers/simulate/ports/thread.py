@@ -16,7 +16,7 @@ from nicscope.drivers.simulate.ports.state import THREAD
 from nicscope.jit import distant, step
 from nicscope.memory.paging.layout import DISK, READY
 from nicscope.nic.handles import is_handle
-from nicscope.nic.ports import AWAITS_KERNEL, NOBODY
+from nicscope.nic.ports import AWAITS_KERNEL, AWAITS_QUEUE, FREE_TO_GO, NOBODY
 
 # What the thread does.
 ASLEEP = 0
@@ -40,9 +40,12 @@ def raise_event(machine, n, who, space, page, receive, ahead, when):
         when += ports.costs[n].interrupt
     if who < 0 and _is_queued(machine, n, space, page):
         return
-    if serving.queued - serving.handled == ports.events.shape[1]:
+    if serving.queued - serving.handled >= _places_for(machine, who):
         serving.overflows += 1
-        return  # the port is not blocked and asks again; so does the packet's sender
+        if who >= 0:  # it asks again when the thread has served one; so does the packet's sender
+            serving.queue_blocked += 1
+            ports.table[n, who].blocked = AWAITS_QUEUE
+        return
     event = ports.events[n, serving.queued % ports.events.shape[1]]
     event.port = who if who >= 0 else NOBODY
     if who < 0:
@@ -66,6 +69,16 @@ def raise_event(machine, n, who, space, page, receive, ahead, when):
 
 
 @step
+def _places_for(machine, who):
+    """Events that ``who`` may find in the queue; its last place is for packets, if it has two.
+
+    Ports ask at once whenever the thread has served one, and packets only now and then.
+    """
+    places = machine.ports.events.shape[1]
+    return places - 1 if who >= 0 and places > 1 else places
+
+
+@step
 def _is_queued(machine, n, space, page):
     serving = machine.ports.nodes[n]
     for i in range(serving.handled, serving.queued):
@@ -73,6 +86,17 @@ def _is_queued(machine, n, space, page):
         if event.space == space and event.page == page:
             return True
     return False
+
+
+@step
+def _unblock(machine, n):
+    """Ports that found the queue full ask again."""
+    ports = machine.ports
+    for p in range(ports.table.shape[1]):
+        if ports.table[n, p].blocked == AWAITS_QUEUE:
+            ports.table[n, p].blocked = FREE_TO_GO
+    ports.nodes[n].queue_blocked = 0
+    ports.nodes[n].attention = 1
 
 
 @step
@@ -136,6 +160,8 @@ def next_event(machine, n, now):
     events[serving.handled % events.size].ended = now
     serving.handled += 1
     serving.thread_misses += 1
+    if serving.queue_blocked > 0:
+        _unblock(machine, n)
     if serving.handled == serving.queued:
         serving.thread = ASLEEP
         return

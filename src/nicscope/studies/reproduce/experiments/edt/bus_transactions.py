@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nicscope.drivers.coherent import boundary
+from nicscope.drivers.coherent.boundary import Boundary
 from nicscope.drivers.coherent.machine import new_machine
 from nicscope.drivers.coherent.patterns import SEQUENTIAL, STRIDED, write_in_order
 from nicscope.memory.coherence.layout import CPU, DEVICE, INTERVENTION, READ, UPGRADE
@@ -60,7 +60,7 @@ def _transactions(machine: Machine) -> int:
 def _warm() -> tuple[Machine, int]:
     """A registered region of which host and NIC both have every block."""
     machine = new_machine(1)
-    _, now = boundary.register(machine, 0, 0, MOST_BLOCKS * BLOCK, 0)
+    _, now = Boundary(machine, 0, Mechanism.EDT).register(0, MOST_BLOCKS * BLOCK, 0)
     _, now = _count(machine, SEQUENTIAL, MOST_BLOCKS, WORDS, 0, int(now))
     return machine, now
 
@@ -72,28 +72,28 @@ def _count(
     payload = np.arange(blocks * BLOCK, dtype=np.int64).astype(np.uint8)
     machine.hosts.counts[:] = 0
     now = write_in_order(machine, 0, order, (blocks, words), 0, payload, pause, now)
-    end = boundary.fetch(machine, 0, int(Mechanism.EDT), 0, blocks * BLOCK, 0, now)
-    return _transactions(machine), int(end)
+    end = Boundary(machine, 0, Mechanism.EDT).fetch(0, blocks * BLOCK, 0, now)
+    return _transactions(machine), end
 
 
 def _queue() -> tuple[float, float]:
     """Transactions per block, pointers aside, and invalidations per pass beside the blocks'."""
     machine = new_machine(1)
     entries = int(machine.nics.config[0, 0]["queue_blocks"])
+    node = Boundary(machine, 0, Mechanism.CNI)
     now = 0
     for _ in range(3 * entries):
-        now = _send_entry(machine, now)
+        now = _send_entry(node, now)
     machine.hosts.counts[:] = 0
     for _ in range(PASSES * entries):
-        now = _send_entry(machine, now)
+        now = _send_entry(node, now)
     counts = machine.hosts.counts[0]
     blocks = PASSES * entries
     extra = int(counts[:, UPGRADE].sum()) - blocks
     return (int(counts[CPU, UPGRADE]) + int(counts[DEVICE, READ])) / blocks, extra / PASSES
 
 
-def _send_entry(machine: Machine, now: int) -> int:
+def _send_entry(node: Boundary, now: int) -> int:
     """A message that fills one entry, written and taken."""
     count = BLOCK - 4
-    now = int(boundary.publish(machine, 0, int(Mechanism.CNI), 0, count, 0, now))
-    return int(boundary.fetch(machine, 0, int(Mechanism.CNI), 0, count, 0, now))
+    return node.fetch(0, count, 0, node.publish(0, count, 0, now))

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from nicscope.config.platform import load_platform
-from nicscope.drivers.coherent import boundary
+from nicscope.drivers.coherent.boundary import Boundary
 from nicscope.drivers.coherent.machine import new_machine
 from nicscope.interfaces.via.settings import read_settings
 from nicscope.nic.coherent.mechanism import Mechanism
@@ -61,8 +59,7 @@ def moved(mechanism: Mechanism, byte_count: int) -> int:
     """Picoseconds to move a message, just written, to the NIC's memory."""
     settings = read_settings(load_platform(PLATFORM))
     machine = new_machine(1, settings.host, settings.nic)
-    payload = np.zeros(byte_count, np.uint8)
-    kind = int(mechanism)
-    now = int(boundary.host_write(machine, 0, kind, 0, payload, byte_count, 0))
-    end = boundary.publish(machine, 0, kind, 0, byte_count, 0, now)
-    return int(boundary.fetch(machine, 0, kind, 0, byte_count, 0, end)) - now
+    node = Boundary(machine, 0, mechanism)
+    now = node.write(0, bytes(byte_count), 0)
+    end = node.publish(0, byte_count, 0, now)
+    return node.fetch(0, byte_count, 0, end) - now

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.drivers.coherent.boundary import register
+from nicscope.drivers.coherent.boundary import Boundary
 from nicscope.drivers.coherent.machine import new_machine
 from nicscope.drivers.coherent.registration import FALLEN_BACK, REGISTERED
 from nicscope.interfaces.via import Cluster
 from nicscope.interfaces.via.journal import Part
+from nicscope.nic.coherent.mechanism import Mechanism
 from nicscope.studies.reproduce.verdict import Outcome
 
 if TYPE_CHECKING:
@@ -27,9 +28,10 @@ def run(item: Item) -> Outcome:
     machine = new_machine(
         1, {"memory_bytes": ROOM}, {"memory_bytes": memory, "pinned_bytes_max": ROOM}, tags=TAGS
     )
+    node = Boundary(machine, 0, Mechanism.EDT)
     held, now = 0, 0
     while True:
-        found, now = register(machine, 0, held * size, size, now)
+        found, now = node.register(held * size, size, now)
         if found != REGISTERED:
             break
         held += 1

@@ -1,0 +1,115 @@
+"""What the kernel brought for a packet stays on the NIC until that packet comes again.
+
+A NIC that drops what misses relies on its sender to bring it again (miNI, IV.A).  Where the lines
+of two packets share a set, each could find for ever that the other's has just taken its place.  So
+one packet at a time, the one that was dropped first, has the promise that its line stays.
+"""
+
+from __future__ import annotations
+
+from nicscope.drivers.simulate.ports.handles import keep_handle, let_handle_go
+from nicscope.drivers.simulate.ports.holding import unblock
+from nicscope.drivers.simulate.ports.state import THREAD
+from nicscope.drivers.simulate.ports.translating import key_of
+from nicscope.drivers.translation.cluster import translation_of
+from nicscope.drivers.translation.holding import hold_key, release_key
+from nicscope.jit import routine, step
+from nicscope.nic.handles import EXPORT_HANDLE, PROCESS_HANDLE, is_handle
+from nicscope.nic.ports import NOBODY
+
+
+@step
+def note_dropped(machine, d, sender, sequence):
+    """Note since when the packet of ``sender`` that is dropped waits for what it misses."""
+    peer = machine.ports.peers[d, sender]
+    if peer.waits != sequence:
+        peer.waits = sequence
+        peer.since = machine.tally[0].now
+
+
+@step
+def is_promised(machine, n):
+    """Whether some packet has the promise."""
+    return machine.ports.nodes[n].promised_to != NOBODY
+
+
+@step
+def patience(machine):
+    """Ps after which a promise ends: as long as for a dead peer."""
+    rules = machine.ports.rules[0]
+    return (rules.most_retries + 1) * rules.time_out
+
+
+@routine
+def promise(machine, n, sender, space, page, now):
+    """Promise the packet of ``sender`` that ``page`` stays, or the handle; whether that is so.
+
+    It is not if another one has the promise.
+    """
+    ports = machine.ports
+    serving = ports.nodes[n]
+    if ports.rules[0].service != THREAD or ports.rules[0].reliable == 0:
+        return False
+    if is_promised(machine, n) and serving.promised_to != sender:
+        return False
+    serving.promised_to = sender
+    serving.promised_until = now + patience(machine)
+    if space == PROCESS_HANDLE:
+        serving.promised_process = page
+        keep_handle(machine, n, space, page)
+    elif is_handle(space):
+        serving.promised_export = page
+        keep_handle(machine, n, space, page)
+    else:
+        _let_page_go(machine, n)
+        serving.promised_space = space
+        serving.promised_page = page
+        nic, host, book = translation_of(ports.translations, n)
+        hold_key(nic, host, book, space, page, key_of(machine, n, space, page))
+    return True
+
+
+@routine
+def make_turn(machine, n, sender):
+    """End the promise if the packet of ``sender`` was dropped before the one that has it."""
+    holder = machine.ports.nodes[n].promised_to
+    peers = machine.ports.peers
+    if holder != NOBODY and peers[n, sender].since < peers[n, holder].since:
+        withdraw(machine, n)
+
+
+@step
+def keep_promise(machine, n, sender, sequence):
+    """A packet of ``sender`` is wholly in: if it has the promise, that has been kept."""
+    ports = machine.ports
+    if ports.nodes[n].promised_to == sender and ports.peers[n, sender].waits == sequence:
+        withdraw(machine, n)
+
+
+@routine
+def withdraw(machine, n):
+    """End the promise: whoever waits for its places may have them.  Whether there was one."""
+    serving = machine.ports.nodes[n]
+    if serving.promised_to == NOBODY:
+        return False
+    serving.promised_to = NOBODY
+    _let_page_go(machine, n)
+    if serving.promised_process != NOBODY:
+        let_handle_go(machine, n, PROCESS_HANDLE, serving.promised_process)
+        serving.promised_process = NOBODY
+    if serving.promised_export != NOBODY:
+        let_handle_go(machine, n, EXPORT_HANDLE, serving.promised_export)
+        serving.promised_export = NOBODY
+    if serving.use_blocked > 0:
+        unblock(machine, n)
+    return True
+
+
+@step
+def _let_page_go(machine, n):
+    serving = machine.ports.nodes[n]
+    space, page = serving.promised_space, serving.promised_page
+    if page != NOBODY:
+        nic, host, book = translation_of(machine.ports.translations, n)
+        release_key(nic, host, book, space, page, key_of(machine, n, space, page))
+        serving.promised_page = NOBODY

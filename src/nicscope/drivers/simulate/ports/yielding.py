@@ -1,0 +1,60 @@
+"""What waits for an acknowledgement gives its entry up to what arrives, and keeps its page pinned.
+
+Where an entry is a pin, two nodes whose packets wait for each other's acknowledgement would keep
+the entries that these packets need at the other end, until both run out of patience.
+"""
+
+from __future__ import annotations
+
+from nicscope.drivers.simulate.ports.calls import release
+from nicscope.drivers.simulate.ports.holding import NO_KEY, hold_for, holds_entries, share_set
+from nicscope.drivers.simulate.ports.serve import leave_page
+from nicscope.drivers.translation.asking import page_of_key
+from nicscope.drivers.translation.cluster import translation_of
+from nicscope.jit import routine, step
+from nicscope.nic.transport import LAST, distance
+
+
+@routine
+def yield_entries(machine, n, space, page):
+    """Whether packets and ports that only wait have let go of an entry that ``page`` could have.
+
+    A packet that goes again finds its page where it was: its frame has a pin for that packet.  A
+    port looks the page that it sends from up again.
+    """
+    ports = machine.ports
+    if not holds_entries(machine) or ports.rules[0].sparse == 1 or ports.rules[0].reliable == 0:
+        return False
+    given = False
+    for d in range(ports.peers.shape[1]):
+        link = ports.links[n, d]
+        for ahead in range(0 if ports.peers[n, d].dead else distance(link.numbered, link.oldest)):
+            place = ((link.oldest + ahead) & LAST) % ports.rules[0].window
+            head = ports.window_heads[n, d, place]
+            if _is_in_way(machine, n, head.key, space, page):
+                key = head.key
+                head.space, _ = _page_of(machine, n, key)
+                head.key = NO_KEY
+                head.lone = 1
+                hold_for(machine, n, head)
+                release(machine, n, key)
+                given = True
+    for p in range(ports.table.shape[1]):
+        if _is_in_way(machine, n, ports.table[n, p].key, space, page):
+            leave_page(machine, n, p)
+            given = True
+    return given
+
+
+@step
+def _page_of(machine, n, key):
+    _, host, book = translation_of(machine.ports.translations, n)
+    return page_of_key(host, book, key)
+
+
+@step
+def _is_in_way(machine, n, key, space, page):
+    if key < 0:
+        return False
+    owner, other = _page_of(machine, n, key)
+    return share_set(machine, n, owner, other, space, page)

@@ -1,0 +1,133 @@
+"""The kernel agent's connections: a side asks and waits, another takes, accepts or rejects."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from nicscope.interfaces.via.names import Error, Return, State, VipError
+from nicscope.interfaces.via.turns import Bell, hear
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nicscope.interfaces.via.messaging import Messaging
+    from nicscope.interfaces.via.vi import Vi
+
+
+class Request(msgspec.Struct, eq=False):
+    """A request for a connection, as the side that waited for it sees it."""
+
+    vi: Vi  # of the side that asks
+    answered: Bell
+    taken: bool = False  # somebody has it from ``connect_wait``
+    answer: Return | None = None
+
+
+class Connections:
+    """Of one node."""
+
+    def __init__(self, ni: Messaging) -> None:
+        self.ni = ni
+        self.others: Sequence[Connections] = ()  # by node
+        self._asked: dict[str, deque[Request]] = {}  # by discriminator
+        self._arrived = Bell(ni.turns)
+
+    async def call(self) -> None:
+        """Enter the kernel and come back."""
+        await self.ni.turns.until(self.ni.turns.now + self.ni.settings.costs["ka_call"])
+
+    async def connect_request(
+        self, vi: Vi, node: int, discriminator: str, latest: int | None
+    ) -> None:
+        """Ask for a connection and wait for the answer; see ``Nic.connect_request``."""
+        self._must_be(vi, State.VIP_STATE_IDLE)
+        if not 0 <= node < len(self.others):
+            raise VipError(Return.VIP_NOT_REACHABLE, f"no node {node}")
+        other = self.others[node]
+        await self.call()
+        request = Request(vi, Bell(self.ni.turns))
+        vi.state = State.VIP_STATE_CONNECT_PENDING
+        waiting = other._asked.setdefault(discriminator, deque())
+        waiting.append(request)
+        other._arrived.ring()
+        while request.answer is None and (latest is None or self.ni.turns.now < latest):
+            await hear(request.answered, latest)
+        if request.answer is Return.VIP_SUCCESS:
+            return
+        vi.state = State.VIP_STATE_IDLE
+        if request.answer is None:
+            if not request.taken:
+                waiting.remove(request)
+                raise VipError(
+                    Return.VIP_NO_MATCH, f"nobody on node {node} waits for {discriminator!r}"
+                )
+            request.answer = Return.VIP_TIMEOUT
+            raise VipError(Return.VIP_TIMEOUT, f"node {node} did not answer in time")
+        raise VipError(request.answer, f"node {node} does not want the connection")
+
+    async def connect_wait(self, discriminator: str, latest: int | None) -> Request:
+        """The next request for that discriminator."""
+        await self.call()
+        asked = self._asked.setdefault(discriminator, deque())
+        while not asked:
+            if latest is not None and self.ni.turns.now >= latest:
+                raise VipError(Return.VIP_TIMEOUT, f"nobody asked for {discriminator!r} in time")
+            await hear(self._arrived, latest)
+        request = asked.popleft()
+        request.taken = True
+        return request
+
+    async def connect_accept(self, request: Request, vi: Vi) -> None:
+        """Connect ``vi`` with the VI that asked."""
+        self._must_be(vi, State.VIP_STATE_IDLE)
+        self._must_wait(request)
+        mine, theirs = vi.attributes, request.vi.attributes
+        if mine.reliability != theirs.reliability:
+            raise VipError(
+                Return.VIP_INVALID_RELIABILITY_LEVEL,
+                f"one side has {mine.reliability.name}, the other {theirs.reliability.name}",
+            )
+        if mine.max_transfer != theirs.max_transfer:
+            raise VipError(
+                Return.VIP_INVALID_MTU,
+                f"one side transfers {mine.max_transfer} bytes, the other {theirs.max_transfer}",
+            )
+        await self.call()
+        self._must_wait(request)
+        for one, other in ((vi, request.vi), (request.vi, vi)):
+            ours, their = (self.others[end.node].ni.firmware for end in (one, other))
+            ours.connect(one.place, other.node, other.place, their.sent(other.place))
+            one.peer = other
+        request.answer = Return.VIP_SUCCESS
+        request.answered.ring()
+
+    async def connect_reject(self, request: Request) -> None:
+        """Have the other side's request fail with ``VIP_REJECT``."""
+        self._must_wait(request)
+        await self.call()
+        request.answer = Return.VIP_REJECT
+        request.answered.ring()
+
+    async def disconnect(self, vi: Vi) -> None:
+        """Back to idle; what is posted is flushed, and the other side loses its connection."""
+        await self.call()
+        peer = vi.peer
+        was, vi.state = vi.state, State.VIP_STATE_IDLE
+        vi.peer = None
+        self.ni.flush(vi)
+        if was is State.VIP_STATE_CONNECTED and peer is not None:
+            self.ni.neighbours[peer.node].fail(peer, Error.VIP_ERROR_CONN_LOST)
+
+    def _must_be(self, vi: Vi, state: State) -> None:
+        if vi.state is not state:
+            raise VipError(
+                Return.VIP_INVALID_STATE,
+                f"VI {vi.number} is in {vi.state.name}, not in {state.name}",
+            )
+
+    def _must_wait(self, request: Request) -> None:
+        if request.answer is not None:
+            raise VipError(Return.VIP_TIMEOUT, "the side that asked has given up")

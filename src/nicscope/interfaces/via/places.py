@@ -1,0 +1,48 @@
+"""Places in registered memory where descriptors lie."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nicscope.interfaces.via.descriptor import ALIGNMENT, AddressSegment, DataSegment, Descriptor
+from nicscope.interfaces.via.names import Control, Return, VipError
+
+if TYPE_CHECKING:
+    from nicscope.interfaces.via.addresses import Region
+
+
+class Descriptors:
+    """Registered memory cut into places for descriptors; each call takes the next place."""
+
+    def __init__(self, region: Region, segments: int) -> None:
+        self._region = region
+        self._size = -(-(32 + 16 * segments) // ALIGNMENT) * ALIGNMENT
+        self._count = region.length // self._size
+        self._most = segments
+        self._next = 0
+        if self._count < 1:
+            raise VipError(
+                Return.VIP_INVALID_PARAMETER,
+                f"{region.length} bytes have no room for a descriptor of {self._size}",
+            )
+
+    def request(
+        self,
+        *data: DataSegment,
+        control: Control = Control.VIP_CONTROL_OP_SENDRECV,
+        remote: AddressSegment | None = None,
+        immediate: int | None = None,
+    ) -> Descriptor:
+        """A descriptor for a send or a receive of ``data``, or as ``control`` says."""
+        if len(data) + (remote is not None) > self._most:
+            raise VipError(
+                Return.VIP_INVALID_PARAMETER,
+                f"these descriptors have room for {self._most} segments, got {len(data)}",
+            )
+        address = self._region.address + self._next % self._count * self._size
+        self._next += 1
+        if immediate is not None:
+            control |= Control.VIP_CONTROL_IMMEDIATE
+        return Descriptor(
+            address, self._region.handle, data, control, remote, immediate=immediate or 0
+        )

@@ -1,0 +1,99 @@
+"""A program on a node as its NIC's library finds it: its memory, its loads and stores, its time.
+
+Times are microseconds of virtual time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nicscope.interfaces.via.names import Return, VipError
+
+if TYPE_CHECKING:
+    from nicscope.interfaces.via.addresses import Buffer
+    from nicscope.interfaces.via.agent import Agent
+    from nicscope.interfaces.via.journal import Journal
+    from nicscope.interfaces.via.vi import Vi, Work
+
+PS_PER_US = 10**6
+
+
+class Program:
+    """What it does by itself."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._ni = agent.ni
+        self._turns = agent.ni.turns
+        self._port = agent.ni.port
+        self._space = agent.ni.space
+        self._settings = agent.ni.settings
+
+    @property
+    def node(self) -> int:
+        """Its number."""
+        return self._port.number
+
+    @property
+    def now_us(self) -> float:
+        """Microseconds of virtual time."""
+        return self._turns.now / PS_PER_US
+
+    @property
+    def now_ps(self) -> int:
+        """The same in whole picoseconds."""
+        return self._turns.now
+
+    def allocate(self, byte_count: int) -> Buffer:
+        """Fresh memory, in whole pages."""
+        return self._space.allocate(byte_count)
+
+    async def write(self, address: int, raw: bytes) -> None:
+        """Store ``raw`` word by word, through the caches."""
+        self._own(address, len(raw))
+        runs = self._space.runs(address, len(raw))
+        if len(runs) == 1:
+            await self._turns.until(self._port.write(runs[0][0], raw, self._turns.now))
+            return
+        done = 0
+        for at, size in runs:
+            await self._turns.until(self._port.write(at, raw[done : done + size], self._turns.now))
+            done += size
+
+    async def read(self, address: int, byte_count: int) -> bytes:
+        """Load that many bytes, through the caches."""
+        self._own(address, byte_count)
+        parts: list[bytes] = []
+        for at, size in self._space.runs(address, byte_count):
+            raw, end = self._port.read(at, size, self._turns.now)
+            await self._turns.until(end)
+            parts.append(raw)
+        return b"".join(parts)
+
+    async def compute(self, microseconds: float) -> None:
+        """Do something else for a while."""
+        if microseconds < 0:
+            raise VipError(Return.VIP_INVALID_PARAMETER, f"a negative time, {microseconds} us")
+        await self._turns.until(self._turns.now + round(microseconds * PS_PER_US))
+
+    async def _flush_buffers(self, work: Work, journal: Journal | None) -> None:
+        """Have no line of a receive's buffers in the caches, if the DMA engine passes them by."""
+        if not self._port.flushed:
+            return
+        for one in work.descriptor.data:
+            for at, size in self._space.runs(one.address, one.length):
+                await self._turns.until(self._port.clear(at, size, self._turns.now, journal))
+
+    def _own(self, address: int, byte_count: int) -> None:
+        if byte_count < 0 or not self._space.holds(address, byte_count):
+            raise VipError(
+                Return.VIP_INVALID_PARAMETER,
+                f"{byte_count} bytes at {address:#x} are not the process's memory",
+            )
+
+    def _known(self, vi: Vi) -> None:
+        if vi not in self._agent.vis:
+            raise VipError(Return.VIP_INVALID_PARAMETER, f"node {self.node} has no such VI")
+
+    def _latest(self, timeout_us: float | None) -> int | None:
+        return None if timeout_us is None else self._turns.now + round(timeout_us * PS_PER_US)

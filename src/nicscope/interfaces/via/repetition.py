@@ -1,0 +1,90 @@
+"""Go-back-n in virtual time: frames of a VI in its window, sent again when nothing is acknowledged.
+
+What is sent next, and what an acknowledgement settles, ``nic.transport`` says.  The network's
+engine acknowledges a frame as it comes, so that only losses leave frames unsettled.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nicscope.interfaces.via.journal import Part
+from nicscope.interfaces.via.names import Error, Status
+from nicscope.nic.vimsg.layout import NOWHERE
+
+if TYPE_CHECKING:
+    from nicscope.interfaces.via.messaging import Messaging
+    from nicscope.interfaces.via.network import Frame
+    from nicscope.interfaces.via.vi import Vi
+
+
+async def put(ni: Messaging, frame: Frame) -> bool:
+    """Send a frame, as soon as the window has room for it; False if the connection breaks."""
+    vi = frame.source
+    if not vi.reliable:
+        ni.firmware.number(vi.place, frame.header)
+        await _send(ni, frame)
+        return vi.connected
+    while not ni.firmware.is_window_open(vi.place):
+        await ni.turns.until(vi.resend_at)
+        if vi.connected:
+            await repeat(ni, vi)
+        if not vi.connected:
+            return False
+    ni.firmware.number(vi.place, frame.header)
+    vi.unsettled.append(frame)
+    await _go_on(ni, vi)
+    return vi.connected
+
+
+async def repeat(ni: Messaging, vi: Vi) -> None:
+    """Send all that is not acknowledged again, or if that was to no avail lose the connection."""
+    if not ni.firmware.is_given_up(vi.place):
+        await _go_on(ni, vi)
+        return
+    work = vi.unsettled[0].work
+    if work is None:
+        ni.break_connection(vi, Error.VIP_ERROR_RDMA_TRANSPORT)
+    else:
+        await ni.refuse(work, Status.VIP_STATUS_TRANSPORT_ERROR)
+
+
+async def _go_on(ni: Messaging, vi: Vi) -> None:
+    """Send the frames whose turn it is."""
+    while vi.connected:
+        place = ni.firmware.next_to_send(vi.place)
+        if place is None:
+            break
+        frame = vi.unsettled[place]
+        journal = frame.message.journal
+        if journal is not None and journal.at < ni.turns.now:
+            journal.resume(ni.turns.now)  # nothing came back in time
+        acknowledgement = await _send(ni, frame)
+        if not vi.connected:
+            break
+        settled = ni.firmware.settle(vi.place, acknowledgement)
+        for _ in range(settled):
+            vi.unsettled.popleft()
+        if settled or place == 0:
+            vi.resend_at = ni.turns.now + ni.settings.retry_timeout
+    if vi.unsettled:
+        ni.unsettled[vi.place] = vi
+    else:
+        ni.unsettled.pop(vi.place, None)
+
+
+async def _send(ni: Messaging, frame: Frame) -> int:
+    """Send one frame; the acknowledgement that comes back, or ``NOWHERE``."""
+    message = frame.message
+    await ni.spend("vimsg_send_frame", message.journal, Part.SEND)
+    if ni.network.loses():
+        return NOWHERE
+    other = ni.neighbours[frame.target.node]
+    heard, acknowledgement = other.firmware.hear_frame(frame.header)
+    if heard:
+        if frame.last:
+            frame.journal, message.journal = message.journal, None
+        other.submit(frame)
+    if acknowledgement != NOWHERE and ni.network.loses():
+        return NOWHERE
+    return acknowledgement

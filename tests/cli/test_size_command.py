@@ -114,7 +114,7 @@ def test_the_text_tells_what_the_answer_rests_on(trace, capsys):
     text = run(capsys, "size", trace, *PRICED)
 
     assert "of its cost rests on kernel_pin (fitted)" in text
-    assert "assumed: a lookup takes the same for any number of ways" in text
+    assert "assumed: what each further way takes" in text
     assert "knee" in text
     assert "doubled" in text
     assert "cheapest of those that carry out everything at known cost" in text

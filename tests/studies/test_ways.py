@@ -8,19 +8,24 @@ from types import SimpleNamespace
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nicscope.config.delivery import transfer_costs
 from nicscope.config.design import load_design, with_settings
 from nicscope.config.platform import load_platform
 from nicscope.config.program_costs import program_costs
+from nicscope.drivers.onepass.grid import SetAssociativeGrid
 from nicscope.drivers.replay import replay
 from nicscope.drivers.simulate.ports.costs import service_costs
 from nicscope.drivers.simulate.tracing import part_trace, simulate_node
 from nicscope.errors import PlatformError
 from nicscope.studies.pricing import price
 from nicscope.studies.reproduce.expectation import load_paper
+from nicscope.studies.sizing.survey import Grid
 from nicscope.traces.bundled import bundled_traces
 from nicscope.traces.reader import open_trace
+from trace_columns import design_of
 
 ROWS = 4000  # of each bundled trace
 PROTOTYPE = load_platform("utlb-prototype")
@@ -30,6 +35,18 @@ WAY, MISS = (PROTOTYPE.costs[name].each(Fraction(1))[0] for name in ("ni_further
 def first_rows(name):
     batch = next(iter(open_trace(bundled_traces()[name]).batches(max_rows=ROWS)))
     return SimpleNamespace(**{key: value[:ROWS] for key, value in batch._asdict().items()})
+
+
+def pages_of(places):
+    """A process's requests of 64 bytes at the beginnings of pages."""
+    many = len(places)
+    return SimpleNamespace(
+        node=np.zeros(many, np.int32),
+        pid=np.zeros(many, np.int32),
+        receive=np.zeros(many, np.uint8),
+        address=np.array(places, np.uint64) * np.uint64(4096),
+        length=np.full(many, 64, np.uint32),
+    )
 
 
 def priced(columns, *chosen_settings, design="utlb", platform="utlb-prototype"):
@@ -98,6 +115,24 @@ def test_of_the_same_lines_more_ways_cost_more_to_look_up(name):
     assert spent[-1] > spent[1] > 0
 
 
+@given(
+    places=st.lists(st.integers(0, 40), min_size=1, max_size=80),
+    sets=st.sampled_from((1, 2, 8)),
+    ways=st.sampled_from((1, 2, 4, 8, 16)),
+)
+def test_a_further_way_is_checked_whenever_so_many_ways_would_miss(places, sets, ways):
+    columns = pages_of(places)
+
+    design = design_of({"scheme": "utlb", "entries": sets * ways, "ways": ways})
+    counts = replay([columns], [design.at_page_size(4096)], kinds=False)[0].total
+    bits = sets.bit_length() - 1
+    grid = SetAssociativeGrid(bits, 16, split=False, min_set_bits=bits)
+    numbers = np.array(places, np.uint32)
+    found = Grid(1, bits, grid.feed(numbers, numbers.astype(np.int64)).result().misses)
+    assert found.misses_of(sets * ways, ways) == counts["ni_misses"]
+    assert found.further_of(sets * ways, ways) == counts["further_ways"]
+
+
 def test_sets_with_an_index_have_no_ways_to_check():
     columns = first_rows(next(iter(bundled_traces())))
     counts, _, cost = priced(columns, "entries=1024", "ways=32")
@@ -120,13 +155,8 @@ def test_in_virtual_time_too_each_further_way_takes_its_time(name):
     design = load_design(name)
     settings = ["entries=16", "ways=4", *(["line=1"] if name == "mini" else [])]
     design = with_settings(design, settings).at_page_size(4096)
-    columns = SimpleNamespace(
-        node=np.zeros(10, np.int32),
-        pid=np.zeros(10, np.int32),
-        receive=np.array([0, 1] * 5, np.uint8),
-        address=np.array(places, np.uint64) * np.uint64(4 * 4096),
-        length=np.full(10, 64, np.uint32),
-    )
+    columns = pages_of([4 * place for place in places])
+    columns.receive[1::2] = 1
     service = service_costs(program_costs(load_platform(design.platform), design.scheme), design)
     way = service.steps["further_way"]
     free = service._replace(steps=service.steps | {"further_way": 0})

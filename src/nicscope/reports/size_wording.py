@@ -187,7 +187,7 @@ def remarks(sizing: Sizing, report: SizingReport) -> list[str]:
         lines.append("costs are those of each design's own machine; --platform puts all on one")
     if any(_ways(answer) > 1 for answer in sizing.answers):
         lines.append(
-            "assumed: a lookup takes the same for any number of ways, lines and victims; "
+            "assumed: what each further way takes, and that lines and victims take nothing; "
             "the papers timed direct-mapped caches"
         )
     return lines

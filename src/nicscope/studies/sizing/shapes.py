@@ -1,8 +1,8 @@
 """The designs of a family that may be best: shapes, which take NIC memory, and policies.
 
 A shape sets what takes memory on the NIC, a policy what the host does.  Where one pass over the
-trace tells exactly what every shape misses, those are left out that miss no less than another
-shape of no more memory: with the same policy they cannot be better.
+trace tells exactly what every shape misses, those are left out that miss no less and check no
+fewer ways than another shape of no more memory: with the same policy they cannot be better.
 """
 
 from __future__ import annotations
@@ -173,25 +173,27 @@ def _lined(line: int, room: Room) -> Iterator[Setting]:
 def _undominated(
     every: Iterable[tuple[int, int]], grid: Grid, held: Callable[[int], int] | None = None
 ) -> list[tuple[int, int]]:
-    """Entries and ways of caches that miss less than all that take no more memory.
+    """Entries and ways of caches that miss less, or check fewer ways, than all that are as small.
 
     Where what is evicted costs as well, ``held`` tells how many misses of a cache may have
     evicted nothing: that many more may be made up for.
     """
     sized = []
     for entries, ways in every:
-        misses = grid.misses_of(entries, ways)
-        sized.append((cache_bytes(entries, ways, grid.line), misses, entries, ways))
+        misses, further = grid.misses_of(entries, ways), grid.further_of(entries, ways)
+        known = None if misses is None or further is None else (misses, further)
+        sized.append((cache_bytes(entries, ways, grid.line), known, entries, ways))
     kept: list[tuple[int, int]] = []
-    fewest: int | None = None
-    for _, misses, entries, ways in sorted(
-        sized, key=lambda one: (one[0], -1 if one[1] is None else one[1], one[2:])
+    better: list[tuple[int, int]] = []
+    for _, known, entries, ways in sorted(
+        sized, key=lambda one: (one[0], one[1] or (-1,), one[2:])
     ):
-        spared = 0 if held is None else held(entries)
-        if misses is None or fewest is None or misses < fewest + spared:
-            kept.append((entries, ways))
-        if misses is not None:
-            fewest = misses if fewest is None else min(fewest, misses)
+        if known is not None:
+            limit = known[0] - (0 if held is None else held(entries))
+            if any(misses <= limit and further <= known[1] for misses, further in better):
+                continue
+            better.append(known)
+        kept.append((entries, ways))
     return kept
 
 

@@ -65,6 +65,16 @@ class Grid(NamedTuple):
             return None
         return int(self.misses[level, ways - 1])
 
+    def further_of(self, entries: int, ways: int) -> int | None:
+        """Ways that lookups check after the first; None as in ``misses_of``.
+
+        A lookup checks a k-th further way if it would miss with k ways to as many sets.
+        """
+        if self.misses_of(entries, ways) is None:
+            return None
+        level = (entries // self.line // ways).bit_length() - 1 - self.low
+        return int(self.misses[level, : ways - 1].sum())
+
 
 def extent(batches: Iterable[Requests], page_size: int) -> Extent:
     """How much ``batches`` touch, in pages of ``page_size`` bytes."""

@@ -318,3 +318,39 @@ def test_an_unreliable_port_loses_messages_but_never_doubles_or_breaks_one():
     assert count // 3 < many < count
     assert world.uses_left(cluster)[0] == 0
     assert world.stale(cluster) == 0
+
+
+@pytest.mark.parametrize("reliable", [True, False])
+@pytest.mark.parametrize("design", [*world.DESIGNS, "unet-mm-dc21140"])
+def test_a_node_that_dies_in_the_middle_of_a_message_keeps_no_buffer(design, reliable):
+    patience = Transport(time_out_ps=2_000_000_000, most_retries=3, reliable=reliable)
+    cluster = world.cluster_of(design, nodes=3, transport=patience)
+
+    async def sender(process, begin: float):
+        world.join(process, 3, 1, 3 + process.node)
+        source = process.allocate(8 * world.PAGE)
+        await source.write(bytes(len(source)))
+        await process.sleep(begin)
+        await process.post(SEND, 3, [(source.address, len(source))])
+        return (await process.done()).status
+
+    async def receiver(process):
+        for node in (0, 2):
+            world.join(process, 3 + node, node, 3)
+        memory = process.allocate(8 * world.PAGE)
+        for place in range(8):
+            await process.provide(memory.address + place * world.PAGE)
+        channels = process._ports.channels[process.node]
+        while channels[3]["placed"] < 2 * world.PAGE:
+            await process.sleep(10)
+        process._ports.deaths.nodes[0] = round(process.now_us * 1e6)  # it dies now
+        arrival = await process.arrival()
+        return arrival.node, len(arrival.buffers)
+
+    cluster.faults = Faults(node_deaths={0: 10**15})
+    cluster.start(0, lambda process: sender(process, 2000))
+    cluster.start(1, receiver)
+    cluster.start(2, lambda process: sender(process, 40_000))
+    _, arrived, status = cluster.run()
+    assert (arrived, status) == ((2, 8), "done")
+    assert world.uses_left(cluster)[1] == 0

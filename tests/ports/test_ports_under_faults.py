@@ -354,3 +354,39 @@ def test_a_node_that_dies_in_the_middle_of_a_message_keeps_no_buffer(design, rel
     _, arrived, status = cluster.run()
     assert (arrived, status) == ((2, 8), "done")
     assert world.uses_left(cluster)[1] == 0
+
+
+def test_memory_of_a_message_whose_peer_was_given_up_is_read_no_more():
+    hasty = Transport(time_out_ps=150_000_000, most_retries=1)
+    cluster = world.cluster_of("unet-mm-pca200", transport=hasty)
+    # Nothing that node 1 says gets through, and it hears all: node 0 gives it up too early.
+    cluster.faults = Faults(link_deaths={int(first_link_of(cluster, 1)): 0})
+    before = world.content(1, 12 * world.PAGE)
+
+    async def sender(process):
+        world.join(process, 3, 1, 3)
+        source = process.allocate(len(before))
+        await source.write(before)
+        await process.sleep(6000)
+        await process.post(SEND, 3, [(source.address, len(source))])
+        status = (await process.done()).status
+        await source.write(bytes(len(source)))
+        await process.sleep(100_000)
+        return status
+
+    async def receiver(process):
+        world.join(process, 3, 0, 3)
+        memory = process.allocate(12 * world.PAGE)
+        for place in range(12):
+            await process.provide(memory.address + place * world.PAGE)
+        await process.sleep(100_000)
+        record = process._ports.table[process.node, process.port]
+        if record["received"] == 0:
+            return before
+        arrival = await process.arrival()
+        return world.buffers_of(process, arrival.buffers, len(before))
+
+    cluster.start(0, sender)
+    cluster.start(1, receiver)
+    assert cluster.run() == ["peer dead", before]
+    assert world.uses_left(cluster) == [0, 0]

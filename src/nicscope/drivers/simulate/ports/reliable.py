@@ -16,6 +16,7 @@ from nicscope.jit import distant, routine, step
 from nicscope.nic.ports import (
     ACKNOWLEDGEMENT,
     AWAITS_USE,
+    BARRED,
     CUT,
     FETCH,
     FREE_TO_GO,
@@ -397,6 +398,22 @@ def _probe(machine, n, d, now):
 
 
 @step
+def _void_packets(machine, n, d):
+    """What is still to leave for ``d`` counts no more: its memory is its process's again.
+
+    Or a peer that lives and was not heard would take what the process writes there next.
+    """
+    endpoint = machine.endpoints[n]
+    for i in range(endpoint.sent, endpoint.written):
+        place = i % endpoint.send_ring
+        if machine.sends[n, place].destination == d:
+            machine.ports.send_heads[n, place].kind = BARRED
+    if machine.nodes[d].source == n and endpoint.control_sent == 1:
+        there = machine.endpoints[d]
+        machine.arrivals[d, (there.accepted - 1) % there.receive_ring].broken = 1
+
+
+@step
 def _bury(machine, n, d):
     """The peer is dead: what was meant for it has failed."""
     ports = machine.ports
@@ -404,6 +421,7 @@ def _bury(machine, n, d):
     link = ports.links[n, d]
     peer.dead = 1
     stop_resending(machine, n, d)
+    _void_packets(machine, n, d)
     take_back(machine, n, d)
     if ports.nodes[n].promised_to == d:
         withdraw(machine, n)

@@ -318,3 +318,75 @@ def test_an_unreliable_port_loses_messages_but_never_doubles_or_breaks_one():
     assert count // 3 < many < count
     assert world.uses_left(cluster)[0] == 0
     assert world.stale(cluster) == 0
+
+
+@pytest.mark.parametrize("reliable", [True, False])
+@pytest.mark.parametrize("design", [*world.DESIGNS, "unet-mm-dc21140"])
+def test_a_node_that_dies_in_the_middle_of_a_message_keeps_no_buffer(design, reliable):
+    patience = Transport(time_out_ps=2_000_000_000, most_retries=3, reliable=reliable)
+    cluster = world.cluster_of(design, nodes=3, transport=patience)
+
+    async def sender(process, begin: float):
+        world.join(process, 3, 1, 3 + process.node)
+        source = process.allocate(8 * world.PAGE)
+        await source.write(bytes(len(source)))
+        await process.sleep(begin)
+        await process.post(SEND, 3, [(source.address, len(source))])
+        return (await process.done()).status
+
+    async def receiver(process):
+        for node in (0, 2):
+            world.join(process, 3 + node, node, 3)
+        memory = process.allocate(8 * world.PAGE)
+        for place in range(8):
+            await process.provide(memory.address + place * world.PAGE)
+        channels = process._ports.channels[process.node]
+        while channels[3]["placed"] < 2 * world.PAGE:
+            await process.sleep(10)
+        process._ports.deaths.nodes[0] = round(process.now_us * 1e6)  # it dies now
+        arrival = await process.arrival()
+        return arrival.node, len(arrival.buffers)
+
+    cluster.faults = Faults(node_deaths={0: 10**15})
+    cluster.start(0, lambda process: sender(process, 2000))
+    cluster.start(1, receiver)
+    cluster.start(2, lambda process: sender(process, 40_000))
+    _, arrived, status = cluster.run()
+    assert (arrived, status) == ((2, 8), "done")
+    assert world.uses_left(cluster)[1] == 0
+
+
+def test_memory_of_a_message_whose_peer_was_given_up_is_read_no_more():
+    hasty = Transport(time_out_ps=150_000_000, most_retries=1)
+    cluster = world.cluster_of("unet-mm-pca200", transport=hasty)
+    # Nothing that node 1 says gets through, and it hears all: node 0 gives it up too early.
+    cluster.faults = Faults(link_deaths={int(first_link_of(cluster, 1)): 0})
+    before = world.content(1, 12 * world.PAGE)
+
+    async def sender(process):
+        world.join(process, 3, 1, 3)
+        source = process.allocate(len(before))
+        await source.write(before)
+        await process.sleep(6000)
+        await process.post(SEND, 3, [(source.address, len(source))])
+        status = (await process.done()).status
+        await source.write(bytes(len(source)))
+        await process.sleep(100_000)
+        return status
+
+    async def receiver(process):
+        world.join(process, 3, 0, 3)
+        memory = process.allocate(12 * world.PAGE)
+        for place in range(12):
+            await process.provide(memory.address + place * world.PAGE)
+        await process.sleep(100_000)
+        record = process._ports.table[process.node, process.port]
+        if record["received"] == 0:
+            return before
+        arrival = await process.arrival()
+        return world.buffers_of(process, arrival.buffers, len(before))
+
+    cluster.start(0, sender)
+    cluster.start(1, receiver)
+    assert cluster.run() == ["peer dead", before]
+    assert world.uses_left(cluster) == [0, 0]

@@ -368,6 +368,7 @@ def _ports(
     made.fetches["node"] = NOBODY
     made.peers["time_out_at"] = NEVER
     made.peers["ack_at"] = NEVER
+    made.peers["rest_at"] = NEVER
     made.peers["missed"] = -1
     made.peers["unwanted"] = -1
     made.peers["missed_handle"] = -1

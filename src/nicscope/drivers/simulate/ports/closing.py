@@ -26,7 +26,7 @@ from nicscope.jit import distant, step
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.delivery import MISSING
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
-from nicscope.nic.ports import CLOSED, FREE_TO_GO, NOBODY, OWN_PORT, REPLY, SEND, WRITE
+from nicscope.nic.ports import CLOSED, FREE_TO_GO, NOBODY, OWN_PORT, SEND, WRITE
 from nicscope.nic.transport import LAST, distance
 
 
@@ -104,7 +104,7 @@ def _has_pending(machine, n, p):
 @step
 def _is_from(machine, n, p, head):
     """Whether the packet of ``head`` is of port ``p``, or an answer from its process's memory."""
-    if head.kind == REPLY:
+    if head.from_port == OWN_PORT:
         return head.space == machine.ports.table[n, p].space
     return head.from_port == p
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.bytecopy import copy_bytes
+from nicscope.drivers.simulate.agenda import NEVER
 from nicscope.drivers.simulate.ports.ahead import give_up_placed, let_buffers_go
 from nicscope.drivers.simulate.ports.calls import (
     give_up_message,
@@ -27,7 +28,7 @@ from nicscope.drivers.simulate.ports.placing import (
     take_back,
     without_room,
 )
-from nicscope.drivers.simulate.ports.promising import keep_promise
+from nicscope.drivers.simulate.ports.promising import keep_promise, patience
 from nicscope.drivers.simulate.ports.reliable import acknowledge, follow_way, set_deadline
 from nicscope.jit import distant, step
 from nicscope.nic.ports import (
@@ -58,6 +59,9 @@ def complete_arrival(machine, d, slot, now):
     packet = machine.arrivals[d, slot]
     if head.kind == BARRED:
         return
+    ports.peers[d, packet.sender].heard_at = now
+    if head.kind == SEND and head.last == 0:
+        _mind_rest(machine, d, packet.sender, now)
     if ports.rules[0].reliable == 0:
         _complete_unreliable(machine, d, slot, packet, head, now)
         return
@@ -66,6 +70,15 @@ def complete_arrival(machine, d, slot, now):
     if head.sequence >= 0:
         _complete_reliable(machine, d, slot, packet, head, now)
         _mind_acknowledgement(machine, d, packet.sender, now)
+
+
+@step
+def _mind_rest(machine, d, s, now):
+    """A message of node ``s`` has begun: its buffers must not wait for ever if that node dies."""
+    peer = machine.ports.peers[d, s]
+    if peer.rest_at == NEVER:
+        peer.rest_at = now + patience(machine)
+        set_deadline(machine, d, peer.rest_at)
 
 
 @step

@@ -10,12 +10,13 @@ from nicscope.drivers.simulate.machine import KINDS, TIMER
 from nicscope.drivers.simulate.ports.calls import end_request, give_up_message, hold, report_sent
 from nicscope.drivers.simulate.ports.holding import hold_for, let_go
 from nicscope.drivers.simulate.ports.placing import take_back
-from nicscope.drivers.simulate.ports.promising import withdraw
+from nicscope.drivers.simulate.ports.promising import patience, withdraw
 from nicscope.fabric.paths import ways_of
 from nicscope.jit import distant, routine, step
 from nicscope.nic.ports import (
     ACKNOWLEDGEMENT,
     AWAITS_USE,
+    BARRED,
     CUT,
     FETCH,
     FREE_TO_GO,
@@ -267,7 +268,10 @@ def mind_deadlines(machine, n, now):
                 serving.acks += 1
         if peer.time_out_at <= now:
             _run_out(machine, n, d, now)
-        serving.deadline = min(serving.deadline, min(peer.ack_at, peer.time_out_at))
+        if peer.rest_at <= now:
+            _mind_silence(machine, n, d, now)
+        first = min(peer.ack_at, min(peer.time_out_at, peer.rest_at))
+        serving.deadline = min(serving.deadline, first)
     serving.deadline = min(serving.deadline, serving.scan_at)
     if serving.promised_to != NOBODY:
         if serving.promised_until <= now:
@@ -276,6 +280,46 @@ def mind_deadlines(machine, n, now):
             serving.deadline = min(serving.deadline, serving.promised_until)
     if serving.use_blocked > 0:
         _mind_patience(machine, n, now)
+
+
+@step
+def _mind_silence(machine, n, d, now):
+    """A message of ``d`` has long begun to come: if ``d`` is silent, ask whether it lives.
+
+    Over an unreliable transport nobody would answer, and the message is given up.
+    """
+    ports = machine.ports
+    peer = ports.peers[n, d]
+    peer.rest_at = NEVER
+    if peer.dead == 1 or not _has_part(machine, n, d):
+        return
+    if peer.heard_at + patience(machine) > now:
+        peer.rest_at = peer.heard_at + patience(machine)
+    elif ports.rules[0].reliable == 0:
+        _give_up_messages(machine, n, d)
+    else:
+        peer.rest_at = now + patience(machine)
+        if not is_outstanding(ports.links[n, d]):
+            _probe(machine, n, d, now)
+
+
+@step
+def _has_part(machine, n, d):
+    """Whether a part of a message from node ``d`` is there."""
+    for tag in range(machine.ports.channels.shape[1]):
+        channel = machine.ports.channels[n, tag]
+        if channel.port != NOBODY and channel.node == d and channel.placed >= 0:
+            return True
+    return False
+
+
+@step
+def _give_up_messages(machine, n, d):
+    """What was to come from node ``d`` will not."""
+    for tag in range(machine.ports.channels.shape[1]):
+        channel = machine.ports.channels[n, tag]
+        if channel.port != NOBODY and channel.node == d:
+            give_up_message(machine, n, tag)
 
 
 @step
@@ -354,6 +398,22 @@ def _probe(machine, n, d, now):
 
 
 @step
+def _void_packets(machine, n, d):
+    """What is still to leave for ``d`` counts no more: its memory is its process's again.
+
+    Or a peer that lives and was not heard would take what the process writes there next.
+    """
+    endpoint = machine.endpoints[n]
+    for i in range(endpoint.sent, endpoint.written):
+        place = i % endpoint.send_ring
+        if machine.sends[n, place].destination == d:
+            machine.ports.send_heads[n, place].kind = BARRED
+    if machine.nodes[d].source == n and endpoint.control_sent == 1:
+        there = machine.endpoints[d]
+        machine.arrivals[d, (there.accepted - 1) % there.receive_ring].broken = 1
+
+
+@step
 def _bury(machine, n, d):
     """The peer is dead: what was meant for it has failed."""
     ports = machine.ports
@@ -361,13 +421,11 @@ def _bury(machine, n, d):
     link = ports.links[n, d]
     peer.dead = 1
     stop_resending(machine, n, d)
+    _void_packets(machine, n, d)
     take_back(machine, n, d)
     if ports.nodes[n].promised_to == d:
         withdraw(machine, n)
-    for tag in range(ports.channels.shape[1]):
-        channel = ports.channels[n, tag]
-        if channel.port != NOBODY and channel.node == d:
-            give_up_message(machine, n, tag)
+    _give_up_messages(machine, n, d)
     window = ports.rules[0].window
     for ahead in range(distance(link.numbered, link.oldest)):
         head = ports.window_heads[n, d, ((link.oldest + ahead) & LAST) % window]

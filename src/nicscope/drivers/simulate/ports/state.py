@@ -171,6 +171,8 @@ PEER = np.dtype(
         ("dead", "i8"),
         ("time_out_at", "i8"),  # ps, or NEVER
         ("ack_at", "i8"),
+        ("heard_at", "i8"),  # ps: when a packet of it was last in
+        ("rest_at", "i8"),  # ps, or NEVER: when the rest of a message should have come
         ("ran_out_at", "i8"),  # for the observer: when its packets last had to go again
         ("fetching", "i8"),  # questions that wait for their answers
         ("missed", "i8"),  # the packet that was dropped for want of its translation, or -1

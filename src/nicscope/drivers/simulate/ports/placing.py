@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.drivers.simulate.machine import PCI_WRITES
 from nicscope.drivers.simulate.ports.ahead import (
     has_fitting,
     has_report,
@@ -20,7 +21,7 @@ from nicscope.drivers.simulate.ports.calls import (
     skip_unready,
     translated_frame,
 )
-from nicscope.drivers.simulate.ports.holding import NO_KEY
+from nicscope.drivers.simulate.ports.holding import NO_KEY, hold_for
 from nicscope.drivers.simulate.ports.knowing import export_for, process_for
 from nicscope.drivers.simulate.ports.misses import ARRIVAL
 from nicscope.drivers.simulate.ports.promising import note_dropped
@@ -314,8 +315,23 @@ def take_back(machine, d, sender):
         head = machine.ports.arrival_heads[d, slot]
         if machine.arrivals[d, slot].sender == sender and head.status != UNJUDGED:
             if head.kind == SEND and head.status == TAKEN:
+                _stop(machine, d, place, slot)
                 go_back(machine, d, slot)
             head.status = PASSED_BY
+
+
+@step
+def _stop(machine, d, place, slot):
+    """No more of the payload goes to its buffer, which is for others now.
+
+    The page of what is on its way there stays pinned for the packet until that is completed.
+    """
+    machine.arrivals[d, slot].broken = 1
+    head = machine.ports.arrival_heads[d, slot]
+    moving = machine.nodes[d].pci == PCI_WRITES and machine.endpoints[d].drained == place
+    if moving and machine.ports.rules[0].serves == 1 and head.frame > GARBAGE_FRAME:
+        head.lone = 1
+        hold_for(machine, d, head)
 
 
 @step

@@ -61,6 +61,52 @@ def test_small_messages_arrive_once_in_order_and_unchanged(rate):
     assert links["duplicates"].sum() > 0
 
 
+@pytest.mark.requirement("SH-5")
+@pytest.mark.parametrize("design", ["unet-mm-pca200", "unet-mm-dc21140"])
+def test_what_comes_twice_or_late_is_what_was_sent_and_not_what_was_written_there_since(design):
+    """Over an unreliable transport: a sender is told when nothing will read its pages again."""
+    wrong = Faults(seed=5, duplication=0.3, reordering=0.3)
+    loose = Transport(reliable=False)
+    cluster = world.cluster_of(design, faults=wrong, transport=loose)
+    rounds, size = 20, world.PAGE + 500
+    came = []
+
+    async def sender(process):
+        world.join(process, 3, 1, 3)
+        source = process.allocate(2 * world.PAGE)
+        for number in range(rounds):
+            await source.write(world.content(number, size))
+            await process.post(SEND, 3, [(source.address, size)])
+            assert (await process.done()).ok
+            await source.write(bytes([255]) * size)
+            await process.sleep(3000)
+        await process.post_inline(SEND, 3, b"end")
+
+    async def receiver(process):
+        world.join(process, 3, 0, 3)
+        free = process.allocate(4 * rounds * world.PAGE)
+        for place in range(8):
+            await process.provide(free.address + place * world.PAGE)
+        place = 8
+        while True:
+            arrival = await process.arrival()
+            if arrival.content is not None:
+                return
+            came.append(world.buffers_of(process, arrival.buffers, size))
+            for _ in arrival.buffers:
+                await process.provide(free.address + place * world.PAGE)
+                place += 1
+
+    cluster.start(0, sender)
+    cluster.start(1, receiver)
+    cluster.run()
+
+    sent = [world.content(number, size) for number in range(rounds)]
+    assert len(came) > rounds // 4
+    assert all(message in sent for message in came)
+    assert [sent.index(message) for message in came] == sorted({*map(sent.index, came)})
+
+
 @pytest.mark.skipif(not LONG, reason="takes minutes; NICSCOPE_LONG_TESTS=1 runs it")
 def test_a_million_small_messages_arrive_once_in_order_and_unchanged():
     wrong = Faults(seed=1, loss=0.01, duplication=0.01, reordering=0.01, corruption=0.01)

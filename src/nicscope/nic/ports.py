@@ -229,6 +229,7 @@ HEAD = np.dtype(
         ("into", "i8"),  # of a fetch: where in a page its answer begins
         ("route", "i8"),  # how often its sender has changed the way to this node
         ("copied", "i8"),  # 1: made by the network
+        ("tells", "i8"),  # 1: when it has left, so has all of its request, and its sender is told
         # never on the wire: what this end keeps with the packet
         ("key", "i8"),
         ("frame", "i8"),

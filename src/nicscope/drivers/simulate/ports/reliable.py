@@ -90,6 +90,7 @@ def clear(packet, head):
     head.into = 0
     head.route = 0
     head.copied = 0
+    head.tells = 0
     head.key = -1
     head.frame = 0
     head.space = NOBODY

@@ -72,7 +72,7 @@ def test_compiling_is_one_plain_line_where_that_is_wanted(capsys):
 
     assert capsys.readouterr().err == (
         "compiling kernels (first use only); "
-        "seconds for a replay, a minute or two for programs...\n"
+        "seconds for a replay, about a minute for programs...\n"
     )
 
 

@@ -134,5 +134,5 @@ class _Listener:
 
 def _say(kernel: str) -> None:  # noqa: ARG001 - one line stands for all of them
     _Listener.tell(None)
-    patience = "seconds for a replay, a minute or two for programs"
+    patience = "seconds for a replay, about a minute for programs"
     print(f"{COMPILING}; {patience}...", file=sys.stderr, flush=True)

@@ -71,8 +71,7 @@ def test_compiling_is_one_plain_line_where_that_is_wanted(capsys):
         progress._Listener._hear("fill")
 
     assert capsys.readouterr().err == (
-        "compiling kernels (first use only); "
-        "seconds for a replay, about a minute for programs...\n"
+        "compiling kernels (first use only); seconds for a replay, about a minute for programs...\n"
     )
 
 

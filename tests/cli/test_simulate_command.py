@@ -122,7 +122,7 @@ def test_a_cluster_by_that_name_is_run_without_a_main(program, capsys):
     ("text", "message"),
     [
         ("def mian(): pass", "has no main() and no cluster; did you mean 'mian'?"),
-        ("def main(): pass", "ran no cluster; call cluster.run() in main()"),
+        ("def main(): pass", "ran no cluster of unet, vmmc or mini; call cluster.run() in main()"),
         ("def main(:", "line 1: "),
         (
             'def main():\n    from nicscope.interfaces.ports.cluster import PortCluster\n'

@@ -51,7 +51,10 @@ def run_program(path: Path) -> ProgramRuns:
     finally:
         forget(runs.append)
     if not runs:
-        raise SimulationError(f"{path}: ran no cluster; call cluster.run() in {ENTRY}()")
+        raise SimulationError(
+            f"{path}: ran no cluster of unet, vmmc or mini; call cluster.run() in {ENTRY}(), or "
+            "run a program of trapeze or via with python, as their runs have no such report"
+        )
     return ProgramRuns(program=str(path), runs=runs)
 
 

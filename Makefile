@@ -10,13 +10,14 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs bench coverage-of-papers locks clean
+.PHONY: help demo test lint docs mutants bench coverage-of-papers locks clean
 
 help:
 	@echo "make demo                what a recorded program does to each network interface"
 	@echo "make test                the tests: compiled, without the compiler, with bounds checks"
 	@echo "make lint                ruff and mypy"
 	@echo "make docs                every link and every command in the documentation exists"
+	@echo "make mutants             breaks one place of the firmware at a time: does a test fail?"
 	@echo "make bench               speed, beside pycachesim and libcachesim; needs a C compiler"
 	@echo "make coverage-of-papers  which requirements of the papers have a test"
 	@echo "make locks               resolve requirements/*.txt anew; needs uv"
@@ -62,6 +63,11 @@ bench: $(VENV)/bench.stamp
 	@echo
 	@$(BIN)/python bench/bench_via.py
 
+# A sample of the places, anew each time; MUTANTS='--seed 7 --sample 40 --file nic/cache' chooses.
+MUTANTS ?=
+mutants: $(VENV)/mutants.stamp
+	@$(BIN)/python tests/mutation $(MUTANTS)
+
 coverage-of-papers: $(VENV)/run.stamp
 	@$(BIN)/nicscope coverage
 
@@ -74,6 +80,7 @@ locks:
 	@command -v $(UV) >/dev/null || { echo "make locks needs uv: https://docs.astral.sh/uv" >&2; exit 2; }
 	$(call resolve,run,build,pyproject.toml)
 	$(call resolve,dev,dev,requirements/run.txt)
+	$(call resolve,mutants,mutants,requirements/dev.txt)
 	$(call resolve,bench,bench,requirements/dev.txt)
 
 define resolve
@@ -95,6 +102,9 @@ $(VENV)/run.stamp: requirements/run.txt pyproject.toml | $(VENV)/made.stamp
 
 $(VENV)/dev.stamp: requirements/dev.txt pyproject.toml | $(VENV)/made.stamp
 	$(call install,dev,--only-binary :all:)
+
+$(VENV)/mutants.stamp: requirements/mutants.txt pyproject.toml | $(VENV)/dev.stamp
+	$(call install,mutants,--only-binary :all:)
 
 # pycachesim comes as C source only and is built by the setuptools that the dev lock brings.
 $(VENV)/bench.stamp: requirements/bench.txt pyproject.toml | $(VENV)/dev.stamp

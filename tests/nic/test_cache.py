@@ -162,3 +162,22 @@ def test_an_exchange_is_a_lookup_and_on_a_miss_a_fill(ways, steps):
         assert one.tags.tolist() == two.tags.tolist()
         assert one.places.tolist() == two.places.tolist()
         assert one.frames.tolist() == two.frames.tolist()
+
+
+@pytest.mark.parametrize(("sets", "ways", "line"), SHAPES)
+@given(data=st.data())
+def test_room_that_is_given_back_is_used_again_before_anything_is_evicted(sets, ways, line, data):
+    both = Both(sets, ways, line)
+    held = range(1, 1 + sets * ways)
+    for tag in held:
+        both.use(tag)
+    given_back = data.draw(st.lists(st.sampled_from(held), unique=True))
+    for tag in given_back:
+        both.drop(tag)
+
+    for tag in given_back:
+        both.use(tag + 2 * sets * ways)  # of the same set
+        assert both.nic.registers[0]["evicted"] == EMPTY
+
+    newcomers = {tag + 2 * sets * ways for tag in given_back}
+    assert set(both.contents()) == {*held, *newcomers} - {*given_back}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nicscope.drivers.translation.cluster import new_translations, space_numbering
 from nicscope.drivers.translation.codes import MISS, REFUSED
 from nicscope.handover import bound
-from nicscope.memory.numbering import find
+from nicscope.memory.numbering import capacity, find
 from nicscope.nic.layout import IN_USE
 from trace_columns import design_of
 
@@ -145,3 +145,17 @@ def test_a_list_of_fixed_size_refuses_where_one_that_grows_does_not():
     kernel.call(RELEASE, 2)
     assert kernel.send(6) is None
     assert kernel.victims() == [0, 4]
+
+
+@pytest.mark.parametrize("nominal", [0, 2, 3 * PAGES])
+def test_a_list_that_grows_has_room_for_every_page_and_for_all_of_them_to_leave_at_once(nominal):
+    kernel = Kernel(nominal)
+    room = len(kernel.translations.nic.victims[0]) - 1  # the last place is for who is on its way in
+    pages = capacity(kernel.numbering)
+    assert room == max(pages, nominal)
+
+    fixed = Kernel(nominal, victims_grow=False)
+    for cluster in (kernel, fixed):
+        assert cluster.translations.host.deeds.shape[0] == 1
+    more = len(kernel.translations.host.deeds[0]) - len(fixed.translations.host.deeds[0])
+    assert more == 2 * (room - nominal)  # an unpin and its page, for each above the nominal

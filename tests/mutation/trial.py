@@ -17,15 +17,21 @@ if TYPE_CHECKING:
     from places import Mutant
 
 _SECONDS = 600  # of one trial: a mutant that never ends counts as caught
-_ON_TRANSLATION = ("tests/drivers", "tests/drivers_simulate", "tests/ports", "tests/interfaces")
-# What stands on a folder, nearest first.
+_ON_TRANSLATION = ("tests/drivers", "tests/drivers_simulate/test_traced_counts.py")
+_ON_PORTS = ("tests/ports", "tests/drivers_simulate", "tests/interfaces")
+# What stands on a file or folder, nearest first; a survivor of these is shown.
 _TESTS = {
     "nic/vimsg": ("tests/nic", "tests/interfaces/via"),
     "nic/coherent": ("tests/nic", "tests/drivers_coherent", "tests/interfaces/via"),
+    "nic/ports": ("tests/nic", *_ON_PORTS),
+    "nic/transport": ("tests/nic", *_ON_PORTS),
+    "nic/reception": ("tests/nic", *_ON_PORTS),
+    "nic/delivery": ("tests/nic", "tests/drivers_simulate"),
     "nic": ("tests/nic", *_ON_TRANSLATION),
     "memory/coherence": ("tests/drivers_coherent", "tests/interfaces/via"),
+    "memory/paging": ("tests/memory", *_ON_PORTS),
     "memory": ("tests/memory", *_ON_TRANSLATION),
-    "drivers/translation": _ON_TRANSLATION,
+    "drivers/translation": (*_ON_TRANSLATION, "tests/ports"),
 }
 
 
@@ -67,8 +73,7 @@ def survives(mutant: Mutant, trial: Trial) -> bool:
 
 
 def _tests_of(path: Path) -> tuple[str, ...]:
-    folder = path.parent.as_posix()
-    return next(tests for part, tests in _TESTS.items() if f"nicscope/{part}" in folder)
+    return next(tests for part, tests in _TESTS.items() if f"nicscope/{part}" in path.as_posix())
 
 
 def _pass(tests: tuple[str, ...], root: Path) -> bool:

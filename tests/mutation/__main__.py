@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -101,7 +102,12 @@ def _survivors(mutants: list[Mutant], workers: int) -> list[Mutant]:
             return [mutant for mutant, alive in zip(mutants, lived, strict=True) if alive]
 
 
+def _stop(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _stop)  # no worker's tests stay behind
     try:
         sys.exit(main())
     except KeyboardInterrupt:

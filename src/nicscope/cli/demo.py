@@ -25,18 +25,17 @@ def demo(
 
     subjects = choose_subjects([], None, [])
     files = []
-    with folder_for(out):
+    with folder_for(out) as folder:
+        assert folder is not None
         from nicscope.traces.reader import open_trace
 
         for name, path in bundled_traces().items():
-            with folder_for(out / name) as folder:
-                assert folder is not None
-                with progress(f"replaying {name}", "rows", always_say=True) as watch:
-                    command = ["nicscope", "replay", f"bundled:{name}"]
-                    found = compare(open_trace(path), subjects, command=command, watch=watch)
-                print_comparison(found)
-                typer.echo()
-                files += write_comparison(found, folder)
+            with progress(f"replaying {name}", "rows", always_say=True) as watch:
+                command = ["nicscope", "replay", f"bundled:{name}"]
+                found = compare(open_trace(path), subjects, command=command, watch=watch)
+            print_comparison(found)
+            typer.echo()
+            files += write_comparison(found, folder.within(name))
     _print_ending(out, files)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import sys
 import textwrap
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from nicscope.cli.streams import is_unicode
+from nicscope.reports.json_text import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +19,7 @@ WIDEST = 100
 
 def print_json(result: Any) -> None:
     """One JSON document on stdout."""
-    typer.echo(json.dumps(result, indent=2, ensure_ascii=False))
+    typer.echo(json_text(result, ascii_only=not is_unicode(sys.stdout)), nl=False)
 
 
 def print_text(text: str = "") -> None:

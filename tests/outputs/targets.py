@@ -126,6 +126,7 @@ def a_files_descriptor(folder: Path, name: str) -> tuple[Path, Callable[[], byte
     """As a shell opens it: ``{ echo before; nicscope ...; } > file``."""
     file = (folder / f"redirected-{name}").open("w+b", buffering=0)
     file.write(b"before;")
+    (folder / name).symlink_to(f"/proc/self/fd/{file.fileno()}")
 
     def content() -> bytes:
         whole = (folder / f"redirected-{name}").read_bytes()
@@ -133,7 +134,7 @@ def a_files_descriptor(folder: Path, name: str) -> tuple[Path, Callable[[], byte
         file.close()
         return whole.removeprefix(b"before;")
 
-    return Path(f"/proc/self/fd/{file.fileno()}"), content
+    return folder / name, content
 
 
 def a_terminal(folder: Path, name: str) -> tuple[Path, Callable[[], bytes]]:
@@ -177,6 +178,7 @@ STREAMS = [
     a_terminal,
 ]
 TARGETS = FILES + STREAMS
+OLD = [an_old_file, a_link_to_a_file, a_link_to_a_link]
 
 
 def tree(folder: Path) -> dict[str, Any]:

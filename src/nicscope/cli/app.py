@@ -122,6 +122,8 @@ def _run(arguments: list[str] | None) -> int:
         why = f" ({error})" if str(error) else ""
         raise NicscopeError(f"there is not enough memory for that{why}; ask for less") from error
     except OSError as error:
+        if error.errno is None:  # one that Python made up: a fault of nicscope's
+            raise
         what = error.filename or "the operating system says"
         raise NicscopeError(f"{what}: {error.strerror or error}") from error
     except Exception as error:

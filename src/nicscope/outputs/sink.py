@@ -67,6 +67,12 @@ class Descriptor(io.RawIOBase):
         except OSError as error:
             raise unwritable(self._shown, error) from error
 
+    def truncate(self, size: int | None = None, /) -> int:
+        """Cut a file to ``size`` bytes, or where it stands."""
+        length = self.tell() if size is None else size
+        os.ftruncate(self._number, length)
+        return length
+
     def fileno(self) -> int:
         """The descriptor's number."""
         return self._number

@@ -54,10 +54,14 @@ class Commands:
 
     def run(self, captured: Any, case: Case, out: Path | str, *options: str) -> Ended:
         """Run the command of ``case`` so that it writes ``out``."""
-        self._case, self._turn = case.label, 0
+        self.name(case.label)
         captured.readouterr()
         status = main([*case.words(self._inputs, out), *options])
         return Ended(status, *captured.readouterr())
+
+    def name(self, label: str) -> None:
+        """Say which command line is run next."""
+        self._case, self._turn = label, 0
 
     def _save(self, save: Callable[..., None], figure: Any, target: Any, ending: str) -> None:
         import io

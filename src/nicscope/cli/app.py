@@ -63,7 +63,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"nicscope {__version__}")
+        print(f"nicscope {__version__}")
         raise typer.Exit
 
 

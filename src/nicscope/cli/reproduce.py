@@ -228,4 +228,4 @@ def _print_written(files: list[Path]) -> None:
         print_written(files)
         return
     folder = files[0].parent
-    typer.echo(f"\nwritten: {len(files)} files in {folder}, among them {files[0].name}")
+    print(f"\nwritten: {len(files)} files in {folder}, among them {files[0].name}")

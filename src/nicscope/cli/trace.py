@@ -136,14 +136,14 @@ def convert(
 
 
 def _print_conversion(target: Path, done: Conversion) -> None:
-    typer.echo(f"{target}: {done.rows:,} requests ({done.from_format} to {done.to_format})")
+    print(f"{target}: {done.rows:,} requests ({done.from_format} to {done.to_format})")
     observed = {} if done.from_format == "parquet" else done.metadata.observed
     for name, value in observed.items():
         if isinstance(value, dict):
             value = ", ".join(f"{key} {count:,}" for key, count in value.items())
         if value and name != "requests":
             text = f"{value:,}" if isinstance(value, int) else value
-            typer.echo(f"  {name.replace('_', ' ')}: {text}")
+            print(f"  {name.replace('_', ' ')}: {text}")
 
 
 def _print_summary(file: Path, summary: TraceSummary) -> None:

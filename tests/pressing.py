@@ -1,10 +1,12 @@
-"""Ctrl-C pressed at a command in a process of its own, once it is well under way."""
+"""A signal, such as Ctrl-C, to a command in a process of its own, once it is well under way."""
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,8 +16,20 @@ START_S = 240  # until the command has begun: a slow machine compiles for long
 END_S = 240  # from the interrupt to the end: what the compiler is at cannot be cut short
 
 
+def has_loaded(library: str, argument: object) -> bool:
+    """Whether a process with ``argument`` on its command line has loaded ``library``."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if str(argument).encode() in (process / "cmdline").read_bytes().split(b"\0"):
+                return library in (process / "maps").read_text()
+    return False
+
+
 def interrupted(
-    command: Sequence[str], begun: Callable[[], bool], more_s: float = 0.0
+    command: Sequence[str],
+    begun: Callable[[], bool],
+    more_s: float = 0.0,
+    number: signal.Signals = signal.SIGINT,
 ) -> tuple[int, str, str]:
     """Exit status, output and errors of a command interrupted ``more_s`` after ``begun()``."""
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -27,7 +41,7 @@ def interrupted(
             time.sleep(0.02)
         time.sleep(more_s)
         assert running.poll() is None, running.communicate()
-        running.send_signal(signal.SIGINT)
+        running.send_signal(number)
         out, err = running.communicate(timeout=END_S)
     finally:
         running.kill()

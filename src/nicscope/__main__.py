@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from nicscope.cli.app import main
-from nicscope.cli.interrupt import INTERRUPTED, leave_at_once
+from nicscope.cli.interrupt import ENDINGS, leave_at_once
 
 
 def run() -> int:
     """Run the command of this process; returns its exit status if it was not interrupted."""
     status = main()
-    if status == INTERRUPTED:
+    if status in ENDINGS:
         leave_at_once(status)
     return status
 

@@ -11,20 +11,30 @@ import pytest
 from trace_files import write
 
 from nicscope.cli import app
-from pressing import interrupted
+from pressing import has_loaded, interrupted
 
 LINE = "nicscope: interrupted; nothing half-written was left\n"
 
 
-def test_ctrl_c_in_the_middle_of_a_long_replay_leaves_nothing(tmp_path):
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (signal.SIGINT, "interrupted"),
+        (signal.SIGTERM, "terminated"),
+        (signal.SIGHUP, "hung up"),
+    ],
+)
+def test_a_signal_in_the_middle_of_a_long_replay_leaves_nothing(tmp_path, number, said):
     # Each request is as long as can be, a million pages: minutes of replay in a small file.
     trace = write(tmp_path / "long.parquet", count=20_000, length=[2**32 - 1] * 20_000)
     folder = tmp_path / "results"
     command = [sys.executable, "-m", "nicscope", "replay", str(trace), "--design", "utlb"]
 
-    done = interrupted([*command, "--out", str(folder)], folder.exists, more_s=1.0)
+    done = interrupted(
+        [*command, "--out", str(folder)], lambda: has_loaded("libarrow", trace), 1.0, number
+    )
 
-    assert done == (130, "", LINE)
+    assert done == (128 + number, "", LINE.replace("interrupted", said))
     assert list(tmp_path.iterdir()) == [trace]
 
 

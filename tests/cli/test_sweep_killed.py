@@ -67,12 +67,13 @@ def sweep():
 
 def test_a_sweep_killed_at_ten_random_moments_ends_with_the_same_table(sweep, tmp_path):
     trace = write(tmp_path / "t.parquet", count=6_000)
-    assert sweep(trace, tmp_path / "whole") == 0
-    table = (tmp_path / "whole").read_bytes()
+    assert sweep(trace, tmp_path / "whole.parquet") == 0
+    table = (tmp_path / "whole.parquet").read_bytes()
     draw = random.Random(3)
     kept = []
     for moment in range(MOMENTS):
-        out, journal = tmp_path / f"{moment}", tmp_path / f"{moment}.journal"
+        out = tmp_path / f"{moment}.parquet"
+        journal = tmp_path / f"{moment}.parquet.journal"
         status = sweep(trace, out, draw.randrange(DESIGNS), draw.uniform(0.0, 0.02))
         assert status in (-signal.SIGKILL, 0)  # the last lines may come too quickly
         assert out.exists() or status

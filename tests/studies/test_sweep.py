@@ -238,7 +238,7 @@ def test_an_output_that_is_no_sweeps_is_refused(trace, tmp_path):
         sweep(ready(trace, ["entries=8"], trace), workers=1)
     for wrong in (tmp_path / "none" / "o.parquet", tmp_path):
         with pytest.raises(OutputError, match="folder"):
-            sweeping.check_out(wrong)
+            sweep(ready(wrong, ["entries=8"], trace), workers=1)
 
 
 def test_two_traces_of_one_name_are_refused(trace, tmp_path):

@@ -70,7 +70,7 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with IssueOrder(tmp_path / "trace", run_rows=1) as rows:
-        monkeypatch.setattr(rows, "_file", type("Full", (), {"seek": full, "close": full})())
+        monkeypatch.setattr(os, "write", full)
         with pytest.raises(OutputError, match=r"trace: cannot be written: No space left on device"):
             rows.add(origin(0), [Moved(0, 9, 9)])
         monkeypatch.undo()

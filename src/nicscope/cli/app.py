@@ -6,7 +6,7 @@ Each command lives in a file of its own and imports what it needs when it runs, 
 
 from __future__ import annotations
 
-import os
+import signal
 import sys
 from typing import Annotated, Any
 
@@ -31,8 +31,10 @@ from nicscope.cli import (
     sweep,
     trace,
 )
-from nicscope.cli.interrupt import INTERRUPTED, heeded_interrupts
+from nicscope.cli.interrupt import ENDINGS, ending_status, heeded_interrupts
+from nicscope.cli.streams import standard_streams
 from nicscope.errors import NicscopeError
+from nicscope.outputs import ReaderGone
 
 
 class _Interrupted(Exception):  # noqa: N818 - nobody's error
@@ -61,7 +63,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"nicscope {__version__}")
+        print(f"nicscope {__version__}")
         raise typer.Exit
 
 
@@ -96,19 +98,34 @@ app.command(context_settings=record.CONTEXT, epilog=record.EXAMPLE)(record.recor
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit status: 0 done, 1 a check failed, 2 wrong use."""
+    with standard_streams():
+        try:
+            return _run(arguments)
+        except ReaderGone:
+            return 128 + signal.SIGPIPE  # quietly, as what a shell knows dies of it
+        except NicscopeError as error:
+            print(f"nicscope: {error}", file=sys.stderr)
+            return 2
+
+
+def _run(arguments: list[str] | None) -> int:
+    """The exit status; errors: ``NicscopeError``, ``ReaderGone``."""
     try:
         with heeded_interrupts():
             status = app(args=arguments, prog_name="nicscope", standalone_mode=False)
-    except NicscopeError as error:
-        print(f"nicscope: {error}", file=sys.stderr)
-        return 2
+            sys.stdout.flush()
     except (_Interrupted, KeyboardInterrupt, typer.Abort):
-        print("nicscope: interrupted; nothing half-written was left", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output has gone; say nothing more to it, not even at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        status = ending_status()
+        said = ENDINGS[status]
+        print(f"nicscope: {said}; nothing half-written was left", file=sys.stderr)
+    except MemoryError as error:
+        why = f" ({error})" if str(error) else ""
+        raise NicscopeError(f"there is not enough memory for that{why}; ask for less") from error
+    except OSError as error:
+        if error.errno is None:  # one that Python made up: a fault of nicscope's
+            raise
+        what = error.filename or "the operating system says"
+        raise NicscopeError(f"{what}: {error.strerror or error}") from error
     except Exception as error:
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # Click's own errors
             if message := error.format_message():  # none where the help was wanted and is shown

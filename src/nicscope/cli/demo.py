@@ -25,31 +25,30 @@ def demo(
 
     subjects = choose_subjects([], None, [])
     files = []
-    with folder_for(out):
+    with folder_for(out) as folder:
+        assert folder is not None
         from nicscope.traces.reader import open_trace
 
         for name, path in bundled_traces().items():
-            with folder_for(out / name) as folder:
-                assert folder is not None
-                with progress(f"replaying {name}", "rows", always_say=True) as watch:
-                    command = ["nicscope", "replay", f"bundled:{name}"]
-                    found = compare(open_trace(path), subjects, command=command, watch=watch)
-                print_comparison(found)
-                typer.echo()
-                files += write_comparison(found, folder)
+            with progress(f"replaying {name}", "rows", always_say=True) as watch:
+                command = ["nicscope", "replay", f"bundled:{name}"]
+                found = compare(open_trace(path), subjects, command=command, watch=watch)
+            print_comparison(found)
+            print()
+            files += write_comparison(found, folder.within(name))
     _print_ending(out, files)
 
 
 def _print_ending(out: Path, files: list[Path]) -> None:
     pictures = [file for file in files if file.suffix == ".png"]
-    typer.echo("Open these figures (each as .svg too, beside results.json and counts.parquet):")
+    print("Open these figures (each as .svg too, beside results.json and counts.parquet):")
     for picture in pictures:
-        typer.echo(f"  {picture}")
+        print(f"  {picture}")
     first = pictures[0].parent.name
-    typer.echo("\nTry next:")
+    print("\nTry next:")
     for line in (
         f"nicscope replay bundled:{first} --design utlb --set entries=256 --set ways=4",
         "nicscope record -o mine.parquet -- curl -s http://example.org -o /dev/null",
         f"nicscope replay mine.parquet --design utlb --design mini --out {out / 'mine'}",
     ):
-        typer.echo(f"  {line}")
+        print(f"  {line}")

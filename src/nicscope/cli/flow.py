@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path  # noqa: TC003 - Typer reads the annotations
 from typing import Annotated
 
@@ -157,7 +158,7 @@ def _answer(question: object, command: list[str], out: Path | None, as_json: boo
         print_flow(found)
         print_written(written)
     if missing:
-        typer.echo(f"nicscope: {missing}", err=True)
+        print(f"nicscope: {missing}", file=sys.stderr)
 
 
 def _text(number: int | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Ctrl-C, wherever Python is when it comes."""
+"""Ctrl-C, SIGTERM and SIGHUP, wherever Python is when they come."""
 
 from __future__ import annotations
 
@@ -7,17 +7,33 @@ import os
 import signal
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-INTERRUPTED = 130  # exit status: 128 and the number of SIGINT, as shells have it
+# Exit statuses, 128 and the number of the signal as shells have it, and how each is told.
+ENDINGS = {
+    128 + signal.SIGINT: "interrupted",
+    128 + signal.SIGTERM: "terminated",
+    128 + signal.SIGHUP: "hung up",
+}
 _AGAIN_S = 0.3  # long beside any finalizer, short beside the wait until one presses again
 
 # An interrupt's frames, and in them what the compiler was at: freeing that half-made has crashed.
 _HALF_MADE: list[BaseException] = []
+
+
+class _Came:
+    """The signal that ended the last block of ``heeded_interrupts``."""
+
+    number = signal.SIGINT
+
+
+def ending_status() -> int:
+    """The exit status of a command that was interrupted."""
+    return 128 + _Came.number
 
 
 class _Interrupts:
@@ -31,9 +47,10 @@ class _Interrupts:
         self.came = False
         self._over = threading.Event()
 
-    def raise_one(self, *_: object) -> None:
+    def raise_one(self, number: int, _: object) -> None:
         if not self.came:
             self.came = True
+            _Came.number = signal.Signals(number)
             threading.Thread(target=self._insist, daemon=True).start()
         raise KeyboardInterrupt
 
@@ -59,12 +76,15 @@ class _Interrupts:
 def heeded_interrupts() -> Iterator[None]:
     """Let no interrupt within the block be lost; what fails for want of a callback was one too.
 
-    Where somebody else takes the signal, or off the main thread, the block is left alone.
+    SIGTERM and SIGHUP are interrupts as Ctrl-C is, except where somebody takes or ignores them,
+    as nohup does.  Where somebody else takes SIGINT, or off the main thread, the block is left
+    alone.
     """
     ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not ours or threading.current_thread() is not threading.main_thread():
         yield
         return
+    _Came.number = signal.SIGINT
     interrupts = _Interrupts()
     others = sys.unraisablehook
 
@@ -72,7 +92,13 @@ def heeded_interrupts() -> Iterator[None]:
         if not (interrupts.came or issubclass(unraisable.exc_type, KeyboardInterrupt)):
             others(unraisable)
 
-    signal.signal(signal.SIGINT, interrupts.raise_one)
+    taken = {signal.SIGINT: signal.default_int_handler} | {
+        number: signal.SIG_DFL
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is signal.SIG_DFL
+    }
+    for number in taken:
+        signal.signal(number, interrupts.raise_one)
     sys.unraisablehook = hook
     try:
         yield
@@ -83,7 +109,8 @@ def heeded_interrupts() -> Iterator[None]:
         raise KeyboardInterrupt from error
     finally:
         interrupts.finish()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number, before in taken.items():
+            signal.signal(number, before)
         sys.unraisablehook = others
 
 
@@ -94,6 +121,7 @@ def leave_at_once(status: int) -> NoReturn:
     the ``exec`` of a string; the compiler may have been left half-way, which has crashed its end;
     and threads may be within kernels that do not end soon.
     """
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError):  # closed, or full: whoever can tell of it has
+            stream.flush()
     os._exit(status)

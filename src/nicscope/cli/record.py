@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nicscope.cli.out import output_path
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -30,7 +32,17 @@ def record(
         list[str],
         typer.Argument(metavar="-- COMMAND...", help="The program and its arguments."),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The trace to write (Parquet).")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            parser=output_path,
+            help="The trace to write, as its ending says: .parquet, .csv (.zst, .gz) or "
+            ".oracleGeneral; a device, a FIFO or - (standard output) gets Parquet.",
+        ),
+    ],
     quiet: Annotated[bool, typer.Option("--quiet", help="No live count, no summary.")] = False,
 ) -> int:
     """Run a program and record the buffer of every socket send and receive of it and its children.

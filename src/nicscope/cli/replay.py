@@ -102,9 +102,9 @@ def trace_path(given: str) -> Path:
 def print_written(files: list[Path]) -> None:
     """Print where results went."""
     if files:
-        typer.echo("\nwritten:")
+        print("\nwritten:")
     for file in files:
-        typer.echo(f"  {file}")
+        print(f"  {file}")
 
 
 def _command(

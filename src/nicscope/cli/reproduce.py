@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import groupby
 from pathlib import Path  # noqa: TC003 - Typer reads the annotation
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
+    from nicscope.outputs import OutputFolder
     from nicscope.studies.reproduce.harness import Plan
     from nicscope.studies.reproduce.verdict import Point, Reproduction, Shape
 
@@ -202,19 +202,17 @@ def _experiments(names: Sequence[str], traced: bool) -> Reproduction:
         )
 
 
-def _write(folder: Path, found: Reproduction, command: Sequence[str]) -> list[Path]:
+def _write(folder: OutputFolder, found: Reproduction, command: Sequence[str]) -> list[Path]:
     from rich.console import Console
 
-    from nicscope.outputs import whole_file
+    from nicscope.reports.folder import write_json, write_text
     from nicscope.reports.study_folder import write_studies
     from nicscope.studies.reproduce.markdown import as_markdown
 
-    results = json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
-    written = []
-    for name, content in (("results.json", results), ("results.md", as_markdown(found, command))):
-        with whole_file(folder / name) as part:
-            part.write_text(content, encoding="utf-8")
-        written.append(folder / name)
+    written = [
+        write_json(folder, "results.json", found.to_json()),
+        write_text(folder, "results.md", as_markdown(found, command)),
+    ]
     console = Console(stderr=True)
     if not found.tables or not console.is_terminal:
         return written + write_studies(found.tables, folder)
@@ -230,4 +228,4 @@ def _print_written(files: list[Path]) -> None:
         print_written(files)
         return
     folder = files[0].parent
-    typer.echo(f"\nwritten: {len(files)} files in {folder}, among them {files[0].name}")
+    print(f"\nwritten: {len(files)} files in {folder}, among them {files[0].name}")

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nicscope.cli.interrupt import INTERRUPTED
+from nicscope.cli.interrupt import ENDINGS, ending_status
+from nicscope.cli.out import output_path, text_beside
 from nicscope.cli.progress import progress
 from nicscope.cli.replay import BUNDLED, print_written, trace_path
 from nicscope.cli.tables import print_json, print_table, print_text
 
 if TYPE_CHECKING:
     from nicscope.studies.sweep.best import Table
+    from nicscope.studies.sweep.output import TableOutput
     from nicscope.studies.sweep.sweeping import Done, Sweep
 
 EXAMPLES = (
@@ -46,8 +48,10 @@ def sweep(
     out: Annotated[
         Path,
         typer.Option(
-            metavar="FILE.parquet",
-            help="The table; until it is complete, a journal lies beside it.",
+            metavar="FILE",
+            parser=output_path,
+            help="The table, as its ending says: .parquet, or .csv (.zst, .gz); a device, a FIFO "
+            "or - (standard output) gets CSV. Until it is complete, a journal lies beside a file.",
             show_default=False,
         ),
     ],
@@ -85,24 +89,25 @@ def sweep(
     assignments = grid or []
     points = ask(design, platform, assignments, many=yes)
     hands = worker_count(workers, scheduler)
-    from nicscope.studies.sweep.sweeping import Sweep, check_out
+    from nicscope.studies.sweep.output import table_output
+    from nicscope.studies.sweep.sweeping import Sweep
     from nicscope.traces.reader import open_trace
 
-    check_out(out)
-    opened = [(_name(trace), open_trace(trace_path(trace))) for trace in traces]
-    what = Sweep(points, opened, out, kinds=not no_kinds)
-    _run(what, hands, scheduler)
-    from nicscope.studies.sweep.best import Table
+    with text_beside(out, as_json), table_output(out) as output:
+        opened = [(_name(trace), open_trace(trace_path(trace))) for trace in traces]
+        what = Sweep(points, opened, out, kinds=not no_kinds)
+        _run(what, hands, scheduler, output)
+        from nicscope.studies.sweep.best import Table
 
-    table = Table(out)
-    if as_json:
-        print_json(_json(what, table, _command(traces, design, assignments, platform, what)))
-        return
-    _print(what, table)
+        table = Table(output.readable)
+        if as_json:
+            print_json(_json(what, table, _command(traces, design, assignments, platform, what)))
+            return
+        _print(what, table)
 
 
-def _run(what: Sweep, workers: int, scheduler: str | None) -> None:
-    """Sweep; after Ctrl-C say how to go on, and exit with 130."""
+def _run(what: Sweep, workers: int, scheduler: str | None, output: TableOutput) -> None:
+    """Sweep; after Ctrl-C or the like say how to go on, and exit with its status."""
     from nicscope.studies.sweep.journal import journal_path
     from nicscope.studies.sweep.sweeping import sweep as run
 
@@ -114,16 +119,18 @@ def _run(what: Sweep, workers: int, scheduler: str | None) -> None:
 
                 cluster = stack.enter_context(connected(scheduler))
             watch = stack.enter_context(progress("sweeping", "designs"))
-            done = run(what, workers, cluster, watch, _say_found)
+            done = run(what, workers, cluster, watch, _say_found, output)
     except KeyboardInterrupt:
         kept = journal_path(what.out)
-        if not kept.exists():
+        if output.is_stream or not kept.exists():
             raise
+        status = ending_status()
         print(
-            f"nicscope: interrupted; what is done is kept in {kept}: the same command continues",
+            f"nicscope: {ENDINGS[status]}; what is done is kept in {kept}: the same command "
+            "continues",
             file=sys.stderr,
         )
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(status) from None
     if done.was_there:
         print(f"nicscope: {what.out}: this sweep is there already, complete", file=sys.stderr)
 

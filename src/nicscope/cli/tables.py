@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import sys
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-import typer
+from nicscope.cli.streams import is_unicode
+from nicscope.reports.json_text import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,12 +17,12 @@ WIDEST = 100
 
 def print_json(result: Any) -> None:
     """One JSON document on stdout."""
-    typer.echo(json.dumps(result, indent=2, ensure_ascii=False))
+    print(json_text(result, ascii_only=not is_unicode(sys.stdout)), end="")
 
 
 def print_text(text: str = "") -> None:
     """One paragraph on stdout, wrapped."""
-    typer.echo(textwrap.fill(text, WIDEST, subsequent_indent="  ", break_on_hyphens=False))
+    print(textwrap.fill(text, WIDEST, subsequent_indent="  ", break_on_hyphens=False))
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nicscope.cli.out import output_path, text_beside
 from nicscope.cli.progress import progress
+from nicscope.cli.tables import print_json
 from nicscope.reports.wording import byte_size
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ def info(
     with progress("reading", "rows") as watch:
         summary = summarize(trace, watch)
     if json:
-        _print_json({"file": str(file), **summary.as_json()})
+        print_json({"file": str(file), **summary.as_json()})
     else:
         _print_summary(file, summary)
 
@@ -56,7 +58,15 @@ def info(
 )
 def convert(
     source: Annotated[Path, typer.Argument(metavar="IN", show_default=False)],
-    target: Annotated[Path, typer.Argument(metavar="OUT", show_default=False)],
+    target: Annotated[
+        Path,
+        typer.Argument(
+            metavar="OUT",
+            parser=output_path,
+            help="A file, a device or FIFO, or - for standard output.",
+            show_default=False,
+        ),
+    ],
     from_format: Annotated[
         str | None,
         typer.Option(
@@ -108,37 +118,32 @@ def convert(
         if value >= 1 << 31:
             raise TraceError(f"{name} must be less than 2^31, got {value}")
     choices = Choices(node, pid, op, page_size, renumber, columns)
-    with progress("converting", "") as watch:
-        done = convert_trace(source, target, from_format, to_format, choices, watch)
-    if json:
-        _print_json(
-            {
-                "file": str(target),
-                "requests": done.rows,
-                "from": done.from_format,
-                "to": done.to_format,
-                "observed": done.metadata.observed,
-            }
-        )
-    else:
-        _print_conversion(target, done)
-
-
-def _print_json(result: dict[str, Any]) -> None:
-    import msgspec
-
-    typer.echo(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
+    with text_beside(target, json):
+        with progress("converting", "") as watch:
+            done = convert_trace(source, target, from_format, to_format, choices, watch)
+        if json:
+            print_json(
+                {
+                    "file": str(target),
+                    "requests": done.rows,
+                    "from": done.from_format,
+                    "to": done.to_format,
+                    "observed": done.metadata.observed,
+                }
+            )
+        else:
+            _print_conversion(target, done)
 
 
 def _print_conversion(target: Path, done: Conversion) -> None:
-    typer.echo(f"{target}: {done.rows:,} requests ({done.from_format} to {done.to_format})")
+    print(f"{target}: {done.rows:,} requests ({done.from_format} to {done.to_format})")
     observed = {} if done.from_format == "parquet" else done.metadata.observed
     for name, value in observed.items():
         if isinstance(value, dict):
             value = ", ".join(f"{key} {count:,}" for key, count in value.items())
         if value and name != "requests":
             text = f"{value:,}" if isinstance(value, int) else value
-            typer.echo(f"  {name.replace('_', ' ')}: {text}")
+            print(f"  {name.replace('_', ' ')}: {text}")
 
 
 def _print_summary(file: Path, summary: TraceSummary) -> None:

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.outputs import whole_file
+from nicscope.reports.folder import write_figure, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from nicscope.outputs import OutputFolder
     from nicscope.studies.curve_result import CurveReport, MissCurve
 
 
-def write_curves(report: CurveReport, folder: Path) -> list[Path]:
-    """The files written to ``folder``; errors: ``OutputError`` for the first that cannot be."""
-    results = folder / "results.json"
-    with whole_file(results) as part:
-        text = json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n"
-        part.write_text(text, encoding="utf-8")
-    table = folder / "curves.parquet"
-    _write_table(report, table)
-    return [results, table, *_write_figures(report, folder)]
+def write_curves(report: CurveReport, folder: OutputFolder) -> list[Path]:
+    """The files of ``folder``; errors: ``OutputError`` for the first that cannot be written."""
+    results = write_json(folder, "results.json", report.to_json())
+    return [results, _write_table(report, folder), *_write_figures(report, folder)]
 
 
-def _write_table(report: CurveReport, path: Path) -> None:
+def _write_table(report: CurveReport, folder: OutputFolder) -> Path:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -50,10 +45,11 @@ def _write_table(report: CurveReport, path: Path) -> None:
             ("miss_ratio", pa.float64()),
         ]
     )
-    with whole_file(path) as part, pq.ParquetWriter(part, schema) as writer:
+    with folder.file("curves.parquet") as file, pq.ParquetWriter(file, schema) as writer:
         for curve in report.curves:
             for columns in (_full_columns(curve), *_set_columns(curve)):
                 writer.write_table(_table(curve, columns, schema))
+    return folder.path / "curves.parquet"
 
 
 def _table(curve: MissCurve, columns: dict[str, Any], schema: Any) -> Any:
@@ -116,22 +112,14 @@ def _set_columns(curve: MissCurve) -> Iterator[dict[str, Any]]:
         }
 
 
-def _write_figures(report: CurveReport, folder: Path) -> list[Path]:
+def _write_figures(report: CurveReport, folder: OutputFolder) -> list[Path]:
     from nicscope.reports.figures.curves import draw_curves
     from nicscope.reports.figures.heat import draw_heat, has_lines
     from nicscope.reports.figures.kinds import draw_kinds, has_kinds
-    from nicscope.reports.figures.style import save
 
     figures = {"curves": draw_curves(report)}
     if has_kinds(report):
         figures["kinds"] = draw_kinds(report)
     if has_lines(report):
         figures["heat"] = draw_heat(report)
-    written = []
-    for name, figure in figures.items():
-        for ending in ("png", "svg"):
-            path = folder / f"{name}.{ending}"
-            with whole_file(path) as part:
-                save(figure, part, ending)
-            written.append(path)
-    return written
+    return [file for name, figure in figures.items() for file in write_figure(folder, name, figure)]

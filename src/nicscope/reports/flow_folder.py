@@ -6,16 +6,16 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from nicscope.errors import OutputError
-from nicscope.outputs import whole_file
-from nicscope.reports.flow_page import MISSING, has_plotly, write_page
+from nicscope.reports.flow_page import MISSING, has_plotly, page_of
+from nicscope.reports.folder import write_figure, write_json, write_parquet, write_text
 from nicscope.studies.flow.parts import Part
 from nicscope.studies.flow.timeline import timeline
 from nicscope.studies.flow.transfers import BANDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
+    from nicscope.outputs import OutputFolder
     from nicscope.studies.flow.report import FlowReport
 
 
@@ -25,60 +25,48 @@ def existing_parent(out: Path | None) -> None:
         raise OutputError(f"{out}: there is no folder {out.parent}; make it first")
 
 
-def write_flow(report: FlowReport, folder: Path) -> tuple[list[Path], str | None]:
-    """The files written to ``folder``, and what to do for one that could not be, or None.
+def write_flow(report: FlowReport, folder: OutputFolder) -> tuple[list[Path], str | None]:
+    """The files of ``folder``, and what to do for one that could not be made, or None.
 
-    Errors: ``OutputError`` for the first that the disk does not take.
+    Errors: ``OutputError`` for the first that cannot be written.
     """
-    page = has_plotly()
-    writers: dict[str, Callable[[FlowReport, Path], None]] = {
-        "results.json": _write_results,
-        "messages.parquet": _write_messages,
-        "transfers.parquet": _write_transfers,
-        "timeline.json": _write_timeline,
-    }
-    if page:
-        writers["flow.html"] = write_page
-    written = []
-    for name, write in writers.items():
-        with whole_file(folder / name) as part:
-            write(report, part)
-        written.append(folder / name)
-    return [*written, *_write_figures(report, folder)], None if page else MISSING
+    from nicscope.reports.figures.bandwidth import draw_bandwidth
+    from nicscope.reports.figures.flow import draw_flow
+
+    written = [
+        write_json(folder, "results.json", report.to_json()),
+        write_parquet(folder, "messages.parquet", _messages(report)),
+        write_parquet(folder, "transfers.parquet", _transfers(report)),
+        write_text(folder, "timeline.json", json.dumps(timeline(report)) + "\n"),
+    ]
+    if has_plotly():
+        written.append(write_text(folder, "flow.html", page_of(report)))
+    for name, draw in (("flow", draw_flow), ("bandwidth", draw_bandwidth)):
+        written += write_figure(folder, name, draw(report))
+    return written, None if has_plotly() else MISSING
 
 
-def _write_results(report: FlowReport, path: Path) -> None:
-    text = json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n"
-    path.write_text(text, encoding="utf-8")
-
-
-def _write_timeline(report: FlowReport, path: Path) -> None:
-    path.write_text(json.dumps(timeline(report)) + "\n", encoding="utf-8")
-
-
-def _write_messages(report: FlowReport, path: Path) -> None:
+def _messages(report: FlowReport) -> Any:
     """A row per message that was taken apart: its times, then the parts, all in ps."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     names = ("sender", "destination", "packet", "payload", "posted", "read")
     columns = {_unit(name): pa.array(report.detailed[name]) for name in names}
     for part in Part:
         columns[f"{part.name.lower()}_ps"] = pa.array(report.parts[:, part])
-    pq.write_table(pa.table(columns), path)
+    return pa.table(columns)
 
 
-def _write_transfers(report: FlowReport, path: Path) -> None:
+def _transfers(report: FlowReport) -> Any:
     """A row per transfer of the four bands, by start."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     transfers = report.transfers
     names = ("node", "sender", "packet", "control", "start", "moving", "end", "busy", "bytes")
     bands = pa.array([BANDS[band] for band in transfers["band"]], pa.string())
     columns: dict[str, Any] = {"band": bands}
     columns |= {_unit(name): pa.array(transfers[name]) for name in names}
-    pq.write_table(pa.table(columns), path)
+    return pa.table(columns)
 
 
 def _unit(name: str) -> str:
@@ -86,19 +74,3 @@ def _unit(name: str) -> str:
     if name in ("posted", "read", "start", "moving", "end", "busy"):
         return f"{name}_ps"
     return "payload_bytes" if name == "payload" else name
-
-
-def _write_figures(report: FlowReport, folder: Path) -> list[Path]:
-    from nicscope.reports.figures.bandwidth import draw_bandwidth
-    from nicscope.reports.figures.flow import draw_flow
-    from nicscope.reports.figures.style import save
-
-    written = []
-    for name, draw in (("flow", draw_flow), ("bandwidth", draw_bandwidth)):
-        figure = draw(report)
-        for ending in ("png", "svg"):
-            path = folder / f"{name}.{ending}"
-            with whole_file(path) as part:
-                save(figure, part, ending)
-            written.append(path)
-    return written

@@ -13,8 +13,6 @@ from nicscope.studies.flow.bandwidth import bandwidth_steps
 from nicscope.studies.flow.transfers import BANDS, NET_RCV, receptions
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
     from nicscope.studies.flow.report import FlowReport
@@ -37,8 +35,8 @@ def has_plotly() -> bool:
     return find_spec("plotly") is not None
 
 
-def write_page(report: FlowReport, path: Path) -> None:
-    """One file that needs nothing else; the flow above, bandwidth over time below."""
+def page_of(report: FlowReport) -> str:
+    """The page as one text that needs nothing else; the flow above, bandwidth over time below."""
     page: str = _figure(report).to_html(
         include_plotlyjs=True,
         full_html=True,
@@ -46,8 +44,7 @@ def write_page(report: FlowReport, path: Path) -> None:
         config={"displaylogo": False, "responsive": True},
     )
     name = html.escape(title(report, MOST_PACKETS))
-    page = page.replace("<head>", f"<head><title>{name}</title>", 1)
-    path.write_text(page, encoding="utf-8")
+    return page.replace("<head>", f"<head><title>{name}</title>", 1)
 
 
 def _figure(report: FlowReport) -> Any:

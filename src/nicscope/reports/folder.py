@@ -1,54 +1,85 @@
-"""A comparison as files: results.json, counts.parquet and figures, each whole or not there."""
+"""Results as a set of files; a comparison's are results.json, counts.parquet and figures."""
 
 from __future__ import annotations
 
 import contextlib
-import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from nicscope.outputs import output_folder, whole_file
+from nicscope.errors import OutputError
+from nicscope.outputs import OutputFolder, whole_folder
+from nicscope.reports.json_text import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from matplotlib.figure import Figure
+
     from nicscope.studies.replaying import Comparison
 
 
 @contextlib.contextmanager
-def folder_for(path: Path | None) -> Iterator[Path | None]:
-    """``path`` as a writable folder, made if need be, and unmade again if the block fails.
+def folder_for(path: Path | None) -> Iterator[OutputFolder | None]:
+    """A set of files that is in the folder ``path`` when the block ends well; None stays None.
 
-    None stays None.  Errors: ``OutputError`` if it is a file or cannot be made or written to.
+    Errors: ``OutputError`` if it is no folder, or cannot be made or written to.
     """
     if path is None:
         yield None
         return
-    made = [folder for folder in (path, *path.parents) if not folder.exists()]
-    try:
-        yield output_folder(path)
-    except BaseException:
-        for folder in made:
-            with contextlib.suppress(OSError):  # not empty: whole results stay
-                folder.rmdir()
-        raise
+    if str(path) == "-":
+        raise OutputError("--out -: standard output takes no folder of results; name a folder")
+    with whole_folder(path) as folder:
+        yield folder
 
 
-def write_comparison(comparison: Comparison, folder: Path) -> list[Path]:
-    """The files written to ``folder``; errors: ``OutputError`` for the first that cannot be."""
-    results = folder / "results.json"
-    with whole_file(results) as part:
-        text = json.dumps(comparison.to_json(), indent=2, ensure_ascii=False) + "\n"
-        part.write_text(text, encoding="utf-8")
-    counts = folder / "counts.parquet"
-    _write_counts(comparison, counts)
-    return [results, counts, *_write_figures(comparison, folder)]
+def write_json(folder: OutputFolder, name: str, plain: dict[str, Any]) -> Path:
+    """The file ``name`` with one JSON object."""
+    return write_text(folder, name, json_text(plain))
 
 
-def _write_counts(comparison: Comparison, path: Path) -> None:
+def write_text(folder: OutputFolder, name: str, text: str) -> Path:
+    """The file ``name`` with ``text``."""
+    with folder.file(name) as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
+    return folder.path / name
+
+
+def write_parquet(folder: OutputFolder, name: str, table: Any) -> Path:
+    """The file ``name`` with an Arrow table."""
+    import pyarrow.parquet as pq
+
+    with folder.file(name) as file:
+        pq.write_table(table, file)
+    return folder.path / name
+
+
+def write_figure(folder: OutputFolder, name: str, figure: Figure) -> list[Path]:
+    """The files ``name.png`` and ``name.svg``."""
+    from nicscope.reports.figures.style import save
+
+    written = []
+    for ending in ("png", "svg"):
+        with folder.file(f"{name}.{ending}") as file:
+            save(figure, file, ending)
+        written.append(folder.path / f"{name}.{ending}")
+    return written
+
+
+def write_comparison(comparison: Comparison, folder: OutputFolder) -> list[Path]:
+    """The files of ``folder``; errors: ``OutputError`` for the first that cannot be written."""
+    from nicscope.reports.figures import FIGURES
+
+    written = [write_json(folder, "results.json", comparison.to_json())]
+    written.append(write_parquet(folder, "counts.parquet", _counts(comparison)))
+    for name, draw in FIGURES.items():
+        written += write_figure(folder, name, draw(comparison))
+    return written
+
+
+def _counts(comparison: Comparison) -> Any:
     """One row per design, node and count: tidy, for any table library."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     rows = [
         (priced.name, node["node"], name, value)
@@ -58,7 +89,7 @@ def _write_counts(comparison: Comparison, path: Path) -> None:
         if name != "node"
     ]
     design, number, count, value = zip(*rows, strict=True)
-    table = pa.table(
+    return pa.table(
         {
             "design": pa.array(design, pa.string()),
             "node": pa.array(number, pa.int32()),
@@ -66,20 +97,3 @@ def _write_counts(comparison: Comparison, path: Path) -> None:
             "value": pa.array(value, pa.int64()),
         }
     )
-    with whole_file(path) as part:
-        pq.write_table(table, part)
-
-
-def _write_figures(comparison: Comparison, folder: Path) -> list[Path]:
-    from nicscope.reports.figures import FIGURES
-    from nicscope.reports.figures.style import save
-
-    written = []
-    for name, draw in FIGURES.items():
-        figure = draw(comparison)
-        for ending in ("png", "svg"):
-            path = folder / f"{name}.{ending}"
-            with whole_file(path) as part:
-                save(figure, part, ending)
-            written.append(path)
-    return written

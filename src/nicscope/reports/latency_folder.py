@@ -1,33 +1,31 @@
-"""Latencies as files: results.json, latency.parquet and a figure, each whole or not there."""
+"""Latencies as a set of files: results.json, latency.parquet and a figure."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
-from nicscope.outputs import whole_file
+from nicscope.reports.folder import write_figure, write_json, write_parquet
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Any
 
+    from nicscope.outputs import OutputFolder
     from nicscope.studies.latency.report import LatencyReport
 
 
-def write_latencies(report: LatencyReport, folder: Path) -> list[Path]:
-    """The files written to ``folder``; errors: ``OutputError`` for the first that cannot be."""
-    results = folder / "results.json"
-    with whole_file(results) as part:
-        text = json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n"
-        part.write_text(text, encoding="utf-8")
-    table = folder / "latency.parquet"
-    _write_table(report, table)
-    return [results, table, *_write_figure(report, folder)]
+def write_latencies(report: LatencyReport, folder: OutputFolder) -> list[Path]:
+    """The files of ``folder``; errors: ``OutputError`` for the first that cannot be written."""
+    from nicscope.reports.figures.latency import draw_latency
+
+    results = write_json(folder, "results.json", report.to_json())
+    table = write_parquet(folder, "latency.parquet", _table(report))
+    return [results, table, *write_figure(folder, "latency", draw_latency(report))]
 
 
-def _write_table(report: LatencyReport, path: Path) -> None:
+def _table(report: LatencyReport) -> Any:
     """One row per mechanism, size and part; of all messages together."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     rows = [
         (one.mechanism, one.byte_count, one.messages, one.total_ps, name, ps)
@@ -37,25 +35,9 @@ def _write_table(report: LatencyReport, path: Path) -> None:
     names = ("mechanism", "bytes", "messages", "total_ps", "part", "part_ps")
     kinds = (pa.string(), pa.int64(), pa.int32(), pa.int64(), pa.string(), pa.int64())
     columns = zip(*rows, strict=True)
-    table = pa.table(
+    return pa.table(
         {
             name: pa.array(column, kind)
             for name, kind, column in zip(names, kinds, columns, strict=True)
         }
     )
-    with whole_file(path) as part:
-        pq.write_table(table, part)
-
-
-def _write_figure(report: LatencyReport, folder: Path) -> list[Path]:
-    from nicscope.reports.figures.latency import draw_latency
-    from nicscope.reports.figures.style import save
-
-    figure = draw_latency(report)
-    written = []
-    for ending in ("png", "svg"):
-        path = folder / f"latency.{ending}"
-        with whole_file(path) as part:
-            save(figure, part, ending)
-        written.append(path)
-    return written

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nicscope.outputs import whole_file
+from nicscope.reports.folder import write_figure, write_json, write_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from nicscope.outputs import OutputFolder
     from nicscope.studies.sizing.merit import Point
     from nicscope.studies.sizing.result import Sizing, SizingReport
 
@@ -28,21 +28,16 @@ _SETTINGS = (
 )
 
 
-def write_sizes(report: SizingReport, folder: Path) -> list[Path]:
-    """The files written to ``folder``; errors: ``OutputError`` for the first that cannot be."""
-    results = folder / "results.json"
-    with whole_file(results) as part:
-        text = json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n"
-        part.write_text(text, encoding="utf-8")
-    table = folder / "sizes.parquet"
-    _write_table(report, table)
+def write_sizes(report: SizingReport, folder: OutputFolder) -> list[Path]:
+    """The files of ``folder``; errors: ``OutputError`` for the first that cannot be written."""
+    results = write_json(folder, "results.json", report.to_json())
+    table = write_parquet(folder, "sizes.parquet", _table(report))
     return [results, table, *_write_figures(report, folder)]
 
 
-def _write_table(report: SizingReport, path: Path) -> None:
+def _table(report: SizingReport) -> Any:
     """One row for each family and each size of NIC memory from which a better design fits."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     schema = pa.schema(
         [
@@ -65,8 +60,7 @@ def _write_table(report: SizingReport, path: Path) -> None:
         ]
     )
     rows = [row for sizing in report.sizings for row in _rows(sizing)]
-    with whole_file(path) as part:
-        pq.write_table(pa.Table.from_pylist(rows, schema), part)
+    return pa.Table.from_pylist(rows, schema)
 
 
 def _rows(sizing: Sizing) -> Iterator[dict[str, Any]]:
@@ -99,19 +93,13 @@ def _step(step: Point) -> dict[str, Any]:
     }
 
 
-def _write_figures(report: SizingReport, folder: Path) -> list[Path]:
+def _write_figures(report: SizingReport, folder: OutputFolder) -> list[Path]:
     from nicscope.reports.figures.sizes import draw_sizing
-    from nicscope.reports.figures.style import save
 
     written = []
     for number, sizing in enumerate(report.sizings, 1):
         name = "size" if len(report.sizings) == 1 else f"size_{number}_{short_name(sizing.trace)}"
-        figure = draw_sizing(sizing, report)
-        for ending in ("png", "svg"):
-            path = folder / f"{name}.{ending}"
-            with whole_file(path) as part:
-                save(figure, part, ending)
-            written.append(path)
+        written += write_figure(folder, name, draw_sizing(sizing, report))
     return written
 
 

@@ -4,52 +4,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.outputs import whole_file
+from nicscope.reports.folder import write_figure, write_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+    from typing import Any
 
+    from nicscope.outputs import OutputFolder
     from nicscope.studies.reproduce.traced.running import StudyTable
 
 
 def write_studies(
-    tables: Sequence[StudyTable], folder: Path, tell: Callable[[str], None] = lambda _: None
+    tables: Sequence[StudyTable], folder: OutputFolder, tell: Callable[[str], None] = lambda _: None
 ) -> list[Path]:
-    """The files written to ``folder``; ``tell`` hears of each study before it is written.
+    """The files added to ``folder``; ``tell`` hears of each study before it is written.
 
     Errors: ``OutputError`` for the first file that cannot be written.
     """
+    from nicscope.reports.figures.studies import draw_study
+
     written = []
     for table in tables:
         tell(f"{table.paper}/{table.id}")
-        path = folder / f"{table.paper}_{table.id}.parquet"
-        _write_rows(table, path)
-        written += [path, *_write_figures(table, folder)]
+        called = f"{table.paper}_{table.id}"
+        written.append(write_parquet(folder, f"{called}.parquet", _rows(table)))
+        for name, figure in draw_study(table):
+            written += write_figure(folder, f"{called}{name}", figure)
     return written
 
 
-def _write_rows(table: StudyTable, path: Path) -> None:
+def _rows(table: StudyTable) -> Any:
     """One row per application and place, as in ``rows`` of the JSON."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     axes = [(axis.key, pa.int64()) for axis in table.layout.axes]
     measures = [(name, pa.float64()) for name in table.layout.measures]
     schema = pa.schema([("application", pa.string()), *axes, *measures])
-    with whole_file(path) as part:
-        pq.write_table(pa.Table.from_pylist(table.rows, schema=schema), part)
-
-
-def _write_figures(table: StudyTable, folder: Path) -> list[Path]:
-    from nicscope.reports.figures.studies import draw_study
-    from nicscope.reports.figures.style import save
-
-    written = []
-    for name, figure in draw_study(table):
-        for ending in ("png", "svg"):
-            path = folder / f"{table.paper}_{table.id}{name}.{ending}"
-            with whole_file(path) as part:
-                save(figure, part, ending)
-            written.append(path)
-    return written
+    return pa.Table.from_pylist(table.rows, schema=schema)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     Watch = Callable[[int, int], None]  # done, of how many
 
 MAGICS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip"}
-SUFFIXES = {".zst": "zstd", ".gz": "gzip"}
 BLOCK_BYTES = 1 << 21
 LONGEST_LINE = 1 << 25  # bytes
 

@@ -6,9 +6,11 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.errors import TraceError, did_you_mean
+from nicscope.outputs.endings import format_to_write, named_format
+from nicscope.traces.endings import WRITTEN
 from nicscope.traces.exporters.csv import CsvWriter
 from nicscope.traces.exporters.oracle_general import OracleGeneralWriter
-from nicscope.traces.files import SUFFIXES, ByteSource, head_of
+from nicscope.traces.files import ByteSource, head_of
 from nicscope.traces.importers.csv import header_of, read_csv
 from nicscope.traces.importers.lackey import read_lackey
 from nicscope.traces.importers.libcachesim_csv import read_libcachesim_csv
@@ -41,14 +43,14 @@ class Format(NamedTuple):
 FORMATS = {
     format_.name: format_
     for format_ in (
-        Format("parquet", (".parquet",), read_parquet, TraceWriter),
-        Format("csv", (".csv",), read_csv, CsvWriter),
+        Format("parquet", WRITTEN["parquet"], read_parquet, TraceWriter),
+        Format("csv", WRITTEN["csv"], read_csv, CsvWriter),
         Format("strace", (".strace",), read_strace),
         Format("lackey", (".lackey",), read_lackey),
         Format("libcachesim-csv", (), read_libcachesim_csv),
         Format(
             "oracle-general",
-            (".oraclegeneral", ".oraclegeneral.bin", ".bin"),
+            WRITTEN["oracle-general"],
             read_oracle_general,
             OracleGeneralWriter,
         ),
@@ -84,30 +86,24 @@ def input_format(path: Path, name: str | None = None) -> Format:
     return FORMATS[found]
 
 
-def output_format(path: Path, name: str | None = None) -> Format:
+def output_format(path: Path, name: str | None = None, of_stream: str | None = None) -> Format:
     """Return the format to write ``path`` in: as named, else by its ending.
 
-    Errors: ``TraceError`` if it cannot be told or nothing writes it.
+    ``of_stream`` is that of a stream whose name does not say.  Errors: ``TraceError`` if nothing
+    writes it, ``OutputError`` if it cannot be told.
     """
     chosen = format_named(name) if name is not None else _by_ending(path)
-    writable = [format_.name for format_ in FORMATS.values() if format_.writer]
-    if chosen is None:
-        raise TraceError(
-            f"{path}: cannot tell which format to write; end the name in .parquet, .csv or "
-            f".oracleGeneral, or say --to {' or --to '.join(writable)}"
-        )
-    if chosen.writer is None:
-        raise TraceError(f"{path}: {chosen.name} can only be read; write {', '.join(writable)}")
-    if chosen.name == "parquet" and path.suffix.lower() in SUFFIXES:
-        raise TraceError(f"{path}: Parquet is compressed within; end the name in .parquet")
-    return chosen
+    if chosen is not None and chosen.writer is None:
+        raise TraceError(f"{path}: {chosen.name} can only be read; write {', '.join(WRITTEN)}")
+    named = None if chosen is None else chosen.name
+    otherwise = f", or say --to {' or --to '.join(WRITTEN)}"
+    found = format_to_write(path, WRITTEN, named, of_stream=of_stream, otherwise=otherwise)
+    return FORMATS[found]
 
 
 def _by_ending(path: Path) -> Format | None:
-    name = path.name.lower()
-    for suffix in SUFFIXES:
-        name = name.removesuffix(suffix)
-    return next((f for f in FORMATS.values() if name.endswith(f.endings) and f.endings), None)
+    name = named_format(path, {each.name: each.endings for each in FORMATS.values()})
+    return None if name is None else FORMATS[name]
 
 
 def _by_content(path: Path) -> str | None:

@@ -53,12 +53,12 @@ class TraceWriter:
         self._cleanup = contextlib.ExitStack()
         self._pending: list[Any] = []
         self._pending_rows = 0
-        self._part: Path | None = None
+        self._sink: Any = None
         self._schema: Any = None
         self._file: Any = None
 
     def __enter__(self) -> TraceWriter:
-        self._part = self._cleanup.enter_context(whole_file(self.path))
+        self._sink = self._cleanup.enter_context(whole_file(self.path))
         self._cleanup.callback(self._close_file)
         return self
 
@@ -68,7 +68,7 @@ class TraceWriter:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool | None:
-        if error is not None:  # whole_file makes an OutputError of a full disk
+        if error is not None:
             return self._cleanup.__exit__(kind, error, traceback)
         with self._cleanup:
             self._finish()
@@ -105,7 +105,7 @@ class TraceWriter:
     def _flush(self) -> None:
         if self._file is None:
             self._file = pq.ParquetWriter(
-                self._part, self._schema, compression="zstd", use_dictionary=True
+                self._sink, self._schema, compression="zstd", use_dictionary=True
             )
         table = pa.Table.from_batches(self._pending, self._schema)
         self._pending, self._pending_rows = [], 0
@@ -121,9 +121,10 @@ class TraceWriter:
         file.close()
 
     def _close_file(self) -> None:
-        """Let go of a file that is given up; what it says no longer matters."""
+        """Let go of a file that is given up; a stream gets no end that looks like a whole one."""
         file, self._file = self._file, None
         if file is not None:
+            self._sink.raw.give_up()
             with contextlib.suppress(OSError, pa.ArrowException):
                 file.close()
 

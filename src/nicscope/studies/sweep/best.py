@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from nicscope.studies.sweep.table import COST, MISS_RATIO
 
 if TYPE_CHECKING:
+    import io
     from pathlib import Path
 
 _SIZE = "nic_memory_bytes"
@@ -19,10 +20,10 @@ _SIZE = "nic_memory_bytes"
 class Table:
     """A sweep's table as far as points are compared; rows are read when they are asked for."""
 
-    def __init__(self, path: Path) -> None:
-        self._file = pq.ParquetFile(path)
-        self._keys = pq.read_table(
-            path, columns=["trace", MISS_RATIO, COST, "cost_is_lower_bound", _SIZE]
+    def __init__(self, file: Path | io.BufferedRandom) -> None:
+        self._file = pq.ParquetFile(file)
+        self._keys = self._file.read(
+            columns=["trace", MISS_RATIO, COST, "cost_is_lower_bound", _SIZE]
         )
         self.rows: int = self._file.metadata.num_rows
         self.columns: list[str] = list(self._file.schema_arrow.names)

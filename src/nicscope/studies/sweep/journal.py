@@ -58,6 +58,19 @@ class Journal:
         self.path.unlink(missing_ok=True)
 
 
+class NoJournal(Journal):
+    """For a table that a stream gets: where that was when it was cut off, nobody can tell."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, -1, [])
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Keep nothing."""
+
+    def remove(self) -> None:
+        """Nothing is there."""
+
+
 @contextlib.contextmanager
 def open_journal(path: Path, identity: Identity) -> Iterator[Journal]:
     """The journal of the sweep ``identity`` at ``path``, made if need be; empty ones are removed.

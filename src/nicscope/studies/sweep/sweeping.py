@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nicscope.errors import OutputError, StudyError, TraceError
+from nicscope.errors import StudyError, TraceError
 from nicscope.studies.sweep.identity import TraceIdentity, content_digest, identity_of
-from nicscope.studies.sweep.journal import Record, journal_path, open_journal
+from nicscope.studies.sweep.journal import NoJournal, Record, journal_path, open_journal
+from nicscope.studies.sweep.output import TableOutput, table_output
 from nicscope.studies.sweep.table import UNKNOWN, difference_of_table, write_table
 from nicscope.studies.sweep.tally import TALLIED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -55,30 +57,27 @@ class Done(NamedTuple):
     was_there: bool
 
 
-def check_out(out: Path) -> None:
-    """Return if a table can be written to ``out``; errors: ``OutputError``."""
-    if not out.parent.is_dir():
-        raise OutputError(f"{out}: there is no folder {out.parent}; make it, or name another")
-    if out.is_dir():
-        raise OutputError(f"{out}: is a folder; name a file")
-
-
 def sweep(
     what: Sweep,
     workers: int,
     cluster: Cluster | None = None,
     watch: Callable[[int, int], None] | None = None,
     begun: Callable[[Done], None] = lambda _: None,
+    output: TableOutput | None = None,
 ) -> Done:
     """Count what is not yet counted, write the table; by ``cluster``, or else ``workers`` threads.
 
-    Tells ``begun`` what is done already and ``watch`` how many replays are done of those that
-    were not.  Errors: ``StudyError`` if output or journal are another sweep's, ``OutputError``
-    if they cannot be written, ``TraceError`` at the first row that the schema does not allow.
+    The table goes to ``output``, which is made for ``what.out`` if left out.  Tells ``begun`` what
+    is done already and ``watch`` how many replays are done of those that were not.  Errors:
+    ``StudyError`` if output or journal are another sweep's, ``OutputError`` if they cannot be
+    written, ``TraceError`` at the first row that the schema does not allow.
     """
+    if output is None:
+        with table_output(what.out) as output:
+            return sweep(what, workers, cluster, watch, begun, output)
     identity = _identity(what)
     replays = len(what.traces) * what.grid.designs
-    if what.out.exists():
+    if output.says_whose and output.is_there():
         difference = difference_of_table(what.out, identity)
         if difference is not None:
             raise StudyError(
@@ -87,13 +86,18 @@ def sweep(
             )
         _remove_journal(what.out, identity)
         return Done(replays, replays, was_there=True)
-    with open_journal(journal_path(what.out), identity) as journal:
+    with _journal_for(output, identity) as journal:
         tallies = _Tallies(len(what.traces), what.grid.designs, journal)
         done = Done(replays, tallies.done, was_there=False)
+        if output.is_there() and done.found < replays:  # with all found, this sweep has written it
+            raise StudyError(
+                f"{what.out}: exists, and only a .parquet table says which sweep it is; name "
+                "another file with --out, or move this one away"
+            )
         begun(done)
         _count(what, tallies, workers, cluster, watch)
         sizes = [(name, trace.metadata.page_size) for name, trace in what.traces]
-        write_table(what.out, identity, what.grid, sizes, tallies.values)
+        output.write(lambda file: write_table(file, identity, what.grid, sizes, tallies.values))
         journal.remove()
     return done
 
@@ -201,6 +205,12 @@ def _identity(what: Sweep) -> Identity:
         digest = content_digest(trace.path)
         traces.append(TraceIdentity(name=name, requests=trace.rows, sha256=digest))
     return identity_of(what.grid, traces, what.grid.platforms(), what.kinds)
+
+
+def _journal_for(output: TableOutput, identity: Identity) -> AbstractContextManager[Journal]:
+    if output.is_stream:
+        return contextlib.nullcontext(NoJournal(output.path))
+    return open_journal(journal_path(output.path), identity)
 
 
 def _remove_journal(out: Path, identity: Identity) -> None:

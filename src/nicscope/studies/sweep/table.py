@@ -18,7 +18,6 @@ from nicscope.config.time_unit import in_us
 from nicscope.drivers.replay import ReplayResult
 from nicscope.drivers.translation.counts import COUNT_NAMES
 from nicscope.errors import StudyError
-from nicscope.outputs import whole_file
 from nicscope.studies.replaying import with_price
 from nicscope.studies.sweep.axis import SCHEME
 from nicscope.studies.sweep.journal import difference_from
@@ -43,18 +42,18 @@ UNKNOWN = -1  # in the array of tallies, for None
 
 
 def write_table(
-    path: Path,
+    file: Any,
     identity: Identity,
     grid: Grid,
     traces: Sequence[tuple[str, int]],
     tallies: NDArray[Any],
 ) -> None:
-    """Write the table of ``traces`` (name and page size) to ``path``, whole or not at all.
+    """Write the table of ``traces`` (name and page size) to a binary file, as Parquet.
 
-    ``tallies`` is int64 of shape (traces, designs, len(TALLIED)).  Errors: ``OutputError``.
+    ``tallies`` is int64 of shape (traces, designs, len(TALLIED)).
     """
     schema = _schema(grid, identity)
-    with whole_file(path) as part, pq.ParquetWriter(part, schema) as writer:
+    with pq.ParquetWriter(file, schema) as writer:
         group: list[dict[str, Any]] = []
         for row in _rows(grid, traces, tallies):
             group.append(row)

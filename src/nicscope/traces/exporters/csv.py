@@ -6,11 +6,11 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.csv
 
 from nicscope.errors import TraceError
 from nicscope.outputs import whole_file
-from nicscope.traces.files import SUFFIXES
+from nicscope.outputs.csv_table import CsvTable
+from nicscope.outputs.endings import named_compression
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,18 +26,13 @@ class CsvWriter:
         self.path = path
         self.rows = 0
         self._cleanup = contextlib.ExitStack()
-        self._stream: Any = None
-        self._file: Any = None
+        self._table: CsvTable
 
     def __enter__(self) -> CsvWriter:
-        part = self._cleanup.enter_context(whole_file(self.path))
-        compression = SUFFIXES.get(self.path.suffix.lower())
-        try:
-            self._stream = pa.output_stream(str(part), compression=compression)
-        except BaseException:
-            self._cleanup.close()
-            raise
-        self._cleanup.callback(self._abandon)
+        with contextlib.ExitStack() as opening:
+            sink = opening.enter_context(whole_file(self.path))
+            self._table = CsvTable(sink, named_compression(self.path))
+            self._cleanup = opening.pop_all()
         return self
 
     def __exit__(
@@ -47,12 +42,12 @@ class CsvWriter:
         traceback: TracebackType | None,
     ) -> bool | None:
         if error is not None:
+            self._table.abandon()
             return self._cleanup.__exit__(kind, error, traceback)
         with self._cleanup:
             if not self.rows:
                 raise TraceError(f"{self.path}: not written, as there is no request to write")
-            self._file.close()
-            self._stream.close()
+            self._table.finish()
         return None
 
     def append(self, requests: Requests, batch: Any) -> None:
@@ -63,18 +58,8 @@ class CsvWriter:
             else column
             for name, column in zip(batch.schema.names, batch.columns, strict=True)
         }
-        plain = pa.RecordBatch.from_pydict(columns)
         try:
-            if self._file is None:
-                options = pyarrow.csv.WriteOptions(quoting_style="needed")
-                self._file = pyarrow.csv.CSVWriter(
-                    self._stream, plain.schema, write_options=options
-                )
-            self._file.write_batch(plain)
+            self._table.write(pa.RecordBatch.from_pydict(columns))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise TraceError(f"{self.path}: a column has no form in CSV: {error}") from error
         self.rows += requests.length.size
-
-    def _abandon(self) -> None:
-        with contextlib.suppress(OSError, pa.ArrowException):
-            self._stream.close()

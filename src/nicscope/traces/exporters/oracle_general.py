@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,13 +16,14 @@ import pyarrow as pa
 
 from nicscope.errors import TraceError
 from nicscope.jit import kernel
-from nicscope.outputs import whole_file
-from nicscope.traces.files import SUFFIXES
+from nicscope.outputs import scratch_file, whole_file
+from nicscope.outputs.endings import named_compression
 from nicscope.traces.lookups import lookups_of
 from nicscope.traces.numbering import Numbering
 from nicscope.traces.oracle_general import NEVER, RECORD, page_bits
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
 
     from numpy.typing import NDArray
@@ -65,21 +64,17 @@ class OracleGeneralWriter:
         self._last = np.full(1 << 12, NEVER, np.int64)
         self._lookups = 0
         self._start_ns: int | None = None
-        self._part = self._records = path
-        self._file: Any = None
+        self._sink: Any = None
+        self._file: Any = None  # records are patched in place: the result itself, or beside it
 
     def __enter__(self) -> OracleGeneralWriter:
-        self._part = self._cleanup.enter_context(whole_file(self.path))
-        try:
-            self._records = self._part
-            if self._compression is not None:
-                # Records are patched in place, which a compressed stream does not allow.
-                folder = tempfile.TemporaryDirectory(dir=self.path.parent, prefix=".nicscope.")
-                self._records = Path(self._cleanup.enter_context(folder)) / "records"
-            self._file = self._cleanup.enter_context(self._records.open("w+b", buffering=0))
-        except BaseException:
-            self._cleanup.close()
-            raise
+        with contextlib.ExitStack() as opening:
+            self._sink = opening.enter_context(whole_file(self.path))
+            if self._is_patched:
+                self._file = self._sink.raw
+            else:
+                self._file = opening.enter_context(scratch_file(self.path)).raw
+            self._cleanup = opening.pop_all()
         return self
 
     def __exit__(
@@ -93,15 +88,17 @@ class OracleGeneralWriter:
         with self._cleanup:
             if not self.rows:
                 raise TraceError(f"{self.path}: not written, as there is no request to write")
-            if self._compression is not None:
+            if not self._is_patched:
                 self._file.seek(0)
-                with pa.output_stream(str(self._part), compression=self._compression) as stream:
+                compression = named_compression(self.path)
+                with pa.output_stream(self._sink, compression=compression) as stream:
                     shutil.copyfileobj(self._file, stream, COPY_BYTES)
         return None
 
     @property
-    def _compression(self) -> str | None:
-        return SUFFIXES.get(self.path.suffix.lower())
+    def _is_patched(self) -> bool:
+        """Whether the result can be changed in place; a compressed one and a stream cannot."""
+        return named_compression(self.path) is None and self._sink.seekable()
 
     def append(self, requests: Requests, batch: Any) -> None:  # noqa: ARG002 - no further columns
         """Append the lookups of a batch of checked requests.

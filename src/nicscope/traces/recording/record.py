@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope import __version__
+from nicscope.outputs.endings import PARQUET, format_to_write
+from nicscope.traces.endings import WRITTEN
 from nicscope.traces.recording.calls import this_machine
 from nicscope.traces.recording.observed import Observed
 from nicscope.traces.recording.signals import Forwarder, held_signals, stop_if_interrupted
@@ -42,12 +44,15 @@ def record(
 ) -> Recording:
     """Run ``command`` and write every socket send and receive of it and its children to ``path``.
 
+    The format is that of the path's ending; a stream without one gets Parquet.
+
     The program has this process's input, output and signals for itself.  Call it from the main
     thread of a process that has no other children; ``watch`` is called a few times a second from
     another thread.  A trace without a row is not written: ``path`` of the result says so.
     Errors: ``RecordError`` if the program cannot be started or traced, ``OutputError`` if
     ``path`` cannot be written.
     """
+    written = format_to_write(path, WRITTEN, of_stream=PARQUET)
     machine = this_machine()
     observed = Observed()
     with held_signals() as mask:
@@ -77,7 +82,7 @@ def record(
             if not observed.rows:
                 return Recording(status, seconds, observed, None)
             counts = observed.as_json() | {"seconds": round(seconds, 6), "exit_status": status}
-            write_result(path, rows, _metadata(command, started, counts))
+            write_result(path, written, rows, _metadata(command, started, counts))
             return Recording(status, seconds, observed, path)
 
 

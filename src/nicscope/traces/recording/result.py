@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from nicscope.traces.check import Checker
+from nicscope.traces.formats import FORMATS
+from nicscope.traces.reader import requests_of
 from nicscope.traces.recording.calls import NAMES
-from nicscope.traces.writer import TraceWriter
+from nicscope.traces.writer import batch_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,11 +22,15 @@ if TYPE_CHECKING:
     from nicscope.traces.schema import TraceMetadata
 
 
-def write_result(path: Path, rows: IssueOrder, metadata: TraceMetadata) -> None:
-    """Write ``rows`` to ``path``; errors as of ``TraceWriter``."""
-    with TraceWriter(path, metadata) as writer:
-        for batch in rows.batches():
-            writer.write(_columns(batch))
+def write_result(path: Path, written: str, rows: IssueOrder, metadata: TraceMetadata) -> None:
+    """Write ``rows`` to ``path`` in the format called ``written``; errors as of its writer."""
+    checker = Checker(str(path))
+    with FORMATS[written].writer(path, metadata) as writer:  # type: ignore[misc]
+        for found in rows.batches():
+            batch = batch_of(_columns(found))
+            requests = requests_of(batch, checker)
+            checker.check(requests)
+            writer.append(requests, batch)
 
 
 def _columns(rows: NDArray[Any]) -> dict[str, Any]:

@@ -7,13 +7,13 @@ and nothing is left behind, however this process ends.
 
 from __future__ import annotations
 
+import contextlib
 import struct
-import tempfile
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import numpy as np
 
-from nicscope.errors import OutputError
+from nicscope.outputs import scratch_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,14 +73,10 @@ class IssueOrder:
         self._latest = bytearray()
         self._runs: list[_Run] = []
         self._file: BinaryIO | None = None
+        self._cleanup = contextlib.ExitStack()
 
     def __enter__(self) -> IssueOrder:
-        if self._path.is_dir():
-            raise OutputError(f"{self._path}: is a folder; name a file")
-        try:
-            self._file = cast("BinaryIO", tempfile.TemporaryFile(dir=self._path.parent))
-        except OSError as error:
-            raise self._unwritable(error) from error
+        self._file = self._cleanup.enter_context(scratch_file(self._path))
         return self
 
     def __exit__(
@@ -89,8 +85,7 @@ class IssueOrder:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._file is not None:
-            self._file.close()
+        self._cleanup.close()
 
     def add(self, origin: Origin, through: list[Moved]) -> None:
         """Keep a row for each buffer through which a call moved bytes."""
@@ -122,12 +117,9 @@ class IssueOrder:
         rows = np.frombuffer(self._latest, ROW)
         rows = rows[np.argsort(rows["issue"], kind="stable")]
         start = self._runs[-1].stop if self._runs else 0
-        try:
-            self._open_file.seek(start * ROW.itemsize)
-            self._open_file.write(rows.tobytes())
-            self._open_file.flush()
-        except OSError as error:
-            raise self._unwritable(error) from error
+        self._open_file.seek(start * ROW.itemsize)
+        self._open_file.write(rows.tobytes())
+        self._open_file.flush()
         self._runs.append(_Run(int(rows["issue"][0]), start, start + rows.size))
         self._latest = bytearray()
 
@@ -139,9 +131,6 @@ class IssueOrder:
     def _open_file(self) -> BinaryIO:
         assert self._file is not None, "rows are kept inside the with block"
         return self._file
-
-    def _unwritable(self, error: OSError) -> OutputError:
-        return OutputError(f"{self._path}: cannot be written: {error.strerror or error}")
 
 
 class _Reader:

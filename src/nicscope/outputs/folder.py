@@ -1,0 +1,273 @@
+"""A folder of results: all files of a set, or those that were there before.
+
+A set is written without names, then given names in a folder of its own.  A new folder appears in
+one step.  Into one that was there already its files move by renaming: ``results.json`` leaves
+first and comes last, so a set without it is not whole; and should the process be killed in
+between, the next one that writes there finds the complete set and moves the rest of it in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import stat
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nicscope.errors import OutputError
+from nicscope.outputs.sink import unwritable
+from nicscope.outputs.temporary import (
+    ENDING,
+    Part,
+    abandoned,
+    lock,
+    nameless,
+    remove_abandoned,
+    temporary_path,
+    temporary_paths,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from nicscope.outputs.sink import Sink
+
+LAST = "results.json"
+COMPLETE = ".set"  # ending of a folder that holds all that is left to be moved in
+PATIENCE_S = 10.0  # while another set moves in
+_AGAIN_S = 0.02
+_BEFORE = ".before"  # in that folder: files that were in the new ones' places
+_OPENED = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_IS_THERE = {errno.EEXIST, errno.ENOTEMPTY}
+
+
+class OutputFolder:
+    """The set of files that is being made for the folder ``path``."""
+
+    def __init__(self, path: Path, home: Path, parts: dict[Path, Part]) -> None:
+        self.path = path
+        self._home = home  # a folder on the same disk that is there
+        self._parts = parts
+        self._within = Path()
+
+    def within(self, name: str) -> OutputFolder:
+        """The folder ``name`` in this one, of the same set."""
+        inner = OutputFolder(self.path / name, self._home, self._parts)
+        inner._within = self._within / name
+        return inner
+
+    @contextlib.contextmanager
+    def file(self, name: str) -> Iterator[Sink]:
+        """Yield a binary file to write to, which is ``name`` in the set.
+
+        Errors: ``OutputError`` if it cannot be made or is not taken, as by a full disk.
+        """
+        part = Part(self._home / name, self.path / name)
+        try:
+            yield part.sink
+            part.finish()
+        except BaseException:
+            part.discard()
+            raise
+        self._parts[self._within / name] = part
+
+
+@contextlib.contextmanager
+def whole_folder(path: Path) -> Iterator[OutputFolder]:
+    """Yield a set of files to be made; they are in the folder ``path`` when the block ends well.
+
+    The folder is made if need be, with its parents; what else it holds stays.  Errors:
+    ``OutputError`` if it is a file or cannot be made or written to.
+    """
+    with _told(path):
+        folder = Path(os.path.realpath(path))
+        if os.path.lexists(path) and not folder.is_dir():
+            raise OutputError(f"{path}: exists and is not a folder; name a folder for the results")
+        _move_in_what_was_left(folder)
+        home = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
+        os.close(nameless(home))
+    parts: dict[Path, Part] = {}
+    try:
+        yield OutputFolder(path, home, parts)
+        if parts:
+            with _told(path):
+                _place(folder, parts)
+    finally:
+        for part in parts.values():
+            part.discard()
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Errors of the operating system within are about ``path``."""
+    try:
+        yield
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def _place(folder: Path, parts: dict[Path, Part]) -> None:
+    """Give the files their names in ``folder``, all of them or none."""
+    _refuse_strange(folder, parts)
+    made = [each for each in (folder, *folder.parents) if not each.exists()]
+    try:
+        for each in reversed(made[1:]):
+            each.mkdir(exist_ok=True)
+        with _staged(folder if made else _inside(folder), folder, parts) as stage:
+            if not (made and stage.appears_as(folder)):
+                with _alone_in(folder):
+                    _move_in(stage, folder, list(parts))
+    except BaseException:
+        for each in made:
+            with contextlib.suppress(OSError):  # somebody else's is in it
+                each.rmdir()
+        raise
+
+
+class _Stage:
+    """A folder beside the one that the files are for, or in it; locked while this process lives."""
+
+    def __init__(self, beside: Path) -> None:
+        self.is_needed = False  # by the next process, to finish what this one could not
+        while True:
+            self.path = temporary_path(beside)
+            self.path.mkdir()
+            self._number = os.open(self.path, _OPENED)
+            if lock(self._number) and self.path.exists():
+                return
+            os.close(self._number)
+
+    def appears_as(self, folder: Path) -> bool:
+        """Rename it to ``folder``; False if that is there by now and not empty."""
+        try:
+            self.path.rename(folder)
+        except OSError as error:
+            if error.errno not in _IS_THERE:
+                raise
+            return False
+        return True
+
+    def complete(self) -> None:
+        """Say in its name that all files of the set are in it."""
+        (self.path / _BEFORE).mkdir()
+        path = self.path.with_name(self.path.name.removesuffix(ENDING) + COMPLETE)
+        self.path.rename(path)
+        self.path = path
+
+    def remove(self) -> None:
+        if not self.is_needed:
+            shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._number)
+
+
+@contextlib.contextmanager
+def _staged(beside: Path, folder: Path, parts: dict[Path, Part]) -> Iterator[_Stage]:
+    """Yield a folder in which the files of the set have their names."""
+    stage = _Stage(beside)
+    try:
+        for name, part in parts.items():
+            (stage.path / name).parent.mkdir(exist_ok=True)
+            part.place(stage.path / name, like=folder / name)
+        yield stage
+    finally:
+        stage.remove()
+
+
+def _move_in(stage: _Stage, folder: Path, names: list[Path]) -> None:
+    """Move the files of ``stage`` into ``folder``; what was there is back if that fails."""
+    made = {folder / name.parent for name in names if not (folder / name.parent).exists()}
+    stage.complete()
+    try:
+        for name in _last_first(names):
+            _move_away(folder / name, stage.path / _BEFORE / name)
+        for name in reversed(_last_first(names)):
+            (folder / name).parent.mkdir(exist_ok=True)
+            (stage.path / name).rename(folder / name)
+    except BaseException:
+        stage.is_needed = not _moved_back(stage.path, folder, names)
+        for each in made:
+            with contextlib.suppress(OSError):
+                each.rmdir()
+        raise
+
+
+def _refuse_strange(folder: Path, names: Iterable[Path]) -> None:
+    """Errors: ``OutputError`` if one of ``names`` is there and may not be replaced by a file."""
+    for name in names:
+        path = folder / name
+        with contextlib.suppress(FileNotFoundError):
+            if not path.parent.is_dir() and os.path.lexists(path.parent):
+                raise OutputError(f"{path.parent}: is in the way of a folder; move it away")
+            if not stat.S_ISREG(path.lstat().st_mode):
+                raise OutputError(f"{path}: is in the way and no plain file; move it away")
+            if not os.access(path, os.W_OK, effective_ids=True):
+                raise OutputError(f"{path}: cannot be written: it is read-only")
+
+
+def _last_first(names: Iterable[Path]) -> list[Path]:
+    return sorted(names, key=lambda name: (name.name != LAST, name))
+
+
+def _move_away(path: Path, there: Path) -> None:
+    if path.exists():
+        there.parent.mkdir(exist_ok=True)
+        path.rename(there)
+
+
+def _moved_back(complete: Path, folder: Path, names: Iterable[Path]) -> bool:
+    """Undo moving in, however far it came; whether all that was there before is there again."""
+    for name in reversed(_last_first(names)):
+        with contextlib.suppress(OSError):
+            if not (complete / name).exists():
+                (folder / name).rename(complete / name)
+            if (complete / _BEFORE / name).exists():
+                (complete / _BEFORE / name).rename(folder / name)
+    return all((complete / name).exists() for name in names) and not any(
+        (complete / _BEFORE / name).exists() for name in names
+    )
+
+
+def _move_in_what_was_left(folder: Path) -> None:
+    """Finish for a process that was killed while it moved a set in, or clear up after it."""
+    for beside in (folder, _inside(folder)):
+        for left in temporary_paths(beside, COMPLETE) if folder.is_dir() else ():
+            with _alone_in(folder), abandoned(left) as is_abandoned:
+                if is_abandoned:
+                    _move_in_rest(left, folder)
+        for left in temporary_paths(beside):
+            remove_abandoned(left)
+
+
+def _inside(folder: Path) -> Path:
+    """What temporary names within ``folder`` are made from."""
+    return folder / (folder.name or "results")
+
+
+def _move_in_rest(complete: Path, folder: Path) -> None:
+    names = [
+        Path(top, name).relative_to(complete)
+        for top, _, files in os.walk(complete)
+        for name in files
+    ]
+    for name in reversed(_last_first(name for name in names if name.parts[0] != _BEFORE)):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (complete / name).rename(folder / name)
+    shutil.rmtree(complete)
+
+
+@contextlib.contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Let no other set move into ``folder`` within the block."""
+    number = os.open(folder, _OPENED)
+    try:
+        deadline = time.monotonic() + PATIENCE_S
+        while not lock(number):
+            if time.monotonic() > deadline:
+                raise OutputError(f"{folder}: another run writes results there; wait for its end")
+            time.sleep(_AGAIN_S)
+        yield
+    finally:
+        os.close(number)

@@ -1,0 +1,160 @@
+"""Every command that writes, found from the command line itself, and a quick run of each."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
+
+from nicscope.cli.app import app
+from nicscope.traces.writer import write_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import typer
+
+PROGRAM = """
+    from nicscope.interfaces.ports.cluster import PortCluster
+    from nicscope.nic.ports import SEND
+
+    def connect(process, peer):
+        channel = process._ports.channels[process.node, 3]
+        for name, value in {"port": 1, "node": peer, "tag": 3, "unit": 4096, "most": 64}.items():
+            channel[name] = value
+
+    async def client(process):
+        connect(process, 1)
+        await process.post_inline(SEND, 3, b"hello")
+        return await process.done()
+
+    async def server(process):
+        connect(process, 0)
+        return (await process.arrival()).length
+
+    def main():
+        cluster = PortCluster("utlb")
+        cluster.start(0, client)
+        cluster.start(1, server)
+        cluster.run()
+"""
+SENDER = "import socket; a, b = socket.socketpair(); a.send(b'x' * 10); b.recv(10)"
+# Paths that are read, by command and parameter; every other path that a command takes is written.
+READ = {("trace info", "file"), ("trace convert", "source"), ("coverage", "tests")}
+
+
+class Case(NamedTuple):
+    """A quick run of a command that writes."""
+
+    command: str
+    parameter: str
+    name: str  # of what it writes; a folder's has no point
+    arguments: tuple[Any, ...]  # functions are called with a folder for input, OUT is filled in
+    options: tuple[str, ...] = ()  # that say the format where the name does not
+
+    @property
+    def label(self) -> str:
+        what = next((each.__name__ for each in self.arguments if callable(each)), "")
+        return "-".join([*self.command.split(), *what.split("_")[1:], *self.name.split(".")])
+
+    @property
+    def is_folder(self) -> bool:
+        return "." not in self.name
+
+    def words(self, inputs: Path, out: Path | str) -> list[str]:
+        """The command line."""
+        filled = [each(inputs) if callable(each) else each for each in self.arguments]
+        return [*self.command.split(), *(str(out) if each is OUT else str(each) for each in filled)]
+
+
+OUT = object()
+
+
+def a_trace(inputs: Path) -> Path:
+    path = inputs / "t.parquet"
+    if not path.exists():
+        count = 40
+        columns = {
+            "time_ns": range(count),
+            "node": [i % 2 for i in range(count)],
+            "pid": [7 + i % 3 for i in range(count)],
+            "op": ["send" if i % 3 else "recv" for i in range(count)],
+            "address": [0x10000 + 4096 * (i * i % 23) for i in range(count)],
+            "length": [100 + 3000 * (i % 4) for i in range(count)],
+        }
+        write_trace(path, columns)
+    return path
+
+
+def a_program(inputs: Path) -> Path:
+    path = inputs / "program.py"
+    path.write_text(dedent(PROGRAM))
+    return path
+
+
+def _file(command: str, parameter: str, name: str, *arguments: Any) -> Case:
+    """With the options that give the same where the name says nothing."""
+    kind = {"csv": "csv", "parquet": "parquet", "bin": "oracle-general"}[name.split(".")[1]]
+    options = ("--to", kind) if command == "trace convert" else ()
+    return Case(command, parameter, name, arguments, options)
+
+
+FILES = [
+    *(
+        _file("trace convert", "target", name, a_trace, OUT)
+        for name in ("t.csv", "t.csv.zst", "u.parquet", "t.bin", "t.bin.gz")
+    ),
+    *(
+        _file(
+            "sweep", "out", name, a_trace, "--design", "utlb", "--grid", "entries=4,8", "--out", OUT
+        )
+        for name in ("g.csv", "g.csv.gz", "g.parquet")
+    ),
+    *(
+        _file("record", "output", name, "-o", OUT, "--quiet", "--", sys.executable, "-c", SENDER)
+        for name in ("r.parquet", "r.csv")
+    ),
+]
+FOLDERS = [
+    Case(command, "out", "results", (*arguments, "--out", OUT))
+    for command, *arguments in (
+        ("replay", a_trace, "--design", "utlb"),
+        ("curve", a_trace, "--entries", "4..16", "--ways", "1"),
+        ("flow", "--count", "1", "--payload", "64"),
+        ("size", a_trace, "--nic-memory", "4KiB"),
+        ("latency", "--mechanism", "dma", "--bytes", "64"),
+        ("simulate", a_trace, "--design", "utlb", "--requests", "3"),
+        ("simulate", a_program),
+        ("reproduce", "utlb/table4", "--trace", a_trace),
+        ("demo",),
+    )
+]
+CASES = FILES + FOLDERS
+
+
+def commands() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Every command of the command line, by its words."""
+    return _commands(app, ())
+
+
+def written_paths() -> set[tuple[str, str]]:
+    """Command and parameter of every path that a command takes and does not read."""
+    return {
+        (command, parameter)
+        for command, function in commands()
+        for parameter, kind in get_type_hints(function).items()
+        if kind is Path or Path in get_args(kind)
+    } - READ
+
+
+def _commands(group: typer.Typer, words: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    for command in group.registered_commands:
+        name = command.name or command.callback.__name__.replace("_", "-")
+        yield " ".join((*words, name)), command.callback
+    for inner in group.registered_groups:
+        found = inner.typer_instance
+        name = inner.name or found.info.name
+        if found.registered_callback is not None:
+            yield " ".join((*words, name)), found.registered_callback.callback
+        yield from _commands(found, (*words, name))

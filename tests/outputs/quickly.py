@@ -1,0 +1,85 @@
+"""Commands run one after the other in this process, as fast as what is looked at allows.
+
+What a command counts, and the pixels of its figures, are made once and then again and again taken
+from there: the files that it writes, and the calls that write them, stay what they are.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from commands import a_trace
+
+from nicscope.cli.app import main
+from nicscope.reports.figures import style
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import pytest
+    from commands import Case
+
+# What counts for long without the compiler.
+SLOW = {
+    "nicscope.studies.sizing.sizings": "report",
+    "nicscope.studies.latency.report": "measure",
+    "nicscope.studies.flow.report": "report",
+}
+
+
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+class Commands:
+    """Runs commands and remembers what does not change between two runs of one."""
+
+    def __init__(self, inputs: Path, patch: pytest.MonkeyPatch) -> None:
+        self._inputs = inputs
+        self._figures: dict[Any, bytes] = {}
+        self._case: Any = None
+        self._turn = 0
+        traces = {"tiny": a_trace(inputs)}
+        patch.setattr("nicscope.traces.bundled.bundled_traces", lambda: traces)
+        patch.setattr(style, "save", functools.partial(self._save, style.save))
+        for module, name in SLOW.items():
+            patch.setattr(f"{module}.{name}", self._once(module, name))
+
+    def run(self, captured: Any, case: Case, out: Path | str, *options: str) -> Ended:
+        """Run the command of ``case`` so that it writes ``out``."""
+        self.name(case.label)
+        captured.readouterr()
+        status = main([*case.words(self._inputs, out), *options])
+        return Ended(status, *captured.readouterr())
+
+    def name(self, label: str) -> None:
+        """Say which command line is run next."""
+        self._case, self._turn = label, 0
+
+    def _save(self, save: Callable[..., None], figure: Any, target: Any, ending: str) -> None:
+        import io
+
+        self._turn += 1
+        key = (self._case, self._turn)
+        if key not in self._figures:
+            drawn = io.BytesIO()
+            save(figure, drawn, ending)
+            self._figures[key] = drawn.getvalue()
+        target.write(self._figures[key])
+
+    def _once(self, module: str, name: str) -> Callable[..., Any]:
+        real, found = getattr(importlib.import_module(module), name), {}
+
+        def once(*arguments: Any) -> Any:
+            if self._case not in found:
+                found[self._case] = real(*arguments)
+            return found[self._case]
+
+        return once

@@ -1,0 +1,240 @@
+"""Every command that writes, into every sort of thing that an output may be."""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import signal
+import stat
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from commands import CASES, FILES, FOLDERS, a_program, commands, written_paths
+from quickly import Commands
+from targets import OLD, TARGETS, a_null_device, tree
+
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
+
+
+def label(value):
+    return getattr(value, "label", None) or getattr(value, "__name__", None)
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        yield Commands(tmp_path_factory.mktemp("inputs"), patch)
+
+
+@pytest.fixture
+def run(quick, capfd):
+    """Call it with a case and an output: status, output and errors of the command."""
+    return functools.partial(quick.run, capfd)
+
+
+@pytest.fixture(scope="module")
+def expected(quick, tmp_path_factory):
+    """Call it with a case of a file, and what captures: what the command writes into a new one."""
+    found = {}
+
+    def find(case, captured):
+        if case.label not in found:
+            out = tmp_path_factory.mktemp("plain") / case.name
+            ended = quick.run(captured, case, out)
+            assert ended.status == 0, ended.err
+            found[case.label] = out.read_bytes()
+        return found[case.label]
+
+    return find
+
+
+def same(case, got, wanted):
+    """Whether ``got`` is what the command writes; a recording's times differ."""
+    if case.command != "record":
+        return got == wanted
+    if case.name.endswith(".csv"):
+        return got.count(b"\n") == wanted.count(b"\n") and got[:9] == wanted[:9] == b'"time_ns"'
+    found, other = (pq.read_table(io.BytesIO(content)) for content in (got, wanted))
+    return found.schema == other.schema and found.num_rows == other.num_rows > 0
+
+
+def test_every_path_that_a_command_takes_is_read_or_has_its_case_here():
+    assert len(list(commands())) > 10
+    assert {(case.command, case.parameter) for case in CASES} == written_paths()
+
+
+# A sweep never replaces a table, not even its own.
+REPLACED = [
+    (case, make) for case in FILES for make in TARGETS if case.command != "sweep" or make not in OLD
+]
+KEPT = [(case, make) for case in FILES for make in OLD if case.command == "sweep"]
+
+
+@pytest.mark.parametrize(("case", "make"), REPLACED, ids=label)
+def test_a_file_goes_where_its_name_leads_and_nothing_else_changes(
+    case, make, run, expected, capfd, tmp_path
+):
+    wanted = expected(case, capfd)
+    target, read = make(tmp_path, case.name)
+    before = set(tree(tmp_path))
+
+    status, _, err = run(case, target)
+
+    assert (status, "Traceback" in err) == (0, False), err
+    assert same(case, read(), wanted)
+    after = set(tree(tmp_path))
+    assert before <= after
+    assert after - before <= {case.name, f"elsewhere/real-{case.name}"}
+
+
+@pytest.mark.parametrize(("case", "make"), KEPT, ids=label)
+def test_a_table_that_is_there_is_not_replaced_by_a_sweeps(case, make, run, tmp_path):
+    target, _ = make(tmp_path, case.name)
+    before = tree(tmp_path)
+
+    status, out, err = run(case, target)
+
+    assert (status, out) == (2, "")
+    assert "name another file with --out" in err
+    assert err.count("\n") == 1
+    assert tree(tmp_path) == before
+
+
+@NEEDS_ROOT
+@pytest.mark.parametrize("case", FILES, ids=label)
+def test_a_device_stays_a_device(case, run, tmp_path):
+    target, _ = a_null_device(tmp_path, case.name)
+    before = tree(tmp_path)
+
+    assert run(case, target).status == 0
+
+    assert tree(tmp_path) == before
+
+
+@NEEDS_ROOT
+@pytest.mark.parametrize("case", FILES, ids=label)
+def test_a_device_that_takes_no_more_is_one_line(case, run, tmp_path):
+    os.mknod(tmp_path / case.name, 0o666 | stat.S_IFCHR, os.makedev(1, 7))
+
+    ended = run(case, tmp_path / case.name)
+
+    assert ended.status == 2
+    line = f"nicscope: {tmp_path / case.name}: cannot be written: No space left on device\n"
+    assert ended.err == line
+    assert list(tree(tmp_path)) == [case.name]
+
+
+@pytest.mark.parametrize("case", FILES, ids=label)
+def test_a_reader_that_goes_away_ends_the_command_without_a_word(case, run, tmp_path):
+    read, write = os.pipe()
+    os.close(read)
+    (tmp_path / case.name).symlink_to(f"/dev/fd/{write}")
+
+    ended = run(case, tmp_path / case.name)
+
+    os.close(write)
+    assert (ended.status, ended.err) == (128 + signal.SIGPIPE, "")
+
+
+DASHED = [
+    case for case in FILES if case.name in ("t.csv", "u.parquet", "t.bin", "g.csv", "r.parquet")
+]
+
+
+@pytest.mark.parametrize("case", DASHED, ids=label)
+@pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_standard_output_gets_the_result_and_the_error_stream_all_that_is_said(
+    case, name, quick, expected, capfdbinary
+):
+    wanted = expected(case, capfdbinary)
+
+    status, out, err = quick.run(capfdbinary, case, name, *case.options)
+
+    assert (status, b"Traceback" in err) == (0, False), err
+    assert same(case, out, wanted)
+
+
+@pytest.mark.parametrize("case", DASHED[:-1], ids=label)
+def test_json_is_not_mixed_with_a_result(case, run):
+    ended = run(case, "-", *case.options, "--json")
+
+    assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert "is where --json prints; name a file for the result" in ended.err
+
+
+@pytest.mark.parametrize("case", FILES, ids=label)
+@pytest.mark.parametrize(
+    "name", ["t", "t.txt", "t.csv.bak", "t.parquet.gz", "folder.csv/t", "t.strace"]
+)
+def test_a_name_that_says_no_format_is_refused_before_anything_is_done(case, name, run, tmp_path):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    before = tree(tmp_path)
+
+    ended = run(case, tmp_path / name)
+
+    assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert str(tmp_path / name) in ended.err
+    assert tree(tmp_path) == before
+
+
+def nothing(path):
+    """It is made."""
+
+
+def somebodys(path):
+    path.mkdir()
+    (path / "letter.txt").write_bytes(b"theirs")
+    (path / "inner").mkdir()
+    (path / "link").symlink_to("letter.txt")
+
+
+def a_link_to_a_folder(path):
+    somebodys(path.with_name("real"))
+    path.symlink_to("real")
+
+
+@pytest.mark.parametrize("case", FOLDERS, ids=label)
+@pytest.mark.parametrize("make", [nothing, somebodys, a_link_to_a_folder])
+def test_a_set_of_results_joins_whatever_is_in_its_folder(case, make, run, tmp_path):
+    make(tmp_path / case.name)
+    before = tree(tmp_path)
+
+    ended = run(case, tmp_path / case.name)
+
+    assert ended.status in (0, 1), ended.err  # 1: a check of reproduce
+    after = tree(tmp_path)
+    assert {name: after[name] for name in before} == before
+    assert len(after) - len(before) >= 2 - (case.arguments[0] is a_program)
+    assert any(Path(name).name == "results.json" for name in after)
+    assert not [name for name in after if "nicscope-" in name]
+
+
+def a_file(path):
+    path.write_text("mine")
+
+
+def a_link_to_no_folder(path):
+    path.symlink_to("nowhere")
+
+
+@pytest.mark.parametrize("case", FOLDERS, ids=label)
+@pytest.mark.parametrize("make", [a_file, os.mkfifo, a_link_to_no_folder])
+def test_what_is_no_folder_is_refused_and_kept(case, make, run, tmp_path):
+    make(tmp_path / case.name)
+    before = tree(tmp_path)
+
+    ended = run(case, tmp_path / case.name)
+
+    assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert "exists and is not a folder; name a folder for the results" in ended.err
+    assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("case", FOLDERS, ids=label)
+def test_standard_output_takes_no_folder(case, run):
+    ended = run(case, "-")
+
+    assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert "standard output takes no folder of results; name a folder" in ended.err

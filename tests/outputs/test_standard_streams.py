@@ -1,0 +1,230 @@
+"""Standard output and error that are closed, full, gone or in a poor encoding: no traceback."""
+
+from __future__ import annotations
+
+import ast
+import codecs
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commands import a_trace, commands
+
+import nicscope
+from nicscope.cli.streams import LOOKALIKE, lookalike
+
+# Of each command a quick run that prints on standard output.
+PRINTING = {
+    "calibrate-platform": ["calibrate-platform", "--help"],  # itself it takes minutes
+    "coverage": ["coverage"],
+    "curve": ["curve", a_trace, "--entries", "4..16"],
+    "demo": ["demo", "--help"],  # itself it makes files
+    "designs": ["designs"],
+    "designs show": ["designs", "show", "utlb"],
+    "flow": ["flow", "--count", "1", "--payload", "64"],
+    "latency": ["latency", "--mechanism", "dma", "--bytes", "64"],
+    "platforms": ["platforms"],
+    "platforms show": ["platforms", "show", "utlb-prototype"],
+    "record": ["record", "--help"],  # itself it prints nothing
+    "replay": ["replay", a_trace, "--design", "utlb"],
+    "reproduce": ["reproduce", "utlb/table4", "--trace", a_trace],
+    "simulate": ["simulate", a_trace, "--design", "utlb", "--requests", "3"],
+    "size": ["size", a_trace, "--nic-memory", "4KiB"],
+    "sweep": ["sweep", a_trace, "--design", "utlb", "--grid", "entries=4", "--out", "-"],
+    "trace convert": ["trace", "convert", a_trace, "-", "--to", "csv"],
+    "trace info": ["trace", "info", a_trace],
+}
+WRONG = ["replay", a_trace, "--design", "utl"]
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    return tmp_path_factory.mktemp("inputs")
+
+
+@pytest.fixture(scope="module")
+def server(inputs):
+    running = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("stream_server.py")), str(inputs)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    yield running
+    running.stdin.close()
+    running.wait(timeout=60)
+    running.stdout.close()
+
+
+@pytest.fixture
+def run(server, inputs, tmp_path):
+    """Call it with words, and what the streams are: status, output and errors, as bytes."""
+
+    def call(words, out=None, err=None, encoding="utf-8"):
+        words = [str(word(inputs)) if callable(word) else word for word in words]
+        files = {"out": tmp_path / "out", "err": tmp_path / "err"}
+        for file in files.values():
+            file.write_bytes(b"")
+        told = {"out": out or str(files["out"]), "err": err or str(files["err"])}
+        server.stdin.write(json.dumps(told | {"words": words, "encoding": encoding}) + "\n")
+        server.stdin.flush()
+        status = int(server.stdout.readline())
+        return status, files["out"].read_bytes(), files["err"].read_bytes()
+
+    return call
+
+
+@pytest.fixture
+def full(tmp_path):
+    """A device of the test's own that takes nothing."""
+    os.mknod(tmp_path / "full", 0o666 | stat.S_IFCHR, os.makedev(1, 7))
+    return str(tmp_path / "full")
+
+
+def test_every_command_has_its_run_here():
+    assert {name for name, _ in commands()} == set(PRINTING)
+
+
+@NEEDS_ROOT
+@pytest.mark.parametrize("name", PRINTING)
+def test_full_standard_output_is_one_line_and_status_2(name, run, full):
+    status, _, err = run(PRINTING[name], out=full)
+
+    assert (status, err.count(b"\n")) == (2, 1), err.decode()
+    assert err.startswith((b"nicscope: standard output: ", b"nicscope: /dev/stdout: "))
+    assert err.endswith(b"cannot be written: No space left on device\n")
+
+
+@pytest.mark.parametrize("name", PRINTING)
+def test_closed_standard_output_is_one_line_and_status_2(name, run):
+    status, _, err = run(PRINTING[name], out="closed")
+
+    assert (status, err.count(b"\n")) == (2, 1), err.decode()
+    assert err.endswith(b"cannot be written: Bad file descriptor\n")
+
+
+@pytest.mark.parametrize("name", PRINTING)
+def test_when_the_reader_has_gone_a_command_ends_as_others_do(name, run):
+    status, _, err = run(PRINTING[name], out="gone")
+
+    assert (status, err) == (128 + signal.SIGPIPE, b"")
+
+
+@NEEDS_ROOT
+@pytest.mark.parametrize("name", PRINTING)
+def test_a_full_error_stream_stops_nothing(name, run, full):
+    plain = run(PRINTING[name])
+    assert plain[0] in (0, 1), plain[2].decode()
+
+    assert run(PRINTING[name], err=full) == (*plain[:2], b"")
+
+
+@pytest.mark.parametrize("err", ["closed", "gone"])
+@pytest.mark.parametrize("words", [PRINTING["designs"], WRONG, ["designs", "--nonsense"]])
+def test_an_error_stream_that_takes_nothing_leaves_the_status(words, err, run):
+    plain = run(words)
+
+    assert run(words, err=err) == (*plain[:2], b"")
+
+
+@pytest.mark.parametrize("out", ["closed", "gone"])
+@pytest.mark.parametrize("err", ["closed", "gone"])
+def test_with_neither_stream_the_status_says_it_all(out, err, run):
+    expected = 2 if out == "closed" else 128 + signal.SIGPIPE
+
+    assert run(PRINTING["designs"], out=out, err=err) == (expected, b"", b"")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437"])
+@pytest.mark.parametrize("name", PRINTING)
+def test_an_encoding_that_lacks_characters_gets_others(name, encoding, run):
+    plain = run(PRINTING[name])
+
+    status, out, err = run(PRINTING[name], encoding=encoding)
+
+    assert (status, b"Traceback" in err) == (plain[0], False), err.decode(encoding)
+    text = out.decode(encoding)
+    assert "?" not in set(text) - set(plain[1].decode())
+    assert text.count("\n") >= plain[1].decode().count("\n")
+
+
+def test_json_keeps_every_character_in_any_encoding(run, tmp_path):
+    path = tmp_path / "\N{SNOWMAN} \N{GRINNING FACE}.parquet"
+    a_trace(tmp_path).rename(path)
+    for encoding in ("ascii", "latin-1", "utf-8"):
+        _, out, _ = run(["trace", "info", str(path), "--json"], encoding=encoding)
+
+        assert json.loads(out.decode(encoding))["file"] == str(path)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+def test_a_name_that_is_no_text_is_printed_byte_for_byte_and_escaped_in_json(
+    run, tmp_path, encoding
+):
+    path = tmp_path / os.fsdecode(b"caf\xe9.csv")
+    words = ["trace", "convert", a_trace, str(path)]
+
+    _, out, err = run(words, encoding=encoding)
+    assert (out.split(b":")[0], err) == (os.fsencode(path), b"")
+
+    _, out, _ = run([*words, "--json"], encoding=encoding)
+    assert json.loads(out.decode(encoding))["file"] == str(path)
+
+
+def drawn():
+    """Characters beyond ASCII in what the package may print, without the stand-ins themselves."""
+    found = set()
+    for path in Path(nicscope.__file__).parent.rglob("*.py"):
+        if path.name != "streams.py":
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    found |= {character for character in node.value if not character.isascii()}
+    return sorted(found)
+
+
+def test_whatever_is_drawn_has_a_lookalike_and_what_is_told_apart_stays_so():
+    codecs.register_error(LOOKALIKE, lookalike)
+    seen = {character: character.encode("ascii", LOOKALIKE) for character in drawn()}
+
+    assert len(seen) > 10
+    assert b"?" not in seen.values()
+    textures = [seen[character] for character in "░▚▓█"]
+    assert len(set(textures)) == len(textures)
+
+
+@pytest.mark.parametrize(
+    ("redirection", "status", "said"),
+    [
+        (">&-", 2, "nicscope: standard output: cannot be written: Bad file descriptor\n"),
+        ("2>&-", 0, ""),
+        ("<&- >/dev/null 2>&-", 0, ""),
+        ("<&- >&- 2>&-", 2, ""),
+        ("| true", 0, ""),
+    ],
+)
+def test_a_shells_redirections_do_what_they_do_elsewhere(redirection, status, said):
+    line = f"exec 3>&2; {sys.executable} -m nicscope designs {redirection}"
+
+    done = subprocess.run(
+        ["sh", "-c", line], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (done.returncode, done.stderr) == (status, said)
+
+
+def test_what_is_printed_never_lands_in_a_file_that_took_a_closed_streams_place(tmp_path):
+    trace, out = a_trace(tmp_path), tmp_path / "o.csv"
+    line = f"{sys.executable} -m nicscope trace convert {trace} {out} <&- >&- 2>&-"
+
+    done = subprocess.run(["sh", "-c", line], timeout=60, check=False)
+
+    assert done.returncode == 2
+    assert out.read_text().startswith('"time_ns"')
+    assert "requests" not in out.read_text()

@@ -13,6 +13,7 @@ import pytest
 
 from nicscope.errors import TraceError
 from nicscope.traces.convert import convert
+from nicscope.traces.files import open_bytes
 from nicscope.traces.imported import Choices
 from nicscope.traces.importers.strace import read_strace
 from nicscope.traces.reader import open_trace
@@ -42,7 +43,7 @@ def rows_of(text, tmp_path, **choices):
     path.write_text(text)
     metadata = TraceMetadata()
     rows = []
-    for columns, _ in read_strace(path, Choices(**choices), metadata):
+    for columns, _ in read_strace(open_bytes(path), Choices(**choices), metadata):
         listed = {
             name: c.to_pylist() if hasattr(c, "to_pylist") else c.tolist()
             for name, c in columns.items()
@@ -360,7 +361,8 @@ SCALAR = ("read", "write", "recvfrom", "sendto")
 @pytest.mark.parametrize("name", ["redis", "pgbench"])
 def test_every_scalar_call_of_a_recorded_run_is_found_and_none_else(name):
     found = defaultdict(list)
-    for columns, _ in read_strace(EXTRA / f"{name}.strace.zst", Choices(), TraceMetadata()):
+    log = open_bytes(EXTRA / f"{name}.strace.zst")
+    for columns, _ in read_strace(log, Choices(), TraceMetadata()):
         syscalls = columns["syscall"].to_pylist()
         names = ("pid", "tid", "address", "posted", "length")
         listed = (columns[name].tolist() for name in names)

@@ -32,7 +32,7 @@ from nicscope.cli import (
     trace,
 )
 from nicscope.cli.interrupt import INTERRUPTED, heeded_interrupts
-from nicscope.errors import NicscopeError
+from nicscope.errors import NicscopeError, one_line
 
 
 class _Interrupted(Exception):  # noqa: N818 - nobody's error
@@ -112,7 +112,7 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as error:
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # Click's own errors
             if message := error.format_message():  # none where the help was wanted and is shown
-                print(f"nicscope: {message}", file=sys.stderr)
+                print(f"nicscope: {one_line(message)}", file=sys.stderr)
             return int(error.exit_code)
         raise
     return status if isinstance(status, int) else 0

@@ -29,10 +29,10 @@ from nicscope.traces.schema import Op
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
+    from nicscope.inputs import Input
     from nicscope.traces.files import Watch
     from nicscope.traces.imported import Choices
     from nicscope.traces.schema import TraceMetadata
@@ -82,13 +82,13 @@ class _Rows:
 class _Log:
     """Follows tasks and descriptors through a log and keeps the requests it finds."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, name: str) -> None:
         self.rows = _Rows()
         self.counts: Counter[str] = Counter()
         self.vector_calls: Counter[str] = Counter()
         self.calls_without_buffer: Counter[str] = Counter()
         self.first_number: int | None = None  # of FIRST_TASK, once the log says it
-        self._path = path
+        self._name = name
         self._tasks: dict[int, Task] = {}
         self._creating: dict[int, Start] = {}
         self._early: dict[int, deque[Call | Start | Exit]] = {}
@@ -215,13 +215,13 @@ class _Log:
         address = number_of(shown)
         if shown.startswith(('"', "[", "{")):
             raise TraceError(
-                f"{self._path}: line {call.line}: {call.name} shows its buffer as text, not as an "
+                f"{self._name}: line {call.line}: {call.name} shows its buffer as text, not as an "
                 f"address; {HOW_TO_RECORD}"
             )
         posted = number_of(words[2]) if len(words) > 2 else None
         if not address or posted is None or not 0 < posted < 1 << 63 or address >= 1 << 64:
             raise TraceError(
-                f"{self._path}: line {call.line}: {call.name}({call.arguments[:60]}) has no "
+                f"{self._name}: line {call.line}: {call.name}({call.arguments[:60]}) has no "
                 f"address and length as second and third argument; {HOW_TO_RECORD}"
             )
         rows = self.rows
@@ -237,20 +237,21 @@ class _Log:
 
 
 def read_strace(
-    path: Path, choices: Choices, metadata: TraceMetadata, watch: Watch | None = None
+    source: Input, choices: Choices, metadata: TraceMetadata, watch: Watch | None = None
 ) -> Iterator[Imported]:
     """Socket requests of a strace log, times counted from the first; extra columns as recorded.
 
     Errors: ``TraceError`` if the log is none, or naming the line whose buffer is not shown as an
     address.
     """
-    log, reader = _Log(path), LineReader()
-    with ByteSource(path, watch) as source:
-        for event in reader.events(source.lines()):
-            log.take(event)
+    log, reader = _Log(source.name), LineReader()
+    for event in reader.events(ByteSource(source, watch).lines()):
+        log.take(event)
     log.finish()
     if not reader.recognised:
-        raise TraceError(f"{path}: no line of a strace log found; say what it is with --from")
+        raise TraceError(
+            f"{source.name}: no line of a strace log found; say what it is with --from"
+        )
     metadata.origin["importer"] = "strace"
     metadata.observed.update(
         requests=len(log.rows.line),
@@ -262,7 +263,7 @@ def read_strace(
     )
     if not log.rows.line:
         raise TraceError(
-            f"{path}: no socket call whose buffer is shown as an address "
+            f"{source.name}: no socket call whose buffer is shown as an address "
             f"({sum(log.vector_calls.values())} vector calls, which strace cannot show); "
             f"{HOW_TO_RECORD}"
         )

@@ -19,8 +19,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+LONGEST = 600  # characters of a message
+
+
 class NicscopeError(Exception):
-    """A mistake that one line can explain; never shown with a traceback."""
+    """A mistake that one line can explain; never shown with a traceback.
+
+    Whatever it quotes of a user's input, its text is one printable line of bounded length.
+    """
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
 
 class TraceError(NicscopeError):
@@ -49,6 +58,34 @@ class SimulationError(NicscopeError):
 
 class StudyError(NicscopeError):
     """A study or a reproduction that does not exist."""
+
+
+def one_line(text: str) -> str:
+    """``text`` as one printable line; what is beyond ``LONGEST`` is left out of its middle."""
+    # First by itself, as escapes are longer than what they stand for.
+    shown = printable(_shortened(text))
+    return _shortened(shown)
+
+
+def printable(text: str) -> str:
+    """``text`` with escapes for line ends, control characters and bytes that are no UTF-8."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else _escape(char) for char in text)
+
+
+def _escape(char: str) -> str:
+    if "\udc80" <= char <= "\udcff":  # how Python spells a byte of a file's name
+        return f"\\x{ord(char) - 0xDC00:02x}"
+    return char.encode("unicode_escape").decode()
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= LONGEST:
+        return text
+    # The end says what to do.
+    head, tail = LONGEST // 2, LONGEST // 3
+    return f"{text[:head]} ... {len(text) - head - tail:,} characters ... {text[-tail:]}"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -50,7 +50,7 @@ BAD_TRACES = {
     "a negative node": (columns(node=[0, -1]), "row 1"),
     "time running back": (columns(node=[0, 0], time_ns=[5, 4]), "row 1"),
     "a wrong type": (
-        lambda path: write(path, types={"length": pa.int32()}, count=2),
+        lambda path: write(path, types={"length": pa.float32()}, count=2),
         "column 'length'",
     ),
 }

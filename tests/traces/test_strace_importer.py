@@ -13,8 +13,9 @@ import pytest
 
 from nicscope.errors import TraceError
 from nicscope.traces.convert import convert
+from nicscope.traces.files import open_bytes
 from nicscope.traces.imported import Choices
-from nicscope.traces.importers.strace import read_strace
+from nicscope.traces.importers.strace import HOW_TO_KNOW, read_strace
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import OP_NAMES, TraceMetadata
 
@@ -42,7 +43,7 @@ def rows_of(text, tmp_path, **choices):
     path.write_text(text)
     metadata = TraceMetadata()
     rows = []
-    for columns, _ in read_strace(path, Choices(**choices), metadata):
+    for columns, _ in read_strace(open_bytes(path), Choices(**choices), metadata):
         listed = {
             name: c.to_pylist() if hasattr(c, "to_pylist") else c.tolist()
             for name, c in columns.items()
@@ -57,10 +58,16 @@ def brief(text, tmp_path, **choices):
     return [(r[1], r[2], r[4]) for r in rows_of(text, tmp_path, **choices)[0]]
 
 
-def log(*lines):
-    """A log as ``strace -f -ttt -o`` writes it, from 'PID text'; one line per millisecond."""
+CLOSING = "1 close(99) = -1 EBADF (Bad file descriptor)"
+
+
+def log(*lines, closing=True):
+    """A log as ``strace -f -ttt -o`` writes it, from 'PID text'; one line per millisecond.
+
+    The last line shows that closing is logged, if it is.
+    """
     out = []
-    for number, line in enumerate(lines):
+    for number, line in enumerate([*lines, CLOSING] if closing else lines):
         pid, _, text = line.partition(" ")
         out.append(f"{pid:5} 1000.{number:03}000 {text}\n")
     return "".join(out)
@@ -79,7 +86,8 @@ def test_socket_calls_with_one_buffer_become_requests(tmp_path):
         "calls_without_user_buffer": {"sendfile": 1},
         "calls_that_never_returned": 1,
         "lines_not_understood": 0,
-        "calls_on_other_files": 2,
+        "calls_on_unknown_descriptors": 2,
+        "of_unknown_descriptors": HOW_TO_KNOW,
         "socket_calls_that_failed": 1,
         "socket_calls_that_moved_nothing": 1,
     }
@@ -239,6 +247,7 @@ def test_a_log_without_process_numbers_is_one_process(tmp_path):
         "12:00:00.000002 read(0x3, 0x1000, 0x10) = 0x10\n"
         "--- SIGCHLD {si_signo=SIGCHLD} ---\n"
         "12:00:01.5 read(0x3, 0x2000, 0x10) = 0x10\n"
+        "12:00:02 close(3) = 0\n"
     )
 
     rows, observed = rows_of(text, tmp_path, pid=77)
@@ -259,6 +268,7 @@ def test_the_first_process_gets_its_number_when_there_is_a_second(tmp_path):
         "[pid   201] +++ exited with 0 +++\n"
         "<... read resumed>) = 0x10\n"
         "read(0x3, 0x5000, 0x10) = 0x10\n"
+        "close(3) = 0\n"
     )
 
     rows, _ = rows_of(text, tmp_path)
@@ -360,7 +370,8 @@ SCALAR = ("read", "write", "recvfrom", "sendto")
 @pytest.mark.parametrize("name", ["redis", "pgbench"])
 def test_every_scalar_call_of_a_recorded_run_is_found_and_none_else(name):
     found = defaultdict(list)
-    for columns, _ in read_strace(EXTRA / f"{name}.strace.zst", Choices(), TraceMetadata()):
+    log = open_bytes(EXTRA / f"{name}.strace.zst")
+    for columns, _ in read_strace(log, Choices(), TraceMetadata()):
         syscalls = columns["syscall"].to_pylist()
         names = ("pid", "tid", "address", "posted", "length")
         listed = (columns[name].tolist() for name in names)

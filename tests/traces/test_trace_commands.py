@@ -109,6 +109,7 @@ def test_convert_takes_what_a_format_does_not_say(tmp_path, capsys):
         "from": "lackey",
         "to": "parquet",
         "observed": {"instruction_fetches": 0, "loads": 1, "stores": 0, "modifies": 0},
+        "lost": [],
     }
     requests = open_trace(target).read()
     assert (requests.node[0], requests.pid[0]) == (3, 9)
@@ -134,7 +135,14 @@ def test_convert_reads_object_traces_as_told(tmp_path, capsys):
     ("options", "complaint"),
     [
         (["--op", "sent"], "unknown --op 'sent'; did you mean 'send'?"),
-        (["--page-size", "1000"], "--page-size must be a power of two, got 1000"),
+        (
+            ["--page-size", "1000"],
+            "--page-size must be a power of two from 512 to 1073741824, got 1000",
+        ),
+        (
+            ["--page-size", "4611686018427387904"],
+            "--page-size must be a power of two from 512 to 1073741824, got 4611686018427387904",
+        ),
         (["--pid", str(2**31)], "--pid must be less than 2^31, got 2147483648"),
         (["--from", "strase"], "unknown trace format 'strase'; did you mean 'strace'?"),
     ],

@@ -64,7 +64,7 @@ def test_oracle_general_holds_every_lookup_and_its_future(tmp_path_factory, colu
     for key, span in (("time_ns", 10**15), ("address", 2**47)):
         columns[key] = [value % span for value in columns[key]]
     columns["time_ns"].sort()
-    write_trace(folder / "t.parquet", columns, TraceMetadata(page_size=256))
+    write_trace(folder / "t.parquet", columns, TraceMetadata(page_size=512))
 
     convert(folder / "t.parquet", folder / "t.oracleGeneral")
 
@@ -74,15 +74,15 @@ def test_oracle_general_holds_every_lookup_and_its_future(tmp_path_factory, colu
     ):
         process = processes.setdefault((node, pid), len(processes))
         time_s = (time_ns - columns["time_ns"][0]) // 10**9
-        pages = range(address // 256, (address + length - 1) // 256 + 1)
-        lookups += [(time_s, process << 56 | page) for page in pages]
+        pages = range(address // 512, (address + length - 1) // 512 + 1)
+        lookups += [(time_s, process << 55 | page) for page in pages]
     last, future = {}, [-1] * len(lookups)
     for number, (_, name) in enumerate(lookups, 1):  # records are counted from 1
         if name in last:
             future[last[name] - 1] = number
         last[name] = number
     assert oracle_records((folder / "t.oracleGeneral").read_bytes()) == [
-        (time_s, name, 256, after) for (time_s, name), after in zip(lookups, future, strict=True)
+        (time_s, name, 512, after) for (time_s, name), after in zip(lookups, future, strict=True)
     ]
 
 
@@ -126,11 +126,11 @@ def test_oracle_general_there_and_back_keeps_pages_and_processes(tmp_path):
     ("columns", "complaint"),
     [
         (rows(2, node=[0, 0], time_ns=[0, 2**62]), "spans more seconds than 32 bits can count"),
-        (rows(300, pid=range(300)), "more than 256 processes"),
+        (rows(600, pid=range(600)), "more than 512 processes"),
     ],
 )
 def test_what_oracle_general_cannot_hold_is_refused(tmp_path, columns, complaint):
-    write_trace(tmp_path / "t.parquet", columns, TraceMetadata(page_size=256))
+    write_trace(tmp_path / "t.parquet", columns, TraceMetadata(page_size=512))
 
     with pytest.raises(TraceError, match=complaint):
         convert(tmp_path / "t.parquet", tmp_path / "t.bin.zst")
@@ -177,7 +177,9 @@ def test_a_full_disk_is_one_error_and_no_output(tmp_path, name):
 def test_a_column_without_a_form_in_csv_is_refused(tmp_path):
     path = parquet(tmp_path / "t.parquet", rows(1, nested=[[1, 2]]))
 
-    with pytest.raises(TraceError, match="a column has no form in CSV"):
+    with pytest.raises(
+        TraceError, match="column 'nested' is list<element: int64>, which has no form in CSV"
+    ):
         convert(path, tmp_path / "t.csv")
     assert [p.name for p in tmp_path.iterdir()] == ["t.parquet"]
 

@@ -14,6 +14,7 @@ from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import OP_NAMES, Op, TraceMetadata
 from nicscope.traces.writer import TraceWriter, write_trace
 
+PAGE_SIZE = "page_size in its metadata must be a power of two from 512 to 1073741824"
 NAMES = ("time_ns", "node", "pid", "op", "address", "length")
 
 
@@ -114,19 +115,18 @@ def test_a_missing_column_is_named(tmp_path, name):
 @pytest.mark.parametrize(
     ("name", "kind", "must"),
     [
-        ("time_ns", pa.int32(), "int64"),
-        ("time_ns", pa.float64(), "int64"),
-        ("node", pa.int64(), "int32"),
-        ("pid", pa.uint32(), "int32"),
-        ("op", pa.int8(), "string"),
-        ("address", pa.int64(), "uint64"),
-        ("length", pa.int32(), "uint32"),
-        ("peer", pa.int64(), "int32"),
+        ("time_ns", pa.float64(), "int64, or another integer"),
+        ("time_ns", pa.timestamp("ns"), "int64, or another integer"),
+        ("node", pa.string(), "int32, or another integer"),
+        ("pid", pa.bool_(), "int32, or another integer"),
+        ("op", pa.int8(), "text"),
+        ("address", pa.decimal128(38), "uint64, or another integer"),
+        ("length", pa.binary(), "uint32, or another integer"),
+        ("peer", pa.large_binary(), "int32, or another integer"),
     ],
 )
 def test_a_wrong_type_is_named(tmp_path, name, kind, must):
-    values = [0, 1, 2, 3] if name in ("op", "peer") else rows()[name]
-    path = parquet(tmp_path / "t.parquet", rows(4, **{name: values}), {name: kind})
+    path = parquet(tmp_path / "t.parquet", rows(4, **{name: pa.nulls(4, kind)}), {name: kind})
 
     assert refusal(path) == f"FILE: column {name!r} is {kind}; must be {must}"
 
@@ -235,7 +235,7 @@ def test_a_missing_file_is_refused(tmp_path):
 
 
 def test_a_folder_is_refused(tmp_path):
-    assert refusal(tmp_path) == "FILE: is a folder; name a trace file"
+    assert refusal(tmp_path) == "FILE: is a folder; name a file"
 
 
 def test_an_unreadable_file_is_refused(tmp_path, monkeypatch):
@@ -244,7 +244,7 @@ def test_an_unreadable_file_is_refused(tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("pathlib.Path.open", refuse)  # root may read everything
+    monkeypatch.setattr("os.open", refuse)  # root may read everything
     assert refusal(path) == "FILE: cannot be read: Permission denied"
 
 
@@ -415,8 +415,12 @@ def test_an_origin_may_be_plain_text(tmp_path, key):
         ("{", "its metadata 'nicscope' is damaged"),
         ("[1]", "its metadata 'nicscope' is damaged"),
         ('{"page_size": "big"}', "its metadata 'nicscope' is damaged"),
-        ('{"page_size": 1000}', "page size 1000 in its metadata; must be a power of two"),
-        ('{"page_size": 0}', "page size 0 in its metadata; must be a power of two"),
+        ('{"page_size": 1000}', f"{PAGE_SIZE}, got 1000"),
+        ('{"page_size": 0}', f"{PAGE_SIZE}, got 0"),
+        ('{"page_size": 4611686018427387904}', f"{PAGE_SIZE}, got 4611686018427387904"),
+        ('{"origin": ' + '{"a":' * 60 + "0" + "}" * 61, "nested more than 50 deep"),
+        ('{"origin": ' + "[" * 100_000, "is damaged: "),
+        (b'{"origin": "\xff"}', "is damaged: "),
         ('{"schema": 2}', "schema version 2, but this nicscope reads up to 1"),
     ],
 )

@@ -290,7 +290,11 @@ def test_a_bad_libcachesim_line_is_named(tmp_path, line, complaint):
         ("time-col=x", "time-col in --columns is 'x'; columns are numbered from 1"),
         ("time-col=2", "--columns names one column twice; time, object and size are three"),
         ("has-header=maybe", "has-header in --columns is 'maybe'; must be true or false"),
-        ("delimiter=--", "delimiter in --columns is '--'; must be one character"),
+        ("delimiter=--", "delimiter in --columns is '--'; must be one character of ASCII, but no "
+         "quote or line end"),
+        ("delimiter=é", "delimiter in --columns is 'é'; must be one character of ASCII, but no "
+         "quote or line end"),
+        ("time-col=9999999", "time-col in --columns is '9999999'; columns are numbered from 1"),
         ("time-col=9", "FILE: line 1: 4 columns, but the time should be in column 9; say which "
          "with --columns time-col=1,obj-id-col=2,obj-size-col=3"),
     ],

@@ -33,7 +33,7 @@ from nicscope.cli import (
 )
 from nicscope.cli.interrupt import ENDINGS, ending_status, heeded_interrupts
 from nicscope.cli.streams import standard_streams
-from nicscope.errors import NicscopeError
+from nicscope.errors import NicscopeError, one_line
 from nicscope.outputs import ReaderGone
 
 
@@ -129,7 +129,7 @@ def _run(arguments: list[str] | None) -> int:
     except Exception as error:
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # Click's own errors
             if message := error.format_message():  # none where the help was wanted and is shown
-                print(f"nicscope: {message}", file=sys.stderr)
+                print(f"nicscope: {one_line(message)}", file=sys.stderr)
             return int(error.exit_code)
         raise
     return status if isinstance(status, int) else 0

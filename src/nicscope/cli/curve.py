@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 - Typer reads the annotations
 from typing import Annotated
 
 import typer
 
 from nicscope.cli.progress import progress
-from nicscope.cli.replay import BUNDLED, print_written, trace_path
+from nicscope.cli.replay import print_written, trace_name, trace_path
 from nicscope.cli.tables import print_json
 
 EXAMPLES = (
@@ -106,7 +106,7 @@ def curve(
         from nicscope.studies.curves import report
         from nicscope.traces.reader import open_trace
 
-        opened = [(_name(trace), open_trace(trace_path(trace))) for trace in traces]
+        opened = [(trace_name(trace), open_trace(trace_path(trace))) for trace in traces]
         with progress("measuring", "rows") as watch:
             found = report(opened, question, command, watch)
         written = [] if folder is None else write_curves(found, folder)
@@ -115,7 +115,3 @@ def curve(
         return
     print_curves(found)
     print_written(written)
-
-
-def _name(given: str) -> str:
-    return Path(given.removeprefix(BUNDLED)).stem

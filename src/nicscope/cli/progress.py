@@ -66,7 +66,7 @@ class _Bar:
             return
         first, since = self._since
         speed = (done - first) / max(now - since, 1e-9)
-        self._update(self._verb, self._rate(speed), done, total)
+        self._update(self._verb, self._rate(speed), done, total or None)
 
     def _rate(self, speed: float) -> str:
         if self._unit and speed < SLOW:

@@ -9,6 +9,8 @@ import typer
 
 from nicscope.cli.progress import progress
 from nicscope.cli.tables import print_json
+from nicscope.errors import printable
+from nicscope.inputs import STDIN
 
 BUNDLED = "bundled:"
 EXAMPLES = (
@@ -99,12 +101,17 @@ def trace_path(given: str) -> Path:
     return bundled[name]
 
 
+def trace_name(given: str) -> str:
+    """What the trace that ``given`` names is called in tables: its file's name, or ``stdin``."""
+    return "stdin" if given == STDIN else printable(Path(given.removeprefix(BUNDLED)).stem)
+
+
 def print_written(files: list[Path]) -> None:
     """Print where results went."""
     if files:
         print("\nwritten:")
     for file in files:
-        print(f"  {file}")
+        print(f"  {printable(str(file))}")
 
 
 def _command(

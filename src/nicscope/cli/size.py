@@ -10,6 +10,7 @@ import typer
 from nicscope.cli.progress import progress
 from nicscope.cli.replay import print_written, trace_path
 from nicscope.cli.tables import print_json
+from nicscope.errors import printable
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -91,7 +92,7 @@ def size(
         from nicscope.studies.sizing.sizings import report
         from nicscope.traces.reader import open_trace
 
-        opened = [(trace, open_trace(trace_path(trace))) for trace in traces]
+        opened = [(printable(trace), open_trace(trace_path(trace))) for trace in traces]
         with progress("sizing", "rows") as watch:
             found = report(opened, question, command, watch)
         written = [] if folder is None else write_sizes(found, folder)

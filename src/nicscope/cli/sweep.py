@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 - Typer reads the annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +12,7 @@ import typer
 from nicscope.cli.interrupt import ENDINGS, ending_status
 from nicscope.cli.out import output_path, text_beside
 from nicscope.cli.progress import progress
-from nicscope.cli.replay import BUNDLED, print_written, trace_path
+from nicscope.cli.replay import print_written, trace_name, trace_path
 from nicscope.cli.tables import print_json, print_table, print_text
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def sweep(
     from nicscope.traces.reader import open_trace
 
     with text_beside(out, as_json), table_output(out) as output:
-        opened = [(_name(trace), open_trace(trace_path(trace))) for trace in traces]
+        opened = [(trace_name(trace), open_trace(trace_path(trace))) for trace in traces]
         what = Sweep(points, opened, out, kinds=not no_kinds)
         _run(what, hands, scheduler, output)
         from nicscope.studies.sweep.best import Table
@@ -181,7 +181,7 @@ def _json(what: Sweep, table: Table, command: list[str]) -> dict[str, Any]:
         "design": grid.base.to_json(),
         "grid": {axis.column: list(axis.shown) for axis in grid.axes},
         "traces": [
-            {"name": name, "file": str(trace.path), "requests": trace.rows}
+            {"name": name, "file": trace.name, "requests": trace.rows}
             for name, trace in what.traces
         ],
         "fewest_misses": [row for name in names for row in table.fewest_misses(name, BEST)],
@@ -200,7 +200,3 @@ def _command(
     if platform is not None:
         command += ["--platform", platform]
     return [*command, "--out", str(what.out), *["--no-kinds"] * (not what.kinds)]
-
-
-def _name(given: str) -> str:
-    return Path(given.removeprefix(BUNDLED)).stem

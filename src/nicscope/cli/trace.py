@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003 - Typer reads the annotations
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,6 +10,7 @@ import typer
 from nicscope.cli.out import output_path, text_beside
 from nicscope.cli.progress import progress
 from nicscope.cli.tables import print_json
+from nicscope.errors import printable
 from nicscope.reports.wording import byte_size
 
 if TYPE_CHECKING:
@@ -46,9 +47,9 @@ def info(
     with progress("reading", "rows") as watch:
         summary = summarize(trace, watch)
     if json:
-        print_json({"file": str(file), **summary.as_json()})
+        print_json({"file": trace.name, **summary.as_json()})
     else:
-        _print_summary(file, summary)
+        _print_summary(trace.name, summary)
 
 
 @app.command(
@@ -108,12 +109,11 @@ def convert(
     from nicscope.errors import TraceError, did_you_mean
     from nicscope.traces.convert import convert as convert_trace
     from nicscope.traces.imported import Choices
-    from nicscope.traces.schema import OP_CODES
+    from nicscope.traces.schema import OP_CODES, check_page_size
 
     if op not in OP_CODES:
         raise TraceError(f"unknown --op {op!r}{did_you_mean(op, OP_CODES)}")
-    if page_size & (page_size - 1):
-        raise TraceError(f"--page-size must be a power of two, got {page_size}")
+    check_page_size(page_size, "--page-size")
     for name, value in (("--node", node), ("--pid", pid)):
         if value >= 1 << 31:
             raise TraceError(f"{name} must be less than 2^31, got {value}")
@@ -124,11 +124,12 @@ def convert(
         if json:
             print_json(
                 {
-                    "file": str(target),
+                    "file": printable(str(target)),
                     "requests": done.rows,
                     "from": done.from_format,
                     "to": done.to_format,
                     "observed": done.metadata.observed,
+                    "lost": done.lost,
                 }
             )
         else:
@@ -136,7 +137,8 @@ def convert(
 
 
 def _print_conversion(target: Path, done: Conversion) -> None:
-    print(f"{target}: {done.rows:,} requests ({done.from_format} to {done.to_format})")
+    formats = f"{done.from_format} to {done.to_format}"
+    print(f"{printable(str(target))}: {done.rows:,} requests ({formats})")
     observed = {} if done.from_format == "parquet" else done.metadata.observed
     for name, value in observed.items():
         if isinstance(value, dict):
@@ -144,14 +146,16 @@ def _print_conversion(target: Path, done: Conversion) -> None:
         if value and name != "requests":
             text = f"{value:,}" if isinstance(value, int) else value
             print(f"  {name.replace('_', ' ')}: {text}")
+    for what in done.lost:
+        print(f"  not kept in {done.to_format}: {what}")
 
 
-def _print_summary(file: Path, summary: TraceSummary) -> None:
+def _print_summary(name: str, summary: TraceSummary) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
-    console.print(f"\n[bold]{_escaped(file.name)}[/bold]")
+    console.print(f"\n[bold]{_escaped(Path(name).name)}[/bold]")
     console.print(_facts(summary))
     console.print(_operations(summary))
     console.print(_sizes(summary))
@@ -246,4 +250,4 @@ def _spelt(value: Any) -> str:
 def _escaped(text: str) -> str:
     from rich.markup import escape
 
-    return escape(text)
+    return escape(printable(text))

@@ -7,12 +7,16 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nicscope.errors import NicscopeError, did_you_mean
+from nicscope.errors import NicscopeError, did_you_mean, printable
+from nicscope.inputs import STDIN, read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 CATALOG = Path(__file__).parent.parent / "catalog"
+MOST_BYTES = 1 << 18  # of a file; the largest of the catalog has 19 KB
+MOST_DOTS = 200  # in a line: what tomllib does with a dotted key takes the square of its parts
+MOST_DIGITS = 40
 
 
 def shelf_names(shelf: str) -> list[str]:
@@ -25,26 +29,54 @@ def open_shelf(
 ) -> tuple[str, str, dict[str, Any]]:
     """Name, what to call it in messages, and content of a catalog entry or of a ``.toml`` file.
 
-    Numbers with a point arrive as ``Decimal``.  Errors: ``error`` if it does not exist, cannot
-    be read, or is not TOML.
+    ``-`` is a file on standard input.  Numbers with a point arrive as ``Decimal``.  Errors:
+    ``error`` if it does not exist, cannot be read, or is not TOML.
     """
     text = str(name_or_path)
     is_path = isinstance(name_or_path, Path) or "/" in text or text.endswith(".toml")
-    path = Path(text) if is_path else CATALOG / shelf / f"{text}.toml"
-    called = text if is_path else f"{shelf.removesuffix('s')} {text!r}"
-    if not is_path and text not in shelf_names(shelf):
+    if not is_path and text != STDIN and text not in shelf_names(shelf):
         raise error(f"no {shelf.removesuffix('s')} {text!r}{_nearest(text, shelf_names(shelf))}")
+    if text == STDIN:
+        path, called = text, "standard input"
+    elif is_path:
+        path, called = text, printable(text)
+    else:
+        path, called = str(CATALOG / shelf / f"{text}.toml"), f"{shelf.removesuffix('s')} {text!r}"
+    content = _parsed(read_whole(path, MOST_BYTES, error), called, error)
+    _check_numbers(content, called, error)
+    return "stdin" if text == STDIN else printable(Path(path).stem), called, content
+
+
+def _parsed(content: bytes, called: str, error: type[NicscopeError]) -> dict[str, Any]:
     try:
-        content = tomllib.loads(path.read_bytes().decode(), parse_float=Decimal)
-    except OSError as problem:
-        raise error(f"{called}: cannot be read: {problem.strerror}") from problem
+        text = content.decode()
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.count(".") > MOST_DOTS:
+                raise error(f"{called}: line {number}: more than {MOST_DOTS} dots; is it TOML?")
+        return tomllib.loads(text, parse_float=Decimal)
     except UnicodeDecodeError as problem:
         raise error(f"{called}: is not a text file in UTF-8") from problem
+    except RecursionError as problem:
+        raise error(f"{called}: is nested too deeply to read") from problem
     except ArithmeticError as problem:
         raise error(f"{called}: is not TOML: a number is too large to read") from problem
     except ValueError as problem:  # a syntax error, or an integer of thousands of digits
         raise error(f"{called}: is not TOML: {problem}") from problem
-    return path.stem, called, content
+
+
+def _check_numbers(content: Any, called: str, error: type[NicscopeError]) -> None:
+    """Errors: ``error`` for a number that no check or message would take as a number."""
+    left = [content]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            left += value.values()
+        elif isinstance(value, list):
+            left += value
+        elif isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+            raise error(f"{called}: holds an integer of more than 64 bits")
+        elif isinstance(value, Decimal) and len(value.as_tuple().digits) > MOST_DIGITS:
+            raise error(f"{called}: holds a number of more than {MOST_DIGITS} digits")
 
 
 def read_text(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nicscope import __version__
-from nicscope.errors import StudyError
+from nicscope.errors import StudyError, printable
 from nicscope.studies.curve_question import MOST_ENTRIES, fitting_entries
 from nicscope.studies.curve_result import CurveReport, MissCurve, Point, Sample, Sizes
 
@@ -54,7 +54,7 @@ def report(
         traces=[
             {
                 "name": name,
-                "file": str(trace.path),
+                "file": trace.name,
                 "requests": trace.rows,
                 "page_size": trace.metadata.page_size,
                 "origin": trace.metadata.origin,
@@ -62,7 +62,11 @@ def report(
             for name, trace in traces
         ],
         curves=curves,
-        repeat={"command": list(command), "version": __version__, "source": package_stamp()},
+        repeat={
+            "command": list(map(printable, command)),
+            "version": __version__,
+            "source": package_stamp(),
+        },
     )
 
 

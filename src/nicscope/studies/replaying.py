@@ -14,7 +14,7 @@ from nicscope import __version__
 from nicscope.config.design import design_names, load_design, with_settings
 from nicscope.config.evidence import Evidence
 from nicscope.config.platform import Platform, load_platform
-from nicscope.errors import DesignError
+from nicscope.errors import DesignError, printable
 from nicscope.studies.pricing import Cost, price
 
 if TYPE_CHECKING:
@@ -170,8 +170,8 @@ def compare(
     ]
     return Comparison(
         trace={
-            "file": str(trace.path),
-            "bytes": trace.path.stat().st_size,
+            "file": trace.name,
+            "bytes": trace.byte_count,
             "requests": trace.rows,
             "nodes": len(priced[0].result.nodes),
             "page_size": page_size,
@@ -179,7 +179,7 @@ def compare(
         },
         priced=priced,
         repeat={
-            "command": list(command),
+            "command": list(map(printable, command)),
             "version": __version__,
             "source": package_stamp(),
             "overrides": list(overrides),

@@ -9,7 +9,7 @@ import msgspec
 from nicscope import __version__
 from nicscope.config.delivery import transfer_costs
 from nicscope.config.program_costs import program_costs
-from nicscope.errors import DesignError, NicscopeError, PlatformError
+from nicscope.errors import DesignError, NicscopeError, PlatformError, printable
 from nicscope.studies.replaying import choose_subjects
 
 if TYPE_CHECKING:
@@ -190,8 +190,8 @@ def simulate_trace(
     found = [_simulated(subject, parted, trace, window, kinds, done) for subject in subjects]
     return TraceSimulation(
         trace={
-            "file": str(trace.path),
-            "bytes": trace.path.stat().st_size,
+            "file": trace.name,
+            "bytes": trace.byte_count,
             "requests": rows,
             "nodes": len(parted),
             "page_size": trace.metadata.page_size,
@@ -199,7 +199,11 @@ def simulate_trace(
         },
         found=found,
         skipped=list(skipped),
-        repeat={"command": list(command), "version": __version__, "source": package_stamp()},
+        repeat={
+            "command": list(map(printable, command)),
+            "version": __version__,
+            "source": package_stamp(),
+        },
     )
 
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.errors import TraceError
+from nicscope.errors import TraceError, printable
 from nicscope.traces.check import Checker
-from nicscope.traces.files import head_of
+from nicscope.traces.files import open_bytes
 from nicscope.traces.formats import input_format, output_format
 from nicscope.traces.imported import Choices
 from nicscope.traces.reader import requests_of
-from nicscope.traces.schema import TraceMetadata
+from nicscope.traces.schema import TraceMetadata, check_page_size
 from nicscope.traces.writer import batch_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from nicscope.traces.files import Watch
 
 
@@ -26,10 +25,11 @@ class Conversion(NamedTuple):
     from_format: str
     to_format: str
     metadata: TraceMetadata
+    lost: list[str]  # what the input had and the output's format has no place for
 
 
 def convert(
-    source: Path,
+    source: Path | str,
     target: Path,
     from_format: str | None = None,
     to_format: str | None = None,
@@ -38,28 +38,31 @@ def convert(
 ) -> Conversion:
     """Write the requests of ``source`` to ``target``; formats are told by the files if not given.
 
-    ``watch`` hears how many bytes, or rows of a Parquet file, of how many are read.
+    ``-`` is standard input.  ``watch`` hears how many bytes, or rows of a Parquet file, of how
+    many are read.
     Errors: ``TraceError`` naming the place in ``source`` that cannot be believed, ``OutputError``
     if ``target`` cannot be written.
     """
-    head_of(source, 1)
-    if target.exists() and source.samefile(target):
-        raise TraceError(f"{source}: is input and output at once; name another output")
-    reading, writing = input_format(source, from_format), output_format(target, to_format)
+    choices = choices or Choices()
+    check_page_size(choices.page_size, "--page-size")
     metadata = TraceMetadata()
-    metadata.origin["file"] = source.name
-    batches = reading.read(source, choices or Choices(), metadata, watch)
-    checker = Checker(str(source))
-    schema: Any = None
-    with writing.writer(target, metadata) as writer:  # type: ignore[misc]
-        for columns, place in batches:
-            checker.place = place
-            batch = batch_of(columns, schema)
-            schema = schema or batch.schema
-            requests = requests_of(batch, checker)
-            checker.check(requests)
-            if requests.length.size:
-                writer.append(requests, batch)
-        if not checker.rows:
-            raise TraceError(f"{source}: holds no requests ({reading.name})")
-    return Conversion(checker.rows, reading.name, writing.name, metadata)
+    with open_bytes(source) as opened:
+        if opened.is_same_file(target):
+            raise TraceError(f"{opened.name}: is input and output at once; name another output")
+        reading, writing = input_format(opened, from_format), output_format(target, to_format)
+        metadata.origin["file"] = printable(Path(source).name)
+        checker = Checker(opened.name)
+        batches = reading.read(opened, choices, metadata, watch)
+        schema: Any = None
+        with writing.writer(target, metadata) as writer:  # type: ignore[misc]
+            for columns, place in batches:
+                checker.place = place
+                batch = batch_of(columns, checker, schema)
+                schema = schema or batch.schema
+                requests = requests_of(batch, checker)
+                checker.check(requests)
+                if requests.length.size:
+                    writer.append(requests, batch)
+            if not checker.rows:
+                raise TraceError(f"{opened.name}: holds no requests ({reading.name})")
+    return Conversion(checker.rows, reading.name, writing.name, metadata, writer.lost)

@@ -1,48 +1,58 @@
-"""Opening input files: errors that help, compression by content, blocks of whole lines."""
+"""The bytes of a trace in a foreign format: compression by content, blocks of whole lines."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from nicscope.errors import TraceError
+from nicscope.inputs import Input
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-    from types import TracebackType
 
-    Watch = Callable[[int, int], None]  # done, of how many
+    Watch = Callable[[int, int], None]  # done, of how many; 0 if that is not known
 
 MAGICS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip"}
 BLOCK_BYTES = 1 << 21
-LONGEST_LINE = 1 << 25  # bytes
+LONGEST_LINE = 1 << 20  # bytes
+HEAD_BYTES = 1 << 18  # enough for the first block of a compressed file
 
 
-def head_of(path: Path, count: int) -> bytes:
-    """First ``count`` bytes of ``path`` as they are on disk, at least one of them.
+def open_bytes(path: Path | str) -> Input:
+    """The trace file ``path``, or standard input if it is ``-``.
 
-    Errors: ``TraceError`` if it is missing, a folder, unreadable or empty.
+    Errors: ``TraceError`` if it is missing, nothing to be read, or empty.
     """
-    if path.is_dir():
-        raise TraceError(f"{path}: is a folder; name a trace file")
-    try:
-        with path.open("rb") as file:
-            head = file.read(count)
-    except FileNotFoundError as error:
-        raise TraceError(f"{path}: no such file; check the name") from error
-    except OSError as error:
-        raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
-    if not head:
-        raise TraceError(f"{path}: is an empty file; record or convert it again")
-    return head
+    source = Input(path, TraceError)
+    if not source.head(1):
+        raise TraceError(f"{source.name}: is an empty file; record or convert it again")
+    return source
 
 
-def compression_of(path: Path) -> str | None:
-    """``zstd``, ``gzip`` or None, by the first bytes of ``path``."""
-    head = head_of(path, 4)
+def compression_of(source: Input) -> str | None:
+    """``zstd``, ``gzip`` or None, by the first bytes of ``source``."""
+    head = source.head(4)
     return next((name for magic, name in MAGICS.items() if head.startswith(magic)), None)
+
+
+def first_bytes(source: Input, count: int) -> bytes:
+    """The first ``count`` bytes that ``source`` holds, decompressed, as far as they are whole."""
+    compression = compression_of(source)
+    if compression is None:
+        return source.head(count)
+    head = pa.BufferReader(source.head(HEAD_BYTES))
+    found = b""
+    try:
+        with pa.CompressedInputStream(head, compression) as stream:
+            while len(found) < count and (piece := stream.read(1 << 10)):
+                found += piece
+    except (OSError, pa.ArrowException):
+        pass  # where the head ends, or the file is damaged, as its reader will say
+    return found[:count]
 
 
 def first_line(error: BaseException) -> str:
@@ -54,66 +64,63 @@ def first_line(error: BaseException) -> str:
 class ByteSource:
     """The decompressed bytes of a file, in pieces; tells ``watch`` how much of it is read."""
 
-    def __init__(self, path: Path, watch: Watch | None = None) -> None:
-        self.path = path
+    def __init__(self, source: Input, watch: Watch | None = None) -> None:
+        self.name = source.name
+        self._source = source
         self._watch = watch
-        compression = compression_of(path)
-        self._size = path.stat().st_size
-        self._file = pa.OSFile(str(path))
-        self._stream: Any = (
-            pa.CompressedInputStream(self._file, compression) if compression else self._file
-        )
-
-    def __enter__(self) -> ByteSource:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._stream.close()
-        self._file.close()
+        compression = compression_of(source)
+        self._stream: Any = None
+        if compression is not None:
+            self._stream = pa.CompressedInputStream(pa.PythonFile(source, mode="r"), compression)
 
     def read(self, count: int) -> bytes:
         """Next ``count`` bytes, fewer only at the end.
 
         Errors: ``TraceError`` if the file is damaged.
         """
-        try:
-            piece: bytes = self._stream.read(count)
-            position = self._file.tell()
-        except (OSError, pa.ArrowException) as error:
-            raise TraceError(
-                f"{self.path}: cannot be read on: {first_line(error)}; copy or record it again"
-            ) from error
+        if self._stream is None:
+            piece = self._source.take(count)
+        else:
+            try:
+                piece = self._stream.read(count)
+            except (OSError, pa.ArrowException) as error:
+                raise TraceError(
+                    f"{self.name}: cannot be read on: {first_line(error)}; copy or record it again"
+                ) from error
         if self._watch is not None:
-            self._watch(position, self._size)
+            self._watch(self._source.position, self._source.byte_count or 0)
         return piece
 
     def blocks(self, size: int = BLOCK_BYTES) -> Iterator[tuple[int, bytes]]:
         """Whole lines, about ``size`` bytes at a time, each with the number of its first line.
 
         Lines are numbered from 1; the last line of the file ends with a newline here even if it
-        does not there.
+        does not there.  Errors: ``TraceError`` for a line longer than ``LONGEST_LINE``.
         """
         number, rest = 1, b""
         while piece := self.read(size):
             end = piece.rfind(b"\n") + 1
-            if not end:
-                rest += piece
-                if len(rest) > LONGEST_LINE:
-                    raise TraceError(
-                        f"{self.path}: line {number}: longer than {LONGEST_LINE} bytes; "
-                        "is this a text file?"
-                    )
-                continue
-            block, rest = rest + piece[:end], piece[end:]
-            yield number, block
-            number += block.count(b"\n")
+            block, rest = (rest + piece[:end], piece[end:]) if end else (b"", rest + piece)
+            self._check_lines(number, block)
+            if block:
+                yield number, block
+                number += block.count(b"\n")
+            self._check_lines(number, rest)
         if rest:
             yield number, rest + b"\n"
+
+    def _check_lines(self, number: int, block: bytes) -> None:
+        """Errors: ``TraceError`` naming the first line of ``block`` that is too long."""
+        if len(block) <= LONGEST_LINE:
+            return
+        ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
+        begins = np.concatenate([[0], ends + 1])
+        long = np.flatnonzero(np.diff(np.append(begins, len(block))) > LONGEST_LINE)
+        if long.size:
+            raise TraceError(
+                f"{self.name}: line {number + int(long[0])}: longer than {LONGEST_LINE} bytes; "
+                "is this a text file?"
+            )
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Lines without their ends, each with its number, counted from 1."""

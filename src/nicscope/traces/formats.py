@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.errors import TraceError, did_you_mean
@@ -10,20 +11,21 @@ from nicscope.outputs.endings import format_to_write, named_format
 from nicscope.traces.endings import WRITTEN
 from nicscope.traces.exporters.csv import CsvWriter
 from nicscope.traces.exporters.oracle_general import OracleGeneralWriter
-from nicscope.traces.files import ByteSource, head_of
-from nicscope.traces.importers.csv import header_of, read_csv
+from nicscope.traces.files import first_bytes
+from nicscope.traces.footer import MAGIC
+from nicscope.traces.importers.csv import names_in, read_csv
 from nicscope.traces.importers.lackey import read_lackey
 from nicscope.traces.importers.libcachesim_csv import read_libcachesim_csv
 from nicscope.traces.importers.oracle_general import read_oracle_general
 from nicscope.traces.importers.parquet import read_parquet
 from nicscope.traces.importers.strace import read_strace
-from nicscope.traces.reader import MAGIC
 from nicscope.traces.schema import REQUIRED_COLUMNS
 from nicscope.traces.writer import TraceWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
+
+    from nicscope.inputs import Input
 
 SNIFFED_BYTES = 1 << 14
 
@@ -68,20 +70,20 @@ def format_named(name: str) -> Format:
     return FORMATS[name]
 
 
-def input_format(path: Path, name: str | None = None) -> Format:
-    """Return the format of the file ``path``: as named, else by its content and its ending.
+def input_format(source: Input, name: str | None = None) -> Format:
+    """Return the format of ``source``: as named, else by its content and its ending.
 
     Errors: ``TraceError`` if it cannot be read or told.
     """
     if name is not None:
         return format_named(name)
-    found = _by_content(path)
+    found = _by_content(source)
     if found is None:
-        by_ending = _by_ending(path)
+        by_ending = _by_ending(Path(source.name))
         found = None if by_ending is None else by_ending.name
     if found is None:
         raise TraceError(
-            f"{path}: cannot tell its format; say --from {' or --from '.join(FORMATS)}"
+            f"{source.name}: cannot tell its format; say --from {' or --from '.join(FORMATS)}"
         )
     return FORMATS[found]
 
@@ -106,21 +108,20 @@ def _by_ending(path: Path) -> Format | None:
     return None if name is None else FORMATS[name]
 
 
-def _by_content(path: Path) -> str | None:
-    if head_of(path, len(MAGIC)) == MAGIC:
+def _by_content(source: Input) -> str | None:
+    if source.head(len(MAGIC)) == MAGIC:
         return "parquet"
-    with ByteSource(path) as source:
-        text = source.read(SNIFFED_BYTES)
+    text = first_bytes(source, SNIFFED_BYTES)
     if b"\0" in text:
         return None
     if _LACKEY_LINE.search(text):
         return "lackey"
     if _STRACE_LINE.search(text):
         return "strace"
-    names = header_of(text.partition(b"\n")[0])
+    names = names_in(text.partition(b"\n")[0])
     if len(set(names) & set(REQUIRED_COLUMNS)) > len(REQUIRED_COLUMNS) // 2:
         return "csv"
-    by_ending = _by_ending(path)
+    by_ending = _by_ending(Path(source.name))
     if by_ending is not None and by_ending.name == "csv":
         return "libcachesim-csv"
     return None

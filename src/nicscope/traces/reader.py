@@ -1,23 +1,23 @@
-"""Reading a trace: a Parquet file in, checked batches of columns out, in bounded memory."""
+"""Reading a trace: a Parquet file or a table in, checked batches out, in bounded memory."""
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nicscope.errors import TraceError, did_you_mean
+from nicscope.errors import TraceError
 from nicscope.traces.check import Checker
-from nicscope.traces.files import first_line, head_of
+from nicscope.traces.columns import DAMAGE, TYPES, as_schema, may_hold, op_codes
+from nicscope.traces.files import first_line, open_bytes
+from nicscope.traces.footer import MAGIC, check_footer
 from nicscope.traces.schema import (
     FIRST_RECEIVE,
     METADATA_KEY,
-    OP_CODES,
     OPTIONAL_COLUMNS,
     REQUIRED_COLUMNS,
     Requests,
@@ -29,27 +29,42 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from nicscope.inputs import Input
+
 BATCH_ROWS = 1 << 17  # about 5 MB of columns: still in the cache when the consumer gets them
 # A column chunk is read through a window of this many bytes, so that even one giant row group
 # is never in memory as a whole.
 WINDOW_BYTES = 1 << 22
-UNKNOWN_OP = 255
-MAGIC = b"PAR1"
 
 
 class Trace:
-    """A trace file whose columns are there and of the right type; rows are checked as they pass."""
+    """A trace whose columns are there and may be right; rows are checked as they pass."""
 
-    def __init__(self, path: Path, file: pq.ParquetFile, metadata: TraceMetadata) -> None:
-        self.path = path
+    def __init__(self, name: str, rows: int, metadata: TraceMetadata, source: _Source) -> None:
+        self.name = name  # fit to be printed
+        self.rows = rows
         self.metadata = metadata
-        self.rows: int = file.metadata.num_rows
-        self._file = file
+        self._source = source
 
     @property
     def column_names(self) -> list[str]:
-        """Every column of the file, in its order, unknown ones among them."""
-        return list(self._file.schema_arrow.names)
+        """Every column, in its order, unknown ones among them."""
+        return list(self._source.schema.names)
+
+    @property
+    def path(self) -> Path | None:
+        """Where this process finds the file; None if the trace is none."""
+        return self._source.path
+
+    @property
+    def is_named_file(self) -> bool:
+        """Whether other processes find it by its name."""
+        return self.path is not None and not str(self.path).startswith("/proc/self/")
+
+    @property
+    def byte_count(self) -> int:
+        """Of the file, or of the table's columns in memory."""
+        return self._source.byte_count
 
     def batches(self, max_rows: int = BATCH_ROWS) -> Iterator[Requests]:
         """All requests in their order, at most ``max_rows`` at a time.
@@ -60,7 +75,10 @@ class Trace:
             yield requests
 
     def record_batches(self, max_rows: int = BATCH_ROWS) -> Iterator[tuple[Requests, Any]]:
-        """As ``batches``, each with the Arrow record batch of every column that it came from."""
+        """As ``batches``, each with the Arrow record batch of every column that it came from.
+
+        Columns of the schema have its types there.
+        """
         yield from self._checked(self.column_names, max_rows)
 
     def read(self) -> Requests:
@@ -69,11 +87,90 @@ class Trace:
         return Requests(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
     def _checked(self, columns: list[str], max_rows: int) -> Iterator[tuple[Requests, Any]]:
-        checker = Checker(str(self.path))
-        for batch in _read_ahead(self._file.iter_batches(max_rows, columns=columns), checker):
-            requests = requests_of(batch, checker)
+        checker = Checker(self.name)
+        every = columns == self.column_names
+        if every:
+            _check_once(self.name, columns)
+        for batch in _read_ahead(self._source.record_batches(columns, max_rows), checker):
+            if every:
+                _check_whole(batch, checker)
+            known = as_schema(batch, [name for name in TYPES if name in columns], checker)
+            requests = requests_of(known, checker)
+            if checker.rows + len(requests.length) > self.rows:
+                break
             checker.check(requests)
-            yield requests, batch
+            yield requests, known
+        if checker.rows != self.rows:
+            raise TraceError(
+                f"{self.name}: damaged: it says that it has {self.rows:,} rows and has others; "
+                "record or copy it again"
+            )
+
+
+class _Source(Protocol):
+    """Where the rows of a trace come from."""
+
+    schema: Any
+    byte_count: int
+    path: Path | None
+
+    def record_batches(self, columns: list[str], max_rows: int) -> Iterator[Any]:
+        """Arrow record batches of ``columns``, at most ``max_rows`` rows each."""
+
+
+class _File:
+    """A Parquet file, open for as long as its trace is in use."""
+
+    def __init__(self, source: Input) -> None:
+        self._source = source
+        self.path: Path | None = source.at_rest()
+        self.byte_count = source.byte_count or 0
+        try:
+            check_footer(self.path, source.name)
+            footer = pq.read_metadata(self.path)
+            self.schema = footer.schema.to_arrow_schema()
+            _check_columns(source.name, self.schema)
+            # ``op`` stays dictionary-encoded in memory: six strings and one code per row.
+            self._file = pq.ParquetFile(
+                self.path,
+                metadata=footer,
+                read_dictionary=["op"],
+                buffer_size=WINDOW_BYTES,
+                pre_buffer=False,
+                page_checksum_verification=True,  # where there are checksums
+            )
+        except DAMAGE as error:
+            raise TraceError(
+                f"{source.name}: damaged or truncated Parquet file: {first_line(error)}; "
+                "record or copy it again"
+            ) from error
+        groups = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
+        if min(groups, default=0) < 0 or sum(groups) != footer.num_rows:
+            raise TraceError(
+                f"{source.name}: damaged: its row groups have {sum(groups)} rows, not "
+                f"{footer.num_rows}; record or copy it again"
+            )
+        self.rows = footer.num_rows
+        self.metadata: bytes | None = (footer.metadata or {}).get(METADATA_KEY)
+
+    def record_batches(self, columns: list[str], max_rows: int) -> Iterator[Any]:
+        batches: Iterator[Any] = self._file.iter_batches(max_rows, columns=columns)
+        return batches
+
+
+class _Table:
+    """A table in memory."""
+
+    path: Path | None = None
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+        self.schema = table.schema
+        self.byte_count: int = table.nbytes
+
+    def record_batches(self, columns: list[str], max_rows: int) -> Iterator[Any]:
+        batches: list[Any] = self._table.select(columns).to_batches(max_rows)
+        return iter(batches)
 
 
 def _read_ahead(batches: Iterator[Any], checker: Checker) -> Iterator[Any]:
@@ -83,7 +180,7 @@ def _read_ahead(batches: Iterator[Any], checker: Checker) -> Iterator[Any]:
         while True:
             try:
                 batch = ahead.result()
-            except (pa.ArrowException, OSError) as error:
+            except DAMAGE as error:
                 raise checker.error(0, f"damaged from here on: {first_line(error)}") from error
             if batch is None:
                 return
@@ -91,48 +188,57 @@ def _read_ahead(batches: Iterator[Any], checker: Checker) -> Iterator[Any]:
             yield batch
 
 
-def open_trace(path: Path | str) -> Trace:
-    """The trace in the Parquet file ``path``, its columns checked.
+def open_trace(source: Path | str | Any) -> Trace:
+    """The trace in the Parquet file ``source``, or in a table of Arrow, pandas or Polars.
 
-    Errors: ``TraceError`` if the file is missing, unreadable, not Parquet, truncated or empty,
-    or if a column is missing or has the wrong type.
+    ``-`` is standard input; what is not a regular file is copied to one without a name.
+    Errors: ``TraceError`` if the file is missing, unreadable, not Parquet, truncated, damaged or
+    empty, or if a column is missing or cannot be what the schema says.
     """
-    path = Path(path)
-    _check_magic(path)
-    try:
-        footer = pq.read_metadata(path)
-        _check_columns(path, footer.schema.to_arrow_schema())
-        # ``op`` stays dictionary-encoded in memory: six strings and one code per row.
-        file = pq.ParquetFile(
-            path,
-            metadata=footer,
-            read_dictionary=["op"],
-            buffer_size=WINDOW_BYTES,
-            pre_buffer=False,
-        )
-    except (pa.ArrowException, OSError) as error:
+    if not isinstance(source, Path | str):
+        return _trace_of_table(source)
+    return trace_of(open_bytes(source))
+
+
+def trace_of(source: Input) -> Trace:
+    """The trace in a Parquet file that is open; errors: as ``open_trace``."""
+    if source.head(len(MAGIC)) != MAGIC:
         raise TraceError(
-            f"{path}: damaged or truncated Parquet file: {first_line(error)}; "
-            "record or copy it again"
+            f"{source.name}: not a Parquet file; 'nicscope trace convert' reads strace, lackey, "
+            "CSV and oracleGeneral files"
+        )
+    file = _File(source)
+    return _trace(source.name, file.rows, file.metadata, file)
+
+
+def _trace_of_table(table: Any) -> Trace:
+    try:
+        made = pa.table(table)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise TraceError(
+            f"a {type(table).__name__} is no trace: {first_line(error)}; give a path, or a table "
+            "of Arrow, pandas or Polars"
         ) from error
-    text = (footer.metadata or {}).get(METADATA_KEY)
-    metadata = TraceMetadata() if text is None else TraceMetadata.from_json(text, str(path))
-    if footer.num_rows == 0:
-        raise TraceError(f"{path}: holds no requests; record or convert it again")
-    return Trace(path, file, metadata)
+    name = f"the {type(table).__name__}"
+    _check_columns(name, made.schema)
+    text = (made.schema.metadata or {}).get(METADATA_KEY)
+    return _trace(name, made.num_rows, text, _Table(made))
+
+
+def _trace(name: str, rows: int, text: bytes | None, source: _Source) -> Trace:
+    metadata = TraceMetadata() if text is None else TraceMetadata.from_json(text, name)
+    if rows == 0:
+        raise TraceError(f"{name}: holds no requests; record or convert it again")
+    return Trace(name, rows, metadata, source)
 
 
 def requests_of(batch: Any, checker: Checker) -> Requests:
     """The required columns of an Arrow record batch as NumPy arrays, without copies if possible.
 
-    Errors: ``TraceError`` through ``checker`` for a null or an unknown operation.
+    The batch has the schema's types.  Errors: ``TraceError`` through ``checker`` for an unknown
+    operation.
     """
-    for name in REQUIRED_COLUMNS:
-        column = batch.column(name)
-        if column.null_count:
-            row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-            raise checker.error(row, f"{name} is null; only peer and buffer may be")
-    codes = _op_codes(batch.column("op"), checker)
+    codes = op_codes(batch.column("op"), checker)
     return Requests(
         time_ns=_values(batch.column("time_ns")),
         node=_values(batch.column("node")),
@@ -151,55 +257,36 @@ def _values(column: Any) -> NDArray[Any]:
     return memory if memory.flags.writeable else memory.copy()
 
 
-def _op_codes(column: Any, checker: Checker) -> NDArray[np.uint8]:
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    names = column.dictionary.to_pylist()
-    codes = np.array([OP_CODES.get(name, UNKNOWN_OP) for name in names], np.uint8)
-    of_rows: NDArray[np.uint8] = codes[column.indices.to_numpy()]
-    if UNKNOWN_OP in codes and (unknown := np.flatnonzero(of_rows == UNKNOWN_OP)).size:
-        row = int(unknown[0])
-        name = column[row].as_py()
-        raise checker.error(row, f"unknown op {name!r}{did_you_mean(str(name), OP_CODES)}")
-    return of_rows
-
-
-def _check_magic(path: Path) -> None:
-    """Refuse what cannot be Parquet in words that help more than the library's."""
-    if head_of(path, len(MAGIC)) != MAGIC:
-        raise TraceError(
-            f"{path}: not a Parquet file; 'nicscope trace convert' reads strace, lackey, CSV and "
-            "oracleGeneral files"
-        )
-    with path.open("rb") as file:
-        file.seek(-len(MAGIC), os.SEEK_END)
-        if file.read() != MAGIC:
-            raise TraceError(f"{path}: truncated Parquet file; record or copy it again")
-
-
-def _check_columns(path: Path, schema: Any) -> None:
-    for name, expected in (REQUIRED_COLUMNS | OPTIONAL_COLUMNS).items():
-        places = schema.get_all_field_indices(name)
+def _check_columns(name: str, schema: Any) -> None:
+    for column in REQUIRED_COLUMNS | OPTIONAL_COLUMNS:
+        places = schema.get_all_field_indices(column)
         if len(places) > 1:
-            raise TraceError(f"{path}: column {name!r} is there {len(places)} times")
+            raise TraceError(f"{name}: column {column!r} is there {len(places)} times")
         if not places:
-            if name in OPTIONAL_COLUMNS:
+            if column in OPTIONAL_COLUMNS:
                 continue
             raise TraceError(
-                f"{path}: column {name!r} is missing; a trace has {', '.join(REQUIRED_COLUMNS)}"
+                f"{name}: column {column!r} is missing; a trace has {', '.join(REQUIRED_COLUMNS)}"
             )
         found = schema.field(places[0]).type
-        if not _fits(found, expected):
-            raise TraceError(f"{path}: column {name!r} is {found}; must be {expected}")
+        if not may_hold(found, column):
+            must = "text" if column == "op" else f"{TYPES[column]}, or another integer"
+            raise TraceError(f"{name}: column {column!r} is {found}; must be {must}")
 
 
-def _fits(found: Any, expected: str) -> bool:
-    if expected != "string":
-        return str(found) == expected
-    if pa.types.is_dictionary(found):
-        found = found.value_type
-    return bool(
-        pa.types.is_string(found)
-        or pa.types.is_large_string(found)
-        or pa.types.is_string_view(found)
-    )
+def _check_once(name: str, columns: list[str]) -> None:
+    for column in columns:
+        if columns.count(column) > 1:
+            raise TraceError(f"{name}: column {column!r} is there {columns.count(column)} times")
+
+
+def _check_whole(batch: Any, checker: Checker) -> None:
+    """Errors: ``TraceError`` for text that is none, or an entry that a dictionary does not have.
+
+    Whoever writes the columns anew takes them as they are.
+    """
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except DAMAGE as error:
+            raise checker.error(0, f"damaged from here on: {name}: {first_line(error)}") from error

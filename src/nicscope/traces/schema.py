@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 METADATA_KEY = b"nicscope"
 SCHEMA_VERSION = 1
 DEFAULT_PAGE_SIZE = 4096
+SMALLEST_PAGE, LARGEST_PAGE = 512, 1 << 30  # bytes; as designs have them
+MOST_METADATA = 1 << 24  # bytes
+DEEPEST = 50  # objects and lists within each other in metadata
 
 
 class Op(enum.IntEnum):
@@ -80,6 +83,15 @@ class TraceMetadata(msgspec.Struct, kw_only=True):
             del fields["regions"]
         return msgspec.json.encode(fields)
 
+    def without_defaults(self) -> list[str]:
+        """In a line what it says, if it says anything that is not a trace's default."""
+        fields = msgspec.json.decode(self.to_json(), type=dict[str, Any])
+        usual = msgspec.json.decode(TraceMetadata().to_json(), type=dict[str, Any])
+        said = [name for name, value in fields.items() if value != usual.get(name)]
+        if "page_size" in said:
+            said[said.index("page_size")] = f"page_size ({self.page_size})"
+        return [f"metadata: {', '.join(said)}"] if said else []
+
     @classmethod
     def from_json(cls, text: bytes, source: str) -> TraceMetadata:
         """The metadata that ``text`` spells; fields it leaves out have their defaults.
@@ -87,16 +99,22 @@ class TraceMetadata(msgspec.Struct, kw_only=True):
         Errors: ``TraceError`` naming ``source`` if it is no JSON object, a field has the wrong
         type, the version is newer than this program's, or the page size is no power of two.
         """
+        if len(text) > MOST_METADATA:
+            raise TraceError(
+                f"{source}: its metadata {METADATA_KEY.decode()!r} has {len(text):,} bytes; at "
+                f"most {MOST_METADATA:,} are read"
+            )
         known = {field.encode_name for field in msgspec.structs.fields(cls)} - {"unknown"}
         try:
             fields = msgspec.json.decode(text, type=dict[str, Any])
+            _check_depth(fields)
             if "schema_version" in fields:
                 fields.setdefault("schema", fields.pop("schema_version"))
             if isinstance(fields.get("origin"), str):
                 fields["origin"] = {"description": fields["origin"]}
             own = {name: fields.pop(name) for name in list(fields) if name in known}
             metadata = msgspec.convert(own | {"unknown": fields}, cls)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise TraceError(
                 f"{source}: its metadata {METADATA_KEY.decode()!r} is damaged: {error}"
             ) from error
@@ -109,7 +127,27 @@ class TraceMetadata(msgspec.Struct, kw_only=True):
                 f"{source}: schema version {self.schema_version}, but this nicscope reads up to "
                 f"{SCHEMA_VERSION}; use a newer nicscope"
             )
-        if self.page_size < 1 or self.page_size & (self.page_size - 1):
-            raise TraceError(
-                f"{source}: page size {self.page_size} in its metadata; must be a power of two"
-            )
+        check_page_size(self.page_size, f"{source}: page_size in its metadata")
+
+
+def check_page_size(page_size: int, what: str) -> None:
+    """Return if pages may have that many bytes; errors: ``TraceError`` beginning with ``what``."""
+    if not SMALLEST_PAGE <= page_size <= LARGEST_PAGE or page_size & (page_size - 1):
+        raise TraceError(
+            f"{what} must be a power of two from {SMALLEST_PAGE} to {LARGEST_PAGE}, got {page_size}"
+        )
+
+
+def _check_depth(fields: dict[str, Any]) -> None:
+    """Errors: ``RecursionError`` if they are nested deeper than ``DEEPEST``."""
+    level: list[Any] = [fields]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return
+    raise RecursionError(f"it is nested more than {DEEPEST} deep")

@@ -3,40 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nicscope.errors import TraceError
 from nicscope.outputs import whole_file
 from nicscope.traces.check import Checker
+from nicscope.traces.columns import TYPES, array_of, as_schema, op_array, op_column
+from nicscope.traces.footer import SignedFile
 from nicscope.traces.reader import requests_of
-from nicscope.traces.schema import (
-    METADATA_KEY,
-    OP_NAMES,
-    OPTIONAL_COLUMNS,
-    REQUIRED_COLUMNS,
-    TraceMetadata,
-)
+from nicscope.traces.schema import METADATA_KEY, REQUIRED_COLUMNS, TraceMetadata
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from types import TracebackType
-
-    from numpy.typing import NDArray
 
     from nicscope.traces.schema import Requests
 
 ROW_GROUP_ROWS = 1 << 20
-
-_OP_TYPE = pa.dictionary(pa.int32(), pa.string())
-_TYPES = {
-    name: _OP_TYPE if name == "op" else pa.type_for_alias(alias)
-    for name, alias in (REQUIRED_COLUMNS | OPTIONAL_COLUMNS).items()
-}
 
 
 class TraceWriter:
@@ -50,15 +37,18 @@ class TraceWriter:
         self.metadata = metadata or TraceMetadata()
         self._checker = Checker(str(path))
         self.rows = 0  # appended so far
+        self.lost: list[str] = []  # what has no place here: nothing
         self._cleanup = contextlib.ExitStack()
         self._pending: list[Any] = []
         self._pending_rows = 0
         self._sink: Any = None
+        self._signed: Any = None
         self._schema: Any = None
         self._file: Any = None
 
     def __enter__(self) -> TraceWriter:
         self._sink = self._cleanup.enter_context(whole_file(self.path))
+        self._signed = SignedFile(self._sink)
         self._cleanup.callback(self._close_file)
         return self
 
@@ -74,15 +64,15 @@ class TraceWriter:
             self._finish()
         return None
 
-    def write(self, columns: Mapping[str, Any]) -> None:
-        """Append requests given as columns of equal length (NumPy or Arrow arrays, or lists).
+    def write(self, columns: Mapping[str, Any] | Any) -> None:
+        """Append requests: columns of equal length (NumPy, Arrow, lists), or a table.
 
         ``op`` holds names or codes of ``Op``; ``peer`` and ``buffer`` may be left out (null);
         further columns are kept, and must be the same in every call.
         Errors: ``TraceError`` for a request that the schema does not allow, ``OutputError`` from
         the ``with`` block if the file cannot be written.
         """
-        batch = batch_of(columns, self._schema)
+        batch = batch_of(columns, self._checker, self._schema)
         requests = requests_of(batch, self._checker)
         self._checker.check(requests)
         self.append(requests, batch)
@@ -105,7 +95,11 @@ class TraceWriter:
     def _flush(self) -> None:
         if self._file is None:
             self._file = pq.ParquetWriter(
-                self._sink, self._schema, compression="zstd", use_dictionary=True
+                self._signed,
+                self._schema,
+                compression="zstd",
+                use_dictionary=True,
+                write_page_checksum=True,
             )
         table = pa.Table.from_batches(self._pending, self._schema)
         self._pending, self._pending_rows = [], 0
@@ -118,7 +112,9 @@ class TraceWriter:
             self._flush()
         self._file.add_key_value_metadata({METADATA_KEY: self.metadata.to_json()})
         file, self._file = self._file, None
+        self._signed.hold()
         file.close()
+        self._signed.finish()
 
     def _close_file(self) -> None:
         """Let go of a file that is given up; a stream gets no end that looks like a whole one."""
@@ -130,37 +126,40 @@ class TraceWriter:
 
 
 def write_trace(
-    path: Path | str, columns: Mapping[str, Any], metadata: TraceMetadata | None = None
+    path: Path | str, columns: Mapping[str, Any] | Any, metadata: TraceMetadata | None = None
 ) -> None:
     """Write all ``columns`` as one trace file; see ``TraceWriter`` for them and for errors."""
     with TraceWriter(path, metadata) as writer:
         writer.write(columns)
 
 
-def batch_of(columns: Mapping[str, Any], schema: Any = None) -> Any:
+def batch_of(columns: Any, checker: Checker, schema: Any = None) -> Any:
     """``columns`` as an Arrow record batch: the trace's own first, then further ones.
 
-    ``schema`` is that of the batch before, which this one has to follow.
+    The trace's own have the schema's types.  ``schema`` is that of the batch before, which this
+    one has to follow.  Errors: ``TraceError`` through ``checker`` for a value that does not fit.
     """
+    if not isinstance(columns, Mapping):  # a table of Arrow, pandas or Polars
+        table = pa.table(columns)
+        columns = dict(zip(table.schema.names, table.columns, strict=True))
     missing = [name for name in REQUIRED_COLUMNS if name not in columns]
     if missing:
         raise ValueError(f"column {missing[0]!r} is missing")
-    arrays = {"op": _op_array(columns["op"])}
-    for name, kind in _TYPES.items():
+    arrays = {"op": op_array(columns["op"])}
+    for name, kind in TYPES.items():
         if name in columns and name != "op":
-            arrays[name] = _array(columns[name], kind)
+            arrays[name] = array_of(columns[name], name, checker)
         elif name not in columns:
             arrays[name] = pa.nulls(len(arrays["op"]), kind)
     for name, column in columns.items():
         if name not in arrays:
             known = schema is not None and name in schema.names
             arrays[name] = _array(column, schema.field(name).type if known else None)
-    names = [*_TYPES, *(name for name in arrays if name not in _TYPES)]
-    if schema is None:
-        return pa.RecordBatch.from_pydict({name: arrays[name] for name in names})
-    if set(names) != set(schema.names):
+    names = [*TYPES, *(name for name in arrays if name not in TYPES)]
+    batch = pa.RecordBatch.from_pydict({name: arrays[name] for name in names})
+    if schema is not None and set(names) != set(schema.names):
         raise ValueError(f"columns {sorted(names)} follow columns {sorted(schema.names)}")
-    return pa.RecordBatch.from_pydict({name: arrays[name] for name in schema.names}, schema)
+    return as_schema(batch.select(names if schema is None else schema.names), TYPES, checker)
 
 
 def _array(column: Any, kind: Any) -> Any:
@@ -169,20 +168,3 @@ def _array(column: Any, kind: Any) -> Any:
     if isinstance(column, pa.Array):
         return column if kind is None else column.cast(kind)
     return pa.array(column, kind)
-
-
-def op_column(codes: NDArray[Any]) -> Any:
-    """Codes of ``Op`` as the dictionary column that trace files hold."""
-    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(OP_NAMES))
-
-
-def _op_array(column: Any) -> Any:
-    """``column`` of names or codes as an Arrow dictionary; unknown names stay to be reported."""
-    if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
-        if column.size and not 0 <= column.min() <= column.max() < len(OP_NAMES):
-            raise ValueError("op holds a code that is none of Op's")
-        return op_column(column)
-    names = _array(column, None)
-    return (names if pa.types.is_dictionary(names.type) else names.dictionary_encode()).cast(
-        _OP_TYPE
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope import __version__
-from nicscope.errors import StudyError
+from nicscope.errors import StudyError, printable
 from nicscope.jit import package_stamp
 from nicscope.studies.sizing.answer import answer
 from nicscope.studies.sizing.family import families
@@ -42,7 +42,7 @@ def report(
         traces=[
             {
                 "name": name,
-                "file": str(trace.path),
+                "file": trace.name,
                 "requests": trace.rows,
                 "page_size": trace.metadata.page_size,
                 "origin": trace.metadata.origin,
@@ -50,7 +50,11 @@ def report(
             for name, trace in traces
         ],
         sizings=[size(name, trace, question, passes) for name, trace in traces],
-        repeat={"command": list(command), "version": __version__, "source": package_stamp()},
+        repeat={
+            "command": list(map(printable, command)),
+            "version": __version__,
+            "source": package_stamp(),
+        },
     )
 
 

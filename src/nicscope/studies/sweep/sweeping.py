@@ -192,7 +192,9 @@ def _counted(
     from nicscope.jit import package_stamp
     from nicscope.studies.sweep.cluster_task import Order
 
-    path = trace.path.resolve()
+    if not trace.is_named_file:
+        raise TraceError(f"{trace.name}: is no file that the workers of a cluster find; name one")
+    path = _path_of(trace).resolve()
     order = Order(str(path), content_digest(path), page_size, what.kinds, package_stamp())
     yield from cluster.tallies(order, chunks, what.grid.design)
 
@@ -201,8 +203,8 @@ def _identity(what: Sweep) -> Identity:
     traces: list[TraceIdentity] = []
     for name, trace in what.traces:
         if any(name == other.name for other in traces):
-            raise TraceError(f"{trace.path}: two traces are called {name!r}; rename one")
-        digest = content_digest(trace.path)
+            raise TraceError(f"{trace.name}: two traces are called {name!r}; rename one")
+        digest = content_digest(_path_of(trace))
         traces.append(TraceIdentity(name=name, requests=trace.rows, sha256=digest))
     return identity_of(what.grid, traces, what.grid.platforms(), what.kinds)
 
@@ -211,6 +213,12 @@ def _journal_for(output: TableOutput, identity: Identity) -> AbstractContextMana
     if output.is_stream:
         return contextlib.nullcontext(NoJournal(output.path))
     return open_journal(journal_path(output.path), identity)
+
+
+def _path_of(trace: Trace) -> Path:
+    if trace.path is None:
+        raise TraceError(f"{trace.name}: is no file, by whose content a sweep knows its traces")
+    return trace.path
 
 
 def _remove_journal(out: Path, identity: Identity) -> None:

@@ -1,4 +1,4 @@
-"""CSV with the schema's column names in a header line; metadata is lost."""
+"""CSV with the schema's column names in a header line, then a line per request."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from nicscope.errors import TraceError
 from nicscope.outputs import whole_file
 from nicscope.outputs.csv_table import CsvTable
 from nicscope.outputs.endings import named_compression
+from nicscope.traces.columns import FURTHER, TYPES, holds, is_text
+from nicscope.traces.importers.csv import names_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,12 +21,24 @@ if TYPE_CHECKING:
     from nicscope.traces.schema import Requests, TraceMetadata
 
 
+_WRITTEN = (
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_boolean,
+    pa.types.is_decimal,
+    pa.types.is_temporal,
+    pa.types.is_null,
+)
+
+
 class CsvWriter:
     """Appends requests to a CSV file, compressed if its name ends in ``.zst`` or ``.gz``."""
 
-    def __init__(self, path: Path, metadata: TraceMetadata) -> None:  # noqa: ARG002 - no place
+    def __init__(self, path: Path, metadata: TraceMetadata) -> None:
         self.path = path
         self.rows = 0
+        self.lost: list[str] = []  # what was there and has no place here
+        self._metadata = metadata
         self._cleanup = contextlib.ExitStack()
         self._table: CsvTable
 
@@ -48,18 +62,57 @@ class CsvWriter:
             if not self.rows:
                 raise TraceError(f"{self.path}: not written, as there is no request to write")
             self._table.finish()
+            self.lost += self._metadata.without_defaults()
         return None
 
     def append(self, requests: Requests, batch: Any) -> None:
-        """Append a batch of checked requests with all its columns."""
+        """Append a batch of checked requests with all its columns.
+
+        Errors: ``TraceError`` for a column that has no form in a line of text.
+        """
         columns = {
-            name: column.cast(column.type.value_type)
-            if pa.types.is_dictionary(column.type)
-            else column
+            name: self._plain(name, column)
             for name, column in zip(batch.schema.names, batch.columns, strict=True)
         }
+        if not self.rows:
+            self._check_names(batch.schema.names)
+            self.lost += _types_lost(batch.schema)
         try:
             self._table.write(pa.RecordBatch.from_pydict(columns))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise TraceError(f"{self.path}: a column has no form in CSV: {error}") from error
         self.rows += requests.length.size
+
+    def _plain(self, name: str, column: Any) -> Any:
+        """``column`` as the library writes it, its text in one line each."""
+        kind = column.type
+        if pa.types.is_dictionary(kind):
+            column, kind = column.cast(kind.value_type), kind.value_type
+        if pa.types.is_string_view(kind):
+            column, kind = column.cast(pa.large_string()), pa.large_string()
+        if not (is_text(kind) or any(of_kind(kind) for of_kind in _WRITTEN)):
+            raise TraceError(f"{self.path}: column {name!r} is {kind}, which has no form in CSV")
+        row = holds(column, "[\r\n]") if is_text(kind) else None
+        if row is not None:
+            raise TraceError(
+                f"{self.path}: row {self.rows + row} (the first is 0): {name} has a line end, "
+                "which has no place in a line of CSV"
+            )
+        return column
+
+    def _check_names(self, names: list[str]) -> None:
+        """Errors: ``TraceError`` for a column whose name would be read as another."""
+        for name in names:
+            quoted = name.replace('"', '""')
+            if names_in(f'"{quoted}"'.encode()) != [name]:
+                raise TraceError(f"{self.path}: column {name!r} has a name without a form in CSV")
+
+
+def _types_lost(schema: Any) -> list[str]:
+    """The types of further columns that are text when they are read back, in a line if any."""
+    lost = [
+        f"{field.name} ({field.type})"
+        for field in schema
+        if field.name not in TYPES and field.type != FURTHER.get(field.name, pa.string())
+    ]
+    return [f"types, which are text when read back: {', '.join(lost)}"] if lost else []

@@ -21,6 +21,7 @@ from nicscope.outputs.endings import named_compression
 from nicscope.traces.lookups import lookups_of
 from nicscope.traces.numbering import Numbering
 from nicscope.traces.oracle_general import NEVER, RECORD, page_bits
+from nicscope.traces.schema import REQUIRED_COLUMNS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,6 +37,10 @@ LAST_SECOND = np.iinfo(np.uint32).max
 WORDS = RECORD.itemsize // 8
 NEXT_ACCESS_WORD = RECORD.fields["next_access"][1] // 8  # type: ignore[index]
 COPY_BYTES = 1 << 20
+LOST = (
+    "operations, first byte and length within a page, numbers of nodes and processes, and times "
+    "but for whole seconds since the first"
+)
 
 
 @kernel
@@ -57,6 +62,7 @@ class OracleGeneralWriter:
     def __init__(self, path: Path, metadata: TraceMetadata) -> None:
         self.path = path
         self.rows = 0
+        self.lost: list[str] = []  # what was there and has no place here
         self._metadata = metadata
         self._cleanup = contextlib.ExitStack()
         self._processes = Numbering()
@@ -93,6 +99,7 @@ class OracleGeneralWriter:
                 compression = named_compression(self.path)
                 with pa.output_stream(self._sink, compression=compression) as stream:
                     shutil.copyfileobj(self._file, stream, COPY_BYTES)
+            self.lost += self._metadata.without_defaults()
         return None
 
     @property
@@ -100,7 +107,7 @@ class OracleGeneralWriter:
         """Whether the result can be changed in place; a compressed one and a stream cannot."""
         return named_compression(self.path) is None and self._sink.seekable()
 
-    def append(self, requests: Requests, batch: Any) -> None:  # noqa: ARG002 - no further columns
+    def append(self, requests: Requests, batch: Any) -> None:
         """Append the lookups of a batch of checked requests.
 
         Errors: ``TraceError`` if there are more processes or seconds than the format can number.
@@ -108,6 +115,10 @@ class OracleGeneralWriter:
         process = self._processes.number(
             requests.node.astype(np.int64), requests.pid.astype(np.int64)
         )
+        if not self.lost:
+            self.lost = [LOST]
+            further = [name for name in batch.schema.names if name not in REQUIRED_COLUMNS]
+            self.lost.append(f"columns: {', '.join(further)}")
         time_s = self._seconds(requests.time_ns)
         page_size = self._metadata.page_size
         bits = page_bits(page_size)

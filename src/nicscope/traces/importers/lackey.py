@@ -19,8 +19,8 @@ from nicscope.traces.schema import Op
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
+    from nicscope.inputs import Input
     from nicscope.traces.files import Watch
     from nicscope.traces.imported import Choices
     from nicscope.traces.schema import TraceMetadata
@@ -116,7 +116,7 @@ def store(rows, row, access, counts):
 
 
 def read_lackey(
-    path: Path, choices: Choices, metadata: TraceMetadata, watch: Watch | None = None
+    source: Input, choices: Choices, metadata: TraceMetadata, watch: Watch | None = None
 ) -> Iterator[Imported]:
     """Requests of a lackey log, all at time 0 in the process that ``choices`` name.
 
@@ -124,21 +124,20 @@ def read_lackey(
     """
     counts = np.zeros(4, np.int64)
     metadata.origin["importer"] = "lackey"
-    with ByteSource(path, watch) as source:
-        for first_line, block in source.blocks():
-            text = np.frombuffer(block, np.uint8).astype(np.int64)
-            # Two rows for the shortest line at most.
-            rows = np.empty((2 * (text.size // SHORTEST_LINE + 1), 4), np.int64)
-            count, bad = parse(text, rows, counts)
-            if bad >= 0:
-                line = block.split(b"\n")[bad].decode(errors="replace")
-                raise TraceError(
-                    f"{path}: line {first_line + bad}: {line[:60]!r} is no memory access; "
-                    "lackey writes lines such as ' L 1ffefff7e0,8'"
-                )
-            names = ("instruction_fetches", "loads", "stores", "modifies")
-            metadata.observed.update(zip(names, counts.tolist(), strict=True))
-            yield _imported(rows[:count], first_line, choices)
+    for first_line, block in ByteSource(source, watch).blocks():
+        text = np.frombuffer(block, np.uint8).astype(np.int64)
+        # Two rows for the shortest line at most.
+        rows = np.empty((2 * (text.size // SHORTEST_LINE + 1), 4), np.int64)
+        count, bad = parse(text, rows, counts)
+        if bad >= 0:
+            line = block.split(b"\n")[bad].decode(errors="replace")
+            raise TraceError(
+                f"{source.name}: line {first_line + bad}: {line[:60]!r} is no memory access; "
+                "lackey writes lines such as ' L 1ffefff7e0,8'"
+            )
+        names = ("instruction_fetches", "loads", "stores", "modifies")
+        metadata.observed.update(zip(names, counts.tolist(), strict=True))
+        yield _imported(rows[:count], first_line, choices)
 
 
 def _imported(rows: np.ndarray, first_line: int, choices: Choices) -> Imported:

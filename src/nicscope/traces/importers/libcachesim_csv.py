@@ -7,6 +7,7 @@ The description has libCacheSim's own spelling, ``time-col=1,obj-id-col=2,obj-si
 from __future__ import annotations
 
 import functools
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,21 +17,28 @@ from nicscope.errors import TraceError, did_you_mean
 from nicscope.traces.files import ByteSource
 from nicscope.traces.imported import Imported
 from nicscope.traces.importers.objects import ObjectsAsPages
-from nicscope.traces.importers.text_table import Layout, line_of, parse_block
+from nicscope.traces.importers.text_table import (
+    Layout,
+    check_width,
+    line_of,
+    parse_block,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
+    from nicscope.inputs import Input
     from nicscope.traces.files import Watch
     from nicscope.traces.imported import Choices
     from nicscope.traces.schema import TraceMetadata
 
 NS_PER_S = 1_000_000_000
 COLUMNS = {"time-col": 1, "obj-id-col": 2, "obj-size-col": 3}  # libCacheSim counts from 1
+NO_DELIMITERS = ('"', "\n", "\r", "\0")
 DELIMITERS = ("\t", ",", "|", ":", ";", " ")
+_COLUMN_NUMBER = re.compile(r"[1-9][0-9]{0,5}")
 TRUE, FALSE = ("true", "1"), ("false", "0")
 
 
@@ -45,7 +53,7 @@ class Description(NamedTuple):
 
 
 def read_libcachesim_csv(
-    path: Path, choices: Choices, metadata: TraceMetadata, watch: Watch | None = None
+    source: Input, choices: Choices, metadata: TraceMetadata, watch: Watch | None = None
 ) -> Iterator[Imported]:
     """One request per line; see ``ObjectsAsPages`` for where it lies.
 
@@ -55,24 +63,23 @@ def read_libcachesim_csv(
     objects = ObjectsAsPages(choices, metadata)
     metadata.origin["importer"] = "libcachesim-csv"
     layout: Layout | None = None
-    with ByteSource(path, watch) as source:
-        for first, block in source.blocks():
-            rows, start = block, first
-            if layout is None:
-                head, _, rest = block.partition(b"\n")
-                layout = _layout_of(path, head, description)
-                if _is_header(head, description):
-                    rows, start = rest, first + 1
-            if not rows.strip():
-                continue
-            table = parse_block(path, start, rows, layout)
-            place = functools.partial(_line, start, rows)
-            columns, kept = objects.columns(
-                _time_ns(path, table, place),
-                _numbers(path, table, "object", place).astype(np.uint64),
-                _numbers(path, table, "size", place).astype(np.uint32),
-            )
-            yield Imported(columns, functools.partial(_place, place, kept))
+    for first, block in ByteSource(source, watch).blocks():
+        rows, start = block, first
+        if layout is None:
+            head, _, rest = block.partition(b"\n")
+            layout = _layout_of(source.name, head, description)
+            if _is_header(head, description):
+                rows, start = rest, first + 1
+        if not rows.strip():
+            continue
+        table = parse_block(source.name, start, rows, layout)
+        place = functools.partial(_line, start, rows)
+        columns, kept = objects.columns(
+            _time_ns(source.name, table, place),
+            _numbers(source.name, table, "object", place).astype(np.uint64),
+            _numbers(source.name, table, "size", place).astype(np.uint32),
+        )
+        yield Imported(columns, functools.partial(_place, place, kept))
 
 
 def description_of(text: str) -> Description:
@@ -90,7 +97,7 @@ def description_of(text: str) -> Description:
     places = {}
     for word, default in COLUMNS.items():
         value = words.get(word, str(default))
-        if not value.isdecimal() or int(value) < 1:
+        if not _COLUMN_NUMBER.fullmatch(value):
             raise TraceError(f"{word} in --columns is {value!r}; columns are numbered from 1")
         places[word] = int(value) - 1
     if len(set(places.values())) < len(places):
@@ -99,20 +106,25 @@ def description_of(text: str) -> Description:
     if header is not None and header.lower() not in TRUE + FALSE:
         raise TraceError(f"has-header in --columns is {header!r}; must be true or false")
     delimiter = words.get("delimiter", "").strip("'\"")
-    if len(delimiter) > 1 and delimiter not in ("comma", "\\t"):
-        raise TraceError(f"delimiter in --columns is {delimiter!r}; must be one character")
+    delimiter = {"comma": ",", "\\t": "\t"}.get(delimiter, delimiter)
+    if len(delimiter) > 1 or not delimiter.isascii() or delimiter in NO_DELIMITERS:
+        raise TraceError(
+            f"delimiter in --columns is {delimiter!r}; must be one character of ASCII, but no "
+            "quote or line end"
+        )
     return Description(
         places["time-col"],
         places["obj-id-col"],
         places["obj-size-col"],
-        {"comma": ",", "\\t": "\t", "": None}.get(delimiter, delimiter),
+        delimiter or None,
         None if header is None else header.lower() in TRUE,
     )
 
 
-def _layout_of(path: Path, head: bytes, description: Description) -> Layout:
+def _layout_of(called: str, head: bytes, description: Description) -> Layout:
     line = head.decode(errors="replace")
     delimiter = description.delimiter or max(DELIMITERS, key=line.count)
+    check_width(called, line.count(delimiter) + 1)
     names = [f"column {number}" for number, _ in enumerate(line.split(delimiter), 1)]
     wanted = {
         "time": description.time,
@@ -123,7 +135,7 @@ def _layout_of(path: Path, head: bytes, description: Description) -> Layout:
     for name, place in wanted.items():
         if place >= len(names):
             raise TraceError(
-                f"{path}: line 1: {len(names)} columns, but the {name} should be in column "
+                f"{called}: line 1: {len(names)} columns, but the {name} should be in column "
                 f"{place + 1}; say which with --columns time-col=1,obj-id-col=2,obj-size-col=3"
             )
         types.pop(names[place])
@@ -141,22 +153,24 @@ def _is_header(head: bytes, description: Description) -> bool:
     return sum(map(str.isalpha, text)) > sum(map(str.isdecimal, text))
 
 
-def _numbers(path: Path, table: pa.Table, name: str, place: functools.partial[str]) -> NDArray[Any]:
+def _numbers(
+    called: str, table: pa.Table, name: str, place: functools.partial[str]
+) -> NDArray[Any]:
     column = table.column(name).combine_chunks()
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-        raise TraceError(f"{path}: {place(row)}: no {name} given")
+        raise TraceError(f"{called}: {place(row)}: no {name} given")
     values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
     return values
 
 
-def _time_ns(path: Path, table: pa.Table, place: functools.partial[str]) -> NDArray[np.int64]:
-    seconds = _numbers(path, table, "time", place)
+def _time_ns(called: str, table: pa.Table, place: functools.partial[str]) -> NDArray[np.int64]:
+    seconds = _numbers(called, table, "time", place)
     bad = np.flatnonzero(~(np.abs(seconds) < np.iinfo(np.int64).max / NS_PER_S))
     if bad.size:
         row = int(bad[0])
         raise TraceError(
-            f"{path}: {place(row)}: time {seconds[row]} is out of range; must be seconds"
+            f"{called}: {place(row)}: time {seconds[row]} is out of range; must be seconds"
         )
     time_ns: NDArray[np.int64] = np.rint(seconds * NS_PER_S).astype(np.int64)
     return time_ns

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nicscope.errors import TraceError
 from nicscope.traces.imported import filled, op_codes
 from nicscope.traces.numbering import Numbering
 from nicscope.traces.oracle_general import page_bits
@@ -66,8 +67,11 @@ class ObjectsAsPages:
             page = self._numbering.number(owner, object_id.view(np.int64)).astype(np.uint64)
             return page, filled(self._choices.pid, object_id.size, np.int32)
         bits = page_bits(self._choices.page_size)
-        if bits == 64:
-            return object_id, filled(self._choices.pid, object_id.size, np.int32)
         page = object_id & np.uint64((1 << bits) - 1)
         pid = (object_id >> np.uint64(bits)) + np.uint64(self._choices.pid)
-        return page, np.minimum(pid, MOST_PIDS).astype(np.int32)
+        if pid.size and pid.max() > MOST_PIDS:
+            raise TraceError(
+                f"an object's process, from the high bits of its id and --pid, is {pid.max()}, "
+                f"beyond {MOST_PIDS}; choose a smaller --pid, or --renumber"
+            )
+        return page, pid.astype(np.int32)

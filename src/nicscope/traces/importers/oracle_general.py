@@ -15,10 +15,10 @@ from nicscope.traces.oracle_general import RECORD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
+    from nicscope.inputs import Input
     from nicscope.traces.files import Watch
     from nicscope.traces.imported import Choices
     from nicscope.traces.schema import TraceMetadata
@@ -28,7 +28,7 @@ NS_PER_S = 1_000_000_000
 
 
 def read_oracle_general(
-    path: Path, choices: Choices, metadata: TraceMetadata, watch: Watch | None = None
+    source: Input, choices: Choices, metadata: TraceMetadata, watch: Watch | None = None
 ) -> Iterator[Imported]:
     """One request per record that has bytes; see ``ObjectsAsPages`` for where it lies.
 
@@ -37,22 +37,22 @@ def read_oracle_general(
     objects = ObjectsAsPages(choices, metadata)
     metadata.origin["importer"] = "oracle-general"
     first = 0
-    with ByteSource(path, watch) as source:
-        while piece := source.read(BATCH_RECORDS * RECORD.itemsize):
-            if len(piece) % RECORD.itemsize:
-                raise TraceError(
-                    f"{path}: ends within record {first + len(piece) // RECORD.itemsize} (the "
-                    f"first is 0), whose size is {RECORD.itemsize} bytes; copy it again, or say "
-                    "what else it is with --from"
-                )
-            records = np.frombuffer(piece, RECORD)
-            columns, kept = objects.columns(
-                records["time_s"].astype(np.int64) * NS_PER_S,
-                np.ascontiguousarray(records["object_id"]),
-                np.ascontiguousarray(records["byte_count"]),
+    records_of = ByteSource(source, watch)
+    while piece := records_of.read(BATCH_RECORDS * RECORD.itemsize):
+        if len(piece) % RECORD.itemsize:
+            raise TraceError(
+                f"{source.name}: ends within record {first + len(piece) // RECORD.itemsize} (the "
+                f"first is 0), whose size is {RECORD.itemsize} bytes; copy it again, or say "
+                "what else it is with --from"
             )
-            yield Imported(columns, functools.partial(_place, first, kept))
-            first += records.size
+        records = np.frombuffer(piece, RECORD)
+        columns, kept = objects.columns(
+            records["time_s"].astype(np.int64) * NS_PER_S,
+            np.ascontiguousarray(records["object_id"]),
+            np.ascontiguousarray(records["byte_count"]),
+        )
+        yield Imported(columns, functools.partial(_place, first, kept))
+        first += records.size
 
 
 def _place(first: int, kept: NDArray[np.int64], row: int) -> str:

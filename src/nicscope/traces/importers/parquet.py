@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from nicscope.traces.imported import Imported
-from nicscope.traces.reader import open_trace
+from nicscope.traces.reader import trace_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
+    from nicscope.inputs import Input
     from nicscope.traces.files import Watch
     from nicscope.traces.imported import Choices
     from nicscope.traces.schema import TraceMetadata
 
 
 def read_parquet(
-    path: Path,
+    source: Input,
     choices: Choices,  # noqa: ARG001 - this format says everything itself
     metadata: TraceMetadata,
     watch: Watch | None = None,
 ) -> Iterator[Imported]:
     """Every request and every column, with the file's own metadata."""
-    trace = open_trace(path)
+    trace = trace_of(source)
     for name, value in msgspec.structs.asdict(trace.metadata).items():
         setattr(metadata, name, value)
     done = 0

@@ -19,9 +19,11 @@ from nicscope.errors import TraceError
 from nicscope.traces.files import ByteSource
 from nicscope.traces.imported import Imported, filled
 from nicscope.traces.importers.strace_descriptors import (
+    CLOSING,
     CREATING_TASKS,
     SOCKET_CALLS,
     Descriptors,
+    File,
     shares,
 )
 from nicscope.traces.importers.strace_lines import Call, Exit, LineReader, Start, number_of
@@ -29,10 +31,10 @@ from nicscope.traces.schema import Op
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
+    from nicscope.inputs import Input
     from nicscope.traces.files import Watch
     from nicscope.traces.imported import Choices
     from nicscope.traces.schema import TraceMetadata
@@ -53,6 +55,10 @@ WITHOUT_BUFFER = frozenset({"io_uring_enter", "sendfile", "sendfile64", "splice"
 HOW_TO_RECORD = (
     "record with 'strace -f -ttt -e raw=read,write,recvfrom,sendto -o LOG COMMAND' or with "
     "'nicscope record'"
+)
+HOW_TO_KNOW = (
+    "the log does not show what they are; record with strace without '-e trace', or with '-e "
+    "trace=%desc,%network,%process', or with 'nicscope record'"
 )
 BATCH_ROWS = 1 << 17
 FIRST_TASK = -1  # stands for the one task of a log that does not name it
@@ -77,21 +83,27 @@ class _Rows:
         self.posted = array.array("I")
         self.line = array.array("q")
         self.call = array.array("b")
+        self.followed = array.array("b")  # 1 where only the calls before say that it is a socket
 
 
 class _Log:
     """Follows tasks and descriptors through a log and keeps the requests it finds."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, name: str) -> None:
         self.rows = _Rows()
         self.counts: Counter[str] = Counter()
         self.vector_calls: Counter[str] = Counter()
         self.calls_without_buffer: Counter[str] = Counter()
+        self._followed_vectors: Counter[str] = Counter()
+        self._doubted = array.array("q")
+        self._closings = 0
+        self._unreadable: TraceError | None = None
         self.first_number: int | None = None  # of FIRST_TASK, once the log says it
-        self._path = path
+        self._name = name
         self._tasks: dict[int, Task] = {}
         self._creating: dict[int, Start] = {}
         self._early: dict[int, deque[Call | Start | Exit]] = {}
+        self._released: list[tuple[int, Iterator[Call | Start | Exit]]] = []
 
     def take(self, event: Call | Start | Exit) -> None:
         """Take in the next event; those of a task not yet known wait for its maker to return."""
@@ -105,12 +117,35 @@ class _Log:
         else:
             self._handle(number, event)
 
-    def finish(self) -> None:
-        """Take in what still waits for a maker that never returned."""
+    def finish(self) -> NDArray[np.int64]:
+        """The rows that are a socket's for certain.
+
+        Takes in what still waits for a maker that never returned.  Errors: ``TraceError`` for a
+        socket's call whose buffer is not shown as an address.
+        """
         for maker in list(self._creating):
             self._give_up_creating(maker)
         for number in list(self._early):
             self._release(number)
+        return self._certain()
+
+    def _certain(self) -> NDArray[np.int64]:
+        """Rows of what is shown to be a socket; the others are counted.
+
+        A number can be followed only where the log shows when it is closed: then all closing is
+        in it, for ``strace`` leaves out calls by their names.
+        """
+        doubtful = np.frombuffer(self.rows.followed, np.int8).copy()
+        if self._unreadable is not None and (self._closings or doubtful.all()):
+            raise self._unreadable
+        if self._closings:
+            doubtful[:] = 0
+            doubtful[np.frombuffer(self._doubted, np.int64)] = 1
+            self.vector_calls += self._followed_vectors
+        else:
+            self.counts["calls_on_unknown_descriptors"] += self._followed_vectors.total()
+        self.counts["calls_on_unknown_descriptors"] += int(doubtful.sum())
+        return np.flatnonzero(doubtful == 0)
 
     def _give_up_creating(self, maker: int) -> None:
         """Take the tasks that wait for a call that will not return to be its children."""
@@ -143,11 +178,12 @@ class _Log:
                 self.first_number = number
             if FIRST_TASK in self._creating:
                 self._creating[number] = self._creating.pop(FIRST_TASK)
-            self._tasks[number] = first or Task(number, Descriptors())
+            self._tasks[number] = first or Task(number, Descriptors(self._doubted))
         return self._tasks[number]
 
     def _handle(self, number: int, event: Call | Start | Exit) -> None:
         task = self._task(number)
+        self._closings += not isinstance(event, Exit) and event.name in CLOSING
         if isinstance(event, Exit):
             self._give_up_creating(number)
             del self._tasks[number]
@@ -161,15 +197,17 @@ class _Log:
     def _handle_call(self, number: int, task: Task, call: Call) -> None:
         if call.name in CREATING_TASKS:
             self._creating.pop(number, None)
-            if call.result is not None and call.result > 0:
+            if call.result is not None and 0 < call.result < 1 << 31:
                 self._create(number, call.name, call.arguments, call.result)
                 self._release(call.result)
             return
         if call.name in SCALAR_CALLS:
             self._transfer(number, task, call)
         elif call.name in VECTOR_CALLS:
-            if self._moved(task, call):
-                self.vector_calls[call.name] += 1
+            file = self._moved(task, call)
+            if file is not None:
+                counts = self._followed_vectors if isinstance(file, File) else self.vector_calls
+                counts[call.name] += 1
         elif call.name in WITHOUT_BUFFER:
             self.calls_without_buffer[call.name] += bool(call.result and call.result > 0)
         if call.name == "execve" and call.result == 0:
@@ -189,13 +227,29 @@ class _Log:
         )
 
     def _release(self, number: int) -> None:
-        for event in self._early.pop(number, ()):
-            self._handle(number, event)
+        """Take in what waited for ``number`` to be made; whom that makes comes in between."""
+        self._released.append((number, iter(self._early.pop(number, ()))))
+        if len(self._released) > 1:
+            return  # those below are at it
+        while self._released:
+            maker, events = self._released[-1]
+            event = next(events, None)
+            if event is None:
+                self._released.pop()
+            else:
+                self._handle(maker, event)
 
-    def _moved(self, task: Task, call: Call) -> bool:
-        """Whether a call moved bytes through a socket; counts it if it did not."""
-        is_socket = call.name in SOCKET_CALLS or task.descriptors.is_socket(call.arguments)
-        if not is_socket:
+    def _moved(self, task: Task, call: Call) -> File | bool | None:
+        """Whether a call moved bytes through a socket; counts it, and returns None, if not.
+
+        The socket's entry if only following it says that it is one, else True.
+        """
+        is_socket, file = task.descriptors.is_socket(call.arguments)
+        if call.name in SOCKET_CALLS:
+            is_socket, file = True, None
+        if is_socket is None:
+            self.counts["calls_on_unknown_descriptors"] += 1
+        elif not is_socket:
             self.counts["calls_on_other_files"] += 1
         elif call.result is None:
             self.counts["socket_calls_that_never_returned"] += 1
@@ -204,26 +258,42 @@ class _Log:
         elif call.result == 0:
             self.counts["socket_calls_that_moved_nothing"] += 1
         else:
-            return True
-        return False
+            return file or True
+        return None
 
     def _transfer(self, number: int, task: Task, call: Call) -> None:
-        if not self._moved(task, call):
+        file = self._moved(task, call)
+        if file is None:
             return
+        try:
+            self._add(number, task, call)
+        except TraceError as error:
+            if not isinstance(file, File):
+                raise
+            # It may be a file, if the log shows no closing.
+            self._unreadable = self._unreadable or error
+            return
+        self.rows.followed.append(isinstance(file, File))
+        if isinstance(file, File):
+            file.followed.append(len(self.rows.line) - 1)
+
+    def _add(self, number: int, task: Task, call: Call) -> None:
         words = call.arguments.split(", ", 3)
         shown = words[1] if len(words) > 1 else ""
         address = number_of(shown)
         if shown.startswith(('"', "[", "{")):
             raise TraceError(
-                f"{self._path}: line {call.line}: {call.name} shows its buffer as text, not as an "
+                f"{self._name}: line {call.line}: {call.name} shows its buffer as text, not as an "
                 f"address; {HOW_TO_RECORD}"
             )
         posted = number_of(words[2]) if len(words) > 2 else None
         if not address or posted is None or not 0 < posted < 1 << 63 or address >= 1 << 64:
             raise TraceError(
-                f"{self._path}: line {call.line}: {call.name}({call.arguments[:60]}) has no "
+                f"{self._name}: line {call.line}: {call.name}({call.arguments[:60]}) has no "
                 f"address and length as second and third argument; {HOW_TO_RECORD}"
             )
+        if (call.time_ns or 0) >= 1 << 63:
+            raise TraceError(f"{self._name}: line {call.line}: its time is out of range")
         rows = self.rows
         rows.time_ns.append(call.time_ns or 0)
         rows.address.append(address)
@@ -237,42 +307,52 @@ class _Log:
 
 
 def read_strace(
-    path: Path, choices: Choices, metadata: TraceMetadata, watch: Watch | None = None
+    source: Input, choices: Choices, metadata: TraceMetadata, watch: Watch | None = None
 ) -> Iterator[Imported]:
     """Socket requests of a strace log, times counted from the first; extra columns as recorded.
 
     Errors: ``TraceError`` if the log is none, or naming the line whose buffer is not shown as an
     address.
     """
-    log, reader = _Log(path), LineReader()
-    with ByteSource(path, watch) as source:
-        for event in reader.events(source.lines()):
-            log.take(event)
-    log.finish()
+    log, reader = _Log(source.name), LineReader()
+    for event in reader.events(ByteSource(source, watch).lines()):
+        log.take(event)
+    certain = log.finish()
     if not reader.recognised:
-        raise TraceError(f"{path}: no line of a strace log found; say what it is with --from")
+        raise TraceError(
+            f"{source.name}: no line of a strace log found; say what it is with --from"
+        )
     metadata.origin["importer"] = "strace"
     metadata.observed.update(
-        requests=len(log.rows.line),
+        requests=certain.size,
         vector_calls_unseen=dict(log.vector_calls),
         calls_without_user_buffer=dict(log.calls_without_buffer),
         calls_that_never_returned=reader.never_returned,
         lines_not_understood=reader.other_lines,
-        **log.counts,
+        **{name: count for name, count in log.counts.items() if count},
     )
-    if not log.rows.line:
+    unknown = log.counts["calls_on_unknown_descriptors"]
+    if not certain.size:
         raise TraceError(
-            f"{path}: no socket call whose buffer is shown as an address "
-            f"({sum(log.vector_calls.values())} vector calls, which strace cannot show); "
-            f"{HOW_TO_RECORD}"
+            f"{source.name}: no socket call whose buffer is shown as an address "
+            f"({log.vector_calls.total()} vector calls, which strace cannot show; {unknown} calls "
+            f"on unknown descriptors: {HOW_TO_KNOW}); {HOW_TO_RECORD}"
         )
+    if unknown:
+        metadata.observed["of_unknown_descriptors"] = HOW_TO_KNOW
     first_pid = choices.pid if log.first_number is None else log.first_number
-    yield from _batches(log.rows, choices.node, first_pid, metadata)
+    yield from _batches(log.rows, certain, choices.node, first_pid, metadata)
 
 
-def _batches(rows: _Rows, node: int, first_pid: int, metadata: TraceMetadata) -> Iterator[Imported]:
+def _batches(
+    rows: _Rows,
+    certain: NDArray[np.int64],
+    node: int,
+    first_pid: int,
+    metadata: TraceMetadata,
+) -> Iterator[Imported]:
     time_ns = np.frombuffer(rows.time_ns, np.int64)
-    order = np.argsort(time_ns, kind="stable")
+    order = certain[np.argsort(time_ns[certain], kind="stable")]
     start_ns = int(time_ns[order[0]])
     metadata.origin["started_at_ns"] = start_ns
     names = pa.array(SCALAR_NAMES)

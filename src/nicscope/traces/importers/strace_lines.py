@@ -13,10 +13,13 @@ DAY_NS = 86_400 * NS_PER_S
 UNFINISHED = "<unfinished ...>"
 DETACHED = "<detached ...>"
 
+# As many digits as the kernel's numbers and the next two centuries have.
+_PID = r"\d{1,9}"
+_TIME = r"[0-8]?\d{1,9}\.\d{1,9}|\d\d:\d\d:\d\d(?:\.\d{1,9})?"
 # With -o: 'PID  TIME call'; without: '[pid PID] TIME call', or 'TIME call' while there is one task.
 _LINE = re.compile(
-    r"(?:(?P<pid>\d+)\s+|\[pid\s+(?P<bracketed>\d+)\]\s+)?"
-    r"(?:(?P<time>\d+\.\d+|\d\d:\d\d:\d\d(?:\.\d+)?)\s+)?"
+    rf"(?:(?P<pid>{_PID})\s+|\[pid\s+(?P<bracketed>{_PID})\]\s+)?"
+    rf"(?:(?P<time>{_TIME})\s+)?"
     r"(?P<text>\w+\(.*|<\.\.\. .*|\+\+\+ .*|--- .*)"
 )
 _RESUMED = re.compile(r"<\.\.\. (\w+) resumed>\s?(.*)")
@@ -33,6 +36,7 @@ class Call(NamedTuple):
     name: str
     arguments: str
     result: int | None  # None if it never returned
+    error: str  # the name of it, such as EAGAIN, if the call failed
     interrupted: bool  # a Start went before
 
 
@@ -113,7 +117,17 @@ class LineReader:
             return None
         result = _result(match[3])
         self.never_returned += result is None
-        return Call(number, task, time_ns, match[1], match[2], result, resumed is not None)
+        error = match[4].split(maxsplit=1)[:1] if match[3] == "-1" else []
+        return Call(
+            line=number,
+            task=task,
+            time_ns=time_ns,
+            name=match[1],
+            arguments=match[2],
+            result=result,
+            error=error[0] if error else "",
+            interrupted=resumed is not None,
+        )
 
     def _start_of(self, task: int | None) -> Start | None:
         """Take the call that ``task`` has begun; a task has no number while it is the only one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import io
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +14,8 @@ from nicscope.traces.files import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
+
+MOST_COLUMNS = 1000  # the library keeps some 20 KB for each
 
 
 class Layout(NamedTuple):
@@ -24,22 +26,36 @@ class Layout(NamedTuple):
     delimiter: str = ","
 
 
-def parse_block(path: Path, first: int, block: bytes, layout: Layout) -> Any:
+def check_width(name: str, columns: int) -> None:
+    """Return if the file ``name`` may have that many columns; errors: ``TraceError``."""
+    if columns > MOST_COLUMNS:
+        raise TraceError(
+            f"{name}: line 1: {columns:,} columns; at most {MOST_COLUMNS:,} are read, so is this "
+            "a table, and this its delimiter?"
+        )
+
+
+def parse_block(name: str, first: int, block: bytes, layout: Layout) -> Any:
     """Arrow table of a block of whole lines, of which the first is number ``first``.
 
-    Errors: ``TraceError`` naming the first line that does not fit ``layout``.
+    An empty field is a null, and a quoted one an empty text.  Errors: ``TraceError``, beginning
+    with ``name``, for the first line that does not fit ``layout``.
     """
     try:
         return _parse(block, layout)
     except pa.ArrowInvalid as error:
-        for number, line in enumerate(block.splitlines(keepends=True), first):
-            try:
-                _parse(line, layout)
-            except pa.ArrowInvalid as reason:
-                why = first_line(reason).removeprefix("CSV parse error: ")
-                raise TraceError(f"{path}: line {number}: {_named(why, layout)}") from error
+        lines = block.splitlines(keepends=True)
+        # Whatever begins with the line that does not fit does not fit.
+        good = bisect.bisect_left(
+            range(len(lines)), True, key=lambda last: not _fits(b"".join(lines[: last + 1]), layout)
+        )
+        try:
+            _parse(b"".join(lines[good : good + 1]), layout)
+        except pa.ArrowInvalid as reason:
+            why = first_line(reason).removeprefix("CSV parse error: ")
+            raise TraceError(f"{name}: line {first + good}: {_named(why, layout)}") from error
         raise TraceError(
-            f"{path}: after line {first}: {first_line(error)}; every line must be whole"
+            f"{name}: after line {first}: {first_line(error)}; every line must be whole"
         ) from error
 
 
@@ -47,6 +63,14 @@ def line_of(first: int, block: bytes, row: int) -> int:
     """Number of the line that holds row ``row`` of a block; blank lines hold none."""
     filled = (number for number, line in enumerate(block.split(b"\n"), first) if line.strip(b"\r"))
     return next(number for index, number in enumerate(filled) if index == row)
+
+
+def _fits(lines: bytes, layout: Layout) -> bool:
+    try:
+        _parse(lines, layout)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _parse(block: bytes, layout: Layout) -> Any:
@@ -57,7 +81,10 @@ def _parse(block: bytes, layout: Layout) -> Any:
         ),
         parse_options=pyarrow.csv.ParseOptions(delimiter=layout.delimiter),
         convert_options=pyarrow.csv.ConvertOptions(
-            column_types=dict(layout.types), null_values=[""], strings_can_be_null=False
+            column_types=dict(layout.types),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
         ),
     )
 

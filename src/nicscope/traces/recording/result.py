@@ -27,7 +27,7 @@ def write_result(path: Path, written: str, rows: IssueOrder, metadata: TraceMeta
     checker = Checker(str(path))
     with FORMATS[written].writer(path, metadata) as writer:  # type: ignore[misc]
         for found in rows.batches():
-            batch = batch_of(_columns(found))
+            batch = batch_of(_columns(found), checker)
             requests = requests_of(batch, checker)
             checker.check(requests)
             writer.append(requests, batch)

@@ -144,7 +144,7 @@ def _table(
         traces=[
             {
                 "application": one.name,
-                "file": str(one.trace.path),
+                "file": one.trace.name,
                 "requests": one.trace.rows,
                 "page_bytes": one.trace.metadata.page_size,
                 "origin": one.trace.metadata.origin,

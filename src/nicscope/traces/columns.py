@@ -1,0 +1,160 @@
+"""Columns as Arrow has them, made exactly what the schema says, or refused with row and value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nicscope.errors import did_you_mean
+from nicscope.traces.schema import OP_CODES, OP_NAMES, OPTIONAL_COLUMNS, REQUIRED_COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from nicscope.traces.check import Checker
+
+OP_TYPE = pa.dictionary(pa.int32(), pa.string())
+TYPES: dict[str, Any] = {
+    name: OP_TYPE if name == "op" else pa.type_for_alias(alias)
+    for name, alias in (REQUIRED_COLUMNS | OPTIONAL_COLUMNS).items()
+}
+# What nicscope's own recorder and importers add to a trace, so that it is known in any format.
+FURTHER = {"posted": pa.uint32(), "tid": pa.int32(), "syscall": OP_TYPE}
+UNKNOWN_OP = 255
+# What reading a damaged file may end in, beside Arrow's own errors.
+DAMAGE = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError)
+
+
+def may_hold(found: Any, name: str) -> bool:
+    """Whether a column of Arrow's type ``found`` may be the schema's column ``name``.
+
+    Integers may have any width, as tables of pandas and Polars have; each value is looked at
+    later.  What may be null may be floating, which is what pandas makes of integers with nulls.
+    """
+    if name == "op":
+        return is_text(found.value_type if pa.types.is_dictionary(found) else found)
+    if name in OPTIONAL_COLUMNS and (pa.types.is_floating(found) or pa.types.is_null(found)):
+        return True
+    return bool(pa.types.is_integer(found))
+
+
+def is_text(kind: Any) -> bool:
+    """Whether ``kind`` is one of Arrow's kinds of string."""
+    types = pa.types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def as_schema(batch: Any, names: Iterable[str], checker: Checker) -> Any:
+    """``batch`` with the columns ``names`` in exactly the schema's types; ``op`` stays as it is.
+
+    Errors: ``TraceError`` through ``checker`` for the first null or value that does not fit.
+    """
+    for name in names:
+        place = batch.schema.get_field_index(name)
+        column = batch.column(place)
+        if name in REQUIRED_COLUMNS and column.null_count:
+            row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+            raise checker.error(row, f"{name} is null; only peer and buffer may be")
+        if name != "op" and column.type != TYPES[name]:
+            batch = batch.set_column(place, name, fitted(column, name, checker))
+    return batch
+
+
+def fitted(column: Any, name: str, checker: Checker) -> Any:
+    """``column`` in the type of the schema's column ``name``.
+
+    Errors: ``TraceError`` through ``checker`` for the first value that does not fit it.
+    """
+    kind = TYPES[name]
+    try:
+        return column.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise checker.error(*_first_unfit(column.to_pylist(), name)) from None
+
+
+def _first_unfit(values: list[Any], name: str) -> tuple[int, str]:
+    """Row of the first of ``values`` that the schema's column ``name`` cannot hold, and why."""
+    info = np.iinfo(TYPES[name].to_pandas_dtype())
+    low, high = int(info.min), int(info.max)
+    for row, value in enumerate(values):
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float | np.integer):
+            return row, f"{name} is {value!r}; must be a whole number"
+        if value != value or not low <= value <= high or value != int(value):
+            return row, f"{name} is {value}; must be from {low} to {high} ({TYPES[name]})"
+    return 0, f"{name} cannot be read as {TYPES[name]}"
+
+
+def array_of(column: Any, name: str, checker: Checker) -> Any:
+    """A sequence, NumPy or Arrow array as an Arrow array of the schema's column ``name``.
+
+    Errors: ``TraceError`` through ``checker`` for the first value that does not fit it.
+    """
+    if not isinstance(column, pa.Array | pa.ChunkedArray):
+        try:
+            return pa.array(column, TYPES[name])
+        except (pa.ArrowException, OverflowError, TypeError, ValueError):
+            raise checker.error(*_first_unfit(list(column), name)) from None
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    return column if column.type == TYPES[name] else fitted(column, name, checker)
+
+
+def op_codes(column: Any, checker: Checker) -> NDArray[np.uint8]:
+    """Codes of ``Op`` for a column of its names, in any of Arrow's kinds of string.
+
+    Errors: ``TraceError`` through ``checker`` for the first that is no operation's name.
+    """
+    if not pa.types.is_dictionary(column.type):
+        if pa.types.is_string_view(column.type):
+            column = column.cast(pa.large_string())
+        column = column.dictionary_encode()
+    # As bytes: what a file says is text need not be.
+    names = column.dictionary.cast(pa.large_binary()).to_pylist()
+    known = {name.encode(): code for name, code in OP_CODES.items()}
+    codes = np.array([known.get(name, UNKNOWN_OP) for name in names], np.uint8)
+    places: NDArray[Any] = column.indices.to_numpy()
+    beyond = np.flatnonzero((places < 0) | (places >= codes.size))
+    if beyond.size:
+        row = int(beyond[0])
+        raise checker.error(row, f"damaged: op is entry {places[row]} of {codes.size}")
+    of_rows: NDArray[np.uint8] = codes[places]
+    if UNKNOWN_OP in codes and (unknown := np.flatnonzero(of_rows == UNKNOWN_OP)).size:
+        row = int(unknown[0])
+        name = (names[places[row]] or b"").decode(errors="backslashreplace")
+        raise checker.error(row, f"unknown op {name!r}{did_you_mean(name, OP_CODES)}")
+    return of_rows
+
+
+def op_column(codes: NDArray[Any]) -> Any:
+    """Codes of ``Op`` as the dictionary column that trace files hold."""
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(OP_NAMES))
+
+
+def op_array(column: Any) -> Any:
+    """``column`` of names or codes as an Arrow array; unknown names stay to be reported."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
+        if column.size and not 0 <= column.min() <= column.max() < len(OP_NAMES):
+            raise ValueError("op holds a code that is none of Op's")
+        return op_column(column)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if isinstance(column, pa.Array):
+        return column
+    try:
+        return pa.array(column)
+    except (pa.ArrowException, UnicodeEncodeError) as error:
+        raise ValueError(f"op is no column of names: {error}") from error
+
+
+def holds(column: Any, pattern: str) -> int | None:
+    """The first row of a column of text that matches the regular expression ``pattern``."""
+    found = pc.fill_null(pc.match_substring_regex(column, pattern), False)
+    place = pc.index(found, True).as_py()
+    return None if place < 0 else int(place)

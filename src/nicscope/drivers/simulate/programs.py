@@ -19,6 +19,7 @@ from nicscope.distant import failures, link, raise_failure
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
 from nicscope.drivers.simulate.machine import (
+    AWAIT_SEND,
     COMPUTE,
     COPY,
     GIVE_UP,
@@ -63,6 +64,7 @@ _DOING = {
     GIVE_UP: "deregister memory",
     UNPIN: "unpin memory",
     TRAP: "leave the kernel",
+    AWAIT_SEND: "have the NIC done with a message",
 }
 
 
@@ -310,7 +312,7 @@ class Simulation:
             self.results[number] = stop.value
             del self._running[number]
             return
-        if type(request) is not bytes or request[:_HEAD.size] != process.head:
+        if type(request) is not bytes or request[: _HEAD.size] != process.head:
             raise SimulationError(
                 f"{process.name} awaits what is not its own: a program awaits the calls of what it "
                 "was given, and nothing else"

@@ -505,8 +505,8 @@ def test_an_entry_of_the_payload_table_is_whose_it_was_first_until_it_is_given_b
 
     async def second(endpoint):
         await endpoint.sleep(50)
+        room = endpoint.allocate(600)
         for call in (lambda: endpoint.map_payload(3, room), lambda: endpoint.unmap_payload(3)):
-            room = endpoint.allocate(600)
             with pytest.raises(SimulationError, match="tag 3 of node 0 is process 0 of node 0's"):
                 call()
         await endpoint.sleep(100)

@@ -51,17 +51,24 @@ class Owner:
         self,
         name: str,
         driver: Driver,
-        actor: Actor,
+        actor: Actor | None,
         error: Callable[[str], SimulationError] = SimulationError,
     ) -> None:
-        """``error`` makes what is raised of a message."""
+        """``actor`` may follow (``act_as``); ``error`` makes what is raised of a message."""
         self.name = name
-        actor.name = name
+        self.is_over = False
+        if actor is not None:
+            actor.name = name
         self._driver = driver
         self._actor = actor
         self._error = error
         # The objects are kept, so that no other can have the identity of one that is in here.
         self._records: dict[int, tuple[Owned, Any]] = {}
+
+    def act_as(self, actor: Actor) -> None:
+        """The process is ``actor`` for its driver."""
+        actor.name = self.name
+        self._actor = actor
 
     def give(self, thing: T, record: object = None) -> T:
         """The process may name ``thing`` from now on, which stands for ``record``."""
@@ -106,7 +113,7 @@ class Owner:
         owner = thing._owner
         if not isinstance(owner, Owner) or (owner is self and not thing._gone):
             raise self._error(f"{what} that was made by hand names nothing; {advice}")
-        if owner._driver is not self._driver:
+        if owner._driver is not self._driver or owner.is_over:
             raise self._error(
                 f"{what} of another cluster, or of an earlier run: it was {owner.name}'s; {advice}"
             )

@@ -39,7 +39,7 @@ class Payloads:
         self, owner: Owner, process: Process, memory: NDArray[Any], finished: memoryview
     ) -> None:
         """``memory``: all bytes of the host; ``finished``: messages done with, by node."""
-        self.owner = owner
+        self._owner = owner
         self.node = process.node
         self.memory = memory
         self._process = process
@@ -55,11 +55,11 @@ class Payloads:
 
     def is_sent(self, number: object) -> bool:
         """Whether the NIC has done with message ``number``."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         named = whole(number, "a message's number")
         done = self._done()
         if named > self._last or (named >= done and named not in self._numbers()):
-            raise SimulationError(f"{self.owner.name} has sent no message {named}")
+            raise SimulationError(f"{self._owner.name} has sent no message {named}")
         return named < done
 
     async def wait_for(self, number: object) -> None:
@@ -72,7 +72,7 @@ class Payloads:
 
     async def store(self, address: int, content: bytes) -> None:
         """Store bytes, once the NIC will not read what was there any more."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         self._done()
         end = address + len(content)
         read_last = max(
@@ -85,7 +85,7 @@ class Payloads:
 
     def view(self, address: int, count: int) -> NDArray[Any]:
         """Bytes of the host's memory, to be read."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         return read_only(self.memory[address : address + count])
 
     def _done(self) -> int:

@@ -87,9 +87,9 @@ class Endpoint:
         self._memory = cluster.host_bytes(process.node)
         self._reserved = 0
         name = f"process {number} of node {process.node}"
-        self.owner = Owner(name, cluster.simulation, process)
+        self._owner = Owner(name, cluster.simulation, process)
         finished = cluster.simulation.machine.endpoints["finished"].data
-        self._payloads = Payloads(self.owner, process, self._memory, finished)
+        self._payloads = Payloads(self._owner, process, self._memory, finished)
 
     @property
     def node(self) -> int:
@@ -103,30 +103,30 @@ class Endpoint:
 
     def allocate(self, byte_count: int) -> HostBuffer:
         """Fresh host memory; ``SimulationError`` when there is no more."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         begin, count = self._cluster.allocate(self.node, byte_count)
-        return allocated(HostBuffer, self.owner, self._payloads, begin, count)
+        return allocated(HostBuffer, self._owner, self._payloads, begin, count)
 
     def map_payload(self, tag: int, buffer: HostBuffer) -> None:
         """Have payloads with ``tag`` go to ``buffer``: an entry of the incoming payload table.
 
         The entry is this process's from then on.  Errors: if it is another's.
         """
-        self.owner.check_caller()
-        address, count = stretch_of(self.owner, self._payloads, buffer)
-        self._cluster.map_payload(self.owner, self.node, tag, address, count)
+        self._owner.check_caller()
+        address, count = stretch_of(self._owner, self._payloads, buffer)
+        self._cluster.map_payload(self._owner, self.node, tag, address, count)
 
     def unmap_payload(self, tag: int) -> None:
         """Give the entry of ``tag`` back.  A message that has come in by then still goes there."""
-        self.owner.check_caller()
-        self._cluster.unmap_payload(self.owner, self.node, tag)
+        self._owner.check_caller()
+        self._cluster.unmap_payload(self._owner, self.node, tag)
 
     def reserve(self, byte_count: int) -> memoryview:
         """The next ``byte_count`` bytes of the outgoing control message (``tpz_reserve``).
 
         Each call goes on where the one before stopped; ``send`` takes what was reserved.
         """
-        self.owner.check_caller()
+        self._owner.check_caller()
         begin, end = self._reserved, self._reserved + whole(byte_count, "a number of bytes")
         if end > CONTROL_BYTES:
             raise SimulationError(
@@ -144,10 +144,10 @@ class Endpoint:
         The NIC reads the payload later.  ``sent`` waits until it has, and so does a ``write`` to
         the payload.
         """
-        self.owner.check_caller()
+        self._owner.check_caller()
         address, count = 0, 0
         if payload is not None:
-            address, count = stretch_of(self.owner, self._payloads, payload)
+            address, count = stretch_of(self._owner, self._payloads, payload)
         to = self._cluster.check_send(self.node, destination, count)
         marked = tag if type(tag) is int else whole(tag, "a tag", NO_TAG)
         self._control[self._reserved :] = _ZEROS[self._reserved :]
@@ -161,7 +161,7 @@ class Endpoint:
 
         Its payload may be overwritten then.  To see that takes no time of its own.
         """
-        self.owner.check_caller()
+        self._owner.check_caller()
         await self._payloads.wait_for(number)
 
     def is_sent(self, number: int) -> bool:
@@ -170,42 +170,42 @@ class Endpoint:
 
     async def receive(self) -> Message:
         """The next message, when it has come and been read."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         ended = await self._process.ask(RECEIVE)
         message = Message(ended, self._control.tobytes(), self._memory)
-        return self.owner.give(message, ended.address) if message.own else self._lend(message)
+        return self._owner.give(message, ended.address) if message.own else self._lend(message)
 
     def _lend(self, message: Message) -> Message:
         """A message without a buffer of the ring has nothing to come back: no table keeps it."""
-        message._owner = self.owner
+        message._owner = self._owner
         return message
 
     def release(self, message: Message) -> None:
         """Attach the payload's buffer to the receive ring again; its bytes may then change."""
-        self.owner.check_caller()
-        if self.owner.has(message):
-            address = self.owner.record_of(message, Message)
-            self.owner.take_back(message, "released")
+        self._owner.check_caller()
+        if self._owner.has(message):
+            address = self._owner.record_of(message, Message)
+            self._owner.take_back(message, "released")
             message.own = False
             self._process.attach(address)
-        elif isinstance(message, Message) and message._owner is self.owner and not message._gone:
+        elif isinstance(message, Message) and message._owner is self._owner and not message._gone:
             message._gone = "released"
         else:
-            self.owner.refuse(message, Message)
+            self._owner.refuse(message, Message)
 
     async def compute(self, microseconds: float) -> None:
         """Keep the CPU busy."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         await self._process.ask(COMPUTE, duration=in_ps(microseconds, self._process.now))
 
     async def sleep(self, microseconds: float) -> None:
         """Leave the CPU to others for a while."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         await self._process.ask(SLEEP, duration=in_ps(microseconds, self._process.now))
 
     async def copy(self, byte_count: int) -> None:
         """Copy memory with the CPU, which competes with DMA for it."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         count = whole(byte_count, "a copy's number of bytes", 1, MOST_COPIED)
         await self._process.ask(COPY, payload=count)
 

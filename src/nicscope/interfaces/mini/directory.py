@@ -175,7 +175,7 @@ class Directory:
         if handle.run is not None and handle.run is not self:
             raise SimulationError(
                 "a handle of another cluster, or of an earlier run; use one that find() gave "
-                f"{guest.owner.name}"
+                f"{guest._owner.name}"
             )
         return BufferHandle(
             whole(handle.buffer, "a buffer's number", 0, (1 << BUFFER_BITS) - 1),

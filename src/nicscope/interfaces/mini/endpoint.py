@@ -81,9 +81,9 @@ class Endpoint(Process):
         it.  Nothing is pinned until it is used, but by static tables.  Errors:
         ``SimulationError`` if there is no room for another buffer, or no translation for it.
         """
-        self.owner.check_caller()
+        self._owner.check_caller()
         self._check_open()
-        place = stretch_of(self.owner, self, buffer)
+        place = stretch_of(self._owner, self, buffer)
         if not isinstance(rights, str) or rights not in RIGHTS:
             raise SimulationError(f"no rights {shown(rights)}; there are {', '.join(RIGHTS)}")
         directory = self.cluster.directory
@@ -104,20 +104,20 @@ class Endpoint(Process):
             directory.publish(name, handle)
         region = self._regions[row] = Region(handle, buffer)
         self._handles[row] = handle
-        return self.owner.give(region, _Entry(row, place, name))
+        return self._owner.give(region, _Entry(row, place, name))
 
     async def unregister(self, region: Region) -> None:
         """Nobody can use ``region`` any more: what is on its way is rejected."""
-        self.owner.check_caller()
-        entry = self.owner.record_of(region, Region)
-        self.owner.take_back(region, "unregistered")
+        self._owner.check_caller()
+        entry = self._owner.record_of(region, Region)
+        self._owner.take_back(region, "unregistered")
         await self._call()
         self._withdraw(entry)
         await self._give_up(entry.place)
 
     async def find(self, name: str, every_us: float = 50.0) -> BufferHandle:
         """The handle that some process has published, once it has."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         a_name(name)
         in_ps(every_us, self._driven.now)
         while (handle := self.cluster.directory.published(name)) is None:
@@ -129,18 +129,18 @@ class Endpoint(Process):
 
         Errors: ``SimulationError`` if there is none, or not for this process.
         """
-        self.owner.check_caller()
+        self._owner.check_caller()
         self._check_open()
         await self._call()
         remote, number = self.cluster.directory.open(self, handle)
         self._remotes[number] = remote
-        return self.owner.give(remote, (number, remote.length))
+        return self._owner.give(remote, (number, remote.length))
 
     async def close(self, remote: Remote) -> None:
         """Give the connection to a buffer up: its place in the host's table is free again."""
-        self.owner.check_caller()
-        number, _ = self.owner.record_of(remote, Remote)
-        self.owner.take_back(remote, "closed")
+        self._owner.check_caller()
+        number, _ = self._owner.record_of(remote, Remote)
+        self._owner.take_back(remote, "closed")
         await self._call()
         del self._remotes[number]
         self.cluster.directory.close(self, number)
@@ -172,15 +172,15 @@ class Endpoint(Process):
 
     async def close_port(self, port: int | None = None) -> None:
         """Close the port, as any: what is registered and opened is given up with it."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         entries = []
         for region in [*self._regions.values()]:
-            entry = self.owner.record_of(region, Region)
-            self.owner.take_back(region, "closed with its port")
+            entry = self._owner.record_of(region, Region)
+            self._owner.take_back(region, "closed with its port")
             self._withdraw(entry)
             entries.append(entry)
         for number, remote in self._remotes.items():
-            self.owner.take_back(remote, "closed with its port")
+            self._owner.take_back(remote, "closed with its port")
             self.cluster.directory.close(self, number)
         self._remotes.clear()
         await super().close_port(port)
@@ -191,9 +191,9 @@ class Endpoint(Process):
         self, remote: Remote, buffer: Buffer, at: int, length: int | None
     ) -> tuple[int, tuple[int, int]]:
         """What a descriptor names: an opened buffer, and memory of this process."""
-        self.owner.check_caller()
-        number, _ = self.owner.record_of(remote, Remote)
-        place = stretch_of(self.owner, self, buffer, at, length)
+        self._owner.check_caller()
+        number, _ = self._owner.record_of(remote, Remote)
+        place = stretch_of(self._owner, self, buffer, at, length)
         if place[1] < 1:
             raise not_within(at, place[1], buffer.length)
         return number, place

@@ -2,25 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
-
 from nicscope.interfaces.arguments import raw_bytes
 from nicscope.interfaces.buffers import Stretch, owner_of, stretch_of
-
-if TYPE_CHECKING:
-    from nicscope.interfaces.ownership import Owner
-
-
-class AddressSpace(Protocol):
-    """What buffers lie in: a process's memory, or an endpoint's pinned area."""
-
-    owner: Owner
-
-    async def store_at(self, address: int, content: bytes) -> None:
-        """Store bytes; page faults take their time."""
-
-    async def load_at(self, address: int, count: int) -> bytes:
-        """Load bytes; page faults take their time."""
 
 
 class Buffer(Stretch):

@@ -70,7 +70,7 @@ class Process:
         self._machine = cluster.simulation.machine
         self._memory = cluster.memory
         self._ports = self._machine.ports
-        self.owner = Owner(f"process {number} of node {self._node}", self._driver, driven)
+        self._owner = Owner(f"process {number} of node {self._node}", self._driver, driven)
         self._next_page = 0
         self._next_request = 0
         self._mapped: set[int] = set()  # ports
@@ -96,7 +96,7 @@ class Process:
 
     def open_port(self, port: int) -> None:
         """Open a port of this process again that has closed.  Errors: if it is another's."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         self._map_port(self._own(port))
 
     def _map_port(self, port: int) -> None:
@@ -113,7 +113,7 @@ class Process:
 
     def waiting(self, port: int | None = None) -> int:
         """How many arrivals the port's queue holds, which the process may look at any time."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         record = self._ports.table[self._node, self._own(port)]
         return int(record["received"]) - int(record["read"])
 
@@ -123,7 +123,7 @@ class Process:
         Returns when what has begun has ended: its packets are acknowledged or rejected, or their
         receiver is dead.  Reports can be read afterwards; what is posted then ends as "closed".
         """
-        self.owner.check_caller()
+        self._owner.check_caller()
         which = self._own(port)
         close = bound(_close, self._machine)
         pause = 1.0
@@ -147,7 +147,7 @@ class Process:
         """Return if the process's port is open: what is closed is not given new rights."""
         if self._ports.table[self._node, self._port]["open"] == 0:
             raise SimulationError(
-                f"the port of {self.owner.name} is closed; open_port() opens it again"
+                f"the port of {self._owner.name} is closed; open_port() opens it again"
             )
 
     @property
@@ -157,7 +157,7 @@ class Process:
 
     def allocate(self, byte_count: int) -> Buffer:
         """Fresh memory that begins at a page: zeros, without a frame until it is touched."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         if type(byte_count) is int and byte_count < 1:
             raise SimulationError(f"a buffer must have at least 1 byte, got {byte_count}")
         count = whole(byte_count, "a number of bytes", 1)
@@ -165,7 +165,7 @@ class Process:
         begin, pages = self._next_page * size, -(-count // size)
         self._memory.map(self._node, self._number, self._next_page, pages)
         self._next_page += pages
-        return allocated(Buffer, self.owner, self, begin, count)
+        return allocated(Buffer, self._owner, self, begin, count)
 
     async def store(self, address: int, content: bytes) -> None:
         """Store bytes at an address of this process; page faults take their time."""
@@ -177,14 +177,14 @@ class Process:
 
     async def store_at(self, address: int, content: bytes) -> None:
         """``store``, for buffers: numbers are as they should be."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         before = self._memory.faults(self._node, self._number)
         self._memory.write(self._node, self._number, address, content)
         await self._spend_faults(before)
 
     async def load_at(self, address: int, count: int) -> bytes:
         """``load``, likewise."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         before = self._memory.faults(self._node, self._number)
         content = self._memory.read(self._node, self._number, address, count)
         await self._spend_faults(before)
@@ -204,12 +204,12 @@ class Process:
 
     async def compute(self, microseconds: float) -> None:
         """Keep the CPU busy."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         await self._driven.ask(COMPUTE, duration=in_ps(microseconds, self._driven.now))
 
     async def sleep(self, microseconds: float) -> None:
         """Leave the CPU to others for a while."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         await self._driven.ask(SLEEP, duration=in_ps(microseconds, self._driven.now))
 
     # What programs do most often are generators that yield what they ask of the driver: a coroutine
@@ -230,7 +230,7 @@ class Process:
 
         ``segments``: up to ``SEGMENTS`` times address and length, which are sent as one.
         """
-        self.owner.check_caller()
+        self._owner.check_caller()
         if not 1 <= len(segments) <= SEGMENTS:
             raise SimulationError(
                 f"a descriptor names 1 to {SEGMENTS} pieces of memory, {len(segments)} were given"
@@ -282,7 +282,7 @@ class Process:
         self, operation: int, name: int, content: bytes, port: int | None = None
     ) -> Generator[bytes, Record, int]:
         """Post a descriptor that holds its data; its number."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         raw = content if type(content) is bytes else raw_bytes(content)
         if len(raw) > INLINE_BYTES:
             raise SimulationError(
@@ -303,12 +303,12 @@ class Process:
 
     async def system_call(self) -> None:
         """Spend the time of a call of the operating system."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         await self._driven.ask(COMPUTE, duration=int(self._ports.costs[self._node]["system_call"]))
 
     async def provide(self, address: int, port: int | None = None) -> None:
         """Put a buffer into the free queue."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         at = whole(address, "an address", LEAST)
         await self._driven.ask(PROVIDE, peer=self._own(port), address=at)
 
@@ -340,7 +340,7 @@ class Process:
 
     def _question(self, which: int, mode: str, port: int | None) -> bytes:
         """The request for the next report of the ring ``which``."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         if type(mode) is not str or (port is not None and type(port) is not int):
             mode, port = shown(mode) if type(mode) is not str else mode, self._own(port)
         question = self._questions.get((which, mode, port))

@@ -51,7 +51,7 @@ class Area:
     def __init__(
         self, owner: Owner, machine: Machine, memory: Memory, node: int, space: int, pages: int
     ) -> None:
-        self.owner = owner
+        self._owner = owner
         self._machine = machine
         self._memory = memory
         self._node = node
@@ -73,7 +73,7 @@ class Area:
 
     def allocate(self, byte_count: int) -> Buffer:
         """A part of the area that nobody has yet, from a page's begin on."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         page = self._memory.page_size
         count = whole(byte_count, "a number of bytes")
         if count < 1 or self._next + count > self.pages * page:
@@ -81,24 +81,24 @@ class Area:
                 f"no {count} bytes left in a buffer area of {self.pages * page}; give the "
                 "cluster a larger area_bytes"
             )
-        buffer = allocated(Buffer, self.owner, self, self._next, count)
+        buffer = allocated(Buffer, self._owner, self, self._next, count)
         self._rooms.append(buffer.room)
         self._next += -(-count // page) * page
         return buffer
 
     async def store_at(self, address: int, content: bytes) -> None:
         """Store bytes at an offset."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         self._memory.write(self._node, self._space, address, content)
 
     async def load_at(self, address: int, count: int) -> bytes:
         """Load bytes from an offset."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         return self._memory.read(self._node, self._space, address, count)
 
     def close(self) -> None:
         """The pages may be used for something else, and buffers in them name nothing."""
         for room in self._rooms:
-            self.owner.take_back(room, "of an area that has closed")
+            self._owner.take_back(room, "of an area that has closed")
         bound(_unpin_area, self._machine)(self._node, self._space, self.pages)
         self._memory.unmap(self._node, self._space, 0, self.pages)

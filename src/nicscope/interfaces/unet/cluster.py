@@ -55,7 +55,7 @@ class Process(ports.Process):
         try:
             if name is not None:
                 registry.publish(node, name, port)
-            area = cluster.new_area(self.owner, node, port)
+            area = cluster.new_area(self._owner, node, port)
         except SimulationError:
             registry.forget(node, port)
             raise
@@ -75,7 +75,7 @@ class Process(ports.Process):
         """Copy ``source`` to the begin of ``target`` with the CPU."""
         for each in (source, target):
             if not isinstance(each, Buffer):
-                self.owner.refuse(each, Room)
+                self._owner.refuse(each, Room)
         costs = self._ports.costs[self.node]
         duration = costs["copy_start"] + costs["copy_per_byte"] * source.length
         await target.write(await source.read())
@@ -84,7 +84,7 @@ class Process(ports.Process):
 
     def swap_out(self) -> int:
         """Have the host's operating system take every frame that is not pinned; how many."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         taken = 0
         while self._memory.swap_out(self.node):
             taken += 1

@@ -95,7 +95,7 @@ class Endpoint:
                 given.append(piece)
                 total += len(piece)
             else:
-                stretch = stretch_of(process.owner, self._memory, piece)
+                stretch = stretch_of(process._owner, self._memory, piece)
                 segments.append(stretch)
                 given.append(stretch)
                 total += stretch[1]
@@ -127,7 +127,7 @@ class Endpoint:
         least = self.process.cluster.buffer_bytes
         for buffer in buffers:
             self._check_open()
-            address, length = stretch_of(self.process.owner, self._memory, buffer)
+            address, length = stretch_of(self.process._owner, self._memory, buffer)
             if length < least:
                 raise SimulationError(
                     f"a receive buffer has {least} bytes here, one of {length} was given"
@@ -189,15 +189,15 @@ class Endpoint:
         process.cluster.registry.forget(process.node, self._port)
 
     def _check_open(self) -> None:
-        self.process.owner.check_caller()
+        self.process._owner.check_caller()
         if not self._open:
             raise SimulationError(
-                f"an endpoint of {self.process.owner.name} that is closed already; open another"
+                f"an endpoint of {self.process._owner.name} that is closed already; open another"
             )
 
     def _check_port(self) -> None:
         if self._lost:
             raise SimulationError(
-                f"an endpoint of {self.process.owner.name} that is closed, and its port is "
+                f"an endpoint of {self.process._owner.name} that is closed, and its port is "
                 "another's by now; open another"
             )

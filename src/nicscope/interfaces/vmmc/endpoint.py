@@ -92,9 +92,9 @@ class Endpoint(Process):
         ``allow``: a node, a ``(node, process)``, or None for anybody.  Errors:
         ``SimulationError`` if the name is taken or the pages cannot be pinned.
         """
-        self.owner.check_caller()
+        self._owner.check_caller()
         a_name(name)
-        place = stretch_of(self.owner, self, buffer)
+        place = stretch_of(self._owner, self, buffer)
         allowed = checked(allow, self.cluster.topology.nodes)
         self._check_open()
         directory, node = self.cluster.directory, self.node
@@ -110,13 +110,13 @@ class Endpoint(Process):
         exported = Exported(node, number, name, buffer, allowed, rights)
         self._names[number] = name
         self._exported[number] = exported
-        return self.owner.give(exported, (name, offer))
+        return self._owner.give(exported, (name, offer))
 
     async def unexport(self, exported: Exported) -> None:
         """Take the buffer back: transfers that come later are rejected."""
-        self.owner.check_caller()
-        name, offer = self.owner.record_of(exported, Exported)
-        self.owner.take_back(exported, "unexported")
+        self._owner.check_caller()
+        name, offer = self._owner.record_of(exported, Exported)
+        self._owner.take_back(exported, "unexported")
         self.cluster.directory.withdraw(name, offer)
         del self._exported[offer.number]
         await self._give_up((offer.address, offer.length))
@@ -129,7 +129,7 @@ class Endpoint(Process):
 
         Errors: ``SimulationError`` if this process is not allowed to, or patience ends.
         """
-        self.owner.check_caller()
+        self._owner.check_caller()
         where = whole(node, "a node", 0, self.cluster.topology.nodes - 1)
         a_name(name)
         patience = in_ps(patience_us, self._driven.now)
@@ -150,13 +150,13 @@ class Endpoint(Process):
         self._check_open()
         number = self.cluster.directory.bring_in(self, offer)
         imported = self._imported[number] = Imported(number, where, name, offer.length)
-        return self.owner.give(imported, (number, offer.length))
+        return self._owner.give(imported, (number, offer.length))
 
     def release(self, imported: Imported) -> None:
         """Give an import up; its place in the NIC's table is free again."""
-        self.owner.check_caller()
-        number, _ = self.owner.record_of(imported, Imported)
-        self.owner.take_back(imported, "released")
+        self._owner.check_caller()
+        number, _ = self._owner.record_of(imported, Imported)
+        self._owner.take_back(imported, "released")
         del self._imported[number]
         self.cluster.directory.release(self, number)
 
@@ -165,9 +165,9 @@ class Endpoint(Process):
 
         The new place must be as long and begin at the same byte of a page.  The library pins it.
         """
-        self.owner.check_caller()
-        name, offer = self.owner.record_of(exported, Exported)
-        place = None if buffer is None else stretch_of(self.owner, self, buffer)
+        self._owner.check_caller()
+        name, offer = self._owner.record_of(exported, Exported)
+        place = None if buffer is None else stretch_of(self._owner, self, buffer)
         if place is not None:
             address, length = place
             if length < offer.length or (address - offer.address) % self._memory.page_size:
@@ -184,15 +184,15 @@ class Endpoint(Process):
 
     async def close_port(self, port: int | None = None) -> None:
         """Close the port, as any: what is exported and imported is given up with it."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         places = [*self._redirected.values()]
         for exported in self._exported.values():
-            name, offer = self.owner.record_of(exported, Exported)
-            self.owner.take_back(exported, "closed with its port")
+            name, offer = self._owner.record_of(exported, Exported)
+            self._owner.take_back(exported, "closed with its port")
             self.cluster.directory.withdraw(name, offer)
             places.append((offer.address, offer.length))
         for number, imported in self._imported.items():
-            self.owner.take_back(imported, "closed with its port")
+            self._owner.take_back(imported, "closed with its port")
             self.cluster.directory.release(self, number)
         for held in (self._exported, self._imported, self._redirected):
             held.clear()
@@ -240,11 +240,11 @@ class Endpoint(Process):
         length: int | None,
         notify: bool,
     ) -> Transfer:
-        self.owner.check_caller()
-        number, there = self.owner.record_of(imported, Imported)
+        self._owner.check_caller()
+        number, there = self._owner.record_of(imported, Imported)
         if type(offset) is not int:
             offset = whole(offset, "an offset", LEAST)
-        address, size = stretch_of(self.owner, self, buffer, at, length)
+        address, size = stretch_of(self._owner, self, buffer, at, length)
         if operation == FETCH and length is None:
             size = min(size, max(1, there - offset))
         if size < 1:
@@ -257,22 +257,22 @@ class Endpoint(Process):
         )
         transfer = Transfer(request, "remote store" if operation == WRITE else "remote fetch")
         self._posted[request] = transfer
-        return self.owner.give(transfer, request)
+        return self._owner.give(transfer, request)
 
     async def wait(self, transfer: Transfer | None = None, mode: str = "poll") -> Completion:
         """How ``transfer``, by default the oldest not yet waited for, has ended, once it has.
 
         ``mode``: "poll", "block" or "signal".
         """
-        self.owner.check_caller()
+        self._owner.check_caller()
         if transfer is None:
             if not self._posted:
                 raise SimulationError("there is no transfer to wait for; post one first")
             transfer = next(iter(self._posted.values()))
-        number = self.owner.record_of(transfer, Transfer)
+        number = self._owner.record_of(transfer, Transfer)
         while number not in self._ended:
             await self._reap(mode)
-        self.owner.take_back(transfer, "waited for")
+        self._owner.take_back(transfer, "waited for")
         del self._posted[number]
         return Completion(transfer, self._ended.pop(number))
 
@@ -294,8 +294,8 @@ class Endpoint(Process):
         It takes longer the later in its word of the array the first bit lies (UTLB, Table 1); the
         time between the two ends is a straight line (assumed).
         """
-        self.owner.check_caller()
-        pages = self._pages(*stretch_of(self.owner, self, buffer))
+        self._owner.check_caller()
+        pages = self._pages(*stretch_of(self._owner, self, buffer))
         least, most = (table[min(len(pages), len(table) - 1)] for table in self.cluster.check_ps)
         bit = pages.start % WORD_BITS
         spent = int(least) + (int(most) - int(least)) * bit // (WORD_BITS - 1)
@@ -304,8 +304,8 @@ class Endpoint(Process):
 
     async def unpin(self, buffer: Buffer) -> int:
         """Unpin what is pinned of ``buffer`` and no transfer needs, by one call; how many pages."""
-        self.owner.check_caller()
-        address, length = stretch_of(self.owner, self, buffer)
+        self._owner.check_caller()
+        address, length = stretch_of(self._owner, self, buffer)
         ended = await self._driven.ask(UNPIN, peer=self.port, address=address, payload=length)
         for page in self._pages(address, length):
             if self._book.state(page) == FREE:
@@ -314,7 +314,7 @@ class Endpoint(Process):
 
     def pinned_pages(self) -> list[PinnedPage]:
         """The process's pinned pages, lowest first."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         pages = [page for page in range(self._next_page) if self._book.state(page) != FREE]
         return self._book.described(pages)
 
@@ -323,14 +323,14 @@ class Endpoint(Process):
 
         Table k holds pages 1024 k to 1024 k + 1023.  Whether there was one to write.
         """
-        self.owner.check_caller()
+        self._owner.check_caller()
         there = self._has_table(number)
         await self._driven.ask(COMPUTE, duration=self._cost("system_call"))
         return there and self._book.swap(number)
 
     def is_table_away(self, number: int = 0) -> bool:
         """Whether that table is on the disk."""
-        self.owner.check_caller()
+        self._owner.check_caller()
         return self._has_table(number) and self._book.is_away(number)
 
     def _has_table(self, number: int) -> bool:

@@ -17,7 +17,7 @@ async def client(endpoint: Endpoint) -> float:
     page = endpoint.allocate(PAGE)
     began = endpoint.now_us
     for number in range(ROUNDS):
-        page.bytes[:] = number
+        await page.write(bytes([number]) * PAGE)
         await endpoint.send(1, page)
         answer = await endpoint.receive()
         assert (answer.payload == number).all()
@@ -30,7 +30,7 @@ async def server(endpoint: Endpoint) -> None:
     page = endpoint.allocate(PAGE)
     for _ in range(ROUNDS):
         message = await endpoint.receive()
-        page.bytes[:] = message.payload
+        await page.write(message.payload)
         endpoint.release(message)
         await endpoint.send(0, page)
 

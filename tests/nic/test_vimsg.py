@@ -96,16 +96,18 @@ def test_rooms_are_first_fit_and_never_overlap(steps):
         max_size=5,
     ),
     said=st.none() | st.integers(0, 70),
+    receive=st.booleans(),
 )
-def test_a_descriptor_is_read_as_it_is_laid_out(control, immediate, segments, said):
+def test_a_descriptor_is_read_as_it_is_laid_out(control, immediate, segments, said, receive):
     count = len(segments) if said is None else said
     raw = struct.pack("<QIHHIIII", 0, 0, count, control, 0, immediate, 0, 0)
     raw += b"".join(struct.pack("<qII", *one) for one in segments)
     vimsg = vimsg_of()
 
-    wrong = requests.read_request(vimsg, 3, np.frombuffer(raw, np.uint8).copy(), 0, len(raw))
+    payload = np.frombuffer(raw, np.uint8).copy()
+    wrong = requests.read_request(vimsg, 3, payload, 0, len(raw), int(receive))
 
-    expected = decode(raw)
+    expected = decode(raw, receive)
     assert bool(wrong) == (expected is None)
     if expected is None:
         return

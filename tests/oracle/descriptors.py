@@ -21,13 +21,16 @@ class Asked(NamedTuple):
         return sum(length for _, _, length in self.data)
 
 
-def decode(raw):
-    """What ``raw``, a whole descriptor, asks for; None if its format is wrong."""
+def decode(raw, receive=False):
+    """What ``raw``, a whole descriptor, asks for; None if its format is wrong.
+
+    A descriptor of a receive queue asks for a message and nothing else.
+    """
     _, _, count, control, _, immediate, _, _ = struct.unpack_from("<QIHHIIII", raw)
     operation = control & 3
     if control & RESERVED or operation > RDMA_READ or count > MOST or len(raw) < 32 + 16 * count:
         return None
-    if operation != SEND and count == 0:
+    if operation != SEND and (count == 0 or receive):
         return None
     segments = [struct.unpack_from("<qII", raw, 32 + 16 * i) for i in range(count)]
     remote = None

@@ -2,7 +2,7 @@
 
     async def ping(endpoint: Endpoint) -> None:
         page = endpoint.allocate(4096)
-        page.bytes[:] = 7
+        await page.write(bytes([7]) * 4096)
         endpoint.reserve(5)[:] = b"hello"
         await endpoint.send(1, page)
 
@@ -14,14 +14,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from nicscope.config.delivery import CONTROL_BYTES, POLICIES, delivery_costs, shadow_costs
 from nicscope.config.platform import load_platform
 from nicscope.drivers.simulate.machine import COMPUTE, COPY, RECEIVE, SEND, SLEEP
 from nicscope.drivers.simulate.programs import Simulation
+from nicscope.drivers.simulate.store import UNMAPPED
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.fabric.topology import crossbar
+from nicscope.interfaces.arguments import LEAST, PS_PER_US, in_ps, whole
+from nicscope.interfaces.buffers import allocated, stretch_of
+from nicscope.interfaces.ownership import Owned, Owner
+from nicscope.interfaces.payloads import HostBuffer, Payloads, read_only
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -29,44 +32,42 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.config.delivery import Delivery
-    from nicscope.drivers.simulate.programs import Process
+    from nicscope.drivers.simulate.programs import Ended, Process
     from nicscope.fabric.topology import Topology
 
-PS_PER_US = 10**6
+__all__ = ["NO_TAG", "Cluster", "Endpoint", "HostBuffer", "Message"]
+
 NO_TAG = -1
 _ZEROS = bytes(CONTROL_BYTES)
+MOST_COPIED = 1 << 40  # bytes
 
 
-class HostBuffer(msgspec.Struct, frozen=True):
-    """A stretch of a host's memory that payloads can be sent from or received into."""
-
-    node: int
-    address: int
-    bytes: NDArray[Any]  # uint8, a view of the host's memory
-
-
-class Message(msgspec.Struct):
+class Message(Owned):
     """What ``receive`` gives."""
 
-    sender: int
-    number: int  # counts from 0 per sender
-    tag: int
-    control: bytes
-    memory: NDArray[Any]  # uint8, the host's; the payload is a stretch of it
-    address: int
-    byte_count: int  # of the payload
-    own: bool  # the payload lies in a buffer off the receive ring: see ``Endpoint.release``
-    scanned: int = 0  # bytes of the control message that ``scan`` has given
+    what = "a message"
+    origin = "receive()"
+
+    def __init__(self, ended: Ended, control: bytes, memory: NDArray[Any]) -> None:
+        self.sender = ended.peer
+        self.number = ended.packet  # counts from 0 per sender
+        self.tag = ended.tag
+        self.control = control
+        self.address = ended.address  # of the payload in the host's memory
+        self.byte_count = ended.payload
+        self.own = bool(ended.own)  # whether that is a buffer off the receive ring
+        self.scanned = 0  # bytes of the control message that ``scan`` has given
+        self._memory = memory
 
     @property
     def payload(self) -> NDArray[Any]:
-        """uint8, a view of the host's memory; of no length without a payload."""
-        return self.memory[self.address : self.address + self.byte_count]
+        """uint8, a view of the host's memory, to be read; of no length without a payload."""
+        return read_only(self._memory[self.address : self.address + self.byte_count])
 
     def scan(self, byte_count: int) -> bytes:
         """The next ``byte_count`` bytes of the control message (``tpz_scan``)."""
-        begin, end = self.scanned, self.scanned + byte_count
-        if byte_count < 0 or end > CONTROL_BYTES:
+        begin, end = self.scanned, self.scanned + whole(byte_count, "a number of bytes")
+        if end > CONTROL_BYTES:
             raise SimulationError(
                 f"a control message has {CONTROL_BYTES} bytes: {begin} are scanned, "
                 f"{byte_count} more are not there"
@@ -78,13 +79,22 @@ class Message(msgspec.Struct):
 class Endpoint:
     """One process's Trapeze endpoint; ``now_us`` is the time at which it last went on."""
 
-    def __init__(self, cluster: Cluster, process: Process) -> None:
-        self.node = process.node
+    def __init__(self, cluster: Cluster, process: Process, number: int) -> None:
+        assert cluster.simulation is not None
         self._cluster = cluster
         self._process = process
         self._control = process.control.data
-        self._memory = cluster.memory(process.node)
+        self._memory = cluster.host_bytes(process.node)
         self._reserved = 0
+        name = f"process {number} of node {process.node}"
+        self._owner = Owner(name, cluster.simulation, process)
+        finished = cluster.simulation.machine.endpoints["finished"].data
+        self._payloads = Payloads(self._owner, process, self._memory, finished)
+
+    @property
+    def node(self) -> int:
+        """Its node's number."""
+        return self._process.node
 
     @property
     def now_us(self) -> float:
@@ -93,19 +103,32 @@ class Endpoint:
 
     def allocate(self, byte_count: int) -> HostBuffer:
         """Fresh host memory; ``SimulationError`` when there is no more."""
-        return self._cluster.allocate(self.node, byte_count)
+        self._owner.check_caller()
+        begin, count = self._cluster.allocate(self.node, byte_count)
+        return allocated(HostBuffer, self._owner, self._payloads, begin, count)
 
     def map_payload(self, tag: int, buffer: HostBuffer) -> None:
-        """Have payloads with ``tag`` go to ``buffer``: an entry of the incoming payload table."""
-        self._cluster.map_payload(self.node, tag, buffer)
+        """Have payloads with ``tag`` go to ``buffer``: an entry of the incoming payload table.
+
+        The entry is this process's from then on.  Errors: if it is another's.
+        """
+        self._owner.check_caller()
+        address, count = stretch_of(self._owner, self._payloads, buffer)
+        self._cluster.map_payload(self._owner, self.node, tag, address, count)
+
+    def unmap_payload(self, tag: int) -> None:
+        """Give the entry of ``tag`` back.  A message that has come in by then still goes there."""
+        self._owner.check_caller()
+        self._cluster.unmap_payload(self._owner, self.node, tag)
 
     def reserve(self, byte_count: int) -> memoryview:
         """The next ``byte_count`` bytes of the outgoing control message (``tpz_reserve``).
 
         Each call goes on where the one before stopped; ``send`` takes what was reserved.
         """
-        begin, end = self._reserved, self._reserved + byte_count
-        if byte_count < 0 or end > CONTROL_BYTES:
+        self._owner.check_caller()
+        begin, end = self._reserved, self._reserved + whole(byte_count, "a number of bytes")
+        if end > CONTROL_BYTES:
             raise SimulationError(
                 f"a control message has {CONTROL_BYTES} bytes: {begin} are reserved, "
                 f"{byte_count} more do not fit"
@@ -118,55 +141,73 @@ class Endpoint:
     ) -> int:
         """Hand the message over; its number.  Waits while the send ring is full.
 
-        The NIC reads the payload later: its bytes must stay until then.
+        The NIC reads the payload later.  ``sent`` waits until it has, and so does a ``write`` to
+        the payload.
         """
-        count = 0 if payload is None else len(payload.bytes)
-        self._cluster.check_send(self.node, destination, count, payload)
+        self._owner.check_caller()
+        address, count = 0, 0
+        if payload is not None:
+            address, count = stretch_of(self._owner, self._payloads, payload)
+        to = self._cluster.check_send(self.node, destination, count)
+        marked = tag if type(tag) is int else whole(tag, "a tag", NO_TAG)
         self._control[self._reserved :] = _ZEROS[self._reserved :]
         self._reserved = 0
-        address = 0 if payload is None else payload.address
-        ended = await self._process.ask(SEND, destination, count, tag, address)
+        ended = await self._process.ask(SEND, to, count, marked, address)
+        self._payloads.note_sent(ended.packet, address, count)
         return ended.packet
+
+    async def sent(self, number: int | None = None) -> None:
+        """Wait until the NIC has done with message ``number``, by default the last one sent.
+
+        Its payload may be overwritten then.  To see that takes no time of its own.
+        """
+        self._owner.check_caller()
+        await self._payloads.wait_for(number)
+
+    def is_sent(self, number: int) -> bool:
+        """Whether the NIC has done with message ``number``."""
+        return self._payloads.is_sent(number)
 
     async def receive(self) -> Message:
         """The next message, when it has come and been read."""
+        self._owner.check_caller()
         ended = await self._process.ask(RECEIVE)
-        return Message(
-            ended.peer,
-            ended.packet,
-            ended.tag,
-            self._control.tobytes(),
-            self._memory,
-            ended.address,
-            ended.payload,
-            bool(ended.own),
-        )
+        message = Message(ended, self._control.tobytes(), self._memory)
+        return self._owner.give(message, ended.address) if message.own else self._lend(message)
+
+    def _lend(self, message: Message) -> Message:
+        """A message without a buffer of the ring has nothing to come back: no table keeps it."""
+        message._owner = self._owner
+        return message
 
     def release(self, message: Message) -> None:
         """Attach the payload's buffer to the receive ring again; its bytes may then change."""
-        if message.own:
+        self._owner.check_caller()
+        if self._owner.has(message):
+            address = self._owner.record_of(message, Message)
+            self._owner.take_back(message, "released")
             message.own = False
-            self._process.attach(message.address)
+            self._process.attach(address)
+        elif isinstance(message, Message) and message._owner is self._owner and not message._gone:
+            message._gone = "released"
+        else:
+            self._owner.refuse(message, Message)
 
     async def compute(self, microseconds: float) -> None:
         """Keep the CPU busy."""
-        await self._process.ask(COMPUTE, duration=_in_ps(microseconds))
+        self._owner.check_caller()
+        await self._process.ask(COMPUTE, duration=in_ps(microseconds, self._process.now))
 
     async def sleep(self, microseconds: float) -> None:
         """Leave the CPU to others for a while."""
-        await self._process.ask(SLEEP, duration=_in_ps(microseconds))
+        self._owner.check_caller()
+        await self._process.ask(SLEEP, duration=in_ps(microseconds, self._process.now))
 
     async def copy(self, byte_count: int) -> None:
         """Copy memory with the CPU, which competes with DMA for it."""
-        if byte_count < 1:
-            raise SimulationError(f"a copy must have at least 1 byte, got {byte_count}")
-        await self._process.ask(COPY, payload=byte_count)
-
-
-def _in_ps(microseconds: float) -> int:
-    if microseconds < 0:
-        raise SimulationError(f"a time must not be negative, got {microseconds} us")
-    return round(microseconds * PS_PER_US)
+        self._owner.check_caller()
+        count = whole(byte_count, "a copy's number of bytes", 1, MOST_COPIED)
+        await self._process.ask(COPY, payload=count)
 
 
 class Cluster:
@@ -201,6 +242,7 @@ class Cluster:
         self._keep_log = keep_log
         self._programs: list[tuple[int, Callable[[Endpoint], Coroutine[Any, Any, object]]]] = []
         self._used = [0] * self.topology.nodes
+        self._mapped: dict[tuple[int, int], Owner] = {}  # entries of incoming payload tables
         self.simulation: Simulation | None = None
 
     def start(self, node: int, program: Callable[[Endpoint], Coroutine[Any, Any, object]]) -> None:
@@ -212,12 +254,14 @@ class Cluster:
     def run(self) -> Sequence[object]:
         """Run all programs to their ends; what they return, in the order of their start."""
         self._used = [0] * self.topology.nodes
+        self._mapped = {}
         order = sorted(range(len(self._programs)), key=lambda i: self._programs[i][0])
+        hosts = [self._programs[i][0] for i in order]
         simulation = Simulation(
             self._costs,
             self.delivery,
             self.topology,
-            [self._programs[i][0] for i in order],
+            hosts,
             self._host_bytes,
             self._tags,
             self._keep_log,
@@ -225,12 +269,12 @@ class Cluster:
         self.simulation = simulation
         for node in range(self.topology.nodes):
             for _ in range(self.delivery.receive_ring):
-                buffer = self.allocate(node, self.delivery.max_payload)
-                simulation.attach(node, buffer.address)
+                address, _ = self.allocate(node, self.delivery.max_payload)
+                simulation.attach(node, address)
         simulation.run(
             [
-                self._programs[i][1](Endpoint(self, process))
-                for i, process in zip(order, simulation.processes, strict=True)
+                self._programs[i][1](Endpoint(self, process, place - hosts.index(process.node)))
+                for place, (i, process) in enumerate(zip(order, simulation.processes, strict=True))
             ]
         )
         results: list[object] = [None] * len(order)
@@ -239,45 +283,67 @@ class Cluster:
         return results
 
     def memory(self, node: int) -> NDArray[Any]:
-        """All bytes of a host's memory, uint8."""
+        """All bytes of a host's memory, uint8, to be read."""
+        return read_only(self.host_bytes(node)[:])
+
+    def host_bytes(self, node: int) -> NDArray[Any]:
+        """The same, as endpoints and the NIC change them."""
         assert self.simulation is not None
         bytes_of_host: NDArray[Any] = self.simulation.machine.store.host[node]
         return bytes_of_host
 
-    def allocate(self, node: int, byte_count: int) -> HostBuffer:
-        """Fresh memory of ``node``."""
-        begin, end = self._used[node], self._used[node] + byte_count
-        if byte_count < 1 or end > self._host_bytes:
+    def allocate(self, node: int, byte_count: int) -> tuple[int, int]:
+        """Address and length of fresh memory of ``node``."""
+        left = self._host_bytes - self._used[node]
+        count = whole(byte_count, "a number of bytes", LEAST)
+        if not 1 <= count <= left:
             raise SimulationError(
-                f"node {node} has {self._host_bytes - begin} bytes of memory left, "
-                f"{byte_count} were asked for; give the cluster more host_bytes"
+                f"node {node} has {left} bytes of memory left, {count} were asked for; give the "
+                "cluster more host_bytes"
             )
-        self._used[node] = end
-        return HostBuffer(node, begin, self.memory(node)[begin:end])
+        begin = self._used[node]
+        self._used[node] += count
+        return begin, count
 
-    def map_payload(self, node: int, tag: int, buffer: HostBuffer) -> None:
-        """Enter ``buffer`` under ``tag`` in the incoming payload table of ``node``."""
-        if not 0 <= tag < self._tags:
-            raise SimulationError(f"tag must be from 0 to {self._tags - 1}, got {tag}")
-        if buffer.node != node:
-            raise SimulationError(f"the buffer is on node {buffer.node}, not on node {node}")
-        if len(buffer.bytes) < self.delivery.max_payload:
+    def map_payload(self, owner: Owner, node: int, tag: object, address: int, count: int) -> None:
+        """Enter ``owner``'s buffer under ``tag`` in the incoming payload table of ``node``."""
+        entry = self._entry(owner, node, tag)
+        if count < self.delivery.max_payload:
             raise SimulationError(
                 f"a mapped buffer must hold the largest payload, {self.delivery.max_payload} "
-                f"bytes, got {len(buffer.bytes)}"
+                f"bytes, got {count}"
             )
         assert self.simulation is not None
-        self.simulation.machine.store.payload_table[node, tag] = buffer.address
+        self._mapped[node, entry] = owner
+        self.simulation.machine.store.payload_table[node, entry] = address
 
-    def check_send(
-        self, node: int, destination: int, count: int, payload: HostBuffer | None
-    ) -> None:
-        """Refuse what no endpoint could send, with ``SimulationError``."""
-        if (node, destination) not in self.topology.paths:
-            raise SimulationError(f"no path from node {node} to node {destination}")
+    def unmap_payload(self, owner: Owner, node: int, tag: object) -> None:
+        """Have the entry of ``tag`` be nobody's."""
+        entry = self._entry(owner, node, tag)
+        if (node, entry) not in self._mapped:
+            raise SimulationError(f"tag {entry} of node {node} is not mapped; map_payload maps it")
+        assert self.simulation is not None
+        del self._mapped[node, entry]
+        self.simulation.machine.store.payload_table[node, entry] = UNMAPPED
+
+    def _entry(self, owner: Owner, node: int, tag: object) -> int:
+        number = whole(tag, "a tag", LEAST)
+        if not 0 <= number < self._tags:
+            raise SimulationError(f"tag must be from 0 to {self._tags - 1}, got {number}")
+        holder = self._mapped.get((node, number), owner)
+        if holder is not owner:
+            raise SimulationError(
+                f"tag {number} of node {node} is {holder.name}'s, not {owner.name}'s; take another"
+            )
+        return number
+
+    def check_send(self, node: int, destination: object, count: int) -> int:
+        """The destination.  Errors: ``SimulationError`` for what no endpoint could send."""
+        to = destination if type(destination) is int else whole(destination, "a destination", LEAST)
+        if (node, to) not in self.topology.paths:
+            raise SimulationError(f"no path from node {node} to node {to}")
         if count > self.delivery.max_payload:
             raise SimulationError(
                 f"payload must be at most {self.delivery.max_payload} bytes, got {count}"
             )
-        if payload is not None and payload.node != node:
-            raise SimulationError(f"the payload is on node {payload.node}, not on node {node}")
+        return to

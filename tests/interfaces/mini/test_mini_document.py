@@ -40,8 +40,8 @@ A round trip of 65536 bytes that misses, in us:
 mini, 16 buffers: 16 of 32 lookups of handles missed, 69 KB of tables and caches on the NIC
 mini, 100 buffers: 200 of 200 lookups of handles missed, 69 KB of tables and caches on the NIC
 vmmc-static, 16 buffers: 0 of 0 lookups of handles missed, 261 KB of tables and caches on the NIC
-vmmc-static, 100 buffers: node 1 has room for 64 registered buffers: give the cluster \
-PortSize(exports=...)
+vmmc-static, 100 buffers: node 1 has all its 64 registered buffers in use: give some back, or \
+give the cluster PortSize(exports=...)
 """,
 }
 

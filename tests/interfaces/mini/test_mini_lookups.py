@@ -278,8 +278,9 @@ def test_a_store_to_unmapped_memory_is_rejected_and_the_link_lives():
         return first.status, (await end.done()).status
 
     async def owner(end):
-        buffer = end.allocate(PAGE)
-        await end.register(type(buffer)(end, buffer.address, 16 * PAGE), name="inbox")
+        buffer = end.allocate(16 * PAGE)
+        end.cluster.memory.unmap(end.node, end.number, 1, 15)
+        await end.register(buffer, name="inbox")
 
     assert play(Cluster(SMALL), writer, owner)[0] == ("rejected", "done")
 

@@ -3,8 +3,8 @@
 import pytest
 
 from nicscope.errors import SimulationError
-from nicscope.interfaces.ports.process import Buffer
 from nicscope.interfaces.unet import Cluster
+from nicscope.nic.ports import SEND
 
 
 async def nothing(process):
@@ -35,8 +35,8 @@ def test_an_area_is_pinned_and_contiguous_from_opening_to_closing():
 def test_an_offset_beyond_the_area_is_refused(offset, length):
     async def one(process):
         endpoint = await process.open()
-        tag = await endpoint.connect(1, "pong")
-        await endpoint.send(tag, Buffer(endpoint.area, offset, length))
+        await endpoint.connect(1, "pong")
+        await process.post(SEND, 0, [(offset, length)], port=endpoint.port)
         return await endpoint.sent()
 
     cluster = Cluster("unet", "pca200-linux", area_bytes=8 * 4096)

@@ -223,18 +223,21 @@ def test_a_message_for_a_closed_endpoint_goes_nowhere():
     async def ping(process):
         endpoint = await process.open()
         tag = await endpoint.connect(1, "pong")
+        for _ in range(12):
+            await endpoint.send(tag, b"are you there?")
+        ended = {(await endpoint.sent()).status for _ in range(12)}
         await process.sleep(500)
-        await endpoint.send(tag, b"are you there?")
-        await endpoint.sent()
-        await process.sleep(500)
+        return ended
 
     async def pong(process):
         endpoint = await process.open("pong")
-        await process.sleep(200)
+        await endpoint.receive()
         await endpoint.close()
+        return endpoint.waiting + 1
 
-    _, cluster = run(ping, pong)
-    assert cluster.simulation.machine.ports.nodes[1]["undelivered"] == 1
+    (ended, heard), cluster = run(ping, pong)
+    assert cluster.simulation.machine.ports.nodes[1]["undelivered"] == 12 - heard > 0
+    assert ended == {"done"}
 
 
 @pytest.mark.requirement("UM-37", "UM-38")

@@ -5,8 +5,8 @@ import pytest
 
 from nicscope.config.design import load_design
 from nicscope.drivers.simulate.ports.build import HostSize
-from nicscope.interfaces.ports.process import Buffer
 from nicscope.interfaces.unet import Cluster
+from nicscope.nic.ports import SEND
 
 PAGE = 4096
 DISK_US = 22_000
@@ -104,7 +104,7 @@ def test_what_the_process_may_not_read_is_an_error_in_the_completion(kind):
         endpoint = await process.open()
         tag = await endpoint.connect(1, "pong")
         address = {"unmapped": 100 * PAGE, "beyond": 1 << 40}[kind]
-        await endpoint.send(tag, Buffer(process, address, 100))
+        await process.post(SEND, 0, [(address, 100)], port=endpoint.port)
         await endpoint.send(tag, b"still alive")
         return (await endpoint.sent()).status, (await endpoint.sent()).status
 
@@ -324,14 +324,14 @@ def test_transfers_keep_their_pages_in_a_table_of_one_entry():
 
     async def pong(process):
         endpoint = await process.open("pong")
-        rooms = [process.allocate(PAGE) for _ in range(4)]
-        await endpoint.provide(*rooms)
+        rooms = {room.address: room for room in (process.allocate(PAGE) for _ in range(4))}
+        await endpoint.provide(*rooms.values())
         seen = []
         for _ in range(12):
             message = await endpoint.receive()
             content = await message.read()
             seen.append((content[0], content[-1]))
-            await endpoint.provide(Buffer(process, message.buffers[0].address, PAGE))
+            await endpoint.provide(rooms[message.buffers[0].address])
         return seen
 
     from nicscope.drivers.simulate.ports.build import Transport

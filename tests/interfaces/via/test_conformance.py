@@ -136,7 +136,7 @@ async def nobodys(end):
 async def deregistered(end):
     region = await end.nic.register_mem(end.nic.allocate(128), end.tag)
     await end.nic.deregister_mem(region)
-    return region.segment(0, 64)
+    return DataSegment(region.address, region.handle, 64)
 
 
 WRONG = [foreign, unregistered, beyond, nobodys, deregistered]
@@ -273,6 +273,37 @@ def test_a_control_word_with_reserved_bits_is_a_format_error():
         return await sent(end, end.send(0, 8, control=Control(0x20)))
 
     assert run_pair(first, idle, level=UNRELIABLE)[0] == DONE | Status.VIP_STATUS_FORMAT_ERROR
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("operation", [1, 2])
+def test_a_receive_that_asks_for_an_rdma_is_a_format_error(operation, level):
+    """Only a send queue has those; what it names is not touched, and no message goes there."""
+
+    async def first(end):
+        await end.nic.compute(100)
+        status = await sent(end, end.send(0, 8))
+        await end.nic.compute(100)
+        return status, end.vi.state
+
+    async def second(end):
+        asks = end.places.request(end.into.segment(), control=operation, remote=end.out.remote())
+        await end.nic.post_recv(end.vi, asks)
+        status = (await end.nic.recv_wait(end.vi)).status
+        await end.nic.compute(500)
+        left = await end.nic.read(end.into.address, 8)
+        return status, end.vi.state, end.nic.errors(end.vi), left
+
+    how = {"posted": 0, "rights": {"enable_rdma_write": True}}
+    (_, there), (status, state, errors, left) = run_pair(first, second, level=level, **how)
+    assert status == DONE | RECEIVE | Status.VIP_STATUS_FORMAT_ERROR
+    assert left == bytes(8)
+    if level is UNRELIABLE:
+        assert (state, there) == (State.VIP_STATE_CONNECTED, State.VIP_STATE_CONNECTED)
+        assert errors == [Error.VIP_ERROR_RECVQ_EMPTY]
+    else:
+        assert (state, there) == (State.VIP_STATE_ERROR, State.VIP_STATE_ERROR)
+        assert errors == [Error.VIP_ERROR_POST_DESC]
 
 
 def test_more_than_the_largest_transfer_is_a_length_error():

@@ -55,6 +55,102 @@ def test_one_completion_queue_merges_the_queues_of_several_vis(mechanism):
     assert cluster.run()[0] == [(0, False, True), (1, True, True), (0, True, True)]
 
 
+async def merged(host, entries=4):
+    """A VI with a completion queue for both work queues, connected, and one without."""
+    nic = await host.open_nic()
+    tag = await nic.create_ptag()
+    queue = await nic.create_cq(tag, entries)
+    places = await nic.descriptors(tag, 16)
+    room = await nic.register_mem(nic.allocate(256), tag)
+    vi = await nic.create_vi(tag, send_cq=queue, recv_cq=queue)
+    for _ in range(4):
+        await nic.post_recv(vi, places.request(room.segment(128, 8)))
+    await nic.connect_request(vi, 1, "merged")
+    return nic, queue, places, room, vi
+
+
+async def answers(host, count=4):
+    """Take messages and send as many back."""
+    end = await make_end(host)
+    for _ in range(count):
+        await end.nic.post_recv(end.vi, end.receive())
+    await end.nic.compute(10)
+    await end.nic.connect_accept(await end.nic.connect_wait("merged"), end.vi)
+    for _ in range(count):
+        await end.nic.recv_wait(end.vi)
+        await end.nic.post_send(end.vi, end.send(0, 8))
+        await end.nic.send_wait(end.vi)
+
+
+def play(first, second=answers, **how):
+    cluster = Cluster(**how)
+    cluster.start(0, first)
+    cluster.start(1, second)
+    return cluster.run()[0]
+
+
+@pytest.mark.requirement("ED-4")
+@pytest.mark.parametrize("call", ["send", "recv"])
+def test_a_queue_with_a_completion_queue_is_waited_for_there_alone(call):
+    """As in VIPL: or an entry would stay that announces what has been taken already."""
+
+    async def first(host):
+        nic, queue, places, room, vi = await merged(host)
+        await nic.post_send(vi, places.request(room.segment(0, 8)))
+        with pytest.raises(VipError, match=rf"call cq_wait, then {call}_done") as caught:
+            await getattr(nic, f"{call}_wait")(vi)
+        found = []
+        for _ in range(2):
+            vi, received = await nic.cq_wait(queue, 1000)
+            found.append((received, (await (nic.recv_done if received else nic.send_done)(vi)).ok))
+        return caught.value.code, found, await nic.cq_done(queue)
+
+    code, found, left = play(first, lambda host: answers(host, 1))
+    assert code is Return.VIP_INVALID_PARAMETER
+    assert (found, left) == ([(False, True), (True, True)], None)
+
+
+@pytest.mark.requirement("ED-4")
+@pytest.mark.parametrize("early", [(), (0,), (1,), (0, 1), (0, 1, 2, 3)])
+@pytest.mark.parametrize("receives", [False, True])
+def test_what_is_taken_off_its_queue_by_itself_leaves_no_entry_behind(early, receives):
+    """``early``: which completions of one work queue are taken before their entries."""
+
+    async def first(host):
+        nic, queue, places, room, vi = await merged(host, entries=8)
+        done = nic.recv_done if receives else nic.send_done
+        heard = 0
+        for number in range(4):
+            await nic.post_send(vi, places.request(room.segment(0, 8)))
+            await nic.compute(500)  # by then it is sent, and answered
+            if number in early:
+                assert (await done(vi)).ok
+        while (entry := await nic.cq_done(queue)) is not None:
+            assert entry[0] is vi
+            assert (await (nic.recv_done if entry[1] else nic.send_done)(vi)).ok
+            heard += entry[1] == receives
+        with pytest.raises(VipError, match="no descriptor is posted"):
+            await done(vi)
+        await nic.disconnect(vi)
+        await nic.destroy_vi(vi)
+        return heard, await nic.cq_done(queue), queue.written - queue.read
+
+    assert play(first) == (4 - len(early), None, 0)
+
+
+def test_a_ring_of_completions_is_not_full_of_those_that_were_taken():
+    async def first(host):
+        nic, queue, places, room, vi = await merged(host, entries=2)
+        for _ in range(4):
+            await nic.post_send(vi, places.request(room.segment(0, 8)))
+            await nic.compute(500)
+            assert (await nic.send_done(vi)).ok
+            assert (await nic.recv_done(vi)).ok
+        return nic.errors(vi), await nic.cq_done(queue)
+
+    assert play(first) == ([], None)
+
+
 @pytest.mark.requirement("ED-2")
 def test_a_descriptor_is_a_control_segment_then_an_address_then_data():
     async def program(host):
@@ -219,7 +315,7 @@ def test_a_program_that_waits_for_ever_is_named():
         await end.nic.post_recv(end.vi, end.receive())
         await end.nic.recv_wait(end.vi)
 
-    with pytest.raises(Exception, match=r"programs wait: program 0 on node 0"):
+    with pytest.raises(Exception, match=r"programs wait: process 0 of node 0"):
         run_pair(posted, idle, level=DELIVERY)
 
 

@@ -104,7 +104,7 @@ def test_stores_into_a_page_that_was_unpinned_go_to_the_garbage_page(design):
         exported = await endpoint.export(table, "table")
         await endpoint.sleep(800)  # a first store has come, so the NIC has the entry
         before = await table.read(5)
-        await endpoint._give_up(table)
+        await endpoint._give_up((table.address, table.length))
         assert await endpoint.unpin(table) == 1
         endpoint._ports.exports[0, exported.number]["valid"] = 1
         await endpoint.sleep(1500)
@@ -161,5 +161,6 @@ def test_a_buffer_of_another_process_cannot_be_exported():
 
     cluster.start(0, first)
     cluster.start(1, second)
-    with pytest.raises(SimulationError, match="the buffer is another process's"):
+    words = "a buffer of process 0 of node 0, not of process 0 of node 1"
+    with pytest.raises(SimulationError, match=words):
         cluster.run()

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.errors import DesignError, SimulationError
 from nicscope.interfaces.vmmc import Cluster
+from nicscope.nic.ports import WRITE
 
 PAGE = 4096
 DESIGNS = ["utlb", "utlb-shared", "utlb-process", "vmmc-static", "vmmc-interrupt"]
@@ -164,7 +166,7 @@ def test_after_unexport_stores_are_rejected_also_when_the_place_is_taken_again()
         statuses.append((await endpoint.wait(await endpoint.fetch(remote, mine))).status)
         return statuses
 
-    cluster = Cluster("utlb")
+    cluster = Cluster("utlb", size=PortSize(exports=1))
     cluster.start(0, keeper)
     cluster.start(1, user)
 
@@ -366,8 +368,11 @@ def test_an_import_is_good_at_the_command_buffer_of_its_process_alone():
         mine = endpoint.allocate(PAGE)
         await mine.write(b"evil")
         await endpoint.sleep(1000)
-        ended = await endpoint.wait(await endpoint.store(imports[0], mine, length=4))
-        return mine.address, ended.status
+        with pytest.raises(SimulationError, match="an import of process 0 of node 1, not of"):
+            await endpoint.store(imports[0], mine, length=4)
+        # Nor does a descriptor get anywhere that names its place on the NIC.
+        await endpoint.post(WRITE, imports[0].number, [(mine.address, 4)])
+        return mine.address, (await endpoint.done()).status
 
     cluster = Cluster("utlb")
     cluster.start(0, keeper)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.interfaces.ports.process import Buffer
+    from nicscope.interfaces.ports.buffers import Buffer
     from nicscope.interfaces.unet.active_messages import ActiveMessages
 
 KEY = np.dtype("<u4")

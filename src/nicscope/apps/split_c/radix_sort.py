@@ -11,7 +11,7 @@ from nicscope.apps.split_c.keys import KEY, STORED, Landing, Tables, load, place
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nicscope.interfaces.ports.process import Buffer
+    from nicscope.interfaces.ports.buffers import Buffer
     from nicscope.interfaces.unet import Process
     from nicscope.interfaces.unet.active_messages import ActiveMessages
 

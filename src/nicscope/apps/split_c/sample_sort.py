@@ -21,7 +21,7 @@ from nicscope.interfaces.unet.active_messages import HEADER, SLOT
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nicscope.interfaces.ports.process import Buffer
+    from nicscope.interfaces.ports.buffers import Buffer
     from nicscope.interfaces.unet import Process
     from nicscope.interfaces.unet.active_messages import ActiveMessages, Handler
 

@@ -68,6 +68,7 @@ REGISTER = 9  # that pages are pinned, and stay so until they are given up
 GIVE_UP = 10
 UNPIN = 11  # that the library unpins pages that it names
 TRAP = 12  # that the kernel has served the process's port, after a POST or PROVIDE
+AWAIT_SEND = 13  # that the ring's entry of a message is free again: the NIC has done with it
 
 COSTS = np.dtype([(name, "i8") for name in DELIVERY_COSTS], align=True)
 

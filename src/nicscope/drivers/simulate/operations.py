@@ -11,6 +11,7 @@ from nicscope.drivers.simulate.agenda import NEVER, put
 from nicscope.drivers.simulate.cpu import end_operation, occupy_cpu
 from nicscope.drivers.simulate.flow import begin
 from nicscope.drivers.simulate.machine import (
+    AWAIT_SEND,
     CALLING,
     COMPUTE,
     COMPUTING,
@@ -83,6 +84,8 @@ def look_for_operation(machine, n, now):
         occupy_cpu(machine, n, now, READING, machine.costs[n].pio_read)
     elif process.operation == SEND:
         _begin_send(machine, n, chosen, now)
+    elif process.operation == AWAIT_SEND:
+        occupy_cpu(machine, n, now, COMPUTING, 0)
     elif process.operation >= POST:
         begin_at_port(machine, n, chosen, now)
     elif process.operation == COMPUTE:
@@ -100,6 +103,8 @@ def _can_go_on(machine, n, p):
         return endpoint.shown > endpoint.read
     if operation == SEND:
         return endpoint.written - endpoint.finished < endpoint.send_ring
+    if operation == AWAIT_SEND:
+        return endpoint.finished > machine.processes[p].packet
     if operation == REPORT:
         return has_report(machine, n, p)
     if operation >= POST:

@@ -7,6 +7,7 @@ go on in their order.  So a run depends on nothing but its inputs.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import struct
 from types import coroutine
@@ -18,6 +19,7 @@ from nicscope.distant import failures, link, raise_failure
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
 from nicscope.drivers.simulate.machine import (
+    AWAIT_SEND,
     COMPUTE,
     COPY,
     GIVE_UP,
@@ -62,11 +64,13 @@ _DOING = {
     GIVE_UP: "deregister memory",
     UNPIN: "unpin memory",
     TRAP: "leave the kernel",
+    AWAIT_SEND: "have the NIC done with a message",
 }
 
 
 # Reads and writes single words several times faster than NumPy does.
 _OPERATION = struct.Struct(f"{len(OPERATION.names or ())}q")
+_HEAD = struct.Struct("q")  # the first of them, which says whose operation it is
 _SIZE = _OPERATION.size
 _pack, _unpack_from = _OPERATION.pack, _OPERATION.unpack_from
 Record = tuple[int, ...]  # the same fields as ``Ended``, in their order, and cheaper to make
@@ -103,6 +107,8 @@ class Process:
         self.control_bytes = memoryview(self.control)  # the same, read and written faster
         self._simulation = simulation
         self.number = number
+        self.name = f"process {number} on node {node}"  # or as its interface calls it
+        self.head = _HEAD.pack(number)  # of every request of its own
 
     def request(
         self,
@@ -118,11 +124,20 @@ class Process:
         """What a coroutine yields to begin an operation; it is sent a ``Record`` of its end.
 
         It should then set ``now``.  The same request can be yielded again and again.
+        Errors: ``SimulationError`` for what is no whole number of 64 bits.
         """
-        return _pack(
-            self.number, operation, 0, self.node, peer, packet, payload,
-            tag, address, own, duration,
-        )  # fmt: skip
+        try:
+            return _pack(
+                self.number, operation, 0, self.node, peer, packet, payload,
+                tag, address, own, duration,
+            )  # fmt: skip
+        except struct.error:
+            given = (peer, payload, tag, address, duration, packet, own)
+            wrong = next((value for value in given if not _fits(value)), None)
+            raise SimulationError(
+                "an operation is of whole numbers of 64 bits; one of what was given is none: "
+                f"{wrong!r:.60}"
+            ) from None
 
     @coroutine
     def ask(
@@ -146,6 +161,15 @@ class Process:
     def attach(self, address: int) -> None:
         """Attach a payload buffer at ``address`` of the host's memory to the receive ring."""
         self._simulation.attach(self.node, address)
+
+
+def _fits(value: object) -> bool:
+    """Whether a number can cross to the driver."""
+    try:
+        _HEAD.pack(value)
+    except struct.error:
+        return False
+    return True
 
 
 class Simulation:
@@ -200,6 +224,7 @@ class Simulation:
         self._ring = store.attached.data
         self._ring_tail = store.attached_tail.data
         self.processes = [Process(self, number, node) for number, node in enumerate(hosts)]
+        self.running: Process | None = None  # whose program goes on now
         self._running: dict[int, Coroutine[Any, Any, object]] = {}
         self.results: list[object] = [None] * len(hosts)
         self._deaths = [int(NEVER)] * topology.nodes
@@ -229,16 +254,19 @@ class Simulation:
         Errors: ``SimulationError`` if all that are left wait for what cannot come.
         """
         begun: list[bytes] = []
-        for number, program in enumerate(programs):
-            self._running[number] = program
-            self._resume(number, None, begun)
         at_rest = True
         try:
+            for number, program in enumerate(programs):
+                self._running[number] = program
+                self._resume(number, None, begun)
             while self._running:
                 at_rest = self._advance(begun, at_rest)
         finally:
-            for program in self._running.values():
-                program.close()
+            for number, program in enumerate(programs):
+                self.running = self.processes[number]
+                with contextlib.suppress(Exception):  # of what it does at its end
+                    program.close()
+            self.running = None
             self._running.clear()
 
     def _advance(self, begun: list[bytes], at_rest: bool) -> bool:
@@ -277,11 +305,19 @@ class Simulation:
         return len(begun) < ended
 
     def _resume(self, number: int, ended: Record | None, begun: list[bytes]) -> None:
+        self.running = process = self.processes[number]
         try:
-            begun.append(self._running[number].send(ended))
+            request = self._running[number].send(ended)
         except StopIteration as stop:
             self.results[number] = stop.value
             del self._running[number]
+            return
+        if type(request) is not bytes or request[: _HEAD.size] != process.head:
+            raise SimulationError(
+                f"{process.name} awaits what is not its own: a program awaits the calls of what it "
+                "was given, and nothing else"
+            )
+        begun.append(request)
 
     def _drop(self, now: int) -> None:
         """End the programs of nodes that are dead by ``now``."""
@@ -289,7 +325,9 @@ class Simulation:
             return
         for number in [*self._running]:
             if self._deaths[self.processes[number].node] <= now:
-                self._running.pop(number).close()
+                self.running = self.processes[number]
+                with contextlib.suppress(Exception):  # nobody hears of it
+                    self._running.pop(number).close()
 
     def _stuck(self) -> str:
         waiting = [

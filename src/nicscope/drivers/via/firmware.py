@@ -33,9 +33,9 @@ def new_desk(vimsg: Vimsg, memory: NDArray[np.uint8], mtu: int) -> Desk:
 
 
 @kernel
-def read_request(desk, request, count):
+def read_request(desk, request, count, is_receive):
     """``requests.read_request`` of the payload."""
-    return requests.read_request(desk.vimsg, request, desk.payload, 0, count)
+    return requests.read_request(desk.vimsg, request, desk.payload, 0, count, is_receive)
 
 
 @kernel

@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.drivers.simulate.machine import COMPUTE, REGISTER
+from nicscope.drivers.simulate.machine import COMPUTE, GIVE_UP, REGISTER
 from nicscope.errors import SimulationError
+from nicscope.interfaces.arguments import a_name, in_ps, shown
+from nicscope.interfaces.buffers import not_within, stretch_of
 from nicscope.interfaces.mini.handles import BufferHandle, Remote
+from nicscope.interfaces.ownership import Owned
 from nicscope.interfaces.ports.process import Process
 from nicscope.nic.ports import DONE, FETCH, MAY_FETCH, MAY_WRITE, STATUS_NAMES, WRITE
 
 if TYPE_CHECKING:
     from nicscope.drivers.simulate.programs import Process as Driven
     from nicscope.interfaces.mini.cluster import Cluster
-    from nicscope.interfaces.ports.process import Buffer
+    from nicscope.interfaces.ports.buffers import Buffer
 
 RIGHTS = {"read": MAY_FETCH, "write": MAY_WRITE, "both": MAY_FETCH | MAY_WRITE}
 
 
-class Region(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Region(Owned):
     """A registered buffer of this process."""
+
+    what = "a registered buffer"
+    origin = "register()"
 
     handle: BufferHandle
     buffer: Buffer
+
+
+class _Entry(NamedTuple):
+    """What a region stands for."""
+
+    row: int  # of the node's table
+    place: tuple[int, int]
+    name: str | None
 
 
 class Stored(NamedTuple):
@@ -41,7 +57,15 @@ class Endpoint(Process):
 
     def __init__(self, cluster: Cluster, driven: Driven, number: int) -> None:
         super().__init__(cluster, driven, number)
-        self.process_handle = cluster.directory.add(self)
+        self._process_handle = cluster.directory.add(self)
+        self._regions: dict[int, Region] = {}  # by row
+        self._handles: dict[int, BufferHandle] = {}  # likewise, those of long ago too
+        self._remotes: dict[int, Remote] = {}
+
+    @property
+    def process_handle(self) -> int:
+        """PCH: the process's name in its cluster."""
+        return self._process_handle
 
     async def register(
         self,
@@ -57,32 +81,45 @@ class Endpoint(Process):
         it.  Nothing is pinned until it is used, but by static tables.  Errors:
         ``SimulationError`` if there is no room for another buffer, or no translation for it.
         """
-        if rights not in RIGHTS:
-            raise SimulationError(f"no rights {rights!r}; there are {', '.join(RIGHTS)}")
+        self._owner.check_caller()
+        self._check_open()
+        place = stretch_of(self._owner, self, buffer)
+        if not isinstance(rights, str) or rights not in RIGHTS:
+            raise SimulationError(f"no rights {shown(rights)}; there are {', '.join(RIGHTS)}")
         directory = self.cluster.directory
-        if not self.cluster.is_dynamic:
-            ended = await self._driven.ask(
-                REGISTER, peer=self.port, address=buffer.address, payload=len(buffer)
-            )
-            if ended.address != DONE:
-                raise SimulationError(
-                    f"cannot register {len(buffer)} bytes on node {self.node}: "
-                    f"{STATUS_NAMES[ended.address]}"
-                )
-        else:
-            await self._call()
-        handle = directory.export(self, buffer, RIGHTS[rights], only)
+        guest = directory.guest(only)
+        if name is not None and directory.is_taken(a_name(name)):
+            raise SimulationError(f"the name {name!r} is taken")
+        row = directory.take(self.node)
+        try:
+            await self._have_pinned(place)
+            if name is not None and directory.is_taken(name):  # meanwhile
+                await self._give_up(place)
+                raise SimulationError(f"the name {name!r} is taken")
+        except BaseException:
+            directory.give_up(self.node, row)
+            raise
+        handle = directory.export(self, row, place, RIGHTS[rights], guest)
         if name is not None:
             directory.publish(name, handle)
-        return Region(handle, buffer)
+        region = self._regions[row] = Region(handle, buffer)
+        self._handles[row] = handle
+        return self._owner.give(region, _Entry(row, place, name))
 
     async def unregister(self, region: Region) -> None:
         """Nobody can use ``region`` any more: what is on its way is rejected."""
+        self._owner.check_caller()
+        entry = self._owner.record_of(region, Region)
+        self._owner.take_back(region, "unregistered")
         await self._call()
-        self.cluster.directory.withdraw(region.handle)
+        self._withdraw(entry)
+        await self._give_up(entry.place)
 
     async def find(self, name: str, every_us: float = 50.0) -> BufferHandle:
         """The handle that some process has published, once it has."""
+        self._owner.check_caller()
+        a_name(name)
+        in_ps(every_us, self._driven.now)
         while (handle := self.cluster.directory.published(name)) is None:
             await self.sleep(every_us)
         return handle
@@ -92,8 +129,21 @@ class Endpoint(Process):
 
         Errors: ``SimulationError`` if there is none, or not for this process.
         """
+        self._owner.check_caller()
+        self._check_open()
         await self._call()
-        return self.cluster.directory.open(self, handle)
+        remote, number = self.cluster.directory.open(self, handle)
+        self._remotes[number] = remote
+        return self._owner.give(remote, (number, remote.length))
+
+    async def close(self, remote: Remote) -> None:
+        """Give the connection to a buffer up: its place in the host's table is free again."""
+        self._owner.check_caller()
+        number, _ = self._owner.record_of(remote, Remote)
+        self._owner.take_back(remote, "closed")
+        await self._call()
+        del self._remotes[number]
+        self.cluster.directory.close(self, number)
 
     async def write(
         self, remote: Remote, source: Buffer, length: int | None = None, *,
@@ -104,34 +154,75 @@ class Endpoint(Process):
         The source's memory handle is in the descriptor; the other side's is the start of the
         buffer plus ``offset``.  ``notify``: its owner hears of it (``stored``).
         """
-        size = len(source) - at if length is None else length
-        self._check(source, at, size)
-        return await self.post(
-            WRITE, remote.place, [(source.address + at, size)], offset=offset, notify=notify
-        )
+        number, piece = self._named(remote, source, at, length)
+        return await self.post(WRITE, number, [piece], offset=offset, notify=notify)
 
     async def read(
         self, remote: Remote, into: Buffer, length: int | None = None, *,
         offset: int = 0, at: int = 0,
     ) -> int:  # fmt: skip
         """Post an RDMA read of ``remote`` from ``offset`` to ``into[at:]``; its number."""
-        size = len(into) - at if length is None else length
-        self._check(into, at, size)
-        return await self.post(FETCH, remote.place, [(into.address + at, size)], offset=offset)
+        number, piece = self._named(remote, into, at, length)
+        return await self.post(FETCH, number, [piece], offset=offset)
 
     async def stored(self, mode: str = "poll") -> Stored:
         """The next write to a buffer of this process, when all of it has come."""
         arrival = await self.arrival(mode)
-        handle = BufferHandle(arrival.name, self.process_handle)
-        return Stored(handle, arrival.offset, arrival.length, arrival.node)
+        return Stored(self._handles[arrival.name], arrival.offset, arrival.length, arrival.node)
+
+    async def close_port(self, port: int | None = None) -> None:
+        """Close the port, as any: what is registered and opened is given up with it."""
+        self._owner.check_caller()
+        entries = []
+        for region in [*self._regions.values()]:
+            entry = self._owner.record_of(region, Region)
+            self._owner.take_back(region, "closed with its port")
+            self._withdraw(entry)
+            entries.append(entry)
+        for number, remote in self._remotes.items():
+            self._owner.take_back(remote, "closed with its port")
+            self.cluster.directory.close(self, number)
+        self._remotes.clear()
+        await super().close_port(port)
+        for entry in entries:
+            await self._give_up(entry.place)
+
+    def _named(
+        self, remote: Remote, buffer: Buffer, at: int, length: int | None
+    ) -> tuple[int, tuple[int, int]]:
+        """What a descriptor names: an opened buffer, and memory of this process."""
+        self._owner.check_caller()
+        number, _ = self._owner.record_of(remote, Remote)
+        place = stretch_of(self._owner, self, buffer, at, length)
+        if place[1] < 1:
+            raise not_within(at, place[1], buffer.length)
+        return number, place
+
+    def _withdraw(self, entry: _Entry) -> None:
+        self.cluster.directory.withdraw(self, entry.row)
+        if entry.name is not None:
+            self.cluster.directory.forget(entry.name)
+        del self._regions[entry.row]
+
+    async def _have_pinned(self, place: tuple[int, int]) -> None:
+        """Have the pages pinned and entered, which static tables ask for, or call the driver."""
+        if self.cluster.is_dynamic:
+            await self._call()
+            return
+        address, length = place
+        ended = await self._driven.ask(REGISTER, peer=self.port, address=address, payload=length)
+        if ended.address != DONE:
+            raise SimulationError(
+                f"cannot register {length} bytes on node {self.node}: {STATUS_NAMES[ended.address]}"
+            )
+
+    async def _give_up(self, place: tuple[int, int]) -> None:
+        if not self.cluster.is_dynamic:
+            address, length = place
+            await self._driven.ask(GIVE_UP, peer=self.port, address=address, payload=length)
 
     async def _call(self) -> None:
         """Spend a system call: the driver changes a table in the host's memory."""
         cost = int(self._ports.costs[self.node]["system_call"])
         if cost:
             await self._driven.ask(COMPUTE, duration=cost)
-
-    @staticmethod
-    def _check(buffer: Buffer, at: int, size: int) -> None:
-        if at < 0 or size < 1 or at + size > len(buffer):
-            raise SimulationError(f"bytes {at} to {at + size} are not in a buffer of {len(buffer)}")

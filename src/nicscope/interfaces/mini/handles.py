@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from nicscope.errors import SimulationError
+from nicscope.interfaces.arguments import shown, whole
+from nicscope.interfaces.ownership import Owned
 
 PROCESS_BITS = 16
 BUFFER_BITS = 32
 ADDRESS_BITS = 32
 
 
-class BufferHandle(NamedTuple):
-    """CBH: names a registered buffer anywhere in the cluster (miNI, IV)."""
-
+class _Words(NamedTuple):
     buffer: int
     process: int  # PCH of its owner
+
+
+class BufferHandle(_Words):
+    """CBH: names a registered buffer anywhere in its cluster (miNI, IV).
+
+    A name, and no more: its bits may be sent, and what they may be used for is the owner's to say.
+    """
+
+    run: object = None  # the directory that gave it; None if it was made of its bits
 
     def packed(self) -> int:
         """The 48 bits."""
@@ -24,20 +34,31 @@ class BufferHandle(NamedTuple):
 
 def buffer_handle(packed: int) -> BufferHandle:
     """The handle of 48 bits.  Errors: ``SimulationError`` for more or fewer than there can be."""
-    if not 0 <= packed < 1 << (BUFFER_BITS + PROCESS_BITS):
-        raise SimulationError(f"a buffer's handle has 48 bits, got {packed}")
-    return BufferHandle(packed >> PROCESS_BITS, packed & ((1 << PROCESS_BITS) - 1))
+    try:
+        bits = whole(packed, "a handle", 0, (1 << (BUFFER_BITS + PROCESS_BITS)) - 1)
+    except SimulationError:
+        raise SimulationError(f"a buffer's handle has 48 bits, got {shown(packed)}") from None
+    return BufferHandle(bits >> PROCESS_BITS, bits & ((1 << PROCESS_BITS) - 1))
 
 
 def memory_handle(address: int, process: int) -> int:
     """VMH: 32 bits of address above the process's handle.  Errors: ``SimulationError``."""
-    if not 0 <= address < 1 << ADDRESS_BITS:
-        raise SimulationError(f"a memory handle has 32 bits of address, got {address:#x}")
-    return address << PROCESS_BITS | process
+    owner = whole(process, "a process's handle", 0, (1 << PROCESS_BITS) - 1)
+    try:
+        bits = whole(address, "an address", 0, (1 << ADDRESS_BITS) - 1)
+    except SimulationError:
+        raise SimulationError(
+            f"a memory handle has 32 bits of address, got {shown(address)}"
+        ) from None
+    return bits << PROCESS_BITS | owner
 
 
-class Remote(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Remote(Owned):
     """A buffer that a process has opened: where its operations go."""
+
+    what = "an opened buffer"
+    origin = "open()"
 
     handle: BufferHandle
     node: int

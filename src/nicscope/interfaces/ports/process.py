@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import coroutine
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.machine import COMPUTE, POST, PROVIDE, REPORT, SLEEP
@@ -17,8 +17,13 @@ from nicscope.drivers.simulate.ports.posting import (
     SIGNAL,
 )
 from nicscope.drivers.simulate.programs import ADDRESS, PACKET, TIME
-from nicscope.errors import SimulationError
+from nicscope.errors import SimulationError, did_you_mean
 from nicscope.handover import bound
+from nicscope.interfaces.arguments import LEAST, PS_PER_US, in_ps, raw_bytes, shown, whole
+from nicscope.interfaces.buffers import allocated
+from nicscope.interfaces.ownership import Owner
+from nicscope.interfaces.ports.buffers import Buffer
+from nicscope.interfaces.ports.completions import Arrival, Done
 from nicscope.jit import kernel
 from nicscope.nic.ports import (
     BUFFERS,
@@ -39,7 +44,6 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.programs import Record
     from nicscope.interfaces.ports.cluster import PortCluster
 
-PS_PER_US = 1_000_000
 # Schemes under which the pages of a descriptor are pinned before it is posted.
 PINS_FIRST = (Scheme.STATIC, Scheme.UTLB, Scheme.UTLB_SHARED, Scheme.UTLB_PROCESS)
 LONGEST_PAUSE_US = 32.0  # between two looks at whether a port has closed
@@ -51,106 +55,67 @@ def _close(machine: Any, n: int, p: int) -> Any:
     return close_port(machine, n, p)
 
 
-class Buffer:
-    """A stretch of a process's memory.
-
-    ``process`` stores and loads bytes by address: a process, or an endpoint with an area.
-    """
-
-    def __init__(self, process: Any, address: int, length: int) -> None:
-        self.process = process
-        self.address = address
-        self.length = length
-
-    def __len__(self) -> int:
-        return self.length
-
-    async def write(self, content: bytes, offset: int = 0) -> None:
-        """Store ``content``; page faults take their time."""
-        self._check(offset, len(content))
-        await self.process.store(self.address + offset, content)
-
-    async def read(self, count: int | None = None, offset: int = 0) -> bytes:
-        """Load ``count`` bytes, by default all; page faults take their time."""
-        size = self.length - offset if count is None else count
-        self._check(offset, size)
-        content: bytes = await self.process.load(self.address + offset, size)
-        return content
-
-    def part(self, offset: int, count: int) -> Buffer:
-        """``count`` bytes from ``offset`` on: the same memory."""
-        self._check(offset, count)
-        return Buffer(self.process, self.address + offset, count)
-
-    def _check(self, offset: int, count: int) -> None:
-        if offset < 0 or count < 0 or offset + count > self.length:
-            raise SimulationError(
-                f"bytes {offset} to {offset + count} are not in a buffer of {self.length}"
-            )
-
-
-class Done(NamedTuple):
-    """How a descriptor ended."""
-
-    request: int
-    status: str  # "done", or what was wrong
-
-    @property
-    def ok(self) -> bool:
-        """Whether it did what it should."""
-        return self.status == "done"
-
-
-class Arrival(NamedTuple):
-    """What a port reports as received."""
-
-    operation: int
-    name: int  # tag or export
-    node: int  # the peer's
-    length: int
-    content: bytes | None  # of a small message, in the report itself
-    buffers: tuple[int, ...]  # addresses of those that were filled
-    offset: int
-    status: str
-
-
 class Process:
     """One process: an address space, one port, and a clock."""
 
     def __init__(self, cluster: PortCluster[Any], driven: Driven, number: int) -> None:
         self.cluster = cluster
-        self.node = driven.node
-        self.number = number  # on its node, and of its address space
-        self.port = number + 1
+        self._node = driven.node
+        self._number = number
+        self._port = number + 1
         self._driven = driven
         assert cluster.simulation is not None
         assert cluster.memory is not None
+        self._driver = cluster.simulation
+        self._machine = cluster.simulation.machine
         self._memory = cluster.memory
-        self._ports = cluster.simulation.machine.ports
+        self._ports = self._machine.ports
+        self._owner = Owner(f"process {number} of node {self._node}", self._driver, driven)
         self._next_page = 0
         self._next_request = 0
         self._mapped: set[int] = set()  # ports
         # A descriptor's piece of that many bytes is never more than can be pinned at once.
         self._surely_short = (cluster.size.longest - 1) * self._memory.page_size
         self._questions: dict[tuple[int, str, int | None], bytes] = {}  # for reports, as asked
-        self.open_port(self.port)
+        self._map_port(self._port)
+
+    @property
+    def node(self) -> int:
+        """Its node's number."""
+        return self._node
+
+    @property
+    def number(self) -> int:
+        """Its own on its node, and its address space's."""
+        return self._number
+
+    @property
+    def port(self) -> int:
+        """The port that it was given."""
+        return self._port
 
     def open_port(self, port: int) -> None:
-        """Open ``port`` of the node for this process."""
-        record = self._ports.table[self.node, port]
+        """Open a port of this process again that has closed.  Errors: if it is another's."""
+        self._owner.check_caller()
+        self._map_port(self._own(port))
+
+    def _map_port(self, port: int) -> None:
+        """Have ``port`` be this process's, and open."""
+        record = self._ports.table[self._node, port]
         record["open"] = 1
-        record["space"] = self.number
+        record["space"] = self._number
         self._mapped.add(port)
 
-    def waiting(self, port: int | None = None) -> int:
-        """How many arrivals the port's queue holds, which the process may look at any time."""
-        record = self._ports.table[self.node, self._own(port)]
-        return int(record["received"]) - int(record["read"])
-
-    def lose_port(self, port: int) -> None:
+    def _lose_port(self, port: int) -> None:
         """``port`` has closed and is another's now."""
         self._mapped.discard(port)
         self._questions.clear()
+
+    def waiting(self, port: int | None = None) -> int:
+        """How many arrivals the port's queue holds, which the process may look at any time."""
+        self._owner.check_caller()
+        record = self._ports.table[self._node, self._own(port)]
+        return int(record["received"]) - int(record["read"])
 
     async def close_port(self, port: int | None = None) -> None:
         """Close a port: what is posted ends as "closed", and what comes for it is rejected.
@@ -158,23 +123,32 @@ class Process:
         Returns when what has begun has ended: its packets are acknowledged or rejected, or their
         receiver is dead.  Reports can be read afterwards; what is posted then ends as "closed".
         """
+        self._owner.check_caller()
         which = self._own(port)
-        assert self.cluster.simulation is not None
-        close = bound(_close, self.cluster.simulation.machine)
+        close = bound(_close, self._machine)
         pause = 1.0
-        while not close(self.node, which):
+        while not close(self._node, which):
             await self.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_US)
 
     def _own(self, port: int | None) -> int:
         """The port meant, which is mapped into this process's address space and no other's."""
         if port is None:
-            return self.port
+            return self._port
+        if type(port) is not int:
+            port = whole(port, "a port")
         if port not in self._mapped:
             raise SimulationError(
-                f"port {port!r} of node {self.node} is not this process's; open it first"
+                f"port {port} of node {self._node} is not this process's; open it first"
             )
         return port
+
+    def _check_open(self) -> None:
+        """Return if the process's port is open: what is closed is not given new rights."""
+        if self._ports.table[self._node, self._port]["open"] == 0:
+            raise SimulationError(
+                f"the port of {self._owner.name} is closed; open_port() opens it again"
+            )
 
     @property
     def now_us(self) -> float:
@@ -183,32 +157,44 @@ class Process:
 
     def allocate(self, byte_count: int) -> Buffer:
         """Fresh memory that begins at a page: zeros, without a frame until it is touched."""
-        if byte_count < 1:
+        self._owner.check_caller()
+        if type(byte_count) is int and byte_count < 1:
             raise SimulationError(f"a buffer must have at least 1 byte, got {byte_count}")
-        pages = -(-byte_count // self._memory.page_size)
-        self._memory.map(self.node, self.number, self._next_page, pages)
-        buffer = Buffer(self, self._next_page * self._memory.page_size, byte_count)
+        count = whole(byte_count, "a number of bytes", 1)
+        size = self._memory.page_size
+        begin, pages = self._next_page * size, -(-count // size)
+        self._memory.map(self._node, self._number, self._next_page, pages)
         self._next_page += pages
-        return buffer
+        return allocated(Buffer, self._owner, self, begin, count)
 
     async def store(self, address: int, content: bytes) -> None:
         """Store bytes at an address of this process; page faults take their time."""
-        before = self._memory.faults(self.node, self.number)
-        self._memory.write(self.node, self.number, address, content)
-        await self._spend_faults(before)
+        await self.store_at(whole(address, "an address"), raw_bytes(content))
 
     async def load(self, address: int, count: int) -> bytes:
         """Load bytes from an address of this process; page faults take their time."""
-        before = self._memory.faults(self.node, self.number)
-        content = self._memory.read(self.node, self.number, address, count)
+        return await self.load_at(whole(address, "an address"), whole(count, "a number of bytes"))
+
+    async def store_at(self, address: int, content: bytes) -> None:
+        """``store``, for buffers: numbers are as they should be."""
+        self._owner.check_caller()
+        before = self._memory.faults(self._node, self._number)
+        self._memory.write(self._node, self._number, address, content)
+        await self._spend_faults(before)
+
+    async def load_at(self, address: int, count: int) -> bytes:
+        """``load``, likewise."""
+        self._owner.check_caller()
+        before = self._memory.faults(self._node, self._number)
+        content = self._memory.read(self._node, self._number, address, count)
         await self._spend_faults(before)
         return content
 
     async def _spend_faults(self, before: tuple[int, int, int]) -> None:
-        after = self._memory.faults(self.node, self.number)
+        after = self._memory.faults(self._node, self._number)
         if after == before:
             return
-        costs = self._ports.costs[self.node]
+        costs = self._ports.costs[self._node]
         each = (int(costs["zero"]), int(costs["pin_shared"]), int(costs["page_in"]))
         spent = sum(
             (now - then) * cost for now, then, cost in zip(after, before, each, strict=True)
@@ -218,11 +204,13 @@ class Process:
 
     async def compute(self, microseconds: float) -> None:
         """Keep the CPU busy."""
-        await self._driven.ask(COMPUTE, duration=in_ps(microseconds))
+        self._owner.check_caller()
+        await self._driven.ask(COMPUTE, duration=in_ps(microseconds, self._driven.now))
 
     async def sleep(self, microseconds: float) -> None:
         """Leave the CPU to others for a while."""
-        await self._driven.ask(SLEEP, duration=in_ps(microseconds))
+        self._owner.check_caller()
+        await self._driven.ask(SLEEP, duration=in_ps(microseconds, self._driven.now))
 
     # What programs do most often are generators that yield what they ask of the driver: a coroutine
     # in between would take a tenth of a message's time.
@@ -242,30 +230,38 @@ class Process:
 
         ``segments``: up to ``SEGMENTS`` times address and length, which are sent as one.
         """
+        self._owner.check_caller()
         if not 1 <= len(segments) <= SEGMENTS:
             raise SimulationError(
                 f"a descriptor names 1 to {SEGMENTS} pieces of memory, {len(segments)} were given"
             )
+        if type(operation) is not int or not 0 <= operation < 1 << KIND_BITS:
+            operation = whole(operation, "an operation", 0, (1 << KIND_BITS) - 1)
         if operation != SEND and not self.cluster.nic_serves:
             raise SimulationError(
                 f"the kernel serves the ports of platform {self.cluster.platform.name!r} and takes "
                 "messages only; for remote memory choose a platform whose NIC can be programmed"
             )
-        for piece in segments:
-            if piece[1] > self._surely_short:
-                self._check_length(*piece)
+        for address, length in segments:
+            if type(address) is not int or type(length) is not int:
+                segments = _whole_segments(segments)
+            elif length > self._surely_short:
+                self._check_length(address, length)
+        if type(name) is not int or type(offset) is not int:
+            name, offset = whole(name, "a name", LEAST), whole(offset, "an offset", LEAST)
         own = operation | ((NOTIFY if notify else 0) << KIND_BITS)
         request = self._next_request
-        self._next_request += 1
         address, length = segments[0]
         if len(segments) > 1:
             own |= GATHER
             length = len(segments)
-            for place, segment in enumerate(segments):
-                self._ports.gathers[self._driven.number, place] = segment
-        ended = yield self._driven.request(
+        asked = self._driven.request(
             POST, self._own(port), length, name, address, offset, request, own
         )
+        if own & GATHER:
+            self._ports.gathers[self._driven.number, : len(segments)] = _whole_segments(segments)
+        self._next_request += 1
+        ended = yield asked
         self._driven.now = ended[TIME]
         return request
 
@@ -286,27 +282,35 @@ class Process:
         self, operation: int, name: int, content: bytes, port: int | None = None
     ) -> Generator[bytes, Record, int]:
         """Post a descriptor that holds its data; its number."""
-        if len(content) > INLINE_BYTES:
+        self._owner.check_caller()
+        raw = content if type(content) is bytes else raw_bytes(content)
+        if len(raw) > INLINE_BYTES:
             raise SimulationError(
-                f"a descriptor holds up to {INLINE_BYTES} bytes, {len(content)} were given"
+                f"a descriptor holds up to {INLINE_BYTES} bytes, {len(raw)} were given"
             )
-        self._driven.control_bytes[: len(content)] = content
+        if type(operation) is not int or not 0 <= operation < 1 << KIND_BITS:
+            operation = whole(operation, "an operation", 0, (1 << KIND_BITS) - 1)
+        if type(name) is not int:
+            name = whole(name, "a name", LEAST)
         request = self._next_request
-        self._next_request += 1
         own = operation | (INLINE << KIND_BITS)
-        ended = yield self._driven.request(
-            POST, self._own(port), len(content), name, 0, 0, request, own
-        )
+        asked = self._driven.request(POST, self._own(port), len(raw), name, 0, 0, request, own)
+        self._driven.control_bytes[: len(raw)] = raw
+        self._next_request += 1
+        ended = yield asked
         self._driven.now = ended[TIME]
         return request
 
     async def system_call(self) -> None:
         """Spend the time of a call of the operating system."""
-        await self._driven.ask(COMPUTE, duration=int(self._ports.costs[self.node]["system_call"]))
+        self._owner.check_caller()
+        await self._driven.ask(COMPUTE, duration=int(self._ports.costs[self._node]["system_call"]))
 
     async def provide(self, address: int, port: int | None = None) -> None:
         """Put a buffer into the free queue."""
-        await self._driven.ask(PROVIDE, peer=self._own(port), address=address)
+        self._owner.check_caller()
+        at = whole(address, "an address", LEAST)
+        await self._driven.ask(PROVIDE, peer=self._own(port), address=at)
 
     @coroutine
     def done(self, mode: str = "poll", port: int | None = None) -> Generator[bytes, Record, Done]:
@@ -336,8 +340,13 @@ class Process:
 
     def _question(self, which: int, mode: str, port: int | None) -> bytes:
         """The request for the next report of the ring ``which``."""
+        self._owner.check_caller()
+        if type(mode) is not str or (port is not None and type(port) is not int):
+            mode, port = shown(mode) if type(mode) is not str else mode, self._own(port)
         question = self._questions.get((which, mode, port))
         if question is None:
+            if mode not in MODES:
+                raise SimulationError(f"no way to wait {mode!r}{did_you_mean(mode, MODES)}")
             question = self._driven.request(
                 REPORT, peer=self._own(port), own=which | MODES[mode] << 1
             )
@@ -345,8 +354,9 @@ class Process:
         return question
 
 
-def in_ps(microseconds: float) -> int:
-    """Whole picoseconds.  Errors: ``SimulationError`` for a negative time."""
-    if microseconds < 0:
-        raise SimulationError(f"a time must not be negative, got {microseconds} us")
-    return round(microseconds * PS_PER_US)
+def _whole_segments(segments: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Pieces of memory as whole numbers.  Errors: ``SimulationError`` for what is none."""
+    return [
+        (whole(address, "an address", LEAST), whole(length, "a length", LEAST))
+        for address, length in segments
+    ]

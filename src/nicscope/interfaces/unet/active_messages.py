@@ -20,7 +20,7 @@ from nicscope.errors import SimulationError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
 
-    from nicscope.interfaces.ports.process import Buffer
+    from nicscope.interfaces.ports.buffers import Buffer
     from nicscope.interfaces.unet.cluster import Process
     from nicscope.interfaces.unet.endpoint import Endpoint
 

@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, Any
 from nicscope.drivers.simulate.ports.translating import key_of
 from nicscope.errors import SimulationError
 from nicscope.handover import bound
+from nicscope.interfaces.arguments import whole
+from nicscope.interfaces.buffers import allocated
+from nicscope.interfaces.ports.buffers import Buffer
 from nicscope.interfaces.ports.memory import refusal
-from nicscope.interfaces.ports.process import Buffer
 from nicscope.jit import kernel
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.memory.paging.pins import pin_page, unpin_frame
 
 if TYPE_CHECKING:
     from nicscope.drivers.simulate.machine import Machine
+    from nicscope.interfaces.buffers import Room
+    from nicscope.interfaces.ownership import Owner
     from nicscope.interfaces.ports.memory import Memory
 
 
@@ -23,6 +27,10 @@ def _pin_area(machine: Any, n: int, space: int, pages: int) -> int:
     for page in range(pages):
         frame = pin_page(machine.ports.memory, n, space, page, 1)
         if frame < 0:
+            for before in range(page):
+                key = key_of(machine, n, space, before)
+                unpin_frame(machine.ports.memory, n, space, machine.ports.frames[n, key])
+                machine.ports.frames[n, key] = GARBAGE_FRAME
             return int(frame)
         machine.ports.frames[n, key_of(machine, n, space, page)] = frame
     return 0
@@ -40,16 +48,21 @@ def _unpin_area(machine: Any, n: int, space: int, pages: int) -> int:
 class Area:
     """Pinned pages whose addresses are offsets; programs build and read messages in it."""
 
-    def __init__(self, machine: Machine, memory: Memory, node: int, space: int, pages: int) -> None:
+    def __init__(
+        self, owner: Owner, machine: Machine, memory: Memory, node: int, space: int, pages: int
+    ) -> None:
+        self._owner = owner
         self._machine = machine
         self._memory = memory
         self._node = node
         self._space = space
         self.pages = pages
         self._next = 0
+        self._rooms: list[Room] = []
         memory.map(node, space, 0, pages)
         found = bound(_pin_area, machine)(node, space, pages)
         if found < 0:
+            memory.unmap(node, space, 0, pages)
             raise refusal("pin", 0, pages * memory.page_size, found)
 
     @property
@@ -60,25 +73,32 @@ class Area:
 
     def allocate(self, byte_count: int) -> Buffer:
         """A part of the area that nobody has yet, from a page's begin on."""
+        self._owner.check_caller()
         page = self._memory.page_size
-        if byte_count < 1 or self._next + byte_count > self.pages * page:
+        count = whole(byte_count, "a number of bytes")
+        if count < 1 or self._next + count > self.pages * page:
             raise SimulationError(
-                f"no {byte_count} bytes left in a buffer area of {self.pages * page}; give the "
+                f"no {count} bytes left in a buffer area of {self.pages * page}; give the "
                 "cluster a larger area_bytes"
             )
-        buffer = Buffer(self, self._next, byte_count)
-        self._next += -(-byte_count // page) * page
+        buffer = allocated(Buffer, self._owner, self, self._next, count)
+        self._rooms.append(buffer.room)
+        self._next += -(-count // page) * page
         return buffer
 
-    async def store(self, address: int, content: bytes) -> None:
+    async def store_at(self, address: int, content: bytes) -> None:
         """Store bytes at an offset."""
+        self._owner.check_caller()
         self._memory.write(self._node, self._space, address, content)
 
-    async def load(self, address: int, count: int) -> bytes:
+    async def load_at(self, address: int, count: int) -> bytes:
         """Load bytes from an offset."""
+        self._owner.check_caller()
         return self._memory.read(self._node, self._space, address, count)
 
     def close(self) -> None:
-        """The pages may be used for something else."""
+        """The pages may be used for something else, and buffers in them name nothing."""
+        for room in self._rooms:
+            self._owner.take_back(room, "of an area that has closed")
         bound(_unpin_area, self._machine)(self._node, self._space, self.pages)
         self._memory.unmap(self._node, self._space, 0, self.pages)

@@ -11,7 +11,10 @@ from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.machine import COMPUTE
 from nicscope.drivers.simulate.ports.build import Transport
 from nicscope.errors import SimulationError
+from nicscope.interfaces.arguments import a_name
+from nicscope.interfaces.buffers import Room
 from nicscope.interfaces.ports import process as ports
+from nicscope.interfaces.ports.buffers import Buffer
 from nicscope.interfaces.ports.cluster import PAGE_SIZE, PortCluster
 from nicscope.interfaces.unet.area import Area
 from nicscope.interfaces.unet.endpoint import Endpoint
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
     from nicscope.drivers.simulate.programs import Process as Driven
     from nicscope.drivers.simulate.programs import Simulation
-    from nicscope.interfaces.ports.process import Buffer
+    from nicscope.interfaces.ownership import Owner
     from nicscope.interfaces.unet.tags import TagForm
 
 
@@ -43,33 +46,45 @@ class Process(ports.Process):
 
     async def open(self, name: str | None = None) -> Endpoint:
         """Open an endpoint, which others find as ``name``."""
-        await self.system_call()
-        registry = self.cluster.registry
-        port = registry.take_port(self.node, self.port, self.cluster.processes[self.node])
         if name is not None:
-            registry.publish(self.node, name, port)
-        record = self._ports.table[self.node, port]
+            a_name(name)
+        await self.system_call()
+        cluster, node = self.cluster, self.node
+        registry = cluster.registry
+        port = registry.take_port(node, self.port, cluster.processes[node])
+        try:
+            if name is not None:
+                registry.publish(node, name, port)
+            area = cluster.new_area(self._owner, node, port)
+        except SimulationError:
+            registry.forget(node, port)
+            raise
+        record = self._ports.table[node, port]
         record["reaped"] = record["reported"]
         record["read"] = record["reserved"] = record["received"]
-        endpoint = Endpoint(self, port)
-        for other in self.cluster.opened.get((self.node, port), ()):
-            other.lose_port(port)
-        self.cluster.opened[self.node, port] = [self]
-        self.open_port(port)
-        if endpoint.area is not None:
-            record["space"] = self.cluster.space_of_area(port)
+        last = cluster.opened.get((node, port))
+        if last is not None:
+            last.lose()
+        self._map_port(port)
+        if area is not None:
+            record["space"] = cluster.space_of_area(port)
+        endpoint = cluster.opened[node, port] = Endpoint(self, port, area)
         return endpoint
 
     async def copy(self, source: Buffer, target: Buffer) -> None:
         """Copy ``source`` to the begin of ``target`` with the CPU."""
+        for each in (source, target):
+            if not isinstance(each, Buffer):
+                self._owner.refuse(each, Room)
         costs = self._ports.costs[self.node]
-        duration = costs["copy_start"] + costs["copy_per_byte"] * len(source)
+        duration = costs["copy_start"] + costs["copy_per_byte"] * source.length
         await target.write(await source.read())
         await self._driven.ask(COMPUTE, duration=int(duration))
-        self.copied_bytes += len(source)
+        self.copied_bytes += source.length
 
     def swap_out(self) -> int:
         """Have the host's operating system take every frame that is not pinned; how many."""
+        self._owner.check_caller()
         taken = 0
         while self._memory.swap_out(self.node):
             taken += 1
@@ -124,7 +139,7 @@ class Cluster(PortCluster[Process]):
         self.small_inside = small_inside
         self.tags = tags or AtmCircuits()
         self.processes: list[int] = []  # of each node
-        self.opened: dict[tuple[int, int], list[Process]] = {}  # who had a port last
+        self.opened: dict[tuple[int, int], Endpoint] = {}  # the last at each port
 
     @property
     def most_bytes(self) -> int:
@@ -139,18 +154,19 @@ class Cluster(PortCluster[Process]):
         """The address space whose addresses are the offsets in the area of ``port``."""
         return max(self.processes) + port - 1
 
-    def new_area(self, node: int, port: int) -> Area | None:
-        """The pinned area of an endpoint that opens, where it has one."""
+    def new_area(self, owner: Owner, node: int, port: int) -> Area | None:
+        """The pinned area of an endpoint that ``owner`` opens, where it has one."""
         if not self.is_pinned_area:
             return None
         assert self.simulation is not None
         assert self.memory is not None
         pages = -(-(self.design.area_bytes or 0) // self.page_size)
         space = self.space_of_area(port)
-        return Area(self.simulation.machine, self.memory, node, space, pages)
+        return Area(owner, self.simulation.machine, self.memory, node, space, pages)
 
     def _simulation(self, hosts: Sequence[int], processes: Sequence[int]) -> Simulation:
         simulation = super()._simulation(hosts, processes)
         self.processes = list(processes)
-        self.registry = Registry(simulation.machine.ports, self.buffer_bytes, self.most_bytes)
+        self.opened = {}
+        self.registry = Registry(simulation.machine, self.buffer_bytes, self.most_bytes)
         return simulation

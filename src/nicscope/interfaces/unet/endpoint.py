@@ -5,36 +5,56 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope.errors import SimulationError
-from nicscope.interfaces.ports.process import Buffer
+from nicscope.interfaces.arguments import a_name, whole
+from nicscope.interfaces.buffers import stretch_of
+from nicscope.interfaces.ports.buffers import Buffer
 from nicscope.interfaces.unet.message import Message
+from nicscope.interfaces.unet.tags import NO_CHANNEL
 from nicscope.nic.ports import RETURNED, SEND
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from nicscope.interfaces.ports.process import Arrival, Done
+    from nicscope.interfaces.ports.completions import Arrival, Done
     from nicscope.interfaces.unet.area import Area
     from nicscope.interfaces.unet.cluster import Process
 
 SMALL = 56  # bytes: below it a message is carried by its descriptors (U-Net/MM 4)
 PATIENCE_US = 100_000.0
+MOST_CHANNELS = 1 << 31
 
 
 class Endpoint:
     """Send, free and receive queue of one process.  ``Process.open`` makes them."""
 
-    def __init__(self, process: Process, port: int) -> None:
+    def __init__(self, process: Process, port: int, area: Area | None) -> None:
         self.process = process
-        self.port = port
-        self.is_open = True
-        self.area: Area | None = process.cluster.new_area(process.node, port)
+        self.area = area
+        self._port = port
+        self._memory = process if area is None else area  # that its messages are in
+        self._open = True
+        self._lost = False
         self._provided: dict[int, Buffer] = {}
+
+    @property
+    def port(self) -> int:
+        """Its number on its node."""
+        return self._port
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has not closed."""
+        return self._open
+
+    def lose(self) -> None:
+        """The port is another endpoint's now: what was left to be read of this one is gone."""
+        self._lost = True
+        self.process._lose_port(self._port)
 
     def allocate(self, byte_count: int) -> Buffer:
         """Memory for messages: anywhere in the process; of the pinned area under U-Net."""
-        if self.area is None:
-            return self.process.allocate(byte_count)
-        return self.area.allocate(byte_count)
+        self._check_open()
+        return self._memory.allocate(byte_count)
 
     async def connect(self, node: int, name: str) -> Hashable:
         """The tag for messages to endpoint ``name`` of ``node``, which may open later.
@@ -42,16 +62,19 @@ class Endpoint:
         The operating system registers it at both ends.  Errors: ``SimulationError`` if no such
         endpoint opens within a tenth of a second.
         """
-        process = self.process
+        self._check_open()
+        process, here = self.process, self.process.node
+        there = whole(node, "a node", 0, process.cluster.topology.nodes - 1)
+        a_name(name)
         registry = process.cluster.registry
         patience = process.now_us + PATIENCE_US
         await process.system_call()
-        while (port := registry.find(node, name)) is None:
+        while (port := registry.find(there, name)) is None:
             if process.now_us > patience:
-                raise SimulationError(f"node {node} has opened no endpoint {name!r}")
+                raise SimulationError(f"node {there} has opened no endpoint {name!r}")
             await process.sleep(10)
-        channel = registry.channel(process.node, self.port, node, port)
-        return process.cluster.tags.tag(process.node, channel)
+        channel = registry.channel(here, self._port, there, port)
+        return process.cluster.tags.tag(here, channel)
 
     async def send(self, tag: Hashable, *pieces: Buffer | bytes) -> int:
         """Put a send descriptor into the queue; its number, by which ``sent`` will report it.
@@ -59,25 +82,42 @@ class Endpoint:
         The message is what ``pieces`` hold, one after the other; less than 56 bytes travel in the
         descriptor.  Nothing is said of a tag that is not registered: the NI reports it.
         """
+        self._check_open()
         process = self.process
         channel = process.cluster.tags.channel(process.node, tag)
-        total = sum(len(piece) for piece in pieces)
-        if total < SMALL and process.cluster.small_inside:
-            content = b"".join([p if isinstance(p, bytes) else await p.read() for p in pieces])
-            return await process.post_inline(SEND, channel, content, port=self.port)
-        segments = []
+        if type(channel) is not int or not 0 <= channel < MOST_CHANNELS:
+            channel = NO_CHANNEL
+        segments: list[tuple[int, int]] = []
+        given: list[bytes | tuple[int, int]] = []
+        total = 0
         for piece in pieces:
             if isinstance(piece, bytes):
-                raise SimulationError(
-                    f"a message of {total} bytes is sent from buffers, of which one is bytes; "
-                    "write them to a buffer first"
-                )
-            segments.append((piece.address, len(piece)))
-        return await process.post(SEND, channel, segments, port=self.port)
+                given.append(piece)
+                total += len(piece)
+            else:
+                stretch = stretch_of(process._owner, self._memory, piece)
+                segments.append(stretch)
+                given.append(stretch)
+                total += stretch[1]
+        if total < SMALL and process.cluster.small_inside:
+            content = b"".join(
+                [
+                    piece if isinstance(piece, bytes) else await self._memory.load_at(*piece)
+                    for piece in given
+                ]
+            )
+            return await process.post_inline(SEND, channel, content, port=self._port)
+        if len(segments) < len(given):
+            raise SimulationError(
+                f"a message of {total} bytes is sent from buffers, of which one is bytes; "
+                "write them to a buffer first"
+            )
+        return await process.post(SEND, channel, segments, port=self._port)
 
     async def sent(self, mode: str = "poll") -> Done:
         """How the next send descriptor ended, when it has; its buffers may be used again."""
-        return await self.process.done(mode, port=self.port)
+        self._check_port()
+        return await self.process.done(mode, port=self._port)
 
     async def provide(self, *buffers: Buffer) -> None:
         """Put empty buffers into the free queue; messages fill them in this order.
@@ -86,31 +126,42 @@ class Endpoint:
         """
         least = self.process.cluster.buffer_bytes
         for buffer in buffers:
-            if len(buffer) < least:
+            self._check_open()
+            address, length = stretch_of(self.process._owner, self._memory, buffer)
+            if length < least:
                 raise SimulationError(
-                    f"a receive buffer has {least} bytes here, one of {len(buffer)} was given"
+                    f"a receive buffer has {least} bytes here, one of {length} was given"
                 )
-            self._provided[buffer.address] = buffer
-            await self.process.provide(buffer.address, port=self.port)
+            if address in self._provided:
+                raise SimulationError(
+                    f"the buffer at address {address:#x} is in the free queue already; provide it "
+                    "again when a message has filled it"
+                )
+            self._provided[address] = Buffer(buffer.room, address, length)
+            await self.process.provide(address, port=self._port)
 
     @property
     def waiting(self) -> int:
         """How many messages and buffers ``receive`` would find now: the queue is the process's."""
-        return self.process.waiting(self.port)
+        self._check_port()
+        return self.process.waiting(self._port)
 
     async def receive(self, mode: str = "poll") -> Message:
         """The next message, when there is one, or the next buffer that comes back unfilled.
 
         ``mode``: "poll"; "block" leaves the CPU to others; "signal" has the process interrupted.
         """
-        return self._message(await self.process.arrival(mode, port=self.port))
+        self._check_port()
+        return self._message(await self.process.arrival(mode, port=self._port))
 
     def _message(self, arrival: Arrival) -> Message:
         process = self.process
         buffers = []
         left = 0 if arrival.operation == RETURNED else arrival.length
         for address in arrival.buffers:
-            buffer = self._provided.pop(address, None) or Buffer(process, address, 0)
+            buffer = self._provided.pop(address, None)
+            if buffer is None:  # it was never provided here: the report's memory is the process's
+                continue
             unit = process.cluster.buffer_bytes
             size = len(buffer) if arrival.operation == RETURNED else min(left, unit)
             buffers.append(buffer.part(0, size))
@@ -125,12 +176,28 @@ class Endpoint:
     async def close(self) -> None:
         """End the endpoint: what it queued ends as "closed", and its pages are unpinned.
 
-        Returns when what has begun has ended, for its pages stay until then.
+        Returns when what has begun has ended, for its pages stay until then.  The reports that are
+        there by then can still be read, until the port is opened again.
         """
+        self._check_open()
+        self._open = False
         process = self.process
         await process.system_call()
-        await process.close_port(self.port)
+        await process.close_port(self._port)
         if self.area is not None:
             self.area.close()
-        process.cluster.registry.forget(process.node, self.port)
-        self.is_open = False
+        process.cluster.registry.forget(process.node, self._port)
+
+    def _check_open(self) -> None:
+        self.process._owner.check_caller()
+        if not self._open:
+            raise SimulationError(
+                f"an endpoint of {self.process._owner.name} that is closed already; open another"
+            )
+
+    def _check_port(self) -> None:
+        if self._lost:
+            raise SimulationError(
+                f"an endpoint of {self.process._owner.name} that is closed, and its port is "
+                "another's by now; open another"
+            )

@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nicscope.drivers.simulate.ports.resting import is_tag_at_rest, let_tag_go
 from nicscope.errors import SimulationError
-from nicscope.nic.ports import NOBODY
+from nicscope.handover import bound
+from nicscope.interfaces.ports.rows import Rows
+from nicscope.jit import kernel
 
 if TYPE_CHECKING:
-    from nicscope.drivers.simulate.ports.state import Ports
+    from nicscope.drivers.simulate.machine import Machine
+
+
+@kernel
+def _is_at_rest(machine: Any, n: int, p: int, tag: int) -> Any:
+    return is_tag_at_rest(machine, n, p, tag)
+
+
+@kernel
+def _let_go(machine: Any, n: int, tag: int) -> Any:
+    let_tag_go(machine, n, tag)
+
+
+Place = tuple[int, int]  # of an endpoint: its node and its port
+
+
+class End(NamedTuple):
+    """One of the two ends of a channel."""
+
+    node: int
+    port: int
+    tag: int
 
 
 class Registry:
@@ -18,13 +43,17 @@ class Registry:
     takes no time beyond the caller's system call.
     """
 
-    def __init__(self, ports: Ports, buffer_bytes: int, most_bytes: int) -> None:
-        self._ports = ports
+    def __init__(self, machine: Machine, buffer_bytes: int, most_bytes: int) -> None:
+        self._ports = machine.ports
         self._buffer_bytes = buffer_bytes
         self._most_bytes = most_bytes
         self._names: dict[tuple[int, str], int] = {}
-        self._channels: dict[tuple[int, int, int, int], int] = {}  # node, port, of both ends
+        self._channels: dict[tuple[Place, Place], tuple[End, End]] = {}
         self._taken: set[tuple[int, int]] = set()
+        nodes, tags = self._ports.channels.shape
+        self._tags = Rows(nodes, tags, "tags", "channels")
+        self._is_at_rest = bound(_is_at_rest, machine)
+        self._let_go = bound(_let_go, machine)
 
     def take_port(self, node: int, own: int, processes: int) -> int:
         """A port of ``node`` for one more endpoint: the process's ``own``, or one of nobody's."""
@@ -50,41 +79,46 @@ class Registry:
 
     def channel(self, node: int, port: int, peer: int, peer_port: int) -> int:
         """The channel of ``node`` between two endpoints; made at both ends if there is none."""
-        known = self._channels.get((node, port, peer, peer_port))
-        if known is not None:
-            return known
-        here = self._free_channel(node)
-        self._ports.channels[node, here]["port"] = port
-        there = self._free_channel(peer)
-        for one, other in (
-            ((node, port, here), (peer, peer_port, there)),
-            ((peer, peer_port, there), (node, port, here)),
-        ):
-            channel = self._ports.channels[one[0], one[2]]
-            channel["port"] = one[1]
-            channel["node"] = other[0]
-            channel["tag"] = other[2]
+        mine, theirs = (node, port), (peer, peer_port)
+        if (mine, theirs) in self._channels:
+            return self._channels[mine, theirs][0].tag
+        if (theirs, mine) in self._channels:
+            return self._channels[theirs, mine][1].tag
+        here = self._tags.take(node)
+        try:
+            there = self._tags.take(peer)
+        except SimulationError:
+            self._tags.give_back((node, here), once=lambda: True)
+            raise
+        ends = End(node, port, here), End(peer, peer_port, there)
+        for one, other in (ends, ends[::-1]):
+            channel = self._ports.channels[one.node, one.tag]
+            channel["port"] = one.port
+            channel["node"] = other.node
+            channel["tag"] = other.tag
             channel["unit"] = self._buffer_bytes
             channel["most"] = self._most_bytes
             channel["placed"] = -1
-            self._channels[(*one[:2], *other[:2])] = one[2]
+        self._channels[mine, theirs] = ends
         return here
 
-    def _free_channel(self, node: int) -> int:
-        for number, port in enumerate(self._ports.channels["port"][node].tolist()):
-            if port == NOBODY:
-                return number
-        raise SimulationError(
-            f"node {node} has all its {self._ports.channels.shape[1]} tags registered; give the "
-            "cluster a size with more channels"
-        )
-
     def forget(self, node: int, port: int) -> None:
-        """The endpoint has closed: its name and its tags are free."""
+        """The endpoint has closed: its name is free, and so are its tags at both ends.
+
+        A tag is free once nothing names it: no descriptor, no packet, no message not yet read.
+        """
         self._names = {key: at for key, at in self._names.items() if (key[0], at) != (node, port)}
-        self._channels = {
-            key: number
-            for key, number in self._channels.items()
-            if (node, port) not in (key[:2], key[2:])
-        }
+        for key in [*self._channels]:
+            if (node, port) in key:
+                ends = self._channels.pop(key)
+                rows = [(end.node, end.tag) for end in ends]
+                self._tags.give_back(*rows, once=partial(self._are_over, ends))
         self._taken.discard((node, port))
+
+    def _are_over(self, ends: tuple[End, End]) -> bool:
+        """Whether nothing names a channel any more at either end; then it is nobody's."""
+        if not all(self._is_at_rest(*end) for end in ends):
+            return False
+        for end in ends:
+            self._let_go(end.node, end.tag)
+        return True

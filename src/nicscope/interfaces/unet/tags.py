@@ -35,7 +35,7 @@ class AtmCircuits:
 
     def channel(self, node: int, tag: object) -> int:  # noqa: ARG002 - as on any node
         """The channel with this VCI."""
-        return tag - self.first if isinstance(tag, int) else NO_CHANNEL
+        return tag - self.first if type(tag) is int else NO_CHANNEL
 
 
 class EthernetTag(NamedTuple):

@@ -1,36 +1,51 @@
-"""A process's memory as its CPU sees it: virtual pages over frames of the host.
+"""Processes' memory as their CPU sees it: virtual pages of one node over frames of its host.
 
 What of it is registered, the NIC knows (``nic.vimsg.regions``).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import msgspec
 import numpy as np
 
+from nicscope.interfaces.arguments import LEAST
+from nicscope.interfaces.buffers import Stretch, allocated, owner_of
+from nicscope.interfaces.ownership import Owned
 from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment
 from nicscope.interfaces.via.names import Return, VipError
+from nicscope.interfaces.via.numbers import whole
 from nicscope.nic.vimsg.layout import FIRST_PAGE, PAGE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from nicscope.interfaces.ownership import Owner
 
-class Buffer(msgspec.Struct, frozen=True):
+
+class Buffer(Stretch):
     """A stretch of a process's virtual memory."""
 
-    node: int
-    address: int
-    length: int
+    __slots__ = ()
+
+    @property
+    def node(self) -> int:
+        """Whose host it is in."""
+        _, space = owner_of(self)
+        number: int = space.node
+        return number
 
 
-class Region(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, eq=False)
+class Region(Owned):
     """Registered memory; its ``handle`` names it in segments.
 
     ``tag`` is its protection tag; only VIs with the same one may use it.
     """
+
+    what = "a registered region"
+    origin = "register_mem()"
 
     handle: int
     node: int
@@ -42,16 +57,20 @@ class Region(msgspec.Struct, frozen=True):
 
     def segment(self, offset: int = 0, length: int | None = None) -> DataSegment:
         """A stretch of it, by default up to its end."""
-        size = self.length - offset if length is None else length
-        return DataSegment(self.address + offset, self.handle, size)
+        begin = whole(offset, "an offset", LEAST)
+        size = self.length - begin if length is None else whole(length, "a length", LEAST)
+        return DataSegment(self.address + begin, self.handle, size, self)
 
     def remote(self, offset: int = 0) -> AddressSegment:
         """Where an RDMA from another node may begin."""
-        return AddressSegment(self.address + offset, self.handle)
+        return AddressSegment(self.address + whole(offset, "an offset", LEAST), self.handle)
 
 
 class AddressSpace:
-    """Virtual pages of a node's process, each over a frame that it is given when allocated."""
+    """Virtual pages of a node's processes, each over a frame that it is given when allocated.
+
+    A page is one process's for good: what a process gives back, it is given again itself.
+    """
 
     def __init__(self, node: int, host_bytes: int, *, scattered: bool) -> None:
         """``scattered``: neighbouring pages have frames apart, as after long use."""
@@ -60,10 +79,15 @@ class AddressSpace:
         self._free = [*frames[1::2], *frames[::2]] if scattered else frames
         self._free.reverse()
         self._frames: list[int] = []
+        self._owners: list[Owner] = []  # of each page
+        self._given_back: dict[tuple[Owner, int], list[int]] = {}  # addresses, by pages
 
-    def allocate(self, count: int) -> Buffer:
+    def allocate(self, owner: Owner, count: int) -> Buffer:
         """Whole pages for ``count`` bytes.  Errors: ``VIP_ERROR_RESOURCE``."""
         pages = max(-(-count // PAGE), 1)
+        again = self._given_back.get((owner, pages))
+        if again:
+            return allocated(Buffer, owner, self, again.pop(), count)
         if pages > len(self._free):
             raise VipError(
                 Return.VIP_ERROR_RESOURCE,
@@ -72,7 +96,14 @@ class AddressSpace:
             )
         address = (FIRST_PAGE + len(self._frames)) * PAGE
         self._frames += [self._free.pop() for _ in range(pages)]
-        return Buffer(self.node, address, count)
+        self._owners += [owner] * pages
+        return allocated(Buffer, owner, self, address, count)
+
+    def give_back(self, owner: Owner, buffer: Buffer) -> None:
+        """All of what was allocated as ``buffer``, which nothing uses, may be allocated again."""
+        owner.take_back(buffer.room, "given back")
+        pages = max(-(-buffer.length // PAGE), 1)
+        self._given_back.setdefault((owner, pages), []).append(buffer.address)
 
     @property
     def pages(self) -> int:
@@ -85,10 +116,14 @@ class AddressSpace:
         last = (address + max(length, 1) - 1) // PAGE - FIRST_PAGE
         return np.array(self._frames[first : last + 1], np.int64)
 
-    def holds(self, address: int, length: int) -> bool:
-        """Whether all of it is allocated."""
-        first = FIRST_PAGE * PAGE
-        return first <= address and address + length <= first + len(self._frames) * PAGE
+    def holds(self, owner: Owner, address: int, length: int) -> bool:
+        """Whether all of it is allocated, and ``owner``'s."""
+        first, end = FIRST_PAGE * PAGE, (FIRST_PAGE + len(self._frames)) * PAGE
+        if not first <= address <= end - length:
+            return False
+        begin = address // PAGE - FIRST_PAGE
+        pages = self._owners[begin : (address + length + PAGE - 1) // PAGE - FIRST_PAGE]
+        return all(each is owner for each in pages)
 
     def runs(self, address: int, length: int) -> list[tuple[int, int]]:
         """(host address, bytes) of stretches that are one behind the other in host memory too."""

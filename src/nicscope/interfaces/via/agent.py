@@ -8,9 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope.drivers.coherent.registration import POSTPONED
-from nicscope.interfaces.via.addresses import Buffer, Region
+from nicscope.interfaces.arguments import shown
+from nicscope.interfaces.buffers import stretch_of
+from nicscope.interfaces.via.addresses import Region
 from nicscope.interfaces.via.connections import Connections
 from nicscope.interfaces.via.names import Reliability, Return, State, VipError
+from nicscope.interfaces.via.numbers import whole
 from nicscope.interfaces.via.tables import rights_of
 from nicscope.interfaces.via.turns import Bell, hear
 from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Vi
@@ -18,6 +21,8 @@ from nicscope.nic.coherent.mechanism import Mechanism
 from nicscope.nic.vimsg.layout import PAGE
 
 if TYPE_CHECKING:
+    from nicscope.interfaces.ownership import Owner
+    from nicscope.interfaces.via.addresses import Buffer
     from nicscope.interfaces.via.messaging import Messaging
 
 
@@ -26,7 +31,7 @@ class Agent(Connections):
 
     def __init__(self, ni: Messaging) -> None:
         super().__init__(ni)
-        self._tags: set[int] = set()
+        self._tags: dict[int, Owner] = {}
         self._made = 0  # VIs and completion queues, for numbers
         self.vis: list[Vi] = []
         self._unpinned = Bell(ni.turns)
@@ -34,47 +39,58 @@ class Agent(Connections):
 
     # --- protection and memory -----------------------------------------------------------
 
-    def create_tag(self) -> int:
-        """A protection tag."""
+    def create_tag(self, owner: Owner) -> int:
+        """A protection tag of that process."""
         self._made += 1
-        self._tags.add(self._made)
+        self._tags[self._made] = owner
         return self._made
 
-    def destroy_tag(self, tag: int) -> None:
+    def destroy_tag(self, owner: Owner, tag: object) -> None:
         """Forget the tag.  Errors: ``VIP_INVALID_PARAMETER``, ``VIP_ERROR_RESOURCE`` if in use."""
-        self.known_tag(tag, Return.VIP_INVALID_PARAMETER)
-        if self.ni.firmware.is_tagged(tag) or any(vi.attributes.tag == tag for vi in self.vis):
-            raise VipError(Return.VIP_ERROR_RESOURCE, f"protection tag {tag} is in use")
-        self._tags.remove(tag)
+        known = self.known_tag(owner, tag, Return.VIP_INVALID_PARAMETER)
+        if self.ni.firmware.is_tagged(known) or any(vi.attributes.tag == known for vi in self.vis):
+            raise VipError(Return.VIP_ERROR_RESOURCE, f"protection tag {known} is in use")
+        del self._tags[known]
 
-    def known_tag(self, tag: int, code: Return) -> None:
-        """Return if the tag exists; else raise ``code``."""
-        if tag not in self._tags:
-            raise VipError(code, f"no protection tag {tag}; create_ptag makes one")
+    def known_tag(self, owner: Owner, tag: object, code: Return) -> int:
+        """The tag, if it is that process's; else raise ``code``."""
+        try:
+            number = whole(tag, "a protection tag", 1)
+        except VipError as error:
+            raise VipError(code, str(error).partition(": ")[2]) from None
+        holder = self._tags.get(number)
+        if holder is None:
+            raise VipError(code, f"no protection tag {number}; create_ptag makes one")
+        if holder is not owner:
+            raise VipError(
+                code,
+                f"protection tag {number} is {holder.name}'s, not {owner.name}'s; create_ptag "
+                "makes one",
+            )
+        return number
 
     async def register(
-        self, buffer: Buffer, tag: int, *, rdma_write: bool, rdma_read: bool
+        self, owner: Owner, buffer: Buffer, tag: object, *, rdma_write: bool, rdma_read: bool
     ) -> Region:
         """Pin the buffer, tell the NIC its translations, and give it a buffer there (EDT)."""
-        self.known_tag(tag, Return.VIP_INVALID_PTAG)
+        known = self.known_tag(owner, tag, Return.VIP_INVALID_PTAG)
         space = self.ni.space
-        if buffer.length < 1 or not space.holds(buffer.address, buffer.length):
+        address, length = stretch_of(owner, space, buffer)
+        if length < 1:
             raise VipError(
-                Return.VIP_INVALID_PARAMETER,
-                f"{buffer.length} bytes at {buffer.address:#x} are not the process's memory",
+                Return.VIP_INVALID_PARAMETER, "0 bytes are not registered; give it a buffer of 1"
             )
         await self.call()
-        pages = (buffer.address % PAGE + buffer.length + PAGE - 1) // PAGE
+        pages = (address % PAGE + length + PAGE - 1) // PAGE
         cost = self.ni.settings.costs["ka_register_page"]
         await self.ni.turns.until(self.ni.turns.now + pages * cost)
         if self.ni.port.mechanism is Mechanism.EDT:
-            for at, size in space.runs(buffer.address, buffer.length):
+            for at, size in space.runs(address, length):
                 await self._keep(at, size)
-        address, length = buffer.address, buffer.length
         rights = rights_of(rdma_write=rdma_write, rdma_read=rdma_read)
         frames = space.frames(address, length)
-        handle = self.ni.firmware.add_region(address, frames, length, tag, rights)
-        return Region(handle, buffer.node, address, length, tag, rdma_write, rdma_read)
+        handle = self.ni.firmware.add_region(address, frames, length, known, rights)
+        return Region(handle, space.node, address, length, known, rdma_write, rdma_read)
 
     async def _keep(self, at: int, size: int) -> None:
         """Give the stretch its buffer on the NIC; wait for room if registrations may wait."""
@@ -102,21 +118,21 @@ class Agent(Connections):
 
     def create_vi(
         self,
+        owner: Owner,
         attributes: Attributes,
         send_queue: CompletionQueue | None,
         receive_queue: CompletionQueue | None,
     ) -> Vi:
         """A VI, idle.  Errors: the ``VIP_INVALID_...`` of the attribute that is wrong."""
-        self.known_tag(attributes.tag, Return.VIP_INVALID_PTAG)
-        if attributes.reliability not in list(Reliability):
-            raise VipError(
-                Return.VIP_INVALID_RELIABILITY_LEVEL, f"no level {attributes.reliability!r}"
-            )
-        most = self.ni.settings.max_transfer
-        if not 1 <= attributes.max_transfer <= most:
+        self.known_tag(owner, attributes.tag, Return.VIP_INVALID_PTAG)
+        level = attributes.reliability
+        if isinstance(level, bool) or level not in list(Reliability):
+            raise VipError(Return.VIP_INVALID_RELIABILITY_LEVEL, f"no level {shown(level)}")
+        most, longest = self.ni.settings.max_transfer, attributes.max_transfer
+        if type(longest) is not int or not 1 <= longest <= most:
             raise VipError(
                 Return.VIP_INVALID_MTU,
-                f"max_transfer must be from 1 to {most}, got {attributes.max_transfer!r}",
+                f"max_transfer must be from 1 to {most}, got {shown(longest)}",
             )
         if attributes.rdma_read and attributes.reliability == Reliability.VIP_SERVICE_UNRELIABLE:
             raise VipError(Return.VIP_INVALID_RDMAREAD, "an unreliable VI has no RDMA read")
@@ -149,9 +165,13 @@ class Agent(Connections):
             if queue is not None:
                 queue.users -= 1
 
-    def create_completion_queue(self, region: Region, entries: int) -> CompletionQueue:
-        """A completion queue in that memory."""
+    def create_completion_queue(self, memory: Buffer, handle: int, entries: int) -> CompletionQueue:
+        """A completion queue in that memory, which is registered."""
         self._made += 1
-        queue = CompletionQueue(self._made, region, entries, self.ni.turns)
+        queue = CompletionQueue(self._made, memory, handle, entries, self.ni.turns)
         self.ni.idle.append(queue.bell)
         return queue
+
+    def destroy_completion_queue(self, queue: CompletionQueue) -> None:
+        """Nobody waits for it any more."""
+        self.ni.idle.remove(queue.bell)

@@ -11,16 +11,19 @@ cluster.run()
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nicscope.config.platform import load_platform
 from nicscope.drivers.coherent.machine import new_machine
 from nicscope.errors import SimulationError, did_you_mean
+from nicscope.interfaces.ownership import Owner
 from nicscope.interfaces.via.addresses import AddressSpace
 from nicscope.interfaces.via.agent import Agent
 from nicscope.interfaces.via.firmware import Firmware
 from nicscope.interfaces.via.library import Nic
 from nicscope.interfaces.via.messaging import Messaging
+from nicscope.interfaces.via.names import Return, VipError
 from nicscope.interfaces.via.network import Network
 from nicscope.interfaces.via.port import BY_PROCESSOR, Port
 from nicscope.interfaces.via.settings import read_settings
@@ -42,14 +45,23 @@ TAGS = 256  # registrations of stretches of host memory, at a time
 class Host:
     """What a program is given: its node, on which it may open the NIC."""
 
-    def __init__(self, agent: Agent) -> None:
-        self.node = agent.ni.port.number
+    def __init__(self, agent: Agent, number: int) -> None:
+        """``number``: of the process on its node."""
         self._agent = agent
+        name = f"process {number} of node {self.node}"
+        refused = partial(VipError, Return.VIP_INVALID_PARAMETER)
+        self._owner = Owner(name, agent.ni.turns, None, refused)
+
+    @property
+    def node(self) -> int:
+        """Its number."""
+        return self._agent.ni.port.number
 
     async def open_nic(self) -> Nic:
         """The node's NIC (``VipOpenNic``)."""
+        self._owner.check_caller()
         await self._agent.call()
-        return Nic(self._agent)
+        return Nic(self._agent, self._owner)
 
 
 class Cluster:
@@ -143,10 +155,18 @@ class Cluster:
             self.turns.start(agent.ni.serve(), name, serves=True)
             for engine in agent.ni.engines if self._cut_through else ():
                 self.turns.start(engine.serve(), name, serves=True)
-        actors = [
-            self.turns.start(program(Host(self.agents[node])), f"program {place} on node {node}")
-            for place, (node, program) in enumerate(self._programs)
-        ]
-        self._programs = []
-        self.turns.run()
+        programs, self._programs = self._programs, []
+        actors = []
+        hosts: list[Host] = []
+        for node, program in programs:
+            number = sum(host.node == node for host in hosts)
+            host = Host(self.agents[node], number)
+            hosts.append(host)
+            actors.append(self.turns.start(program(host), host._owner.name))
+            host._owner.act_as(actors[-1])
+        try:
+            self.turns.run()
+        finally:
+            for host in hosts:
+                host._owner.is_over = True
         return [actor.result for actor in actors]

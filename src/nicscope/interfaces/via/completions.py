@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope.interfaces.via.assistance import in_order, take
-from nicscope.interfaces.via.descriptor import STATUS_WORDS, Descriptor
+from nicscope.interfaces.via.descriptor import STATUS_WORDS, Descriptor, place_in
 from nicscope.interfaces.via.journal import Journal, Part
 from nicscope.interfaces.via.names import STATUS_ERROR_MASK, Return, Status, VipError
 from nicscope.interfaces.via.program import Program
 from nicscope.interfaces.via.reporting import CQ_ENTRY
 from nicscope.interfaces.via.turns import hear
-from nicscope.interfaces.via.vi import RECEIVE_QUEUE, SEND_QUEUE, Work
+from nicscope.interfaces.via.vi import RECEIVE_QUEUE, SEND_QUEUE, CompletionQueue, Vi, Work
 from nicscope.nic.vimsg.requests import DONE, RDMA_READ, STATUS_AT
 
 if TYPE_CHECKING:
     from nicscope.interfaces.via.turns import Bell
-    from nicscope.interfaces.via.vi import CompletionQueue, Vi
+
+NAMES = ("send", "receive")  # by work queue
+DONE_CALLS = ("send_done", "recv_done")
 
 
 class Completions(Program):
@@ -34,7 +36,11 @@ class Completions(Program):
         return await self._done(vi, RECEIVE_QUEUE)
 
     async def send_wait(self, vi: Vi, timeout_us: float | None = None) -> Descriptor:
-        """The oldest posted send, when it is done.  Errors: also ``VIP_TIMEOUT``."""
+        """The oldest posted send, when it is done.
+
+        Errors: also ``VIP_TIMEOUT``; ``VIP_INVALID_PARAMETER`` for a queue that has a completion
+        queue, as all waiting is done there then.
+        """
         return await self._wait(vi, SEND_QUEUE, timeout_us)
 
     async def recv_wait(self, vi: Vi, timeout_us: float | None = None) -> Descriptor:
@@ -42,30 +48,41 @@ class Completions(Program):
         return await self._wait(vi, RECEIVE_QUEUE, timeout_us)
 
     async def cq_done(self, queue: CompletionQueue) -> tuple[Vi, bool] | None:
-        """The VI that has the next completion, and whether it is a receive; None if none has."""
+        """The VI that has the next completion, and whether it is a receive; None if none has.
+
+        A completion that was taken off its work queue before is passed by.
+        """
+        self._enter()
+        self._owner.record_of(queue, CompletionQueue)
         await self._turns.until(self._turns.now + self._ni.settings.costs["vipl_poll"])
-        entry = queue.region.address + queue.read % queue.entries * CQ_ENTRY
-        word = int.from_bytes(await self.read(entry, CQ_ENTRY), "little") - 1
+        await self.read(queue.address + queue.read % queue.entries * CQ_ENTRY, CQ_ENTRY)
         if queue.read == queue.written:
             return None
-        queue.read += 1
-        vi = next(one for one in self._agent.vis if one.number == word >> 1)
-        return vi, bool(word & 1)
+        vi, which = queue.take()
+        return vi, which == RECEIVE_QUEUE
 
     async def cq_wait(
         self, queue: CompletionQueue, timeout_us: float | None = None
     ) -> tuple[Vi, bool]:
         """The same, when there is one.  Errors: ``VIP_TIMEOUT``."""
+        self._enter()
+        self._owner.record_of(queue, CompletionQueue)
         latest = self._latest(timeout_us)
-        while queue.read == queue.written:
+        while (found := await self.cq_done(queue) if queue.read < queue.written else None) is None:
             if latest is not None and self._turns.now >= latest:
                 raise VipError(Return.VIP_TIMEOUT, "no completion in time")
             await self._idle(queue.bell, latest)
-        found = await self.cq_done(queue)
-        assert found is not None
         return found
 
     async def _wait(self, vi: Vi, queue: int, timeout_us: float | None) -> Descriptor:
+        self._enter()
+        self._owner.record_of(vi, Vi)
+        if vi.completion_queues[queue] is not None:
+            raise VipError(
+                Return.VIP_INVALID_PARAMETER,
+                f"VI {vi.number} has a completion queue for its {NAMES[queue]}s, where they are "
+                f"waited for: call cq_wait, then {DONE_CALLS[queue]}",
+            )
         latest = self._latest(timeout_us)
         while not self._head(vi, queue).done:
             if latest is not None and self._turns.now >= latest:
@@ -76,13 +93,14 @@ class Completions(Program):
         return found
 
     async def _done(self, vi: Vi, queue: int) -> Descriptor | None:
+        self._enter()
         work = self._head(vi, queue)
         journal = work.journal if queue == RECEIVE_QUEUE and work.done else None
         if journal is not None:
             journal.resume(self._turns.now)
         await self._ni.spend("vipl_poll", journal, Part.LIBRARY)
-        descriptor = work.descriptor
-        raw = await self.read(descriptor.address + STATUS_AT, STATUS_WORDS.size)
+        descriptor, address = work.descriptor, place_in(work.token)[0]
+        raw = await self.read(address + STATUS_AT, STATUS_WORDS.size)
         immediate, length, status = STATUS_WORDS.unpack(raw)
         if not work.done or not status & DONE:
             return None
@@ -93,7 +111,10 @@ class Completions(Program):
         if filled and status & STATUS_ERROR_MASK == 0:
             await self._flush_buffers(work, journal)
         vi.posted[queue].popleft()
-        vi.addresses.discard(descriptor.address)
+        vi.addresses.discard(address)
+        completions = vi.completion_queues[queue]
+        if completions is not None and work.noted:
+            completions.spend(vi, queue)
         descriptor.immediate, descriptor.length = immediate, length
         descriptor.status = Status(status)
         if queue == RECEIVE_QUEUE:
@@ -109,7 +130,7 @@ class Completions(Program):
             await hear(bell, latest)
 
     def _head(self, vi: Vi, queue: int) -> Work:
-        self._known(vi)
+        self._owner.record_of(vi, Vi)
         if not vi.posted[queue]:
             raise VipError(Return.VIP_DESCRIPTOR_ERROR, "no descriptor is posted")
         return vi.posted[queue][0]

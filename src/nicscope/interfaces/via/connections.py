@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-import msgspec
-
+from nicscope.interfaces.ownership import Owned
 from nicscope.interfaces.via.names import Error, Return, State, VipError
 from nicscope.interfaces.via.turns import Bell, hear
 
@@ -17,13 +16,17 @@ if TYPE_CHECKING:
     from nicscope.interfaces.via.vi import Vi
 
 
-class Request(msgspec.Struct, eq=False):
+class Request(Owned):
     """A request for a connection, as the side that waited for it sees it."""
 
-    vi: Vi  # of the side that asks
-    answered: Bell
-    taken: bool = False  # somebody has it from ``connect_wait``
-    answer: Return | None = None
+    what = "a request for a connection"
+    origin = "connect_wait()"
+
+    def __init__(self, vi: Vi, answered: Bell) -> None:
+        self.vi = vi  # of the side that asks
+        self.answered = answered
+        self.taken = False  # somebody has it from ``connect_wait``
+        self.answer: Return | None = None
 
 
 class Connections:

@@ -7,6 +7,7 @@ little-endian, as the library's header lays them out.  Source: VIA Specification
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,11 +16,15 @@ from nicscope.interfaces.via.names import (
     CONTROL_OP_MASK,
     STATUS_ERROR_MASK,
     Control,
+    Return,
     Status,
+    VipError,
 )
 
 if TYPE_CHECKING:
+    from nicscope.interfaces.via.addresses import Region
     from nicscope.interfaces.via.journal import Journal
+    from nicscope.interfaces.via.places import Descriptors
 
 CONTROL_SEGMENT = struct.Struct("<QIHHIIII")  # next, its handle, count, control, -, immediate, ...
 STATUS_WORDS = struct.Struct("<III")  # immediate data, length and status: what the NIC writes
@@ -28,12 +33,18 @@ DATA_SEGMENT = struct.Struct("<QII")
 ALIGNMENT = 64
 
 
-class DataSegment(msgspec.Struct, frozen=True):
-    """A stretch of registered memory: virtual address, handle of its registration, bytes."""
+@dataclass(frozen=True)
+class DataSegment:
+    """A stretch of registered memory: virtual address, handle of its registration, bytes.
+
+    Its numbers are what the NIC gets, which judges them by its own tables.  One that
+    ``Region.segment`` gave says besides which region it is of.
+    """
 
     address: int
     handle: int
     length: int
+    region: Region | None = field(default=None, compare=False, repr=False)
 
 
 class AddressSegment(msgspec.Struct, frozen=True):
@@ -55,6 +66,7 @@ class Descriptor(msgspec.Struct, eq=False):
     length: int = 0
     status: Status = Status(0)
     journal: Journal | None = None  # what the message's time went into
+    places: Descriptors | None = None  # that gave it
 
     @property
     def operation(self) -> int:
@@ -74,15 +86,25 @@ class Descriptor(msgspec.Struct, eq=False):
         return CONTROL_SEGMENT.size + DATA_SEGMENT.size * count
 
     def encode(self) -> bytes:
-        """Its bytes as the library stores them, not done."""
+        """Its bytes as the library stores them, not done.
+
+        Errors: ``VIP_INVALID_PARAMETER`` for what has no room in them.
+        """
         data, remote = self.data, self.remote
         count = len(data) + (remote is not None)
-        total = sum([one.length for one in data]) & 0xFFFFFFFF
-        raw = CONTROL_SEGMENT.pack(0, 0, count, self.control, 0, self.immediate, total, 0)
-        if remote is not None:
-            raw += ADDRESS_SEGMENT.pack(remote.address, remote.handle, 0)
-        for one in data:
-            raw += DATA_SEGMENT.pack(one.address, one.handle, one.length)
+        try:
+            total = sum([one.length for one in data]) & 0xFFFFFFFF
+            raw = CONTROL_SEGMENT.pack(0, 0, count, self.control, 0, self.immediate, total, 0)
+            if remote is not None:
+                raw += ADDRESS_SEGMENT.pack(remote.address, remote.handle, 0)
+            for one in data:
+                raw += DATA_SEGMENT.pack(one.address, one.handle, one.length)
+        except (struct.error, TypeError, AttributeError):
+            raise VipError(
+                Return.VIP_INVALID_PARAMETER,
+                "a segment is an address of 64 bits, a handle of 32 and a length of 32, control is "
+                "of 16 and immediate data of 32; what region.segment() gives is so",
+            ) from None
         return raw
 
 

@@ -10,20 +10,25 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from nicscope.interfaces.arguments import LEAST
+from nicscope.interfaces.via.addresses import Region
 from nicscope.interfaces.via.completions import Completions
+from nicscope.interfaces.via.connections import Request
 from nicscope.interfaces.via.descriptor import ALIGNMENT
 from nicscope.interfaces.via.names import Error, Reliability, Return, VipError
+from nicscope.interfaces.via.numbers import a_name, whole
 from nicscope.interfaces.via.places import Descriptors
 from nicscope.interfaces.via.posting import Posting
 from nicscope.interfaces.via.reporting import CQ_ENTRY
-from nicscope.interfaces.via.vi import Attributes
+from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Vi
 from nicscope.nic.vimsg.layout import MOST_SEGMENTS
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.via.addresses import Buffer, Region
-    from nicscope.interfaces.via.connections import Request
-    from nicscope.interfaces.via.vi import CompletionQueue, Vi
+    from nicscope.interfaces.via.addresses import Buffer
     from nicscope.nic.coherent.mechanism import Mechanism
+
+
+MOST_AT_ONCE = 1 << 20  # descriptors, or entries of a queue
 
 
 class NicAttributes(msgspec.Struct, frozen=True):
@@ -45,6 +50,7 @@ class Nic(Posting, Completions):
 
     def query_nic(self) -> NicAttributes:
         """What this NIC can do."""
+        self._enter()
         settings = self._ni.settings
         return NicAttributes(
             self._port.mechanism,
@@ -58,13 +64,15 @@ class Nic(Posting, Completions):
 
     async def create_ptag(self) -> int:
         """A protection tag: VIs and memory that have the same one belong together."""
+        self._enter()
         await self._agent.call()
-        return self._agent.create_tag()
+        return self._agent.create_tag(self._owner)
 
     async def destroy_ptag(self, tag: int) -> None:
         """Errors: ``VIP_INVALID_PARAMETER``; ``VIP_ERROR_RESOURCE`` while in use."""
+        self._enter()
         await self._agent.call()
-        self._agent.destroy_tag(tag)
+        self._agent.destroy_tag(self._owner, tag)
 
     async def register_mem(
         self,
@@ -78,23 +86,55 @@ class Nic(Posting, Completions):
 
         Errors: ``VIP_INVALID_PTAG``, ``VIP_INVALID_PARAMETER``.
         """
-        return await self._agent.register(
-            buffer, tag, rdma_write=enable_rdma_write, rdma_read=enable_rdma_read
+        self._enter()
+        region = await self._agent.register(
+            self._owner, buffer, tag, rdma_write=enable_rdma_write, rdma_read=enable_rdma_read
         )
+        return self._owner.give(region, region.handle)
 
     async def deregister_mem(self, region: Region) -> None:
         """Take the registration back.  Errors: ``VIP_INVALID_PARAMETER``."""
-        await self._agent.deregister(region.handle)
+        self._enter()
+        handle = self._owner.record_of(region, Region)
+        self._owner.take_back(region, "deregistered")
+        await self._agent.deregister(handle)
 
     async def descriptors(self, tag: int, count: int = 64, segments: int = 2) -> Descriptors:
         """Fresh registered memory for ``count`` descriptors of up to ``segments`` segments."""
-        if count < 1 or not 0 <= segments <= MOST_SEGMENTS:
+        self._enter()
+        many = whole(count, "a number of descriptors", 1, MOST_AT_ONCE)
+        each = whole(segments, "a number of segments")
+        if each > MOST_SEGMENTS:
             raise VipError(
                 Return.VIP_INVALID_PARAMETER,
-                f"a NIC has descriptors of up to {MOST_SEGMENTS} segments, got {segments!r}",
+                f"a NIC has descriptors of up to {MOST_SEGMENTS} segments, got {each}",
             )
-        size = -(-(32 + 16 * segments) // ALIGNMENT) * ALIGNMENT
-        return Descriptors(await self.register_mem(self.allocate(count * size), tag), segments)
+        size = -(-(32 + 16 * each) // ALIGNMENT) * ALIGNMENT
+        memory, region = await self._registered(many * size, tag)
+        return self._owner.give(Descriptors(region, each), (memory, region.handle))
+
+    async def destroy_descriptors(self, places: Descriptors) -> None:
+        """Take their memory back.  Errors: ``VIP_ERROR_RESOURCE`` while one of them is posted."""
+        self._enter()
+        memory, handle = self._owner.record_of(places, Descriptors)
+        for vi in self._agent.vis:
+            if any(work.descriptor.places is places for queue in vi.posted for work in queue):
+                raise VipError(
+                    Return.VIP_ERROR_RESOURCE,
+                    f"VI {vi.number} has one posted, or not yet taken",
+                )
+        self._owner.take_back(places, "destroyed")
+        await self._agent.deregister(handle)
+        self._space.give_back(self._owner, memory)
+
+    async def _registered(self, byte_count: int, tag: int) -> tuple[Buffer, Region]:
+        """Memory of the library's own, and its registration."""
+        self._agent.known_tag(self._owner, tag, Return.VIP_INVALID_PTAG)
+        memory = self._space.allocate(self._owner, byte_count)
+        region = await self._agent.register(
+            self._owner, memory, tag, rdma_write=False, rdma_read=False
+        )
+        return memory, region
 
     # --- virtual interfaces and completion queues ----------------------------------------
 
@@ -110,32 +150,49 @@ class Nic(Posting, Completions):
         recv_cq: CompletionQueue | None = None,
     ) -> Vi:
         """An idle VI.  Errors: the ``VIP_INVALID_...`` of what is wrong."""
+        self._enter()
+        known = self._agent.known_tag(self._owner, tag, Return.VIP_INVALID_PTAG)
+        for queue in (send_cq, recv_cq):
+            if queue is not None:
+                self._owner.record_of(queue, CompletionQueue)
         await self._agent.call()
         most = self._ni.settings.max_transfer if max_transfer is None else max_transfer
-        attributes = Attributes(tag, reliability, most, enable_rdma_write, enable_rdma_read)
-        return self._agent.create_vi(attributes, send_cq, recv_cq)
+        attributes = Attributes(
+            known, reliability, most, bool(enable_rdma_write), bool(enable_rdma_read)
+        )
+        return self._owner.give(self._agent.create_vi(self._owner, attributes, send_cq, recv_cq))
 
     async def destroy_vi(self, vi: Vi) -> None:
         """Errors: ``VIP_INVALID_STATE``, ``VIP_ERROR_RESOURCE``, ``VIP_INVALID_PARAMETER``."""
-        self._known(vi)
+        self._enter()
+        self._owner.record_of(vi, Vi)
         await self._agent.call()
         self._agent.destroy_vi(vi)
+        self._owner.take_back(vi, "destroyed")
 
     async def create_cq(self, tag: int, entries: int = 64) -> CompletionQueue:
         """A completion queue with room for so many completions not yet taken."""
-        if entries < 1:
-            raise VipError(Return.VIP_INVALID_PARAMETER, f"a queue of {entries!r} entries")
-        region = await self.register_mem(self.allocate(entries * CQ_ENTRY), tag)
-        return self._agent.create_completion_queue(region, entries)
+        self._enter()
+        many = whole(entries, "a queue's number of entries", 1, MOST_AT_ONCE)
+        memory, region = await self._registered(many * CQ_ENTRY, tag)
+        queue = self._agent.create_completion_queue(memory, region.handle, many)
+        return self._owner.give(queue)
 
     async def destroy_cq(self, queue: CompletionQueue) -> None:
         """Errors: ``VIP_ERROR_RESOURCE`` while a VI has it."""
+        self._enter()
+        self._owner.record_of(queue, CompletionQueue)
         if queue.users:
             raise VipError(Return.VIP_ERROR_RESOURCE, "VIs still have this completion queue")
-        await self.deregister_mem(queue.region)
+        self._owner.take_back(queue, "destroyed")
+        self._agent.destroy_completion_queue(queue)
+        await self._agent.deregister(queue.handle)
+        self._space.give_back(self._owner, queue.memory)
 
     def errors(self, vi: Vi) -> list[Error]:
         """What the error callback would have been told of the VI, in order."""
+        self._enter()
+        self._owner.record_of(vi, Vi)
         return list(vi.errors)
 
     # --- connections ---------------------------------------------------------------------
@@ -148,23 +205,34 @@ class Nic(Posting, Completions):
         Errors: ``VIP_INVALID_STATE``, ``VIP_NOT_REACHABLE``, ``VIP_NO_MATCH``, ``VIP_TIMEOUT``,
         ``VIP_REJECT``.
         """
-        self._known(vi)
-        await self._agent.connect_request(vi, node, discriminator, self._latest(timeout_us))
+        self._enter()
+        self._owner.record_of(vi, Vi)
+        there, name = whole(node, "a node", LEAST), a_name(discriminator)
+        await self._agent.connect_request(vi, there, name, self._latest(timeout_us))
 
     async def connect_wait(self, discriminator: str, timeout_us: float | None = None) -> Request:
         """The next request for that discriminator.  Errors: ``VIP_TIMEOUT``."""
-        return await self._agent.connect_wait(discriminator, self._latest(timeout_us))
+        self._enter()
+        name = a_name(discriminator)
+        return self._owner.give(await self._agent.connect_wait(name, self._latest(timeout_us)))
 
     async def connect_accept(self, request: Request, vi: Vi) -> None:
         """Errors: ``VIP_INVALID_STATE``, ``..._RELIABILITY_LEVEL``, ``..._MTU``, ``TIMEOUT``."""
-        self._known(vi)
+        self._enter()
+        self._owner.record_of(vi, Vi)
+        self._owner.record_of(request, Request)
         await self._agent.connect_accept(request, vi)
+        self._owner.take_back(request, "accepted")
 
     async def connect_reject(self, request: Request) -> None:
         """The other side gets ``VIP_REJECT``."""
+        self._enter()
+        self._owner.record_of(request, Request)
         await self._agent.connect_reject(request)
+        self._owner.take_back(request, "rejected")
 
     async def disconnect(self, vi: Vi) -> None:
         """Back to idle, from any state; what is posted is flushed."""
-        self._known(vi)
+        self._enter()
+        self._owner.record_of(vi, Vi)
         await self._agent.disconnect(vi)

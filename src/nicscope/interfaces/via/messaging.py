@@ -17,7 +17,7 @@ from nicscope.interfaces.via.names import Status
 from nicscope.interfaces.via.network import Frame
 from nicscope.interfaces.via.reporting import Reporting
 from nicscope.interfaces.via.turns import hear
-from nicscope.interfaces.via.vi import SEND_QUEUE, Work
+from nicscope.interfaces.via.vi import RECEIVE_QUEUE, SEND_QUEUE, Work
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,7 +79,8 @@ class Messaging(Moving, Reporting):
         runs = self.firmware.runs_of_stretch(address, count)
         raw = await self.gather(runs, place, work.journal, part)
         if not work.told:
-            work.request, work.bad = self.firmware.read_request(raw)
+            receive = work.queue == RECEIVE_QUEUE
+            work.request, work.bad = self.firmware.read_request(raw, receive=receive)
             self.works[work.request] = work
         if not work.places:
             self.give(place)

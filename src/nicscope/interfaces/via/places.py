@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nicscope.interfaces.arguments import LEAST
+from nicscope.interfaces.ownership import Owned
 from nicscope.interfaces.via.descriptor import ALIGNMENT, AddressSegment, DataSegment, Descriptor
 from nicscope.interfaces.via.names import Control, Return, VipError
+from nicscope.interfaces.via.numbers import whole
 
 if TYPE_CHECKING:
     from nicscope.interfaces.via.addresses import Region
 
 
-class Descriptors:
+class Descriptors(Owned):
     """Registered memory cut into places for descriptors; each call takes the next place."""
+
+    what = "places for descriptors"
+    origin = "descriptors()"
 
     def __init__(self, region: Region, segments: int) -> None:
         self._region = region
@@ -34,6 +40,8 @@ class Descriptors:
         immediate: int | None = None,
     ) -> Descriptor:
         """A descriptor for a send or a receive of ``data``, or as ``control`` says."""
+        if self._owner is not None:
+            self._owner.check_caller()
         if len(data) + (remote is not None) > self._most:
             raise VipError(
                 Return.VIP_INVALID_PARAMETER,
@@ -41,8 +49,23 @@ class Descriptors:
             )
         address = self._region.address + self._next % self._count * self._size
         self._next += 1
+        word, how = 0, Control(whole(control, "a control word", 0, 0xFFFF))
         if immediate is not None:
-            control |= Control.VIP_CONTROL_IMMEDIATE
+            word = whole(immediate, "immediate data", LEAST)
+            how |= Control.VIP_CONTROL_IMMEDIATE
         return Descriptor(
-            address, self._region.handle, data, control, remote, immediate=immediate or 0
+            address,
+            self._region.handle,
+            data,
+            how,
+            remote,
+            immediate=word,
+            places=self,
         )
+
+    def holds(self, address: int, handle: int, count: int) -> bool:
+        """Whether a descriptor of ``count`` bytes there is in one of these places."""
+        offset = address - self._region.address
+        if handle != self._region.handle or not 0 <= offset < self._count * self._size:
+            return False
+        return offset % self._size == 0 and count <= self._size

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nicscope.interfaces.via.addresses import Region
 from nicscope.interfaces.via.assistance import begin_posting, end_posting
 from nicscope.interfaces.via.descriptor import (
     ALIGNMENT,
     AddressSegment,
     DataSegment,
     Descriptor,
+    place_in,
     token_of,
 )
 from nicscope.interfaces.via.journal import Journal, Part
 from nicscope.interfaces.via.names import Control, Return, Status, VipError
+from nicscope.interfaces.via.numbers import whole
+from nicscope.interfaces.via.places import Descriptors
 from nicscope.interfaces.via.program import Program
 from nicscope.interfaces.via.turns import hear
-from nicscope.interfaces.via.vi import RECEIVE_QUEUE, SEND_QUEUE, Work
+from nicscope.interfaces.via.vi import RECEIVE_QUEUE, SEND_QUEUE, Vi, Work
 from nicscope.nic.vimsg.requests import RDMA_READ
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from nicscope.interfaces.via.places import Descriptors
-    from nicscope.interfaces.via.vi import Vi
 
 
 class Posting(Program):
@@ -46,6 +47,8 @@ class Posting(Program):
         immediate: int | None = None,
     ) -> Descriptor:
         """Write ``data`` to the other node's memory from ``remote`` on; the posted descriptor."""
+        self._enter()
+        self._owner.record_of(places, Descriptors)
         descriptor = places.request(
             *data, control=Control.VIP_CONTROL_OP_RDMAWRITE, remote=remote, immediate=immediate
         )
@@ -56,6 +59,8 @@ class Posting(Program):
         self, vi: Vi, places: Descriptors, data: Sequence[DataSegment], remote: AddressSegment
     ) -> Descriptor:
         """Read the other node's memory from ``remote`` on into ``data``; the descriptor."""
+        self._enter()
+        self._owner.record_of(places, Descriptors)
         descriptor = places.request(*data, control=Control.VIP_CONTROL_OP_RDMAREAD, remote=remote)
         await self.post_send(vi, descriptor)
         return descriptor
@@ -63,20 +68,19 @@ class Posting(Program):
     async def _post(self, vi: Vi, queue: int, descriptor: Descriptor) -> None:
         """Build the descriptor, do the processor's share, ring the doorbell.
 
-        Errors: ``VIP_INVALID_PARAMETER`` for a VI that is not this NIC's, or a descriptor that is
-        not in registered memory, not aligned, or still posted.
+        Errors: ``VIP_INVALID_PARAMETER`` for a VI, or memory, that is not this process's, and for a
+        descriptor that is not in registered memory, not aligned, or still posted.
         """
-        self._known(vi)
-        raw = descriptor.encode()
+        self._enter()
+        self._owner.record_of(vi, Vi)
+        raw, address, handle = self._checked(descriptor)
         tag = vi.attributes.tag
-        if descriptor.address % ALIGNMENT or not self._ni.firmware.permits(
-            descriptor.handle, descriptor.address, len(raw), tag
-        ):
+        if not self._ni.firmware.permits(handle, address, len(raw), tag):
             raise VipError(
                 Return.VIP_INVALID_PARAMETER,
                 f"a descriptor must lie in registered memory of tag {tag}, aligned to {ALIGNMENT}",
             )
-        if descriptor.address in vi.addresses:
+        if address in vi.addresses:
             raise VipError(
                 Return.VIP_INVALID_PARAMETER, "the descriptor's place is still in a queue of the VI"
             )
@@ -84,16 +88,17 @@ class Posting(Program):
         journal = Journal(self._turns.now) if queue == SEND_QUEUE else None
         descriptor.journal = journal
         count = len(descriptor.data) + (descriptor.remote is not None)
-        work = Work(vi, queue, descriptor, token_of(descriptor.address, count), journal=journal)
+        work = Work(vi, queue, descriptor, token_of(address, count), journal=journal)
+        vi.addresses.add(address)
         await self._ni.spend("vipl_post", journal, Part.LIBRARY)
-        await self.write(descriptor.address, raw)
+        await self.write(address, raw)
         if journal is not None:
             journal.spend(Part.LIBRARY, self._turns.now)
         firmware = self._ni.firmware
         data = descriptor.data
         mine = [one for one in data if firmware.permits(one.handle, one.address, one.length, tag)]
         if self._ni.translator is not None:
-            await self._ni.pin(descriptor.address, len(raw), journal, receive=False)
+            await self._ni.pin(address, len(raw), journal, receive=False)
             for one in mine:
                 receive = queue == RECEIVE_QUEUE
                 await self._ni.pin(one.address, one.length, journal, receive=receive)
@@ -101,7 +106,6 @@ class Posting(Program):
             await begin_posting(self._ni)
             await self._hand_over(work, len(raw), usable=len(mine) == len(data))
         vi.posted[queue].append(work)
-        vi.addresses.add(descriptor.address)
         end = self._port.doorbell(work.token, self._turns.now)
         if journal is not None:
             journal.spend(Part.LIBRARY, end)
@@ -109,6 +113,31 @@ class Posting(Program):
         self._ni.submit(work)
         if self._port.has_share:
             end_posting(self._ni)
+
+    def _checked(self, descriptor: Descriptor) -> tuple[bytes, int, int]:
+        """The bytes of a descriptor, the address where they go, and the handle of that memory.
+
+        What its segments say the NIC judges; those that a region gave say whose they are besides.
+        """
+        places = descriptor.places if isinstance(descriptor, Descriptor) else None
+        if places is None:
+            raise VipError(
+                Return.VIP_INVALID_PARAMETER,
+                "a descriptor is needed that request() of this process's descriptors() gave",
+            )
+        self._owner.record_of(places, Descriptors)
+        raw = descriptor.encode()
+        for one in descriptor.data:
+            if one.region is not None:
+                self._owner.record_of(one.region, Region)
+        address = whole(descriptor.address, "an address")
+        if not places.holds(address, descriptor.handle, len(raw)):
+            raise VipError(
+                Return.VIP_INVALID_PARAMETER,
+                f"a descriptor lies in a place of its descriptors(), aligned to {ALIGNMENT}: what "
+                "request() gave does; it is not moved or made longer",
+            )
+        return raw, address, descriptor.handle
 
     async def _hand_over(self, work: Work, byte_count: int, *, usable: bool) -> None:
         """The processor's share of a transfer: to copy, or to flush.
@@ -126,7 +155,7 @@ class Posting(Program):
                 [await self._room(count, work) for count in self._room_sizes(work, byte_count)]
             )
         place = work.places[0] if work.places else 0
-        await self._publish([(descriptor.address, byte_count)], place, work)
+        await self._publish([(place_in(work.token)[0], byte_count)], place, work)
         if work.published is not None:
             place = work.places[1] if work.places else 0
             await self._publish(work.published, place, work)

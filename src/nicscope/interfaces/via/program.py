@@ -7,21 +7,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nicscope.interfaces.arguments import LEAST, PS_PER_US
 from nicscope.interfaces.via.names import Return, VipError
+from nicscope.interfaces.via.numbers import in_ps, raw_bytes, whole
 
 if TYPE_CHECKING:
+    from nicscope.interfaces.ownership import Owner
     from nicscope.interfaces.via.addresses import Buffer
     from nicscope.interfaces.via.agent import Agent
     from nicscope.interfaces.via.journal import Journal
-    from nicscope.interfaces.via.vi import Vi, Work
-
-PS_PER_US = 10**6
+    from nicscope.interfaces.via.vi import Work
 
 
 class Program:
     """What it does by itself."""
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: Agent, owner: Owner) -> None:
+        """``owner``: the process."""
+        self._owner = owner
         self._agent = agent
         self._ni = agent.ni
         self._turns = agent.ni.turns
@@ -46,10 +49,12 @@ class Program:
 
     def allocate(self, byte_count: int) -> Buffer:
         """Fresh memory, in whole pages."""
-        return self._space.allocate(byte_count)
+        self._enter()
+        return self._space.allocate(self._owner, whole(byte_count, "a number of bytes"))
 
     async def write(self, address: int, raw: bytes) -> None:
         """Store ``raw`` word by word, through the caches."""
+        raw = raw_bytes(raw)
         self._own(address, len(raw))
         runs = self._space.runs(address, len(raw))
         if len(runs) == 1:
@@ -72,9 +77,8 @@ class Program:
 
     async def compute(self, microseconds: float) -> None:
         """Do something else for a while."""
-        if microseconds < 0:
-            raise VipError(Return.VIP_INVALID_PARAMETER, f"a negative time, {microseconds} us")
-        await self._turns.until(self._turns.now + round(microseconds * PS_PER_US))
+        self._enter()
+        await self._turns.until(self._turns.now + in_ps(microseconds, self._turns.now))
 
     async def _flush_buffers(self, work: Work, journal: Journal | None) -> None:
         """Have no line of a receive's buffers in the caches, if the DMA engine passes them by."""
@@ -85,15 +89,19 @@ class Program:
                 await self._turns.until(self._port.clear(at, size, self._turns.now, journal))
 
     def _own(self, address: int, byte_count: int) -> None:
-        if byte_count < 0 or not self._space.holds(address, byte_count):
+        self._enter()
+        begin, count = whole(address, "an address", LEAST), whole(byte_count, "a number of bytes")
+        if not self._space.holds(self._owner, begin, count):
             raise VipError(
                 Return.VIP_INVALID_PARAMETER,
-                f"{byte_count} bytes at {address:#x} are not the process's memory",
+                f"{count} bytes at {begin:#x} are not memory of {self._owner.name}",
             )
 
-    def _known(self, vi: Vi) -> None:
-        if vi not in self._agent.vis:
-            raise VipError(Return.VIP_INVALID_PARAMETER, f"node {self.node} has no such VI")
+    def _enter(self) -> None:
+        """Begin a call, which only this process itself may."""
+        self._owner.check_caller()
 
     def _latest(self, timeout_us: float | None) -> int | None:
-        return None if timeout_us is None else self._turns.now + round(timeout_us * PS_PER_US)
+        if timeout_us is None:
+            return None
+        return self._turns.now + in_ps(timeout_us, self._turns.now, "a timeout")

@@ -52,10 +52,11 @@ class Reporting(Node):
             if queue.written - queue.read == queue.entries:
                 work.vi.errors.append(Error.VIP_ERROR_CATASTROPHIC)
             else:
-                entry = queue.region.address + queue.written % queue.entries * CQ_ENTRY
+                entry = queue.address + queue.written % queue.entries * CQ_ENTRY
                 raw = (1 + 2 * work.vi.number + work.queue).to_bytes(CQ_ENTRY, "little")
                 await self._write(entry, raw, journal)
-                queue.written += 1
+                queue.note(work.vi, work.queue)
+                work.noted = True
         work.done = True
         if work.request is not None:
             del self.works[work.request]

@@ -196,15 +196,15 @@ class Tables:
 
     # --- descriptors ---------------------------------------------------------------------
 
-    def read_request(self, raw: NDArray[np.uint8]) -> tuple[int, bool]:
-        """Where on the NIC a descriptor is now, and whether its format is wrong."""
+    def read_request(self, raw: NDArray[np.uint8], *, receive: bool) -> tuple[int, bool]:
+        """Where on the NIC a descriptor of that queue is now, and whether its format is wrong."""
         if not self._free_requests:
             before = len(self.memory.requests)
             self._keep(with_room(self.memory, requests=before + 1))
             self._free_requests = list(range(before, len(self.memory.requests)))[::-1]
         place = self._free_requests.pop()
         self._payload[: len(raw)] = raw
-        return place, bool(self._read_request(place, len(raw)))
+        return place, bool(self._read_request(place, len(raw), int(receive)))
 
     def forget_request(self, place: int) -> None:
         """It is done."""

@@ -6,6 +6,7 @@ go in the order in which they asked, so a run depends on nothing but its inputs.
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 from types import coroutine
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ class Bell:
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
-        self._waiting: list[tuple[_Actor, int]] = []
+        self._waiting: list[tuple[Actor, int]] = []
 
     def ring(self) -> None:
         """Wake all, now."""
@@ -29,7 +30,7 @@ class Bell:
         for actor, wake in waiting:
             self._turns.at(self._turns.now, actor, wake)
 
-    def add(self, actor: _Actor) -> None:
+    def add(self, actor: Actor) -> None:
         """``actor`` waits from now on."""
         self._waiting.append((actor, actor.wake))
 
@@ -65,7 +66,9 @@ def hear(bell: Bell, latest: int | None = None) -> Generator[Any, None, None]:
     yield bell, latest
 
 
-class _Actor:
+class Actor:
+    """A coroutine, and when it goes on."""
+
     def __init__(self, program: Coroutine[Any, Any, object], name: str, serves: bool) -> None:
         self.program = program
         self.name = name
@@ -80,16 +83,17 @@ class Turns:
 
     def __init__(self) -> None:
         self.now = 0
-        self._agenda: list[tuple[int, int, int, _Actor]] = []
+        self._agenda: list[tuple[int, int, int, Actor]] = []
         self._order = 0
-        self._actors: list[_Actor] = []
+        self._actors: list[Actor] = []
         self._running = 0  # programs that have not ended
+        self.running: Actor | None = None  # that goes on now
 
     def start(
         self, program: Coroutine[Any, Any, object], name: str, *, serves: bool = False
-    ) -> _Actor:
+    ) -> Actor:
         """Have ``program`` begin now."""
-        actor = _Actor(program, name, serves)
+        actor = Actor(program, name, serves)
         self._actors.append(actor)
         self._running += not serves
         self.at(self.now, actor)
@@ -106,7 +110,7 @@ class Turns:
         self.now = time
         return _PASS
 
-    def at(self, time: int, actor: _Actor, wake: int | None = None) -> None:
+    def at(self, time: int, actor: Actor, wake: int | None = None) -> None:
         """``actor`` goes on at ``time``, unless something has woken it before.
 
         ``wake``: how often it had been woken when it began to wait, if that was not just now.
@@ -124,9 +128,13 @@ class Turns:
                 self._next()
         finally:
             for actor in self._actors:
-                actor.program.close()
+                self.running = actor
+                with contextlib.suppress(Exception):  # of what it does at its end
+                    actor.program.close()
+            self.running = None
             self._actors = []
             self._running = 0
+            self._agenda.clear()
 
     def _next(self) -> None:
         time, _, wake, actor = heapq.heappop(self._agenda)
@@ -134,6 +142,7 @@ class Turns:
             return
         self.now = time
         actor.wake += 1
+        self.running = actor
         try:
             wanted = actor.program.send(None)
         except StopIteration as stop:
@@ -144,6 +153,11 @@ class Turns:
         if type(wanted) is int:
             self.at(wanted, actor)
             return
+        if type(wanted) is not tuple or not isinstance(wanted[0], Bell):
+            raise SimulationError(
+                f"{actor.name} awaits what is not its own: a program awaits the calls of what it "
+                "was given, and nothing else"
+            )
         bell, latest = wanted
         bell.add(actor)
         if latest is not None:

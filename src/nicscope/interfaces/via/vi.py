@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from nicscope.interfaces.ownership import Owned
 from nicscope.interfaces.via.names import Error, Reliability, State
 from nicscope.interfaces.via.turns import Bell
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from nicscope.interfaces.via.addresses import Region
+    from nicscope.interfaces.via.addresses import Buffer
     from nicscope.interfaces.via.descriptor import Descriptor
     from nicscope.interfaces.via.engine import Piece
     from nicscope.interfaces.via.firmware import Firmware
@@ -44,6 +45,7 @@ class Work(msgspec.Struct, eq=False):
     read: bool = False  # by the NIC
     told: bool = False  # the completion is on its way, or there
     done: bool = False  # the host can see it
+    noted: bool = False  # in a completion queue
     delivery: Delivery | None = None  # received bytes that the host has yet to take
 
 
@@ -66,8 +68,11 @@ class Attributes(msgspec.Struct, frozen=True):
     rdma_read: bool
 
 
-class Vi:
+class Vi(Owned):
     """One end of a connection: a send queue and a receive queue."""
+
+    what = "a VI"
+    origin = "create_vi()"
 
     def __init__(
         self,
@@ -96,6 +101,8 @@ class Vi:
         self.stream_runs: list[Run] = []
         self._firmware = firmware
         self.place = firmware.open_vi(attributes)  # on the NIC
+        # By work queue: entries of its completion queue that were taken before their descriptors.
+        self.announced = [0, 0]
 
     @property
     def state(self) -> State:
@@ -112,14 +119,59 @@ class Vi:
         return int(self._firmware.states[self.place]) == CONNECTED
 
 
-class CompletionQueue:
+class CompletionQueue(Owned):
     """A ring in registered memory where the NIC notes which work queue has a completion."""
 
-    def __init__(self, number: int, region: Region, entries: int, turns: Turns) -> None:
+    what = "a completion queue"
+    origin = "create_cq()"
+
+    def __init__(
+        self, number: int, memory: Buffer, handle: int, entries: int, turns: Turns
+    ) -> None:
         self.number = number
-        self.region = region
+        self.memory = memory
+        self.address = memory.address
+        self.handle = handle  # of its registration
         self.entries = entries
         self.written = 0
         self.read = 0
         self.users = 0  # work queues
         self.bell = Bell(turns)
+        self._noted: deque[_Entry] = deque()  # written and not read
+
+    def note(self, vi: Vi, queue: int) -> None:
+        """The NIC has written an entry."""
+        self._noted.append(_Entry(vi, queue))
+        self.written += 1
+
+    def take(self) -> tuple[Vi, int]:
+        """The oldest entry, which there is: whose completion it announces."""
+        entry = self._noted.popleft()
+        self.read += 1
+        entry.vi.announced[entry.queue] += 1
+        self._pass_spent()
+        return entry.vi, entry.queue
+
+    def spend(self, vi: Vi, queue: int) -> None:
+        """A completion is taken off its work queue: its entry announces nothing any more."""
+        if vi.announced[queue]:
+            vi.announced[queue] -= 1
+            return
+        for entry in self._noted:
+            if entry.vi is vi and entry.queue == queue and not entry.spent:
+                entry.spent = True
+                break
+        self._pass_spent()
+
+    def _pass_spent(self) -> None:
+        while self._noted and self._noted[0].spent:
+            self._noted.popleft()
+            self.read += 1
+
+
+class _Entry(msgspec.Struct, eq=False):
+    """Of a completion queue."""
+
+    vi: Vi
+    queue: int
+    spent: bool = False  # the completion was taken off the work queue itself

@@ -1,22 +1,28 @@
-"""Receive buffers as the system knows them: exported by one process, imported by others."""
+"""Receive buffers as programs hold them: exported by one process, imported by others."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from nicscope.errors import SimulationError
-from nicscope.nic.ports import MAY_FETCH, MAY_WRITE, NOBODY
+from nicscope.interfaces.arguments import shown, whole
+from nicscope.interfaces.ownership import Owned
+from nicscope.nic.ports import MAY_FETCH, MAY_WRITE
 
 if TYPE_CHECKING:
-    from nicscope.drivers.simulate.ports.state import Ports
-    from nicscope.interfaces.ports.process import Buffer
+    from nicscope.interfaces.ports.buffers import Buffer
 
 # Who may import a buffer: anybody, any process of a node, or one process of it.
 Allowed = int | tuple[int, int] | None
 
 
-class Exported(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Exported(Owned):
     """A receive buffer that others may import."""
+
+    what = "an exported buffer"
+    origin = "export()"
 
     node: int
     number: int  # in the NIC's table
@@ -26,8 +32,12 @@ class Exported(NamedTuple):
     rights: int
 
 
-class Imported(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Imported(Owned):
     """Another process's receive buffer, to which this one has gained access."""
+
+    what = "an import"
+    origin = "import_buffer()"
 
     number: int  # in the NIC's table
     node: int
@@ -35,53 +45,37 @@ class Imported(NamedTuple):
     length: int
 
 
-def free_place(ports: Ports, what: str, node: int) -> int:
-    """The first unused row of the node's table of ``exports`` or ``imports``."""
-    taken = ports.exports["valid"][node] == 1
-    if what == "imports":
-        taken = ports.imports["port"][node] != NOBODY
-    for place, used in enumerate(taken.tolist()):
-        if not used:
-            return place
-    raise SimulationError(
-        f"node {node} has {len(taken)} {what} already; give the cluster a size with more {what}"
-    )
+@dataclass(frozen=True, eq=False)
+class Transfer(Owned):
+    """A remote store or fetch that has been posted."""
 
+    what = "a transfer"
+    origin = "store() or fetch()"
 
-def write_export(ports: Ports, exported: Exported, port: int) -> None:
-    """Enter the buffer in the NIC's table: from now on transfers may come."""
-    record = ports.exports[exported.node, exported.number]
-    node, process = exported.allow if isinstance(exported.allow, tuple) else (exported.allow, None)
-    record["port"] = port
-    record["space"] = exported.buffer.process.number
-    record["start"] = exported.buffer.address
-    record["length"] = exported.buffer.length
-    record["rights"] = exported.rights
-    record["node"] = NOBODY if node is None else node
-    record["importer"] = NOBODY if process is None else process + 1
-    record["redirect"] = -1
-    record["stores"] = 0
-    record["valid"] = 1
-
-
-def write_import(
-    ports: Ports, imported: Imported, node: int, port: int, exported: Exported
-) -> None:
-    """Enter the right to use the buffer in the NIC's table of the importing node."""
-    there = ports.exports[exported.node, exported.number]
-    record = ports.imports[node, imported.number]
-    record["node"] = exported.node
-    record["export"] = exported.number
-    record["start"] = exported.buffer.address % int(ports.memory.config[0]["page_size"])
-    record["length"] = exported.buffer.length
-    record["rights"] = exported.rights
-    record["epoch"] = int(there["epoch"])
-    record["port"] = port
+    number: int
+    operation: str  # "remote store" or "remote fetch"
 
 
 def rights_of(store: bool, fetch: bool) -> int:
     """What may be done to a buffer, as the NIC has it."""
     return (MAY_WRITE if store else 0) | (MAY_FETCH if fetch else 0)
+
+
+def checked(allow: object, nodes: int) -> Allowed:
+    """Whom an exporter allows, as whole numbers.  Errors: ``SimulationError``."""
+    if allow is None:
+        return None
+    if not isinstance(allow, tuple):
+        return whole(allow, "a node that may import", 0, nodes - 1)
+    if len(allow) != 2:
+        raise SimulationError(
+            f"who may import is a node, a node and a process, or None; got {shown(allow)}"
+        )
+    node, process = allow
+    return (
+        whole(node, "a node that may import", 0, nodes - 1),
+        whole(process, "a process that may import", 0, (1 << 31) - 1),
+    )
 
 
 def may_import(allow: Allowed, node: int, process: int) -> bool:

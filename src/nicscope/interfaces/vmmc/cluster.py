@@ -10,13 +10,14 @@ from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Transport
 from nicscope.errors import DesignError
 from nicscope.interfaces.ports.cluster import PortCluster
+from nicscope.interfaces.vmmc.directory import Directory
 from nicscope.interfaces.vmmc.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nicscope.drivers.simulate.programs import Simulation
     from nicscope.fabric.topology import Topology
-    from nicscope.interfaces.vmmc.buffers import Exported
 
 SCHEMES = (
     Scheme.UTLB,
@@ -75,7 +76,7 @@ class Cluster(PortCluster[Endpoint]):
         )
         tables = program_costs(self.platform, self.design.scheme).tables
         self.check_ps = tables["request_check_min"], tables["request_check_max"]
-        self.exports: dict[tuple[int, str], Exported] = {}
+        self._directory: Directory | None = None
 
     @property
     def most_pinned(self) -> int | None:
@@ -84,10 +85,16 @@ class Cluster(PortCluster[Endpoint]):
             return self.design.entries
         return self.design.pin_limit
 
-    def run(self) -> Sequence[object]:
-        """Run all programs to their ends; what they return, in the order of their start."""
-        self.exports.clear()
-        return super().run()
+    def _simulation(self, hosts: Sequence[int], processes: Sequence[int]) -> Simulation:
+        simulation = super()._simulation(hosts, processes)
+        self._directory = Directory(simulation.machine)
+        return simulation
+
+    @property
+    def directory(self) -> Directory:
+        """What is exported and imported; there once ``run`` has begun."""
+        assert self._directory is not None
+        return self._directory
 
     def served(self, node: int) -> dict[str, int]:
         """What the firmware and the kernel of ``node`` have counted, translation aside."""

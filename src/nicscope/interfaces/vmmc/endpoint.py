@@ -5,49 +5,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.drivers.simulate.machine import COMPUTE, GIVE_UP, REGISTER, UNPIN
+from nicscope.drivers.simulate.ports.directory import TABLE_PAGES
 from nicscope.errors import SimulationError
-from nicscope.interfaces.ports.process import Buffer, Process
+from nicscope.interfaces.arguments import LEAST, a_name, in_ps, whole
+from nicscope.interfaces.buffers import not_within, stretch_of
+from nicscope.interfaces.ports.process import Process
 from nicscope.interfaces.vmmc.buffers import (
     Allowed,
     Exported,
     Imported,
-    free_place,
+    Transfer,
+    checked,
     may_import,
     rights_of,
-    write_export,
-    write_import,
 )
+from nicscope.interfaces.vmmc.directory import Offer
 from nicscope.interfaces.vmmc.pinned import BUSY, FREE, IDLE, PinBook, PinnedPage
-from nicscope.nic.ports import DONE, FETCH, NOBODY, STATUS_NAMES, WRITE
+from nicscope.nic.ports import DONE, FETCH, STATUS_NAMES, WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nicscope.drivers.simulate.programs import Process as Driven
+    from nicscope.interfaces.ports.buffers import Buffer
     from nicscope.interfaces.vmmc.cluster import Cluster
 
 WORD_BITS = 32  # of the library's bit array
 ASK_AGAIN_US = 20.0  # assumed: how often an importer asks whether the buffer is exported yet
 PATIENCE_US = 1e6
-
-
-class LocalBuffer(Buffer):
-    """A stretch of the process's own memory."""
-
-    process: Endpoint
-
-    async def write(self, content: bytes, offset: int = 0) -> None:
-        """Store ``content`` with the CPU; page faults take their time."""
-        self._check(offset, len(content))
-        # an endpoint's own ``store`` is the remote one
-        await Process.store(self.process, self.address + offset, content)
-
-
-class Transfer(NamedTuple):
-    """A remote store or fetch that has been posted."""
-
-    number: int
-    operation: str  # "remote store" or "remote fetch"
+Place = tuple[int, int]  # of memory: address and length
 
 
 class Completion(NamedTuple):
@@ -83,9 +69,12 @@ class Endpoint(Process):
         """The application's own replacement policy: the page to unpin, of those it is handed."""
         self._book = PinBook(cluster.simulation.machine, self.node, self.number)
         self._ended: dict[int, str] = {}
-        self._posted: list[Transfer] = []
+        self._posted: dict[int, Transfer] = {}
         self._reaped = 0
-        self._redirected: dict[int, Buffer] = {}
+        self._exported: dict[int, Exported] = {}
+        self._imported: dict[int, Imported] = {}
+        self._redirected: dict[int, Place] = {}
+        self._names: dict[int, str] = {}  # of exports, those of long ago too
 
     # -- buffers ---------------------------------------------------------------------------------
 
@@ -103,25 +92,35 @@ class Endpoint(Process):
         ``allow``: a node, a ``(node, process)``, or None for anybody.  Errors:
         ``SimulationError`` if the name is taken or the pages cannot be pinned.
         """
-        if (self.node, name) in self.cluster.exports:
-            raise SimulationError(f"node {self.node} exports {name!r} already; take another name")
-        await self._pin_for_good(buffer, f"export {name!r}")
-        number = free_place(self._ports, "exports", self.node)
-        exported = Exported(self.node, number, name, buffer, allow, rights_of(store, fetch))
-        write_export(self._ports, exported, self.port)
-        self.cluster.exports[self.node, name] = exported
-        return exported
+        self._owner.check_caller()
+        a_name(name)
+        place = stretch_of(self._owner, self, buffer)
+        allowed = checked(allow, self.cluster.topology.nodes)
+        self._check_open()
+        directory, node = self.cluster.directory, self.node
+        number = directory.reserve(node, name)
+        try:
+            await self._pin_for_good(place, f"export {name!r}")
+        except BaseException:
+            directory.give_up(node, name, number)
+            raise
+        rights = rights_of(store, fetch)
+        offer = Offer(node, number, self.port, *place, allowed, rights)
+        directory.export(self, name, offer)
+        exported = Exported(node, number, name, buffer, allowed, rights)
+        self._names[number] = name
+        self._exported[number] = exported
+        return self._owner.give(exported, (name, offer))
 
     async def unexport(self, exported: Exported) -> None:
         """Take the buffer back: transfers that come later are rejected."""
-        if self.cluster.exports.get((self.node, exported.name)) != exported:
-            raise SimulationError(f"{exported.name!r} is not exported by node {self.node}")
-        del self.cluster.exports[self.node, exported.name]
-        record = self._ports.exports[self.node, exported.number]
-        record["valid"] = 0
-        record["epoch"] += 1
-        await self._give_up(exported.buffer)
-        await self._give_up(self._redirected.pop(exported.number, None))
+        self._owner.check_caller()
+        name, offer = self._owner.record_of(exported, Exported)
+        self._owner.take_back(exported, "unexported")
+        self.cluster.directory.withdraw(name, offer)
+        del self._exported[offer.number]
+        await self._give_up((offer.address, offer.length))
+        await self._give_up(self._redirected.pop(offer.number, None))
 
     async def import_buffer(
         self, node: int, name: str, patience_us: float = PATIENCE_US
@@ -130,53 +129,76 @@ class Endpoint(Process):
 
         Errors: ``SimulationError`` if this process is not allowed to, or patience ends.
         """
+        self._owner.check_caller()
+        where = whole(node, "a node", 0, self.cluster.topology.nodes - 1)
+        a_name(name)
+        patience = in_ps(patience_us, self._driven.now)
         await self._driven.ask(COMPUTE, duration=self._cost("system_call"))
-        until = self.now_us + patience_us
-        while (exported := self.cluster.exports.get((node, name))) is None:
-            if self.now_us >= until:
+        until = self._driven.now + patience
+        while (offer := self.cluster.directory.find(where, name)) is None:
+            if self._driven.now >= until:
                 raise SimulationError(
-                    f"node {node} has not exported {name!r} in {patience_us:g} us; "
+                    f"node {where} has not exported {name!r} in {patience_us:g} us; "
                     "check the name, or have it exported first"
                 )
             await self.sleep(ASK_AGAIN_US)
-        if not may_import(exported.allow, self.node, self.number):
+        if not may_import(offer.allow, self.node, self.number):
             raise SimulationError(
                 f"process {self.number} of node {self.node} may not import {name!r} of node "
-                f"{node}; it is exported to {exported.allow}"
+                f"{where}; it is exported to {offer.allow}"
             )
-        number = free_place(self._ports, "imports", self.node)
-        imported = Imported(number, node, name, exported.buffer.length)
-        write_import(self._ports, imported, self.node, self.port, exported)
-        return imported
+        self._check_open()
+        number = self.cluster.directory.bring_in(self, offer)
+        imported = self._imported[number] = Imported(number, where, name, offer.length)
+        return self._owner.give(imported, (number, offer.length))
 
     def release(self, imported: Imported) -> None:
         """Give an import up; its place in the NIC's table is free again."""
-        self._ports.imports[self.node, imported.number]["port"] = NOBODY
+        self._owner.check_caller()
+        number, _ = self._owner.record_of(imported, Imported)
+        self._owner.take_back(imported, "released")
+        del self._imported[number]
+        self.cluster.directory.release(self, number)
 
     async def redirect(self, exported: Exported, buffer: Buffer | None) -> None:
         """Have what comes for ``exported`` placed in ``buffer`` instead; None: no longer.
 
         The new place must be as long and begin at the same byte of a page.  The library pins it.
         """
-        page_size = self._memory.page_size
-        if buffer is not None:
-            own = exported.buffer
-            if buffer.length < own.length or (buffer.address - own.address) % page_size:
+        self._owner.check_caller()
+        name, offer = self._owner.record_of(exported, Exported)
+        place = None if buffer is None else stretch_of(self._owner, self, buffer)
+        if place is not None:
+            address, length = place
+            if length < offer.length or (address - offer.address) % self._memory.page_size:
                 raise SimulationError(
-                    f"{exported.name!r} cannot be redirected to {buffer.length} bytes at "
-                    f"{buffer.address:#x}: it takes {own.length}, at the same byte of a page"
+                    f"{name!r} cannot be redirected to {length} bytes at {address:#x}: it takes "
+                    f"{offer.length}, at the same byte of a page"
                 )
-            await self._pin_for_good(buffer, f"redirect {exported.name!r}")
-        record = self._ports.exports[self.node, exported.number]
-        record["redirect"] = -1 if buffer is None else buffer.address
-        await self._give_up(self._redirected.pop(exported.number, None))
-        if buffer is not None:
-            self._redirected[exported.number] = buffer
+            await self._pin_for_good(place, f"redirect {name!r}")
+        record = self._ports.exports[self.node, offer.number]
+        record["redirect"] = -1 if place is None else place[0]
+        await self._give_up(self._redirected.pop(offer.number, None))
+        if place is not None:
+            self._redirected[offer.number] = place
 
-    def allocate(self, byte_count: int) -> Buffer:
-        """Fresh memory that begins at a page: zeros, without a frame until it is touched."""
-        fresh = super().allocate(byte_count)
-        return LocalBuffer(self, fresh.address, fresh.length)
+    async def close_port(self, port: int | None = None) -> None:
+        """Close the port, as any: what is exported and imported is given up with it."""
+        self._owner.check_caller()
+        places = [*self._redirected.values()]
+        for exported in self._exported.values():
+            name, offer = self._owner.record_of(exported, Exported)
+            self._owner.take_back(exported, "closed with its port")
+            self.cluster.directory.withdraw(name, offer)
+            places.append((offer.address, offer.length))
+        for number, imported in self._imported.items():
+            self._owner.take_back(imported, "closed with its port")
+            self.cluster.directory.release(self, number)
+        for held in (self._exported, self._imported, self._redirected):
+            held.clear()
+        await super().close_port(port)
+        for place in places:
+            await self._give_up(place)
 
     # -- transfers -------------------------------------------------------------------------------
 
@@ -218,38 +240,41 @@ class Endpoint(Process):
         length: int | None,
         notify: bool,
     ) -> Transfer:
-        size = buffer.length - at if length is None else length
+        self._owner.check_caller()
+        number, there = self._owner.record_of(imported, Imported)
+        if type(offset) is not int:
+            offset = whole(offset, "an offset", LEAST)
+        address, size = stretch_of(self._owner, self, buffer, at, length)
         if operation == FETCH and length is None:
-            size = min(size, max(1, imported.length - offset))
-        if at < 0 or size < 1 or at + size > buffer.length:
-            raise SimulationError(
-                f"bytes {at} to {at + size} are not in a buffer of {buffer.length}"
-            )
-        pages = self._pages(buffer.address + at, size)
+            size = min(size, max(1, there - offset))
+        if size < 1:
+            raise not_within(at, size, buffer.length)
+        pages = self._pages(address, size)
         await self._make_room(pages)
         self._book.note_use(pages, self.now_us)
-        number = await self.post(
-            operation, imported.number, [(buffer.address + at, size)], offset=offset, notify=notify
+        request = await self.post(
+            operation, number, [(address, size)], offset=offset, notify=notify
         )
-        transfer = Transfer(number, "remote store" if operation == WRITE else "remote fetch")
-        self._posted.append(transfer)
-        return transfer
+        transfer = Transfer(request, "remote store" if operation == WRITE else "remote fetch")
+        self._posted[request] = transfer
+        return self._owner.give(transfer, request)
 
     async def wait(self, transfer: Transfer | None = None, mode: str = "poll") -> Completion:
         """How ``transfer``, by default the oldest not yet waited for, has ended, once it has.
 
         ``mode``: "poll", "block" or "signal".
         """
+        self._owner.check_caller()
         if transfer is None:
             if not self._posted:
                 raise SimulationError("there is no transfer to wait for; post one first")
-            transfer = self._posted[0]
-        if transfer not in self._posted:
-            raise SimulationError(f"transfer {transfer.number} has been waited for already")
-        while transfer.number not in self._ended:
+            transfer = next(iter(self._posted.values()))
+        number = self._owner.record_of(transfer, Transfer)
+        while number not in self._ended:
             await self._reap(mode)
-        self._posted.remove(transfer)
-        return Completion(transfer, self._ended.pop(transfer.number))
+        self._owner.take_back(transfer, "waited for")
+        del self._posted[number]
+        return Completion(transfer, self._ended.pop(number))
 
     async def _reap(self, mode: str = "poll") -> None:
         done = await self.done(mode)
@@ -259,12 +284,7 @@ class Endpoint(Process):
     async def notification(self, mode: str = "block") -> Notification:
         """The next remote store that was to notify and has ended here, once there is one."""
         came = await self.arrival(mode)
-        names = {
-            exported.number: name
-            for (node, name), exported in self.cluster.exports.items()
-            if node == self.node
-        }
-        return Notification(names.get(came.name, ""), came.node, came.offset, came.length)
+        return Notification(self._names.get(came.name, ""), came.node, came.offset, came.length)
 
     # -- the user library ------------------------------------------------------------------------
 
@@ -274,7 +294,8 @@ class Endpoint(Process):
         It takes longer the later in its word of the array the first bit lies (UTLB, Table 1); the
         time between the two ends is a straight line (assumed).
         """
-        pages = self._pages(buffer.address, buffer.length)
+        self._owner.check_caller()
+        pages = self._pages(*stretch_of(self._owner, self, buffer))
         least, most = (table[min(len(pages), len(table) - 1)] for table in self.cluster.check_ps)
         bit = pages.start % WORD_BITS
         spent = int(least) + (int(most) - int(least)) * bit // (WORD_BITS - 1)
@@ -283,16 +304,17 @@ class Endpoint(Process):
 
     async def unpin(self, buffer: Buffer) -> int:
         """Unpin what is pinned of ``buffer`` and no transfer needs, by one call; how many pages."""
-        ended = await self._driven.ask(
-            UNPIN, peer=self.port, address=buffer.address, payload=buffer.length
-        )
-        for page in self._pages(buffer.address, buffer.length):
+        self._owner.check_caller()
+        address, length = stretch_of(self._owner, self, buffer)
+        ended = await self._driven.ask(UNPIN, peer=self.port, address=address, payload=length)
+        for page in self._pages(address, length):
             if self._book.state(page) == FREE:
                 self._book.forget(page)
         return ended.address
 
     def pinned_pages(self) -> list[PinnedPage]:
         """The process's pinned pages, lowest first."""
+        self._owner.check_caller()
         pages = [page for page in range(self._next_page) if self._book.state(page) != FREE]
         return self._book.described(pages)
 
@@ -301,12 +323,19 @@ class Endpoint(Process):
 
         Table k holds pages 1024 k to 1024 k + 1023.  Whether there was one to write.
         """
+        self._owner.check_caller()
+        there = self._has_table(number)
         await self._driven.ask(COMPUTE, duration=self._cost("system_call"))
-        return self._book.swap(number)
+        return there and self._book.swap(number)
 
     def is_table_away(self, number: int = 0) -> bool:
         """Whether that table is on the disk."""
-        return self._book.is_away(number)
+        self._owner.check_caller()
+        return self._has_table(number) and self._book.is_away(number)
+
+    def _has_table(self, number: int) -> bool:
+        pages = int(self._memory.state.entries.shape[2])
+        return 0 <= whole(number, "a second-level table", LEAST) * TABLE_PAGES < pages
 
     async def _make_room(self, pages: range) -> None:
         """Under a policy of the application's own: unpin what it names, until ``pages`` fit in."""
@@ -339,23 +368,19 @@ class Endpoint(Process):
         page_size = self._memory.page_size
         await self._driven.ask(UNPIN, peer=self.port, address=victim * page_size, payload=page_size)
 
-    async def _pin_for_good(self, buffer: Buffer, what: str) -> None:
-        if buffer.process is not self:
-            raise SimulationError(f"cannot {what}: the buffer is another process's")
-        await self._make_room(self._pages(buffer.address, buffer.length))
-        ended = await self._driven.ask(
-            REGISTER, peer=self.port, address=buffer.address, payload=buffer.length
-        )
+    async def _pin_for_good(self, place: Place, what: str) -> None:
+        address, length = place
+        await self._make_room(self._pages(address, length))
+        ended = await self._driven.ask(REGISTER, peer=self.port, address=address, payload=length)
         if ended.address != DONE:
             raise SimulationError(
-                f"cannot {what}: {STATUS_NAMES[ended.address]} to pin {buffer.length} bytes"
+                f"cannot {what}: {STATUS_NAMES[ended.address]} to pin {length} bytes"
             )
 
-    async def _give_up(self, buffer: Buffer | None) -> None:
-        if buffer is not None:
-            await self._driven.ask(
-                GIVE_UP, peer=self.port, address=buffer.address, payload=buffer.length
-            )
+    async def _give_up(self, place: Place | None) -> None:
+        if place is not None:
+            address, length = place
+            await self._driven.ask(GIVE_UP, peer=self.port, address=address, payload=length)
 
     def _pages(self, address: int, length: int) -> range:
         page_size = self._memory.page_size

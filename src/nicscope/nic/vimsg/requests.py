@@ -43,10 +43,11 @@ def little(memory, place, count):
 
 
 @kernel
-def read_request(vimsg, request, memory, place, count):
+def read_request(vimsg, request, memory, place, count, is_receive):
     """FORMAT_ERROR or 0, after the descriptor of ``count`` bytes at ``place`` was read.
 
-    It is then ``vimsg.requests[request]``.
+    It is then ``vimsg.requests[request]``.  ``is_receive``: of a receive queue, where a descriptor
+    asks for nothing but a message.
     """
     found = vimsg.requests[request]
     segments = little(memory, place + 12, 2)
@@ -62,6 +63,8 @@ def read_request(vimsg, request, memory, place, count):
     if control & CONTROL_RESERVED != 0 or operation > RDMA_READ or segments > MOST_SEGMENTS:
         return FORMAT_ERROR
     if count < CONTROL_BYTES + SEGMENT_BYTES * segments or (operation != 0 and segments == 0):
+        return FORMAT_ERROR
+    if is_receive and operation != 0:
         return FORMAT_ERROR
     at = place + CONTROL_BYTES
     if operation != 0:

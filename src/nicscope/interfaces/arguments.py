@@ -1,0 +1,84 @@
+"""Plain values that programs give, checked once: whole numbers, times, names, bytes.
+
+What crosses to the compiled driver has 64 bits.  A number that does not fit, or is none, is refused
+in one line here, before it gets that far.
+"""
+
+from __future__ import annotations
+
+import operator
+from numbers import Real
+from typing import Any, cast
+
+from nicscope.errors import SimulationError
+
+PS_PER_US = 1_000_000
+LEAST, MOST = -(2**63), 2**63 - 1
+LAST_PS = 2**62 - 1  # of a clock; what is never due is at the next one
+SHOWN = 60  # characters of a value that is not what it should be
+
+
+def whole(value: object, what: str, least: int = 0, most: int = MOST) -> int:
+    """``value`` as an int, if it is a whole number from ``least`` to ``most``; bools are none.
+
+    Errors: ``SimulationError`` naming ``what`` it should have been.
+    """
+    if type(value) is int:
+        number = value
+    else:
+        try:
+            number = operator.index(cast("Any", value))
+        except TypeError:
+            number = least - 1
+        if isinstance(value, bool):
+            number = least - 1
+    if not least <= number <= most:
+        raise SimulationError(
+            f"{what} must be a whole number from {least} to {most}, got {shown(value)}"
+        )
+    return number
+
+
+def in_ps(microseconds: object, now: int = 0, what: str = "a time") -> int:
+    """Whole picoseconds, which end while the clock still goes if they begin ``now``.
+
+    Errors: ``SimulationError`` for what is no number, negative, or beyond the clock's end.
+    """
+    if isinstance(microseconds, bool) or not isinstance(microseconds, Real):
+        raise SimulationError(f"{what} must be a number of us, got {shown(microseconds)}")
+    if microseconds < 0:
+        raise SimulationError(f"{what} must not be negative, got {shown(microseconds)} us")
+    if not microseconds <= (LAST_PS - now) // PS_PER_US:  # nor is it, if it is not a number
+        raise SimulationError(
+            f"{what} must end before the clock does, at {LAST_PS // PS_PER_US} us, got "
+            f"{shown(microseconds)} us"
+        )
+    exact: int = round(cast("Any", microseconds) * PS_PER_US)
+    return exact
+
+
+def a_name(value: object, what: str = "a name") -> str:
+    """``value``, if it is a string.  Errors: ``SimulationError``."""
+    if not isinstance(value, str):
+        raise SimulationError(f"{what} must be a string, got {shown(value)}")
+    return value
+
+
+def raw_bytes(content: object) -> bytes:
+    """What a program stores, as bytes.  Errors: ``SimulationError`` if it has none."""
+    if type(content) is bytes:
+        return content
+    try:
+        return bytes(memoryview(cast("bytes", content)))
+    except (TypeError, ValueError, BufferError):
+        raise SimulationError(f"bytes are needed, got {shown(content)}") from None
+
+
+def shown(value: object) -> str:
+    """A value in a message: one line, and not a long one."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"a {type(value).__name__}"
+    text = " ".join(text.split())
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

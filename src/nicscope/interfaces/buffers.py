@@ -1,0 +1,104 @@
+"""Stretches of a process's memory, as programs hold them: parts of what was allocated at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from nicscope.errors import SimulationError
+from nicscope.interfaces.arguments import whole
+from nicscope.interfaces.ownership import Owned, Owner
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+class Room(Owned):
+    """Memory that was allocated in one piece; its owner's table knows from where to where."""
+
+    what = "a buffer"
+    origin = "allocate()"
+
+
+class Stretch:
+    """A stretch of a process's memory: ``allocate`` and ``part`` give them.
+
+    What it says of itself is believed within the room that it is a part of, if the process that
+    uses it has been given that.
+    """
+
+    __slots__ = ("address", "length", "room")
+
+    def __init__(self, room: Room, address: int, length: int) -> None:
+        """For libraries: a room that was made by hand is nobody's."""
+        self.room = room
+        self.address = address
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def part(self, offset: int, count: int) -> Self:
+        """``count`` bytes from ``offset`` on: the same memory."""
+        if type(offset) is not int or type(count) is not int:
+            offset, count = whole(offset, "an offset"), whole(count, "a number of bytes")
+        if offset < 0 or count < 0 or offset + count > self.length:
+            raise not_within(offset, count, self.length)
+        return type(self)(self.room, self.address + offset, count)
+
+
+S = TypeVar("S", bound=Stretch)
+
+
+def allocated(kind: type[S], owner: Owner, memory: object, address: int, length: int) -> S:
+    """A stretch of ``memory`` that has been allocated for ``owner``."""
+    room = owner.give(Room(), (memory, address, address + length))
+    return kind(room, address, length)
+
+
+def stretch_of(
+    owner: Owner, memory: object, stretch: object, at: object = 0, count: object = None
+) -> tuple[int, int]:
+    """Address and length of ``count`` bytes, by default all that are left, from ``at`` on.
+
+    Errors: ``SimulationError`` if they are not ``owner``'s, or in another memory of its.
+    """
+    if not isinstance(stretch, Stretch):
+        owner.refuse(stretch, Room)
+    room = stretch.room
+    where, begin, end = owner.record_of(room if isinstance(room, Room) else Room(), Room)
+    if where is not memory:
+        raise SimulationError(
+            f"a buffer of another memory of {owner.name}: an endpoint with a pinned area sends "
+            "from that and receives into it; use one that its own allocate() gave"
+        )
+    address, length = stretch.address, stretch.length
+    if type(address) is not int or type(length) is not int or not 0 <= length <= end - address:
+        owner.refuse(Room(), Room)
+    if address < begin:
+        owner.refuse(Room(), Room)
+    first = at if type(at) is int else whole(at, "an offset")
+    if count is None:
+        size = length - first
+    else:
+        size = count if type(count) is int else whole(count, "a number of bytes")
+    if first < 0 or size < 0 or first + size > length:
+        raise not_within(first, size, length)
+    return address + first, size
+
+
+def owner_of(stretch: Stretch) -> tuple[Owner, Any]:
+    """Whose table a stretch is to be looked up in, and the memory that it lies in.
+
+    Errors: ``SimulationError`` if it was made by hand, or its memory is no more.
+    """
+    owner = getattr(stretch.room, "_owner", None)
+    if not isinstance(owner, Owner):
+        raise SimulationError(
+            "a buffer that was made by hand names nothing; use one that allocate() gave"
+        )
+    return owner, owner.record_of(stretch.room, Room)[0]
+
+
+def not_within(offset: int, count: int, length: int) -> SimulationError:
+    """The error for bytes that a buffer does not have."""
+    return SimulationError(f"bytes {offset} to {offset + count} are not in a buffer of {length}")

@@ -1,0 +1,122 @@
+"""Whose is what: each process's table of the objects that its calls may name.
+
+A library hands objects to a process: buffers, endpoints, regions, imports.  A call that takes one
+looks it up here, in the table of the process whose call it is, and by identity: this very object
+must have been given to this very process.  What the object says of itself counts for nothing, what
+the table keeps beside it does.  So an object of another process, of another cluster or an earlier
+run, one that has been given back, and one that was made by hand are refused before anything is
+posted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, TypeVar
+
+from nicscope.errors import SimulationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Owned:
+    """Something that a library gives to one process; it stands for nothing but itself."""
+
+    what: ClassVar[str] = "object"  # as messages call it
+    origin: ClassVar[str] = "the library"  # what gives one
+    _owner: Owner | None = None  # for messages alone: the table decides
+    _gone: str = ""  # how it was given back
+
+
+T = TypeVar("T", bound=Owned)
+
+
+class Actor(Protocol):
+    """A program of a run, as its driver knows it."""
+
+    name: str
+
+
+class Driver(Protocol):
+    """Who has the programs of a run go on, one at a time."""
+
+    @property
+    def running(self) -> Any:
+        """The ``Actor`` that goes on now; None outside a run."""
+
+
+class Owner:
+    """One process of one run, and what it has been given."""
+
+    def __init__(
+        self,
+        name: str,
+        driver: Driver,
+        actor: Actor | None,
+        error: Callable[[str], SimulationError] = SimulationError,
+    ) -> None:
+        """``actor`` may follow (``act_as``); ``error`` makes what is raised of a message."""
+        self.name = name
+        self.is_over = False
+        if actor is not None:
+            actor.name = name
+        self._driver = driver
+        self._actor = actor
+        self._error = error
+        # The objects are kept, so that no other can have the identity of one that is in here.
+        self._records: dict[int, tuple[Owned, Any]] = {}
+
+    def act_as(self, actor: Actor) -> None:
+        """The process is ``actor`` for its driver."""
+        actor.name = self.name
+        self._actor = actor
+
+    def give(self, thing: T, record: object = None) -> T:
+        """The process may name ``thing`` from now on, which stands for ``record``."""
+        object.__setattr__(thing, "_owner", self)
+        self._records[id(thing)] = thing, record
+        return thing
+
+    def take_back(self, thing: Owned, how: str) -> None:
+        """``thing`` stands for nothing any more; ``how``: "closed", "released"."""
+        if self._records.pop(id(thing), None) is not None:
+            object.__setattr__(thing, "_gone", how)
+
+    def record_of(self, thing: object, kind: type[Owned]) -> Any:
+        """What ``thing``, a ``kind``, stands for.  Errors: if it is none of this process's."""
+        found = self._records.get(id(thing))
+        if found is None or not isinstance(thing, kind):
+            self.refuse(thing, kind)
+        return found[1]
+
+    def has(self, thing: object) -> bool:
+        """Whether ``thing`` is this process's."""
+        return id(thing) in self._records
+
+    def check_caller(self) -> None:
+        """Return if this process is the one that goes on now, or none does.
+
+        Errors: if another calls what is this one's: it would act in its name.
+        """
+        running = self._driver.running
+        if running is not self._actor and running is not None:
+            raise self._error(
+                f"{running.name} called what is {self.name}'s; a process acts only for itself: "
+                "call what you were given or opened yourself"
+            )
+
+    def refuse(self, thing: object, kind: type[Owned]) -> NoReturn:
+        """Say why ``thing`` is no ``kind`` of this process's.  Errors: that."""
+        what, advice = kind.what, f"use one that {kind.origin} gave {self.name}"
+        if not isinstance(thing, kind):
+            name = type(thing).__name__
+            raise self._error(f"{what} is needed, not something of type {name}; {advice}")
+        owner = thing._owner
+        if not isinstance(owner, Owner) or (owner is self and not thing._gone):
+            raise self._error(f"{what} that was made by hand names nothing; {advice}")
+        if owner._driver is not self._driver or owner.is_over:
+            raise self._error(
+                f"{what} of another cluster, or of an earlier run: it was {owner.name}'s; {advice}"
+            )
+        if owner is not self:
+            raise self._error(f"{what} of {owner.name}, not of {self.name}; {advice}")
+        raise self._error(f"{what} that is {thing._gone} already; {advice}")

@@ -1,0 +1,131 @@
+"""Payloads of Trapeze: memory that the NIC reads some time after it was told to send from it.
+
+A send returns when its control message is in the ring; hostTx reads the payload later.  That it has
+done so the host learns from the ring's state: the entry is free once the message has left (Trapeze,
+2.1; ``docs/virtual-time.md``, FINISH).  So a store to a payload waits for that.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nicscope.drivers.simulate.machine import AWAIT_SEND
+from nicscope.errors import SimulationError
+from nicscope.interfaces.arguments import raw_bytes, whole
+from nicscope.interfaces.buffers import Stretch, owner_of, stretch_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from nicscope.drivers.simulate.programs import Process
+    from nicscope.interfaces.ownership import Owner
+
+
+class _Sent(NamedTuple):
+    """A message of which the ring's entry was not free yet, when this was last looked at."""
+
+    number: int
+    begin: int  # of its payload in the host's memory
+    end: int
+
+
+class Payloads:
+    """One process's memory on its host, and which of it the NIC may still have to read."""
+
+    def __init__(
+        self, owner: Owner, process: Process, memory: NDArray[Any], finished: memoryview
+    ) -> None:
+        """``memory``: all bytes of the host; ``finished``: messages done with, by node."""
+        self._owner = owner
+        self.node = process.node
+        self.memory = memory
+        self._process = process
+        self._finished = finished
+        self._outstanding: deque[_Sent] = deque()
+        self._last = -1  # number of the last message
+
+    def note_sent(self, number: int, address: int, count: int) -> None:
+        """Message ``number`` is in the ring, with that payload."""
+        self._done()
+        self._last = number
+        self._outstanding.append(_Sent(number, address, address + count))
+
+    def is_sent(self, number: object) -> bool:
+        """Whether the NIC has done with message ``number``."""
+        self._owner.check_caller()
+        named = whole(number, "a message's number")
+        done = self._done()
+        if named > self._last or (named >= done and named not in self._numbers()):
+            raise SimulationError(f"{self._owner.name} has sent no message {named}")
+        return named < done
+
+    async def wait_for(self, number: object) -> None:
+        """Return when the NIC has done with message ``number``, by default the last one."""
+        named = self._last if number is None else number
+        if named == -1 and number is None:
+            raise SimulationError("there is no message to wait for; send one first")
+        if not self.is_sent(named):
+            await self._process.ask(AWAIT_SEND, packet=whole(named, "a message's number"))
+
+    async def store(self, address: int, content: bytes) -> None:
+        """Store bytes, once the NIC will not read what was there any more."""
+        self._owner.check_caller()
+        self._done()
+        end = address + len(content)
+        read_last = max(
+            (each.number for each in self._outstanding if each.begin < end and address < each.end),
+            default=-1,
+        )
+        if read_last >= 0:
+            await self._process.ask(AWAIT_SEND, packet=read_last)
+        self.memory[address:end] = np.frombuffer(content, np.uint8)
+
+    def view(self, address: int, count: int) -> NDArray[Any]:
+        """Bytes of the host's memory, to be read."""
+        self._owner.check_caller()
+        return read_only(self.memory[address : address + count])
+
+    def _done(self) -> int:
+        done: int = self._finished[self.node]
+        while self._outstanding and self._outstanding[0].number < done:
+            self._outstanding.popleft()
+        return done
+
+    def _numbers(self) -> set[int]:
+        return {each.number for each in self._outstanding}
+
+
+class HostBuffer(Stretch):
+    """A stretch of a host's memory that payloads can be sent from or received into."""
+
+    __slots__ = ()
+
+    @property
+    def node(self) -> int:
+        """Whose host's."""
+        _, payloads = owner_of(self)
+        number: int = payloads.node
+        return number
+
+    @property
+    def bytes(self) -> NDArray[Any]:
+        """What is there, uint8: a view that shows what changes, and through which nothing does."""
+        owner, payloads = owner_of(self)
+        view: NDArray[Any] = payloads.view(*stretch_of(owner, payloads, self))
+        return view
+
+    async def write(self, content: Any, offset: int = 0) -> None:
+        """Store bytes from ``offset`` on; first wait until no send has them still to read."""
+        raw = raw_bytes(content)
+        owner, payloads = owner_of(self)
+        address, _ = stretch_of(owner, payloads, self, offset, len(raw))
+        await payloads.store(address, raw)
+
+
+def read_only(view: NDArray[Any]) -> NDArray[Any]:
+    """The same bytes, through which nobody stores."""
+    view.flags.writeable = False
+    return view

@@ -45,8 +45,8 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
             "cost": self.cost,
             "count": self.count,
             "size": None if self.size is None else float(self.size),
-            "unit_cost_us": _plain(in_us(self.unit_ps[0]), in_us(self.unit_ps[1])),
-            "total_us": _plain(in_us(self.low_ps), in_us(self.high_ps)),
+            "unit_cost_us": plain((in_us(self.unit_ps[0]), in_us(self.unit_ps[1]))),
+            "total_us": plain((in_us(self.low_ps), in_us(self.high_ps))),
             "evidence": self.evidence.value,
             "source": self.source,
         }
@@ -123,8 +123,8 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
         total = self.total_us()
         return {
             "platform": self.platform,
-            **{name: None if mean is None else _plain(*mean) for name, mean in means.items()},
-            "total": None if total is None else _plain(*total),
+            **{name: plain(mean) for name, mean in means.items()},
+            "total": plain(total),
             "lower_bound": self.is_lower_bound,
             "components": [part.to_json() for part in self.components],
             "not_applicable": [
@@ -235,5 +235,9 @@ def _component(
     )
 
 
-def _plain(low: Decimal, high: Decimal) -> float | list[float]:
-    return float(low) if low == high else [float(low), float(high)]
+def plain(bounds: tuple[Decimal, Decimal] | None) -> float | list[float] | None:
+    """``bounds`` as JSON has them: a number, a pair if they differ, null if there are none."""
+    if bounds is None:
+        return None
+    low, high = map(float, bounds)
+    return low if low == high else [low, high]

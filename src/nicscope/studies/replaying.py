@@ -104,9 +104,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lookups(self) -> dict[int, int]:
         """How many lookups there were of pages of each size, in bytes, that a design has."""
-        return {
-            priced.result.design.page_size or 0: priced.cost.lookups for priced in self.priced
-        }
+        return {priced.result.design.page_size or 0: priced.cost.lookups for priced in self.priced}
 
     def to_json(self) -> dict[str, Any]:
         """The object of one design; of several, ``{"results": [object, ...]}``."""

@@ -47,9 +47,7 @@ def draw_costs(comparison: Comparison) -> Figure:
                 us_per(per, priced.cost) + (f" ({evidence.value})" if evidence else ""),
             )
         axes.set_xlim(0, 1.3 * max(*upper, 1e-3))
-        axes.set_xlabel(
-            f"us per {per.value} (line: upper end of a range; ≥: a step has no price)"
-        )
+        axes.set_xlabel(f"us per {per.value} (line: upper end of a range; ≥: a step has no price)")
         if any(totals):
             legend(figure, axes, columns=4)
     return figure

@@ -12,9 +12,11 @@ from sizing_samples import trace_of
 from nicscope.config.design import load_design, with_settings
 from nicscope.config.scheme import SETTINGS, Scheme
 from nicscope.drivers.replay import replay
+from nicscope.drivers.translation.counts import COUNT_NAMES, KIND_NAMES
 from nicscope.errors import DesignError, NicscopeError, PlatformError, StudyError, TraceError
 from nicscope.nic.layout import new_table, region_bytes
 from nicscope.studies.replaying import compare
+from nicscope.studies.sizing import sampling, sizings
 from nicscope.studies.sizing.answer import shaky
 from nicscope.studies.sizing.family import families
 from nicscope.studies.sizing.merit import Point, best_within, knee_of, staircase
@@ -27,6 +29,12 @@ from nicscope.traces.reader import open_trace
 
 compiled = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too much for the interpreter")
 TARGET_US = 9.2  # of some families, not of all
+BY_PATH = (
+    "ni_misses_send",
+    "ni_misses_receive",
+    "ni_misses_send_compulsory",
+    "ni_misses_receive_compulsory",
+)
 CACHED = (Scheme.INTERRUPT, Scheme.UTLB, Scheme.HANDLE)
 
 
@@ -121,17 +129,18 @@ def test_no_shape_that_was_left_out_is_cheaper(scheme, trace, sized):
 
 
 def test_the_smallest_that_meets_a_target_does_and_no_smaller_step_does(sized):
-    for answer in sized[0].answers:
+    priced = [answer for answer in sized[0].answers if answer.by_cost]
+    for answer in priced:
         met, floor = answer.target.smallest, answer.target.floor
-        able = [step for step in answer.steps if not step.rejected and step.us is not None]
+        able = [step for step in answer.steps if not step.rejected]
         if met is not None:
             assert met.us[1] <= TARGET_US
             assert all(step.us[1] > TARGET_US for step in able if step.nic_bytes < met.nic_bytes)
         else:
             assert all(step.us[1] > TARGET_US for step in able)
         assert floor is None or floor.us[1] == min(step.us[1] for step in able)
-    assert any(answer.target.smallest is not None for answer in sized[0].answers)
-    assert any(answer.target.smallest is None for answer in sized[0].answers)
+    assert any(answer.target.smallest is not None for answer in priced)
+    assert any(answer.target.smallest is None for answer in priced)
 
 
 @compiled
@@ -150,6 +159,54 @@ def test_a_limit_on_pinned_memory_is_kept_on_every_host(trace):
     assert utlb.priced.total("unpins") > 0
 
 
+def test_of_shapes_that_were_not_replayed_a_replay_counts_the_same(trace, monkeypatch):
+    """What follows from the one-pass grids is told of no design of which a replay says otherwise."""
+    families_found = []
+    explored = sizings.explore
+    monkeypatch.setattr(
+        sizings, "explore", lambda *given: families_found.extend(explored(*given)) or families_found
+    )
+    question = ask("1KiB", platform="utlb-prototype")
+    size("t", trace, question)
+
+    known = [
+        (family, settings, priced)
+        for family in families_found
+        for settings, priced in family.counted.items()
+        if settings not in family.replayed
+    ]
+    schemes = {family.subject.design.scheme for family, *_ in known}
+    assert schemes == {Scheme.UTLB, Scheme.INTERRUPT, Scheme.HANDLE}
+    chosen = known if not config.DISABLE_JIT else known[::9]
+    designs = [family.design(settings) for family, settings, _ in chosen]
+    for (_, settings, told), found in zip(chosen, replay(trace.batches(), designs), strict=True):
+        counted = {key: n for key, n in told.result.total.items() if n is not None}
+        assert counted == {key: found.total[key] for key in counted}, settings
+        assert set(COUNT_NAMES) - set(counted) <= {"ni_misses_noncompulsory", *BY_PATH, *KIND_NAMES}
+        assert told.result.nic_memory_bytes == found.nic_memory_bytes
+        peaks = [node["peak_pinned_pages"] for node in found.nodes]
+        assert [node["peak_pinned_pages"] for node in told.result.nodes] == peaks
+
+
+@compiled
+def test_a_long_trace_is_searched_on_a_sample_and_told_as_replay_counts_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(sampling, "SAMPLED", 1 << 10)
+    monkeypatch.setattr(sampling, "LONG", 1 << 12)
+    trace = trace_of(tmp_path / "long.parquet", 4000)
+    question = ask("1KiB", platform="utlb-prototype")
+    found = size("t", trace, question)
+    monkeypatch.setattr(sampling, "LONG", 1 << 60)
+    whole = size("t", trace, question)
+
+    assert found.sampled > 0 == whole.sampled
+    assert found.replayed < whole.replayed
+    for answer, thorough in zip(found.answers, whole.answers, strict=True):
+        counts = counted(trace, answer).total
+        told = answer.best.priced.result.total
+        assert told == {name: counts[name] for name in told}
+        assert answer.best.value <= 1.02 * thorough.best.value  # chosen by a sample, so not least
+
+
 @compiled
 def test_without_a_platform_the_fewest_misses_win(trace):
     sizing = size("t", trace, ask("1KiB"))
@@ -162,11 +219,39 @@ def test_without_a_platform_the_fewest_misses_win(trace):
 
 
 @compiled
-def test_a_family_without_any_price_is_sized_by_its_misses(trace):
-    answer = answers_of(size("t", trace, ask("1KiB", platform="mini-cluster")))[Scheme.UTLB]
+@pytest.mark.parametrize("platform", ["mini-cluster", "linux-host", "utlb-prototype"])
+def test_a_family_that_is_not_priced_whole_competes_on_misses_and_says_why(platform, trace):
+    sizing = size("t", trace, ask("1KiB", platform=platform, target_us=5.0))
 
-    assert answer.best.us is None
-    assert answer.best.misses == min(p.misses for p in answer.steps if p.nic_bytes <= 1024)
+    by_cost = {answer.scheme: answer.by_cost for answer in sizing.answers}
+    assert set(by_cost.values()) == {True, False}
+    for answer in sizing.answers:
+        bound = [step for step in answer.steps if step.priced.cost.is_lower_bound]
+        if answer.by_cost:
+            assert bound == []
+            continue
+        assert bound or answer.scheme is Scheme.PINNED
+        fewest = min(step.misses for step in answer.steps if step.nic_bytes <= 1024)
+        assert answer.best.misses == fewest
+        assert answer.target.smallest is answer.target.floor is None  # a bound meets no target
+        costs = {one.cost for step in bound for one in step.priced.cost.unpriced}
+        assert costs
+        assert all(cost in " ".join(step.priced.cost.reason for step in bound) for cost in costs)
+
+
+def test_copying_does_not_win_by_being_all_that_has_a_price(trace):
+    """On a host without a NIC's costs only copies are priced whole: that is no recommendation."""
+    sizing = size("t", trace, ask("1KiB", platform="linux-host"))
+
+    assert sizing.cheapest.scheme is Scheme.PINNED
+    assert sizing.best is None
+    told = sizing.to_json()
+    assert told["cheapest_family"] is None
+    copied = sizing.cheapest.best.priced.cost.high_ps
+    for answer in sizing.answers:
+        contends = not answer.by_cost and answer.least_ps < copied
+        assert (answer.scheme.value in told["perhaps_cheaper"]) == contends
+    assert told["perhaps_cheaper"]
 
 
 def test_the_cheapest_family_is_the_cheapest_that_carries_out_everything(sized):
@@ -175,9 +260,12 @@ def test_the_cheapest_family_is_the_cheapest_that_carries_out_everything(sized):
     able = [
         answer.best.us[1]
         for answer in sized[0].answers
-        if not answer.best.rejected and not answer.best.priced.cost.is_lower_bound
+        if not answer.best.rejected and answer.by_cost
     ]
     assert best.best.us[1] == min(able)
+    assert sized[0].perhaps_cheaper == []
+    for answer in sized[0].answers:
+        assert answer.by_cost or answer.least_ps >= best.best.priced.cost.high_ps
 
 
 def test_the_share_on_assumed_and_fitted_prices_is_that_of_the_components(sized):
@@ -242,11 +330,11 @@ def test_the_number_of_threads_changes_nothing(trace, sized, monkeypatch):
 
 
 def test_a_mistake_in_a_thread_ends_the_others(trace, monkeypatch):
-    def fails(*_, watch, **__):
-        watch(1, 1)
+    def fails(batches, *_, **__):
+        next(iter(batches))
         raise TraceError("row 7 is bad")
 
-    monkeypatch.setattr("nicscope.studies.sizing.search.compare", fails)
+    monkeypatch.setattr("nicscope.studies.sizing.counting.replay", fails)
 
     with pytest.raises(TraceError, match="row 7 is bad"):
         size("t", trace, ask("1KiB"))

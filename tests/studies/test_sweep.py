@@ -78,19 +78,36 @@ def test_every_row_is_what_a_replay_of_that_design_alone_counts_and_costs(
         assert row["nic_memory_bytes"] == found.nic_bytes
         assert row["pinned_host_bytes"] == found.pinned_host_bytes
         assert row["page_size_bytes"] == found.result.design.page_size
-        assert row["miss_ratio"] == found.total("ni_misses") / found.total("lookups")
+        assert row["requested_bytes"] == open_trace(trace).read().length.sum(dtype=np.int64)
         assert row["platform"] == found.platform
-        total, per_lookup = found.cost.total_us(), found.cost.per_lookup_us()
-        if found.platform is None or total is None:
-            assert row["cost_us_low"] is row["cost_us_high"] is row["cost_evidence"] is None
-            continue
-        bound = found.cost.is_lower_bound
-        assert row["cost_us_low"] == float(total[0])
-        assert row["cost_us_high"] == (None if bound else float(total[1]))
-        assert row["cost_us_per_lookup_low"] == float(per_lookup[0])
-        assert row["cost_us_per_lookup_high"] == (None if bound else float(per_lookup[1]))
-        assert row["cost_is_lower_bound"] == bound
-        assert row["cost_evidence"] == found.weakest_evidence
+        check_rates(row, found)
+
+
+RATES = {"per_lookup": "lookups", "per_request": "requests"}
+
+
+def check_rates(row, found):
+    """Each rate of ``row`` is a total of the replay ``found`` over what its name says."""
+    misses, parts = found.total("ni_misses"), {rate: row[RATES[rate]] for rate in RATES}
+    assert row["misses_per_request"] == misses / row["requests"]
+    assert row["misses_per_mib"] == pytest.approx(misses / (row["requested_bytes"] / 2**20))
+    assert "miss_ratio" not in row or row["miss_ratio"] == misses / row["lookups"]
+    assert row["cost_unpriced"] == ((found.platform and found.cost.reason) or None)
+    total = found.cost.total_us()
+    if found.platform is None or total is None:
+        assert row["cost_us_low"] is row["cost_us_high"] is row["cost_evidence"] is None
+        return
+    bound = found.cost.is_lower_bound
+    assert row["cost_is_lower_bound"] == bound == (row["cost_unpriced"] is not None)
+    assert row["cost_evidence"] == found.weakest_evidence
+    ps = {"low": found.cost.low_ps, "high": None if bound else found.cost.high_ps}
+    for end, whole in ps.items():
+        assert row[f"cost_us_{end}"] == (None if whole is None else whole / 1e6)
+        for rate, count in parts.items():
+            if (name := f"cost_us_{rate}_{end}") in row:
+                assert row[name] == (None if whole is None else pytest.approx(whole / 1e6 / count))
+        per_byte = None if whole is None else pytest.approx(whole / 1e3 / row["requested_bytes"])
+        assert row[f"cost_ns_per_byte_{end}"] == per_byte
 
 
 def test_rows_stand_in_the_order_of_traces_and_grid_with_their_units(trace, tmp_path):

@@ -144,7 +144,7 @@ def _say_found(done: Done) -> None:
 
 
 def _print(what: Sweep, table: Table) -> None:
-    from nicscope.reports.sweep_rows import point_rows
+    from nicscope.reports.sweep_rows import point_rows, unpriced_note
 
     grid = what.grid
     axes = ", ".join(f"{len(axis.values)} {axis.key}" for axis in grid.axes)
@@ -157,7 +157,13 @@ def _print(what: Sweep, table: Table) -> None:
         if rows:
             print_text()
             print_text(title)
-            print_table(*point_rows(rows, grid.axes, several_traces=len(names) > 1))
+            several = len(names) > 1
+            print_table(*point_rows(rows, grid.axes, table.denominator, several_traces=several))
+    for name in names:
+        if found := table.unpriced(name):
+            print_text()
+            for line in unpriced_note(found):
+                print_text(f"{name}: {line}" if len(names) > 1 else line)
     print_written([what.out])
 
 
@@ -178,7 +184,7 @@ def _json(what: Sweep, table: Table, command: list[str]) -> dict[str, Any]:
         "table": str(what.out),
         "rows": table.rows,
         "columns": table.columns,
-        "design": grid.base.to_json(),
+        "design": grid.fixed,
         "grid": {axis.column: list(axis.shown) for axis in grid.axes},
         "traces": [
             {"name": name, "file": trace.name, "requests": trace.rows}
@@ -186,6 +192,10 @@ def _json(what: Sweep, table: Table, command: list[str]) -> dict[str, Any]:
         ],
         "fewest_misses": [row for name in names for row in table.fewest_misses(name, BEST)],
         "cheapest": [row for name in names for row in table.cheapest(name, BEST)],
+        "rates_per": table.denominator.value,
+        "not_priced_whole": [
+            {"trace": name, **found._asdict()} for name in names if (found := table.unpriced(name))
+        ],
         "repeat": {"command": command, "version": __version__, "source": package_stamp()},
     }
 

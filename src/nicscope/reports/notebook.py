@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING
 
 from nicscope.reports.palette import KIND_COLOURS
 from nicscope.reports.rates import miss_rates
-from nicscope.reports.rows import component_rows, memory_rows, miss_rows, notes, work_rows
-from nicscope.reports.wording import whole
+from nicscope.reports.rows import (
+    component_rows,
+    headline,
+    memory_rows,
+    miss_rows,
+    notes,
+    work_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,9 +57,9 @@ class ReplayReport:
         tables += [_table(work_rows(found)), _table(memory_rows(found))]
         if len(found.priced) == 1:
             tables.append(_table(component_rows(found.priced[0])))
-        headline = f"{found.trace['file']}: {whole(found.trace['requests'])} requests"
+        title = f"{found.trace['file']}: {headline(found)}"
         remarks = "".join(f"<p><small>{escape(line)}</small></p>" for line in notes(found))
-        return f"<h3>{escape(headline)}</h3>{''.join(tables)}{remarks}{self._pictures()}"
+        return f"<h3>{escape(title)}</h3>{''.join(tables)}{remarks}{self._pictures()}"
 
     def _pictures(self) -> str:
         from nicscope.reports.figures import FIGURES

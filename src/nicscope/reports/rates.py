@@ -1,10 +1,11 @@
-"""Misses per 100 lookups: the numbers behind both the table and the figure."""
+"""Misses per 100 lookups (or requests): the numbers behind both the table and the figure."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from nicscope.studies.denominator import Denominator
     from nicscope.studies.replaying import Comparison, Priced
 
 _KINDS = {
@@ -20,7 +21,7 @@ _WITHOUT_KINDS = {
 
 
 class MissRates(NamedTuple):
-    """A design's NI misses per 100 lookups: in all, by path, by kind; both splits add up."""
+    """A design's NI misses per 100 lookups or requests: in all, by path, by kind, which add up."""
 
     design: str
     misses: float
@@ -36,18 +37,19 @@ def kind_names(comparison: Comparison) -> list[str]:
 def miss_rates(comparison: Comparison) -> list[MissRates]:
     """Rates of every design, in the order of the comparison."""
     kinds = _KINDS if comparison.kinds else _WITHOUT_KINDS
+    per = comparison.denominator
     return [
         MissRates(
             priced.name,
-            _rate(priced, "ni_misses"),
-            {path: _rate(priced, f"ni_misses_{path}") for path in ("send", "receive")},
-            {kind: _rate(priced, count) for kind, count in kinds.items()},
+            _rate(priced, "ni_misses", per),
+            {path: _rate(priced, f"ni_misses_{path}", per) for path in ("send", "receive")},
+            {kind: _rate(priced, count, per) for kind, count in kinds.items()},
         )
         for priced in comparison.priced
     ]
 
 
-def _rate(priced: Priced, name: str) -> float:
-    count, lookups = priced.total(name), priced.total("lookups")
+def _rate(priced: Priced, name: str, per: Denominator) -> float:
+    count, parts = priced.total(name), priced.cost.count_of(per)
     assert count is not None
-    return 100 * count / lookups if lookups else 0.0
+    return 100 * count / parts if parts else 0.0

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.reports.rates import kind_names, miss_rates
-from nicscope.reports.wording import byte_size, per_hundred, significant, us_per_lookup, whole
+from nicscope.reports.wording import (
+    byte_size,
+    in_words,
+    per_hundred,
+    significant,
+    us_per,
+    whole,
+)
 
 if TYPE_CHECKING:
     from nicscope.studies.replaying import Comparison, Priced
@@ -23,10 +30,20 @@ class Rows(NamedTuple):
     left: tuple[int, ...] = (0,)
 
 
+def headline(comparison: Comparison) -> str:
+    """How much the trace asks for, in pages of the sizes that the designs see."""
+    trace = comparison.trace
+    (first, count), *others = sorted(comparison.lookups.items())
+    parts = [in_words(trace["requests"], "request")]
+    parts.append(f"{in_words(count, 'lookup')} of {byte_size(first)} pages")
+    parts += [f"{whole(more)} of {byte_size(size)} pages" for size, more in others]
+    return ", ".join([*parts, in_words(trace["nodes"], "node")])
+
+
 def miss_rows(comparison: Comparison) -> Rows:
-    """NI misses per 100 lookups, by path and by kind."""
+    """NI misses per 100 lookups (or requests), by path and by kind."""
     return Rows(
-        "NI misses per 100 lookups",
+        f"NI misses per 100 {comparison.denominator.plural}",
         ["design", "all", "send", "receive", *kind_names(comparison)],
         [
             [
@@ -43,12 +60,12 @@ def work_rows(comparison: Comparison) -> Rows:
     """What the host had to do, and what the translation path took."""
     return Rows(
         "Host work and time (evidence: of the weakest price)",
-        ["design", "pins", "unpins", "interrupts", "us per lookup", "evidence", "platform"],
+        ["design", "pins", "unpins", "interrupts", _us_heading(comparison), "evidence", "platform"],
         [
             [
                 priced.name,
                 *(whole(priced.total(name)) for name in ("pins", "unpins", "interrupts")),
-                us_per_lookup(priced.cost),
+                us_per(comparison.denominator, priced.cost),
                 priced.weakest_evidence.value if priced.weakest_evidence else "none",
                 priced.platform or "none",
             ]
@@ -56,6 +73,10 @@ def work_rows(comparison: Comparison) -> Rows:
         ],
         left=(0, 5, 6),
     )
+
+
+def _us_heading(comparison: Comparison) -> str:
+    return f"us per {comparison.denominator.value}"
 
 
 def memory_rows(comparison: Comparison) -> Rows:

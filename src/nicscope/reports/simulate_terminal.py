@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.wording import byte_size, in_words, significant, whole
+from nicscope.reports.wording import byte_size, in_words, listed, significant, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,9 +52,10 @@ def trace_parts(found: TraceSimulation) -> Iterator[Any]:
     from rich.text import Text
 
     trace = found.trace
+    sizes = sorted({each.design.page_size or 0 for each in found.found})
     yield Text(
         f"{Path(trace['file']).name}: {in_words(trace['requests'], 'request')}, "
-        f"{in_words(trace['nodes'], 'node')}, {byte_size(trace['page_size'])} pages",
+        f"{in_words(trace['nodes'], 'node')}, {listed([*map(byte_size, sizes)])} pages",
         style="bold",
     )
     yield Text("\nus per request, by what it went into", style="dim")

@@ -26,6 +26,7 @@ _SETTINGS = (
     "pin_limit",
     "high_water",
 )
+_COSTS = ("us", "us_per_lookup", "us_per_request")  # null: unknown
 
 
 def write_sizes(report: SizingReport, folder: OutputFolder) -> list[Path]:
@@ -47,12 +48,16 @@ def _table(report: SizingReport) -> Any:
             ("platform", pa.string()),
             ("nic_memory_bytes", pa.int64()),
             ("pinned_bytes_of_fullest_host", pa.int64()),
+            ("page_size_bytes", pa.int64()),
+            ("requests", pa.int64()),
+            ("requested_bytes", pa.int64()),
             ("lookups", pa.int64()),
             ("ni_misses", pa.int64()),
             ("rejected", pa.int64()),
-            ("us_per_lookup_low", pa.float64()),  # null: unknown
-            ("us_per_lookup_high", pa.float64()),
+            *((f"{cost}_{end}", pa.float64()) for cost in _COSTS for end in ("low", "high")),
             ("lower_bound", pa.bool_()),
+            ("unpriced", pa.string()),  # null: nothing is
+            ("ranked_by", pa.string()),
             ("is_best", pa.bool_()),
             ("is_knee", pa.bool_()),
             *((name, pa.int64()) for name in _SETTINGS),
@@ -73,24 +78,33 @@ def _rows(sizing: Sizing) -> Iterator[dict[str, Any]]:
                 "platform": answer.platform,
                 "is_best": step is answer.best,
                 "is_knee": step is answer.knee,
+                "ranked_by": "cost" if answer.by_cost else "misses",
+                "requested_bytes": sizing.extent.requested_bytes,
                 **_step(step),
             }
 
 
 def _step(step: Point) -> dict[str, Any]:
-    design = step.priced.result.design.to_json()
-    us = step.us
-    return {
+    settings = step.priced.result.design.to_json()
+    cost = step.priced.cost
+    row = {
         "nic_memory_bytes": step.nic_bytes,
         "pinned_bytes_of_fullest_host": step.pinned_bytes,
-        "lookups": step.priced.cost.lookups,
+        "page_size_bytes": settings["page_size"],
+        "requests": cost.requests,
+        "lookups": cost.lookups,
         "ni_misses": step.misses,
         "rejected": step.rejected,
-        "us_per_lookup_low": None if us is None else us[0],
-        "us_per_lookup_high": None if us is None else us[1],
-        "lower_bound": step.priced.cost.is_lower_bound,
-        **{name: design.get(name) for name in (*_SETTINGS, "replacement")},
+        "lower_bound": cost.is_lower_bound,
+        "unpriced": cost.reason or None,
+        **{name: settings.get(name) for name in (*_SETTINGS, "replacement")},
     }
+    for name, parts in zip(_COSTS, (1, cost.lookups, cost.requests), strict=True):
+        bounds = cost.per_us(parts)
+        row[f"{name}_low"] = None if bounds is None else float(bounds[0])
+        high = None if bounds is None or cost.is_lower_bound else float(bounds[1])
+        row[f"{name}_high"] = high
+    return row
 
 
 def _write_figures(report: SizingReport, folder: OutputFolder) -> list[Path]:

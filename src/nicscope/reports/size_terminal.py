@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.reports import size_wording as say
 from nicscope.reports.rows import Rows
-from nicscope.reports.wording import byte_size, per_hundred, significant, whole
+from nicscope.reports.wording import byte_size, per_hundred, significant, us_within, whole
+from nicscope.studies.denominator import denominator_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rich.table import Table
 
+    from nicscope.studies.sizing.answer import Answer
+    from nicscope.studies.sizing.merit import Point
     from nicscope.studies.sizing.page_sizes import PageSize
     from nicscope.studies.sizing.result import Sizing, SizingReport
 
@@ -39,7 +42,9 @@ def size_parts(sizing: Sizing, report: SizingReport) -> Iterator[Any]:
 
     yield Text(sizing.trace, style="bold").append(say.headline(sizing), style="not bold")
     yield Text()
-    tables = [best_rows(sizing, report), memory_rows(sizing, report), part_rows(sizing, report)]
+    tables = [best_rows(sizing, report)]
+    tables += [memory_rows(answers, report) for answers in say.ranked_alike(sizing)]
+    tables.append(part_rows(sizing, report))
     if report.question.target_us is not None:
         tables.append(target_rows(sizing, report))
     if sizing.page_sizes:
@@ -50,7 +55,7 @@ def size_parts(sizing: Sizing, report: SizingReport) -> Iterator[Any]:
         yield Text(rows.title, style="bold")
         yield _table(rows)
     if sizing.page_sizes:
-        for line in page_remarks(sizing.page_sizes):
+        for line in say.page_remarks(sizing):
             yield Text(line, style="dim")
     yield Text()
     for line in say.remarks(sizing, report):
@@ -72,7 +77,7 @@ def best_rows(sizing: Sizing, report: SizingReport) -> Rows:
     for answer in sizing.answers:
         best = answer.best
         if best is None:
-            cells.append([answer.scheme.value, "nothing fits", *[say.NONE] * 4])
+            cells.append([answer.scheme.value, "nothing fits", *[say.NONE] * 5])
             continue
         mark = "*" if best.rejected else ""
         cells.append(
@@ -81,23 +86,32 @@ def best_rows(sizing: Sizing, report: SizingReport) -> Rows:
                 say.shape(best),
                 byte_size(best.nic_bytes),
                 byte_size(best.pinned_bytes),
+                whole(best.misses) + mark,
                 say.misses(best) + mark,
                 say.cost(best) + mark,
             ]
         )
     return Rows(
-        f"Best within {say.budget(report)}: {say.objective(report)}",
-        ["family", "design", "on the NIC", "pinned", "misses/100", "us/lookup"],
+        f"Best within {say.budget(report)}: {say.objective(sizing, report)}",
+        [
+            "family",
+            "design",
+            "on the NIC",
+            "pinned",
+            "misses",
+            f"/100 {sizing.denominator.plural}",
+            f"us/{sizing.denominator.value}",
+        ],
         cells,
         left=(0, 1),
     )
 
 
-def memory_rows(sizing: Sizing, report: SizingReport) -> Rows:
-    """What half the budget would lose and twice as much would buy."""
+def memory_rows(answers: Sequence[Answer], report: SizingReport) -> Rows:
+    """What half the budget would lose and twice as much would buy, of families ranked alike."""
     budget = report.question.nic_bytes
     return Rows(
-        f"What NIC memory buys ({say.unit(sizing, report)})",
+        f"What NIC memory buys ({say.unit(answers)})",
         [
             "family",
             *(byte_size(size) for size in (budget // 2, budget, 2 * budget)),
@@ -115,8 +129,7 @@ def memory_rows(sizing: Sizing, report: SizingReport) -> Rows:
                 say.larger(answer),
                 say.knee(answer),
             ]
-            for answer in sizing.answers
-            if not say.is_unpriced(answer)
+            for answer in answers
         ],
     )
 
@@ -152,18 +165,25 @@ def target_rows(sizing: Sizing, report: SizingReport) -> Rows:
 
 
 def page_rows(sizing: Sizing, report: SizingReport) -> Rows:
-    """Entries, table, pinned memory, registration and misses by page size."""
+    """Entries, table, pinned memory, registration and misses by page size: totals throughout."""
+    per = denominator_of(one.page_size for one in sizing.page_sizes)
+    rates = {
+        one.page_size: None if one.misses is None else 100 * one.misses / one.count_of(per)
+        for one in sizing.page_sizes
+    }
     return Rows(
         f"By page size: a table of all pages, and a cache within "
         f"{byte_size(report.question.nic_bytes)} of NIC memory",
         [
-            "page size",
+            "pages",
             "lookups",
             "entries",
             "table",
             "pinned",
             "registration",
-            "misses/100",
+            "misses",
+            f"/100 {per.plural}",
+            "us",
             "cache",
         ],
         [
@@ -174,25 +194,21 @@ def page_rows(sizing: Sizing, report: SizingReport) -> Rows:
                 byte_size(one.table_bytes),
                 byte_size(one.pinned_bytes),
                 _duration(one),
-                per_hundred(None if one.misses_per_lookup is None else 100 * one.misses_per_lookup),
+                say.NONE if one.misses is None else whole(one.misses),
+                per_hundred(rates[one.page_size]),
+                _total(one.cache),
                 "none fits" if one.cache is None else say.shape(one.cache),
             ]
             for one in sizing.page_sizes
         ],
-        left=(7,),
+        left=(9,),
     )
 
 
-def page_remarks(sizes: list[PageSize]) -> list[str]:
-    """Where the times of registration come from, and what they leave out."""
-    first = sizes[0]
-    evidence = first.registration_evidence
-    if evidence is None:
-        return [f"registration: {first.registration_platform} states no price for it (user_pin)"]
-    return [
-        f"registration: {first.registration_platform} ({evidence.value}), over all hosts; "
-        "assumed: a page of any size is pinned at the price of one page there"
-    ]
+def _total(cache: Point | None) -> str:
+    if cache is None:
+        return say.NONE
+    return us_within(cache.priced.cost.total_us(), cache.priced.cost)
 
 
 def _duration(one: PageSize) -> str:

@@ -5,10 +5,20 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from nicscope.reports.wording import byte_size, per_hundred, significant, whole
+from nicscope.reports.wording import (
+    byte_size,
+    listed,
+    per_hundred,
+    significant,
+    us_within,
+    whole,
+)
 from nicscope.studies.sizing.answer import shaky
+from nicscope.studies.sizing.page_sizes import fewest_misses
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nicscope.studies.sizing.answer import Answer
     from nicscope.studies.sizing.merit import Point
     from nicscope.studies.sizing.result import Sizing, SizingReport
@@ -51,24 +61,15 @@ def _one(text: str) -> str:
 
 def cost(point: Point) -> str:
     """Microseconds per lookup: a number or a range; "≥" where a step that happened has no price."""
-    us = point.us
-    if us is None:
-        return "unknown"
-    low, high = map(significant, us)
-    text = low if low == high else f"{low} to {high}"
-    return f"≥ {text}" if point.priced.cost.is_lower_bound else text
+    return us_within(point.priced.cost.per_lookup_us(), point.priced.cost)
 
 
 def measure(point: Point | None) -> str:
     """What is to be small of ``point``: us per lookup (the upper end), or misses per 100."""
     if point is None:
         return NONE
-    if not point.by_cost:
-        text = misses(point)
-    elif point.us is None:
-        text = "unknown"
-    else:
-        text = "≥ " * point.priced.cost.is_lower_bound + significant(point.us[1])
+    us = point.us
+    text = significant(us[1]) if point.by_cost and us is not None else misses(point)
     return f"{text}*" if point.rejected else text
 
 
@@ -77,13 +78,19 @@ def misses(point: Point) -> str:
     return per_hundred(100 * point.misses_per_lookup)
 
 
-def unit(sizing: Sizing, report: SizingReport) -> str:
-    """The unit of ``measure``."""
-    if report.question.platform is None:
+def unit(answers: Sequence[Answer]) -> str:
+    """The unit of ``measure`` for ``answers``, all ranked alike."""
+    if not any(answer.by_cost for answer in answers):
         return "misses per 100 lookups"
-    steps = [step for answer in sizing.answers for step in answer.steps]
+    steps = [step for answer in answers for step in answer.steps]
     ranges = any(step.us is not None and step.us[0] < step.us[1] for step in steps)
     return "us per lookup" + ", upper ends of ranges" * ranges
+
+
+def ranked_alike(sizing: Sizing) -> list[list[Answer]]:
+    """The families that are ranked by cost, and those by misses; without empty lists."""
+    parts = [[one for one in sizing.answers if one.by_cost is by_cost] for by_cost in (True, False)]
+    return [part for part in parts if part]
 
 
 def budget(report: SizingReport) -> str:
@@ -94,10 +101,17 @@ def budget(report: SizingReport) -> str:
     return text
 
 
-def objective(report: SizingReport) -> str:
+def objective(sizing: Sizing, report: SizingReport) -> str:
     """What makes a design best."""
     platform = report.question.platform
-    return "the fewest misses" if platform is None else f"the cheapest on {platform.name}"
+    if platform is None:
+        return "the fewest misses"
+    ranked = [answer.by_cost for answer in sizing.answers]
+    if all(ranked):
+        return f"the cheapest on {platform.name}"
+    if any(ranked):
+        return f"the cheapest on {platform.name}, or the fewest misses if not all is priced (≥, ?)"
+    return f"the fewest misses, {platform.name} prices no family whole"
 
 
 def headline(sizing: Sizing) -> str:
@@ -136,8 +150,6 @@ def change(before: Point | None, after: Point | None) -> str:
     """By how much more or less ``after`` costs, or misses, than ``before``."""
     if before is None or after is None or before.rejected != after.rejected:
         return NONE
-    if before.by_cost and None in (before.us, after.us):
-        return NONE
     if before.value == after.value:
         return "same"
     if not before.value:
@@ -164,25 +176,12 @@ def larger(answer: Answer) -> str:
 
 def remarks(sizing: Sizing, report: SizingReport) -> list[str]:
     """What the tables alone would hide."""
-    lines = []
-    best = sizing.best
-    if best is not None and best.best is not None:
-        lines.append(
-            f"cheapest of those that carry out everything at known cost: {best.scheme.value}, "
-            f"{cost(best.best)} us per lookup"
-        )
+    lines = _cheapest(sizing)
     lines += [_resting(answer) for answer in sizing.answers if _rests(answer)]
     for answer in sizing.answers:
         lines += _about(answer, report)
-    bound = any(
-        answer.best is not None and answer.best.priced.cost.is_lower_bound
-        for answer in sizing.answers
-    )
-    if bound:
-        lines.append("≥ or unknown: a step that happened has no price there (? in the parts)")
-    unpriced = [answer.scheme.value for answer in sizing.answers if is_unpriced(answer)]
-    if unpriced:
-        lines.append(f"sized for the fewest misses, having no price: {', '.join(unpriced)}")
+    lines += _unpriced(sizing, report)
+    lines += _pinned_beyond(sizing)
     if report.question.platform is None:
         lines.append("costs are those of each design's own machine; --platform puts all on one")
     if any(_ways(answer) > 1 for answer in sizing.answers):
@@ -193,9 +192,82 @@ def remarks(sizing: Sizing, report: SizingReport) -> list[str]:
     return lines
 
 
-def is_unpriced(answer: Answer) -> bool:
-    """Whether costs were asked for, and nothing that the family does has one."""
-    return bool(answer.steps) and all(step.by_cost and step.us is None for step in answer.steps)
+def _cheapest(sizing: Sizing) -> list[str]:
+    """Which family is cheapest, or why that is open."""
+    first, others = sizing.cheapest, sizing.perhaps_cheaper
+    if first is None or first.best is None:
+        return []
+    told = f"{first.scheme.value}, {cost(first.best)} us per lookup"
+    if not others:
+        return [f"cheapest of those that carry out everything: {told}"]
+    names = listed([answer.scheme.value for answer in others])
+    return [
+        f"cheapest of those with a whole price: {told}; which is cheapest of all is open, for "
+        f"{names} may cost less"
+    ]
+
+
+def _unpriced(sizing: Sizing, report: SizingReport) -> list[str]:
+    """What has no whole price, and for want of what."""
+    platform = report.question.platform
+    if platform is None:
+        bests = [answer.best for answer in sizing.answers if answer.best is not None]
+        bound = any(best.priced.cost.is_lower_bound for best in bests)
+        words = "≥ or unknown: a step that happened has no price there (? in the parts)"
+        return [words] * bound
+    by_misses = [answer for answer in sizing.answers if answer.steps and not answer.by_cost]
+    if not by_misses:
+        return []
+    steps = (step for answer in by_misses for step in answer.steps)
+    missing = dict.fromkeys(one.cost or one.why for s in steps for one in s.priced.cost.unpriced)
+    return [
+        f"no whole price (≥, unknown; ? in the parts), so the fewest misses are best there: "
+        f"{listed([answer.scheme.value for answer in by_misses])}; {platform.name} states no "
+        + ", ".join(missing)
+    ]
+
+
+def _pinned_beyond(sizing: Sizing) -> list[str]:
+    """Which designs pin more than the program has."""
+    names = [
+        f"{answer.scheme.value} {byte_size(answer.best.pinned_bytes)}"
+        for answer in sizing.answers
+        if answer.best is not None and answer.best.pinned_bytes > sizing.touched_bytes
+    ]
+    if not names:
+        return []
+    return [f"pinned beyond the {byte_size(sizing.touched_bytes)} in use: {listed(names)}"]
+
+
+def page_remarks(sizing: Sizing) -> list[str]:
+    """Which page size is best, what is pinned for it, and where the times come from."""
+    sizes = sizing.page_sizes
+    lines = []
+    best = fewest_misses(sizes)
+    if best is not None and len(sizes) > 1:
+        counts = [
+            f"{whole(one.misses)} with {byte_size(one.page_size)} pages"
+            for one in sorted(sizes, key=lambda one: one.misses or 0)
+            if one.misses is not None
+        ]
+        lines.append(f"fewest misses in all: {', '.join(counts)}")
+    beyond = [one for one in sizes if one.pinned_bytes > sizing.touched_bytes]
+    lines += [
+        f"{byte_size(one.page_size)} pages pin {byte_size(one.pinned_bytes)}, "
+        f"{significant(one.pinned_bytes / sizing.touched_bytes)} times the "
+        f"{byte_size(sizing.touched_bytes)} in use"
+        for one in beyond
+    ]
+    first = sizes[0]
+    evidence = first.registration_evidence
+    if evidence is None:
+        lines.append(f"registration: {first.registration_platform} states no price (user_pin)")
+    else:
+        lines.append(
+            f"registration: {first.registration_platform} ({evidence.value}), over all hosts; "
+            "assumed: a page of any size is pinned at the price of one page there"
+        )
+    return lines
 
 
 def _ways(answer: Answer) -> int:
@@ -242,10 +314,11 @@ def target(answer: Answer) -> tuple[str, str]:
     assert answer.target is not None
     met, floor = answer.target.smallest, answer.target.floor
     if met is not None:
-        note = " (lower bound)" if met.priced.cost.is_lower_bound else ""
-        return byte_size(met.nic_bytes), f"{shape(met)}: {measure(met)}{note}"
+        return byte_size(met.nic_bytes), f"{shape(met)}: {measure(met)}"
+    if answer.steps and not answer.by_cost:
+        return "unknown", "its price is not whole"
     if floor is None:
-        return "none", "no design carries everything out at a known cost"
+        return "none", "no design carries everything out"
     return "none", f"floor {measure(floor)} with {byte_size(floor.nic_bytes)}: {shape(floor)}"
 
 

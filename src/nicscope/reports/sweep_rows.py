@@ -4,33 +4,65 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.wording import UNKNOWN, byte_size, per_hundred, significant, whole
+from nicscope.reports.wording import (
+    UNKNOWN,
+    byte_size,
+    in_words,
+    per_hundred,
+    significant,
+    whole,
+)
+from nicscope.studies.denominator import Denominator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nicscope.studies.sweep.axis import Axis
+    from nicscope.studies.sweep.best import Unpriced
+
+MISSES = {Denominator.LOOKUP: "miss_ratio", Denominator.REQUEST: "misses_per_request"}
 
 
 def point_rows(
-    rows: Sequence[dict[str, Any]], axes: Sequence[Axis], *, several_traces: bool
+    rows: Sequence[dict[str, Any]], axes: Sequence[Axis], per: Denominator, *, several_traces: bool
 ) -> tuple[list[str], list[list[str]]]:
-    """Headings and cells: the axes that vary, misses, time and memory of each of ``rows``."""
+    """Headings and cells: the axes that vary, misses, time and memory of each of ``rows``.
+
+    Misses and time in all, as they rank, and per lookup or request, as ``per`` says.
+    """
     varying = [axis for axis in axes if len(axis.values) > 1] or list(axes)
+    by_byte = per is not Denominator.LOOKUP
+    rejects = any(row["rejected"] for row in rows)
     headings = ["trace"] * several_traces + [_heading(axis) for axis in varying]
-    headings += ["misses per 100", "us per lookup", "on the NIC", "pinned in hosts"]
+    headings += ["rejected"] * rejects
+    headings += ["misses", f"per 100 {per.plural}", "us", f"us per {per.value}"]
+    headings += ["ns per byte"] * by_byte + ["on the NIC", "pinned in hosts"]
     cells = [
         [row["trace"]] * several_traces
         + [_value(axis, row[axis.column]) for axis in varying]
+        + [whole(row["rejected"])] * rejects
         + [
-            per_hundred(100 * row["miss_ratio"]),
-            _time(row),
-            byte_size(row["nic_memory_bytes"]),
-            byte_size(row["pinned_host_bytes"]),
+            whole(row["ni_misses"]),
+            per_hundred(100 * row[MISSES[per]]),
+            _time(row, "cost_us"),
+            _time(row, f"cost_us_per_{per.value}"),
         ]
+        + [_time(row, "cost_ns_per_byte")] * by_byte
+        + [byte_size(row["nic_memory_bytes"]), byte_size(row["pinned_host_bytes"])]
         for row in rows
     ]
     return headings, cells
+
+
+def unpriced_note(found: Unpriced) -> list[str]:
+    """Which points no cost ranks, and why, in lines."""
+    every = found.points == found.of
+    which = "no point" if every else f"{whole(found.points)} of {in_words(found.of, 'point')}"
+    has = "has" if every else "have not"
+    lines = [f"{which} {has} a whole price; ranked by misses alone: {'; '.join(found.reasons)}"]
+    if not every and found.perhaps_cheaper:
+        lines.append(f"{whole(found.perhaps_cheaper)} of them may be cheaper than the cheapest")
+    return lines
 
 
 def _heading(axis: Axis) -> str:
@@ -51,8 +83,8 @@ def _value(axis: Axis, value: Any) -> str:
     return str(value)
 
 
-def _time(row: dict[str, Any]) -> str:
-    low, high = row["cost_us_per_lookup_low"], row["cost_us_per_lookup_high"]
+def _time(row: dict[str, Any], name: str) -> str:
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
     if low is None:
         return UNKNOWN
     if row["cost_is_lower_bound"]:

@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.reports.palette import KIND_COLOURS, KIND_TEXTURES
 from nicscope.reports.rates import kind_names, miss_rates
-from nicscope.reports.rows import component_rows, memory_rows, miss_rows, notes, work_rows
-from nicscope.reports.wording import byte_size, whole
+from nicscope.reports.rows import (
+    component_rows,
+    headline,
+    memory_rows,
+    miss_rows,
+    notes,
+    work_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,16 +66,8 @@ def comparison_parts(comparison: Comparison) -> Iterator[Any]:
 def _headline(comparison: Comparison) -> Text:
     from rich.text import Text
 
-    trace = comparison.trace
-    lookups = sorted({priced.cost.lookups for priced in comparison.priced})
-    spelt = whole(lookups[0]) + (f" to {whole(lookups[-1])}" if len(lookups) > 1 else "")
-    nodes = f"{whole(trace['nodes'])} node{'s' if trace['nodes'] != 1 else ''}"
-    headline = Text(Path(trace["file"]).name, style="bold")
-    return headline.append(
-        f": {whole(trace['requests'])} requests, {spelt} lookups of "
-        f"{byte_size(trace['page_size'])} pages, {nodes}",
-        style="not bold",
-    )
+    name = Text(Path(comparison.trace["file"]).name, style="bold")
+    return name.append(f": {headline(comparison)}", style="not bold")
 
 
 def _table(rows: Rows, bars: Sequence[Text] = ()) -> Table:

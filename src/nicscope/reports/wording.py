@@ -6,6 +6,10 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from decimal import Decimal
+
+    from nicscope.studies.denominator import Denominator
     from nicscope.studies.pricing import Cost
 
 SIGNIFICANT = 3
@@ -51,12 +55,22 @@ def significant(number: float) -> str:
     return f"{number:.{decimals}f}"
 
 
-def us_per_lookup(cost: Cost) -> str:
-    """Microseconds per lookup: a number or a range, "≥" before a lower bound."""
-    bounds = cost.per_lookup_us()
+def us_per(denominator: Denominator, cost: Cost) -> str:
+    """Microseconds per lookup or request: a number or a range, "≥" before a lower bound."""
+    return us_within(cost.per_us(cost.count_of(denominator)), cost)
+
+
+def us_within(bounds: tuple[Decimal, Decimal] | None, cost: Cost) -> str:
+    """``bounds`` that belong to ``cost``: a number or a range, "≥" before a lower bound."""
     if bounds is None:
         return "unknown"
     low, high = (significant(float(bound)) for bound in bounds)
     if cost.is_lower_bound:
         return f"≥ {low}"
     return low if low == high else f"{low} to {high}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """``words`` in a row, the last after "and"."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last

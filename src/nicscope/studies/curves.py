@@ -56,7 +56,7 @@ def report(
                 "name": name,
                 "file": trace.name,
                 "requests": trace.rows,
-                "page_size": trace.metadata.page_size,
+                "recorded_page_size": trace.metadata.page_size,
                 "origin": trace.metadata.origin,
             }
             for name, trace in traces

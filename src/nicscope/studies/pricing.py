@@ -14,6 +14,7 @@ import msgspec
 
 from nicscope.config.time_unit import half_up, in_us
 from nicscope.studies.cost_model import MODELS, STEP_NAMES, WAYS_STEP, Step, Term
+from nicscope.studies.denominator import Denominator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,8 +45,8 @@ class Component(msgspec.Struct, frozen=True, kw_only=True):
             "cost": self.cost,
             "count": self.count,
             "size": None if self.size is None else float(self.size),
-            "unit_cost_us": _plain(in_us(self.unit_ps[0]), in_us(self.unit_ps[1])),
-            "total_us": _plain(in_us(self.low_ps), in_us(self.high_ps)),
+            "unit_cost_us": plain((in_us(self.unit_ps[0]), in_us(self.unit_ps[1]))),
+            "total_us": plain((in_us(self.low_ps), in_us(self.high_ps))),
             "evidence": self.evidence.value,
             "source": self.source,
         }
@@ -57,6 +58,7 @@ class Unpriced(msgspec.Struct, frozen=True):
     name: str
     count: int | None
     why: str
+    cost: str | None = None  # what the platform does not state; None: it does, a count is missing
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +66,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
     platform: str
     lookups: int
+    requests: int
     components: tuple[Component, ...]
     not_applicable: dict[str, str]  # step: why
     unpriced: tuple[Unpriced, ...]
@@ -84,6 +87,14 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.unpriced)
 
     @property
+    def reason(self) -> str:
+        """Why it is a lower bound, in a clause; empty if it is none."""
+        missing = [part.cost for part in self.unpriced if part.cost is not None]
+        parts = [f"{self.platform} states no {', '.join(dict.fromkeys(missing))}"] * bool(missing)
+        parts += [f"{part.name} {part.why}" for part in self.unpriced if part.cost is None]
+        return "; ".join(parts)
+
+    @property
     def is_known(self) -> bool:
         """Whether anything is priced, or nothing that happened lacks a price."""
         return any(part.count for part in self.components) or not self.unpriced
@@ -92,22 +103,28 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
         """Bounds on the total, or None if nothing that happened has a price."""
         return (in_us(self.low_ps), in_us(self.high_ps)) if self.is_known else None
 
+    def per_us(self, parts: int) -> tuple[Decimal, Decimal] | None:
+        """Bounds on each of ``parts`` equal parts; None if there are none, or nothing is priced."""
+        if not self.is_known or not parts:
+            return None
+        return in_us(Fraction(self.low_ps, parts)), in_us(Fraction(self.high_ps, parts))
+
     def per_lookup_us(self) -> tuple[Decimal, Decimal] | None:
         """Bounds on the mean per lookup, or None without lookups or prices."""
-        if not self.is_known or not self.lookups:
-            return None
-        return (
-            in_us(Fraction(self.low_ps, self.lookups)),
-            in_us(Fraction(self.high_ps, self.lookups)),
-        )
+        return self.per_us(self.lookups)
+
+    def count_of(self, denominator: Denominator) -> int:
+        """How many of what rates are taken per there were."""
+        return self.lookups if denominator is Denominator.LOOKUP else self.requests
 
     def to_json(self) -> dict[str, Any]:
-        """Flat view in microseconds: ``per_lookup`` and ``total`` are null where unknown."""
-        total, per_lookup = self.total_us(), self.per_lookup_us()
+        """Flat view in microseconds: means and ``total`` are null where unknown."""
+        means = {"per_lookup": self.per_lookup_us(), "per_request": self.per_us(self.requests)}
+        total = self.total_us()
         return {
             "platform": self.platform,
-            "per_lookup": None if per_lookup is None else _plain(*per_lookup),
-            "total": None if total is None else _plain(*total),
+            **{name: plain(mean) for name, mean in means.items()},
+            "total": plain(total),
             "lower_bound": self.is_lower_bound,
             "components": [part.to_json() for part in self.components],
             "not_applicable": [
@@ -128,8 +145,8 @@ def price(counts: Mapping[str, int], design: Design, platform: Platform) -> Cost
     components: list[Component] = []
     unpriced: list[Unpriced] = []
     own = {step.name for step in MODELS[design.scheme]}
-    why = f"scheme {design.scheme.value} has no such step"
-    not_applicable = {name: why for name in STEP_NAMES if name not in own}
+    no_step = f"scheme {design.scheme.value} has no such step"
+    not_applicable = {name: no_step for name in STEP_NAMES if name not in own}
     for step in MODELS[design.scheme]:
         why_not = _why_no_search(design) if step.name == WAYS_STEP else None
         if why_not is not None:
@@ -140,7 +157,8 @@ def price(counts: Mapping[str, int], design: Design, platform: Platform) -> Cost
             costs = " or ".join(term.cost for term in step.terms)
             count = _count(step.terms[0], counts)
             if count != 0:
-                unpriced.append(Unpriced(step.name, count, f"{platform.name} states no {costs}"))
+                why = f"{platform.name} states no {costs}"
+                unpriced.append(Unpriced(step.name, count, why, costs))
         elif term.cost in platform.not_applicable:
             not_applicable[step.name] = platform.not_applicable[term.cost]
         else:
@@ -152,6 +170,7 @@ def price(counts: Mapping[str, int], design: Design, platform: Platform) -> Cost
     return Cost(
         platform=platform.name,
         lookups=counts["lookups"],
+        requests=counts.get("requests", 0),
         components=tuple(components),
         not_applicable=not_applicable,
         unpriced=tuple(unpriced),
@@ -216,5 +235,9 @@ def _component(
     )
 
 
-def _plain(low: Decimal, high: Decimal) -> float | list[float]:
-    return float(low) if low == high else [float(low), float(high)]
+def plain(bounds: tuple[Decimal, Decimal] | None) -> float | list[float] | None:
+    """``bounds`` as JSON has them: a number, a pair if they differ, null if there are none."""
+    if bounds is None:
+        return None
+    low, high = map(float, bounds)
+    return low if low == high else [low, high]

@@ -15,6 +15,7 @@ from nicscope.config.design import design_names, load_design, with_settings
 from nicscope.config.evidence import Evidence
 from nicscope.config.platform import Platform, load_platform
 from nicscope.errors import DesignError, printable
+from nicscope.studies.denominator import Denominator, denominator_of
 from nicscope.studies.pricing import Cost, price
 
 if TYPE_CHECKING:
@@ -95,6 +96,16 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     repeat: dict[str, Any]
     kinds: bool
 
+    @property
+    def denominator(self) -> Denominator:
+        """What rates are per, so that they compare the designs."""
+        return denominator_of(priced.result.design.page_size for priced in self.priced)
+
+    @property
+    def lookups(self) -> dict[int, int]:
+        """How many lookups there were of pages of each size, in bytes, that a design has."""
+        return {priced.result.design.page_size or 0: priced.cost.lookups for priced in self.priced}
+
     def to_json(self) -> dict[str, Any]:
         """The object of one design; of several, ``{"results": [object, ...]}``."""
         objects = [self._object(priced) for priced in self.priced]
@@ -104,7 +115,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         result = priced.result
         return {
             "design": result.design.to_json(),
-            "trace": self.trace,
+            "trace": self.trace | {"page_size": result.design.page_size},
             "total": result.total,
             "nodes": result.nodes,
             "cost_us": priced.cost.to_json() | {"platform": priced.platform},
@@ -174,7 +185,7 @@ def compare(
             "bytes": trace.byte_count,
             "requests": trace.rows,
             "nodes": len(priced[0].result.nodes),
-            "page_size": page_size,
+            "recorded_page_size": page_size,
             "origin": trace.metadata.origin,
         },
         priced=priced,

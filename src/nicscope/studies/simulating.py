@@ -194,7 +194,7 @@ def simulate_trace(
             "bytes": trace.byte_count,
             "requests": rows,
             "nodes": len(parted),
-            "page_size": trace.metadata.page_size,
+            "recorded_page_size": trace.metadata.page_size,
             "origin": trace.metadata.origin,
         },
         found=found,

@@ -196,6 +196,22 @@ class SetAssociativeGrid:
             self._curve.take(distances, self._distances.keys)
             yield distances
 
+    def held(self) -> NDArray[np.int64]:
+        """Return how many keys each cache holds by now: shape (levels, ways), as ``misses``.
+
+        A set of the w most recent keys is the first w of its row, and a cache never holds less
+        than it did.
+        """
+        width = len(self._lanes)
+        low, high = self._levels
+        found = []
+        for level in range(low, high + 1):
+            first = ((1 << level) - (1 << low)) * width
+            rows = self._sets[first : first + (width << level)].reshape(-1, width)
+            # Keys stand in front: the k-th place is taken in as many sets as hold k keys or more.
+            found.append(np.cumsum(np.count_nonzero(rows != EMPTY, axis=0))[: self._ways])
+        return np.array(found, np.int64)
+
     def result(self) -> Counts:
         """Return the misses in everything fed so far."""
         # joint[s, d, e]: lookups that stood d deep in their set, and e deep in their share.

@@ -1,4 +1,4 @@
-"""NI misses per 100 lookups, stacked by kind and by path."""
+"""NI misses per 100 lookups (or requests), stacked by kind and by path."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def draw_misses(comparison: Comparison) -> Figure:
         _stack(by_path, paths, PATH_COLOURS)
         for panel, what in ((by_kind, "by kind"), (by_path, "by path")):
             panel.set_title(what, loc="left", fontsize=16, color=INK)
-            panel.set_xlabel("NI misses per 100 lookups")
+            panel.set_xlabel(f"NI misses per 100 {comparison.denominator.plural}")
             panel.set_xlim(0, 1.22 * max(*totals, 0.01))
             for row, total in enumerate(totals):
                 beside(panel, (total, row), per_hundred(total))

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from nicscope.reports import size_wording as say
 from nicscope.reports.figures.costs import group_us
 from nicscope.reports.figures.panels import new_panels, plain
-from nicscope.reports.figures.style import FAINT, INK, beside, legend, styled
-from nicscope.reports.palette import FAMILY_LOOKS, GROUP_COLOURS
-from nicscope.reports.wording import byte_size
+from nicscope.reports.figures.style import FAINT, INK, beside, styled
+from nicscope.reports.palette import FAMILY_LOOKS, GROUP_COLOURS, KIND_COLOURS
+from nicscope.reports.wording import byte_size, whole
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -29,26 +31,48 @@ SPREAD, MOST_SPREAD = 4, 1000  # times the smallest: between them the scale is l
 
 
 def draw_sizing(sizing: Sizing, report: SizingReport) -> Figure:
-    """Two panels: steps of cost (or misses) over NIC memory, and the parts of the best's cost."""
+    """Steps over NIC memory, of cost and of misses; parts of the bests' costs; page sizes."""
+    groups = say.ranked_alike(sizing)
+    by_page = bool(sizing.page_sizes)
     with styled():
         name = Path(sizing.trace.removeprefix("bundled:")).stem
         title = f"Sized for {say.budget(report)}: {name}"
-        figure, (over_memory, parts), _ = new_panels(2, title, width_ratios=(1.15, 1))
-        _draw_steps(over_memory, sizing, report)
+        figure, panels, _ = new_panels(len(groups) + 1 + by_page, title)
+        for axes, answers in zip(panels, groups, strict=False):
+            _draw_steps(axes, answers, report)
+        parts = panels[len(groups)]
         _draw_parts(parts, sizing, report)
-        legend(figure, over_memory, columns=3)
-        if parts.get_legend_handles_labels()[0]:
-            legend(figure, parts, columns=2, right=True)
+        if by_page:
+            _draw_page_sizes(panels[-1], sizing)
+        _legends(figure, panels[: len(groups)], parts)
     return figure
 
 
-def shown_steps(answer: Answer) -> list[Point]:
-    """Steps that carry out all requests and whose height is known."""
-    return [
-        step
-        for step in answer.steps
-        if not step.rejected and not (step.by_cost and step.us is None)
+def _legends(figure: Figure, over_memory: Sequence[Axes], parts: Axes) -> None:
+    """The families below at the left, whichever panel has them; parts of costs at the right."""
+    sides: list[tuple[Sequence[Axes], Any, int]] = [
+        (over_memory, "outside lower left", 4),
+        ([parts], "outside lower right", 3),
     ]
+    for panels, where, columns in sides:
+        drawn: dict[str, Any] = {}
+        for axes in panels:
+            handles, labels = axes.get_legend_handles_labels()
+            drawn |= dict(zip(labels, handles, strict=True))
+        if drawn:
+            figure.legend(
+                list(drawn.values()),
+                list(drawn),
+                loc=where,
+                ncols=columns,
+                frameon=False,
+                fontsize=11,
+            )
+
+
+def shown_steps(answer: Answer) -> list[Point]:
+    """Steps that carry out all requests."""
+    return [step for step in answer.steps if not step.rejected]
 
 
 def height(step: Point) -> float:
@@ -56,14 +80,14 @@ def height(step: Point) -> float:
     return step.value if step.by_cost else 100 * step.value
 
 
-def _draw_steps(axes: Axes, sizing: Sizing, report: SizingReport) -> None:
+def _draw_steps(axes: Axes, answers: Sequence[Answer], report: SizingReport) -> None:
     budget = report.question.nic_bytes
-    drawn = [shown_steps(answer) for answer in sizing.answers]
+    drawn = [shown_steps(answer) for answer in answers]
     every = [step for steps in drawn for step in steps]
     sizes = [step.nic_bytes for step in every]
     low, high = min([budget, *sizes]), max([2 * budget, *sizes])
     axes.set_xscale("log", base=2)
-    for answer, steps in zip(sizing.answers, drawn, strict=True):
+    for answer, steps in zip(answers, drawn, strict=True):
         _draw_family(axes, answer, steps, high)
     axes.axvline(budget, color=INK, lw=1.5, ls=(0, (4, 3)))
     axes.annotate(
@@ -75,15 +99,16 @@ def _draw_steps(axes: Axes, sizing: Sizing, report: SizingReport) -> None:
         ha="right",
         va="top",
         rotation=90,
-        fontsize=12,
+        fontsize=10,
         color=INK,
     )
     _scale(axes, [height(step) for step in every])
     axes.set_xlim(low / 1.5, high * 1.2)
     _dress(axes, (low, high))
-    axes.set_ylabel(say.unit(sizing, report), color=INK)
-    axes.set_xlabel("NIC memory for translation", color=INK)
-    axes.set_title("best design by NIC memory (ring: knee)", loc="left", fontsize=14, color=INK)
+    axes.set_ylabel(say.unit(answers), color=INK, fontsize=12)
+    axes.set_xlabel("NIC memory for translation", color=INK, fontsize=12)
+    what = "cheapest" if answers[0].by_cost else "fewest misses"
+    axes.set_title(f"{what} by NIC memory (ring: knee)", loc="left", fontsize=14, color=INK)
 
 
 def _draw_family(axes: Axes, answer: Answer, steps: list[Point], high: int) -> None:
@@ -91,18 +116,16 @@ def _draw_family(axes: Axes, answer: Answer, steps: list[Point], high: int) -> N
     colour, marker = FAMILY_LOOKS[name]
     if not steps:
         return
-    bound = any(step.by_cost and step.priced.cost.is_lower_bound for step in steps)
     axes.plot(
         [*(step.nic_bytes for step in steps), high],
         [*(height(step) for step in steps), height(steps[-1])],
         drawstyle="steps-post",
         color=colour,
         lw=2.2,
-        ls="--" if bound else "-",
         marker=marker,
         ms=6,
         markevery=list(range(len(steps))),
-        label=f"{name} (≥)" if bound else name,
+        label=name,
     )
     knee = answer.knee
     if knee is not None and any(knee is step for step in steps):
@@ -144,7 +167,9 @@ def _dress(axes: Axes, ends: tuple[int, int]) -> None:
 
 def _draw_parts(axes: Axes, sizing: Sizing, report: SizingReport) -> None:
     answers = sizing.answers
-    parts = [{} if one.best is None else group_us(one.best.priced) for one in answers]
+    parts = [
+        {} if one.best is None else group_us(one.best.priced, sizing.denominator) for one in answers
+    ]
     totals = [sum(of_family.values()) for of_family in parts]
     left = [0.0] * len(parts)
     for group, colour in GROUP_COLOURS.items():
@@ -162,8 +187,27 @@ def _draw_parts(axes: Axes, sizing: Sizing, report: SizingReport) -> None:
     axes.set_yticks(range(len(parts)), [answer.scheme.value for answer in answers])
     plain(axes)
     axes.grid(axis="x", color=FAINT, linewidth=0.8)
-    axes.set_xlabel("us per lookup, lower ends of ranges", color=INK)
+    per = sizing.denominator.value
+    axes.set_xlabel(f"us per {per}, lower ends of ranges; ≥: not all is priced", fontsize=12)
     axes.set_title("what the best within the budget costs", loc="left", fontsize=14, color=INK)
+
+
+def _draw_page_sizes(axes: Axes, sizing: Sizing) -> None:
+    """A bar of the cache's misses in all for each page size."""
+    sizes = sizing.page_sizes
+    misses = [one.misses or 0 for one in sizes]
+    axes.barh(range(len(sizes)), misses, 0.7, color=KIND_COLOURS["capacity"])
+    for row, one in enumerate(sizes):
+        beside(axes, (misses[row], row), "none fits" if one.misses is None else whole(one.misses))
+    axes.set_xlim(0, 1.4 * max(*misses, 1))
+    axes.set_ylim(len(sizes) - 0.4, -0.6)
+    axes.set_yticks(range(len(sizes)), [byte_size(one.page_size) for one in sizes])
+    plain(axes)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,.0f}"))
+    axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+    axes.grid(axis="x", color=FAINT, linewidth=0.8)
+    axes.set_xlabel("misses in all of a cache within the budget", color=INK, fontsize=12)
+    axes.set_title("by page size", loc="left", fontsize=14, color=INK)
 
 
 def _upper(answer: Answer, total: float) -> float:

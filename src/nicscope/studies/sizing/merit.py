@@ -1,8 +1,9 @@
 """Which of two designs of a family is better, and what a little more memory buys.
 
 A design that carries out more of the requests is better than one that carries out less.  Then
-the cheaper one is better, by the upper ends of its prices; without costs, the one that misses
-less on the NIC, and then the one that calls its host less often.  Of equals the smaller one.
+the cheaper one is better, by the upper ends of its prices; in a family of which any design has a
+step without a price, and without a platform, the one that misses less on the NIC, and then the
+one that calls its host less often: part of a cost does not rank.  Of equals the smaller one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from nicscope.studies.replaying import Priced
 
-PS_PER_US = 1e6
 _HOST_WORK = ("interrupts", "pin_calls", "unpin_calls")
 
 
@@ -27,7 +27,7 @@ class Point(NamedTuple):
 
     settings: tuple[tuple[str, str], ...]  # what was set on the family's first design
     priced: Priced
-    by_cost: bool  # what makes one better than another; else the misses
+    by_cost: bool  # what makes one better than another in its family; else the misses
 
     @property
     def nic_bytes(self) -> int:
@@ -65,15 +65,15 @@ class Point(NamedTuple):
         return None if bounds is None else (float(bounds[0]), float(bounds[1]))
 
     @property
-    def value(self) -> float:
-        """What is to be small: microseconds per lookup (the upper end), or misses per lookup.
+    def least_ps(self) -> int:
+        """What it costs at least: what has a price, or 0 if nothing has."""
+        return self.priced.cost.low_ps
 
-        The latter too where nothing that happened has a price.
-        """
-        if not self.by_cost:
-            return self.misses_per_lookup
+    @property
+    def value(self) -> float:
+        """What is to be small: microseconds per lookup (the upper end), or misses per lookup."""
         us = self.us
-        return self.misses_per_lookup if us is None else us[1]
+        return us[1] if self.by_cost and us is not None else self.misses_per_lookup
 
     @property
     def burden(self) -> tuple[int, ...]:

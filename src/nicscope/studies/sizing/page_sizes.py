@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.config.design import load_design, with_settings
 from nicscope.config.platform import load_platform
+from nicscope.drivers.replay import replay
 from nicscope.nic.layout import new_table, region_bytes
-from nicscope.studies.replaying import Priced, Subject, compare
+from nicscope.studies.denominator import Denominator
+from nicscope.studies.replaying import Priced, Subject, with_price
 from nicscope.studies.sizing.answer import replay_command
 from nicscope.studies.sizing.merit import Point, best_within
 from nicscope.studies.sizing.shapes import cache_bytes, most_entries
 from nicscope.studies.sizing.survey import MOST_WAYS, extent, grids
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nicscope.config.evidence import Evidence
     from nicscope.studies.sizing.passes import Passes
     from nicscope.studies.sizing.question import Question
@@ -28,6 +32,11 @@ TABLE, CACHE = "vmmc-static", "utlb"
 # Prices registration where no platform was asked for: a host of today, which we measured.
 TODAY = "linux-host"
 REGISTRATION = "registration"
+
+
+# Assumed, for the time that is left: a survey's pass takes as long as that of so many designs.
+SURVEY_WEIGHT = 5
+LIKELY = 2 * SURVEY_WEIGHT + 5  # so many designs' time for each page size, its replays included
 
 
 class PageSize(NamedTuple):
@@ -42,14 +51,30 @@ class PageSize(NamedTuple):
     registration_us: tuple[float, float] | None  # of all hosts; None: no price
     registration_platform: str
     registration_evidence: Evidence | None
+    requests: int
     cache: Point | None  # that misses least within the NIC memory; None: none fits
     table_command: list[str]  # repeats the table by ``nicscope replay``
     cache_command: list[str]  # likewise
 
     @property
-    def misses_per_lookup(self) -> float | None:
+    def misses(self) -> int | None:
+        """Of the cache, in all: the same requests ask less often for larger pages."""
+        return None if self.cache is None else self.cache.misses
+
+    def count_of(self, denominator: Denominator) -> int:
+        """How many of what rates are taken per there were."""
+        return self.lookups if denominator is Denominator.LOOKUP else self.requests
+
+    @property
+    def misses_per_request(self) -> float | None:
         """Of the cache."""
-        return None if self.cache is None else self.cache.misses_per_lookup
+        return None if self.misses is None else self.misses / self.requests
+
+
+def fewest_misses(sizes: Sequence[PageSize]) -> int | None:
+    """The page size whose cache misses least in all, the smaller of equals; None: none fits."""
+    able = [(one.misses, one.page_size) for one in sizes if one.misses is not None]
+    return min(able)[1] if able else None
 
 
 def in_page_sizes(
@@ -65,8 +90,9 @@ def in_page_sizes(
     platform = question.platform or load_platform(TODAY)
     tables, caches = [], []
     for size in question.page_sizes:
-        touched = extent(passes.through(trace), size)
-        reached = grids(passes.through(trace), size, [1], most_entries(touched)).offset
+        touched = extent(passes.through(trace, SURVEY_WEIGHT), size)
+        batches = passes.through(trace, SURVEY_WEIGHT)
+        reached = grids(batches, size, (), most_entries(touched)).offset
         settings = [f"entries={touched.node_pages}", f"page_size={size}"]
         tables.append(Subject(with_settings(load_design(TABLE), settings), platform))
         caches += [
@@ -77,8 +103,13 @@ def in_page_sizes(
     designs = [with_settings(first, [f"{key}={text}" for key, text in one]) for one in caches]
     subjects = [*tables, *(Subject(design, platform) for design in designs)]
     passes.expect(trace, len(subjects))
-    watch = passes.of(len(subjects))
-    priced = compare(trace, subjects, kinds=False, watch=watch).priced
+    results = replay(
+        passes.over(trace, len(subjects)),
+        [subject.design for subject in subjects],
+        kinds=False,
+        page_size=trace.metadata.page_size,
+    )
+    priced = [with_price(result, platform) for result in results]
     points = [
         Point(one, found, False) for one, found in zip(caches, priced[len(tables) :], strict=True)
     ]
@@ -125,6 +156,7 @@ def _row(name: str, size: int, table: Priced, caches: list[Point], question: Que
     return PageSize(
         page_size=size,
         lookups=table.cost.lookups,
+        requests=table.cost.requests,
         entries=entries,
         table_bytes=sum(region_bytes(new_table(entries)).values()),
         pinned_bytes=Point((), table, False).pinned_bytes,
@@ -134,5 +166,7 @@ def _row(name: str, size: int, table: Priced, caches: list[Point], question: Que
         registration_evidence=None if part is None else part.evidence,
         cache=cache,
         table_command=[*replay_command(name, TABLE, settings), *by_replay],
-        cache_command=[] if cache is None else replay_command(name, CACHE, cache.settings),
+        cache_command=[]
+        if cache is None
+        else [*replay_command(name, CACHE, cache.settings), *by_replay],
     )

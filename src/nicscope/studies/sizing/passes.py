@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from nicscope.traces.reader import Trace
     from nicscope.traces.schema import Requests
@@ -17,48 +17,60 @@ class Stopped(Exception):  # noqa: N818 - nobody's error
 
 
 class Passes:
-    """Rows done in all passes so far, each as often as there are designs in its pass."""
+    """Rows done in all passes so far, each as often as there are designs in its pass.
+
+    How many there will be is known for the next passes, and forecast for those after.
+    """
 
     def __init__(self, watch: Callable[[int, int], None] | None = None) -> None:
         self._watch = watch
         self._done = 0
         self._total = 0
+        self._forecast = 0
+        self._later = 0
         self._lock = threading.Lock()
         self._stopped = False
 
-    def expect(self, trace: Trace, designs: int = 1) -> None:
-        """So many designs are going to see ``trace``."""
+    def forecast(self, trace: Trace, designs: int) -> None:
+        """So many designs are likely to see ``trace`` after those that are expected."""
+        self._forecast = trace.rows * designs
+
+    def forecast_later(self, rows: int) -> None:
+        """So many rows are likely to be left when this trace is done."""
+        self._later = rows
+
+    def expect(self, trace: Trace, designs: int) -> None:
+        """So many designs are going to see ``trace``, which the forecast had in it."""
         self._total += trace.rows * designs
+        self._forecast = max(self._forecast - trace.rows * designs, 0)
 
-    def through(self, trace: Trace) -> Iterator[Requests]:
-        """The batches of ``trace``, counted as they pass."""
-        self.expect(trace)
-        tell = self.of(1)
-        done = 0
-        for batch in trace.batches():
-            yield batch
-            done += len(batch.length)
-            tell(done, trace.rows)
+    def through(self, trace: Trace, designs: int) -> Iterator[Requests]:
+        """The batches of ``trace``, for a pass that takes as long as so many ``designs``."""
+        self.expect(trace, designs)
+        return self.over(trace, designs)
 
-    def of(self, designs: int) -> Callable[[int, int], None]:
-        """What to tell of one pass with so many ``designs``: rows done, and of how many.
+    def over(self, trace: Trace, designs: int) -> Iterator[Requests]:
+        """The batches of ``trace`` for so many ``designs``, counted as they pass.
 
         It raises ``Stopped`` after ``stop``.
         """
-        before = 0
+        for batch in self.unless_stopped(trace.batches()):
+            yield batch
+            self._tell(len(batch.length) * designs)
 
-        def tell(done: int, _: int) -> None:
-            nonlocal before
+    def unless_stopped(self, batches: Iterable[Requests]) -> Iterator[Requests]:
+        """``batches`` until ``stop``; then it raises ``Stopped``."""
+        for batch in batches:
             if self._stopped:
                 raise Stopped
-            with self._lock:
-                self._done += (done - before) * designs
-                before = done
-                if self._watch is not None:
-                    self._watch(self._done, self._total)
-
-        return tell
+            yield batch
 
     def stop(self) -> None:
         """End every pass at its next batch."""
         self._stopped = True
+
+    def _tell(self, rows: int) -> None:
+        with self._lock:
+            self._done += rows
+            if self._watch is not None:
+                self._watch(self._done, self._total + self._forecast + self._later)

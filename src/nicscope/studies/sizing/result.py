@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from nicscope.studies.denominator import Denominator, denominator_of
+from nicscope.studies.pricing import plain
 from nicscope.studies.sizing.answer import shaky
+from nicscope.studies.sizing.page_sizes import fewest_misses
 
 if TYPE_CHECKING:
     from nicscope.studies.sizing.answer import Answer
@@ -24,23 +27,47 @@ class Sizing(msgspec.Struct, frozen=True, kw_only=True):
     extent: Extent
     answers: list[Answer]  # in the order of schemes
     page_sizes: list[PageSize]
-    replayed: int  # designs
+    replayed: int  # designs, on the whole trace
+    sampled: int  # designs, on a sample of it; 0: there was no need of one
 
     @property
-    def best(self) -> Answer | None:
-        """The cheapest of the families whose best carries out all requests at known cost.
+    def cheapest(self) -> Answer | None:
+        """The cheapest of the families that carry out all requests at a whole price.
 
         None without a platform: misses of different families are not the same.
         """
         able = [
             (answer.best.rank, answer)
             for answer in self.answers
-            if answer.best is not None
-            and answer.best.by_cost
-            and not answer.best.rejected
-            and not answer.best.priced.cost.is_lower_bound
+            if answer.best is not None and answer.by_cost and not answer.best.rejected
         ]
         return min(able, key=lambda one: one[0])[1] if able else None
+
+    @property
+    def perhaps_cheaper(self) -> list[Answer]:
+        """Families without a whole price that may be cheaper than the cheapest of the others."""
+        first = self.cheapest
+        if first is None or first.best is None:
+            return []
+        most = first.best.priced.cost.high_ps
+        others = [answer for answer in self.answers if not answer.by_cost]
+        return [one for one in others if one.least_ps is not None and one.least_ps < most]
+
+    @property
+    def best(self) -> Answer | None:
+        """The cheapest of all families; None where one without a whole price may be cheaper."""
+        return None if self.perhaps_cheaper else self.cheapest
+
+    @property
+    def denominator(self) -> Denominator:
+        """What rates of the families are per."""
+        bests = [answer.best for answer in self.answers if answer.best is not None]
+        return denominator_of(best.priced.result.design.page_size for best in bests)
+
+    @property
+    def touched_bytes(self) -> int:
+        """Of the pages that the host which touches most of them touches."""
+        return self.extent.node_pages * self.page_size
 
     def to_json(self) -> dict[str, Any]:
         """Units are in the keys."""
@@ -52,10 +79,16 @@ class Sizing(msgspec.Struct, frozen=True, kw_only=True):
             "pages": self.extent.node_pages,
             "processes": self.extent.processes,
             "nodes": len(self.extent.pages),
+            "requests": self.extent.requests,
+            "requested_bytes": self.extent.requested_bytes,
+            "touched_bytes_of_fullest_host": self.touched_bytes,
             "designs_replayed": self.replayed,
+            "designs_sampled": self.sampled,
             "cheapest_family": None if best is None else best.scheme.value,
+            "perhaps_cheaper": [answer.scheme.value for answer in self.perhaps_cheaper],
             "families": [_answer(answer) for answer in self.answers],
             "page_sizes": [_page_size(one) for one in self.page_sizes],
+            "page_size_of_fewest_misses": fewest_misses(self.page_sizes),
         }
 
 
@@ -87,6 +120,8 @@ def _answer(answer: Answer) -> dict[str, Any]:
         "family": answer.scheme.value,
         "design": answer.design,
         "platform": answer.platform,
+        "ranked_by": "cost" if answer.by_cost else "misses",
+        "not_priced": None if answer.best is None else answer.best.priced.cost.reason or None,
         "best": _point(answer.best, parts=True),
         "half_nic_memory": _point(answer.half),
         "double_nic_memory": _point(answer.double),
@@ -109,24 +144,26 @@ def _change(name: str, better: Point | None, worse: Point | None) -> dict[str, f
     key = f"{name}_{'us' if by_cost else 'misses'}_per_lookup"
     if better is None or worse is None or better.rejected != worse.rejected:
         return {key: None}
-    if by_cost and (better.us is None or worse.us is None):
-        return {key: None}
     return {key: worse.value - better.value}
 
 
 def _point(point: Point | None, parts: bool = False) -> dict[str, Any] | None:
     if point is None:
         return None
-    us = point.us
+    cost = point.priced.cost
     found: dict[str, Any] = {
         "settings": dict(point.settings),
         "nic_memory_bytes": point.nic_bytes,
         "pinned_bytes_of_fullest_host": point.pinned_bytes,
         "rejected": point.rejected,
+        "lookups": cost.lookups,
         "ni_misses": point.misses,
         "misses_per_lookup": point.misses_per_lookup,
-        "us_per_lookup": None if us is None else us[0] if us[0] == us[1] else list(us),
-        "lower_bound": point.priced.cost.is_lower_bound,
+        "misses_per_request": point.misses / cost.requests,
+        "us": plain(cost.total_us()),
+        "us_per_lookup": plain(cost.per_lookup_us()),
+        "us_per_request": plain(cost.per_us(cost.requests)),
+        "lower_bound": cost.is_lower_bound,
     }
     if parts:
         weakest = point.priced.weakest_evidence
@@ -134,7 +171,7 @@ def _point(point: Point | None, parts: bool = False) -> dict[str, Any] | None:
         found |= {
             "design": point.priced.result.design.to_json(),
             "nic_memory_bytes_by_structure": point.priced.result.nic_memory_bytes,
-            "cost_us": point.priced.cost.to_json(),
+            "cost_us": cost.to_json(),
             "weakest_evidence": None if weakest is None else weakest.value,
             "share_on_assumed_or_fitted": rests.share,
             "assumed_or_fitted": [
@@ -148,7 +185,6 @@ def _point(point: Point | None, parts: bool = False) -> dict[str, Any] | None:
 def _page_size(one: PageSize) -> dict[str, Any]:
     us = one.registration_us
     evidence = one.registration_evidence
-    cache = one.cache
     return {
         "page_size_bytes": one.page_size,
         "lookups": one.lookups,
@@ -159,8 +195,9 @@ def _page_size(one: PageSize) -> dict[str, Any]:
         "registration_us": None if us is None else us[0] if us[0] == us[1] else list(us),
         "registration_platform": one.registration_platform,
         "registration_evidence": None if evidence is None else evidence.value,
-        "cache": _point(cache),
-        "misses_per_lookup": one.misses_per_lookup,
+        "cache": _point(one.cache),
+        "ni_misses": one.misses,
+        "misses_per_request": one.misses_per_request,
         "table_command": one.table_command,
         "cache_command": one.cache_command,
     }

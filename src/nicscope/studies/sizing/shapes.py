@@ -1,8 +1,6 @@
 """The designs of a family that may be best: shapes, which take NIC memory, and policies.
 
-A shape sets what takes memory on the NIC, a policy what the host does.  Where one pass over the
-trace tells exactly what every shape misses, those are left out that miss no less and check no
-fewer ways than another shape of no more memory: with the same policy they cannot be better.
+A shape sets what takes memory on the NIC, a policy what the host does.
 """
 
 from __future__ import annotations
@@ -14,9 +12,9 @@ from nicscope.nic.layout import new_cache, new_table, region_bytes
 from nicscope.studies.sizing.survey import MOST_WAYS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from nicscope.studies.sizing.survey import Extent, Grid, Grids
+    from nicscope.studies.sizing.survey import Extent, Grids
 
     Setting = tuple[tuple[str, str], ...]
 
@@ -47,10 +45,6 @@ class Room(NamedTuple):
     def most_entries(self) -> int:
         """A power of two: with more entries, hardly any cache would miss less."""
         return most_entries(self.extent)
-
-    def held(self, entries: int) -> int:
-        """At most so many entries are left in all caches at the end, so were never evicted."""
-        return sum(min(sum(pages), entries) for pages in self.extent.pages.values())
 
     @property
     def limit(self) -> int | None:
@@ -101,10 +95,6 @@ def shapes(scheme: Scheme, room: Room) -> list[Setting]:
     # Indices are handed out one after the other: they spread over the sets by themselves.
     widths = _WAYS[::2] if scheme is Scheme.UTLB_SHARED else _WAYS
     every = [(entries, ways) for entries in _powers(room) for ways in widths if ways <= entries]
-    # A limit takes entries out of the cache; and indices are not pages.
-    if room.limit is None and scheme is not Scheme.UTLB_SHARED:
-        unpins = scheme is Scheme.INTERRUPT
-        every = _undominated(every, room.grids.offset, room.held if unpins else None)
     return [_text(entries=entries, ways=ways) for entries, ways in every]
 
 
@@ -122,6 +112,13 @@ def policies(scheme: Scheme, room: Room) -> list[Setting]:
     if scheme is Scheme.UTLB_PROCESS:
         found += [_text(prepin=pinned) for pinned in AHEAD]
     return found
+
+
+def known_policies(scheme: Scheme, room: Room) -> list[Setting]:
+    """Policies with which other shapes may follow from one (``known``), if nothing is limited."""
+    if scheme is not Scheme.UTLB or room.limit is not None:
+        return first_policies(scheme, room)
+    return [_text(prefetch=1, prepin=pinned) for pinned in AHEAD]
 
 
 def replacements(scheme: Scheme, room: Room) -> list[Setting]:
@@ -157,44 +154,14 @@ def _powers(room: Room) -> list[int]:
 
 
 def _lined(line: int, room: Room) -> Iterator[Setting]:
-    every = [
-        (entries, ways) for entries in _powers(room) for ways in _WAYS if ways * line <= entries
-    ]
     mark: dict[str, int] = {}
     if room.pin_pages is not None and room.extent.node_pages * line > room.pin_pages:
         # A line is pinned before the mark is looked at.
         mark = {"high_water": max(room.pin_pages - line, 0)}
-    else:
-        every = _undominated(every, room.grids.plain[line])
-    for entries, ways in every:
-        yield _text(entries=entries, ways=ways, line=line, **mark)
-
-
-def _undominated(
-    every: Iterable[tuple[int, int]], grid: Grid, held: Callable[[int], int] | None = None
-) -> list[tuple[int, int]]:
-    """Entries and ways of caches that miss less, or check fewer ways, than all that are as small.
-
-    Where what is evicted costs as well, ``held`` tells how many misses of a cache may have
-    evicted nothing: that many more may be made up for.
-    """
-    sized = []
-    for entries, ways in every:
-        misses, further = grid.misses_of(entries, ways), grid.further_of(entries, ways)
-        known = None if misses is None or further is None else (misses, further)
-        sized.append((cache_bytes(entries, ways, grid.line), known, entries, ways))
-    kept: list[tuple[int, int]] = []
-    better: list[tuple[int, int]] = []
-    for _, known, entries, ways in sorted(
-        sized, key=lambda one: (one[0], one[1] or (-1,), one[2:])
-    ):
-        if known is not None:
-            limit = known[0] - (0 if held is None else held(entries))
-            if any(misses <= limit and further <= known[1] for misses, further in better):
-                continue
-            better.append(known)
-        kept.append((entries, ways))
-    return kept
+    for entries in _powers(room):
+        for ways in _WAYS:
+            if ways * line <= entries:
+                yield _text(entries=entries, ways=ways, line=line, **mark)
 
 
 def cache_bytes(entries: int, ways: int, line: int) -> int:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from nicscope import __version__
 from nicscope.errors import StudyError, printable
 from nicscope.jit import package_stamp
+from nicscope.studies.sizing import counting, page_sizes
 from nicscope.studies.sizing.answer import answer
+from nicscope.studies.sizing.counting import Counter
 from nicscope.studies.sizing.family import families
-from nicscope.studies.sizing.page_sizes import in_page_sizes
 from nicscope.studies.sizing.passes import Passes
 from nicscope.studies.sizing.result import Sizing, SizingReport
+from nicscope.studies.sizing.sampling import Windows
 from nicscope.studies.sizing.search import explore
 from nicscope.studies.sizing.shapes import LINES, Room, most_entries
 from nicscope.studies.sizing.survey import extent, grids
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
     from nicscope.studies.sizing.question import Question
     from nicscope.studies.sizing.search import Family
     from nicscope.traces.reader import Trace
+
+
+# Assumed, for the time that is left: so many designs' time is what a pass of the survey takes.
+EXTENT_WEIGHT, GRIDS_WEIGHT = 5, 2 * (len(LINES) + 1)
 
 
 def report(
@@ -37,6 +43,11 @@ def report(
     that the schema does not allow, ``StudyError`` if nothing fits the budgets.
     """
     passes = Passes(watch)
+    sizings = []
+    for place, (name, trace) in enumerate(traces):
+        later = sum(trace.rows for _, trace in traces[place + 1 :])
+        passes.forecast_later(later * _likely(question))
+        sizings.append(size(name, trace, question, passes))
     return SizingReport(
         question=question,
         traces=[
@@ -44,12 +55,12 @@ def report(
                 "name": name,
                 "file": trace.name,
                 "requests": trace.rows,
-                "page_size": trace.metadata.page_size,
+                "recorded_page_size": trace.metadata.page_size,
                 "origin": trace.metadata.origin,
             }
             for name, trace in traces
         ],
-        sizings=[size(name, trace, question, passes) for name, trace in traces],
+        sizings=sizings,
         repeat={
             "command": list(map(printable, command)),
             "version": __version__,
@@ -65,38 +76,50 @@ def size(name: str, trace: Trace, question: Question, passes: Passes | None = No
     """
     passes = passes or Passes()
     page_size = trace.metadata.page_size
-    touched = extent(passes.through(trace), page_size)
+    passes.forecast(trace, _likely(question))
+    touched = extent(passes.through(trace, EXTENT_WEIGHT), page_size)
     most = most_entries(touched)
     budget = question.nic_bytes
+    windows = Windows(trace.rows, touched)
     room = Room(
         budgets=(budget // 2, budget, 2 * budget),
         pin_pages=None if question.pin_bytes is None else question.pin_bytes // page_size,
         page_size=page_size,
         extent=touched,
         every_size=question.target_us is not None,
-        grids=grids(passes.through(trace), page_size, LINES, most),
+        grids=grids(windows.of(passes.through(trace, GRIDS_WEIGHT)), page_size, LINES, most),
     )
     if room.pin_pages == 0:
         raise StudyError(
             f"--pin-memory {question.pin_bytes}B is less than one page of {page_size} bytes"
         )
     found = explore(
-        trace,
         families(question.platform),
         room,
         question,
-        passes,
+        Counter(
+            trace, windows.result(), touched, passes, len(question.page_sizes) * page_sizes.LIKELY
+        ),
         lambda found: _check_that_something_fits(name, found, question),
     )
-    answers = [answer(name, family.subject, family.steps, question) for family in found]
+    answers = [answer(name, family.subject, family.fitting, question) for family in found]
     return Sizing(
         trace=name,
         page_size=page_size,
         extent=touched,
         answers=answers,
-        page_sizes=in_page_sizes(name, trace, question, passes) if question.page_sizes else [],
-        replayed=sum(len(family.points) for family in found),
+        page_sizes=page_sizes.in_page_sizes(name, trace, question, passes)
+        if question.page_sizes
+        else [],
+        replayed=sum(len(family.replayed) for family in found),
+        sampled=sum(len(family.sampled) for family in found),
     )
+
+
+def _likely(question: Question) -> int:
+    """How many designs' time it is likely to take to size a trace."""
+    of_pages = len(question.page_sizes) * page_sizes.LIKELY
+    return EXTENT_WEIGHT + GRIDS_WEIGHT + sum(counting.LIKELY) + of_pages
 
 
 def _check_that_something_fits(name: str, found: Sequence[Family], question: Question) -> None:

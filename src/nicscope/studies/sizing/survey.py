@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.drivers.onepass.grid import Counts
     from nicscope.drivers.replay.lookups import Nic
     from nicscope.traces.schema import Requests
 
@@ -29,6 +28,8 @@ MOST_WAYS = 16
 class Extent(NamedTuple):
     """How much a trace touches, in pages of one size."""
 
+    requests: int
+    requested_bytes: int
     lookups: int
     pages: dict[int, list[int]]  # by node: pages of each of its processes
     longest_bytes: int  # of any request
@@ -56,24 +57,34 @@ class Grid(NamedTuple):
     line: int  # pages
     low: int  # log2 of the fewest sets
     misses: NDArray[np.int64]  # shape (levels, ways), summed over NICs
+    held: dict[int, NDArray[np.int64]]  # likewise, by node: lines in the cache at the end
+
+    def _level(self, entries: int, ways: int) -> int | None:
+        """Where the caches of as many sets stand; None if the grid does not reach that far."""
+        sets = entries // self.line // ways
+        level = sets.bit_length() - 1 - self.low
+        reached = 0 <= level < len(self.misses) and ways <= self.misses.shape[1]
+        return level if reached else None
 
     def misses_of(self, entries: int, ways: int) -> int | None:
         """Misses with so many entries; None if the grid does not reach that far."""
-        sets = entries // self.line // ways
-        level = sets.bit_length() - 1 - self.low
-        if not 0 <= level < len(self.misses) or ways > self.misses.shape[1]:
-            return None
-        return int(self.misses[level, ways - 1])
+        level = self._level(entries, ways)
+        return None if level is None else int(self.misses[level, ways - 1])
 
     def further_of(self, entries: int, ways: int) -> int | None:
         """Ways that lookups check after the first; None as in ``misses_of``.
 
         A lookup checks a k-th further way if it would miss with k ways to as many sets.
         """
-        if self.misses_of(entries, ways) is None:
+        level = self._level(entries, ways)
+        return None if level is None else int(self.misses[level, : ways - 1].sum())
+
+    def held_of(self, entries: int, ways: int) -> dict[int, int] | None:
+        """Lines in each node's cache at the end, which is most; None as in ``misses_of``."""
+        level = self._level(entries, ways)
+        if level is None:
             return None
-        level = (entries // self.line // ways).bit_length() - 1 - self.low
-        return int(self.misses[level, : ways - 1].sum())
+        return {node: int(held[level, ways - 1]) for node, held in self.held.items()}
 
 
 def extent(batches: Iterable[Requests], page_size: int) -> Extent:
@@ -81,8 +92,10 @@ def extent(batches: Iterable[Requests], page_size: int) -> Extent:
     page_bits = np.uint64(page_size.bit_length() - 1)
     streams = LookupStreams(page_size, [1], by_process=True, offset=False)
     curves: dict[Nic, LruCurve] = {}
-    lookups = longest_bytes = longest_pages = 0
+    lookups = longest_bytes = longest_pages = requests = requested = 0
     for batch in batches:
+        requests += len(batch.length)
+        requested += int(batch.length.sum(dtype=np.int64))
         last = batch.address + (batch.length - np.uint32(1)).astype(np.uint64)
         pages = (last >> page_bits) - (batch.address >> page_bits) + np.uint64(1)
         longest_bytes = max(longest_bytes, int(batch.length.max(initial=0)))
@@ -93,7 +106,7 @@ def extent(batches: Iterable[Requests], page_size: int) -> Extent:
     touched: dict[int, list[int]] = {}
     for nic, curve in curves.items():
         touched.setdefault(nic.node, []).append(curve.result().compulsory)
-    return Extent(lookups, touched, longest_bytes, longest_pages)
+    return Extent(requests, requested, lookups, touched, longest_bytes, longest_pages)
 
 
 class Grids(NamedTuple):
@@ -128,9 +141,11 @@ def _new_grid(most_lines: int) -> SetAssociativeGrid:
 
 
 def _summed(meters: dict[Nic, SetAssociativeGrid]) -> Iterator[Grid]:
-    by_line: dict[int, list[Counts]] = {}
+    by_line: dict[int, dict[int, SetAssociativeGrid]] = {}
     for nic, meter in meters.items():
-        by_line.setdefault(nic.line, []).append(meter.result())
-    for line, counts in by_line.items():
+        by_line.setdefault(nic.line, {})[nic.node] = meter
+    for line, of_nodes in by_line.items():
+        counts = [meter.result() for meter in of_nodes.values()]
         misses = np.sum([each.misses for each in counts], axis=0)
-        yield Grid(line, int(counts[0].set_bits[0]), misses)
+        held = {node: meter.held() for node, meter in of_nodes.items()}
+        yield Grid(line, int(counts[0].set_bits[0]), misses, held)

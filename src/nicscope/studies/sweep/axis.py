@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 Plain = int | bool | str | None  # as JSON has it; a cost in whole picoseconds
 PS_PER_NS = 1000
-SCHEME, PLATFORM = "scheme", "platform"
+SCHEME, PLATFORM, PAGE_SIZE = "scheme", "platform", "page_size"
 # Units of the settings that do not name theirs.
 _UNITS = {
-    "page_size": "bytes",
+    PAGE_SIZE: "bytes",
     "pin_limit": "pages",
     "prepin": "pages",
     "line": "pages",

@@ -7,14 +7,14 @@ replayed once.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.config.cost_override import with_cost
 from nicscope.config.design import with_settings
 from nicscope.config.evidence import Evidence, Origin
 from nicscope.config.platform import Platform, UnitCost, load_platform
 from nicscope.errors import DesignError, StudyError
-from nicscope.studies.sweep.axis import PLATFORM, Axis, read_axes
+from nicscope.studies.sweep.axis import PAGE_SIZE, PLATFORM, SCHEME, Axis, read_axes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,6 +64,30 @@ class Grid:
                 f"--grid: no design has {' '.join(assignments)}: {error}; leave one of the values "
                 "out, or sweep them apart"
             ) from error
+
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """Name and settings that all designs of the grid have in common; no varied one."""
+        keys = {axis.key for axis in self._designing}
+        alike = [self.design(number).to_json() for number in self._of_each_scheme()]
+        return {
+            key: value
+            for key, value in alike[0].items()
+            if key not in keys and all(one.get(key, ...) == value for one in alike)
+        }
+
+    def _of_each_scheme(self) -> list[int]:
+        """Numbers of designs, one of each scheme: which settings there are depends on no other."""
+        places = {axis.key: 0 for axis in self._designing}
+        count = next((len(axis.values) for axis in self._designing if axis.key == SCHEME), 1)
+        return [_number(self._designing, places | {SCHEME: place}) for place in range(count)]
+
+    def page_sizes(self, recorded: int) -> list[int]:
+        """Bytes of the pages that its designs see of a trace that has pages of ``recorded``."""
+        for axis in self._designing:
+            if axis.key == PAGE_SIZE:
+                return [recorded if size is None else int(size) for size in axis.values]
+        return [self.base.page_size or recorded]
 
     def platforms(self) -> dict[str, Platform]:
         """The platforms in use as they are without swept costs, by what the grid calls them."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nicscope.studies.sweep.axis import Plain
     from nicscope.studies.sweep.grid import Grid
 
-FORMAT = 1
+FORMAT = 2
 
 
 class TraceIdentity(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     source: str  # digest over the program's files
     traces: list[TraceIdentity]
-    design: dict[str, Any]
+    design: dict[str, Any]  # what all its points have in common
     grid: list[AxisIdentity]
     platforms: dict[str, str]  # digests of their costs
     kinds: bool
@@ -51,8 +51,8 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
         """In words, how ``other`` ("there") differs from this ("here"); None if it does not."""
         return (
             _traces(self.traces, other.traces)
-            or _design(self.design, other.design)
             or _grid(self.grid, other.grid)
+            or _design(self.design, other.design)
             or _platforms(self.platforms, other.platforms)
             or _plain("--no-kinds", not self.kinds, not other.kinds)
             or _version(self, other)
@@ -69,7 +69,7 @@ def identity_of(
         version=__version__,
         source=package_stamp(),
         traces=list(traces),
-        design=grid.base.to_json(),
+        design=grid.fixed,
         grid=[AxisIdentity(key=axis.key, values=list(axis.values)) for axis in grid.axes],
         platforms={name: _digest(platform) for name, platform in platforms.items()},
         kinds=kinds,

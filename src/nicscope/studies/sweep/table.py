@@ -18,10 +18,11 @@ from nicscope.config.time_unit import in_us
 from nicscope.drivers.replay import ReplayResult
 from nicscope.drivers.translation.counts import COUNT_NAMES
 from nicscope.errors import StudyError
+from nicscope.studies.denominator import Denominator, denominator_of
 from nicscope.studies.replaying import with_price
-from nicscope.studies.sweep.axis import SCHEME
+from nicscope.studies.sweep.axis import PS_PER_NS, SCHEME
 from nicscope.studies.sweep.journal import difference_from
-from nicscope.studies.sweep.tally import TALLIED
+from nicscope.studies.sweep.tally import BYTES, TALLIED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,8 +38,14 @@ if TYPE_CHECKING:
 
 METADATA_KEY = b"nicscope_sweep"
 GROUP_ROWS = 1 << 16
-MISS_RATIO, COST = "miss_ratio", "cost_us_per_lookup_low"
+MIB = 1 << 20
 UNKNOWN = -1  # in the array of tallies, for None
+# Rates per lookup, which only stand where they compare all rows of a trace.
+PER_LOOKUP = {
+    "miss_ratio": pa.float64(),
+    "cost_us_per_lookup_low": pa.float64(),
+    "cost_us_per_lookup_high": pa.float64(),
+}
 
 
 def write_table(
@@ -52,7 +59,7 @@ def write_table(
 
     ``tallies`` is int64 of shape (traces, designs, len(TALLIED)).
     """
-    schema = _schema(grid, identity)
+    schema = _schema(grid, identity, traces)
     with pq.ParquetWriter(file, schema) as writer:
         group: list[dict[str, Any]] = []
         for row in _rows(grid, traces, tallies):
@@ -78,20 +85,22 @@ def difference_of_table(path: Path, identity: Identity) -> str | None:
     return difference_from(metadata[METADATA_KEY], identity)
 
 
-def _schema(grid: Grid, identity: Identity) -> Any:
+def _schema(grid: Grid, identity: Identity, traces: Sequence[tuple[str, int]]) -> Any:
     fields = {"trace": pa.string(), "design": pa.string(), "scheme": pa.string()}
     fields |= {"platform": pa.string()}
     fields |= {axis.column: _type(axis) for axis in grid.axes}
-    fields |= {"page_size_bytes": pa.int64(), "nodes": pa.int64()}
+    fields |= {"page_size_bytes": pa.int64(), "nodes": pa.int64(), BYTES: pa.int64()}
     fields |= dict.fromkeys(COUNT_NAMES, pa.int64())
     fields |= {"pinned_host_bytes": pa.int64(), "nic_memory_bytes": pa.int64()}
+    fields |= dict.fromkeys(("misses_per_request", "misses_per_mib"), pa.float64())
+    for cost in ("cost_us", "cost_us_per_request", "cost_ns_per_byte"):
+        fields |= {f"{cost}_low": pa.float64(), f"{cost}_high": pa.float64()}
+    sizes = [grid.page_sizes(page_size) for _, page_size in traces]
+    if all(denominator_of(each) is Denominator.LOOKUP for each in sizes):
+        fields |= PER_LOOKUP
     fields |= {
-        MISS_RATIO: pa.float64(),
-        "cost_us_low": pa.float64(),
-        "cost_us_high": pa.float64(),
-        COST: pa.float64(),
-        "cost_us_per_lookup_high": pa.float64(),
         "cost_is_lower_bound": pa.bool_(),
+        "cost_unpriced": pa.string(),
         "cost_evidence": pa.string(),
     }
     return pa.schema(list(fields.items()), metadata={METADATA_KEY: msgspec.json.encode(identity)})
@@ -136,25 +145,36 @@ class _Platforms:
 
 
 def _derived(row: dict[str, Any], design: Design, platform: Platform | None) -> dict[str, Any]:
-    """What follows from the counts of ``row``."""
+    """What follows from the counts of ``row``; rates that its table does not have are left there.
+
+    A table of designs whose denominators differ leaves the rates per lookup out, by its schema.
+    """
     total = {name: row[name] for name in COUNT_NAMES}
     found = with_price(ReplayResult(design, total, [], {}), platform)
     cost = found.cost
     evidence = found.weakest_evidence
+    misses = row["ni_misses"]
     columns: dict[str, Any] = {
         "platform": None if platform is None else platform.name,
         "page_size_bytes": design.page_size,
         "pinned_host_bytes": found.pinned_host_bytes,
-        MISS_RATIO: row["ni_misses"] / row["lookups"],
+        "miss_ratio": misses / row["lookups"],
+        "misses_per_request": misses / row["requests"],
+        "misses_per_mib": misses * MIB / row[BYTES],
     }
-    if platform is None or not cost.is_known:
+    if platform is None:
         return columns
-    low, high = cost.low_ps, None if cost.is_lower_bound else cost.high_ps
+    columns["cost_unpriced"] = cost.reason or None
+    if not cost.is_known:
+        return columns
+    for end, ps in (("low", cost.low_ps), ("high", None if cost.is_lower_bound else cost.high_ps)):
+        columns |= {
+            f"cost_us_{end}": _us(ps),
+            f"cost_us_per_lookup_{end}": _us(ps, row["lookups"]),
+            f"cost_us_per_request_{end}": _us(ps, row["requests"]),
+            f"cost_ns_per_byte_{end}": None if ps is None else ps / PS_PER_NS / row[BYTES],
+        }
     return columns | {
-        "cost_us_low": _us(low),
-        "cost_us_high": _us(high),
-        COST: _us(low, row["lookups"]),
-        "cost_us_per_lookup_high": _us(high, row["lookups"]),
         "cost_is_lower_bound": cost.is_lower_bound,
         "cost_evidence": evidence.value if isinstance(evidence, Evidence) else None,
     }

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from nicscope.traces.reader import Trace
 
 # What is kept of each design and trace: totals over the nodes.
-TALLIED = (*COUNT_NAMES, "nodes", "nic_memory_bytes")
+BYTES = "requested_bytes"  # of all requests, the same for every design
+TALLIED = (*COUNT_NAMES, "nodes", "nic_memory_bytes", BYTES)
 Tally = list[int | None]
 
 
@@ -92,11 +93,13 @@ def tally(
         if stopped():
             raise Stopped
         replayer.feed(columns.rows(begin, begin + ROWS))
+    requested = int(columns.length.sum(dtype=np.int64))
     return [
         [
             *(result.total[name] for name in COUNT_NAMES),
             len(result.nodes),
             sum(result.nic_memory_bytes.values()),
+            requested,
         ]
         for result in replayer.results()
     ]

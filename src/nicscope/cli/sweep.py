@@ -150,7 +150,7 @@ def _print(what: Sweep, table: Table) -> None:
         if rows:
             print_text()
             print_text(title)
-            print_table(*point_rows(rows, grid.axes, several_traces=len(names) > 1))
+            print_table(point_rows(rows, grid.axes, several_traces=len(names) > 1))
     print_written([what.out])
 
 

@@ -1,39 +1,30 @@
-"""Sized designs on a terminal: tables within 100 columns."""
+"""Sized designs on a terminal."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nicscope.reports import size_wording as say
-from nicscope.reports.rows import Rows
+from nicscope.reports.printing import show
+from nicscope.reports.table import Rows
 from nicscope.reports.wording import byte_size, per_hundred, significant, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rich.table import Table
-
+    from nicscope.reports.printing import Printed
     from nicscope.studies.sizing.page_sizes import PageSize
     from nicscope.studies.sizing.result import Sizing, SizingReport
-
-WIDEST = 100
 
 
 def print_sizes(report: SizingReport) -> None:
     """Print everything that people want of ``report`` on stdout."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    console.width = min(console.width, WIDEST) if console.is_terminal else WIDEST
     for number, sizing in enumerate(report.sizings):
-        if number:
-            console.print()
-        for part in size_parts(sizing, report):
-            # Commands are to be copied: they are not broken at the margin.
-            console.print(part, soft_wrap=isinstance(part, str))
+        show([""] * (number > 0))
+        show(size_parts(sizing, report))
 
 
-def size_parts(sizing: Sizing, report: SizingReport) -> Iterator[Any]:
+def size_parts(sizing: Sizing, report: SizingReport) -> Iterator[Printed]:
     """What ``print_sizes`` prints of one trace, piece by piece; commands are plain strings."""
     from rich.text import Text
 
@@ -47,8 +38,7 @@ def size_parts(sizing: Sizing, report: SizingReport) -> Iterator[Any]:
     for number, rows in enumerate(tables):
         if number:
             yield Text()
-        yield Text(rows.title, style="bold")
-        yield _table(rows)
+        yield rows
     if sizing.page_sizes:
         for line in page_remarks(sizing.page_sizes):
             yield Text(line, style="dim")
@@ -90,6 +80,7 @@ def best_rows(sizing: Sizing, report: SizingReport) -> Rows:
         ["family", "design", "on the NIC", "pinned", "misses/100", "us/lookup"],
         cells,
         left=(0, 1),
+        least=("pinned", "on the NIC", "misses/100", "us/lookup"),
     )
 
 
@@ -118,6 +109,10 @@ def memory_rows(sizing: Sizing, report: SizingReport) -> Rows:
             for answer in sizing.answers
             if not say.is_unpriced(answer)
         ],
+        least=(
+            *("knee", "next better", "doubled", "halved"),
+            *(byte_size(size) for size in (2 * budget, budget // 2)),
+        ),
     )
 
 
@@ -180,6 +175,7 @@ def page_rows(sizing: Sizing, report: SizingReport) -> Rows:
             for one in sizing.page_sizes
         ],
         left=(7,),
+        least=("registration", "table", "pinned", "entries", "cache", "lookups"),
     )
 
 
@@ -204,27 +200,3 @@ def _duration(one: PageSize) -> str:
 
 def _time(us: float) -> str:
     return f"{significant(us)} us" if us < 1000 else f"{significant(us / 1000)} ms"
-
-
-def _table(rows: Rows) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
-    for number, heading in enumerate(rows.headings):
-        words = number in rows.left
-        table.add_column(
-            heading,
-            justify="left" if words else "right",
-            no_wrap=not words or number == 0,
-            overflow="fold",
-        )
-    for cells in rows.cells:
-        table.add_row(*(Text(cell) for cell in cells))
-    return table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nicscope.reports.table import Rows
 from nicscope.reports.wording import UNKNOWN, byte_size, per_hundred, significant, whole
 
 if TYPE_CHECKING:
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 
 def point_rows(
     rows: Sequence[dict[str, Any]], axes: Sequence[Axis], *, several_traces: bool
-) -> tuple[list[str], list[list[str]]]:
-    """Headings and cells: the axes that vary, misses, time and memory of each of ``rows``."""
+) -> Rows:
+    """A table: the axes that vary, misses, time and memory of each of ``rows``."""
     varying = [axis for axis in axes if len(axis.values) > 1] or list(axes)
     headings = ["trace"] * several_traces + [_heading(axis) for axis in varying]
     headings += ["misses per 100", "us per lookup", "on the NIC", "pinned in hosts"]
@@ -30,7 +31,18 @@ def point_rows(
         ]
         for row in rows
     ]
-    return headings, cells
+    words = {place for place, axis in enumerate(varying, several_traces) if _is_words(rows, axis)}
+    return Rows(
+        "",
+        headings,
+        cells,
+        left=(*range(several_traces), *sorted(words)),
+        key=several_traces + len(varying),
+    )
+
+
+def _is_words(rows: Sequence[dict[str, Any]], axis: Axis) -> bool:
+    return any(isinstance(row[axis.column], str) for row in rows)
 
 
 def _heading(axis: Axis) -> str:

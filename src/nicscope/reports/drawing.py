@@ -142,7 +142,9 @@ def _stacked(rows: Rows, width: int) -> Iterator[Text]:
                 continue
             indent = 0 if column < rows.key else INDENT
             for line in _pair(names[column], cell, width - indent):
-                yield Text(" " * indent + line, style="bold" if not indent else "")
+                text = " " * indent + line
+                fits = width_of(text) <= width
+                yield Text(text if fits else line.lstrip(), style="" if indent else "bold")
 
 
 def _pair(name: str, cell: str, width: int) -> Iterator[str]:
@@ -154,5 +156,4 @@ def _pair(name: str, cell: str, width: int) -> Iterator[str]:
     if name:
         yield from wrapped(name, width)
     for line in wrapped(cell, width - INDENT):
-        indent = INDENT if width_of(line) + INDENT <= width else 0
-        yield " " * indent + line
+        yield " " * INDENT + line if width_of(line) + INDENT <= width else line

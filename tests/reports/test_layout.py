@@ -100,6 +100,7 @@ def assert_whole(rows, width):
         rows.headings[column] for column in range(len(rows.headings)) if column not in shown
     ]
     assert left_out == shape.left_out
+    assert set(rows.leaving()[: len(left_out)]) == set(range(len(rows.headings))) - shown
     if left_out:
         note = " ".join(" ".join(lines).split("not shown at ")[-1].split())
         assert note == f"{width} columns: {', '.join(left_out)}; see {ELSEWHERE}"
@@ -265,6 +266,16 @@ def test_the_bar_gives_way_before_any_number():
 
     assert drawn == [15, 15, 6, 0, 0]
     assert all("1,000,000,000,000" in " ".join(text_of(rows, width)) for width in (66, 60, 30))
+
+
+def test_what_matters_least_is_left_out_first_and_the_rest_from_the_right():
+    rows = Rows(
+        "", ["design", "all", "send", "kind"], [["a" * 30, *["1,000,000"] * 3]], least=("send",)
+    )  # fmt: skip
+
+    left_out = [fit(rows, width).left_out for width in (63, 62, 51, 41)]
+
+    assert left_out == [[], ["send"], ["send", "kind"], ["send", "kind"]]
 
 
 def test_a_row_that_does_not_fit_is_stacked_whole():

@@ -33,6 +33,7 @@ from nicscope.cli import (
 )
 from nicscope.cli.interrupt import INTERRUPTED, heeded_interrupts
 from nicscope.errors import NicscopeError
+from nicscope.studies.own_frames import ProgramError
 
 
 class _Interrupted(Exception):  # noqa: N818 - nobody's error
@@ -95,13 +96,19 @@ app.command(context_settings=record.CONTEXT, epilog=record.EXAMPLE)(record.recor
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; returns the exit status: 0 done, 1 a check failed, 2 wrong use."""
+    """Run one command; returns the exit status.
+
+    0: done.  1: a check failed, or the program that was run.  2: wrong use.
+    """
     try:
         with heeded_interrupts():
             status = app(args=arguments, prog_name="nicscope", standalone_mode=False)
     except NicscopeError as error:
         print(f"nicscope: {error}", file=sys.stderr)
         return 2
+    except ProgramError as error:
+        print(error.told, end="", file=sys.stderr)
+        return 1
     except (_Interrupted, KeyboardInterrupt, typer.Abort):
         print("nicscope: interrupted; nothing half-written was left", file=sys.stderr)
         return INTERRUPTED

@@ -123,11 +123,12 @@ def test_a_cluster_by_that_name_is_run_without_a_main(program, capsys):
     [
         ("def mian(): pass", "has no main() and no cluster; did you mean 'mian'?"),
         ("def main(): pass", "ran no cluster of unet, vmmc or mini; call cluster.run() in main()"),
-        ("def main(:", "line 1: "),
+        ("async def main(): pass", "program.py:1: main() is 'async def'; make it a plain 'def'"),
+        ("def main(trace): pass", "program.py:1: main() is called without arguments: missing a"),
         (
             'def main():\n    from nicscope.interfaces.ports.cluster import PortCluster\n'
             '    PortCluster("utbl")',
-            "'utbl'; did you mean 'utlb'?",
+            "program.py:3: no design 'utbl'; did you mean 'utlb'?",
         ),
     ],
 )  # fmt: skip
@@ -137,6 +138,119 @@ def test_a_program_that_cannot_run_takes_one_line(program, capsys, text, message
     err = capsys.readouterr().err
     assert message in err
     assert len(err.splitlines()) == 1
+
+
+HELPER = """
+def fail(what):
+    try:
+        {}[what]
+    except KeyError as error:
+        raise ValueError(f"no {what}") from error
+"""
+FAILING = PROGRAM.replace('await process.post_inline(SEND, 3, b"hello")', 'helper.fail("peer")')
+FAILS = {  # a program: what its author is shown, but for the lines of the sources
+    "import helper\n" + dedent(FAILING): [
+        "Traceback (most recent call last):",
+        '  File "HELPER", line 4, in fail',
+        "KeyError: 'peer'",
+        "",
+        "The above exception was the direct cause of the following exception:",
+        "",
+        "Traceback (most recent call last):",
+        '  File "PROGRAM", line 25, in main',
+        '  File "PROGRAM", line 13, in client',
+        '  File "HELPER", line 6, in fail',
+        "ValueError: no peer",
+    ],
+    "import json\ndef main():\n    json.loads('{')": [
+        "Traceback (most recent call last):",
+        '  File "PROGRAM", line 3, in main',
+        "json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: "
+        "line 1 column 2 (char 1)",
+        "  raised in raw_decode, ...",
+    ],
+    "def main(:\n    pass": [
+        '  File "PROGRAM", line 1',
+        "SyntaxError: invalid syntax",
+    ],
+    "import broken": [
+        "Traceback (most recent call last):",
+        '  File "PROGRAM", line 1, in <module>',
+        '  File "BROKEN", line 1',
+        "SyntaxError: '(' was never closed",
+    ],
+    "import nowhere": [
+        "Traceback (most recent call last):",
+        '  File "PROGRAM", line 1, in <module>',
+        "ModuleNotFoundError: No module named 'nowhere'",
+    ],
+    "open('absent')": [
+        "Traceback (most recent call last):",
+        '  File "PROGRAM", line 1, in <module>',
+        "FileNotFoundError: [Errno 2] No such file or directory: 'absent'",
+    ],
+}
+
+
+@pytest.mark.parametrize("text", FAILS, ids=["raises", "library", "syntax", "module", "none", "os"])
+def test_what_a_program_raises_is_shown_with_its_own_frames_alone_and_the_status_is_1(
+    program, capsys, tmp_path, text
+):
+    (tmp_path / "helper.py").write_text(HELPER)
+    (tmp_path / "broken.py").write_text("x = (")
+
+    assert main(["simulate", program(text)]) == 1
+
+    err = capsys.readouterr().err
+    for name in ("program", "helper", "broken"):
+        err = err.replace(str(tmp_path / f"{name}.py"), name.upper())
+    told = [line for line in err.splitlines() if not line.startswith("    ")]
+    told = [line.split(", /")[0] + ", ..." if "raised in" in line else line for line in told]
+    assert told == FAILS[text]
+
+
+def test_a_failed_program_leaves_no_folder_of_results(program, tmp_path):
+    assert main(["simulate", program("1 / 0"), "--out", str(tmp_path / "found")]) == 1
+
+    assert not (tmp_path / "found").exists()
+
+
+@pytest.mark.parametrize(
+    ("leaving", "status", "shown"),
+    [("3", 3, ""), ("'enough'", "enough", ""), ("", 0, "utlb on utlb-prototype")],
+)
+def test_a_program_that_leaves_decides_on_the_status(program, capsys, leaving, status, shown):
+    text = dedent(PROGRAM) + f"    import sys; sys.exit({leaving})\n"
+
+    try:
+        found = main(["simulate", program(text)])
+    except SystemExit as error:
+        found = error.code
+
+    assert found == status
+    assert shown in capsys.readouterr().out
+
+
+def test_ctrl_c_in_a_program_is_one_line(program, capsys):
+    assert main(["simulate", program("def main(): raise KeyboardInterrupt")]) == 130
+
+    assert capsys.readouterr().err.splitlines() == [
+        "nicscope: interrupted; nothing half-written was left"
+    ]
+
+
+def test_a_forgotten_await_is_named_by_its_line(program, capsys):
+    text = PROGRAM.replace('await process.post_inline(SEND, 3, b"hello")', "process.sleep(5)")
+    text = text.replace("return await process.done()", "return await process.sleep(1)")
+    text = text.replace("await process.arrival()", "await process.sleep(1)")
+    path = program(text.replace("return found.content[:found.length]", "return found"))
+
+    assert main(["simulate", path]) == 0
+
+    err = capsys.readouterr().err.splitlines()
+    assert [line for line in err if "await" in line] == [
+        f"nicscope: {path}:12: sleep() without 'await' does nothing"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,18 @@ from html.parser import HTMLParser
 
 import pytest
 from comparison_samples import DESIGNS, comparison
-from rich.console import Console
 
 from nicscope.config.evidence import Evidence
 from nicscope.reports import wording
 from nicscope.reports.notebook import ReplayReport
 from nicscope.reports.palette import KIND_TEXTURES
+from nicscope.reports.printing import lines_of
 from nicscope.reports.rates import miss_rates
 from nicscope.reports.rows import memory_rows, miss_rows, notes, work_rows
-from nicscope.reports.terminal import BAR, WIDEST, comparison_parts
+from nicscope.reports.table import BAR
+from nicscope.reports.terminal import comparison_parts
+
+WIDEST = 100
 
 
 @pytest.fixture(scope="module")
@@ -24,11 +27,7 @@ def found():
 
 
 def printed(found):
-    console = Console(width=WIDEST, highlight=False)
-    with console.capture() as capture:
-        for part in comparison_parts(found):
-            console.print(part)
-    return capture.get().splitlines()
+    return [str(line) for line in lines_of(comparison_parts(found), WIDEST)]
 
 
 def test_rates_are_counts_per_hundred_lookups_and_both_splits_add_up(found):

@@ -7,8 +7,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from nicscope.cli.coverage import coverage, coverage_text
+from nicscope.cli.coverage import coverage
 from nicscope.errors import StudyError
+from nicscope.reports.coverage_terminal import coverage_parts
+from nicscope.reports.printing import lines_of
 from nicscope.studies.coverage import Requirements, cover, load_requirements
 
 if TYPE_CHECKING:
@@ -130,9 +132,10 @@ def test_the_text_lists_what_waits_and_fits_100_columns(tmp_path: Path) -> None:
     papers = load_requirements()
     folder = folder_with(tmp_path, '@pytest.mark.requirement("UT-93")\ndef test_it(): ...\n')
 
-    text = coverage_text(papers, cover(papers, folder))
+    lines = [str(line) for line in lines_of(coverage_parts(papers, cover(papers, folder)), 100)]
+    text = "\n".join(lines)
 
-    assert all(len(line) <= 100 for line in text.splitlines())
+    assert all(len(line) <= 100 for line in lines)
     assert "UM-59a" in text
     assert "UT-93" not in text
     assert "list prices of 2002, optional" in text

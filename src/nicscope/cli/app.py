@@ -35,6 +35,7 @@ from nicscope.cli.interrupt import ENDINGS, ending_status, heeded_interrupts
 from nicscope.cli.streams import standard_streams
 from nicscope.errors import NicscopeError, one_line
 from nicscope.outputs import ReaderGone
+from nicscope.studies.own_frames import ProgramError
 
 
 class _Interrupted(Exception):  # noqa: N818 - nobody's error
@@ -97,19 +98,25 @@ app.command(context_settings=record.CONTEXT, epilog=record.EXAMPLE)(record.recor
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; returns the exit status: 0 done, 1 a check failed, 2 wrong use."""
+    """Run one command; returns the exit status.
+
+    0: done.  1: a check failed, or the program that was run.  2: wrong use.
+    """
     with standard_streams():
         try:
             return _run(arguments)
         except ReaderGone:
             return 128 + signal.SIGPIPE  # quietly, as what a shell knows dies of it
+        except ProgramError as error:
+            print(error.told, end="", file=sys.stderr)
+            return 1
         except NicscopeError as error:
             print(f"nicscope: {error}", file=sys.stderr)
             return 2
 
 
 def _run(arguments: list[str] | None) -> int:
-    """The exit status; errors: ``NicscopeError``, ``ReaderGone``."""
+    """The exit status; errors: ``NicscopeError``, ``ProgramError``, ``ReaderGone``."""
     try:
         with heeded_interrupts():
             status = app(args=arguments, prog_name="nicscope", standalone_mode=False)

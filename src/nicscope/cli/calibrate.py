@@ -10,6 +10,7 @@ from nicscope.cli.progress import progress
 from nicscope.cli.tables import print_json, print_table, print_text
 
 if TYPE_CHECKING:
+    from nicscope.reports.table import Rows
     from nicscope.studies.calibrate.result import Calibration, Value
 
 EXAMPLES = (
@@ -59,11 +60,39 @@ def calibrate_platform(
 
 def show(found: Calibration) -> None:
     """Print the values, then the numbers, then the errors' means."""
-    headings = ["constant", "fitted", "held", "from", "to", "platforms"]
-    print_table(headings, [_row(value) for value in found.values])
+    print_table(value_rows(found))
     print_text()
-    print_table(
-        ["number", "pair", "published", "simulated", "error", ""],
+    print_table(residual_rows(found))
+    print_text()
+    for fitted, verb in ((True, "fitted"), (False, "predicted")):
+        count = sum(each.fitted == fitted for each in found.residuals)
+        if count:
+            print_text(
+                f"{count} numbers {verb}: mean error {100 * found.mean(fitted=fitted):.2f} %, "
+                f"worst {100 * found.worst(fitted=fitted):.2f} %"
+            )
+
+
+def value_rows(found: Calibration) -> Rows:
+    """The constants: what was fitted, what the catalog holds, and the range that fits as well."""
+    from nicscope.reports.table import Rows
+
+    return Rows(
+        "",
+        ["constant", "fitted", "held", "from", "to", "platforms"],
+        [_row(value) for value in found.values],
+        left=(0, 5),
+        least=("platforms", "to", "from", "held"),
+    )
+
+
+def residual_rows(found: Calibration) -> Rows:
+    """Each published number beside the simulated one."""
+    from nicscope.reports.table import Rows
+
+    return Rows(
+        "",
+        ["number", "pair", "published", "simulated", "error", "how"],
         [
             [
                 f"{each.name} {each.unit}",
@@ -75,15 +104,9 @@ def show(found: Calibration) -> None:
             ]
             for each in found.residuals
         ],
+        left=(0, 1, 5),
+        key=2,
     )
-    print_text()
-    for fitted, verb in ((True, "fitted"), (False, "predicted")):
-        count = sum(each.fitted == fitted for each in found.residuals)
-        if count:
-            print_text(
-                f"{count} numbers {verb}: mean error {100 * found.mean(fitted=fitted):.2f} %, "
-                f"worst {100 * found.worst(fitted=fitted):.2f} %"
-            )
 
 
 def _row(value: Value) -> list[str]:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from nicscope.cli.tables import WIDEST, print_json
-
-if TYPE_CHECKING:
-    from nicscope.studies.coverage import Coverage, Requirements
+from nicscope.cli.tables import print_json
 
 
 def coverage(
@@ -37,45 +32,10 @@ def coverage(
 
         print_json(msgspec.to_builtins(found))
     else:
-        sys.stdout.write(coverage_text(papers, found))
+        from nicscope.reports.coverage_terminal import coverage_parts
+        from nicscope.reports.printing import show
 
-
-def coverage_text(papers: list[Requirements], found: Coverage) -> str:
-    """Counts per paper, then the ids without a test, in lines of at most 100 columns."""
-    lines = [f"{'':<20}{'covered':>10}{'explained':>11}{'uncovered':>11}{'all':>7}"]
-    totals = [0, 0, 0, 0]
-    for paper in papers:
-        keys = paper.requirements
-        counts = [
-            sum(key in place for key in keys)
-            for place in (found.covered, found.explained, found.uncovered, keys)
-        ]
-        totals = [total + count for total, count in zip(totals, counts, strict=True)]
-        lines.append(_row(f"{paper.title} ({paper.prefix})", counts))
-    lines.append(_row("all", totals))
-    for paper in papers:
-        waiting = [key for key in paper.requirements if key in set(found.uncovered)]
-        if waiting:
-            lines += ["", f"{paper.title}, without a test:"]
-            lines += textwrap.wrap(
-                ", ".join(waiting),
-                WIDEST,
-                initial_indent="  ",
-                subsequent_indent="  ",
-                break_on_hyphens=False,
-            )
-    if found.explained:
-        lines += ["", "without a test for a reason:"]
-        for key, why in found.explained.items():
-            lines += textwrap.wrap(
-                why, WIDEST, initial_indent=f"  {key:<8}", subsequent_indent=" " * 10
-            )
-    return "\n".join(lines) + "\n"
-
-
-def _row(title: str, counts: list[int]) -> str:
-    covered, explained, uncovered, everything = counts
-    return f"{title:<20}{covered:>10}{explained:>11}{uncovered:>11}{everything:>7}"
+        show(coverage_parts(papers, found))
 
 
 def _default_tests() -> Path:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nicscope.cli.tables import print_json, print_table, print_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nicscope.config.design import Design
+    from nicscope.reports.table import Rows
 
 commands = typer.Typer()
 
@@ -37,20 +43,7 @@ def designs(context: typer.Context, as_json: _Json = False) -> None:
             ]
         )
         return
-    print_table(
-        ["name", "scheme", "settings", "paper", "platform", "what it is"],
-        [
-            [
-                design.name,
-                design.scheme.value,
-                _brief(design.to_json()),
-                ", ".join(design.sources),
-                design.platform or "none printed",
-                design.title,
-            ]
-            for design in found
-        ],
-    )
+    print_table(design_rows(found))
 
 
 @commands.command("show")
@@ -94,7 +87,41 @@ def show(
     print_text(design.description)
     print_text(f"scheme {design.scheme.value}, platform {design.platform or 'none printed'}")
     print_text()
-    print_table(
+    print_table(setting_rows(settings))
+    print_text()
+    for key, citation in design.sources.items():
+        print_text(f"{key}: {citation}")
+
+
+def design_rows(found: Sequence[Design]) -> Rows:
+    """A row for each of ``found``: what tells it from the others."""
+    from nicscope.reports.table import Rows
+
+    return Rows(
+        "",
+        ["name", "scheme", "settings", "paper", "platform", "what it is"],
+        [
+            [
+                design.name,
+                design.scheme.value,
+                _brief(design.to_json()),
+                ", ".join(design.sources),
+                design.platform or "none printed",
+                design.title,
+            ]
+            for design in found
+        ],
+        left=(0, 1, 2, 3, 4, 5),
+        least=("paper", "platform", "settings", "scheme"),
+    )
+
+
+def setting_rows(settings: Sequence[dict[str, Any]]) -> Rows:
+    """A row for each setting of a design: its value, and where that is from."""
+    from nicscope.reports.table import Rows
+
+    return Rows(
+        "",
         ["setting", "value", "meaning", "evidence", "source"],
         [
             [
@@ -106,10 +133,9 @@ def show(
             ]
             for setting in settings
         ],
+        left=(0, 1, 2, 3, 4),
+        prose=(2, 4),
     )
-    print_text()
-    for key, citation in design.sources.items():
-        print_text(f"{key}: {citation}")
 
 
 _ABSENT = {"evidence": None, "source": None}

@@ -9,7 +9,10 @@ import typer
 from nicscope.cli.tables import print_json, print_table, print_text
 
 if TYPE_CHECKING:
-    from nicscope.config.platform import UnitCost
+    from collections.abc import Sequence
+
+    from nicscope.config.platform import Platform, UnitCost
+    from nicscope.reports.table import Rows
 
 commands = typer.Typer()
 
@@ -44,18 +47,7 @@ def platforms(context: typer.Context, as_json: _Json = False) -> None:
     if as_json:
         print_json(rows)
         return
-    print_table(
-        ["name", "machine", "paper", "costs"],
-        [
-            [
-                row["name"],
-                row["title"],
-                ", ".join(row["papers"]),
-                ", ".join(f"{count} {kind}" for kind, count in row["evidence"].items()),
-            ]
-            for row in rows
-        ],
-    )
+    print_table(platform_rows(rows))
 
 
 @commands.command("show")
@@ -91,15 +83,51 @@ def show(
     print_text(f"{platform.name}: {platform.title}")
     print_text(platform.description)
     print_text()
-    rows = [
-        [key, _shown(cost), COSTS[key].per, cost.origin.evidence.value, cost.origin.source]
-        for key, cost in platform.costs.items()
-    ]
-    rows += [[key, "not applicable", "", "", why] for key, why in platform.not_applicable.items()]
-    print_table(["cost", "us (or ns a byte)", "per", "evidence", "source"], rows)
+    print_table(cost_rows(platform))
     print_text()
     for key, citation in platform.sources.items():
         print_text(f"{key}: {citation}")
+
+
+def platform_rows(rows: Sequence[dict[str, Any]]) -> Rows:
+    """A row for each machine: what it is, and what is known of its costs."""
+    from nicscope.reports.table import Rows
+
+    return Rows(
+        "",
+        ["name", "machine", "paper", "costs"],
+        [
+            [
+                row["name"],
+                row["title"],
+                ", ".join(row["papers"]),
+                ", ".join(f"{count} {kind}" for kind, count in row["evidence"].items()),
+            ]
+            for row in rows
+        ],
+        left=(0, 1, 2, 3),
+        least=("paper", "costs"),
+    )
+
+
+def cost_rows(platform: Platform) -> Rows:
+    """A row for each cost of a machine, those that it cannot have included."""
+    from nicscope.config.cost_name import COSTS
+    from nicscope.reports.table import Rows
+
+    cells = [
+        [key, _shown(cost), COSTS[key].per, cost.origin.evidence.value, cost.origin.source]
+        for key, cost in platform.costs.items()
+    ]
+    cells += [[key, "not applicable", "", "", why] for key, why in platform.not_applicable.items()]
+    return Rows(
+        "",
+        ["cost", "us (or ns a byte)", "per", "evidence", "source"],
+        cells,
+        left=(0, 1, 2, 3, 4),
+        prose=(1, 2, 4),
+        least=("per", "evidence", "source"),
+    )
 
 
 def _as_json(cost: UnitCost) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from pathlib import Path  # noqa: TC003 - Typer reads the annotation
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,17 +9,14 @@ import typer
 
 from nicscope.cli.progress import progress
 from nicscope.cli.replay import print_written, trace_path
-from nicscope.cli.tables import WIDEST, print_json
+from nicscope.cli.tables import print_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.console import RenderableType
-    from rich.text import Text
-
     from nicscope.outputs import OutputFolder
     from nicscope.studies.reproduce.harness import Plan
-    from nicscope.studies.reproduce.verdict import Point, Reproduction, Shape
+    from nicscope.studies.reproduce.verdict import Reproduction
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -28,8 +24,6 @@ EXAMPLES = (
     "[bold]nicscope reproduce utlb/table4 --trace traces[/bold]"
 )
 LISTED = 12  # files
-# Blue and orange stay apart for every kind of colour vision; sign and word say it without colour.
-STYLES = {True: "blue", False: "bold dark_orange"}
 
 
 def reproduce(
@@ -80,101 +74,10 @@ def reproduce(
 
 def show(found: Reproduction) -> None:
     """Print the checks, item by item, then what has no verdict or is missing, then the counts."""
-    from rich.console import Console
-    from rich.text import Text
+    from nicscope.reports.printing import show as print_parts
+    from nicscope.reports.reproduction_terminal import reproduction_parts
 
-    from nicscope.reports.study_text import study_lines
-    from nicscope.studies.reproduce.markdown import summary_line
-
-    console = Console(highlight=False)
-    console.width = min(WIDEST, console.width) if console.is_terminal else WIDEST
-    points = {key: list(group) for key, group in groupby(found.points, _key)}
-    shapes = {key: list(group) for key, group in groupby(found.shapes, _key)}
-    for key in sorted({*points, *shapes}):
-        console.print(Text("/".join(key), style="bold"))
-        if key in points:
-            console.print(_points_table(points[key]))
-        if key in shapes:
-            console.print(_shapes_table(shapes[key]))
-        console.print()
-    for table in found.tables:
-        title, *lines = study_lines(table)
-        console.print(Text(title, style="bold"))
-        console.print(Text("\n".join(lines)))
-        console.print()
-    if found.studies:
-        console.print(Text("studies: rows for any traces, without a verdict", style="bold"))
-        offers = [(Text(f"{one.paper}/{one.id}"), Text(one.why)) for one in found.studies]
-        console.print(_grid(offers))
-        console.print(
-            "run one by its name: nicscope reproduce utlb/table4 [--trace DIR]", markup=False
-        )
-        console.print()
-    if found.missing:
-        console.print(Text("not reproduced yet", style="bold"))
-        gaps = [(Text(f"{gap.paper}/{gap.id}"), Text(gap.why)) for gap in found.missing]
-        console.print(_grid(gaps))
-        console.print()
-    if found.points or found.shapes or found.missing or found.studies:
-        console.print(Text(summary_line(found)))
-
-
-def _key(check: Point | Shape) -> tuple[str, str]:
-    return check.paper, check.id
-
-
-def _points_table(points: Sequence[Point]) -> RenderableType:
-    from rich.table import Table
-    from rich.text import Text
-
-    from nicscope.studies.reproduce.markdown import share
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("quantity", overflow="fold")
-    for heading in ("published", "reproduced", "error", "tolerance"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("basis", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    for point in points:
-        table.add_row(
-            Text(point.quantity),
-            f"{point.published:g}",
-            f"{point.reproduced:.6g}",
-            share(point.relative_error),
-            share(point.tolerance),
-            point.basis.value,
-            _verdict(point.ok),
-        )
-    return table
-
-
-def _shapes_table(shapes: Sequence[Shape]) -> RenderableType:
-    from rich.text import Text
-
-    rows = []
-    for shape in shapes:
-        rows.append((_verdict(shape.ok), Text(shape.statement)))
-        rows.append((Text(), Text(shape.evidence, style="dim")))
-    return _grid(rows)
-
-
-def _verdict(ok: bool) -> Text:
-    from rich.text import Text
-
-    from nicscope.studies.reproduce.markdown import verdict
-
-    return Text(verdict(ok), style=STYLES[ok])
-
-
-def _grid(rows: Sequence[tuple[Text, Text]]) -> RenderableType:
-    from rich.table import Table
-
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return table
+    print_parts(reproduction_parts(found))
 
 
 def _reproduce(names: Sequence[str], todo: Plan, files: Sequence[Path]) -> Reproduction:

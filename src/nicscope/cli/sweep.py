@@ -158,7 +158,7 @@ def _print(what: Sweep, table: Table) -> None:
             print_text()
             print_text(title)
             several = len(names) > 1
-            print_table(*point_rows(rows, grid.axes, table.denominator, several_traces=several))
+            print_table(point_rows(rows, grid.axes, table.denominator, several_traces=several))
     for name in names:
         if found := table.unpriced(name):
             print_text()

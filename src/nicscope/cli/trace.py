@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,13 +11,9 @@ from nicscope.cli.out import output_path, text_beside
 from nicscope.cli.progress import progress
 from nicscope.cli.tables import print_json
 from nicscope.errors import printable
-from nicscope.reports.wording import byte_size
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from nicscope.traces.convert import Conversion
-    from nicscope.traces.summary import TraceSummary
 
 app = typer.Typer(
     name="trace",
@@ -25,10 +21,6 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
-
-WIDTH = 100
-BAR = 40
-EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 @app.command(
@@ -40,6 +32,7 @@ def info(
     json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Show what a trace holds: requests, pages, reuse, operations, sizes, origin."""
+    from nicscope.reports.trace_terminal import print_summary
     from nicscope.traces.reader import open_trace
     from nicscope.traces.summary import summarize
 
@@ -49,7 +42,7 @@ def info(
     if json:
         print_json({"file": trace.name, **summary.as_json()})
     else:
-        _print_summary(trace.name, summary)
+        print_summary(Path(trace.name), summary)
 
 
 @app.command(
@@ -148,106 +141,3 @@ def _print_conversion(target: Path, done: Conversion) -> None:
             print(f"  {name.replace('_', ' ')}: {text}")
     for what in done.lost:
         print(f"  not kept in {done.to_format}: {what}")
-
-
-def _print_summary(name: str, summary: TraceSummary) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
-    console.print(f"\n[bold]{_escaped(Path(name).name)}[/bold]")
-    console.print(_facts(summary))
-    console.print(_operations(summary))
-    console.print(_sizes(summary))
-
-
-def _facts(summary: TraceSummary) -> Table:
-    from rich.table import Table
-
-    lowest, highest = summary.lowest_address or 0, summary.highest_address or 0
-    page_size = summary.metadata.page_size
-    table = Table(show_header=False, box=None, padding=(0, 2))
-    table.add_column(style="cyan", no_wrap=True)
-    table.add_column(overflow="fold")
-    table.add_row("requests", f"{summary.requests:,}")
-    table.add_row("nodes, processes", f"{summary.nodes:,}, {summary.processes:,}")
-    table.add_row("bytes moved", f"{summary.bytes:,} ({byte_size(summary.bytes)})")
-    footprint = byte_size(summary.pages * page_size)
-    table.add_row("pages touched", f"{summary.pages:,} of {byte_size(page_size)} ({footprint})")
-    table.add_row("page lookups", f"{summary.lookups:,}, {summary.reuse:,.1f} per page")
-    span = byte_size(highest - lowest + 1)
-    table.add_row("addresses", f"{lowest:#x} to {highest:#x} ({span})")
-    table.add_row("duration", _duration(summary.duration_ns))
-    notes = dict(summary.metadata.origin) | {
-        f"observed {name}": value for name, value in summary.metadata.observed.items()
-    }
-    for name, value in notes.items():
-        table.add_row(_escaped(name.replace("_", " ")), _escaped(_spelt(value)))
-    return table
-
-
-def _operations(summary: TraceSummary) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    from nicscope.traces.schema import FIRST_RECEIVE, OP_CODES
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name, justify in (("operation", "left"), ("path", "left"), ("requests", "right")):
-        table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
-    table.add_column("share", justify="right", no_wrap=True)
-    table.add_column("bytes", justify="right", no_wrap=True)
-    for name, count in summary.requests_per_op.items():
-        if count:
-            path = "receive" if OP_CODES[name] >= FIRST_RECEIVE else "send"
-            share = f"{count / summary.requests:.1%}"
-            table.add_row(name, path, f"{count:,}", share, byte_size(summary.bytes_per_op[name]))
-    return table
-
-
-def _sizes(summary: TraceSummary) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    counts = summary.requests_per_size_class
-    used = [size_class for size_class, count in enumerate(counts) if count]
-    most = max(counts, default=0)
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("request size", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True, width=BAR)
-    table.add_column("requests", justify="right", no_wrap=True)
-    for size_class in range(used[0], used[-1] + 1) if used else ():
-        low, high = 1 << size_class, (2 << size_class) - 1
-        label = f"{byte_size(low)}" if low == high else f"{byte_size(low)} … {byte_size(high + 1)}"
-        count = counts[size_class]
-        table.add_row(label, f"[green]{_bar(count, most)}[/green]", f"{count:,}")
-    return table
-
-
-def _bar(count: int, most: int) -> str:
-    """Draw a bar in eighths of a character; whatever is not 0 can be seen."""
-    eighths = max(round(8 * BAR * count / most), 1) if count else 0
-    return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
-
-
-def _duration(nanoseconds: int) -> str:
-    if nanoseconds == 0:
-        return "unknown (no times)"
-    for unit, factor in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
-        if nanoseconds >= factor:
-            return f"{nanoseconds / factor:,.3f} {unit}"
-    return f"{nanoseconds} ns"
-
-
-def _spelt(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_spelt(count)}" for key, count in value.items()) or "none"
-    if isinstance(value, list):
-        return " ".join(map(str, value))
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _escaped(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(printable(text))

@@ -1,41 +1,35 @@
-"""Miss-ratio curves on a terminal: tables and bars within 100 columns."""
+"""Miss-ratio curves on a terminal: tables and bars."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nicscope.reports.palette import KIND_COLOURS, KIND_TEXTURES
+from nicscope.reports.printing import show
+from nicscope.reports.table import Bar, Piece, Rows
 from nicscope.reports.wording import byte_size, per_hundred, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rich.table import Table
     from rich.text import Text
 
+    from nicscope.reports.printing import Printed
     from nicscope.studies.curve_result import CurveReport, MissCurve, Point
 
-WIDEST = 100
 BAR = 28  # characters of the longest bar
-SUMMARY_BAR = 15
 SPELT_OUT = 4  # curves with a table each; more share one
 LISTED = 25  # rows of the table that they share
-SUMMARY_SIZES = 6
 BLOCKS = " ▁▂▃▄▅▆▇█"
 PARTS = ("compulsory", "capacity", "conflict")
 
 
 def print_curves(report: CurveReport) -> None:
     """Print everything that people want of ``report`` on stdout."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    console.width = min(console.width, WIDEST) if console.is_terminal else WIDEST
-    for part in curve_parts(report):
-        console.print(part)
+    show(curve_parts(report))
 
 
-def curve_parts(report: CurveReport) -> Iterator[Any]:
+def curve_parts(report: CurveReport) -> Iterator[Printed]:
     """What ``print_curves`` prints, piece by piece."""
     from rich.text import Text
 
@@ -47,7 +41,7 @@ def curve_parts(report: CurveReport) -> Iterator[Any]:
                 yield Text()
             yield _headline(curve)
             yield Text()
-            yield _size_table(curve)
+            yield size_rows(curve)
             yield _legend(curve)
             yield Text(_knee_line(curve))
     for note in dict.fromkeys(curve.note for curve in report.curves if curve.note):
@@ -67,33 +61,37 @@ def _headline(curve: MissCurve) -> Text:
     )
 
 
-def _size_table(curve: MissCurve) -> Table:
-    from rich.text import Text
-
+def size_rows(curve: MissCurve) -> Rows:
+    """Misses by entries, a column for each number of ways."""
     shapes = {(point.entries, point.ways): point for point in curve.points}
     ways = sorted({point.ways for point in curve.points})
-    table = _new_table("Misses per 100 lookups, by entries of the NIC's translation cache")
-    for heading in ("entries", "reach", *(f"{way}-way" for way in ways), "full"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    headings = ["entries", "reach", *(f"{way}-way" for way in ways), "full"]
     if curve.sample is not None:
-        table.add_column("95 % interval", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
+        headings.append("95 % interval")
     most = _most(curve)
-    width = max(BAR - 8 * max(len(ways) - 4, 0), 8)
-    for entries in curve.powers():
+    cells, bars = [], []
+    powers = list(curve.powers())
+    for entries in powers:
         points = [shapes.get((entries, way)) for way in ways]
         full = curve.sizes.at(entries)
-        cells = [whole(entries), byte_size(entries * curve.page_size)]
-        cells += [_rate(curve, point.misses) if point else "" for point in points]
-        cells.append(_rate(curve, full))
+        row = [whole(entries), byte_size(entries * curve.page_size)]
+        row += [_rate(curve, point.misses) if point else "" for point in points]
+        row.append(_rate(curve, full))
         if curve.sample is not None:
-            cells.append(_interval(curve, entries))
+            row.append(_interval(curve, entries))
+        cells.append(row)
         # The bar is that of the fewest ways, where the mapping to sets matters most.
-        bar = _bar(curve, points[0] if points else None, full, (most, width))
-        table.add_row(
-            *(Text(cell) for cell in cells), bar, style="bold" if entries == curve.knee else ""
-        )
-    return table
+        bars.append(_bar(curve, points[0] if points else None, full, most))
+    return Rows(
+        "Misses per 100 lookups, by entries of the NIC's translation cache",
+        headings,
+        cells,
+        left=(),
+        least=("reach", *(f"{way}-way" for way in ways[:0:-1]), "95 % interval", "full"),
+        bars=bars,
+        longest_bar=max(BAR - 8 * max(len(ways) - 4, 0), 8),
+        row_styles={place: "bold" for place, size in enumerate(powers) if size == curve.knee},
+    )
 
 
 def _rate(curve: MissCurve, misses: float) -> str:
@@ -111,25 +109,18 @@ def _most(curve: MissCurve) -> float:
     return max([float(curve.sizes.misses.max(initial=0)), *map(float, firsts)])
 
 
-def _bar(curve: MissCurve, point: Point | None, full: float, scale: tuple[float, int]) -> Text:
-    """One character per equal share of the largest count; parts round so that they add up."""
-    from rich.text import Text
-
-    most, width = scale
+def _bar(curve: MissCurve, point: Point | None, full: float, most: float) -> Bar:
+    """Kinds of misses, by the largest count."""
     if point is None:
         parts: tuple[float, ...] = (min(curve.footprint, full), full - curve.footprint, 0.0)
     else:
         parts = (point.compulsory, point.capacity, point.conflict)
-    bar = Text()
-    along, drawn = 0.0, 0
-    for kind, count in zip(PARTS, parts, strict=True):
-        along += max(count, 0)
-        end = round(width * along / most) if most else 0
-        bar.append(KIND_TEXTURES[kind] * (end - drawn), style=KIND_COLOURS[kind])
-        drawn = end
-    if not drawn and along:
-        bar.append("▏", style="dim")  # too few to be drawn, but there
-    return bar
+    return Bar(
+        tuple(
+            Piece(KIND_TEXTURES[kind], KIND_COLOURS[kind], count / most if most else 0.0)
+            for kind, count in zip(PARTS, parts, strict=True)
+        )
+    )
 
 
 def _legend(curve: MissCurve) -> Text:
@@ -156,50 +147,44 @@ def _knee_line(curve: MissCurve) -> str:
     )
 
 
-def _new_table(title: str) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    return Table(
-        title=Text(title, style="bold"),
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
-
-
-def _summary(curves: list[MissCurve]) -> Iterator[Any]:
+def _summary(curves: list[MissCurve]) -> Iterator[Printed]:
     """One row per curve, those with most lookups first."""
     from rich.text import Text
 
     by_lookups = sorted(curves, key=lambda curve: -curve.lookups)
-    low = min(curve.span[0] for curve in curves)
-    high = max(curve.span[1] for curve in curves)
     shown = by_lookups[:LISTED]
-    table = _new_table("Misses per 100 lookups of fully associative caches")
-    table.add_column("", max_width=38, overflow="fold")
-    for heading in ("lookups", "footprint", "floor", "at least", "at most", "knee"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column(f"{low} to {high}", no_wrap=True)
-    for curve in shown:
-        table.add_row(
-            Text(curve.name),
-            whole(curve.lookups),
-            whole(curve.footprint),
-            _rate(curve, curve.footprint),
-            _rate(curve, float(curve.sizes.misses[-1])),
-            _rate(curve, float(curve.sizes.misses[0])),
-            "none" if curve.knee is None else whole(curve.knee),
-            Text(_spark(curve, low, high), style=KIND_COLOURS["capacity"]),
-        )
-    yield table
+    yield summary_rows(shown, curves)
     yield Text("the little curves: misses by entries, over doublings, each by its own scale", "dim")
     if len(curves) > len(shown):
         left = len(curves) - len(shown)
         yield Text(f"{left} more, with fewer lookups, are in --json and --out", style="dim")
+
+
+def summary_rows(shown: list[MissCurve], curves: list[MissCurve]) -> Rows:
+    """A row for each of ``shown``, drawn over the sizes of all ``curves``."""
+    low = min(curve.span[0] for curve in curves)
+    high = max(curve.span[1] for curve in curves)
+    drawn = f"{low} to {high}"
+    return Rows(
+        "Misses per 100 lookups of fully associative caches",
+        ["curve", "lookups", "footprint", "floor", "at least", "at most", "knee", drawn],
+        [
+            [
+                curve.name,
+                whole(curve.lookups),
+                whole(curve.footprint),
+                _rate(curve, curve.footprint),
+                _rate(curve, float(curve.sizes.misses[-1])),
+                _rate(curve, float(curve.sizes.misses[0])),
+                "none" if curve.knee is None else whole(curve.knee),
+                _spark(curve, low, high),
+            ]
+            for curve in shown
+        ],
+        left=(0, 7),
+        prose=(),
+        least=(drawn, "footprint", "at most", "lookups", "floor", "at least"),
+    )
 
 
 def _spark(curve: MissCurve, low: int, high: int) -> str:

@@ -1,21 +1,21 @@
-"""Latencies on a terminal: one table within 100 columns."""
+"""Latencies on a terminal: one table."""
 
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from nicscope.reports.printing import show
+from nicscope.reports.table import Rows
 from nicscope.studies.latency.report import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rich.table import Table
-
+    from nicscope.reports.printing import Printed
     from nicscope.studies.latency.report import LatencyReport
     from nicscope.studies.latency.translation import Translating
 
-WIDEST = 100
 COLUMNS: dict[str, tuple[Part, ...]] = {
     "write": (Part.USER_DATA,),
     "vipl": (Part.LIBRARY,),
@@ -34,15 +34,10 @@ ALWAYS = ("write", "vipl", "send", "recv")
 
 def print_latencies(report: LatencyReport) -> None:
     """Print the table and what it means on stdout."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    console.width = min(console.width, WIDEST) if console.is_terminal else WIDEST
-    for part in latency_parts(report):
-        console.print(part)
+    show(latency_parts(report))
 
 
-def latency_parts(report: LatencyReport) -> Iterator[Any]:
+def latency_parts(report: LatencyReport) -> Iterator[Printed]:
     """What ``print_latencies`` prints, piece by piece."""
     from rich.text import Text
 
@@ -53,10 +48,10 @@ def latency_parts(report: LatencyReport) -> Iterator[Any]:
     )
     if report.translation is not None:
         yield Text("\n".join(_of_translations(report, report.translation)))
-    yield _table(report)
+    yield latency_rows(report)
     yield Text(
         "write: user data.  init, exec, intr (DMA), blocks (coherent), copy (by the CPU): "
-        "data transfer.\nsend, recv: transport, by the NICs.  vipl: the library posts and polls.",
+        "data transfer.  send, recv: transport, by the NICs.  vipl: the library posts and polls.",
         style="dim",
     )
     fitted = report.evidence.get("fitted", 0)
@@ -82,30 +77,33 @@ def _of_translations(report: LatencyReport, made: Translating) -> Iterator[str]:
         yield f"not priced, {step}: {why}"
 
 
-def _table(report: LatencyReport) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
+def latency_rows(report: LatencyReport) -> Rows:
+    """Every latency and its parts, sizes parted by a blank line if each has several."""
     shown = {
         name: parts
         for name, parts in COLUMNS.items()
         if name in ALWAYS or any(one.cycles(*parts) for one in report.latencies)
     }
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("bytes", justify="right", no_wrap=True)
-    table.add_column("mechanism", no_wrap=True)
-    table.add_column("latency", justify="right", no_wrap=True)
-    for name in shown:
-        table.add_column(name, justify="right", no_wrap=True)
+    cells: list[list[str]] = []
+    gaps: list[int] = []
     for size, group in groupby(report.latencies, key=lambda one: one.byte_count):
         rows = list(group)
-        for number, one in enumerate(rows):
-            cells = [f"{size:,}" if not number else "", one.mechanism, _cycles(one.cycles())]
-            cells += [_cycles(one.cycles(*parts)) for parts in shown.values()]
-            last = number == len(rows) - 1 and len(rows) > 1
-            table.add_row(*(Text(cell) for cell in cells), end_section=last)
-    return table
+        if len(rows) > 1 and cells:
+            gaps.append(len(cells))
+        for one in rows:
+            parts = [_cycles(one.cycles(*parts)) for parts in shown.values()]
+            cells.append([f"{size:,}", one.mechanism, _cycles(one.cycles()), *parts])
+    return Rows(
+        "",
+        ["bytes", "mechanism", "latency", *shown],
+        cells,
+        left=(1,),
+        key=2,
+        prose=(),
+        least=("vipl", "write", "intr", "init", "wait", "xlat", "blocks", "exec", "copy"),
+        grouped=True,
+        gaps=tuple(gaps),
+    )
 
 
 def _cycles(count: float) -> str:

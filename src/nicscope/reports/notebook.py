@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from nicscope.reports.rates import MissRates
-    from nicscope.reports.rows import Rows
+    from nicscope.reports.table import Rows
     from nicscope.studies.replaying import Comparison
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from nicscope.reports.palette import KIND_COLOURS, KIND_TEXTURES
 from nicscope.reports.rates import kind_names, miss_rates
+from nicscope.reports.table import Bar, Piece, Rows
 from nicscope.reports.wording import (
     byte_size,
     in_words,
@@ -15,19 +17,11 @@ from nicscope.reports.wording import (
 )
 
 if TYPE_CHECKING:
+    from nicscope.reports.rates import MissRates
     from nicscope.studies.replaying import Comparison, Priced
 
 HARDLY = 100  # a structure of less than one part in this many
 FEW = 2  # designs whose unpriced steps are spelt out
-
-
-class Rows(NamedTuple):
-    """A table: its title, its headings and its cells; ``left`` columns hold words."""
-
-    title: str
-    headings: list[str]
-    cells: list[list[str]]
-    left: tuple[int, ...] = (0,)
 
 
 def headline(comparison: Comparison) -> str:
@@ -42,6 +36,8 @@ def headline(comparison: Comparison) -> str:
 
 def miss_rows(comparison: Comparison) -> Rows:
     """NI misses per 100 lookups (or requests), by path and by kind."""
+    found = miss_rates(comparison)
+    most = max(rates.misses for rates in found)
     return Rows(
         f"NI misses per 100 {comparison.denominator.plural}",
         ["design", "all", "send", "receive", *kind_names(comparison)],
@@ -51,8 +47,19 @@ def miss_rows(comparison: Comparison) -> Rows:
                 *map(per_hundred, (rates.misses, *rates.by_path.values())),
                 *map(per_hundred, rates.by_kind.values()),
             ]
-            for rates in miss_rates(comparison)
+            for rates in found
         ],
+        bars=[_bar(rates, most) for rates in found],
+    )
+
+
+def _bar(rates: MissRates, most: float) -> Bar:
+    """The kinds of misses, by the rate of the design that misses ``most``."""
+    return Bar(
+        tuple(
+            Piece(KIND_TEXTURES[kind], KIND_COLOURS[kind], rate / most if most else 0.0)
+            for kind, rate in rates.by_kind.items()
+        )
     )
 
 
@@ -72,6 +79,7 @@ def work_rows(comparison: Comparison) -> Rows:
             for priced in comparison.priced
         ],
         left=(0, 5, 6),
+        least=("platform", "unpins", "evidence", "pins", "interrupts"),
     )
 
 
@@ -94,6 +102,7 @@ def memory_rows(comparison: Comparison) -> Rows:
             for priced in comparison.priced
         ],
         left=(0, 3),
+        least=("NIC memory by structure",),
     )
 
 
@@ -114,6 +123,7 @@ def component_rows(priced: Priced) -> Rows:
             for part in priced.cost.components
         ],
         left=(0, 4, 5),
+        least=("source", "us each", "events", "evidence"),
     )
 
 

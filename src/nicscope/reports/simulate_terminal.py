@@ -1,21 +1,21 @@
-"""Simulated traces and programs on a terminal: tables within 100 columns."""
+"""Simulated traces and programs on a terminal."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from nicscope.reports.printing import show
+from nicscope.reports.table import Rows
 from nicscope.reports.wording import byte_size, in_words, listed, significant, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from rich.table import Table
-
+    from nicscope.reports.printing import Printed
     from nicscope.studies.programs import ProgramRuns
     from nicscope.studies.simulating import Simulated, TraceSimulation
 
-WIDEST = 100
 PS_PER_US = 1_000_000
 PARTS = ("library", "lookup", "miss", "queues", "dma", "network", "peer", "waiting")
 WORK = {  # heading: count
@@ -30,24 +30,15 @@ WORK = {  # heading: count
 
 def print_trace_simulation(found: TraceSimulation) -> None:
     """Print everything that people want of ``found`` on stdout."""
-    _print(trace_parts(found))
+    show(trace_parts(found))
 
 
 def print_program_runs(found: ProgramRuns) -> None:
     """Print what each run has cost on stdout."""
-    _print(program_parts(found))
+    show(program_parts(found))
 
 
-def _print(parts: Iterator[Any]) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    console.width = min(console.width, WIDEST) if console.is_terminal else WIDEST
-    for part in parts:
-        console.print(part)
-
-
-def trace_parts(found: TraceSimulation) -> Iterator[Any]:
+def trace_parts(found: TraceSimulation) -> Iterator[Printed]:
     """What ``print_trace_simulation`` prints, piece by piece."""
     from rich.text import Text
 
@@ -58,19 +49,39 @@ def trace_parts(found: TraceSimulation) -> Iterator[Any]:
         f"{in_words(trace['nodes'], 'node')}, {listed([*map(byte_size, sizes)])} pages",
         style="bold",
     )
-    yield Text("\nus per request, by what it went into", style="dim")
-    yield _table(["design", "us", *PARTS], [_times(each) for each in found.found])
-    yield Text("\nrequests per second of virtual time, and the work of all", style="dim")
-    heads = ["design", "per s", *WORK, "repeated", "NIC memory"]
-    yield _table(heads, [_work(each) for each in found.found])
+    yield Text()
+    yield time_rows(found)
+    yield Text()
+    yield work_rows(found)
+    yield Text()
     yield Text(
-        "\nlibrary: on the CPU (post, check, pin, poll).  miss: until the translation is there.\n"
-        "queues: the NIC's processor.  dma, network, peer: what nothing before covers.\n"
+        "library: on the CPU (post, check, pin, poll).  miss: until the translation is there.  "
+        "queues: the NIC's processor.  dma, network, peer: what nothing before covers.  "
         "waiting: for time-outs, or for a request's time.",
         style="dim",
     )
     for line in found.skipped:
         yield Text(f"left out: {line}", style="dim")
+
+
+def time_rows(found: TraceSimulation) -> Rows:
+    """What a request took, and its parts."""
+    return Rows(
+        "us per request, by what it went into",
+        ["design", "us", *PARTS],
+        [_times(each) for each in found.found],
+        least=("waiting", "peer", "queues", "network", "dma", "lookup", "library", "miss"),
+    )
+
+
+def work_rows(found: TraceSimulation) -> Rows:
+    """How fast requests followed each other, and what they had NICs and hosts do."""
+    return Rows(
+        "requests per second of virtual time, and the work of all",
+        ["design", "per s", *WORK, "repeated", "NIC memory"],
+        [_work(each) for each in found.found],
+        least=("repeated", "rejected", "NIC memory", "unpins", "pins", "interrupts", "lookups"),
+    )
 
 
 def _times(each: Simulated) -> list[str]:
@@ -93,7 +104,7 @@ def _work(each: Simulated) -> list[str]:
     ]
 
 
-def program_parts(found: ProgramRuns) -> Iterator[Any]:
+def program_parts(found: ProgramRuns) -> Iterator[Printed]:
     """What ``print_program_runs`` prints, piece by piece."""
     from rich.text import Text
 
@@ -101,21 +112,5 @@ def program_parts(found: ProgramRuns) -> Iterator[Any]:
         yield Text(run.headline(), style="bold")
         for heads, rows in run.tables():
             yield Text()
-            yield _table(heads, rows)
+            yield Rows("", heads, rows)
         yield Text()
-
-
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for number, heading in enumerate(headings):
-        if number == 0:
-            table.add_column(heading, no_wrap=True)
-        else:
-            table.add_column(heading, justify="right", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    return table

@@ -1,42 +1,33 @@
-"""Sized designs on a terminal: tables within 100 columns."""
+"""Sized designs on a terminal."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nicscope.reports import size_wording as say
-from nicscope.reports.rows import Rows
+from nicscope.reports.printing import show
+from nicscope.reports.table import Rows
 from nicscope.reports.wording import byte_size, per_hundred, significant, us_within, whole
 from nicscope.studies.denominator import denominator_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rich.table import Table
-
+    from nicscope.reports.printing import Printed
     from nicscope.studies.sizing.answer import Answer
     from nicscope.studies.sizing.merit import Point
     from nicscope.studies.sizing.page_sizes import PageSize
     from nicscope.studies.sizing.result import Sizing, SizingReport
 
-WIDEST = 100
-
 
 def print_sizes(report: SizingReport) -> None:
     """Print everything that people want of ``report`` on stdout."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    console.width = min(console.width, WIDEST) if console.is_terminal else WIDEST
     for number, sizing in enumerate(report.sizings):
-        if number:
-            console.print()
-        for part in size_parts(sizing, report):
-            # Commands are to be copied: they are not broken at the margin.
-            console.print(part, soft_wrap=isinstance(part, str))
+        show([""] * (number > 0))
+        show(size_parts(sizing, report))
 
 
-def size_parts(sizing: Sizing, report: SizingReport) -> Iterator[Any]:
+def size_parts(sizing: Sizing, report: SizingReport) -> Iterator[Printed]:
     """What ``print_sizes`` prints of one trace, piece by piece; commands are plain strings."""
     from rich.text import Text
 
@@ -52,8 +43,7 @@ def size_parts(sizing: Sizing, report: SizingReport) -> Iterator[Any]:
     for number, rows in enumerate(tables):
         if number:
             yield Text()
-        yield Text(rows.title, style="bold")
-        yield _table(rows)
+        yield rows
     if sizing.page_sizes:
         for line in say.page_remarks(sizing):
             yield Text(line, style="dim")
@@ -104,6 +94,10 @@ def best_rows(sizing: Sizing, report: SizingReport) -> Rows:
         ],
         cells,
         left=(0, 1),
+        least=(
+            *("pinned", "on the NIC"),
+            *(f"/100 {sizing.denominator.plural}", "misses", f"us/{sizing.denominator.value}"),
+        ),
     )
 
 
@@ -131,6 +125,10 @@ def memory_rows(answers: Sequence[Answer], report: SizingReport) -> Rows:
             ]
             for answer in answers
         ],
+        least=(
+            *("knee", "next better", "doubled", "halved"),
+            *(byte_size(size) for size in (2 * budget, budget // 2)),
+        ),
     )
 
 
@@ -202,6 +200,7 @@ def page_rows(sizing: Sizing, report: SizingReport) -> Rows:
             for one in sizing.page_sizes
         ],
         left=(9,),
+        least=("registration", "table", "pinned", "entries", f"/100 {per.plural}", "cache"),
     )
 
 
@@ -220,27 +219,3 @@ def _duration(one: PageSize) -> str:
 
 def _time(us: float) -> str:
     return f"{significant(us)} us" if us < 1000 else f"{significant(us / 1000)} ms"
-
-
-def _table(rows: Rows) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
-    for number, heading in enumerate(rows.headings):
-        words = number in rows.left
-        table.add_column(
-            heading,
-            justify="left" if words else "right",
-            no_wrap=not words or number == 0,
-            overflow="fold",
-        )
-    for cells in rows.cells:
-        table.add_row(*(Text(cell) for cell in cells))
-    return table

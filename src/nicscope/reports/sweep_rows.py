@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nicscope.reports.table import Rows
 from nicscope.reports.wording import (
     UNKNOWN,
     byte_size,
@@ -25,8 +26,8 @@ MISSES = {Denominator.LOOKUP: "miss_ratio", Denominator.REQUEST: "misses_per_req
 
 def point_rows(
     rows: Sequence[dict[str, Any]], axes: Sequence[Axis], per: Denominator, *, several_traces: bool
-) -> tuple[list[str], list[list[str]]]:
-    """Headings and cells: the axes that vary, misses, time and memory of each of ``rows``.
+) -> Rows:
+    """A table: the axes that vary, misses, time and memory of each of ``rows``.
 
     Misses and time in all, as they rank, and per lookup or request, as ``per`` says.
     """
@@ -51,7 +52,18 @@ def point_rows(
         + [byte_size(row["nic_memory_bytes"]), byte_size(row["pinned_host_bytes"])]
         for row in rows
     ]
-    return headings, cells
+    words = {place for place, axis in enumerate(varying, several_traces) if _is_words(rows, axis)}
+    return Rows(
+        "",
+        headings,
+        cells,
+        left=(*range(several_traces), *sorted(words)),
+        key=several_traces + len(varying),
+    )
+
+
+def _is_words(rows: Sequence[dict[str, Any]], axis: Axis) -> bool:
+    return any(isinstance(row[axis.column], str) for row in rows)
 
 
 def unpriced_note(found: Unpriced) -> list[str]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
+import re
 import runpy
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.errors import SimulationError, did_you_mean
+from nicscope.errors import NicscopeError, SimulationError, did_you_mean
+from nicscope.studies.own_frames import ProgramError, is_own, place_of, shown_file, traceback_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +23,9 @@ if TYPE_CHECKING:
 
 ENTRY = "main"
 CLUSTER = "cluster"
+ORIGIN = 1  # frames that a coroutine remembers of where it was made
+_FORGOTTEN = re.compile(r"coroutine '(?:.*\.)?(\w+)' was never awaited")
+_MADE = re.compile(r'File "(.+)", line (\d+), in ')
 
 
 class ProgramRuns(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,17 +43,17 @@ def run_program(path: Path) -> ProgramRuns:
     """Run ``main()`` of the file, or else its ``cluster``, and collect what was run.
 
     Errors: ``SimulationError`` for a file that cannot be read, has neither or does not run
-    anything, and whatever the program itself raises.
+    anything, and for a mistake that nicscope has found in it; ``ProgramError`` for whatever else
+    the program raises; ``SystemExit`` if it leaves with anything but success.
     """
     from nicscope.interfaces.ports.report import forget, on_run
 
-    if not path.is_file():
-        raise SimulationError(f"{path}: no such program; name a .py file or a trace")
+    _check_readable(path)
     runs: list[RunReport] = []
     on_run(runs.append)
     try:
-        with _beside(path):
-            names = _names_of(path)
+        with _beside(path), _awaits_minded(path), _failures_told(path):
+            names = runpy.run_path(str(path), run_name=path.stem)
             _start(path, names, bool(runs))
     finally:
         forget(runs.append)
@@ -58,18 +65,20 @@ def run_program(path: Path) -> ProgramRuns:
     return ProgramRuns(program=str(path), runs=runs)
 
 
-def _names_of(path: Path) -> dict[str, Any]:
+def _check_readable(path: Path) -> None:
+    if not path.is_file():
+        raise SimulationError(f"{path}: no such program; name a .py file or a trace")
     try:
-        return runpy.run_path(str(path), run_name=path.stem)
-    except SyntaxError as error:
-        raise SimulationError(f"{path}: line {error.lineno}: {error.msg}") from error
+        path.open("rb").close()
     except OSError as error:
         raise SimulationError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _start(path: Path, names: dict[str, Any], has_run: bool) -> None:
-    if callable(names.get(ENTRY)):
-        names[ENTRY]()
+    entry = names.get(ENTRY)
+    if callable(entry):
+        _check_entry(path, entry)
+        entry()
     elif hasattr(names.get(CLUSTER), "run"):
         if not has_run:
             names[CLUSTER].run()
@@ -79,6 +88,67 @@ def _start(path: Path, names: dict[str, Any], has_run: bool) -> None:
             f"{path}: has no {ENTRY}() and no {CLUSTER}{did_you_mean(ENTRY, callables)}; "
             f"define {ENTRY}(), which makes a cluster and runs it"
         )
+
+
+def _check_entry(path: Path, entry: Any) -> None:
+    """Refuse what can be called only otherwise than ``main()`` is."""
+    code = getattr(entry, "__code__", None)
+    where = f"{path}:{code.co_firstlineno}" if code is not None else str(path)
+    if inspect.iscoroutinefunction(entry):
+        raise SimulationError(
+            f"{where}: {ENTRY}() is 'async def'; make it a plain 'def' that makes a cluster, "
+            "starts programs on it and calls cluster.run(): these are what is async"
+        )
+    try:
+        inspect.signature(entry).bind()
+    except (TypeError, ValueError) as error:
+        raise SimulationError(f"{where}: {ENTRY}() is called without arguments: {error}") from error
+
+
+@contextlib.contextmanager
+def _failures_told(path: Path) -> Iterator[None]:
+    """What the program raises, as its author should see it."""
+    try:
+        yield
+    except NicscopeError as error:
+        where = place_of(error, path)
+        if where is None:
+            raise
+        raise SimulationError(f"{where}: {error}") from error
+    except SystemExit as leaving:
+        if leaving.code not in (None, 0):
+            raise
+    except Exception as error:
+        raise ProgramError(traceback_of(error, path)) from error
+
+
+@contextlib.contextmanager
+def _awaits_minded(path: Path) -> Iterator[None]:
+    """Say in one line where the program calls what is async without waiting for it."""
+    show = warnings.showwarning
+    depth = sys.get_coroutine_origin_tracking_depth()
+
+    def tell(message: Any, category: Any, file: str, line: int, *others: Any) -> None:
+        found = _FORGOTTEN.match(str(message))
+        if found is None:
+            show(message, category, file, line, *others)
+            return
+        for source, number in _MADE.findall(str(message)):
+            if is_own(source, path):  # else it is a program that another one's failure has ended
+                where = f"{shown_file(source, path)}:{number}"
+                print(
+                    f"nicscope: {where}: {found[1]}() without 'await' does nothing",
+                    file=sys.stderr,
+                )
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", _FORGOTTEN.pattern, RuntimeWarning)
+        warnings.showwarning = tell  # type: ignore[assignment]
+        sys.set_coroutine_origin_tracking_depth(ORIGIN)
+        try:
+            yield
+        finally:
+            sys.set_coroutine_origin_tracking_depth(depth)
 
 
 @contextlib.contextmanager

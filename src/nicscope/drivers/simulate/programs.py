@@ -254,10 +254,10 @@ class Simulation:
         Errors: ``SimulationError`` if all that are left wait for what cannot come.
         """
         begun: list[bytes] = []
+        self._running = dict(enumerate(programs))
         at_rest = True
         try:
-            for number, program in enumerate(programs):
-                self._running[number] = program
+            for number in range(len(programs)):
                 self._resume(number, None, begun)
             while self._running:
                 at_rest = self._advance(begun, at_rest)

@@ -1,0 +1,230 @@
+"""Every table of every command: commands that print them all, and what they print."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import os
+import sys
+from pathlib import Path
+from textwrap import dedent
+from typing import NamedTuple
+
+import numpy as np
+
+import nicscope
+from nicscope.cli import calibrate, reproduce
+from nicscope.cli.app import main
+from nicscope.reports import drawing
+from nicscope.reports.printing import show
+from nicscope.reports.study_rows import study_rows
+from nicscope.reports.table import Rows
+from nicscope.studies.calibrate.result import Calibration, Residual, Value
+from nicscope.studies.reproduce.expectation import Basis
+from nicscope.studies.reproduce.harness import load_papers
+from nicscope.studies.reproduce.registry import find_study
+from nicscope.studies.reproduce.verdict import Missing, Offered, Point, Reproduction, Shape
+from nicscope.traces.schema import TraceMetadata
+from nicscope.traces.writer import write_trace
+
+PACKAGE = Path(nicscope.__file__).parent
+LONG = "a-design-of-mine-with-forty-characters-x"
+PROGRAM = """
+    from nicscope.interfaces.unet import Cluster
+
+    async def ping(process):
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        await endpoint.send(tag, endpoint.allocate(4000))
+
+    async def pong(process):
+        endpoint = await process.open("pong")
+        await endpoint.provide(*(endpoint.allocate(4096) for _ in range(4)))
+        await endpoint.receive()
+
+    def main():
+        cluster = Cluster("unet-mm-pca200")
+        cluster.start(0, ping)
+        cluster.start(1, pong)
+        cluster.run()
+"""
+
+
+class Printed(NamedTuple):
+    """What a command has printed."""
+
+    command: str
+    tables: list[Rows]
+    text: str
+
+
+def builders() -> set[tuple[str, str]]:
+    """(file, function) wherever the package makes a table."""
+    found = set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and any(
+                isinstance(inner, ast.Call)
+                and isinstance(inner.func, ast.Name)
+                and inner.func.id == "Rows"
+                for inner in ast.walk(node)
+            ):
+                found.add((str(path.relative_to(PACKAGE)), node.name))
+    return found
+
+
+def commands(folder: Path) -> list[list[str]]:
+    """Command lines whose tables are all there are, but for those of ``other_tables``."""
+    trace = str(_trace(folder / f"{'a-trace-with-a-name-of-more-than-forty-characters'}.parquet"))
+    other = str(_trace(folder / "other.parquet"))
+    mine = folder / f"{LONG}.toml"
+    mine.write_text('scheme = "utlb"\nentries = 32\nplatform = "utlb-prototype"\n')
+    program = folder / "program.py"
+    program.write_text(dedent(PROGRAM))
+    size = ["size", trace, "--nic-memory", "1KiB"]
+    two = ["sweep", trace, other, "--design", "mini"]
+    sweep = ["sweep", trace, "--design", "utlb", "--grid", "replacement=lru,mru"]
+    for number, axis in enumerate(("entries=4,16", "pin_limit=8,none", "costs.user_pin=5us,10us")):
+        sweep += ["--grid", axis] if number else ["--grid", axis, "--grid", "prefetch=1,4"]
+    return [
+        ["replay", trace],
+        ["replay", trace, "--design", str(mine)],
+        ["replay", trace, "--no-kinds", "--design", "unet-mm-dc21140"],
+        [*size, "--platform", "utlb-prototype", "--target-us", "2"],
+        [*size, "--page-size", "4KiB,2MiB"],
+        ["curve", trace],
+        ["curve", trace, "--ways", "1,2,4,8,16"],
+        ["curve", trace, "--by", "process"],
+        ["curve", trace, "--sample", "0.9"],
+        ["flow", "--platform", "pentium2-440lx", "--count", "20"],
+        ["flow", "--platform", "alcor", "--policy", "cut-through", "--count", "1"],
+        ["latency", "--bytes", "300"],
+        ["latency", "--bytes", "8,16", "--translation", "utlb", "--pages", "3"],
+        ["simulate", trace, "--requests", "12"],
+        ["simulate", trace, "--requests", "5", "--design", str(mine)],
+        ["simulate", str(program)],
+        [*sweep, "--out", str(folder / "grid.parquet")],
+        [*two, "--grid", "line=1,4", "--out", str(folder / "two.parquet")],
+        ["designs"],
+        ["designs", "show", "utlb"],
+        ["designs", "show", str(mine)],
+        ["platforms"],
+        ["platforms", "show", "dc21140-linux"],
+        ["platforms", "show", "mini-cluster"],
+        ["trace", "info", trace],
+        ["reproduce", "utlb/table6", "unet_mm/table1", "trapeze/netperf"],
+        ["coverage", "--tests", str(folder)],
+    ]
+
+
+def run(command: list[str], width: int) -> Printed:
+    """What ``command`` prints on a terminal of ``width`` columns."""
+    with recorded() as tables, contextlib.redirect_stderr(io.StringIO()) as complaints:
+        text = _printed(lambda: main(command), width)
+    assert text, complaints.getvalue()
+    return Printed(" ".join(command), tables, text)
+
+
+def other_tables(width: int) -> list[Printed]:
+    """Tables that it takes minutes to come to, of made-up numbers."""
+    fits = Calibration(
+        "4k",
+        1,
+        0.1,
+        [Value("the engine's start", ["pci_read_start"], ["alcor"], 10**12, 123_456, 1, 10**12)],
+        [Residual("latency of 4 KB", "us", "pentium2-440lx", 1e6, 1.2e6, 0.2, True)],
+    )
+    shown = Reproduction(
+        [Point("toy", "table1", f"{LONG} us", 1e12, 1.1e12, 0.1, 0.05, Basis.PREDICTED, False)],
+        [Shape("toy", "table1", "it falls " * 20, False, "[1, 2]")],
+        [Missing("toy", "figure1", "needs a curve " * 10)],
+        [Offered("toy", "table2", "for any trace " * 10)],
+    )
+    made = []
+    for name, print_it in (
+        ("calibrate-platform", lambda: calibrate.show(fits)),
+        ("reproduce", lambda: reproduce.show(shown)),
+        ("reproduce, studies", lambda: show(_studies())),
+    ):
+        with recorded() as tables:
+            made.append(Printed(name, tables, _printed(print_it, width)))
+    return made
+
+
+def _studies() -> list[Rows]:
+    """Those of the studies that the papers print, with a name of forty characters among them."""
+    items = load_papers()["utlb"].items
+    made = []
+    for name in ("table4", "table5", "table7", "table8", "figure7"):
+        one = find_study("utlb", name)
+        rows = list(one.printed(items))
+        first = rows[0]["application"]
+        rows += [{**row, "application": LONG} for row in rows if row["application"] == first]
+        made.append(study_rows(one.layout, rows))
+    return [rows for rows in made if rows.cells]
+
+
+@contextlib.contextmanager
+def recorded():
+    """The tables that are laid out meanwhile."""
+    tables: list[Rows] = []
+    lines_of_table = drawing.table_lines
+
+    def noting(rows, width, elsewhere):
+        tables.append(rows)
+        return lines_of_table(rows, width, elsewhere)
+
+    drawing.table_lines = noting
+    try:
+        yield tables
+    finally:
+        drawing.table_lines = lines_of_table
+
+
+@contextlib.contextmanager
+def built():
+    """(file, function) of whoever makes a table meanwhile."""
+    callers: set[tuple[str, str]] = set()
+    make = Rows.__new__
+
+    def noting(cls, *values, **named):
+        code = sys._getframe(1).f_code
+        callers.add((str(Path(code.co_filename).relative_to(PACKAGE)), code.co_name))
+        return make(cls, *values, **named)
+
+    Rows.__new__ = noting
+    try:
+        yield callers
+    finally:
+        Rows.__new__ = make
+
+
+def _printed(what, width: int) -> str:
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = str(width)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            what()
+    finally:
+        if before is None:
+            del os.environ["COLUMNS"]
+        else:
+            os.environ["COLUMNS"] = before
+    return out.getvalue()
+
+
+def _trace(path: Path) -> Path:
+    count = 60
+    places = np.arange(count)
+    columns = {
+        "time_ns": np.zeros(count, np.int64),
+        "node": (places % 2).astype(np.int32),
+        "pid": (7 + places % 3).astype(np.int32),
+        "op": np.where(places % 3 == 0, 3, 0).astype(np.uint8),
+        "address": (0x10000 + 4096 * (places * places % 23)).astype(np.uint64),
+        "length": (100 + 3000 * (places % 4)).astype(np.uint32),
+    }
+    origin = {"program": LONG, "command": ["serve", "--fast", "x" * 30, "a long word"]}
+    write_trace(path, columns, TraceMetadata(origin=origin))
+    return path

@@ -101,11 +101,12 @@ def displace(nic, host, book, slot, key):
         return
     leaving = add_victim(nic, displaced, displaced_frame)
     if leaving != EMPTY:
-        _give_back(host, book, leaving - 1)
+        give_back(host, book, leaving - 1)
 
 
 @step
-def _give_back(host, book, page):
+def give_back(host, book, page):
+    """The host unpins a page that left the NIC."""
     note_eviction(book, page)
     note_deed(host, DROP, page, -1)
     unpin_page(host, book, process_of(host.numbering, page), page)
@@ -121,7 +122,7 @@ def _clean_up(nic, host, book):
         place = first_unused(nic)
         if place == ABSENT:
             return
-        _give_back(host, book, remove_victim(nic, place) - 1)
+        give_back(host, book, remove_victim(nic, place) - 1)
 
 
 @step

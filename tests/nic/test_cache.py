@@ -160,7 +160,7 @@ def test_to_renew_is_to_look_up_and_on_a_miss_to_fill(ways, steps):
         if missed:
             fill(two, row, tag)
             gone = int(two.registers[0]["evicted"])
-        depth, evicted = renew(one, row, tag)
+        depth, evicted = renew(one, row, tag, ways)
         assert (depth == ways, evicted) == (missed, gone)
         if ways <= SEARCHED_WAYS:
             assert min(depth, ways - 1) == int(counts[0]["further_ways"]) - before

@@ -133,16 +133,21 @@ def number(numbering, process, unit):
 
 
 @step
-def probe(numbering, process, unit):
-    """A number for ``unit`` of ``process`` and whether it is certain, after one look at the table.
+def place_in(numbering, process, unit):
+    """Where in ``numbering.slots`` to look for ``unit`` of ``process`` first."""
+    return place_of(unit >> BLOCK_BITS, process, numbering.slots.size)
 
-    Without a branch: where most units are found in their first place, whoever has many to name
-    writes down what this says and has ``number`` look again at the few that are not certain.
+
+@step
+def probe(numbering, place, process, unit):
+    """The number of ``unit`` of ``process`` if it is found at ``place``, and whether it is.
+
+    Without a branch: where most units are found where they are looked for first, whoever has many
+    to name writes down what this says, and has ``number`` search for the few others.
     """
-    block = unit >> BLOCK_BITS
-    slot = numbering.slots[place_of(block, process, numbering.slots.size)]
-    is_certain = (slot.block ^ block) | (slot.process ^ process) == 0
-    return np.int64(slot.first) | (unit & (BLOCK - 1)), is_certain
+    slot = numbering.slots[place]
+    is_found = (slot.block ^ (unit >> BLOCK_BITS)) | (slot.process ^ process) == 0
+    return np.int64(slot.first) | (unit & (BLOCK - 1)), is_found
 
 
 @step

@@ -35,7 +35,7 @@ def lookup(nic, row, tag, counts):
     if find(nic, row, tag) == MISS:
         counts[0].further_ways += ways - 1 if ways <= SEARCHED_WAYS else 0
         return np.int64(MISS)
-    depth, _ = renew(nic, row, tag)
+    depth, _ = renew(nic, row, tag, ways)
     if ways > SEARCHED_WAYS:
         return linked_find(nic, tag)
     counts[0].further_ways += depth
@@ -52,14 +52,14 @@ def further_ways(nic, row, tag):
 
 
 @step
-def renew(nic, row, tag):
+def renew(nic, row, tag, ways):
     """``tag`` becomes the most recent of set ``row``, in place of the least recent if not there.
 
     A lookup, and on a miss its fill, for which the caller has seen to it that no transfer uses the
-    least recent.  Returns how many tags were more recent than it, all ways of the set if it was not
-    there (for a set with an index 0 or all), and which tag left or ``EMPTY``.
+    least recent.  Returns how many tags were more recent than it, all ``ways`` of the set if it was
+    not there (of a set with an index 0 or all), and which tag left or ``EMPTY``.  A loop over many
+    lookups that writes ``ways`` down as a constant has no more than that in it.
     """
-    ways = nic.config[0].ways
     if ways == 1:
         return _renewed(nic.tags, nic.places, row, 1, tag)
     if ways == FOUR:
@@ -152,7 +152,7 @@ def fill(nic, row, tag):
         return depth
     nic.registers[0].evicted = nic.tags[row * ways + depth]
     nic.tags[row * ways + depth] = tag
-    renew(nic, row, tag)
+    renew(nic, row, tag, ways)
     return row if ways == 1 else _place_of(nic.places, row * ways, row * ways)
 
 

@@ -25,13 +25,9 @@ def _chain_of(nic, tag):
 @step
 def linked_find(nic, tag):
     """Entry that holds ``tag``, or ``MISS``."""
-    head = np.int64(nic.chains[_chain_of(nic, tag)])
-    # Whether there is an entry cannot be predicted; that it is the first of its chain can.
-    some = np.int64(head != 0)
-    entry = head - 1
-    if (nic.tags[head - some] != tag) & some:
-        while entry >= 0 and nic.tags[entry] != tag:
-            entry = np.int64(nic.nexts[entry]) - 1
+    entry = np.int64(nic.chains[_chain_of(nic, tag)]) - 1
+    while entry >= 0 and nic.tags[entry] != tag:
+        entry = np.int64(nic.nexts[entry]) - 1
     return entry
 
 
@@ -40,18 +36,21 @@ def linked_renew(nic, row, tag):
     """``tag`` becomes the most recent of set ``row``, in place of the least recent if not there.
 
     No transfer may be using an entry.  Returns 1 if it was not there, and which tag left for it or
-    ``EMPTY``.  What is done is the same in both cases, as which it is cannot be predicted.
+    ``EMPTY``.
     """
     entry = linked_find(nic, tag)
-    missed = np.int64(entry == MISS)
-    oldest = np.int64(nic.links[_ring_of(nic, row)].newer)
-    entry = oldest if missed else entry
-    if missed & np.int64(_has_free(nic, row)):
-        entry = _take_free(nic, row)
-    evicted = np.int64(nic.tags[entry])
-    _retag(nic, entry, tag)
+    missed = np.int64(0)
+    evicted = np.int64(EMPTY)
+    if entry == MISS:
+        missed = np.int64(1)
+        if _has_free(nic, row):
+            entry = _take_free(nic, row)
+        else:
+            entry = np.int64(nic.links[_ring_of(nic, row)].newer)
+            evicted = np.int64(nic.tags[entry])
+        _retag(nic, entry, tag)
     _append(nic, row, entry)
-    return missed, evicted if missed else np.int64(EMPTY)
+    return missed, evicted
 
 
 @step

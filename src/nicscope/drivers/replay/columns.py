@@ -172,8 +172,7 @@ def part_rows(intake, begin, count, page_bits, by_process):
     for share in range(shares):
         ends[share] = 0
     if shares == 1:
-        for row in range(count):
-            _settle(intake, begin, row, page_bits, row)
+        _settle_all(intake, begin, count, page_bits)
         ends[0] = count
         return shares
     for row in range(count):
@@ -197,14 +196,34 @@ def _share_of(intake, row, by_process):
 
 
 @step
+def _settle_all(intake, begin, count, page_bits):
+    """As ``_settle`` for all rows in their order, column by column."""
+    columns, out = intake.rows, intake.stream
+    for row in range(count):
+        out.process[row] = intake.directory.slots[intake.owner[row]].ordinal
+    for row in range(count):
+        first, pages = _pages_of(columns, begin + row, page_bits)
+        out.first[row] = first
+        out.pages[row] = pages
+    for row in range(count):
+        out.receive[row] = columns.receive[begin + row]
+    for row in range(count):
+        out.length[row] = columns.length[begin + row]
+
+
+@step
 def _settle(intake, begin, row, page_bits, to):
     columns, out = intake.rows, intake.stream
-    shift = np.uint64(page_bits)
-    address, length = columns.address[begin + row], columns.length[begin + row]
-    first = address >> shift
-    last = (address + (np.uint64(length) - np.uint64(1))) >> shift
     out.process[to] = intake.directory.slots[intake.owner[row]].ordinal
-    out.first[to] = np.int64(first)
-    out.pages[to] = np.int32(last - first + np.uint64(1))
+    out.first[to], out.pages[to] = _pages_of(columns, begin + row, page_bits)
     out.receive[to] = columns.receive[begin + row]
-    out.length[to] = length
+    out.length[to] = columns.length[begin + row]
+
+
+@step
+def _pages_of(columns, row, page_bits):
+    shift = np.uint64(page_bits)
+    address = columns.address[row]
+    first = address >> shift
+    last = (address + (np.uint64(columns.length[row]) - np.uint64(1))) >> shift
+    return np.int64(first), np.int32(last - first + np.uint64(1))

@@ -15,7 +15,16 @@ from nicscope.drivers.replay.columns import new_stream
 from nicscope.handover import bound
 from nicscope.hashing import LOW
 from nicscope.jit import kernel, step
-from nicscope.memory.numbering import BLOCK, NONE, Numbering, grown, new_numbering, number, probe
+from nicscope.memory.numbering import (
+    BLOCK,
+    NONE,
+    Numbering,
+    grown,
+    new_numbering,
+    number,
+    place_in,
+    probe,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,6 +54,7 @@ class Naming(NamedTuple):
     lookups: Lookups
     unit: NDArray[np.int64]  # shape (units,), as all that follow
     process: NDArray[np.int32]
+    place: NDArray[np.uint32]  # in the table of numbers
     doubtful: NDArray[np.uint32]  # one more: lookups whose units are to be searched for
     found: NDArray[np.int64]  # shape (5,): see above
 
@@ -100,9 +110,13 @@ def _put(naming, at, row, unit, step):
 @kernel
 def name(naming):
     """Write the numbers of the units that were laid out, and which of them are doubtful."""
+    numbering, count = naming.numbering, naming.found[LOOKUPS]
+    for i in range(count):
+        naming.place[i] = place_in(numbering, np.int64(naming.process[i]), naming.unit[i])
     doubtful = np.int64(0)
-    for i in range(naming.found[LOOKUPS]):
-        known, is_certain = probe(naming.numbering, np.int64(naming.process[i]), naming.unit[i])
+    for i in range(count):
+        process, unit = np.int64(naming.process[i]), naming.unit[i]
+        known, is_certain = probe(numbering, naming.place[i], process, unit)
         naming.lookups.number[i] = known
         naming.doubtful[doubtful] = i
         doubtful += np.int64(not is_certain)
@@ -151,11 +165,12 @@ class Desk:
         )
         self._unit = np.empty(units, np.int64)
         self._process = np.empty(units, np.int32)
+        self._place = np.empty(units, np.uint32)
         self._doubtful = np.empty(units + 1, np.uint32)
 
     def naming(self, numbering: Numbering) -> Naming:
         """What kernels are handed to name by ``numbering`` what is on the desk."""
-        scratch = (self._unit, self._process, self._doubtful)
+        scratch = (self._unit, self._process, self._place, self._doubtful)
         return Naming(numbering, self.stream, self.lookups, *scratch, self.found)
 
 
@@ -204,9 +219,10 @@ class Namer:
         while (done := self._on(desk).settle(done)) < desk.found[DOUBTFUL]:
             self._grow()
         done = 0
-        while self._reach and (done := self._on(desk).name_ahead(done, self._reach)) < desk.found[
-            LOOKUPS
-        ]:
+        while (
+            self._reach
+            and (done := self._on(desk).name_ahead(done, self._reach)) < desk.found[LOOKUPS]
+        ):
             self._grow()
 
     def _grow(self) -> None:
@@ -231,11 +247,7 @@ class _Bound:
         self.name_ahead: Callable[..., int] = bound(name_ahead, naming)
 
     def is_of(self, numbering: Numbering, desk: Desk) -> bool:
-        return (
-            numbering is self._numbering
-            and desk is self._desk
-            and desk.lookups is self._lookups
-        )
+        return numbering is self._numbering and desk is self._desk and desk.lookups is self._lookups
 
 
 def numbering_of(stream: Stream, unit_bits: int, reach: int) -> Numbering:

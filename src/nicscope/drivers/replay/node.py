@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nicscope.config.scheme import Scheme
-from nicscope.drivers.replay.schemes.handle import replay_handle
-from nicscope.drivers.replay.schemes.interrupt import replay_interrupt
+from nicscope.drivers.replay.schemes.handle import bring_missed
+from nicscope.drivers.replay.schemes.interrupt import interrupt_missed, replay_interrupt
 from nicscope.drivers.replay.schemes.noting import note_lookups
+from nicscope.drivers.replay.schemes.renewing import renew_lookups
 from nicscope.drivers.replay.schemes.tables import replay_pinned, replay_static
-from nicscope.drivers.replay.schemes.unet_mm import replay_unet_mm
+from nicscope.drivers.replay.schemes.unet_mm import ask_victims
 from nicscope.drivers.replay.schemes.utlb import (
+    admit_new,
+    fetch_missed,
+    find_indices,
     replay_utlb,
     replay_utlb_process,
     replay_utlb_shared,
@@ -32,16 +36,28 @@ if TYPE_CHECKING:
     from nicscope.memory.numbering import Numbering
     from nicscope.nic.layout import Nic
 
-_KERNELS = {
-    Scheme.PINNED: replay_pinned,
-    Scheme.STATIC: replay_static,
-    Scheme.INTERRUPT: replay_interrupt,
-    Scheme.UNET_MM: replay_unet_mm,
-    Scheme.UTLB: replay_utlb,
-    Scheme.UTLB_SHARED: replay_utlb_shared,
-    Scheme.UTLB_PROCESS: replay_utlb_process,
-    Scheme.HANDLE: replay_handle,
+# The passes over a piece.  Under some schemes a host that unpins for a limit, or a NIC that fetches
+# ahead, has to take turns with the other side, request by request: then those of ``_IN_TURNS``.
+_PASSES: dict[Scheme, tuple[Callable[..., None], ...]] = {
+    Scheme.PINNED: (replay_pinned,),
+    Scheme.STATIC: (replay_static,),
+    Scheme.INTERRUPT: (renew_lookups, interrupt_missed, note_lookups),
+    Scheme.UNET_MM: (renew_lookups, ask_victims, note_lookups),
+    Scheme.UTLB: (admit_new, renew_lookups, fetch_missed, note_lookups),
+    Scheme.UTLB_SHARED: (admit_new, find_indices, renew_lookups, fetch_missed, note_lookups),
+    Scheme.UTLB_PROCESS: (replay_utlb_process,),
+    Scheme.HANDLE: (renew_lookups, bring_missed, note_lookups),
 }
+_IN_TURNS: dict[Scheme, tuple[Callable[..., None], ...]] = {
+    Scheme.INTERRUPT: (replay_interrupt, note_lookups),
+    Scheme.UTLB: (replay_utlb, note_lookups),
+    Scheme.UTLB_SHARED: (replay_utlb_shared, note_lookups),
+}
+
+
+def _passes_of(design: Design) -> tuple[Callable[..., None], ...]:
+    takes_turns = design.pin_limit is not None or (design.prefetch or 1) > 1
+    return (takes_turns and _IN_TURNS.get(design.scheme)) or _PASSES[design.scheme]
 
 
 class Notes:
@@ -50,7 +66,9 @@ class Notes:
     def __init__(self, units: int) -> None:
         self.key = np.empty(units, np.uint32)
         self.outcome = np.empty(units, np.uint8)
-        self.chosen = np.empty(units + 1, np.uint32)
+        self.index = np.empty(units, np.uint32)
+        self.missed = np.empty(units + 1, np.uint32)
+        self.found = np.zeros(1, np.int64)
         self.evicted = np.empty(units + 1, np.uint32)
 
 
@@ -84,9 +102,8 @@ class Node:
         counts["lookups"] += named.pages
         counts["lookups_receive"] += named.received
         counts["lookups_send"] += named.pages - named.received
-        known.replay(named.begin, named.end, named.lookups)
-        if known.note is not None:
-            known.note(named.lookups)
+        for do in known.passes:
+            do(named.begin, named.end, named.lookups)
 
     def counts(self) -> dict[str, int | None]:
         """Every count so far; the kinds are None where they were not told apart."""
@@ -104,23 +121,23 @@ class _Bound:
         self._lookups, self._desk, self._notes = desk.lookups, desk, notes
         nic, host, book = parts
         lookups = desk.lookups
+        by_index = design.scheme is Scheme.UTLB_SHARED
+        index = lookups.spread if design.index_offset else lookups.index
         case = Case(
             nic=_indexed(nic, capacity(host.numbering)),
             host=whole(host, host.pinning),
             book=book,
             stream=desk.stream,
             number=lookups.number,
-            key=notes.key if design.scheme is Scheme.UTLB_SHARED else lookups.number,
-            index=lookups.spread if design.index_offset else lookups.index,
+            key=notes.key if by_index else lookups.number,
+            index=notes.index if by_index else index,
             receive=lookups.receive,
             outcome=notes.outcome,
-            chosen=notes.chosen,
+            missed=notes.missed,
             evicted=notes.evicted,
+            found=notes.found,
         )
-        self.replay: Callable[..., None] = bound(_KERNELS[design.scheme], case)
-        self.note: Callable[..., None] | None = None
-        if book.orders[0]["cached"]:
-            self.note = bound(note_lookups, case)
+        self.passes = [bound(each, case) for each in _passes_of(design)]
 
     def is_of(self, desk: Desk, notes: Notes) -> bool:
         return desk is self._desk and desk.lookups is self._lookups and notes is self._notes

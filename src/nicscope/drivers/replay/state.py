@@ -22,7 +22,8 @@ class Case(NamedTuple):
     """One node under one design, and its requests and lookups; those are overwritten piece by piece.
 
     ``number`` names the unit of each lookup, ``key`` what the cache knows it by: the same, but for
-    a cache that is keyed by table index.
+    a cache that is keyed by table index.  A kernel of a scheme, one of several passes or the only
+    one, is handed besides which requests of the stream the piece has, and how many lookups.
     """
 
     nic: Nic
@@ -34,8 +35,9 @@ class Case(NamedTuple):
     index: NDArray[np.uint32]  # low bits of what chooses the set
     receive: NDArray[np.uint8]
     outcome: NDArray[np.uint8]  # as ``book`` has it
-    chosen: NDArray[np.uint32]  # one more: lookups that a later pass has to do with
+    missed: NDArray[np.uint32]  # one more: lookups with which a later pass has to do
     evicted: NDArray[np.uint32]  # one more: which tag left for each of them
+    found: NDArray[np.int64]  # shape (1,): how many these are
 
 
 def whole(host: Host, pinning: Pinning) -> Any:

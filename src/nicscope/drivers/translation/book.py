@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SEEN = 1  # the key was looked up before
 INVALIDATED = 2  # its entry last left the NIC because its page was unpinned
-# How a lookup ended: ``MISSED`` if so, ``INVALIDATED`` if that was so then, or that it was not done.
+# How a lookup ended: ``MISSED`` if so, and then ``INVALIDATED`` if that was so; or it was not done.
 MISSED = 1
 NOT_DONE = 4
 
@@ -54,7 +54,7 @@ class Book(NamedTuple):
     counts: NDArray[Any]  # COUNTS, shape (1,)
     past: NDArray[np.uint8]  # shape (keys,): SEEN, INVALIDATED
     # SHADOW, shape (keys + 1,): the shadow cache as a ring in order of use.  Key k is at k + 1, at 0
-    # the ring begins and ends.  What is not in the cache is a ring of its own.
+    # the ring begins and ends.  What is not in the cache is older than itself.
     shadow: NDArray[Any]
 
 
@@ -88,30 +88,43 @@ def grown_book(book: Book, keys: int) -> Book:
 
 @step
 def shadow_lookup(book, key):
-    """Whether a fully associative LRU cache of the same size has ``key``; notes the lookup.
+    """1 if a fully associative LRU cache of the same size has ``key``; notes the lookup."""
+    ends, orders = book.shadow[0], book.orders[0]
+    oldest, newest = np.int64(ends.newer), np.int64(ends.older)
+    has_room = np.int64(orders.shadow_count < orders.shadow_capacity)
+    present, oldest = renew_shadow(book.shadow, key + 1, oldest, newest, has_room)
+    orders.shadow_count += has_room & (1 - present)
+    ends.newer = oldest
+    ends.older = key + 1
+    return present
 
-    What is done is the same in both cases, as which it is cannot be predicted.
+
+@step
+def renew_shadow(shadow, here, oldest, newest, has_room):
+    """Put ``here`` after ``newest`` in the shadow cache, and ``oldest`` out of it if need be.
+
+    Returns 1 if it was in it, and which is the oldest now.  The caller holds the ends of the ring,
+    so that a lookup need not wait until the one before it has written them to memory.
     """
-    shadow, orders = book.shadow, book.orders[0]
-    here = key + 1
-    present = np.int64(shadow[here].older) != here
-    oldest = np.int64(shadow[0].newer)
-    leaving = here if present else oldest
-    if orders.shadow_count < orders.shadow_capacity:
-        orders.shadow_count += not present
-        leaving = here
-    older = np.int64(shadow[leaving].older)
-    newer = np.int64(shadow[leaving].newer)
-    shadow[older].newer = newer
-    shadow[newer].older = older
-    shadow[leaving].older = leaving
-    shadow[leaving].newer = leaving
-    newest = np.int64(shadow[0].older)
+    if here == newest:
+        return np.int64(1), oldest
+    present = np.int64(0)
+    older = np.int64(shadow[here].older)
+    if older != here:
+        present = np.int64(1)
+        newer = np.int64(shadow[here].newer)
+        shadow[older].newer = newer
+        shadow[newer].older = older
+        oldest = newer if here == oldest else oldest
+    elif not has_room:
+        newer = np.int64(shadow[oldest].newer)
+        shadow[oldest].older = oldest
+        shadow[newer].older = 0
+        oldest = newer
     shadow[newest].newer = here
     shadow[here].older = newest
     shadow[here].newer = 0
-    shadow[0].older = here
-    return present
+    return present, here if oldest == 0 else oldest
 
 
 @step
@@ -127,34 +140,22 @@ def note_request(book, pages, receive):
 @step
 def note_hit(book, key):
     """Note a lookup that found its entry."""
-    kind_of_lookup(book, key, 0)
+    book.past[key] |= SEEN
+    if book.orders[0].kinds:
+        shadow_lookup(book, key)
 
 
 @step
 def note_miss(book, key, receive):
     """Count a lookup that did not find its entry, by path and by kind."""
-    outcome = MISSED | (np.int64(book.past[key]) & INVALIDATED)
-    first, invalidated, conflict = kind_of_lookup(book, key, outcome)
-    add_misses(book, 1, receive, first, first * receive, invalidated, conflict)
-
-
-@step
-def kind_of_lookup(book, key, outcome):
-    """Note a lookup that ended as ``outcome`` says.
-
-    Returns 1 for what it was, else 0: a compulsory miss, one of an entry that was invalidated, or
-    else one that the shadow cache would not have had.
-    """
     past = np.int64(book.past[key])
-    if past & SEEN == 0:
-        book.past[key] = past | SEEN
-    shadowed = np.int64(0)
+    book.past[key] = past | SEEN
+    first = np.int64(past & SEEN == 0)
+    invalidated = np.int64(past & INVALIDATED != 0) & (1 - first)
+    conflict = np.int64(0)
     if book.orders[0].kinds:
-        shadowed = np.int64(shadow_lookup(book, key))
-    missed = outcome & MISSED
-    seen = missed & past  # SEEN is the same bit
-    invalidated = seen & (outcome >> 1)
-    return missed ^ seen, invalidated, seen & shadowed & ~invalidated
+        conflict = shadow_lookup(book, key) & (1 - invalidated)
+    add_misses(book, 1, receive, first, first * receive, invalidated, conflict)
 
 
 @step

@@ -12,32 +12,30 @@ from nicscope.drivers.translation.book import INVALIDATED, MISSED
 from nicscope.drivers.translation.codes import MISS
 from nicscope.drivers.translation.deeds import pin_page, unpin_page
 from nicscope.drivers.translation.interrupt import serve_interrupt
-from nicscope.jit import kernel, step
+from nicscope.jit import kernel
 from nicscope.memory.numbering import process_of, unit_of
 from nicscope.memory.pinning import use
-from nicscope.nic.cache import lookup, renew
-from nicscope.nic.layout import EMPTY, SEARCHED_WAYS
+from nicscope.nic.cache import lookup
+from nicscope.nic.layout import EMPTY
 
 
 @kernel
-def replay_interrupt(case, _begin, _end, count):
-    """Replay ``count`` lookups, each page on its own."""
-    nic, host, book = timeless(case)
-    if host.pinning.rules[0].ordered:
-        _replay_with_limit(case, nic, host, book, count)
-        return
-    found = renew_all(case, nic, book, count)
-    for place in range(found):
-        key = np.int64(case.number[case.chosen[place]])
-        book.counts[0].interrupts += 1
+def interrupt_missed(case, _begin, _end, _count):
+    """Interrupt the host for every lookup that missed: it unpins what left, and pins the page."""
+    _, host, book = timeless(case)
+    for place in range(case.found[0]):
+        key = np.int64(case.number[case.missed[place]])
         evicted = np.int64(case.evicted[place])
         if evicted != EMPTY:
             unpin_page(host, book, process_of(host.numbering, evicted - 1), evicted - 1)
         pin_page(host, book, process_of(host.numbering, key), key, 1)
+    book.counts[0].interrupts += case.found[0]
 
 
-@step
-def _replay_with_limit(case, nic, host, book, count):
+@kernel
+def replay_interrupt(case, _begin, _end, count):
+    """Replay ``count`` lookups, each page on its own, under a limit."""
+    nic, host, book = timeless(case)
     last_set = nic.config[0].sets - 1
     for i in range(count):
         key = np.int64(case.number[i])
@@ -49,23 +47,3 @@ def _replay_with_limit(case, nic, host, book, count):
         else:
             case.outcome[i] = MISSED | (np.int64(book.past[key]) & INVALIDATED)
             serve_interrupt(nic, host, book, process, unit_of(host.numbering, key), key)
-
-
-@step
-def renew_all(case, nic, book, count):
-    """Look up and on a miss fill ``count`` units; how many missed, and are chosen for the host."""
-    last_set = nic.config[0].sets - 1
-    ways = nic.config[0].ways
-    found = np.int64(0)
-    further = np.int64(0)
-    for i in range(count):
-        tag = np.int64(case.number[i]) + 1
-        depth, evicted = renew(nic, np.int64(case.index[i]) & last_set, tag)
-        missed = np.int64(depth == ways)
-        case.outcome[i] = missed
-        case.chosen[found] = i
-        case.evicted[found] = evicted
-        found += missed
-        further += depth - missed
-    book.counts[0].further_ways += further * np.int64(ways <= SEARCHED_WAYS)
-    return found

@@ -1,12 +1,10 @@
-"""Replaying U-Net/MM: what the primary does not depend on the victim cache, which comes after it."""
+"""Replaying U-Net/MM: the primary does not depend on the victim cache, which comes after it."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.replay.schemes.interrupt import renew_all
 from nicscope.drivers.replay.state import timeless
-from nicscope.drivers.translation.book import MISSED
 from nicscope.drivers.translation.deeds import pin_page
 from nicscope.drivers.translation.unet_mm import give_back
 from nicscope.jit import kernel
@@ -16,12 +14,11 @@ from nicscope.nic.victim import ABSENT, add_victim, append_victim, find_victim, 
 
 
 @kernel
-def replay_unet_mm(case, _begin, _end, count):
-    """Replay ``count`` lookups, each page on its own."""
+def ask_victims(case, _begin, _end, _count):
+    """Ask the victim cache for what missed in the primary, and the host for what misses there."""
     nic, host, book = timeless(case)
-    found = renew_all(case, nic, book, count)
-    for at in range(found):
-        i = case.chosen[at]
+    for at in range(case.found[0]):
+        i = case.missed[at]
         key = np.int64(case.number[i])
         displaced = np.int64(case.evicted[at])
         place = find_victim(nic, key + 1)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SEEN = 1  # the key was looked up before
-INVALIDATED = 2  # its entry last left the NIC because its page was unpinned
+INVALIDATED = 2  # its entry is not on the NIC, which it left because its page was unpinned
 # How a lookup ended: ``MISSED`` if so, and then ``INVALIDATED`` if that was so; or it was not done.
 MISSED = 1
 NOT_DONE = 4
@@ -172,8 +172,8 @@ def add_misses(book, misses, received, compulsory, compulsory_received, invalida
 
 
 @step
-def note_eviction(book, key):
-    """The entry of ``key`` left the NIC for want of room."""
+def note_fill(book, key):
+    """The entry of ``key`` came to the NIC: it is for want of room that it leaves, or noted."""
     book.past[key] &= 0xFF ^ INVALIDATED
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.translation.book import note_eviction, note_hit, note_miss
+from nicscope.drivers.translation.book import note_hit, note_miss
 from nicscope.drivers.translation.codes import MISS, REFUSED
 from nicscope.drivers.translation.deeds import (
     DROP,
@@ -66,7 +66,6 @@ def bring_line(host, book, process, key, evicted):
     counts.interrupts += 1
     counts.dropped += 1
     if evicted != EMPTY:
-        note_eviction(book, evicted - 1)
         note_deed(host, DROP, (evicted - 1) << book.orders[0].line_bits, -1)
     pin_line(host, book, process, key)
     if book.orders[0].high_water >= 0:

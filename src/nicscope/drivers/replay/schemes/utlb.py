@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.replay.state import request_of, timeless
-from nicscope.drivers.translation.book import INVALIDATED, NOT_DONE, note_eviction
+from nicscope.drivers.translation.book import INVALIDATED, NOT_DONE
 from nicscope.drivers.translation.state import set_of
 from nicscope.drivers.translation.user_library import admit
 from nicscope.drivers.translation.utlb import prefetch_indices, prefetch_pages
@@ -18,7 +18,7 @@ from nicscope.jit import kernel, step
 from nicscope.memory.numbering import process_of, unit_of
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.cache import renew
-from nicscope.nic.layout import EMPTY, SEARCHED_WAYS
+from nicscope.nic.layout import SEARCHED_WAYS
 
 
 @kernel
@@ -64,7 +64,8 @@ def fetch_missed(case, _begin, _end, _count):
 def replay_utlb(case, begin, end, _count):
     """Replay requests ``begin..end`` with the cache keyed by page."""
     nic, host, book = timeless(case)
-    at = np.int64(0)
+    prefetches = book.orders[0].prefetch > 1
+    at, misses, further = np.int64(0), np.int64(0), np.int64(0)
     for row in range(begin, end):
         request = request_of(case, row, at)
         at += request.pages
@@ -74,16 +75,20 @@ def replay_utlb(case, begin, end, _count):
         for i in range(request.at, at):
             key = np.int64(case.number[i])
             page = request.first + i - request.at
-            where = set_of(nic, book, request.process, page)
-            if _look_up(case, nic, book, i, where, key) and book.orders[0].prefetch > 1:
+            depth, missed = _look_up(case, nic, book, i, request.process, page, key)
+            misses += missed
+            further += depth - missed
+            if prefetches and missed:
                 prefetch_pages(nic, host, book, request.process, page)
+    _add_fetched(nic, book, misses, further)
 
 
 @kernel
 def replay_utlb_shared(case, begin, end, _count):
     """Replay requests ``begin..end`` with the cache keyed by table index (UTLB 3.2)."""
     nic, host, book = timeless(case)
-    at = np.int64(0)
+    prefetches = book.orders[0].prefetch > 1
+    at, misses, further = np.int64(0), np.int64(0), np.int64(0)
     for row in range(begin, end):
         request = request_of(case, row, at)
         at += request.pages
@@ -93,9 +98,12 @@ def replay_utlb_shared(case, begin, end, _count):
         for i in range(request.at, at):
             key = np.int64(host.indices.key_of[case.number[i]])
             index = unit_of(host.indices.keys, key)
-            where = set_of(nic, book, request.process, index)
-            if _look_up(case, nic, book, i, where, key) and book.orders[0].prefetch > 1:
+            depth, missed = _look_up(case, nic, book, i, request.process, index, key)
+            misses += missed
+            further += depth - missed
+            if prefetches and missed:
                 prefetch_indices(nic, host, book, request.process, index)
+    _add_fetched(nic, book, misses, further)
 
 
 @kernel
@@ -118,16 +126,23 @@ def _pass_over(case, begin, end):
 
 
 @step
-def _look_up(case, nic, book, i, where, key):
-    """Look up ``key`` in set ``where``, and fetch its entry if it is not there: 1 if so."""
+def _look_up(case, nic, book, i, process, number, key):
+    """Look up ``key``, and fetch its entry if it is not there.
+
+    Returns how deep in its set it was found, and 1 if it was not.
+    """
     ways = nic.config[0].ways
-    counts = book.counts[0]
-    case.key[i] = key
-    depth, evicted = renew(nic, where, key + 1, ways)
+    depth, _ = renew(nic, set_of(nic, book, process, number), key + 1, ways)
     missed = np.int64(depth == ways)
-    case.outcome[i] = missed | (np.int64(book.past[key]) & INVALIDATED & -missed)
-    counts.entries_fetched += missed
-    counts.further_ways += (depth - missed) * np.int64(ways <= SEARCHED_WAYS)
-    if evicted != EMPTY:
-        note_eviction(book, evicted - 1)
-    return missed
+    past = np.int64(book.past[key])
+    case.key[i] = key
+    case.outcome[i] = missed | (past & INVALIDATED & -missed)
+    book.past[key] = past & ~INVALIDATED  # it is there now
+    return depth, missed
+
+
+@step
+def _add_fetched(nic, book, misses, further):
+    counts = book.counts[0]
+    counts.entries_fetched += misses
+    counts.further_ways += further * np.int64(nic.config[0].ways <= SEARCHED_WAYS)

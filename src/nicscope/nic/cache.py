@@ -3,8 +3,9 @@
 ``lookup`` asks, ``fill`` answers a miss, ``drop`` invalidates; nothing here waits.  A key is
 (set, tag).  Sets of up to ``SEARCHED_WAYS`` ways are searched way by way (UTLB 6.3, miNI IV.B.2):
 their tags are kept most recent first, each with the place where its frames are, so frames never
-move; a NIC whose frames nobody reads has neither (None).  Larger sets have a hash index and links in order of use.  Replacement in a set is LRU by
-lookup; an entry in use by a transfer is never evicted (U-Net/MM 4.2).
+move; a NIC whose frames nobody reads has neither (None).  Larger sets have a hash index and links
+in order of use.  Replacement in a set is LRU by lookup; an entry in use by a transfer is never
+evicted (U-Net/MM 4.2).
 
 A search begins with the most recent way.  What it takes grows with the *further ways* that it
 checks: none if the first is it, all others if none is.  A hash index checks none.

@@ -121,7 +121,7 @@ def _take_free(nic, row):
 
 @step
 def _retag(nic, entry, tag):
-    """Give ``entry`` to ``tag``: out of its chain, if it is in one, and first in that of ``tag``."""
+    """Give ``entry`` to ``tag``: out of the chain that it is in, if any, and first in another."""
     if nic.tags[entry] != EMPTY:
         _leave_chain(nic, entry)
     chain = _chain_of(nic, tag)

@@ -44,8 +44,13 @@ class Stream(NamedTuple):
 
 def new_stream(rows: int) -> Stream:
     """Room for ``rows`` requests."""
-    kinds = (np.int32, np.int64, np.int32, np.uint8, np.uint32)
-    return Stream(*(np.empty(rows, kind) for kind in kinds))
+    return Stream(
+        np.empty(rows, np.int32),
+        np.empty(rows, np.int64),
+        np.empty(rows, np.int32),
+        np.empty(rows, np.uint8),
+        np.empty(rows, np.uint32),
+    )
 
 
 PROCESS_SLOT = np.dtype(

@@ -75,7 +75,7 @@ class LookupStreams:
             self._namers[key] = nic, Namer(line_bits, step=self._step)
         nic, namer = self._namers[key]
         for named in namer.named(self._desk, share.begin, share.end):
-            numbers, index = self._desk.lookups.number, self._desk.lookups.spread
+            numbers, index = self._desk.lookups.number, self._desk.lookups.spread_index
             yield Lookups(nic, named.pages, numbers[: named.lookups], index[: named.lookups])
 
     def _owner_of(self, place: int) -> tuple[int, int | None]:

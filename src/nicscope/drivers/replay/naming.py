@@ -6,6 +6,7 @@ up once in the table of numbers, and search for the few that were not in their f
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -41,8 +42,8 @@ class Lookups(NamedTuple):
     """Units that requests touch, one after the other: pages, or lines of pages."""
 
     number: NDArray[np.uint32]  # dense names of the (process, unit) pairs
-    index: NDArray[np.uint32]  # low bits of the unit: its set
-    spread: NDArray[np.uint32]  # the same with the offset of its process
+    set_index: NDArray[np.uint32]  # low bits of the unit: its set
+    spread_index: NDArray[np.uint32]  # the same with the offset of its process
     receive: NDArray[np.uint8]
 
 
@@ -70,12 +71,12 @@ def lay_out(naming, begin, end, unit_bits, step):
     at = np.int64(0)
     pages = np.int64(0)
     received = np.int64(0)
-    for row in range(begin, end):
-        pages += stream.pages[row]
+    for request in range(begin, end):
+        pages += stream.pages[request]
     if unit_bits == 0 and pages == end - begin and pages <= naming.unit.size:
-        for row in range(begin, end):
-            _put(naming, row - begin, row, stream.first[row], step)
-            received += stream.receive[row]
+        for request in range(begin, end):
+            _put(naming, request - begin, request, stream.first[request], step)
+            received += stream.receive[request]
         found[LOOKUPS], found[PAGES], found[RECEIVED] = pages, pages, received
         return np.int64(end)
     pages = np.int64(0)
@@ -102,8 +103,8 @@ def _put(naming, at, row, unit, step):
     process = np.int64(naming.stream.process[row])
     naming.unit[at] = unit
     naming.process[at] = process
-    lookups.index[at] = unit & LOW
-    lookups.spread[at] = (unit + process * step) & LOW
+    lookups.set_index[at] = unit & LOW
+    lookups.spread_index[at] = (unit + process * step) & LOW
     lookups.receive[at] = naming.stream.receive[row]
 
 
@@ -241,10 +242,14 @@ class _Bound:
     def __init__(self, numbering: Numbering, desk: Desk) -> None:
         self._numbering, self._desk, self._lookups = numbering, desk, desk.lookups
         naming = desk.naming(numbering)
+        self._naming = naming
         self.lay_out: Callable[..., int] = bound(lay_out, naming)
         self.name: Callable[..., None] = bound(name, naming)
         self.settle: Callable[..., int] = bound(settle, naming)
-        self.name_ahead: Callable[..., int] = bound(name_ahead, naming)
+
+    @functools.cached_property
+    def name_ahead(self) -> Callable[..., int]:
+        return bound(name_ahead, self._naming)
 
     def is_of(self, numbering: Numbering, desk: Desk) -> bool:
         return numbering is self._numbering and desk is self._desk and desk.lookups is self._lookups

@@ -7,20 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nicscope.config.scheme import Scheme
-from nicscope.drivers.replay.schemes.handle import bring_missed
-from nicscope.drivers.replay.schemes.interrupt import interrupt_missed, replay_interrupt
-from nicscope.drivers.replay.schemes.noting import note_lookups
-from nicscope.drivers.replay.schemes.renewing import renew_lookups
-from nicscope.drivers.replay.schemes.tables import replay_pinned, replay_static
-from nicscope.drivers.replay.schemes.unet_mm import ask_victims
-from nicscope.drivers.replay.schemes.utlb import (
-    admit_new,
-    fetch_missed,
-    find_indices,
-    replay_utlb,
-    replay_utlb_process,
-    replay_utlb_shared,
-)
+from nicscope.drivers.replay.schemes import passes_of
 from nicscope.drivers.replay.state import Case, whole
 from nicscope.drivers.translation.build import counts_of_book, grown_parts, memory_of, new_parts
 from nicscope.handover import bound
@@ -28,36 +15,11 @@ from nicscope.memory.numbering import capacity
 from nicscope.nic.layout import EMPTY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from nicscope.config.design import Design
     from nicscope.drivers.replay.naming import Desk, Named
     from nicscope.drivers.translation.build import Parts
     from nicscope.memory.numbering import Numbering
     from nicscope.nic.layout import Nic
-
-# The passes over a piece.  Under some schemes a host that unpins for a limit, or a NIC that fetches
-# ahead, has to take turns with the other side, request by request: then those of ``_IN_TURNS``.
-_PASSES: dict[Scheme, tuple[Callable[..., None], ...]] = {
-    Scheme.PINNED: (replay_pinned,),
-    Scheme.STATIC: (replay_static,),
-    Scheme.INTERRUPT: (renew_lookups, interrupt_missed, note_lookups),
-    Scheme.UNET_MM: (renew_lookups, ask_victims, note_lookups),
-    Scheme.UTLB: (admit_new, renew_lookups, fetch_missed, note_lookups),
-    Scheme.UTLB_SHARED: (admit_new, find_indices, renew_lookups, fetch_missed, note_lookups),
-    Scheme.UTLB_PROCESS: (replay_utlb_process,),
-    Scheme.HANDLE: (renew_lookups, bring_missed, note_lookups),
-}
-_IN_TURNS: dict[Scheme, tuple[Callable[..., None], ...]] = {
-    Scheme.INTERRUPT: (replay_interrupt, note_lookups),
-    Scheme.UTLB: (replay_utlb, note_lookups),
-    Scheme.UTLB_SHARED: (replay_utlb_shared, note_lookups),
-}
-
-
-def _passes_of(design: Design) -> tuple[Callable[..., None], ...]:
-    takes_turns = design.pin_limit is not None or (design.prefetch or 1) > 1
-    return (takes_turns and _IN_TURNS.get(design.scheme)) or _PASSES[design.scheme]
 
 
 class Notes:
@@ -66,7 +28,7 @@ class Notes:
     def __init__(self, units: int) -> None:
         self.key = np.empty(units, np.uint32)
         self.outcome = np.empty(units, np.uint8)
-        self.index = np.empty(units, np.uint32)
+        self.set_index = np.empty(units, np.uint32)
         self.missed = np.empty(units + 1, np.uint32)
         self.found = np.zeros(1, np.int64)
         self.evicted = np.empty(units + 1, np.uint32)
@@ -78,7 +40,7 @@ class Node:
     def __init__(self, design: Design, page_bits: int, kinds: bool, number: int) -> None:
         self.number = number
         self._design = design
-        self._processes = 0
+        self._requests = self._lookups = self._received = 0
         self._numbering: Numbering | None = None
         tells = kinds and not _is_its_own_shadow(design)
         self._parts = new_parts(design, page_bits, tells, number)
@@ -89,24 +51,27 @@ class Node:
         self, numbering: Numbering, desk: Desk, notes: Notes, named: Named, processes: int
     ) -> None:
         """Carry out requests of this node, whose lookups ``numbering`` named, on the ``desk``."""
-        if numbering is not self._numbering or processes > self._processes:
+        if numbering is not self._numbering or processes > len(self._parts.host.pinning.processes):
             self._parts = grown_parts(self._parts, self._design, numbering, processes)
             self._numbering = numbering
-            self._processes = processes
             self._bound.clear()
+        self._parts.book.orders[0]["processes"] = processes
         known = self._bound.get(id(desk))
         if known is None or not known.is_of(desk, notes):
             known = self._bound[id(desk)] = _Bound(self._design, self._parts, desk, notes)
-        counts = self._parts.book.counts[0]
-        counts["requests"] += named.end - named.begin
-        counts["lookups"] += named.pages
-        counts["lookups_receive"] += named.received
-        counts["lookups_send"] += named.pages - named.received
+        self._requests += named.end - named.begin
+        self._lookups += named.pages
+        self._received += named.received
         for do in known.passes:
             do(named.begin, named.end, named.lookups)
 
     def counts(self) -> dict[str, int | None]:
         """Every count so far; the kinds are None where they were not told apart."""
+        record = self._parts.book.counts[0]
+        record["requests"] = self._requests
+        record["lookups"] = self._lookups
+        record["lookups_receive"] = self._received
+        record["lookups_send"] = self._lookups - self._received
         return counts_of_book(self._parts.book)
 
     def nic_memory_bytes(self) -> dict[str, int]:
@@ -122,7 +87,7 @@ class _Bound:
         nic, host, book = parts
         lookups = desk.lookups
         by_index = design.scheme is Scheme.UTLB_SHARED
-        index = lookups.spread if design.index_offset else lookups.index
+        index = lookups.spread_index if design.index_offset else lookups.set_index
         case = Case(
             nic=_indexed(nic, capacity(host.numbering)),
             host=whole(host, host.pinning),
@@ -130,14 +95,14 @@ class _Bound:
             stream=desk.stream,
             number=lookups.number,
             key=notes.key if by_index else lookups.number,
-            index=notes.index if by_index else index,
+            set_index=notes.set_index if by_index else index,
             receive=lookups.receive,
             outcome=notes.outcome,
             missed=notes.missed,
             evicted=notes.evicted,
             found=notes.found,
         )
-        self.passes = [bound(each, case) for each in _passes_of(design)]
+        self.passes = [bound(each, case) for each in passes_of(design)]
 
     def is_of(self, desk: Desk, notes: Notes) -> bool:
         return desk is self._desk and desk.lookups is self._lookups and notes is self._notes

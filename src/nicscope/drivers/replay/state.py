@@ -1,4 +1,4 @@
-"""What a scheme's kernel is handed: a NIC, its host, the book, and a piece of what happens to them."""
+"""What a scheme's kernel is handed: a NIC, its host, the book, and a piece of the requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Case(NamedTuple):
-    """One node under one design, and its requests and lookups; those are overwritten piece by piece.
+    """One node under one design; its requests and lookups are overwritten piece by piece.
 
     ``number`` names the unit of each lookup, ``key`` what the cache knows it by: the same, but for
     a cache that is keyed by table index.  A kernel of a scheme, one of several passes or the only
@@ -32,7 +32,7 @@ class Case(NamedTuple):
     stream: Stream  # shape (requests,)
     number: NDArray[np.uint32]  # shape (lookups,), as all that follow
     key: NDArray[np.uint32]
-    index: NDArray[np.uint32]  # low bits of what chooses the set
+    set_index: NDArray[np.uint32]  # low bits of what chooses the set
     receive: NDArray[np.uint8]
     outcome: NDArray[np.uint8]  # as ``book`` has it
     missed: NDArray[np.uint32]  # one more: lookups with which a later pass has to do
@@ -40,9 +40,13 @@ class Case(NamedTuple):
     found: NDArray[np.int64]  # shape (1,): how many these are
 
 
+# By its type, kernels are compiled without what would ask for more.
+NOTHING: Any = None
+
+
 def whole(host: Host, pinning: Pinning) -> Any:
     """``host`` with an array for everything, as it is to be handed over."""
-    none = np.zeros(0, np.int64)
+    none: Any = np.zeros(0, np.int64)
     return host._replace(
         pinning=pinning._replace(held=none), deed_count=none, deeds=none, in_use=none
     )
@@ -60,8 +64,8 @@ def timeless(case):
             nic.config,
             nic.registers,
             nic.tags,
-            None,
-            None,
+            NOTHING,
+            NOTHING,
             nic.links,
             nic.left,
             nic.chains,
@@ -78,16 +82,16 @@ def timeless(case):
                 pinning.buckets,
                 pinning.members,
                 pinning.places,
-                None,
+                NOTHING,
             ),
             host.indices,
             host.lines,
             host.table_entries,
             host.run_ends,
             host.numbers,
-            None,
-            None,
-            None,
+            NOTHING,
+            NOTHING,
+            NOTHING,
         ),
         case.book,
     )

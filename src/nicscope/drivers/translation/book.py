@@ -53,8 +53,8 @@ class Book(NamedTuple):
     orders: NDArray[Any]  # ORDERS, shape (1,)
     counts: NDArray[Any]  # COUNTS, shape (1,)
     past: NDArray[np.uint8]  # shape (keys,): SEEN, INVALIDATED
-    # SHADOW, shape (keys + 1,): the shadow cache as a ring in order of use.  Key k is at k + 1, at 0
-    # the ring begins and ends.  What is not in the cache is older than itself.
+    # SHADOW, shape (keys + 1,): the shadow cache as a ring in order of use.  Key k is at k + 1; the
+    # ring begins and ends at 0.  What is not in the cache is older than itself.
     shadow: NDArray[Any]
 
 

@@ -40,7 +40,7 @@ def replay_interrupt(case, _begin, _end, count):
     for i in range(count):
         key = np.int64(case.number[i])
         process = process_of(host.numbering, key)
-        entry = lookup(nic, np.int64(case.index[i]) & last_set, key + 1, book.counts)
+        entry = lookup(nic, np.int64(case.set_index[i]) & last_set, key + 1, book.counts)
         if entry != MISS:
             case.outcome[i] = 0
             use(host.pinning, process, key)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.translation.book import (
-    INVALIDATED,
     MISSED,
     NOT_DONE,
     SEEN,

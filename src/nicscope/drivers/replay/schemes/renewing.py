@@ -12,6 +12,8 @@ from nicscope.jit import kernel, step
 from nicscope.nic.cache import FOUR, renew
 from nicscope.nic.layout import SEARCHED_WAYS
 
+MORE = SEARCHED_WAYS + 1  # how many more makes no difference to the loop
+
 
 @kernel
 def renew_lookups(case, _begin, _end, count):
@@ -22,6 +24,8 @@ def renew_lookups(case, _begin, _end, count):
         _renew_all(case, nic, book, count, 1)
     elif ways == FOUR:
         _renew_all(case, nic, book, count, FOUR)
+    elif ways > SEARCHED_WAYS:
+        _renew_all(case, nic, book, count, MORE)
     else:
         _renew_all(case, nic, book, count, ways)
 
@@ -33,7 +37,7 @@ def _renew_all(case, nic, book, count, ways):
     further = np.int64(0)
     for i in range(count):
         tag = np.int64(case.key[i]) + 1
-        depth, evicted = renew(nic, np.int64(case.index[i]) & last_set, tag, ways)
+        depth, evicted = renew(nic, np.int64(case.set_index[i]) & last_set, tag, ways)
         missed = np.int64(depth == ways)
         case.outcome[i] = missed
         case.missed[found] = i

@@ -14,6 +14,7 @@ from nicscope.drivers.translation.book import INVALIDATED, NOT_DONE
 from nicscope.drivers.translation.state import set_of
 from nicscope.drivers.translation.user_library import admit
 from nicscope.drivers.translation.utlb import prefetch_indices, prefetch_pages
+from nicscope.hashing import LOW
 from nicscope.jit import kernel, step
 from nicscope.memory.numbering import process_of, unit_of
 from nicscope.memory.pinning import PINNED
@@ -30,9 +31,9 @@ def admit_new(case, begin, _end, count):
     nic, host, book = timeless(case)
     state = host.pinning.state
     found = np.int64(0)
-    for i in range(count):
-        case.missed[found] = i
-        found += np.int64(state[case.number[i]] & PINNED == 0)
+    for lookup in range(count):
+        case.missed[found] = lookup
+        found += np.int64(state[case.number[lookup]] & PINNED == 0)
     row = np.int64(begin)
     at = np.int64(0)
     for place in range(found):
@@ -51,7 +52,8 @@ def find_indices(case, _begin, _end, count):
     for i in range(count):
         key = np.int64(indices.key_of[case.number[i]])
         case.key[i] = key
-        case.index[i] = unit_of(indices.keys, key) + process_of(indices.keys, key) * each
+        number, process = unit_of(indices.keys, key), process_of(indices.keys, key)
+        case.set_index[i] = (number + process * each) & LOW
 
 
 @kernel

@@ -41,6 +41,8 @@ def linked_renew(nic, row, tag):
     entry = linked_find(nic, tag)
     missed = np.int64(0)
     evicted = np.int64(EMPTY)
+    if entry == np.int64(nic.links[_ring_of(nic, row)].older):
+        return missed, evicted
     if entry == MISS:
         missed = np.int64(1)
         if _has_free(nic, row):

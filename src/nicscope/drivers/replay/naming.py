@@ -73,9 +73,9 @@ def lay_out(naming, begin, end, unit_bits, step):
     received = np.int64(0)
     for request in range(begin, end):
         pages += stream.pages[request]
-    if unit_bits == 0 and pages == end - begin and pages <= naming.unit.size:
+    if pages == end - begin and pages <= naming.unit.size:
         for request in range(begin, end):
-            _put(naming, request - begin, request, stream.first[request], step)
+            _put(naming, request - begin, request, stream.first[request] >> unit_bits, step)
             received += stream.receive[request]
         found[LOOKUPS], found[PAGES], found[RECEIVED] = pages, pages, received
         return np.int64(end)

@@ -130,10 +130,17 @@ def find(nic, row, tag):
 def _depth_of(nic, row, tag):
     """How many entries of set ``row`` are more recent than the one with ``tag``; all if none is."""
     ways = nic.config[0].ways
+    if ways == FOUR:
+        return _counted_depth(nic.tags, row * FOUR, FOUR, tag)
+    return _counted_depth(nic.tags, row * ways, ways, tag)
+
+
+@step
+def _counted_depth(tags, first, ways, tag):
     depth = np.int64(0)
     is_deeper = True
-    for place in range(row * ways, (row + 1) * ways):
-        is_deeper = is_deeper & (nic.tags[place] != tag)
+    for place in range(first, first + ways):
+        is_deeper = is_deeper & (tags[place] != tag)
         depth += np.int64(is_deeper)
     return depth
 
@@ -182,24 +189,34 @@ def drop(nic, row, tag):
     if ways > SEARCHED_WAYS:
         return linked_drop(nic, row, tag)
     if ways == 1:
-        held = nic.tags[row] == tag
-        nic.tags[row] = EMPTY if held else nic.tags[row]
-        return held
-    depth = _depth_of(nic, row, tag)
-    if depth == ways:
-        return False
-    last = (row + 1) * ways - 1
-    for earlier in range(row * ways + depth, last):
-        nic.tags[earlier] = nic.tags[earlier + 1]
-    nic.tags[last] = EMPTY
-    _send_back(nic.places, row * ways + depth, last)
-    return True
+        return _dropped(nic.tags, nic.places, row, 1, tag)
+    if ways == FOUR:
+        return _dropped(nic.tags, nic.places, row * FOUR, FOUR, tag)
+    return _dropped(nic.tags, nic.places, row * ways, ways, tag)
+
+
+@step
+def _dropped(tags, places, first, ways, tag):
+    """``drop`` for the set of ``ways`` tags from ``first`` on; without a branch, as ``_renewed``."""
+    last = first + ways - 1
+    depth = np.int64(ways)
+    is_there = False
+    for place in range(first, last):
+        is_there = is_there | (tags[place] == tag)
+        tags[place] = tags[place + 1] if is_there else tags[place]
+        depth -= np.int64(is_there)
+    is_there = is_there | (tags[last] == tag)
+    tags[last] = EMPTY if is_there else tags[last]
+    depth -= np.int64(is_there)
+    if is_there:
+        _send_back(places, first + depth, last)
+    return is_there
 
 
 @step
 def _send_back(places, at, last):
     """Make the place at ``at`` the last of its set, and those after it one earlier."""
-    if places is not None:
+    if places is not None and places.size > 0:
         place = places[at]
         for earlier in range(at, last):
             places[earlier] = places[earlier + 1]

@@ -197,7 +197,7 @@ def drop(nic, row, tag):
 
 @step
 def _dropped(tags, places, first, ways, tag):
-    """``drop`` for the set of ``ways`` tags from ``first`` on; without a branch, as ``_renewed``."""
+    """``drop`` for the set of ``ways`` tags from ``first`` on; as ``_renewed``, no branch."""
     last = first + ways - 1
     depth = np.int64(ways)
     is_there = False

@@ -112,7 +112,7 @@ def print_grid(rates: Rates, lookups: Workload) -> None:
     own = rates.rate(lambda: grid(lookups, False), count)
     kinds = rates.rate(lambda: grid(lookups, True), count)
     rates.row(f"{len(SHAPES)} caches in one pass, M/s", f"{own:.0f}", 30, own >= 30)
-    rates.row("  and the kinds of misses, M/s", f"{kinds:.0f}", 30, kinds >= 30)
+    rates.row("  and the kinds of misses, M/s", f"{kinds:.0f}", 45, kinds >= 45)
     part = type(lookups)(*(column[: count // 20] for column in lookups))
     addresses = (part.index.astype(np.int64) * 64).tolist()  # faster than an array
     counts = grid(part, False)

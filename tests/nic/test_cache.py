@@ -12,7 +12,6 @@ from nicscope.nic.cache import (
     MISS,
     REFUSED,
     drop,
-    exchange,
     fill,
     find,
     frame_of,
@@ -20,8 +19,9 @@ from nicscope.nic.cache import (
     hold,
     lookup,
     release,
+    renew,
 )
-from nicscope.nic.layout import EMPTY, new_cache
+from nicscope.nic.layout import EMPTY, SEARCHED_WAYS, new_cache
 from oracle.cache import PlainCache
 
 COUNTS = np.dtype([("further_ways", "i8")])  # what a driver has besides does not matter here
@@ -147,21 +147,38 @@ def test_tags_stand_in_order_of_use_and_every_place_is_taken_once(ways):
     assert sorted(nic.places[in_set].tolist()) == list(range(ways))
 
 
-@pytest.mark.parametrize("ways", [1, 2, 4, 16])
+@pytest.mark.parametrize("ways", [1, 2, 4, 8, 16, 32])
 @given(steps=st.lists(st.integers(0, 80), max_size=120))
-def test_an_exchange_is_a_lookup_and_on_a_miss_a_fill(ways, steps):
+def test_to_renew_is_to_look_up_and_on_a_miss_to_fill(ways, steps):
     one, two = new_cache(2 * ways, ways), new_cache(2 * ways, ways)
-    ways_of_one, ways_of_two = records(1, COUNTS), records(1, COUNTS)
+    counts = records(1, COUNTS)
     for number in steps:
         row, tag = number % 2, number + 1
-        missed = lookup(two, row, tag, ways_of_two) == MISS
+        before = int(counts[0]["further_ways"])
+        missed = lookup(two, row, tag, counts) == MISS
+        gone = EMPTY
         if missed:
-            two.frames[fill(two, row, tag)] = number
-        assert exchange(one, row, tag, number, ways_of_one) == missed
-        assert ways_of_one.tolist() == ways_of_two.tolist()
-        assert one.tags.tolist() == two.tags.tolist()
-        assert one.places.tolist() == two.places.tolist()
-        assert one.frames.tolist() == two.frames.tolist()
+            fill(two, row, tag)
+            gone = int(two.registers[0]["evicted"])
+        depth, evicted = renew(one, row, tag, ways)
+        assert (depth == ways, evicted) == (missed, gone)
+        if ways <= SEARCHED_WAYS:
+            assert min(depth, ways - 1) == int(counts[0]["further_ways"]) - before
+        for name in ("tags", "places", "links", "chains", "nexts", "left"):
+            assert getattr(one, name).tolist() == getattr(two, name).tolist()
+
+
+@pytest.mark.parametrize("ways", [1, 2, 4, 32])
+def test_a_nic_whose_frames_nobody_reads_keeps_the_same_tags_in_the_same_order(ways):
+    whole = new_cache(2 * ways, ways)
+    bare = new_cache(2 * ways, ways)._replace(frames=None, places=None)
+    for number in (1, 2, 3, 1, 9, 4, 2, 7, 1, 80, 81, 82, 3):
+        for nic in (whole, bare):
+            if number == 4:
+                drop(nic, 1, 2)
+            if lookup(nic, number % 2, number, records(1, COUNTS)) == MISS:
+                fill(nic, number % 2, number)
+        assert bare.tags.tolist() == whole.tags.tolist()
 
 
 @pytest.mark.parametrize(("sets", "ways", "line"), SHAPES)

@@ -58,9 +58,10 @@ def test_wide_sets_pay_for_links_and_an_index_instead_of_places():
         **PLAIN,
         "tags": 256,
         "frames": 256,
-        "links": 64 * 12,
-        "ends": 2 * 16,
+        "links": (64 + 2) * 8,
+        "left": 2 * 8,
         "chains": 512,
+        "nexts": 256,
     }
 
 

@@ -24,11 +24,12 @@ BLOCK_BITS = 4
 BLOCK = 1 << BLOCK_BITS
 NONE = -1
 
+FREE = -1
 SLOT = np.dtype(
     [
         ("block", "i8"),  # unit >> BLOCK_BITS
-        ("process", "i4"),
-        ("ordinal", "i4"),  # which block of numbers, plus 1; 0 means the slot is free
+        ("process", "i4"),  # ``FREE`` if nobody has the slot
+        ("first", "u4"),  # number of the block's first unit
     ],
     align=True,
 )
@@ -45,7 +46,9 @@ class Numbering(NamedTuple):
 
 def new_numbering(blocks: int = 1024) -> Numbering:
     """An empty numbering with room for ``blocks`` (a power of two) blocks of units."""
-    return Numbering(records(2 * blocks, SLOT), records(blocks, OWNER), np.zeros(1, np.int64))
+    slots = records(2 * blocks, SLOT)
+    slots["process"] = FREE
+    return Numbering(slots, records(blocks, OWNER), np.zeros(1, np.int64))
 
 
 def capacity(numbering: Numbering) -> int:
@@ -86,7 +89,7 @@ def _slot_of(slots, process, block):
     while True:
         slot = slots[place]
         # One branch instead of two: which of the two differs is as good as random.
-        if (slot.block ^ block) | (slot.process ^ process) == 0 or slot.ordinal == 0:
+        if (slot.block ^ block) | (slot.process ^ process) == 0 or slot.process == FREE:
             return place
         place = (place + np.uint64(1)) & mask
 
@@ -99,16 +102,16 @@ def _place_all(numbering):
         slot = numbering.slots[_slot_of(numbering.slots, owner.process, block)]
         slot.block = block
         slot.process = owner.process
-        slot.ordinal = ordinal + 1
+        slot.first = ordinal << BLOCK_BITS
 
 
 @step
 def find(numbering, process, unit):
     """The number of ``unit`` of ``process``, or ``NONE`` if its block was never numbered."""
     slot = numbering.slots[_slot_of(numbering.slots, process, unit >> BLOCK_BITS)]
-    if slot.ordinal == 0:
+    if slot.process == FREE:
         return np.int64(NONE)
-    return (np.int64(slot.ordinal) - 1) << BLOCK_BITS | (unit & (BLOCK - 1))
+    return np.int64(slot.first) | (unit & (BLOCK - 1))
 
 
 @step
@@ -116,7 +119,7 @@ def number(numbering, process, unit):
     """The number of ``unit`` of ``process``, given now if it has none; ``NONE`` if all are."""
     block = unit >> BLOCK_BITS
     slot = numbering.slots[_slot_of(numbering.slots, process, block)]
-    if slot.ordinal == 0:
+    if slot.process == FREE:
         ordinal = numbering.used[0]
         if ordinal == numbering.owners.size:
             return np.int64(NONE)
@@ -125,8 +128,26 @@ def number(numbering, process, unit):
         numbering.owners[ordinal].process = process
         slot.block = block
         slot.process = process
-        slot.ordinal = ordinal + 1
-    return (np.int64(slot.ordinal) - 1) << BLOCK_BITS | (unit & (BLOCK - 1))
+        slot.first = ordinal << BLOCK_BITS
+    return np.int64(slot.first) | (unit & (BLOCK - 1))
+
+
+@step
+def place_in(numbering, process, unit):
+    """Where in ``numbering.slots`` to look for ``unit`` of ``process`` first."""
+    return place_of(unit >> BLOCK_BITS, process, numbering.slots.size)
+
+
+@step
+def probe(numbering, place, process, unit):
+    """The number of ``unit`` of ``process`` if it is found at ``place``, and whether it is.
+
+    Without a branch: where most units are found where they are looked for first, whoever has many
+    to name writes down what this says, and has ``number`` search for the few others.
+    """
+    slot = numbering.slots[place]
+    is_found = (slot.block ^ (unit >> BLOCK_BITS)) | (slot.process ^ process) == 0
+    return np.int64(slot.first) | (unit & (BLOCK - 1)), is_found
 
 
 @step

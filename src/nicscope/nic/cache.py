@@ -3,8 +3,9 @@
 ``lookup`` asks, ``fill`` answers a miss, ``drop`` invalidates; nothing here waits.  A key is
 (set, tag).  Sets of up to ``SEARCHED_WAYS`` ways are searched way by way (UTLB 6.3, miNI IV.B.2):
 their tags are kept most recent first, each with the place where its frames are, so frames never
-move.  Larger sets have a hash index and links in order of use.  Replacement in a set is LRU by
-lookup; an entry in use by a transfer is never evicted (U-Net/MM 4.2).
+move; a NIC whose frames nobody reads has neither (None).  Larger sets have a hash index and links
+in order of use.  Replacement in a set is LRU by lookup; an entry in use by a transfer is never
+evicted (U-Net/MM 4.2).
 
 A search begins with the most recent way.  What it takes grows with the *further ways* that it
 checks: none if the first is it, all others if none is.  A hash index checks none.
@@ -20,7 +21,7 @@ from nicscope.nic.linked import linked_drop, linked_fill, linked_find, linked_re
 
 MISS = -1
 REFUSED = -1  # ``fill`` found every way of the set in use
-FOUR = 4  # the widest sets that both UTLB and miNI found worth their search; unrolled by hand
+FOUR = 4  # the widest sets that both UTLB and miNI found worth their search
 
 
 @step
@@ -32,54 +33,83 @@ def lookup(nic, row, tag, counts):
     ways = nic.config[0].ways
     if ways == 1:
         return row if nic.tags[row] == tag else np.int64(MISS)
+    if find(nic, row, tag) == MISS:
+        counts[0].further_ways += ways - 1 if ways <= SEARCHED_WAYS else 0
+        return np.int64(MISS)
+    depth, _ = renew(nic, row, tag, ways)
     if ways > SEARCHED_WAYS:
-        entry = linked_find(nic, tag)
-        if entry != MISS:
-            linked_renew(nic, row, entry)
-        return entry
-    if nic.tags[row * ways] != tag:
-        rank = _rank_of(nic, row, tag)
-        if rank == MISS:
-            counts[0].further_ways += ways - 1
-            return rank
-        counts[0].further_ways += rank
-        _bring_forward(nic, row, rank)
-    return row * ways + np.int64(nic.places[row * ways])
+        return linked_find(nic, tag)
+    counts[0].further_ways += depth
+    return _place_of(nic.places, row * ways, row * ways)
 
 
 @step
 def further_ways(nic, row, tag):
     """How many further ways a lookup of ``tag`` in set ``row`` would check; no use is noted."""
     ways = nic.config[0].ways
-    if ways == 1 or ways > SEARCHED_WAYS or nic.tags[row * ways] == tag:
+    if ways == 1 or ways > SEARCHED_WAYS:
         return np.int64(0)
-    rank = _rank_of(nic, row, tag)
-    return rank if rank != MISS else ways - 1
+    return min(_depth_of(nic, row, tag), ways - 1)
 
 
 @step
-def exchange(nic, row, tag, frame, counts):
-    """``lookup`` and, if that misses, ``fill`` in one, for sets that are searched: 1 if it missed.
+def renew(nic, row, tag, ways):
+    """``tag`` becomes the most recent of set ``row``, in place of the least recent if not there.
 
-    Without a branch, as which of the two it is cannot be predicted.  No entry may be in use, and
-    lines hold one page.
+    A lookup, and on a miss its fill, for which the caller has seen to it that no transfer uses the
+    least recent.  Returns how many tags were more recent than it, all ``ways`` of the set if it was
+    not there (of a set with an index 0 or all), and which tag left or ``EMPTY``.  A loop over many
+    lookups that writes ``ways`` down as a constant has no more than that in it.
     """
-    ways = nic.config[0].ways
     if ways == 1:
-        missed = np.int64(nic.tags[row] != tag)
-        nic.tags[row] = tag
-        nic.frames[row] = frame
-        return missed
-    if nic.tags[row * ways] == tag:
-        return np.int64(0)
-    rank = _rank_of(nic, row, tag)
-    missed = np.int64(rank == MISS)
-    rank += missed * ways  # the last of the set
-    counts[0].further_ways += rank
-    nic.tags[row * ways + rank] = tag
-    _bring_forward(nic, row, rank)
-    nic.frames[row * ways + np.int64(nic.places[row * ways])] = frame
-    return missed
+        return _renewed(nic.tags, nic.places, row, 1, tag)
+    if ways == FOUR:
+        return _renewed(nic.tags, nic.places, row * FOUR, FOUR, tag)
+    if ways <= SEARCHED_WAYS:
+        return _renewed(nic.tags, nic.places, row * ways, ways, tag)
+    missed, evicted = linked_renew(nic, row, tag)
+    return missed * ways, evicted
+
+
+@step
+def _renewed(tags, places, first, ways, tag):
+    """``renew`` for the set of ``ways`` tags from ``first`` on, which are searched.
+
+    Tag by tag the same is done wherever it is, as where it is cannot be predicted.  Where ``ways``
+    is written down, the loop becomes as many comparisons and selections.
+    """
+    depth = np.int64(0)
+    is_deeper = True
+    before = np.int64(tag)
+    for place in range(first, first + ways):
+        here = np.int64(tags[place])
+        tags[place] = before if is_deeper else here
+        is_deeper = is_deeper & (here != tag)
+        depth += np.int64(is_deeper)
+        before = here
+    _bring_forward(places, first, min(depth, ways - 1))
+    return depth, before if is_deeper else np.int64(EMPTY)
+
+
+@step
+def _bring_forward(places, first, depth):
+    """Make the place at that ``depth`` the first of its set, and those before it one later."""
+    if places is not None and places.size > 0:
+        place = places[first + depth]
+        for later in range(first + depth, first, -1):
+            places[later] = places[later - 1]
+        places[first] = place
+
+
+@step
+def _place_of(places, first, at):
+    """The entry whose tag stands at ``at`` in the set of tags from ``first`` on.
+
+    Where nobody reads frames there are no places, and any entry of the set will do.
+    """
+    if places is None:
+        return np.int64(at)
+    return first + np.int64(places[at])
 
 
 @step
@@ -90,58 +120,29 @@ def find(nic, row, tag):
         return row if nic.tags[row] == tag else np.int64(MISS)
     if ways > SEARCHED_WAYS:
         return linked_find(nic, tag)
-    rank = _rank_of(nic, row, tag)
-    return rank if rank == MISS else row * ways + np.int64(nic.places[row * ways + rank])
+    depth = _depth_of(nic, row, tag)
+    if depth == ways:
+        return np.int64(MISS)
+    return _place_of(nic.places, row * ways, row * ways + depth)
 
 
 @step
-def _rank_of(nic, row, tag):
-    """How many entries of set ``row`` are more recent than the one with ``tag``, or ``MISS``.
-
-    All ways are compared: where the tag is cannot be predicted, and a wrong guess costs more.
-    """
-    first = row * nic.config[0].ways
-    found = np.int64(MISS)
-    if nic.config[0].ways == FOUR:
-        found += np.int64(nic.tags[first] == tag)
-        found += np.int64(nic.tags[first + 1] == tag) * 2
-        found += np.int64(nic.tags[first + 2] == tag) * 3
-        return found + np.int64(nic.tags[first + 3] == tag) * 4
-    for rank in range(nic.config[0].ways):
-        found = np.int64(rank) if nic.tags[first + rank] == tag else found
-    return found
+def _depth_of(nic, row, tag):
+    """How many entries of set ``row`` are more recent than the one with ``tag``; all if none is."""
+    ways = nic.config[0].ways
+    if ways == FOUR:
+        return _counted_depth(nic.tags, row * FOUR, FOUR, tag)
+    return _counted_depth(nic.tags, row * ways, ways, tag)
 
 
 @step
-def _bring_forward(nic, row, rank):
-    """Make the entry of that ``rank`` the first of its set, and those before it one later."""
-    first = row * nic.config[0].ways
-    tag = nic.tags[first + rank]
-    place = nic.places[first + rank]
-    if nic.config[0].ways == FOUR:
-        _make_room_of_four(nic.tags, first, rank)
-        _make_room_of_four(nic.places, first, rank)
-        nic.tags[first] = tag
-        nic.places[first] = place
-        return
-    for later in range(first + nic.config[0].ways - 1, first, -1):
-        before = later - np.int64(later <= first + rank)
-        nic.tags[later] = nic.tags[before]
-        nic.places[later] = nic.places[before]
-    nic.tags[first] = tag
-    nic.places[first] = place
-
-
-@step
-def _make_room_of_four(column, first, rank):
-    """Move what ranks before ``rank`` one place back, without a loop and without a branch."""
-    zeroth = column[first]
-    second = column[first + 1]
-    third = column[first + 2]
-    fourth = column[first + 3]
-    column[first + 1] = zeroth if rank >= 1 else second
-    column[first + 2] = second if rank >= 2 else third
-    column[first + 3] = third if rank >= 3 else fourth
+def _counted_depth(tags, first, ways, tag):
+    depth = np.int64(0)
+    is_deeper = True
+    for place in range(first, first + ways):
+        is_deeper = is_deeper & (tags[place] != tag)
+        depth += np.int64(is_deeper)
+    return depth
 
 
 @step
@@ -154,34 +155,30 @@ def fill(nic, row, tag):
     ways = nic.config[0].ways
     if ways > SEARCHED_WAYS:
         return linked_fill(nic, row, tag)
-    if ways == 1:
-        if nic.frames[row * nic.config[0].line] & IN_USE:
-            return np.int64(REFUSED)
-        nic.registers[0].evicted = nic.tags[row]
-        nic.tags[row] = tag
-        return row
-    rank = _last_unused(nic, row)
-    if rank == REFUSED:
-        return rank
-    nic.registers[0].evicted = nic.tags[row * ways + rank]
-    nic.tags[row * ways + rank] = tag
-    _bring_forward(nic, row, rank)
-    return row * ways + np.int64(nic.places[row * ways])
+    depth = _last_unused(nic, nic.frames, nic.places, row)
+    if depth == REFUSED:
+        return depth
+    nic.registers[0].evicted = nic.tags[row * ways + depth]
+    nic.tags[row * ways + depth] = tag
+    renew(nic, row, tag, ways)
+    return row if ways == 1 else _place_of(nic.places, row * ways, row * ways)
 
 
 @step
-def _last_unused(nic, row):
-    """Rank of the least recent entry of set ``row`` that no transfer uses, or ``REFUSED``.
+def _last_unused(nic, frames, places, row):
+    """Depth of the least recent entry of set ``row`` that no transfer uses, or ``REFUSED``.
 
-    Free entries rank last.
+    Free entries stand last.
     """
     ways = nic.config[0].ways
-    rank = ways - 1
-    while rank >= 0:
-        entry = row * ways + np.int64(nic.places[row * ways + rank])
-        if nic.frames[entry * nic.config[0].line] & IN_USE == 0:
-            return rank
-        rank -= 1
+    depth = ways - 1
+    if frames is None:
+        return depth
+    while depth >= 0:
+        entry = row if ways == 1 else _place_of(places, row * ways, row * ways + depth)
+        if frames[entry * nic.config[0].line] & IN_USE == 0:
+            return depth
+        depth -= 1
     return np.int64(REFUSED)
 
 
@@ -192,20 +189,38 @@ def drop(nic, row, tag):
     if ways > SEARCHED_WAYS:
         return linked_drop(nic, row, tag)
     if ways == 1:
-        held = nic.tags[row] == tag
-        nic.tags[row] = EMPTY if held else nic.tags[row]
-        return held
-    rank = _rank_of(nic, row, tag)
-    if rank == MISS:
-        return False
-    last = (row + 1) * ways - 1
-    place = nic.places[row * ways + rank]
-    for earlier in range(row * ways + rank, last):
-        nic.tags[earlier] = nic.tags[earlier + 1]
-        nic.places[earlier] = nic.places[earlier + 1]
-    nic.tags[last] = EMPTY
-    nic.places[last] = place
-    return True
+        return _dropped(nic.tags, nic.places, row, 1, tag)
+    if ways == FOUR:
+        return _dropped(nic.tags, nic.places, row * FOUR, FOUR, tag)
+    return _dropped(nic.tags, nic.places, row * ways, ways, tag)
+
+
+@step
+def _dropped(tags, places, first, ways, tag):
+    """``drop`` for the set of ``ways`` tags from ``first`` on; as ``_renewed``, no branch."""
+    last = first + ways - 1
+    depth = np.int64(ways)
+    is_there = False
+    for place in range(first, last):
+        is_there = is_there | (tags[place] == tag)
+        tags[place] = tags[place + 1] if is_there else tags[place]
+        depth -= np.int64(is_there)
+    is_there = is_there | (tags[last] == tag)
+    tags[last] = EMPTY if is_there else tags[last]
+    depth -= np.int64(is_there)
+    if is_there:
+        _send_back(places, first + depth, last)
+    return is_there
+
+
+@step
+def _send_back(places, at, last):
+    """Make the place at ``at`` the last of its set, and those after it one earlier."""
+    if places is not None and places.size > 0:
+        place = places[at]
+        for earlier in range(at, last):
+            places[earlier] = places[earlier + 1]
+        places[last] = place
 
 
 @step

@@ -37,19 +37,12 @@ REGISTERS = np.dtype(
     align=True,
 )
 VICTIM = np.dtype([("tag", "u4"), ("frame", "u4")], align=True)
-LINK = np.dtype(
+# Neighbours in order of use.  The links of a set are a ring: after its newest entry and before its
+# oldest comes the set's own link, which follows those of all entries.
+LINK = np.dtype([("older", "u4"), ("newer", "u4")], align=True)
+ENTRIES_LEFT = np.dtype(
     [
-        ("older", "u4"),  # entry number + 1 of the neighbour in order of use; 0 at the end
-        ("newer", "u4"),
-        ("next", "u4"),  # entry number + 1 of the next in the same chain of the index
-    ],
-    align=True,
-)
-ENDS = np.dtype(
-    [
-        ("oldest", "u4"),  # entry number + 1; 0 if the set is empty
-        ("newest", "u4"),
-        ("free", "u4"),  # entry number + 1 of one that was dropped; more follow by ``next``
+        ("dropped", "u4"),  # entry number + 1 of one that was dropped; more follow by ``nexts``
         ("filled", "u4"),  # entries handed out so far
     ],
     align=True,
@@ -70,9 +63,12 @@ class Nic(NamedTuple):
     frames: NDArray[np.uint32]  # shape (sets * ways * line,), by entry
     # shape (sets * ways,): which entry of the set a tag's frames are in; if the tags move
     places: NDArray[np.uint8]
-    links: NDArray[Any]  # LINK, shape (sets * ways,); if more than SEARCHED_WAYS ways
-    ends: NDArray[Any]  # ENDS, shape (sets,); likewise
-    chains: NDArray[np.uint32]  # shape (2 * sets * ways,): heads of the hash index; likewise
+    links: NDArray[Any]  # LINK, shape (sets * ways + sets,); if more than SEARCHED_WAYS ways
+    left: NDArray[Any]  # ENTRIES_LEFT, shape (sets,); likewise
+    # The index: entry number + 1 of the first of each chain, shape (2 * sets * ways,), a power of
+    # two, and of the next one in its chain, shape (sets * ways,); likewise
+    chains: NDArray[np.uint32]
+    nexts: NDArray[np.uint32]
     victims: NDArray[Any]  # VICTIM, shape (victim_entries + 1,) or more, first in first
 
 
@@ -84,8 +80,9 @@ _REGIONS: tuple[tuple[str, np.dtype[Any]], ...] = (
     ("frames", np.dtype("u4")),
     ("places", np.dtype("u1")),
     ("links", LINK),
-    ("ends", ENDS),
+    ("left", ENTRIES_LEFT),
     ("chains", np.dtype("u4")),
+    ("nexts", np.dtype("u4")),
     ("victims", VICTIM),
 )
 _ALIGNMENT = 64
@@ -103,14 +100,16 @@ def new_cache(entries: int, ways: int = 1, line: int = 1, victim_entries: int | 
         "tags": lines,
         "frames": entries,
         "places": lines if 1 < ways <= SEARCHED_WAYS else 0,
-        "links": lines if linked else 0,
-        "ends": lines // ways if linked else 0,
+        "links": lines + lines // ways if linked else 0,
+        "left": lines // ways if linked else 0,
         "chains": 2 * lines if linked else 0,
+        "nexts": lines if linked else 0,
         # One place more than the victims that stay: a newcomer enters before the first leaves.
         "victims": 0 if victim_entries is None else victim_entries + 1,
     }
     nic = _laid_out(shapes, entries)
     nic.places[:] = np.arange(len(nic.places)) % ways
+    nic.links["older"] = nic.links["newer"] = np.arange(len(nic.links))  # rings of one
     nic.config[0]["sets"] = lines // ways
     nic.config[0]["ways"] = ways
     nic.config[0]["line"] = line

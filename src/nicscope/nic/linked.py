@@ -1,15 +1,14 @@
 """Sets too wide to search: entries found through a hash index, links in order of use.
 
 The firmware's answer to associativity beyond what a software search can pay for, up to a fully
-associative cache.  Invariant: an entry is in exactly one chain of the index and in the order of
-exactly one set, or on the free list.  Entry numbers are stored plus 1, so 0 means none.
+associative cache.  Invariant: an entry is in at most one chain of the index, and in the ring of its
+set or in one of its own.  Entry numbers in chains are stored plus 1, so 0 means none.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from nicscope.hashing import place_of
 from nicscope.jit import step
 from nicscope.nic.layout import EMPTY, IN_USE
 
@@ -19,7 +18,8 @@ REFUSED = -1
 
 @step
 def _chain_of(nic, tag):
-    return np.int64(place_of(np.int64(tag), 0, nic.chains.size))
+    """Tags are dense, so their low bits spread them evenly."""
+    return np.int64(tag) & (nic.chains.size - 1)
 
 
 @step
@@ -27,90 +27,51 @@ def linked_find(nic, tag):
     """Entry that holds ``tag``, or ``MISS``."""
     entry = np.int64(nic.chains[_chain_of(nic, tag)]) - 1
     while entry >= 0 and nic.tags[entry] != tag:
-        entry = np.int64(nic.links[entry].next) - 1
+        entry = np.int64(nic.nexts[entry]) - 1
     return entry
 
 
 @step
-def _unlink(nic, row, entry):
-    link = nic.links[entry]
-    ends = nic.ends[row]
-    if link.older:
-        nic.links[np.int64(link.older) - 1].newer = link.newer
-    else:
-        ends.oldest = link.newer
-    if link.newer:
-        nic.links[np.int64(link.newer) - 1].older = link.older
-    else:
-        ends.newest = link.older
+def linked_renew(nic, row, tag):
+    """``tag`` becomes the most recent of set ``row``, in place of the least recent if not there.
 
-
-@step
-def _append(nic, row, entry):
-    ends = nic.ends[row]
-    nic.links[entry].older = ends.newest
-    nic.links[entry].newer = 0
-    if ends.newest:
-        nic.links[np.int64(ends.newest) - 1].newer = entry + 1
-    else:
-        ends.oldest = entry + 1
-    ends.newest = entry + 1
-
-
-@step
-def linked_renew(nic, row, entry):
-    """Make ``entry`` the most recent of set ``row``."""
-    if np.int64(nic.ends[row].newest) != entry + 1:
-        _unlink(nic, row, entry)
-        _append(nic, row, entry)
-
-
-@step
-def _leave_chain(nic, entry):
-    chain = _chain_of(nic, nic.tags[entry])
-    if np.int64(nic.chains[chain]) == entry + 1:
-        nic.chains[chain] = nic.links[entry].next
-        return
-    before = np.int64(nic.chains[chain]) - 1
-    while np.int64(nic.links[before].next) != entry + 1:
-        before = np.int64(nic.links[before].next) - 1
-    nic.links[before].next = nic.links[entry].next
+    No transfer may be using an entry.  Returns 1 if it was not there, and which tag left for it or
+    ``EMPTY``.
+    """
+    entry = linked_find(nic, tag)
+    missed = np.int64(0)
+    evicted = np.int64(EMPTY)
+    if entry == np.int64(nic.links[_ring_of(nic, row)].older):
+        return missed, evicted
+    if entry == MISS:
+        missed = np.int64(1)
+        if _has_free(nic, row):
+            entry = _take_free(nic, row)
+        else:
+            entry = np.int64(nic.links[_ring_of(nic, row)].newer)
+            evicted = np.int64(nic.tags[entry])
+        _retag(nic, entry, tag)
+    _append(nic, row, entry)
+    return missed, evicted
 
 
 @step
 def linked_fill(nic, row, tag):
     """Put ``tag`` in set ``row`` as its most recent; its entry, or ``REFUSED``; see ``fill``."""
-    entry = _free_entry(nic, row)
     nic.registers[0].evicted = EMPTY
-    if entry < 0:
-        entry = np.int64(nic.ends[row].oldest) - 1
-        while entry >= 0 and nic.frames[entry * nic.config[0].line] & IN_USE:
-            entry = np.int64(nic.links[entry].newer) - 1
-        if entry < 0:
+    if _has_free(nic, row):
+        entry = _take_free(nic, row)
+    else:
+        ring = _ring_of(nic, row)
+        entry = np.int64(nic.links[ring].newer)
+        while entry != ring and _is_in_use(nic, nic.frames, entry):
+            entry = np.int64(nic.links[entry].newer)
+        if entry == ring:
             return np.int64(REFUSED)
         nic.registers[0].evicted = nic.tags[entry]
-        _leave_chain(nic, entry)
-        _unlink(nic, row, entry)
-    chain = _chain_of(nic, tag)
-    nic.tags[entry] = tag
-    nic.links[entry].next = nic.chains[chain]
-    nic.chains[chain] = entry + 1
+    _retag(nic, entry, tag)
     _append(nic, row, entry)
     return entry
-
-
-@step
-def _free_entry(nic, row):
-    """An unused entry of set ``row``, or -1; ``ends`` of a set count what it handed out."""
-    ends = nic.ends[row]
-    if ends.free:
-        entry = np.int64(ends.free) - 1
-        ends.free = nic.links[entry].next
-        return entry
-    if ends.filled < nic.config[0].ways:
-        ends.filled += 1
-        return row * nic.config[0].ways + np.int64(ends.filled) - 1
-    return np.int64(-1)
 
 
 @step
@@ -120,8 +81,84 @@ def linked_drop(nic, row, tag):
     if entry == MISS:
         return False
     _leave_chain(nic, entry)
-    _unlink(nic, row, entry)
+    _leave_ring(nic, entry)
+    nic.links[entry].older = entry
+    nic.links[entry].newer = entry
     nic.tags[entry] = EMPTY
-    nic.links[entry].next = nic.ends[row].free
-    nic.ends[row].free = entry + 1
+    nic.nexts[entry] = nic.left[row].dropped
+    nic.left[row].dropped = entry + 1
     return True
+
+
+@step
+def _is_in_use(nic, frames, entry):
+    if frames is None:
+        return False
+    return frames[entry * nic.config[0].line] & IN_USE != 0
+
+
+@step
+def _ring_of(nic, row):
+    """The link at which the ring of set ``row`` begins and ends."""
+    return nic.config[0].sets * nic.config[0].ways + row
+
+
+@step
+def _has_free(nic, row):
+    left = nic.left[row]
+    return (left.dropped != 0) | (left.filled < nic.config[0].ways)
+
+
+@step
+def _take_free(nic, row):
+    """An unused entry of set ``row``: one that was dropped, or the next that was never used."""
+    left = nic.left[row]
+    if left.dropped:
+        entry = np.int64(left.dropped) - 1
+        left.dropped = nic.nexts[entry]
+        return entry
+    left.filled += 1
+    return row * nic.config[0].ways + np.int64(left.filled) - 1
+
+
+@step
+def _retag(nic, entry, tag):
+    """Give ``entry`` to ``tag``: out of the chain that it is in, if any, and first in another."""
+    if nic.tags[entry] != EMPTY:
+        _leave_chain(nic, entry)
+    chain = _chain_of(nic, tag)
+    nic.tags[entry] = tag
+    nic.nexts[entry] = nic.chains[chain]
+    nic.chains[chain] = entry + 1
+
+
+@step
+def _leave_chain(nic, entry):
+    chain = _chain_of(nic, nic.tags[entry])
+    if np.int64(nic.chains[chain]) == entry + 1:
+        nic.chains[chain] = nic.nexts[entry]
+        return
+    before = np.int64(nic.chains[chain]) - 1
+    while np.int64(nic.nexts[before]) != entry + 1:
+        before = np.int64(nic.nexts[before]) - 1
+    nic.nexts[before] = nic.nexts[entry]
+
+
+@step
+def _leave_ring(nic, entry):
+    older = np.int64(nic.links[entry].older)
+    newer = np.int64(nic.links[entry].newer)
+    nic.links[older].newer = newer
+    nic.links[newer].older = older
+
+
+@step
+def _append(nic, row, entry):
+    """Make ``entry`` the most recent of set ``row``, wherever it was."""
+    _leave_ring(nic, entry)
+    ring = _ring_of(nic, row)
+    newest = np.int64(nic.links[ring].older)
+    nic.links[newest].newer = entry
+    nic.links[entry].older = newest
+    nic.links[entry].newer = ring
+    nic.links[ring].older = entry

@@ -31,8 +31,7 @@ def remove_victim(nic, place):
     registers = nic.registers[0]
     registers.victim_count -= 1
     for later in range(place, registers.victim_count):
-        nic.victims[later].tag = nic.victims[later + 1].tag
-        nic.victims[later].frame = nic.victims[later + 1].frame
+        nic.victims[later] = nic.victims[later + 1]
     return tag
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nicscope.errors import printable
 from nicscope.reports.printing import show
 from nicscope.reports.table import Bar, Piece, Rows
 from nicscope.reports.wording import byte_size
@@ -51,7 +52,10 @@ def fact_rows(summary: TraceSummary) -> Rows:
         ["page lookups", f"{summary.lookups:,}, {summary.reuse:,.1f} per page"],
         ["addresses", f"{lowest:#x} to {highest:#x} ({span})"],
         ["duration", _duration(summary.duration_ns)],
-        *([name.replace("_", " "), _spelt(value)] for name, value in notes.items()),
+        *(
+            [printable(name.replace("_", " ")), printable(_spelt(value))]
+            for name, value in notes.items()
+        ),
     ]
     return Rows("", ["", ""], cells, left=(0, 1))
 

@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nicscope.drivers.replay.columns import new_stream
 from nicscope.drivers.replay.engine import line_bits_of
-from nicscope.drivers.replay.parting import Namer, Parter
+from nicscope.drivers.replay.naming import numbering_of
+from nicscope.drivers.replay.parting import Parter
 from nicscope.drivers.translation.asking import (
     admit_request,
     ask,
@@ -147,21 +149,20 @@ def of_trace(columns, design):
     """Translations that know a trace's pages, its requests by node, and the nodes' numbers."""
     page_bits = design.page_size.bit_length() - 1
     parter = Parter()
-    owner = parter.owners(columns, 0)
-    requests, namers, places = [], [], []
-    for place, stream in parter.streams(columns, 0, owner, page_bits):
-        namer = Namer(line_bits_of(design), (design.prepin or 1) - 1)
-        for _ in namer.named(stream):
-            pass
+    rows = len(parter.owners(columns, 0))
+    whole = new_stream(rows)
+    requests, numberings, places = [], [], []
+    for place, begin, end in parter.shares(0, page_bits, whole):
+        stream = type(whole)(*(column[begin:end] for column in whole))
+        numberings.append(numbering_of(stream, line_bits_of(design), (design.prepin or 1) - 1))
         node = np.full(len(stream.first), len(places))
-        rows = (node, stream.process, stream.first, stream.pages, stream.receive)
-        requests.append(np.stack([column.astype(np.int64) for column in rows], axis=1))
-        namers.append(namer)
+        columns_of_node = (node, stream.process, stream.first, stream.pages, stream.receive)
+        requests.append(np.stack([each.astype(np.int64) for each in columns_of_node], axis=1))
         places.append(place)
     rows = np.concatenate(requests)
     translations = new_translations(
         design,
-        [namer.numbering for namer in namers],
+        numberings,
         [int(parter.directory.processes[place]) for place in places],
         int(rows[:, 3].max()),
         node_numbers=[int(parter.directory.nodes[place]) for place in places],

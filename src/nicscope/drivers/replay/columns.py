@@ -1,6 +1,6 @@
-"""From a trace's columns to streams of page lookups, one stream per node.
+"""From a trace's columns to requests of one NIC after the other, in the order of issue.
 
-Nodes are independent, so the rows of a batch are parted by node, in order; processes get small
+Nodes are independent, so the rows of a piece are parted by node, in order; processes get small
 ordinals in the order in which they first appear on their node.
 """
 
@@ -12,7 +12,6 @@ import numpy as np
 
 from nicscope.hashing import place_of
 from nicscope.jit import kernel, records, step
-from nicscope.memory.numbering import BLOCK, NONE, number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +33,7 @@ class RequestColumns(Protocol):
 
 
 class Stream(NamedTuple):
-    """Requests of one node as kernels want them; all of shape (requests,)."""
+    """Requests of one NIC after the other as kernels want them; all of shape (requests,)."""
 
     process: NDArray[np.int32]  # ordinal on the node
     first: NDArray[np.int64]  # page number of the first page
@@ -43,20 +42,27 @@ class Stream(NamedTuple):
     length: NDArray[np.uint32]  # bytes
 
 
-def slice_of(stream: Stream, begin: int, end: int) -> Stream:
-    """Rows ``begin..end`` of ``stream``, as views."""
-    rows = slice(begin, end)
+def new_stream(rows: int) -> Stream:
+    """Room for ``rows`` requests."""
     return Stream(
-        stream.process[rows],
-        stream.first[rows],
-        stream.pages[rows],
-        stream.receive[rows],
-        stream.length[rows],
+        np.empty(rows, np.int32),
+        np.empty(rows, np.int64),
+        np.empty(rows, np.int32),
+        np.empty(rows, np.uint8),
+        np.empty(rows, np.uint32),
     )
 
 
-PROCESS_SLOT = np.dtype([("key", "i8"), ("node", "i4"), ("ordinal", "i4")], align=True)
-FREE = 0  # ``node`` holds the place of the node plus 1
+PROCESS_SLOT = np.dtype(
+    [
+        ("key", "i8"),  # node << 32 | pid
+        ("node", "i4"),  # the place of the node plus 1
+        ("ordinal", "i4"),  # on its node
+        ("place", "i4"),  # among all processes
+    ],
+    align=True,
+)
+FREE = 0  # in ``node``
 
 
 class Directory(NamedTuple):
@@ -113,128 +119,116 @@ def _enter(directory, key):
         slot.key = key
         slot.node = where + 1
         slot.ordinal = directory.processes[where]
+        slot.place = directory.counts[1]
         directory.processes[where] += 1
         directory.counts[1] += 1
     return place
 
 
-@kernel
-def enter_processes(directory, node, pid, begin, owner):
-    """Write each row's slot in the directory to ``owner``; the row where room ran out, or the end.
+class Rows(NamedTuple):
+    """A batch's columns, each of shape (rows,)."""
 
-    ``node``, ``pid``, ``owner``: shape (rows,).
+    node: NDArray[np.int32]
+    pid: NDArray[np.int32]
+    address: NDArray[np.uint64]
+    length: NDArray[np.uint32]
+    receive: NDArray[np.uint8]
+
+
+class Intake(NamedTuple):
+    """What the kernels that part a piece of a batch are handed."""
+
+    directory: Directory
+    rows: Rows
+    owner: NDArray[np.int32]  # shape (rows of a piece,): each row's slot in the directory
+    ends: NDArray[np.int64]  # shape (nodes + room,): where each share of the stream ends
+    stream: Stream
+
+
+@kernel
+def enter_processes(intake, begin, done, count):
+    """Note the slots of the piece of ``count`` rows from ``begin``, of which ``done`` have theirs.
+
+    Returns how many have theirs now: fewer where the directory ran out of room.
     """
+    directory = intake.directory
     last = np.int64(-1)
     place = np.int64(0)
-    for row in range(begin, node.size):
-        key = np.int64(node[row]) << 32 | np.int64(pid[row])
+    for row in range(done, count):
+        key = np.int64(intake.rows.node[begin + row]) << 32
+        key |= np.int64(intake.rows.pid[begin + row])
         if key != last:
             if directory.counts[1] == directory.nodes.size:
-                return row
+                return np.int64(row)
             place = _enter(directory, key)
             last = key
-        owner[row] = place
-    return node.size
+        intake.owner[row] = place
+    return np.int64(count)
 
 
 @kernel
-def count_by_node(directory, owner, ends):
-    """Set ``ends`` (shape (nodes,), zeros) to where each node's rows end when parted."""
-    for row in range(owner.size):
-        ends[directory.slots[owner[row]].node - 1] += 1
-    for node in range(1, ends.size):
-        ends[node] += ends[node - 1]
+def part_rows(intake, begin, count, page_bits, by_process):
+    """Fill the stream with the piece, node by node or, if ``by_process`` is 1, process by process.
 
-
-@kernel
-def part_by_node(directory, owner, columns, page_bits, nexts, out):
-    """Fill ``out`` with the rows of ``columns``, in order within each node.
-
-    ``columns``: (address, length, receive).  ``nexts``: int64, one per node in order of
-    appearance: where its rows begin, and after the call where they end.
+    In order within each, of which ``ends`` gets the end.  Returns how many there are.
     """
-    for row in range(owner.size):
-        slot = directory.slots[owner[row]]
-        to = nexts[slot.node - 1]
-        nexts[slot.node - 1] = to + 1
-        _settle(columns, row, slot.ordinal, page_bits, out, to)
-
-
-@kernel
-def take_one_node(directory, owner, columns, page_bits, out):
-    """As ``part_by_node`` where there is one node only."""
-    for row in range(owner.size):
-        _settle(columns, row, directory.slots[owner[row]].ordinal, page_bits, out, row)
+    directory, ends = intake.directory, intake.ends
+    shares = np.int64(directory.counts[by_process])
+    for share in range(shares):
+        ends[share] = 0
+    if shares == 1:
+        _settle_all(intake, begin, count, page_bits)
+        ends[0] = count
+        return shares
+    for row in range(count):
+        ends[_share_of(intake, row, by_process)] += 1
+    end = np.int64(0)
+    for share in range(shares):
+        begun = end
+        end += ends[share]
+        ends[share] = begun
+    for row in range(count):
+        share = _share_of(intake, row, by_process)
+        _settle(intake, begin, row, page_bits, ends[share])
+        ends[share] += 1
+    return shares
 
 
 @step
-def _settle(columns, row, process, page_bits, out, to):
-    address, length, receive = columns
+def _share_of(intake, row, by_process):
+    slot = intake.directory.slots[intake.owner[row]]
+    return np.int64(slot.place if by_process else slot.node - 1)
+
+
+@step
+def _settle_all(intake, begin, count, page_bits):
+    """As ``_settle`` for all rows in their order, column by column."""
+    columns, out = intake.rows, intake.stream
+    for row in range(count):
+        out.process[row] = intake.directory.slots[intake.owner[row]].ordinal
+    for row in range(count):
+        first, pages = _pages_of(columns, begin + row, page_bits)
+        out.first[row] = first
+        out.pages[row] = pages
+    for row in range(count):
+        out.receive[row] = columns.receive[begin + row]
+    for row in range(count):
+        out.length[row] = columns.length[begin + row]
+
+
+@step
+def _settle(intake, begin, row, page_bits, to):
+    columns, out = intake.rows, intake.stream
+    out.process[to] = intake.directory.slots[intake.owner[row]].ordinal
+    out.first[to], out.pages[to] = _pages_of(columns, begin + row, page_bits)
+    out.receive[to] = columns.receive[begin + row]
+    out.length[to] = columns.length[begin + row]
+
+
+@step
+def _pages_of(columns, row, page_bits):
     shift = np.uint64(page_bits)
-    first = address[row] >> shift
-    last = (address[row] + (np.uint64(length[row]) - np.uint64(1))) >> shift
-    out.process[to] = process
-    out.first[to] = np.int64(first)
-    out.pages[to] = np.int32(last - first + np.uint64(1))
-    out.receive[to] = receive[row]
-    out.length[to] = length[row]
-
-
-@kernel
-def tally(stream):
-    """Pages of all requests of ``stream``, and of those on the receive path."""
-    pages = np.int64(0)
-    received = np.int64(0)
-    for row in range(stream.pages.size):
-        pages += stream.pages[row]
-        received += stream.pages[row] * np.int64(stream.receive[row])
-    return pages, received
-
-
-@kernel
-def end_within(pages, begin, budget):
-    """The first row after ``begin`` at which ``budget`` pages are exceeded; at least one row on."""
-    total = np.int64(pages[begin])
-    row = begin + 1
-    while row < pages.size and total + pages[row] <= budget:
-        total += pages[row]
-        row += 1
-    return row
-
-
-@kernel
-def number_stream(numbering, stream, begin, unit_bits, reach, numbers):
-    """Write the numbers of the stream's units to ``numbers``; the row where room ran out.
-
-    A unit is 2**unit_bits pages.  Units are numbered in request order from row ``begin``, whose
-    numbers start at ``numbers[0]``; ``reach`` units beyond a request get numbers too, as pinning
-    ahead may touch them.  Returns (row, numbers written).
-    """
-    at = 0
-    for row in range(begin, stream.first.size):
-        first = stream.first[row] >> unit_bits
-        last = (stream.first[row] + stream.pages[row] - 1) >> unit_bits
-        process = np.int64(stream.process[row])
-        name = number(numbering, process, first)
-        if last + reach > first and name != NONE:
-            name = _number_run(numbering, process, first, last, reach, numbers[at:])
-        if name == NONE:
-            return row, at
-        numbers[at] = name
-        at += last - first + 1
-    return stream.first.size, at
-
-
-@step
-def _number_run(numbering, process, first, last, reach, numbers):
-    """Write the numbers of units ``first..last``; the first one, or ``NONE`` if room ran out."""
-    base = np.int64(0)
-    for unit in range(first, last + reach + 1):
-        if unit == first or unit & (BLOCK - 1) == 0:
-            name = number(numbering, process, unit)
-            if name == NONE:
-                return name
-            base = name - unit
-        if unit <= last:
-            numbers[unit - first] = base + unit
-    return np.int64(numbers[0])
+    address = columns.address[row]
+    first = address >> shift
+    last = (address + (np.uint64(columns.length[row]) - np.uint64(1))) >> shift
+    return np.int64(first), np.int32(last - first + np.uint64(1))

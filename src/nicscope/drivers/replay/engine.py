@@ -9,16 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.drivers.replay import parting
-from nicscope.drivers.replay.node import Node
-from nicscope.drivers.replay.parting import Namer, Parter
-from nicscope.drivers.replay.state import Stretch
-from nicscope.drivers.translation.build import line_bits_of
+from nicscope.drivers.replay.naming import Desk, Namer
+from nicscope.drivers.replay.node import Node, Notes
+from nicscope.drivers.replay.parting import Parter
+from nicscope.drivers.translation.build import OFFSET_STEP, line_bits_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from nicscope.config.design import Design
-    from nicscope.drivers.replay.columns import Directory, RequestColumns, Stream
+    from nicscope.drivers.replay.columns import Directory, RequestColumns
+    from nicscope.drivers.replay.parting import Share
 
 Counts = dict[str, int | None]
 DEFAULT_PAGE_SIZE = 4096
@@ -65,10 +66,10 @@ class Replayer:
     def feed(self, batch: RequestColumns) -> None:
         """Replay one batch of any length."""
         for begin in range(0, len(batch.node), parting.ROWS):
-            owner = self._parter.owners(batch, begin)
+            self._parter.owners(batch, begin)
             for view in self._views:
-                streams = self._parter.streams(batch, begin, owner, view.page_bits)
-                view.feed(self._parter.directory, streams)
+                shares = self._parter.shares(begin, view.page_bits, view.desk.stream)
+                view.feed(self._parter.directory, shares)
 
     def results(self) -> list[ReplayResult]:
         """What came of it so far."""
@@ -81,23 +82,33 @@ class _View:
 
     def __init__(self, page_bits: int, designs: list[Design], kinds: bool) -> None:
         self.page_bits = page_bits
+        self.desk = Desk()
+        self._notes = Notes(parting.UNITS)
         self._kinds = kinds
         self._groups = [
             _Group(bits, [d for d in designs if line_bits_of(d) == bits])
             for bits in sorted({line_bits_of(design) for design in designs})
         ]
 
-    def feed(self, directory: Directory, streams: Iterable[tuple[int, Stream]]) -> None:
-        for place, stream in streams:
-            processes = int(directory.processes[place])
+    def feed(self, directory: Directory, shares: Iterable[Share]) -> None:
+        for share in shares:
+            processes = int(directory.processes[share.place])
             for group in self._groups:
-                if place == len(group.per_node):
-                    self._add_node(group, int(directory.nodes[place]))
-                group.per_node[place].feed(stream, processes)
+                if share.place == len(group.per_node):
+                    self._add_node(group, int(directory.nodes[share.place]))
+                self._feed_node(group.per_node[share.place], share, processes)
+
+    def _feed_node(self, node: _NumberedNode, share: Share, processes: int) -> None:
+        for named in node.namer.named(self.desk, share.begin, share.end):
+            if named.lookups > len(self._notes.key):
+                self._notes = Notes(named.lookups)
+            for each in node.designs:
+                each.replay(node.namer.numbering, self.desk, self._notes, named, processes)
 
     def _add_node(self, group: _Group, number: int) -> None:
         nodes = [Node(d, self.page_bits, self._kinds, number) for d in group.designs]
-        group.per_node.append(_NumberedNode(nodes, Namer(group.unit_bits, group.reach)))
+        namer = Namer(group.unit_bits, group.reach, OFFSET_STEP)
+        group.per_node.append(_NumberedNode(nodes, namer))
 
     def nodes(self) -> list[tuple[Design, list[Node]]]:
         return [
@@ -117,17 +128,11 @@ class _Group:
         self.per_node: list[_NumberedNode] = []
 
 
-class _NumberedNode:
+class _NumberedNode(NamedTuple):
     """One node's numbering and its NIC under every design of a group."""
 
-    def __init__(self, designs: list[Node], namer: Namer) -> None:
-        self.designs = designs
-        self._namer = namer
-
-    def feed(self, stream: Stream, processes: int) -> None:
-        for part, numbers in self._namer.named(stream):
-            for node in self.designs:
-                node.replay(self._namer.numbering, Stretch(*part, numbers), processes)
+    designs: list[Node]
+    namer: Namer
 
 
 def _page_bits(design: Design) -> int:

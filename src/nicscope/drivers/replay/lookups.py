@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from nicscope.drivers.replay import parting
-from nicscope.drivers.replay.columns import Stream, slice_of, tally
-from nicscope.drivers.replay.parting import Namer, Parter
+from nicscope.drivers.replay.columns import FREE
+from nicscope.drivers.replay.naming import Desk, Namer
+from nicscope.drivers.replay.parting import Parter
 from nicscope.drivers.translation.build import OFFSET_STEP
-from nicscope.jit import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from nicscope.drivers.replay.columns import RequestColumns
+    from nicscope.drivers.replay.parting import Share
 
 
 class Nic(NamedTuple):
@@ -56,74 +56,33 @@ class LookupStreams:
         self._lines = [line.bit_length() - 1 for line in lines]
         self._by_process = by_process
         self._step = OFFSET_STEP if offset and not by_process else 0
-        self._parter = Parter()
-        self._namers: dict[tuple[int, int | None, int], _NicNamer] = {}
+        self._parter = Parter(by_process)
+        self._desk = Desk()
+        self._namers: dict[tuple[int, int], tuple[Nic, Namer]] = {}
 
     def feed(self, batch: RequestColumns) -> Iterator[Lookups]:
         """Yield the lookups of one batch of any length, NIC by NIC."""
         for begin in range(0, len(batch.node), parting.ROWS):
-            owner = self._parter.owners(batch, begin)
-            for place, stream in self._parter.streams(batch, begin, owner, self._page_bits):
-                yield from self._of_node(place, stream)
+            self._parter.owners(batch, begin)
+            for share in self._parter.shares(begin, self._page_bits, self._desk.stream):
+                for line_bits in self._lines:
+                    yield from self._named(share, line_bits)
 
-    def _of_node(self, place: int, stream: Stream) -> Iterator[Lookups]:
+    def _named(self, share: Share, line_bits: int) -> Iterator[Lookups]:
+        key = (share.place, line_bits)
+        if key not in self._namers:
+            nic = Nic(*self._owner_of(share.place), 1 << line_bits)
+            self._namers[key] = nic, Namer(line_bits, step=self._step)
+        nic, namer = self._namers[key]
+        for named in namer.named(self._desk, share.begin, share.end):
+            numbers, index = self._desk.lookups.number, self._desk.lookups.spread_index
+            yield Lookups(nic, named.pages, numbers[: named.lookups], index[: named.lookups])
+
+    def _owner_of(self, place: int) -> tuple[int, int | None]:
+        """Whose NIC is that of a share: the node, and the process if it has its own."""
+        directory = self._parter.directory
         if not self._by_process:
-            yield from self._named(place, None, stream)
-            return
-        order = np.argsort(stream.process, kind="stable")
-        parted = Stream._make(column[order] for column in stream)
-        edges = np.flatnonzero(np.diff(parted.process)) + 1
-        for start, end in zip([0, *edges], [*edges, len(order)], strict=True):
-            yield from self._named(place, int(parted.process[start]), slice_of(parted, start, end))
-
-    def _named(self, place: int, process: int | None, stream: Stream) -> Iterator[Lookups]:
-        for line_bits in self._lines:
-            key = (place, process, line_bits)
-            namer = self._namers.get(key)
-            if namer is None:
-                nic = Nic(
-                    int(self._parter.directory.nodes[place]),
-                    self._pid(place, process),
-                    1 << line_bits,
-                )
-                namer = self._namers[key] = _NicNamer(nic, line_bits, self._step)
-            yield from namer.name(stream)
-
-    def _pid(self, place: int, process: int | None) -> int | None:
-        if process is None:
-            return None
-        slots = self._parter.directory.slots
-        [found] = slots["key"][(slots["node"] == place + 1) & (slots["ordinal"] == process)]
-        return int(found) & 0xFFFFFFFF
-
-
-class _NicNamer:
-    """One NIC's numbering."""
-
-    def __init__(self, nic: Nic, line_bits: int, step: int) -> None:
-        self._nic = nic
-        self._line_bits = line_bits
-        self._step = step
-        self._namer = Namer(line_bits)
-        self._index = np.empty(parting.UNITS, np.uint32)
-
-    def name(self, stream: Stream) -> Iterator[Lookups]:
-        for part, numbers in self._namer.named(stream):
-            if len(numbers) > len(self._index):
-                self._index = np.empty(len(numbers), np.uint32)
-            write_index(part, self._line_bits, self._step, self._index)
-            pages = int(tally(part)[0])
-            yield Lookups(self._nic, pages, numbers, self._index[: len(numbers)])
-
-
-@kernel
-def write_index(stream, line_bits, step, index):
-    """Write the low 32 bits of each line's number plus its process's ordinal times ``step``."""
-    at = 0
-    for row in range(stream.first.size):
-        first = stream.first[row] >> line_bits
-        last = (stream.first[row] + stream.pages[row] - 1) >> line_bits
-        offset = np.int64(stream.process[row]) * step
-        for line in range(first, last + 1):
-            index[at] = np.uint32((line + offset) & 0xFFFFFFFF)
-            at += 1
+            return int(directory.nodes[place]), None
+        slots = directory.slots[directory.slots["node"] != FREE]
+        [found] = slots["key"][slots["place"] == place]
+        return int(found) >> 32, int(found) & 0xFFFFFFFF

@@ -4,35 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from nicscope.config.scheme import Scheme
-from nicscope.drivers.replay.columns import tally
-from nicscope.drivers.replay.schemes.handle import replay_handle
-from nicscope.drivers.replay.schemes.interrupt import replay_interrupt
-from nicscope.drivers.replay.schemes.tables import replay_pinned, replay_static
-from nicscope.drivers.replay.schemes.unet_mm import replay_unet_mm
-from nicscope.drivers.replay.schemes.utlb import (
-    replay_utlb,
-    replay_utlb_plain,
-    replay_utlb_process,
-    replay_utlb_shared,
-)
+from nicscope.drivers.replay.schemes import passes_of
+from nicscope.drivers.replay.state import Case, whole
 from nicscope.drivers.translation.build import counts_of_book, grown_parts, memory_of, new_parts
-from nicscope.nic.layout import SEARCHED_WAYS
+from nicscope.handover import bound
+from nicscope.memory.numbering import capacity
+from nicscope.nic.layout import EMPTY
 
 if TYPE_CHECKING:
     from nicscope.config.design import Design
-    from nicscope.drivers.replay.state import Stretch
+    from nicscope.drivers.replay.naming import Desk, Named
+    from nicscope.drivers.translation.build import Parts
     from nicscope.memory.numbering import Numbering
+    from nicscope.nic.layout import Nic
 
-_KERNELS = {
-    Scheme.STATIC: replay_static,
-    Scheme.INTERRUPT: replay_interrupt,
-    Scheme.UNET_MM: replay_unet_mm,
-    Scheme.UTLB: replay_utlb,
-    Scheme.UTLB_SHARED: replay_utlb_shared,
-    Scheme.UTLB_PROCESS: replay_utlb_process,
-    Scheme.HANDLE: replay_handle,
-}
+
+class Notes:
+    """What is written down of a piece's lookups between passes; shared by all nodes and designs."""
+
+    def __init__(self, units: int) -> None:
+        self.key = np.empty(units, np.uint32)
+        self.outcome = np.empty(units, np.uint8)
+        self.set_index = np.empty(units, np.uint32)
+        self.missed = np.empty(units + 1, np.uint32)
+        self.found = np.zeros(1, np.int64)
+        self.evicted = np.empty(units + 1, np.uint32)
 
 
 class Node:
@@ -41,32 +40,38 @@ class Node:
     def __init__(self, design: Design, page_bits: int, kinds: bool, number: int) -> None:
         self.number = number
         self._design = design
-        self._processes = 0
+        self._requests = self._lookups = self._received = 0
         self._numbering: Numbering | None = None
-        self._parts = new_parts(design, page_bits, kinds, number)
+        tells = kinds and not _is_its_own_shadow(design)
+        self._parts = new_parts(design, page_bits, tells, number)
+        self._parts.book.orders[0]["kinds_known"] = kinds
+        self._bound: dict[int, _Bound] = {}
 
-    def replay(self, numbering: Numbering, stretch: Stretch, processes: int) -> None:
-        """Carry out a stretch of this node's requests, whose numbers ``numbering`` gave."""
-        if numbering is not self._numbering or processes > self._processes:
+    def replay(
+        self, numbering: Numbering, desk: Desk, notes: Notes, named: Named, processes: int
+    ) -> None:
+        """Carry out requests of this node, whose lookups ``numbering`` named, on the ``desk``."""
+        if numbering is not self._numbering or processes > len(self._parts.host.pinning.processes):
             self._parts = grown_parts(self._parts, self._design, numbering, processes)
             self._numbering = numbering
-            self._processes = processes
-        nic, host, book = self._parts
-        counts = book.counts[0]
-        counts["requests"] += len(stretch.first)
-        lookups, receive = tally(stretch)
-        counts["lookups"] += lookups
-        counts["lookups_receive"] += receive
-        counts["lookups_send"] += lookups - receive
-        if self._design.scheme is Scheme.PINNED:
-            replay_pinned(host, book, stretch)
-        elif _is_plain(self._design):
-            replay_utlb_plain(nic, host, book, stretch)
-        else:
-            _KERNELS[self._design.scheme](nic, host, book, stretch)
+            self._bound.clear()
+        self._parts.book.orders[0]["processes"] = processes
+        known = self._bound.get(id(desk))
+        if known is None or not known.is_of(desk, notes):
+            known = self._bound[id(desk)] = _Bound(self._design, self._parts, desk, notes)
+        self._requests += named.end - named.begin
+        self._lookups += named.pages
+        self._received += named.received
+        for do in known.passes:
+            do(named.begin, named.end, named.lookups)
 
     def counts(self) -> dict[str, int | None]:
         """Every count so far; the kinds are None where they were not told apart."""
+        record = self._parts.book.counts[0]
+        record["requests"] = self._requests
+        record["lookups"] = self._lookups
+        record["lookups_receive"] = self._received
+        record["lookups_send"] = self._lookups - self._received
         return counts_of_book(self._parts.book)
 
     def nic_memory_bytes(self) -> dict[str, int]:
@@ -74,11 +79,57 @@ class Node:
         return memory_of(self._parts)
 
 
-def _is_plain(design: Design) -> bool:
-    """Whether nothing is prefetched into the design's cache or dropped from it, nor is it wide."""
+class _Bound:
+    """The kernels of a design, for one node and one desk as they are."""
+
+    def __init__(self, design: Design, parts: Parts, desk: Desk, notes: Notes) -> None:
+        self._lookups, self._desk, self._notes = desk.lookups, desk, notes
+        nic, host, book = parts
+        lookups = desk.lookups
+        by_index = design.scheme is Scheme.UTLB_SHARED
+        index = lookups.spread_index if design.index_offset else lookups.set_index
+        case = Case(
+            nic=_indexed(nic, capacity(host.numbering)),
+            host=whole(host, host.pinning),
+            book=book,
+            stream=desk.stream,
+            number=lookups.number,
+            key=notes.key if by_index else lookups.number,
+            set_index=notes.set_index if by_index else index,
+            receive=lookups.receive,
+            outcome=notes.outcome,
+            missed=notes.missed,
+            evicted=notes.evicted,
+            found=notes.found,
+        )
+        self.passes = [bound(each, case) for each in passes_of(design)]
+
+    def is_of(self, desk: Desk, notes: Notes) -> bool:
+        return desk is self._desk and desk.lookups is self._lookups and notes is self._notes
+
+
+def _indexed(nic: Nic, keys: int) -> Nic:
+    """The same NIC; the index of wide sets, if there is one, has a place of its own for each key.
+
+    A real NIC's has twice as many as entries, and chains.  Where all keys are dense, and it is not
+    the index's memory that is asked for, there need be none.
+    """
+    if len(nic.chains) == 0:
+        return nic
+    size = max(len(nic.chains), 1 << int(keys).bit_length())
+    chains = np.zeros(size, np.uint32)
+    entries = np.flatnonzero(nic.tags != EMPTY)
+    chains[nic.tags[entries]] = entries + 1
+    nic.nexts[:] = 0
+    return nic._replace(chains=chains)
+
+
+def _is_its_own_shadow(design: Design) -> bool:
+    """Whether the cache is the fully associative one to which conflict misses compare it."""
+    lines = (design.entries or 0) // (design.line or 1)
     return (
-        design.scheme is Scheme.UTLB
-        and (design.ways or 1) <= SEARCHED_WAYS
-        and design.prefetch == 1
+        (design.ways or 1) == lines
+        and not design.victim_entries
+        and (design.prefetch or 1) == 1
         and design.pin_limit is None
     )

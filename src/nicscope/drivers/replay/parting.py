@@ -1,123 +1,103 @@
-"""Parting a trace by node, and naming the pages or lines that each request touches.
+"""Parting a trace by node or by process, in pieces that stay in the processor's cache.
 
-What replay and the one-pass simulation of many caches have in common: from a batch's columns to
-streams of dense numbers, in pieces that stay in the processor's cache between passes.
+What replay and the one-pass simulation of many caches have in common.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from nicscope.drivers.replay.columns import (
-    Stream,
-    count_by_node,
-    end_within,
+    Intake,
+    Rows,
     enter_processes,
     grown_directory,
     new_directory,
-    number_stream,
-    part_by_node,
-    slice_of,
-    take_one_node,
-    tally,
+    new_stream,
+    part_rows,
 )
-from nicscope.memory.numbering import BLOCK, grown, new_numbering
+from nicscope.handover import bound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from nicscope.drivers.replay.columns import Directory, RequestColumns
-    from nicscope.memory.numbering import Numbering
+    from nicscope.drivers.replay.columns import Directory, RequestColumns, Stream
 
-ROWS = 1 << 15  # as many as stay in the cache between passes
+# How much a call of a kernel does at most, but for a single request that is longer: as many rows,
+# and as many of their pages, as stay in the processor's cache between passes.
+ROWS = 1 << 15
 UNITS = 1 << 16
+
+
+class Share(NamedTuple):
+    """Rows of the stream that belong to one node or, if parted so, to one process."""
+
+    place: int  # among the nodes, or among the processes, in order of appearance
+    begin: int
+    end: int
 
 
 class Parter:
     """Who has appeared in a trace so far, and the rows of a piece of it, node by node."""
 
-    def __init__(self) -> None:
+    def __init__(self, by_process: bool = False) -> None:
+        """Shares are those of the nodes, or of each process if ``by_process``."""
         self.directory: Directory = new_directory()
-        self._out = Stream(
-            np.empty(ROWS, np.int32),
-            np.empty(ROWS, np.int64),
-            np.empty(ROWS, np.int32),
-            np.empty(ROWS, np.uint8),
-            np.empty(ROWS, np.uint32),
-        )
+        self._by_process = int(by_process)
+        self._owner = np.empty(ROWS, np.int32)
+        self._batch: RequestColumns | None = None
+        self._entering: Callable[..., int] | None = None
+        self._parting: dict[int, tuple[Callable[..., int], NDArray[np.int64], Stream]] = {}
 
-    def owners(self, batch: RequestColumns, begin: int) -> NDArray[np.int64]:
-        """Slots in the directory of the up to ``ROWS`` rows of ``batch`` from ``begin``."""
-        node, pid = batch.node[begin : begin + ROWS], batch.pid[begin : begin + ROWS]
-        owner = np.empty(len(node), np.int64)
-        row = 0
-        while (row := enter_processes(self.directory, node, pid, row, owner)) < len(node):
+    def owners(self, batch: RequestColumns, begin: int) -> NDArray[np.int32]:
+        """Slots in the directory of the up to ``ROWS`` rows of ``batch`` from ``begin``.
+
+        Overwritten by the next call.
+        """
+        if batch is not self._batch:
+            self._batch = batch
+            self._forget()
+        count = min(len(batch.node) - begin, ROWS)
+        done = 0
+        while (done := self._enter(begin, done, count)) < count:
             self.directory = grown_directory(self.directory)
-            row = 0  # slots have moved
-        return owner
+            self._forget()
+            done = 0  # slots have moved
+        return self._owner[:count]
 
-    def streams(
-        self, batch: RequestColumns, begin: int, owner: NDArray[np.int64], page_bits: int
-    ) -> Iterator[tuple[int, Stream]]:
-        """Each node's rows of that piece, with its place in the directory.
+    def shares(self, begin: int, page_bits: int, stream: Stream) -> list[Share]:
+        """Fill ``stream`` with the piece whose ``owners`` were found last; which rows are whose.
 
-        Pages have 2**page_bits bytes.  The streams are overwritten by the next call.
+        Pages have 2**page_bits bytes.
         """
-        rows = slice(begin, begin + ROWS)
-        columns = (batch.address[rows], batch.length[rows], batch.receive[rows])
-        ends = np.zeros(int(self.directory.counts[0]), np.int64)
-        if len(ends) == 1:
-            take_one_node(self.directory, owner, columns, page_bits, self._out)
-            ends[0] = len(owner)
-        else:
-            count_by_node(self.directory, owner, ends)
-            nexts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
-            part_by_node(self.directory, owner, columns, page_bits, nexts, self._out)
-        start = 0
-        for place, end in enumerate(ends.tolist()):
-            if end > start:
-                yield place, slice_of(self._out, start, end)
-            start = end
+        assert self._batch is not None
+        if id(stream) not in self._parting:
+            ends = np.zeros(len(self.directory.nodes), np.int64)
+            part = bound(part_rows, self._intake(ends, stream))
+            self._parting[id(stream)] = part, ends, stream
+        part, ends, _ = self._parting[id(stream)]
+        count = min(len(self._batch.node) - begin, ROWS)
+        found = ends[: part(begin, count, page_bits, self._by_process)].tolist()
+        each = enumerate(zip([0, *found[:-1]], found, strict=True))
+        return [Share(place, start, end) for place, (start, end) in each if end > start]
 
+    def _enter(self, begin: int, done: int, count: int) -> int:
+        if self._entering is None:
+            intake = self._intake(np.zeros(0, np.int64), new_stream(0))
+            self._entering = bound(enter_processes, intake)
+        return self._entering(begin, done, count)
 
-class Namer:
-    """Dense numbers of the units (2**unit_bits pages) of one node, or of one process."""
+    def _intake(self, ends: NDArray[np.int64], stream: Stream) -> Intake:
+        batch = self._batch
+        assert batch is not None
+        rows = Rows(batch.node, batch.pid, batch.address, batch.length, batch.receive)
+        return Intake(self.directory, rows, self._owner, ends, stream)
 
-    def __init__(self, unit_bits: int, reach: int = 0) -> None:
-        """``reach`` units beyond each request get numbers too, as pinning ahead may touch them."""
-        self.numbering: Numbering = new_numbering()
-        self._unit_bits = unit_bits
-        self._reach = reach
-        self._numbers = np.empty(UNITS, np.uint32)
-
-    def named(self, stream: Stream) -> Iterator[tuple[Stream, NDArray[np.uint32]]]:
-        """``stream`` in pieces of up to ``UNITS`` pages, each with the numbers of its units.
-
-        The numbers are overwritten by the next piece.
-        """
-        begin = 0
-        fits = tally(stream)[0] <= UNITS
-        while begin < len(stream.first):
-            end = len(stream.first) if fits else end_within(stream.pages, begin, UNITS)
-            part = slice_of(stream, begin, end)
-            yield part, self._number(part)
-            begin = end
-
-    def _number(self, part: Stream) -> NDArray[np.uint32]:
-        if part.pages[0] > len(self._numbers):  # one request that is longer than the budget
-            self._numbers = np.empty(int(part.pages[0]), np.uint32)
-        row = at = 0
-        while True:
-            row, written = number_stream(
-                self.numbering, part, row, self._unit_bits, self._reach, self._numbers[at:]
-            )
-            at += int(written)
-            if row == len(part.first):
-                return self._numbers[:at]
-            needed = (int(part.pages[row]) + self._reach) // BLOCK + 3
-            blocks = max(2 * len(self.numbering.owners), int(self.numbering.used[0]) + needed)
-            self.numbering = grown(self.numbering, blocks)
+    def _forget(self) -> None:
+        """What was bound is of another batch or of a directory that has grown."""
+        self._entering = None
+        self._parting.clear()

@@ -1,36 +1,110 @@
-"""The requests that a scheme's kernel is handed beside a NIC, its host and the book."""
+"""What a scheme's kernel is handed: a NIC, its host, the book, and a piece of the requests."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.translation.state import Request
+from nicscope.drivers.translation.state import Host, Request
 from nicscope.jit import step
+from nicscope.memory.pinning import Pinning
+from nicscope.nic.layout import Nic
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from nicscope.drivers.replay.columns import Stream
+    from nicscope.drivers.translation.book import Book
 
-class Stretch(NamedTuple):
-    """A stretch of a node's stream; columns of shape (requests,), ``numbers`` one per unit."""
 
-    process: NDArray[np.int32]
-    first: NDArray[np.int64]
-    pages: NDArray[np.int32]
+class Case(NamedTuple):
+    """One node under one design; its requests and lookups are overwritten piece by piece.
+
+    ``number`` names the unit of each lookup, ``key`` what the cache knows it by: the same, but for
+    a cache that is keyed by table index.  A kernel of a scheme, one of several passes or the only
+    one, is handed besides which requests of the stream the piece has, and how many lookups.
+    """
+
+    nic: Nic
+    host: Any  # a ``Host`` with arrays of length 0 where a replay has none
+    book: Book
+    stream: Stream  # shape (requests,)
+    number: NDArray[np.uint32]  # shape (lookups,), as all that follow
+    key: NDArray[np.uint32]
+    set_index: NDArray[np.uint32]  # low bits of what chooses the set
     receive: NDArray[np.uint8]
-    length: NDArray[np.uint32]
-    numbers: NDArray[np.uint32]
+    outcome: NDArray[np.uint8]  # as ``book`` has it
+    missed: NDArray[np.uint32]  # one more: lookups with which a later pass has to do
+    evicted: NDArray[np.uint32]  # one more: which tag left for each of them
+    found: NDArray[np.int64]  # shape (1,): how many these are
+
+
+# By its type, kernels are compiled without what would ask for more.
+NOTHING: Any = None
+
+
+def whole(host: Host, pinning: Pinning) -> Any:
+    """``host`` with an array for everything, as it is to be handed over."""
+    none: Any = np.zeros(0, np.int64)
+    return host._replace(
+        pinning=pinning._replace(held=none), deed_count=none, deeds=none, in_use=none
+    )
 
 
 @step
-def request_of(requests, row, at):
-    """Request ``row``, whose numbers begin at ``at``."""
+def timeless(case):
+    """The NIC, the host and the book as steps see them where no time passes and no byte moves.
+
+    Nobody reads a frame, nothing is held, and no deed is written down.
+    """
+    nic, host, pinning = case.nic, case.host, case.host.pinning
+    return (
+        Nic(
+            nic.config,
+            nic.registers,
+            nic.tags,
+            NOTHING,
+            NOTHING,
+            nic.links,
+            nic.left,
+            nic.chains,
+            nic.nexts,
+            nic.victims,
+        ),
+        Host(
+            host.numbering,
+            Pinning(
+                pinning.rules,
+                pinning.state,
+                pinning.processes,
+                pinning.links,
+                pinning.buckets,
+                pinning.members,
+                pinning.places,
+                NOTHING,
+            ),
+            host.indices,
+            host.lines,
+            host.table_entries,
+            host.run_ends,
+            host.numbers,
+            NOTHING,
+            NOTHING,
+            NOTHING,
+        ),
+        case.book,
+    )
+
+
+@step
+def request_of(case, row, at):
+    """Request ``row``, whose lookups begin at ``at``."""
+    stream = case.stream
     return Request(
-        np.int64(requests.process[row]),
-        requests.first[row],
-        np.int64(requests.pages[row]),
-        np.int64(requests.receive[row]),
+        np.int64(stream.process[row]),
+        stream.first[row],
+        np.int64(stream.pages[row]),
+        np.int64(stream.receive[row]),
         at,
     )

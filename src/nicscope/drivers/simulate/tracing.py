@@ -17,7 +17,8 @@ import numpy as np
 from nicscope.config.delivery import POLICIES
 from nicscope.drivers.replay import parting
 from nicscope.drivers.replay.columns import Stream
-from nicscope.drivers.replay.parting import Namer, Parter
+from nicscope.drivers.replay.naming import numbering_of
+from nicscope.drivers.replay.parting import Parter
 from nicscope.drivers.simulate.account import ACCOUNT_NAMES
 from nicscope.drivers.simulate.machine import POST
 from nicscope.drivers.simulate.ports.build import (
@@ -189,7 +190,6 @@ def _pages(requests: NodeRequests, page_bits: int) -> tuple[NDArray[np.int64], N
 def _numbering(requests: NodeRequests, design: Design, page_bits: int) -> tuple[Numbering, int]:
     """Numbers of all pages, and how many pages the longest request has."""
     first, pages = _pages(requests, page_bits)
-    namer = Namer(line_bits_of(design), (design.prepin or 1) - 1)
     stream = Stream(
         requests.process.astype(np.int32),
         first,
@@ -197,9 +197,8 @@ def _numbering(requests: NodeRequests, design: Design, page_bits: int) -> tuple[
         requests.receive.astype(np.uint8),
         requests.length.astype(np.uint32),
     )
-    for _ in namer.named(stream):
-        pass
-    return namer.numbering, int(pages.max())
+    numbering = numbering_of(stream, line_bits_of(design), (design.prepin or 1) - 1)
+    return numbering, int(pages.max())
 
 
 def _ports_for(

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SEEN = 1  # the key was looked up before
-INVALIDATED = 2  # its entry last left the NIC because its page was unpinned
-SHADOWED = 4  # it is in the shadow cache
+INVALIDATED = 2  # its entry is not on the NIC, which it left because its page was unpinned
+# How a lookup ended: ``MISSED`` if so, and then ``INVALIDATED`` if that was so; or it was not done.
+MISSED = 1
+NOT_DONE = 4
 
 # The observer's orders, and the settings of the design that no NIC or pin list needs to know.
 ORDERS = np.dtype(
@@ -50,8 +52,10 @@ class Book(NamedTuple):
 
     orders: NDArray[Any]  # ORDERS, shape (1,)
     counts: NDArray[Any]  # COUNTS, shape (1,)
-    past: NDArray[np.uint8]  # shape (keys,): SEEN, INVALIDATED, SHADOWED
-    shadow: NDArray[Any]  # SHADOW, shape (keys + 1,): key k is at k + 1, 0 joins both ends
+    past: NDArray[np.uint8]  # shape (keys,): SEEN, INVALIDATED
+    # SHADOW, shape (keys + 1,): the shadow cache as a ring in order of use.  Key k is at k + 1; the
+    # ring begins and ends at 0.  What is not in the cache is older than itself.
+    shadow: NDArray[Any]
 
 
 def new_book(kinds: bool, shadow_capacity: int) -> Book:
@@ -59,7 +63,14 @@ def new_book(kinds: bool, shadow_capacity: int) -> Book:
     orders = records(1, ORDERS)
     orders[0]["kinds"] = kinds
     orders[0]["shadow_capacity"] = shadow_capacity
-    return Book(orders, records(1, COUNTS), np.zeros(0, np.uint8), records(1, SHADOW))
+    return Book(orders, records(1, COUNTS), np.zeros(0, np.uint8), _rings(1))
+
+
+def _rings(count: int) -> NDArray[Any]:
+    """``count`` keys, each a ring of its own."""
+    shadow = records(count, SHADOW)
+    shadow["older"] = shadow["newer"] = np.arange(count)
+    return shadow
 
 
 def grown_book(book: Book, keys: int) -> Book:
@@ -70,44 +81,50 @@ def grown_book(book: Book, keys: int) -> Book:
     past[: len(book.past)] = book.past
     if not book.orders[0]["kinds"]:
         return book._replace(past=past)
-    shadow = records(keys + 1, SHADOW)
+    shadow = _rings(keys + 1)
     shadow[: len(book.shadow)] = book.shadow
     return book._replace(past=past, shadow=shadow)
 
 
 @step
 def shadow_lookup(book, key):
-    """Whether a fully associative LRU cache of the same size has ``key``; notes the lookup."""
-    shadow = book.shadow
-    here = key + 1
-    ends = shadow[0]
-    if ends.older == here:
-        return True
-    present = book.past[key] & SHADOWED != 0
-    if present:
-        _bridge(shadow, here)
-    elif book.orders[0].shadow_count < book.orders[0].shadow_capacity:
-        book.orders[0].shadow_count += 1
-        book.past[key] |= SHADOWED
-    else:
-        oldest = np.int64(ends.newer)
-        book.past[oldest - 1] &= 0xFF ^ SHADOWED
-        book.past[key] |= SHADOWED
-        _bridge(shadow, oldest)
-    newest = np.int64(ends.older)
-    shadow[newest].newer = here
-    shadow[here].older = newest
-    shadow[here].newer = 0
-    ends.older = here
+    """1 if a fully associative LRU cache of the same size has ``key``; notes the lookup."""
+    ends, orders = book.shadow[0], book.orders[0]
+    oldest, newest = np.int64(ends.newer), np.int64(ends.older)
+    has_room = np.int64(orders.shadow_count < orders.shadow_capacity)
+    present, oldest = renew_shadow(book.shadow, key + 1, oldest, newest, has_room)
+    orders.shadow_count += has_room & (1 - present)
+    ends.newer = oldest
+    ends.older = key + 1
     return present
 
 
 @step
-def _bridge(shadow, place):
-    older = np.int64(shadow[place].older)
-    newer = np.int64(shadow[place].newer)
-    shadow[older].newer = newer
-    shadow[newer].older = older
+def renew_shadow(shadow, here, oldest, newest, has_room):
+    """Put ``here`` after ``newest`` in the shadow cache, and ``oldest`` out of it if need be.
+
+    Returns 1 if it was in it, and which is the oldest now.  The caller holds the ends of the ring,
+    so that a lookup need not wait until the one before it has written them to memory.
+    """
+    if here == newest:
+        return np.int64(1), oldest
+    present = np.int64(0)
+    older = np.int64(shadow[here].older)
+    if older != here:
+        present = np.int64(1)
+        newer = np.int64(shadow[here].newer)
+        shadow[older].newer = newer
+        shadow[newer].older = older
+        oldest = newer if here == oldest else oldest
+    elif not has_room:
+        newer = np.int64(shadow[oldest].newer)
+        shadow[oldest].older = oldest
+        shadow[newer].older = 0
+        oldest = newer
+    shadow[newest].newer = here
+    shadow[here].older = newest
+    shadow[here].newer = 0
+    return present, here if oldest == 0 else oldest
 
 
 @step
@@ -123,55 +140,40 @@ def note_request(book, pages, receive):
 @step
 def note_hit(book, key):
     """Note a lookup that found its entry."""
+    book.past[key] |= SEEN
     if book.orders[0].kinds:
         shadow_lookup(book, key)
-    if book.orders[0].prefetch > 1:  # otherwise an entry is there only if it was looked up before
-        book.past[key] |= SEEN
 
 
 @step
 def note_miss(book, key, receive):
     """Count a lookup that did not find its entry, by path and by kind."""
-    counts = book.counts[0]
-    counts.ni_misses += 1
-    counts.ni_misses_receive += receive
-    shadowed = book.orders[0].kinds and shadow_lookup(book, key)
-    past = book.past[key]
-    if past & SEEN == 0:
-        counts.ni_misses_compulsory += 1
-        counts.ni_misses_receive_compulsory += receive
-        book.past[key] |= SEEN
-    elif past & INVALIDATED:
-        counts.ni_misses_invalidated += 1
-    elif shadowed:
-        counts.ni_misses_conflict += 1
-    else:
-        counts.ni_misses_capacity += 1
-
-
-@step
-def note_outcome(book, key, receive, missed):
-    """As ``note_hit`` or, if ``missed`` is 1, ``note_miss``, without branching on which.
-
-    For schemes under which nothing is ever invalidated or prefetched.
-    """
-    counts = book.counts[0]
-    past = book.past[key]
+    past = np.int64(book.past[key])
     book.past[key] = past | SEEN
-    compulsory = missed & ~np.int64(past) & SEEN
-    counts.ni_misses += missed
-    counts.ni_misses_receive += missed & receive
-    counts.ni_misses_compulsory += compulsory
-    counts.ni_misses_receive_compulsory += compulsory & receive
+    first = np.int64(past & SEEN == 0)
+    invalidated = np.int64(past & INVALIDATED != 0) & (1 - first)
+    conflict = np.int64(0)
     if book.orders[0].kinds:
-        shadowed = np.int64(shadow_lookup(book, key))
-        counts.ni_misses_conflict += missed & shadowed
-        counts.ni_misses_capacity += missed & (1 - shadowed) & (1 - compulsory)
+        conflict = shadow_lookup(book, key) & (1 - invalidated)
+    add_misses(book, 1, receive, first, first * receive, invalidated, conflict)
 
 
 @step
-def note_eviction(book, key):
-    """The entry of ``key`` left the NIC for want of room."""
+def add_misses(book, misses, received, compulsory, compulsory_received, invalidated, conflict):
+    """Count so many misses; those that are of no other kind are for want of capacity."""
+    counts = book.counts[0]
+    counts.ni_misses += misses
+    counts.ni_misses_receive += received
+    counts.ni_misses_compulsory += compulsory
+    counts.ni_misses_receive_compulsory += compulsory_received
+    counts.ni_misses_invalidated += invalidated
+    counts.ni_misses_conflict += conflict
+    counts.ni_misses_capacity += misses - compulsory - invalidated - conflict
+
+
+@step
+def note_fill(book, key):
+    """The entry of ``key`` came to the NIC: it is for want of room that it leaves, or noted."""
     book.past[key] &= 0xFF ^ INVALIDATED
 
 

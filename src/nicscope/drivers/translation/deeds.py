@@ -98,8 +98,14 @@ def unpin_page(host, book, process, page):
 @step
 def fill_frame(nic, host, place, page):
     """Let ``page`` stand for its frame at ``place``, until ``write_frame`` knows better."""
-    nic.frames[place] = page
+    _write_page(nic.frames, place, page)
     note_deed(host, FILL, page, place)
+
+
+@step
+def _write_page(frames, place, page):
+    if frames is not None:
+        frames[place] = page
 
 
 @step

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.translation.book import note_eviction, note_hit, note_miss
+from nicscope.drivers.translation.book import note_hit, note_miss
 from nicscope.drivers.translation.codes import MISS, REFUSED
 from nicscope.drivers.translation.deeds import (
     DROP,
@@ -48,25 +48,30 @@ def serve_handle(nic, host, book, process, line, key):
     entry = fill(nic, line & (nic.config[0].sets - 1), key + 1)
     if entry == NO_WAY_FREE:
         return np.int64(REFUSED)
-    counts = book.counts[0]
-    counts.interrupts += 1
-    counts.dropped += 1
-    evicted = nic.registers[0].evicted
-    if evicted != EMPTY:
-        note_eviction(book, evicted - 1)
-        note_deed(host, DROP, (evicted - 1) << book.orders[0].line_bits, -1)
-    pin_line(host, book, process, key)
+    evicted = np.int64(nic.registers[0].evicted)
+    bring_line(host, book, process, key, evicted)
     pages = nic.config[0].line
     for page in range(pages):
         fill_frame(nic, host, entry * pages + page, key * pages + page)
     protect_if_used(nic, host.in_use, entry, key)
+    if book.orders[0].high_water >= 0 and book.orders[0].scanned == 0:
+        unpin_surplus(host, book)
+    return entry
+
+
+@step
+def bring_line(host, book, process, key, evicted):
+    """What the host does for a line that takes the place of ``evicted`` (a tag, or ``EMPTY``)."""
+    counts = book.counts[0]
+    counts.interrupts += 1
+    counts.dropped += 1
+    if evicted != EMPTY:
+        note_deed(host, DROP, (evicted - 1) << book.orders[0].line_bits, -1)
+    pin_line(host, book, process, key)
     if book.orders[0].high_water >= 0:
         fill_line(host.lines, key)
         if evicted != EMPTY:
             await_unpinning(host.lines, evicted - 1)
-        if book.orders[0].scanned == 0:
-            unpin_surplus(host, book)
-    return entry
 
 
 @step

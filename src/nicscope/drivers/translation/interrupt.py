@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.translation.book import (
-    note_eviction,
+    note_fill,
     note_hit,
     note_invalidation,
     note_miss,
@@ -60,10 +60,10 @@ def serve_interrupt(nic, host, book, process, page, key):
     entry = fill(nic, row, key + 1)
     if nic.registers[0].evicted != EMPTY:
         victim = nic.registers[0].evicted - 1
-        note_eviction(book, victim)
         note_deed(host, DROP, victim, -1)
         unpin_page(host, book, process_of(host.numbering, victim), victim)
     pin_page(host, book, process, key, 1)
+    note_fill(book, key)
     fill_frame(nic, host, entry, key)
     protect_if_used(nic, host.in_use, entry, key)
     return np.int64(key)

@@ -26,7 +26,7 @@ class Host(NamedTuple):
     """One node's host side; the parts that a scheme does not use are empty.
 
     Of the last three, a replay, in which no time passes between asking and serving, has none: by
-    their type, kernels are compiled without asking for them.
+    their type, kernels are compiled without asking for them (``timeless``).
     """
 
     numbering: Numbering  # of pages; of lines where entries are lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.translation.book import (
-    note_eviction,
+    note_fill,
     note_hit,
     note_invalidation,
     note_miss,
@@ -70,6 +70,7 @@ def serve_unet_mm(nic, host, book, process, page, key):
     book.counts[0].interrupts += 1
     displace(nic, host, book, slot, key)
     pin_page(host, book, process, key, 1)
+    note_fill(book, key)
     fill_frame(nic, host, slot, key)
     protect_if_used(nic, host.in_use, slot, key)
     return np.int64(key)
@@ -101,12 +102,12 @@ def displace(nic, host, book, slot, key):
         return
     leaving = add_victim(nic, displaced, displaced_frame)
     if leaving != EMPTY:
-        _give_back(host, book, leaving - 1)
+        give_back(host, book, leaving - 1)
 
 
 @step
-def _give_back(host, book, page):
-    note_eviction(book, page)
+def give_back(host, book, page):
+    """The host unpins a page that left the NIC."""
     note_deed(host, DROP, page, -1)
     unpin_page(host, book, process_of(host.numbering, page), page)
 
@@ -121,7 +122,7 @@ def _clean_up(nic, host, book):
         place = first_unused(nic)
         if place == ABSENT:
             return
-        _give_back(host, book, remove_victim(nic, place) - 1)
+        give_back(host, book, remove_victim(nic, place) - 1)
 
 
 @step

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.translation.book import note_eviction, note_hit, note_miss
+from nicscope.drivers.translation.book import note_fill, note_hit, note_miss
 from nicscope.drivers.translation.codes import MISS, REFUSED
 from nicscope.drivers.translation.deeds import DROP, fill_frame, note_deed, protect_if_used
 from nicscope.drivers.translation.state import set_of
@@ -79,8 +79,8 @@ def install(nic, host, book, row, key, page):
         return entry
     if nic.registers[0].evicted != EMPTY:
         evicted = nic.registers[0].evicted - 1
-        note_eviction(book, evicted)
         note_deed(host, DROP, page_under(host, evicted), -1)
+    note_fill(book, key)
     fill_frame(nic, host, entry, page)
     protect_if_used(nic, host.in_use, entry, page)
     return entry

@@ -1,27 +1,27 @@
-"""Replaying miNI's dynamic handle lookup, line by line."""
+"""Replaying miNI's dynamic handle lookup, line by line.
+
+The host has no say in which lines the NIC holds: it comes after all lookups of a piece.  One lookup
+serves all pages of a request in a line: further ones hit whatever the first does, and leave
+everything as it is.
+"""
 
 from __future__ import annotations
 
-from nicscope.drivers.replay.state import request_of
-from nicscope.drivers.translation.codes import MISS
-from nicscope.drivers.translation.handle import ask_handle, serve_handle
+import numpy as np
+
+from nicscope.drivers.replay.state import timeless
+from nicscope.drivers.translation.handle import bring_line, unpin_surplus
 from nicscope.jit import kernel
+from nicscope.memory.numbering import process_of
 
 
 @kernel
-def replay_handle(nic, host, book, requests):
-    """Replay ``requests``; numbers name lines, so one serves all pages of a request in a line."""
-    at = 0
-    line_bits = book.orders[0].line_bits
-    for row in range(requests.first.size):
-        request = request_of(requests, row, at)
-        process, receive = request.process, request.receive
-        first = request.first >> line_bits
-        last = (request.first + request.pages - 1) >> line_bits
-        for line in range(first, last + 1):
-            key = requests.numbers[at]
-            at += 1
-            # The line's further pages in this request hit whatever its first one does, and
-            # leave everything as it is.
-            if ask_handle(nic, book, line, key, receive) == MISS:
-                serve_handle(nic, host, book, process, line, key)
+def bring_missed(case, _begin, _end, _count):
+    """Have the host bring every line that missed."""
+    _, host, book = timeless(case)
+    for place in range(case.found[0]):
+        key = np.int64(case.number[case.missed[place]])
+        process = process_of(host.numbering, key)
+        bring_line(host, book, process, key, np.int64(case.evicted[place]))
+        if book.orders[0].high_water >= 0:
+            unpin_surplus(host, book)

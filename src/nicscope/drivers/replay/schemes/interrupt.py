@@ -1,23 +1,49 @@
-"""Replaying the interrupt-based baseline."""
+"""Replaying the interrupt-based baseline.
+
+Without a limit the host has no say in what the NIC holds: it comes after all lookups of a piece.
+"""
 
 from __future__ import annotations
 
-from nicscope.drivers.replay.state import request_of
+import numpy as np
+
+from nicscope.drivers.replay.state import timeless
+from nicscope.drivers.translation.book import INVALIDATED, MISSED
 from nicscope.drivers.translation.codes import MISS
-from nicscope.drivers.translation.interrupt import ask_interrupt, serve_interrupt
+from nicscope.drivers.translation.deeds import pin_page, unpin_page
+from nicscope.drivers.translation.interrupt import serve_interrupt
 from nicscope.jit import kernel
+from nicscope.memory.numbering import process_of, unit_of
+from nicscope.memory.pinning import use
+from nicscope.nic.cache import lookup
+from nicscope.nic.layout import EMPTY
 
 
 @kernel
-def replay_interrupt(nic, host, book, requests):
-    """Replay ``requests``, each page on its own."""
-    at = 0
-    for row in range(requests.first.size):
-        request = request_of(requests, row, at)
-        at += request.pages
-        process, receive = request.process, request.receive
-        for place in range(request.pages):
-            key = requests.numbers[request.at + place]
-            page = request.first + place
-            if ask_interrupt(nic, host, book, process, page, key, receive) == MISS:
-                serve_interrupt(nic, host, book, process, page, key)
+def interrupt_missed(case, _begin, _end, _count):
+    """Interrupt the host for every lookup that missed: it unpins what left, and pins the page."""
+    _, host, book = timeless(case)
+    for place in range(case.found[0]):
+        key = np.int64(case.number[case.missed[place]])
+        evicted = np.int64(case.evicted[place])
+        if evicted != EMPTY:
+            unpin_page(host, book, process_of(host.numbering, evicted - 1), evicted - 1)
+        pin_page(host, book, process_of(host.numbering, key), key, 1)
+    book.counts[0].interrupts += case.found[0]
+
+
+@kernel
+def replay_interrupt(case, _begin, _end, count):
+    """Replay ``count`` lookups, each page on its own, under a limit."""
+    nic, host, book = timeless(case)
+    last_set = nic.config[0].sets - 1
+    for i in range(count):
+        key = np.int64(case.number[i])
+        process = process_of(host.numbering, key)
+        entry = lookup(nic, np.int64(case.set_index[i]) & last_set, key + 1, book.counts)
+        if entry != MISS:
+            case.outcome[i] = 0
+            use(host.pinning, process, key)
+        else:
+            case.outcome[i] = MISSED | (np.int64(book.past[key]) & INVALIDATED)
+            serve_interrupt(nic, host, book, process, unit_of(host.numbering, key), key)

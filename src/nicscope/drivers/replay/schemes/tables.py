@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-from nicscope.drivers.replay.state import request_of
-from nicscope.drivers.translation.codes import MISS
-from nicscope.drivers.translation.static import (
-    ask_static,
-    begin_registering,
-    copy_request,
-    serve_static,
-)
+import numpy as np
+
+from nicscope.drivers.replay.state import request_of, timeless
+from nicscope.drivers.translation.static import begin_registering, copy_request, serve_static
 from nicscope.jit import kernel
+from nicscope.memory.pinning import PINNED
 
 
 @kernel
-def replay_pinned(host, book, requests):
-    """Copy every request through its process's pinned area."""
-    for row in range(requests.first.size):
-        copy_request(host, book, requests.process[row], requests.length[row])
+def replay_pinned(case, begin, end, _count):
+    """Copy requests ``begin..end`` through their process's pinned area."""
+    _, host, book = timeless(case)
+    for row in range(begin, end):
+        copy_request(host, book, case.stream.process[row], case.stream.length[row])
 
 
 @kernel
-def replay_static(nic, host, book, requests):
-    """Register every page at first use, while the NIC's table has room."""
-    at = 0
-    for row in range(requests.first.size):
-        request = request_of(requests, row, at)
+def replay_static(case, begin, end, _count):
+    """Register every page of requests ``begin..end`` at first use, while the table has room."""
+    nic, host, book = timeless(case)
+    at = np.int64(0)
+    for row in range(begin, end):
+        request = request_of(case, row, at)
         at += request.pages
-        process = request.process
-        begin_registering(host, process)
+        begin_registering(host, request.process)
         for place in range(request.pages):
-            key = requests.numbers[request.at + place]
-            page = request.first + place
-            if ask_static(nic, host, key) == MISS:
-                serve_static(nic, host, book, process, page, key)
+            key = np.int64(case.number[request.at + place])
+            if host.pinning.state[key] & PINNED == 0:
+                serve_static(nic, host, book, request.process, request.first + place, key)

@@ -1,23 +1,36 @@
-"""Replaying U-Net/MM."""
+"""Replaying U-Net/MM: the primary does not depend on the victim cache, which comes after it."""
 
 from __future__ import annotations
 
-from nicscope.drivers.replay.state import request_of
-from nicscope.drivers.translation.codes import MISS
-from nicscope.drivers.translation.unet_mm import ask_unet_mm, serve_unet_mm
+import numpy as np
+
+from nicscope.drivers.replay.state import timeless
+from nicscope.drivers.translation.deeds import pin_page
+from nicscope.drivers.translation.unet_mm import give_back
 from nicscope.jit import kernel
+from nicscope.memory.numbering import process_of
+from nicscope.nic.layout import EMPTY
+from nicscope.nic.victim import ABSENT, add_victim, append_victim, find_victim, remove_victim
 
 
 @kernel
-def replay_unet_mm(nic, host, book, requests):
-    """Replay ``requests``, each page on its own."""
-    at = 0
-    for row in range(requests.first.size):
-        request = request_of(requests, row, at)
-        at += request.pages
-        process, receive = request.process, request.receive
-        for place in range(request.pages):
-            key = requests.numbers[request.at + place]
-            page = request.first + place
-            if ask_unet_mm(nic, book, page, key, receive) == MISS:
-                serve_unet_mm(nic, host, book, process, page, key)
+def ask_victims(case, _begin, _end, _count):
+    """Ask the victim cache for what missed in the primary, and the host for what misses there."""
+    nic, host, book = timeless(case)
+    for at in range(case.found[0]):
+        i = case.missed[at]
+        key = np.int64(case.number[i])
+        displaced = np.int64(case.evicted[at])
+        place = find_victim(nic, key + 1)
+        if place != ABSENT:
+            case.outcome[i] = 0
+            book.counts[0].victim_hits += 1
+            remove_victim(nic, place)
+            append_victim(nic, displaced, 0)
+            continue
+        book.counts[0].interrupts += 1
+        if displaced != EMPTY:
+            leaving = add_victim(nic, displaced, 0)
+            if leaving != EMPTY:
+                give_back(host, book, leaving - 1)
+        pin_page(host, book, process_of(host.numbering, key), key, 1)

@@ -1,76 +1,150 @@
-"""Replaying the three UTLBs: the user library admits a request, then the NIC looks up its pages."""
+"""Replaying the three UTLBs: the user library admits a request, then the NIC looks up its pages.
+
+Without a limit nothing is ever unpinned, and without prefetching nobody asks for a page that is not
+pinned yet: then it makes no difference to the NIC when a page is pinned, and the user library is
+done with a piece before the NIC begins (``admit_new``).  Else they take turns, request by request.
+"""
 
 from __future__ import annotations
 
-from nicscope.drivers.replay.state import request_of
-from nicscope.drivers.translation.book import note_outcome
-from nicscope.drivers.translation.codes import MISS
+import numpy as np
+
+from nicscope.drivers.replay.state import request_of, timeless
+from nicscope.drivers.translation.book import INVALIDATED, NOT_DONE
+from nicscope.drivers.translation.state import set_of
 from nicscope.drivers.translation.user_library import admit
-from nicscope.drivers.translation.utlb import (
-    ask_utlb,
-    ask_utlb_shared,
-    serve_utlb,
-    serve_utlb_shared,
-)
-from nicscope.jit import kernel
-from nicscope.nic.cache import exchange
+from nicscope.drivers.translation.utlb import prefetch_indices, prefetch_pages
+from nicscope.hashing import LOW
+from nicscope.jit import kernel, step
+from nicscope.memory.numbering import process_of, unit_of
+from nicscope.memory.pinning import PINNED
+from nicscope.nic.cache import renew
+from nicscope.nic.layout import SEARCHED_WAYS
 
 
 @kernel
-def replay_utlb(nic, host, book, requests):
-    """Replay ``requests`` through the user library and the shared cache, keyed by page."""
-    at = 0
-    for row in range(requests.first.size):
-        request = request_of(requests, row, at)
+def admit_new(case, begin, _end, count):
+    """Admit the requests of which a page is not pinned; all others need nothing of the library.
+
+    They begin with request ``begin`` and have ``count`` lookups.
+    """
+    nic, host, book = timeless(case)
+    state = host.pinning.state
+    found = np.int64(0)
+    for lookup in range(count):
+        case.missed[found] = lookup
+        found += np.int64(state[case.number[lookup]] & PINNED == 0)
+    row = np.int64(begin)
+    at = np.int64(0)
+    for place in range(found):
+        i = np.int64(case.missed[place])
+        while at + case.stream.pages[row] <= i:
+            at += case.stream.pages[row]
+            row += 1
+        if state[case.number[i]] & PINNED == 0:
+            admit(nic, host, book, case.number, request_of(case, row, at))
+
+
+@kernel
+def find_indices(case, _begin, _end, count):
+    """Find what the cache knows ``count`` pinned pages by: their indices in the process's table."""
+    indices, each = case.host.indices, case.book.orders[0].offset_step
+    for i in range(count):
+        key = np.int64(indices.key_of[case.number[i]])
+        case.key[i] = key
+        number, process = unit_of(indices.keys, key), process_of(indices.keys, key)
+        case.set_index[i] = (number + process * each) & LOW
+
+
+@kernel
+def fetch_missed(case, _begin, _end, _count):
+    """The NIC has read an entry for every lookup that missed."""
+    case.book.counts[0].entries_fetched += case.found[0]
+
+
+@kernel
+def replay_utlb(case, begin, end, _count):
+    """Replay requests ``begin..end`` with the cache keyed by page."""
+    nic, host, book = timeless(case)
+    prefetches = book.orders[0].prefetch > 1
+    at, misses, further = np.int64(0), np.int64(0), np.int64(0)
+    for row in range(begin, end):
+        request = request_of(case, row, at)
         at += request.pages
-        if not admit(nic, host, book, requests.numbers, request):
+        if not admit(nic, host, book, case.number, request):
+            _pass_over(case, request.at, at)
             continue
-        process, receive = request.process, request.receive
-        for place in range(request.pages):
-            key = requests.numbers[request.at + place]
-            page = request.first + place
-            if ask_utlb(nic, book, process, page, key, receive) == MISS:
-                serve_utlb(nic, host, book, process, page, key)
+        for i in range(request.at, at):
+            key = np.int64(case.number[i])
+            page = request.first + i - request.at
+            depth, missed = _look_up(case, nic, book, i, request.process, page, key)
+            misses += missed
+            further += depth - missed
+            if prefetches and missed:
+                prefetch_pages(nic, host, book, request.process, page)
+    _add_fetched(nic, book, misses, further)
 
 
 @kernel
-def replay_utlb_plain(nic, host, book, requests):
-    """``replay_utlb`` for searched sets without pin limit or prefetch, and faster."""
-    at = 0
-    last_set = nic.config[0].sets - 1
-    for row in range(requests.first.size):
-        request = request_of(requests, row, at)
+def replay_utlb_shared(case, begin, end, _count):
+    """Replay requests ``begin..end`` with the cache keyed by table index (UTLB 3.2)."""
+    nic, host, book = timeless(case)
+    prefetches = book.orders[0].prefetch > 1
+    at, misses, further = np.int64(0), np.int64(0), np.int64(0)
+    for row in range(begin, end):
+        request = request_of(case, row, at)
         at += request.pages
-        admit(nic, host, book, requests.numbers, request)
-        base = request.process * book.orders[0].offset_step + request.first
-        for place in range(request.pages):
-            key = requests.numbers[request.at + place]
-            missed = exchange(nic, (base + place) & last_set, key + 1, key, book.counts)
-            note_outcome(book, key, request.receive, missed)
-            book.counts[0].entries_fetched += missed
-
-
-@kernel
-def replay_utlb_shared(nic, host, book, requests):
-    """Replay ``requests`` with the cache keyed by table index instead of page (UTLB 3.2)."""
-    at = 0
-    for row in range(requests.first.size):
-        request = request_of(requests, row, at)
-        at += request.pages
-        if not admit(nic, host, book, requests.numbers, request):
+        if not admit(nic, host, book, case.number, request):
+            _pass_over(case, request.at, at)
             continue
-        process, receive = request.process, request.receive
-        for place in range(request.pages):
-            key = requests.numbers[request.at + place]
-            if ask_utlb_shared(nic, host, book, process, key, receive) == MISS:
-                serve_utlb_shared(nic, host, book, process, key)
+        for i in range(request.at, at):
+            key = np.int64(host.indices.key_of[case.number[i]])
+            index = unit_of(host.indices.keys, key)
+            depth, missed = _look_up(case, nic, book, i, request.process, index, key)
+            misses += missed
+            further += depth - missed
+            if prefetches and missed:
+                prefetch_indices(nic, host, book, request.process, index)
+    _add_fetched(nic, book, misses, further)
 
 
 @kernel
-def replay_utlb_process(nic, host, book, requests):
-    """Replay ``requests`` through tables that hold every pinned page on the NIC (UTLB 3.1)."""
-    at = 0
-    for row in range(requests.first.size):
-        request = request_of(requests, row, at)
+def replay_utlb_process(case, begin, end, _count):
+    """Replay through tables that hold every pinned page on the NIC (UTLB 3.1): none misses."""
+    nic, host, book = timeless(case)
+    at = np.int64(0)
+    for row in range(begin, end):
+        request = request_of(case, row, at)
         at += request.pages
-        admit(nic, host, book, requests.numbers, request)
+        admit(nic, host, book, case.number, request)
+
+
+@step
+def _pass_over(case, begin, end):
+    """Nothing is asked of the NIC for a request that was rejected."""
+    for i in range(begin, end):
+        case.key[i] = case.number[i]
+        case.outcome[i] = NOT_DONE
+
+
+@step
+def _look_up(case, nic, book, i, process, number, key):
+    """Look up ``key``, and fetch its entry if it is not there.
+
+    Returns how deep in its set it was found, and 1 if it was not.
+    """
+    ways = nic.config[0].ways
+    depth, _ = renew(nic, set_of(nic, book, process, number), key + 1, ways)
+    missed = np.int64(depth == ways)
+    past = np.int64(book.past[key])
+    case.key[i] = key
+    case.outcome[i] = missed | (past & INVALIDATED & -missed)
+    book.past[key] = past & ~INVALIDATED  # it is there now
+    return depth, missed
+
+
+@step
+def _add_fetched(nic, book, misses, further):
+    counts = book.counts[0]
+    counts.entries_fetched += misses
+    counts.further_ways += further * np.int64(nic.config[0].ways <= SEARCHED_WAYS)

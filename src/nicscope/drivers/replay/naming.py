@@ -1,0 +1,263 @@
+"""Naming the pages or lines that requests touch: from requests to lookups with dense numbers.
+
+In passes over a piece, each of which does one thing: lay out one unit after the other, look each
+up once in the table of numbers, and search for the few that were not in their first place.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from nicscope.drivers.replay import parting
+from nicscope.drivers.replay.columns import new_stream
+from nicscope.handover import bound
+from nicscope.hashing import LOW
+from nicscope.jit import kernel, step
+from nicscope.memory.numbering import (
+    BLOCK,
+    NONE,
+    Numbering,
+    grown,
+    new_numbering,
+    number,
+    place_in,
+    probe,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from nicscope.drivers.replay.columns import Stream
+
+# Places in ``Naming.found``.
+LOOKUPS, PAGES, RECEIVED, DOUBTFUL, NEEDED = range(5)
+
+
+class Lookups(NamedTuple):
+    """Units that requests touch, one after the other: pages, or lines of pages."""
+
+    number: NDArray[np.uint32]  # dense names of the (process, unit) pairs
+    set_index: NDArray[np.uint32]  # low bits of the unit: its set
+    spread_index: NDArray[np.uint32]  # the same with the offset of its process
+    receive: NDArray[np.uint8]
+
+
+class Naming(NamedTuple):
+    """What the kernels that name are handed."""
+
+    numbering: Numbering
+    stream: Stream
+    lookups: Lookups
+    unit: NDArray[np.int64]  # shape (units,), as all that follow
+    process: NDArray[np.int32]
+    place: NDArray[np.uint32]  # in the table of numbers
+    doubtful: NDArray[np.uint32]  # one more: lookups whose units are to be searched for
+    found: NDArray[np.int64]  # shape (5,): see above
+
+
+@kernel
+def lay_out(naming, begin, end, unit_bits, step):
+    """Write the units of the requests from ``begin`` on, while there is room, but not from ``end``.
+
+    A unit is 2**unit_bits pages; the processes of a node begin ``step`` units apart.  Returns the
+    first request that is left.
+    """
+    stream, found = naming.stream, naming.found
+    at = np.int64(0)
+    pages = np.int64(0)
+    received = np.int64(0)
+    for request in range(begin, end):
+        pages += stream.pages[request]
+    if pages == end - begin and pages <= naming.unit.size:
+        for request in range(begin, end):
+            _put(naming, request - begin, request, stream.first[request] >> unit_bits, step)
+            received += stream.receive[request]
+        found[LOOKUPS], found[PAGES], found[RECEIVED] = pages, pages, received
+        return np.int64(end)
+    pages = np.int64(0)
+    row = np.int64(begin)
+    while row < end:
+        first = stream.first[row] >> unit_bits
+        last = (stream.first[row] + stream.pages[row] - 1) >> unit_bits
+        found[NEEDED] = last - first + 1
+        if at + found[NEEDED] > naming.unit.size:
+            break
+        for unit in range(first, last + 1):
+            _put(naming, at, row, unit, step)
+            at += 1
+        pages += stream.pages[row]
+        received += stream.pages[row] * np.int64(stream.receive[row])
+        row += 1
+    found[LOOKUPS], found[PAGES], found[RECEIVED] = at, pages, received
+    return row
+
+
+@step
+def _put(naming, at, row, unit, step):
+    lookups = naming.lookups
+    process = np.int64(naming.stream.process[row])
+    naming.unit[at] = unit
+    naming.process[at] = process
+    lookups.set_index[at] = unit & LOW
+    lookups.spread_index[at] = (unit + process * step) & LOW
+    lookups.receive[at] = naming.stream.receive[row]
+
+
+@kernel
+def name(naming):
+    """Write the numbers of the units that were laid out, and which of them are doubtful."""
+    numbering, count = naming.numbering, naming.found[LOOKUPS]
+    for i in range(count):
+        naming.place[i] = place_in(numbering, np.int64(naming.process[i]), naming.unit[i])
+    doubtful = np.int64(0)
+    for i in range(count):
+        process, unit = np.int64(naming.process[i]), naming.unit[i]
+        known, is_certain = probe(numbering, naming.place[i], process, unit)
+        naming.lookups.number[i] = known
+        naming.doubtful[doubtful] = i
+        doubtful += np.int64(not is_certain)
+    naming.found[DOUBTFUL] = doubtful
+
+
+@kernel
+def settle(naming, begin):
+    """Number the doubtful lookups from the ``begin``-th on; the first that found no room."""
+    for place in range(begin, naming.found[DOUBTFUL]):
+        i = naming.doubtful[place]
+        known = number(naming.numbering, np.int64(naming.process[i]), naming.unit[i])
+        if known == NONE:
+            return np.int64(place)
+        naming.lookups.number[i] = known
+    return naming.found[DOUBTFUL]
+
+
+@kernel
+def name_ahead(naming, begin, reach):
+    """Number the ``reach`` units after each lookup from the ``begin``-th on; where room ran out."""
+    for i in range(begin, naming.found[LOOKUPS]):
+        process, unit = np.int64(naming.process[i]), naming.unit[i]
+        for further in range(min(BLOCK, reach), reach + BLOCK, BLOCK):
+            if number(naming.numbering, process, unit + min(further, reach)) == NONE:
+                return np.int64(i)
+    return naming.found[LOOKUPS]
+
+
+class Desk:
+    """A stream and room for its lookups, where one node's are laid out after the other's."""
+
+    def __init__(self, stream: Stream | None = None) -> None:
+        """For ``stream``, or for one that is to be written."""
+        self.stream = new_stream(parting.ROWS) if stream is None else stream
+        self.found = np.zeros(5, np.int64)
+        self.make_room(parting.UNITS)
+
+    def make_room(self, units: int) -> None:
+        """Have arrays that one request of ``units`` units fits in."""
+        self.lookups = Lookups(
+            np.empty(units, np.uint32),
+            np.empty(units, np.uint32),
+            np.empty(units, np.uint32),
+            np.empty(units, np.uint8),
+        )
+        self._unit = np.empty(units, np.int64)
+        self._process = np.empty(units, np.int32)
+        self._place = np.empty(units, np.uint32)
+        self._doubtful = np.empty(units + 1, np.uint32)
+
+    def naming(self, numbering: Numbering) -> Naming:
+        """What kernels are handed to name by ``numbering`` what is on the desk."""
+        scratch = (self._unit, self._process, self._place, self._doubtful)
+        return Naming(numbering, self.stream, self.lookups, *scratch, self.found)
+
+
+class Named(NamedTuple):
+    """Requests of a stream whose lookups lie on the desk, until the next are."""
+
+    begin: int
+    end: int
+    lookups: int
+    pages: int
+    received: int  # of the pages, on the receive path
+
+
+class Namer:
+    """Dense numbers of the units (2**unit_bits pages) of one node, or of one process."""
+
+    def __init__(self, unit_bits: int, reach: int = 0, step: int = 0) -> None:
+        """``reach`` units beyond each request get numbers too, as pinning ahead may touch them.
+
+        Processes begin ``step`` units apart where sets are spread.
+        """
+        self.numbering: Numbering = new_numbering()
+        self._unit_bits = unit_bits
+        self._reach = reach
+        self._step = step
+        self._bound: dict[int, _Bound] = {}
+
+    def named(self, desk: Desk, begin: int, end: int) -> Iterator[Named]:
+        """Name what requests ``begin..end`` of the desk's stream look up, in pieces that fit on it.
+
+        A piece is overwritten by the next.
+        """
+        while begin < end:
+            row = self._on(desk).lay_out(begin, end, self._unit_bits, self._step)
+            if row == begin:  # one request that is longer than the budget
+                desk.make_room(int(desk.found[NEEDED]))
+                continue
+            self._name(desk)
+            lookups, pages, received = desk.found[:DOUBTFUL].tolist()
+            yield Named(begin, row, lookups, pages, received)
+            begin = row
+
+    def _name(self, desk: Desk) -> None:
+        self._on(desk).name()
+        done = 0
+        while (done := self._on(desk).settle(done)) < desk.found[DOUBTFUL]:
+            self._grow()
+        done = 0
+        while (
+            self._reach
+            and (done := self._on(desk).name_ahead(done, self._reach)) < desk.found[LOOKUPS]
+        ):
+            self._grow()
+
+    def _grow(self) -> None:
+        self.numbering = grown(self.numbering, 2 * len(self.numbering.owners))
+
+    def _on(self, desk: Desk) -> _Bound:
+        known = self._bound.get(id(desk))
+        if known is None or not known.is_of(self.numbering, desk):
+            known = self._bound[id(desk)] = _Bound(self.numbering, desk)
+        return known
+
+
+class _Bound:
+    """The kernels that name, for one numbering and one desk as they are."""
+
+    def __init__(self, numbering: Numbering, desk: Desk) -> None:
+        self._numbering, self._desk, self._lookups = numbering, desk, desk.lookups
+        naming = desk.naming(numbering)
+        self._naming = naming
+        self.lay_out: Callable[..., int] = bound(lay_out, naming)
+        self.name: Callable[..., None] = bound(name, naming)
+        self.settle: Callable[..., int] = bound(settle, naming)
+
+    @functools.cached_property
+    def name_ahead(self) -> Callable[..., int]:
+        return bound(name_ahead, self._naming)
+
+    def is_of(self, numbering: Numbering, desk: Desk) -> bool:
+        return numbering is self._numbering and desk is self._desk and desk.lookups is self._lookups
+
+
+def numbering_of(stream: Stream, unit_bits: int, reach: int) -> Numbering:
+    """Numbers for all units that the requests of ``stream`` touch, and ``reach`` beyond each."""
+    namer = Namer(unit_bits, reach)
+    for _ in namer.named(Desk(stream), 0, len(stream.first)):
+        pass
+    return namer.numbering

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nicscope.drivers.replay.engine import line_bits_of
-from nicscope.drivers.replay.parting import Namer, Parter
+from nicscope.drivers.replay.parting import ROWS, Namer, Parter
 from nicscope.drivers.translation.asking import (
     admit_request,
     ask,
@@ -147,9 +147,9 @@ def of_trace(columns, design):
     """Translations that know a trace's pages, its requests by node, and the nodes' numbers."""
     page_bits = design.page_size.bit_length() - 1
     parter = Parter()
-    owner = parter.owners(columns, 0)
+    owner = parter.owners(columns, slice(0, ROWS))
     requests, namers, places = [], [], []
-    for place, stream in parter.streams(columns, 0, owner, page_bits):
+    for place, stream in parter.streams(columns, slice(0, ROWS), owner, page_bits):
         namer = Namer(line_bits_of(design), (design.prepin or 1) - 1)
         for _ in namer.named(stream):
             pass

@@ -64,10 +64,10 @@ class Replayer:
 
     def feed(self, batch: RequestColumns) -> None:
         """Replay one batch of any length."""
-        for begin in range(0, len(batch.node), parting.ROWS):
-            owner = self._parter.owners(batch, begin)
+        for rows in parting.pieces(len(batch.node)):
+            owner = self._parter.owners(batch, rows)
             for view in self._views:
-                streams = self._parter.streams(batch, begin, owner, view.page_bits)
+                streams = self._parter.streams(batch, rows, owner, view.page_bits)
                 view.feed(self._parter.directory, streams)
 
     def results(self) -> list[ReplayResult]:

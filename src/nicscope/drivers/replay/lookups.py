@@ -61,9 +61,9 @@ class LookupStreams:
 
     def feed(self, batch: RequestColumns) -> Iterator[Lookups]:
         """Yield the lookups of one batch of any length, NIC by NIC."""
-        for begin in range(0, len(batch.node), parting.ROWS):
-            owner = self._parter.owners(batch, begin)
-            for place, stream in self._parter.streams(batch, begin, owner, self._page_bits):
+        for rows in parting.pieces(len(batch.node)):
+            owner = self._parter.owners(batch, rows)
+            for place, stream in self._parter.streams(batch, rows, owner, self._page_bits):
                 yield from self._of_node(place, stream)
 
     def _of_node(self, place: int, stream: Stream) -> Iterator[Lookups]:

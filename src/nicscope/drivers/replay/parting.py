@@ -23,6 +23,7 @@ from nicscope.drivers.replay.columns import (
     take_one_node,
     tally,
 )
+from nicscope.handover import Pace
 from nicscope.memory.numbering import BLOCK, grown, new_numbering
 
 if TYPE_CHECKING:
@@ -34,7 +35,20 @@ if TYPE_CHECKING:
     from nicscope.memory.numbering import Numbering
 
 ROWS = 1 << 15  # as many as stay in the cache between passes
+_INTERPRETED_ROWS = 1 << 12  # until kernels are compiled, which is heeded between two pieces
 UNITS = 1 << 16
+
+
+_pace = Pace()
+
+
+def pieces(rows: int) -> Iterator[slice]:
+    """So many rows in pieces, small ones while kernels are interpreted."""
+    begin = 0
+    while begin < rows:
+        end = begin + _pace.next(ROWS, _INTERPRETED_ROWS)
+        yield slice(begin, end)
+        begin = end
 
 
 class Parter:
@@ -50,9 +64,9 @@ class Parter:
             np.empty(ROWS, np.uint32),
         )
 
-    def owners(self, batch: RequestColumns, begin: int) -> NDArray[np.int64]:
-        """Slots in the directory of the up to ``ROWS`` rows of ``batch`` from ``begin``."""
-        node, pid = batch.node[begin : begin + ROWS], batch.pid[begin : begin + ROWS]
+    def owners(self, batch: RequestColumns, rows: slice) -> NDArray[np.int64]:
+        """Slots in the directory of ``rows`` of ``batch``, up to ``ROWS`` of them."""
+        node, pid = batch.node[rows], batch.pid[rows]
         owner = np.empty(len(node), np.int64)
         row = 0
         while (row := enter_processes(self.directory, node, pid, row, owner)) < len(node):
@@ -61,13 +75,12 @@ class Parter:
         return owner
 
     def streams(
-        self, batch: RequestColumns, begin: int, owner: NDArray[np.int64], page_bits: int
+        self, batch: RequestColumns, rows: slice, owner: NDArray[np.int64], page_bits: int
     ) -> Iterator[tuple[int, Stream]]:
         """Each node's rows of that piece, with its place in the directory.
 
         Pages have 2**page_bits bytes.  The streams are overwritten by the next call.
         """
-        rows = slice(begin, begin + ROWS)
         columns = (batch.address[rows], batch.length[rows], batch.receive[rows])
         ends = np.zeros(int(self.directory.counts[0]), np.int64)
         if len(ends) == 1:

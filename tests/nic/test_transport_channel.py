@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numba.core import config
 
+from nicscope.bytecopy import copy_bytes
 from nicscope.fabric.faults import (
     CORRUPTED,
     DUPLICATED,
@@ -106,8 +107,7 @@ def push(queue, wire, contents, at, sequence, late, content):
     wire[slot].at = at
     wire[slot].sequence = sequence
     wire[slot].late = late
-    for i in range(BYTES):
-        contents[slot, i] = content[i]
+    copy_bytes(contents[slot], 0, content, 0, BYTES)
 
 
 @kernel
@@ -191,7 +191,7 @@ def converse(runs, links, faults, deaths, copies, queues, wires, contents, acks,
                 kept = 1
                 kept_sequence = packet.sequence
                 kept_until = now + HELD
-                scratch[1] = contents[0, slot]
+                copy_bytes(scratch[1], 0, contents[0, slot], 0, BYTES)
                 continue
             show(theirs, packet.sequence, contents[0, slot], within, wires[1], contents[1], now)
             if kept == 1:

@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from nicscope.fabric.topology import Topology
 
 _ALL_LOOK = -1
-_EVENTS_AT_ONCE = 1 << 22, 1 << 12  # between two chances to be interrupted; while interpreted
+_EVENTS_AT_ONCE = 1 << 22  # between two chances to be interrupted
+_INTERPRETED_AT_ONCE = 1 << 12  # as compiled code is taken up between two calls only
 _DOING = {
     SEND: "send",
     RECEIVE: "receive",
@@ -255,7 +256,7 @@ class Simulation:
         begun.clear()
         if at_rest:
             self._go_on(_ALL_LOOK, 0)
-        most = portion(self._go_on, *_EVENTS_AT_ONCE)
+        most = portion(self._go_on, _EVENTS_AT_ONCE, _INTERPRETED_AT_ONCE)
         fired = self._go_on(count, most)
         ended = self._ended[0]
         if ended == 0 and fired < most:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from nicscope.fabric.topology import Topology
 
 _AT_REST = -1  # every node has yet to look
-_EVENTS_AT_ONCE = 1 << 20, 1 << 12  # a few times a second, also while interpreted
+_EVENTS_AT_ONCE = 1 << 20  # a few times a second
+_INTERPRETED_AT_ONCE = 1 << 12  # as compiled code is taken up between two calls only
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -86,7 +87,7 @@ def simulate_script(
     go_on = bound(advance, machine)
     begun = _AT_REST
     while True:
-        most = portion(go_on, *_EVENTS_AT_ONCE)
+        most = portion(go_on, _EVENTS_AT_ONCE, _INTERPRETED_AT_ONCE)
         if go_on(begun, most) != most:
             break
         begun = 0

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from nicscope.fabric.topology import Topology
 
 _ALL_LOOK = -1
-_EVENTS_AT_ONCE = 1 << 20, 1 << 12  # between two chances to be interrupted; while interpreted
+_EVENTS_AT_ONCE = 1 << 20  # between two chances to be interrupted
+_INTERPRETED_AT_ONCE = 1 << 12  # as compiled code is taken up between two calls only
 ROWS_AT_ONCE = 1 << 15  # of one process
 
 
@@ -103,7 +104,7 @@ class Scripted:
             if at_rest:
                 self._go_on(_ALL_LOOK, 0)
                 at_rest = False
-            most = portion(self._go_on, *_EVENTS_AT_ONCE)
+            most = portion(self._go_on, _EVENTS_AT_ONCE, _INTERPRETED_AT_ONCE)
             fired = self._go_on(len(ready), most)
             ended = int(self.machine.tally[0]["ended"])
             if ended == 0 and fired < most:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from numba.core import config
 
 from nicscope import jit
-from nicscope.distant import call, link, new_calls
+from nicscope.distant import Declarations, call, link, new_calls
 from nicscope.handover import bound
 from nicscope.kernel.entering import Version
 
@@ -88,6 +89,63 @@ def test_each_state_is_changed_by_its_own_calls_alone():
         assert bound(go, state)(1, 1) == -2
 
     assert first.total[0] == 21
+
+
+DECLARED = Declarations()
+
+
+@DECLARED.function
+def halve(state, number):
+    """Half of ``number``, counted."""
+
+
+@DECLARED.question
+def is_even(state, number):
+    """Whether ``number`` is even."""
+
+
+@jit.kernel
+def go_and_ask(handed, number):
+    state = handed
+    return halve(state, number) if is_even(state, number) else -1
+
+
+def module_of(**functions):
+    module = ModuleType("made")
+    for name, function in functions.items():
+        function.__name__, function.__module__ = name, "made"
+        setattr(module, name, jit.distant(function))
+    return module
+
+
+def test_declared_functions_are_found_by_their_names_and_called_like_steps():
+    def half_of(state, number):
+        state.total[0] += 1
+        return number // 2
+
+    def even(state, number):
+        return number % 2 == 0
+
+    state = State(np.zeros((2, 3), np.int64), new_calls(len(DECLARED)), np.zeros(1, np.int64))
+    link(state, DECLARED.found_in(module_of(is_even=even), module_of(halve=half_of)))
+
+    assert [bound(go_and_ask, state)(number) for number in (8, 7, 6)] == [4, -1, 3]
+    assert state.total[0] == 2
+
+
+def test_a_declaration_that_fits_no_function_is_refused():
+    def with_more(state, number, more):
+        return number + more
+
+    def right(state, number):
+        return number
+
+    with pytest.raises(TypeError, match="halve is declared once and defined 0 times"):
+        DECLARED.found_in(module_of(is_even=right))
+    with pytest.raises(TypeError, match="halve is declared once and defined 2 times"):
+        DECLARED.found_in(module_of(halve=right), module_of(halve=right))
+    with pytest.raises(TypeError, match="halve is declared with other arguments"):
+        DECLARED.found_in(module_of(halve=with_more))
 
 
 @needs_the_compiler

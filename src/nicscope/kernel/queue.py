@@ -25,15 +25,15 @@ from nicscope.kernel.layout import digest_of_kind, kind_of_plain, plain_kind
 from nicscope.kernel.mode import CHECKED, VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from nicscope.kernel.entering import Version
     from nicscope.kernel.layout import StateKind
 
 PACKAGE = Path(__file__).parent.parent
 AT_MOST_S = 600  # that the process compiles, however much is asked for
 _REQUEST, _KIND, _FAILED = ".ask", ".kind", ".failed"
-_LOCK = "lock"
+_LOCK = "lock-"
+WORKERS = 2  # processes that compile: the second comes where much is asked
+START_S = 2.0  # until a process that was started holds its lock
 _WATCH_S = 0.5  # between two looks whether the process lives
 _STARTS = 2  # of the process: one that was killed is replaced once
 _HEAVIER = 4  # times the time spent interpreting after which a request says so again
@@ -93,7 +93,7 @@ def ask(version: Version) -> None:
         if _path(key).exists():
             _put(version)
     if key in _asking.open:
-        _watch()
+        watch()
 
 
 def _can_be_imported(function: Any) -> bool:
@@ -137,19 +137,51 @@ def _write(path: Path, content: Any) -> None:
     part.replace(path)
 
 
-def requests() -> Iterator[Request]:
-    """What is asked for now; files that say nothing are removed."""
+def requests() -> list[Request]:
+    """What is asked for and nobody works on; files that say nothing are removed."""
     home = folder()
-    if home is None:
-        return
-    for path in home.glob(f"*{_REQUEST}"):
+    found = []
+    for path in home.glob(f"*{_REQUEST}") if home else ():
         try:
             module, name, kind, spent_s = json.loads(store.read_own(path))
-            yield Request(path.stem, str(module), str(name), str(kind), float(spent_s))
+            found.append(Request(path.stem, str(module), str(name), str(kind), float(spent_s)))
         except FileNotFoundError:
             continue
         except (OSError, ValueError, TypeError):
             store.remove(path)
+    return found
+
+
+def waiting() -> int:
+    """How many entries are asked for and not made yet."""
+    home = folder()
+    return len([*home.glob(f"*{_REQUEST}*")]) if home else 0
+
+
+def is_open(key: str) -> bool:
+    """Whether the entry of ``key`` is asked for and not made yet."""
+    return any(True for _ in _path(key).parent.glob(f"{key}{_REQUEST}*"))
+
+
+def take(request: Request, worker: int) -> bool:
+    """Have ``worker`` alone answer ``request``; whether it was still to be had."""
+    try:
+        _path(request.key).rename(_taken(request.key, worker))
+    except OSError:
+        return False
+    return True
+
+
+def give_back(worker: int) -> None:
+    """Let others have what ``worker`` took and, as it was killed, did not answer."""
+    home = folder()
+    for path in home.glob(f"*{_REQUEST}.{worker}") if home else ():
+        with suppress(OSError):
+            path.rename(path.with_suffix(""))
+
+
+def _taken(key: str, worker: int) -> Path:
+    return _path(key).with_name(f"{key}{_REQUEST}.{worker}")
 
 
 def kind_of(request: Request) -> StateKind:
@@ -164,29 +196,32 @@ def kind_of(request: Request) -> StateKind:
     return kind
 
 
-def answer(request: Request, failure: str = "") -> None:
+def answer(request: Request, worker: int, failure: str = "") -> None:
     """Take ``request`` away; with ``failure``, so that nobody asks for the same again."""
     if failure:
         with suppress(OSError):
             _path(request.key).with_suffix(_FAILED).write_text(f"{request.name}: {failure}\n")
-    store.remove(_path(request.key))
+    store.remove(_taken(request.key, worker))
 
 
-def failures() -> list[Path]:
-    """What could not be compiled: files that say why."""
+def failures() -> list[str]:
+    """What could not be compiled, and why; of sources that have changed since, nothing is told."""
     home = folder()
-    return sorted(home.glob(f"*{_FAILED}")) if home else []
+    told = []
+    for path in sorted(home.glob(f"*{_FAILED}")) if home else ():
+        with suppress(OSError, UnicodeDecodeError):
+            told.append(store.read_own(path).decode().strip().splitlines()[0])
+    return told
 
 
-def lock() -> int | None:
-    """A descriptor that holds the lock of this folder for this process; None if another has it."""
+def lock(worker: int) -> int | None:
+    """A descriptor that holds the lock of ``worker`` for this process; None if another has it."""
     home = folder()
     if home is None:
         return None
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        descriptor = os.open(
-            home / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
-        )
+        descriptor = os.open(home / f"{_LOCK}{worker}", flags, 0o600)
     except OSError:
         return None
     try:
@@ -199,41 +234,42 @@ def lock() -> int | None:
     return descriptor
 
 
-def is_worked_on() -> int:
-    """The process that holds the lock, or 0."""
+def workers() -> list[int]:
+    """The processes that compile now."""
     home = folder()
-    if home is None:
-        return 0
-    with suppress(OSError, ValueError), (home / _LOCK).open("rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return int(file.read() or b"0") or -1
-    return 0
+    found = []
+    for path in sorted(home.glob(f"{_LOCK}*")) if home else ():
+        with suppress(OSError, ValueError), path.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                found.append(int(file.read()))
+    return found
 
 
-def stop() -> int:
-    """End the process that compiles, and drop what was asked; its number, 0 if there is none."""
-    process = is_worked_on()
-    for request in [*requests()]:
-        answer(request)
-    if process > 0:
+def stop() -> list[int]:
+    """End the processes that compile, and drop what was asked; the processes."""
+    home = folder()
+    found = workers()
+    for process in found:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(process, signal.SIGTERM)
-    return max(process, 0)
+    for path in home.glob(f"*{_REQUEST}*") if home else ():
+        store.remove(path)
+    return found
 
 
-def _watch() -> None:
+def watch() -> None:
     """Start the process if there is none; the one that has died is replaced once."""
     now = time.monotonic()
     if now < _asking.look_at or _asking.given_up:
         return
     _asking.look_at = now + _WATCH_S
-    process = is_worked_on()
-    if process:
-        _tell_of(process)
+    at_work = workers()
+    if at_work:
+        _tell_of(at_work[0])
         return
-    for key in [key for key in _asking.open if not _path(key).exists()]:
+    for key in [key for key in _asking.open if not is_open(key)]:
         del _asking.open[key]
     if not _asking.open:
         return
@@ -247,18 +283,18 @@ def _watch() -> None:
         _asking.given_up = True
         _tell(f"no process can be started that compiles ({error.strerror})")
         return
-    _asking.look_at = now + 4 * _WATCH_S  # until it holds the lock
+    _asking.look_at = now + START_S
     _tell_of(process)
 
 
-def start() -> int:
-    """Start the process that compiles; its number.  Errors: ``OSError``."""
+def start(worker: int = 0) -> int:
+    """Start a process that compiles; its number.  Errors: ``OSError``."""
     home = folder()
     assert home is not None
     path = os.pathsep.join([str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     with (home / "log").open("ab") as log:
         child = subprocess.Popen(
-            [sys.executable, "-m", f"{__package__}.server"],
+            [sys.executable, "-m", f"{__package__}.server", str(worker)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -1,4 +1,4 @@
-"""The process that compiles what runs have asked for: ``python -m nicscope.kernel.server``.
+"""The process that compiles what runs have asked for: ``python -m nicscope.kernel.server N``.
 
 It has a session of its own, so that Ctrl-C in a terminal ends the command and not what is made for
 the next one; it gives way to everything else on the machine, and leaves when nothing is asked for
@@ -8,7 +8,6 @@ any more, or when its time is over.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 from importlib import import_module
@@ -21,29 +20,34 @@ if TYPE_CHECKING:
 
 _IDLE_S = 2.0  # that it stays with nothing to do: programs ask for more as they go on
 _REST_S = 0.02
+_MUCH = 6  # entries asked for at once, for which a second process is worth its start
 
 
-def main() -> int:
+def main(worker: int) -> int:
     """Work until nothing is left; 0 also where another does that already."""
-    held = queue.lock()
+    held = queue.lock(worker)
     if held is None:
         return 0
     os.nice(19)
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    queue.give_back(worker)
     try:
-        work(time.monotonic() + queue.AT_MOST_S)
+        work(worker, time.monotonic() + queue.AT_MOST_S)
     finally:
         store.keep_within()
     return 0
 
 
-def work(until: float) -> None:
+def work(worker: int, until: float) -> None:
     """Compile what is asked for, the heaviest first, to the end of it or of the time."""
     idle_since = time.monotonic()
+    is_helped = worker > 0 or (os.cpu_count() or 1) < queue.WORKERS
     while time.monotonic() < until:
-        asked = [*queue.requests()]
+        asked = queue.requests()
+        if len(asked) >= _MUCH and not is_helped:
+            is_helped = True
+            queue.start(worker + 1)
         if asked:
-            carry_out(max(asked, key=lambda request: (request.spent_s, request.key)))
+            carry_out(worker, max(asked, key=lambda request: (request.spent_s, request.key)))
             idle_since = time.monotonic()
         elif time.monotonic() - idle_since > _IDLE_S:
             return
@@ -51,15 +55,17 @@ def work(until: float) -> None:
             time.sleep(_REST_S)
 
 
-def carry_out(request: Request) -> None:
+def carry_out(worker: int, request: Request) -> None:
     """Make the code of ``request`` and take that away, or say why it cannot be made."""
+    if not queue.take(request, worker):
+        return
     failure = ""
     try:
         function = _function(request.module, request.name)
         failure = make(function, request)
     except Exception as error:
         failure = f"{type(error).__name__}: {error}"
-    queue.answer(request, failure)
+    queue.answer(request, worker, failure)
 
 
 def _function(module: str, name: str) -> Any:
@@ -82,6 +88,6 @@ def make(function: Any, request: Request) -> str:
 
 
 if __name__ == "__main__":
-    status = main()
+    status = main(int(sys.argv[1]))
     sys.stderr.flush()
     os._exit(status)  # the compiler takes a second to be torn down

@@ -13,6 +13,7 @@ import json
 import os
 import stat
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from typing import Any, NamedTuple
 MAGIC = b"nicscope object 1\n"
 SUFFIX = ".o"
 ROOM_BYTES = 256 << 20  # of one folder; an entry takes some tens of kB
+_STALE_S = 3600  # after which what has no entry's name is nobody's
 _DIGEST = hashlib.sha256().digest_size
 
 
@@ -133,6 +135,13 @@ def unpacked(whole: bytes) -> Made | None:
     return Made(enter, call, tuple(needs), code)
 
 
+def size() -> tuple[int, int]:
+    """How many entries are kept, and their bytes."""
+    home = folder()
+    sizes = [path.stat().st_size for path in home.glob(f"*{SUFFIX}")] if home else []
+    return len(sizes), sum(sizes)
+
+
 def keep_within(room_bytes: int = ROOM_BYTES) -> None:
     """Remove what was read longest ago until all entries take ``room_bytes`` at most."""
     home = folder()
@@ -142,6 +151,9 @@ def keep_within(room_bytes: int = ROOM_BYTES) -> None:
     for entry in os.scandir(home):
         with suppress(OSError):
             about: Any = entry.stat(follow_symlinks=False)
+            if not entry.name.endswith(SUFFIX) and about.st_mtime < time.time() - _STALE_S:
+                remove(Path(entry.path))  # half-written, by a process that was killed
+                continue
             files.append((about.st_mtime, about.st_size, entry.path))
     total = sum(size for _, size, _ in files)
     for _, size, path in sorted(files):

@@ -27,10 +27,8 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     otherwise costs more than their work, and run without the interpreter lock.  Errors: none of
     its own.  Indices are not checked unless ``NUMBA_BOUNDSCHECK=1``; callers validate first.
     """
-    if INTERPRETED:
-        return function
     STEPS[function] = Compiled()
-    return cast("Callable[P, R]", Entry(function))
+    return function if INTERPRETED else cast("Callable[P, R]", Entry(function))
 
 
 def step(function: Callable[P, R]) -> Callable[P, R]:

@@ -188,6 +188,12 @@ class Entry:
         return code.bound(Handed(arguments, version.kind))()
 
 
+@functools.cache
+def _entry_of(function: Any) -> Entry:
+    """The entry of a step, which tests and a few callers bind as if it were a kernel."""
+    return Entry(function)
+
+
 class Switching:
     """A kernel bound to a state, interpreted until there is code."""
 
@@ -225,8 +231,7 @@ def bound(kernel: Callable[..., Any], state: Any) -> Callable[..., Any]:
     if INTERPRETED:
         return functools.partial(kernel, state)
     whole = handed(state)
-    entry: Any = kernel
-    version: Version = entry.version(whole.kind)
+    version = (kernel if isinstance(kernel, Entry) else _entry_of(kernel)).version(whole.kind)
     if MODE.name == SWITCH:
         return Switching(version, whole)
     code = version.code_now()

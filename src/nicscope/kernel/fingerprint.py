@@ -31,6 +31,8 @@ PACKAGE = ROOM.parent
 _LOAD_GLOBAL = opcode.opmap["LOAD_GLOBAL"]
 _EXTENDED = opcode.opmap["EXTENDED_ARG"]
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis))
+# Files beside the folder ``compiler`` on which code depends: how states lie, and how it is entered.
+_MAKING = ("fingerprint.py", "layout.py", "loading.py", "steps.py")
 _OURS = __name__.partition(".")[0]
 
 
@@ -55,7 +57,7 @@ def maker_stamp() -> str:
     from llvmlite import binding
 
     digest = hashlib.sha256()
-    for path in sorted(ROOM.rglob("*.py")):
+    for path in (*sorted((ROOM / "compiler").glob("*.py")), *(ROOM / name for name in _MAKING)):
         digest.update(path.read_bytes())
     told = (
         sys.version_info[:3],

@@ -44,7 +44,11 @@ lint: $(VENV)/dev.stamp
 docs: $(VENV)/dev.stamp
 	$(BIN)/python docs/check.py
 
+# Rates are of compiled code; what a first use takes has a section of its own.
+bench: export NICSCOPE_COMPILE = wait
 bench: $(VENV)/bench.stamp
+	@$(BIN)/python bench/bench_first_use.py
+	@echo
 	@$(BIN)/python bench/bench_replay.py
 	@echo
 	@$(BIN)/python bench/bench_command.py

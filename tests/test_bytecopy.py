@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.bytecopy import checked_copy, copy_bytes, plain_copy
+from nicscope.bytecopy import copy_bytes
 from nicscope.handover import bound
 from nicscope.jit import kernel
 
@@ -38,7 +38,6 @@ def test_a_copy_touches_exactly_what_it_should(data):
     bound(move, Shelves(source, target))(row, to, begin, count)
 
     assert target.tolist() == expected.tolist()
-    for copy in (plain_copy, checked_copy):
-        again = np.full(SIZE, 255, np.uint8)
-        copy(again, to, source[row], begin, count)
-        assert again.tolist() == expected[row].tolist()
+    again = np.full(SIZE, 255, np.uint8)
+    copy_bytes(again, to, source[row], begin, count)
+    assert again.tolist() == expected[row].tolist()

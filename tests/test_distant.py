@@ -1,20 +1,20 @@
-"""Distant functions compile when they are first called, and are found by every state."""
+"""Distant functions are compiled when they are called, found by every state, and fail loudly."""
 
 from __future__ import annotations
 
-import time
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from numba.core import config
 
-from nicscope import distant, jit
-from nicscope.distant import call, link, new_calls, raise_failure
+from nicscope import jit
+from nicscope.distant import Declarations, call, link, new_calls
 from nicscope.handover import bound
+from nicscope.kernel.entering import Version
 
 needs_the_compiler = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
-WAIT_S = 5  # for what comes at once
 
 
 class State(NamedTuple):
@@ -72,11 +72,6 @@ def new_state():
     return state
 
 
-def fresh(function):
-    """A kernel as if it had never been called in this process."""
-    return jit.distant(function if config.DISABLE_JIT else function.py_func)
-
-
 def test_functions_are_found_by_their_places_also_from_within_each_other():
     go_on = bound(go, new_state())
 
@@ -96,48 +91,121 @@ def test_each_state_is_changed_by_its_own_calls_alone():
     assert first.total[0] == 21
 
 
+DECLARED = Declarations()
+
+
+@DECLARED.function
+def halve(state, number):
+    """Half of ``number``, counted."""
+
+
+@DECLARED.question
+def is_even(state, number):
+    """Whether ``number`` is even."""
+
+
+@jit.kernel
+def go_and_ask(handed, number):
+    state = handed
+    return halve(state, number) if is_even(state, number) else -1
+
+
+def module_of(**functions):
+    module = ModuleType("made")
+    for name, function in functions.items():
+        function.__name__, function.__module__ = name, "made"
+        setattr(module, name, jit.distant(function))
+    return module
+
+
+def test_declared_functions_are_found_by_their_names_and_called_like_steps():
+    def half_of(state, number):
+        state.total[0] += 1
+        return number // 2
+
+    def even(state, number):
+        state.before[0, 0] = number
+        return number % 2 == 0
+
+    state = State(np.zeros((2, 3), np.int64), new_calls(len(DECLARED)), np.zeros(1, np.int64))
+    link(state, DECLARED.found_in(module_of(is_even=even), module_of(halve=half_of)))
+
+    assert [bound(go_and_ask, state)(number) for number in (8, 7, 6)] == [4, -1, 3]
+    assert state.total[0] == 2
+
+
+def test_a_declaration_that_fits_no_function_is_refused():
+    def with_more(state, number, more):
+        return state.total[number + more]
+
+    def right(state, number):
+        return state.total[number]
+
+    with pytest.raises(TypeError, match="halve is declared once and defined 0 times"):
+        DECLARED.found_in(module_of(is_even=right))
+    with pytest.raises(TypeError, match="halve is declared once and defined 2 times"):
+        DECLARED.found_in(module_of(halve=right), module_of(halve=right))
+    with pytest.raises(TypeError, match="halve is declared with other arguments"):
+        DECLARED.found_in(module_of(halve=with_more))
+
+
 @needs_the_compiler
 def test_what_is_never_called_is_never_compiled(monkeypatch):
-    unused = fresh(never_called)
-    monkeypatch.setattr("test_distant.FUNCTIONS", (*FUNCTIONS[:3], unused, half))
+    tried = []
+    monkeypatch.setattr("nicscope.kernel.entering._listeners", [tried.append])
+    monkeypatch.setattr("nicscope.kernel.store.folder", lambda: None)
+    monkeypatch.setattr("nicscope.kernel.distant._linkers", {})
 
     bound(go, new_state())(1, 2)
 
-    assert not unused.overloads
+    assert "add" in tried
+    assert "never_called" not in tried
 
 
 @needs_the_compiler
-def test_what_cannot_be_compiled_is_told_at_the_next_chance():
-    bound(go_half, new_state())()
+def test_a_function_that_returns_no_number_ends_the_call_that_led_to_it():
+    with pytest.raises(TypeError, match="half returns no int64"):
+        bound(go_half, new_state())()
 
-    with pytest.raises(TypeError, match="half returns float64, not int64"):
-        raise_failure()
-    raise_failure()  # once
+
+@jit.distant
+def fail(state, number):
+    return state.no_such_field[number]
+
+
+@jit.distant
+def lead_to_failure(state, number):
+    return call(state, 0, (number,)) + 1
+
+
+@jit.kernel
+def go_and_fail(handed, number):
+    state = handed
+    found = call(state, 1, (number,))
+    state.total[0] = 99
+    return found
 
 
 @needs_the_compiler
-def test_an_interrupt_while_a_function_is_compiled_neither_spoils_the_call_nor_is_lost(
-    monkeypatch,
-):
-    tries = []
-    address_of = distant._Linker._address_of
+@pytest.mark.parametrize("error", [ValueError("in the middle"), KeyboardInterrupt()])
+def test_an_error_of_interpreted_code_ends_every_call_that_led_to_it(monkeypatch, error):
+    def interpreted(_version, _arguments):
+        raise error
 
-    def interrupted_once(linker, function):
-        tries.append(function)
-        if len(tries) == 1:
-            raise KeyboardInterrupt
-        return address_of(linker, function)
+    state = State(np.zeros((2, 3), np.int64), new_calls(2), np.zeros(1, np.int64))
+    monkeypatch.setattr("nicscope.kernel.distant._linkers", {})
+    link(state, (fail, lead_to_failure))
+    entry = bound(go_and_fail, state)
+    code_now = Version.code_now
+    monkeypatch.setattr(
+        Version,
+        "code_now",
+        lambda version: None if version.function is fail else code_now(version),
+    )
+    monkeypatch.setattr(Version, "interpret", interpreted)
 
-    monkeypatch.setattr(distant._Linker, "_address_of", interrupted_once)
-    monkeypatch.setattr("test_distant.FUNCTIONS", tuple(map(fresh, FUNCTIONS)))
-    results = []
+    with pytest.raises(type(error)) as raised:
+        entry(3)
 
-    def run():
-        results.append(bound(go, new_state())(5, 6))
-        time.sleep(WAIT_S)
-
-    with pytest.raises(KeyboardInterrupt):
-        run()
-
-    assert results in ([11], [])
-    assert len(tries) == 4
+    assert raised.value is error
+    assert state.total[0] == 0

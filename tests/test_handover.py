@@ -6,16 +6,23 @@ That a second process compiles nothing is shown on a package of one file made fo
 from __future__ import annotations
 
 import gc
+import json
 import weakref
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from numba import typeof
 from numba.core import config
 
 from nicscope import jit
-from nicscope.handover import Handed, bound
+from nicscope.handover import bound
+from nicscope.kernel.layout import (
+    dtype_of_text,
+    handed,
+    kind_of_plain,
+    plain_kind,
+    text_of_dtype,
+)
 from tiny_package import make_tiny, run_tiny
 
 needs_the_compiler = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
@@ -134,17 +141,26 @@ def test_a_call_that_is_bound_keeps_the_arrays_alive():
     assert array() is None
 
 
-@needs_the_compiler
 def test_a_state_of_another_layout_or_class_has_another_type():
     other = outer()._replace(every_second=np.arange(5))
     renamed = NamedTuple("Outer", [(f"{name}_", Any) for name in Outer._fields])(*outer())
     elsewhere = NamedTuple("Outer", [(name, Any) for name in Outer._fields])
     elsewhere.__module__ = "another"
 
-    assert typeof(Handed(outer())) == typeof(Handed(outer()))
-    assert typeof(Handed(outer())) != typeof(Handed(other))
-    assert typeof(Handed(outer())) != typeof(Handed(renamed))
-    assert typeof(Handed(outer())) != typeof(Handed(elsewhere(*outer())))
+    assert handed(outer()).kind == handed(outer()).kind
+    assert handed(outer()).kind != handed(other).kind
+    assert handed(outer()).kind != handed(renamed).kind
+    assert handed(outer()).kind != handed(elsewhere(*outer())).kind
+
+
+def test_a_kind_is_the_same_when_it_has_been_text():
+    kind = handed(outer()).kind
+
+    assert kind_of_plain(json.loads(json.dumps(plain_kind(kind)))) == kind
+    assert dtype_of_text(text_of_dtype(PAIR)) == PAIR
+    assert dtype_of_text(text_of_dtype(PAIR)).isalignedstruct
+    with pytest.raises(ValueError, match="describes no state"):
+        kind_of_plain(["state", "Outer"])
 
 
 @needs_the_compiler

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from numba import njit
 from numba.core import config
 
-from nicscope.indexing import KernelCompiler
 from nicscope.jit import kernel, records
 
 PAIR = np.dtype([("left", "i8"), ("right", "i4")], align=True)
@@ -58,7 +57,9 @@ def test_a_checked_kernel_refuses_what_is_not_there_and_to_count_from_the_end(pl
 
 @pytest.mark.skipif(config.DISABLE_JIT or config.BOUNDSCHECK, reason="there is nothing compiled")
 def test_a_kernel_does_not_ask_for_the_sign_of_an_index():
-    dispatcher = njit(_nrt=False, pipeline_class=KernelCompiler)(_element.py_func)
+    from nicscope.kernel.compiler.passes import KernelCompiler
+
+    dispatcher = njit(_nrt=False, pipeline_class=KernelCompiler)(_element.function)
     dispatcher(np.arange(3), 0)
     code = dispatcher.inspect_llvm(dispatcher.signatures[0])
     body = code[code.index("define ") : code.index("\n}")]

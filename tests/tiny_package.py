@@ -10,7 +10,7 @@ from pathlib import Path
 import nicscope
 
 PACKAGE = Path(nicscope.__file__).parent
-COMPILING = ("indexing", "stepping", "jit", "handover", "distant")
+COMPILING = ("errors", "jit", "handover", "distant")
 
 
 def make_tiny(root: Path) -> Path:
@@ -18,9 +18,11 @@ def make_tiny(root: Path) -> Path:
     package = root / "tiny"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
-    for name in COMPILING:
-        source = (PACKAGE / f"{name}.py").read_text().replace("from nicscope.", "from tiny.")
-        (package / f"{name}.py").write_text(source)
+    room = [path.relative_to(PACKAGE) for path in (PACKAGE / "kernel").rglob("*.py")]
+    for path in (*(Path(f"{name}.py") for name in COMPILING), *room):
+        source = (PACKAGE / path).read_text().replace("nicscope.", "tiny.")
+        (package / path).parent.mkdir(parents=True, exist_ok=True)
+        (package / path).write_text(source)
     return package
 
 
@@ -34,6 +36,7 @@ def run_tiny(root: Path, script: str, cache: Path, **environment: str) -> list[s
             "PATH": os.environ["PATH"],
             "NUMBA_CACHE_DIR": str(cache),
             "PYTHONPATH": str(root),
+            "NICSCOPE_COMPILE": "wait",
             **environment,
         },
         capture_output=True,

@@ -6,11 +6,11 @@ ticks later, so that several are between the two.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import pytest
 from numba.core import config
 
+from nicscope.bytecopy import copy_bytes
 from nicscope.fabric.faults import (
     CORRUPTED,
     DUPLICATED,
@@ -22,7 +22,7 @@ from nicscope.fabric.faults import (
     new_deaths,
     new_faults,
 )
-from nicscope.jit import records
+from nicscope.jit import kernel, records
 from nicscope.nic.crc import crc32
 from nicscope.nic.reception import (
     WANTED,
@@ -61,9 +61,6 @@ BYTES = 16  # number, filling, CRC
 SLOTS = 512
 MESSAGES = 1_500 if config.DISABLE_JIT else 100_000
 
-# Compiled without the package's cache, which does not know when a test changes.
-compiled = numba.njit
-
 WIRE = np.dtype([("at", "i8"), ("sequence", "i8"), ("late", "i8")], align=True)
 QUEUE = np.dtype([("head", "i8"), ("tail", "i8")], align=True)
 RUN = np.dtype(
@@ -85,7 +82,7 @@ RUN = np.dtype(
 )
 
 
-@compiled
+@kernel
 def fill(content, index):
     """The packet ``index``, which shows from its bytes which one it is."""
     for i in range(BYTES - 4):
@@ -95,7 +92,7 @@ def fill(content, index):
         content[BYTES - 4 + i] = crc >> 8 * i & 0xFF
 
 
-@compiled
+@kernel
 def is_whole(content):
     crc = 0
     for i in range(4):
@@ -103,24 +100,24 @@ def is_whole(content):
     return crc32(content[: BYTES - 4], 0) == crc
 
 
-@compiled
+@kernel
 def push(queue, wire, contents, at, sequence, late, content):
     slot = queue[0].tail % SLOTS
     queue[0].tail += 1
     wire[slot].at = at
     wire[slot].sequence = sequence
     wire[slot].late = late
-    contents[slot] = content
+    copy_bytes(contents[slot], 0, content, 0, BYTES)
 
 
-@compiled
+@kernel
 def show(link, sequence, content, queue, inside, contents, now):
     """The header is here."""
     if judge(link, sequence) == WANTED:
         push(queue, inside, contents, now + INSIDE, sequence, 0, content)
 
 
-@compiled
+@kernel
 def finish(link, sequence, content, run, scratch):
     """The packet is wholly in."""
     if not is_whole(content):
@@ -135,7 +132,7 @@ def finish(link, sequence, content, run, scratch):
         run.delivered += 1
 
 
-@compiled
+@kernel
 def converse(runs, links, faults, deaths, copies, queues, wires, contents, acks, scratch):
     """Send ``runs[0].count`` packets from node 0 to node 1; until all are acknowledged."""
     run, mine, theirs, fault = runs[0], links[0, 1], links[1, 0], faults[0]
@@ -194,7 +191,7 @@ def converse(runs, links, faults, deaths, copies, queues, wires, contents, acks,
                 kept = 1
                 kept_sequence = packet.sequence
                 kept_until = now + HELD
-                scratch[1] = contents[0, slot]
+                copy_bytes(scratch[1], 0, contents[0, slot], 0, BYTES)
                 continue
             show(theirs, packet.sequence, contents[0, slot], within, wires[1], contents[1], now)
             if kept == 1:

@@ -16,6 +16,7 @@ import typer.core
 from nicscope import __version__
 from nicscope.cli import (
     calibrate,
+    compiling,
     coverage,
     curve,
     demo,
@@ -94,6 +95,9 @@ app.command(epilog=latency.EXAMPLES)(latency.latency)
 app.command(epilog=demo.EXAMPLE)(demo.demo)
 app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.command("coverage")(coverage.coverage)
+app.command("compile", context_settings=compiling.CONTEXT, epilog=compiling.EXAMPLES)(
+    compiling.compile_kernels
+)
 app.command(context_settings=record.CONTEXT, epilog=record.EXAMPLE)(record.record)
 
 

@@ -9,7 +9,7 @@ from numba.core import config
 
 from nicscope.drivers.onepass.curve import LruCurve
 from nicscope.drivers.onepass.grid import SetAssociativeGrid
-from nicscope.drivers.onepass.recency import EMPTY, empty_sets, look_up, plain_look_up
+from nicscope.drivers.onepass.recency import EMPTY, empty_sets, look_up
 from nicscope.jit import kernel
 from oracle.onepass import fully_associative_misses, misses_by_kind
 from oracle.replay import replay
@@ -118,7 +118,7 @@ def test_the_vector_look_up_does_what_the_plain_one_does(keys, width):
     lanes = (0,) * width
     for key in keys:
         first = np.uint64((key & 1) * width)
-        depth = plain_look_up(plain, first, np.uint32(key), lanes)
+        depth = look_up(plain, first, np.uint32(key), lanes)
 
         assert one_look_up(vector, first, np.uint32(key), lanes) == depth
         assert vector.tolist() == plain.tolist()

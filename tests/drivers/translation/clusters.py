@@ -149,10 +149,10 @@ def of_trace(columns, design):
     """Translations that know a trace's pages, its requests by node, and the nodes' numbers."""
     page_bits = design.page_size.bit_length() - 1
     parter = Parter()
-    rows = len(parter.owners(columns, 0))
+    rows = len(parter.owners(columns, range(len(columns.node))))
     whole = new_stream(rows)
     requests, numberings, places = [], [], []
-    for place, begin, end in parter.shares(0, page_bits, whole):
+    for place, begin, end in parter.shares(page_bits, whole):
         stream = type(whole)(*(column[begin:end] for column in whole))
         numberings.append(numbering_of(stream, line_bits_of(design), (design.prepin or 1) - 1))
         node = np.full(len(stream.first), len(places))

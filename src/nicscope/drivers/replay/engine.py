@@ -65,10 +65,10 @@ class Replayer:
 
     def feed(self, batch: RequestColumns) -> None:
         """Replay one batch of any length."""
-        for begin in range(0, len(batch.node), parting.ROWS):
-            self._parter.owners(batch, begin)
+        for piece in parting.pieces(len(batch.node)):
+            self._parter.owners(batch, piece)
             for view in self._views:
-                shares = self._parter.shares(begin, view.page_bits, view.desk.stream)
+                shares = self._parter.shares(view.page_bits, view.desk.stream)
                 view.feed(self._parter.directory, shares)
 
     def results(self) -> list[ReplayResult]:

@@ -62,9 +62,9 @@ class LookupStreams:
 
     def feed(self, batch: RequestColumns) -> Iterator[Lookups]:
         """Yield the lookups of one batch of any length, NIC by NIC."""
-        for begin in range(0, len(batch.node), parting.ROWS):
-            self._parter.owners(batch, begin)
-            for share in self._parter.shares(begin, self._page_bits, self._desk.stream):
+        for piece in parting.pieces(len(batch.node)):
+            self._parter.owners(batch, piece)
+            for share in self._parter.shares(self._page_bits, self._desk.stream):
                 for line_bits in self._lines:
                     yield from self._named(share, line_bits)
 

@@ -18,10 +18,10 @@ from nicscope.drivers.replay.columns import (
     new_stream,
     part_rows,
 )
-from nicscope.handover import bound
+from nicscope.handover import Pace, bound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -30,7 +30,19 @@ if TYPE_CHECKING:
 # How much a call of a kernel does at most, but for a single request that is longer: as many rows,
 # and as many of their pages, as stay in the processor's cache between passes.
 ROWS = 1 << 15
+_INTERPRETED_ROWS = 1 << 12  # until kernels are compiled, which is heeded between two pieces
 UNITS = 1 << 16
+
+_pace = Pace()
+
+
+def pieces(rows: int) -> Iterator[range]:
+    """So many rows in pieces, small ones while kernels are interpreted."""
+    begin = 0
+    while begin < rows:
+        piece = range(begin, min(rows, begin + _pace.next(ROWS, _INTERPRETED_ROWS)))
+        yield piece
+        begin = piece.stop
 
 
 class Share(NamedTuple):
@@ -50,26 +62,26 @@ class Parter:
         self._by_process = int(by_process)
         self._owner = np.empty(ROWS, np.int32)
         self._batch: RequestColumns | None = None
+        self._piece = range(0)
         self._entering: Callable[..., int] | None = None
         self._parting: dict[int, tuple[Callable[..., int], NDArray[np.int64], Stream]] = {}
 
-    def owners(self, batch: RequestColumns, begin: int) -> NDArray[np.int32]:
-        """Slots in the directory of the up to ``ROWS`` rows of ``batch`` from ``begin``.
+    def owners(self, batch: RequestColumns, piece: range) -> NDArray[np.int32]:
+        """Slots in the directory of the rows ``piece`` of ``batch``, at most ``ROWS`` of them.
 
         Overwritten by the next call.
         """
         if batch is not self._batch:
             self._batch = batch
             self._forget()
-        count = min(len(batch.node) - begin, ROWS)
-        done = 0
-        while (done := self._enter(begin, done, count)) < count:
+        self._piece, count, done = piece, len(piece), 0
+        while (done := self._enter(piece.start, done, count)) < count:
             self.directory = grown_directory(self.directory)
             self._forget()
             done = 0  # slots have moved
         return self._owner[:count]
 
-    def shares(self, begin: int, page_bits: int, stream: Stream) -> list[Share]:
+    def shares(self, page_bits: int, stream: Stream) -> list[Share]:
         """Fill ``stream`` with the piece whose ``owners`` were found last; which rows are whose.
 
         Pages have 2**page_bits bytes.
@@ -80,7 +92,7 @@ class Parter:
             part = bound(part_rows, self._intake(ends, stream))
             self._parting[id(stream)] = part, ends, stream
         part, ends, _ = self._parting[id(stream)]
-        count = min(len(self._batch.node) - begin, ROWS)
+        begin, count = self._piece.start, len(self._piece)
         found = ends[: part(begin, count, page_bits, self._by_process)].tolist()
         each = enumerate(zip([0, *found[:-1]], found, strict=True))
         return [Share(place, start, end) for place, (start, end) in each if end > start]

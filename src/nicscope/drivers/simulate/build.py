@@ -23,7 +23,7 @@ from nicscope.drivers.simulate.machine import (
     Machine,
 )
 from nicscope.drivers.simulate.ports.build import no_ports
-from nicscope.drivers.simulate.ports.calls import CALLS
+from nicscope.drivers.simulate.ports.calls import PORTS
 from nicscope.fabric.paths import NOBODY, new_paths
 from nicscope.jit import records
 from nicscope.nic.delivery import ENDPOINT, NO_TASK, PACKET
@@ -94,7 +94,7 @@ def new_machine(
         account=np.zeros(ACCOUNTS if accounts else 0, np.int64),
         store=store,
         ports=no_ports(n) if ports is None else ports,
-        calls=new_calls(CALLS),
+        calls=new_calls(len(PORTS)),
     )
     for name in COSTS.names or ():
         machine.costs[name] = [each[name] for each in costs]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.distant import failures, link, raise_failure
+from nicscope.distant import link
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
 from nicscope.drivers.simulate.machine import (
@@ -38,7 +38,7 @@ from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.drivers.simulate.store import new_store
 from nicscope.errors import SimulationError
 from nicscope.fabric.faults import NEVER
-from nicscope.handover import bound
+from nicscope.handover import bound, portion
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator, Mapping, Sequence
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 _ALL_LOOK = -1
 _EVENTS_AT_ONCE = 1 << 22  # between two chances to be interrupted
+_INTERPRETED_AT_ONCE = 1 << 12  # as compiled code is taken up between two calls only
 _DOING = {
     SEND: "send",
     RECEIVE: "receive",
@@ -283,11 +284,10 @@ class Simulation:
         begun.clear()
         if at_rest:
             self._go_on(_ALL_LOOK, 0)
-        fired = self._go_on(count, _EVENTS_AT_ONCE)
+        most = portion(self._go_on, _EVENTS_AT_ONCE, _INTERPRETED_AT_ONCE)
+        fired = self._go_on(count, most)
         ended = self._ended[0]
-        if failures:
-            raise_failure()
-        if ended == 0 and fired < _EVENTS_AT_ONCE:
+        if ended == 0 and fired < most:
             self._drop(int(NEVER) - 1)
             if not self._running:
                 return True

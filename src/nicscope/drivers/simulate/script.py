@@ -12,7 +12,7 @@ from nicscope.drivers.simulate.build import give_script, new_machine
 from nicscope.drivers.simulate.machine import COPYING
 from nicscope.drivers.simulate.store import no_store
 from nicscope.errors import SimulationError
-from nicscope.handover import bound
+from nicscope.handover import bound, portion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _AT_REST = -1  # every node has yet to look
 _EVENTS_AT_ONCE = 1 << 20  # a few times a second
+_INTERPRETED_AT_ONCE = 1 << 12  # as compiled code is taken up between two calls only
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -85,7 +86,10 @@ def simulate_script(
     _begin_copies(machine, copies)
     go_on = bound(advance, machine)
     begun = _AT_REST
-    while go_on(begun, _EVENTS_AT_ONCE) == _EVENTS_AT_ONCE:
+    while True:
+        most = portion(go_on, _EVENTS_AT_ONCE, _INTERPRETED_AT_ONCE)
+        if go_on(begun, most) != most:
+            break
         begun = 0
         progress(int(machine.tally[0]["messages"]), total)
     tally = machine.tally[0]

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nicscope.distant import link, raise_failure
+from nicscope.distant import link
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
 from nicscope.drivers.simulate.machine import OPERATION, REPORT, ROW, SLEEP
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.drivers.simulate.store import new_store
 from nicscope.errors import SimulationError
-from nicscope.handover import bound
+from nicscope.handover import bound, portion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _ALL_LOOK = -1
 _EVENTS_AT_ONCE = 1 << 20  # between two chances to be interrupted
+_INTERPRETED_AT_ONCE = 1 << 12  # as compiled code is taken up between two calls only
 ROWS_AT_ONCE = 1 << 15  # of one process
 
 
@@ -103,10 +104,10 @@ class Scripted:
             if at_rest:
                 self._go_on(_ALL_LOOK, 0)
                 at_rest = False
-            fired = self._go_on(len(ready), _EVENTS_AT_ONCE)
-            raise_failure()
+            most = portion(self._go_on, _EVENTS_AT_ONCE, _INTERPRETED_AT_ONCE)
+            fired = self._go_on(len(ready), most)
             ended = int(self.machine.tally[0]["ended"])
-            if ended == 0 and fired < _EVENTS_AT_ONCE:
+            if ended == 0 and fired < most:
                 raise SimulationError(self._stuck(scripts))
             stopped = self.machine.inbox["process"][:ended].tolist()
             ready = [process for process in stopped if taken[process] < len(scripts[process])]

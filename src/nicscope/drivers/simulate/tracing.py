@@ -94,10 +94,10 @@ def part_trace(batches: Iterable[RequestColumns], timed: bool = False) -> list[N
     kept: list[list[NDArray[np.int64]]] = []
     beginning: int | None = None
     for batch in batches:
-        for begin in range(0, len(batch.node), parting.ROWS):
-            owner = parter.owners(batch, begin)
+        for piece in parting.pieces(len(batch.node)):
+            rows = slice(piece.start, piece.stop)
+            owner = parter.owners(batch, piece)
             slots = parter.directory.slots[owner]
-            rows = slice(begin, begin + parting.ROWS)
             times = np.zeros(len(owner), np.int64)
             if timed:
                 beginning = int(_times_of(batch)[0]) if beginning is None else beginning

@@ -21,7 +21,7 @@ from nicscope.drivers.translation.build import (
 from nicscope.drivers.translation.deeds import deeds_needed
 from nicscope.drivers.translation.state import DEED, Host
 from nicscope.errors import DesignError
-from nicscope.handover import plain_row_of, row_of
+from nicscope.handover import row_of
 from nicscope.jit import as_records, kernel, records, step
 from nicscope.memory.indices import grown_indices
 from nicscope.memory.numbering import BLOCK, Numbering, capacity, grown, new_numbering, number
@@ -150,12 +150,12 @@ def stacked(parts: Sequence[Any]) -> Any:
 
 def counts_of(translations: Translations, n: int) -> dict[str, int | None]:
     """Every count of node ``n`` so far; the kinds are None where they were not told apart."""
-    return counts_of_book(plain_row_of(translations.book, n))
+    return counts_of_book(row_of(translations.book, n))
 
 
 def nic_memory_bytes(translations: Translations, n: int) -> dict[str, int]:
     """Bytes of NIC memory that each structure for translation takes on node ``n``."""
-    return memory_of(Parts(*(plain_row_of(part, n) for part in translations)))
+    return memory_of(Parts(*(row_of(part, n) for part in translations)))
 
 
 @step

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.drivers.translation.cluster import nic_memory_bytes
-from nicscope.handover import plain_row_of
+from nicscope.handover import row_of
 from nicscope.nic.layout import region_bytes
 
 if TYPE_CHECKING:
@@ -122,13 +122,13 @@ def nic_structures(machine: Machine, node: int) -> dict[str, Structure]:
             if group in ON_NIC and isinstance(array, np.ndarray):
                 row = array[node : node + 1]
                 found[name] = Structure(group, _bytes_of(row), (row,))
-    nic = plain_row_of(ports.translations.nic, node)
+    nic = row_of(ports.translations.nic, node)
     for name, size in nic_memory_bytes(ports.translations, node).items():
         lies = (getattr(nic, name),) if hasattr(nic, name) else ()
         found[f"translations.{name}"] = Structure(LOOKUP, size, lies)
     if dynamic:
         for cache in ("buffer_cache", "process_cache"):
-            row = plain_row_of(getattr(ports, cache), node)
+            row = row_of(getattr(ports, cache), node)
             for name, size in region_bytes(row).items():
                 found[f"{cache}.{name}"] = Structure(LOOKUP, size, (getattr(row, name),))
     for name, array in (("sends", machine.sends), ("arrivals", machine.arrivals)):

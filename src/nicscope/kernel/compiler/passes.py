@@ -14,7 +14,7 @@ from numba.core import ir, typing
 from numba.core import types as numba_types
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, register_pass
-from numba.core.typed_passes import NoPythonSupportedFeatureValidation
+from numba.core.typed_passes import NativeLowering, NoPythonSupportedFeatureValidation
 
 # Numba says nothing about the types of these.
 types: Any = numba_types
@@ -70,11 +70,17 @@ def _unsigned_index(index: Any) -> Any:
 
 
 class KernelCompiler(base_compiler):  # type: ignore[misc]
-    """Numba's own way of compiling, and this pass before code is made."""
+    """Numba's own way of compiling, with that pass before code is made."""
+
+    lowering: Any = NativeLowering
 
     def define_pipelines(self) -> list[Any]:
         """The passes in their order."""
         passes = builder.define_nopython_pipeline(self.state)
         passes.add_pass_after(CountFromBeginning, NoPythonSupportedFeatureValidation)
+        passes.passes = [
+            (self.lowering, str(self.lowering)) if each is NativeLowering else (each, name)
+            for each, name in passes.passes
+        ]
         passes.finalize()
         return [passes]

@@ -1,0 +1,56 @@
+"""What the environment says about compiling: by whom, with which checks, and where it is kept.
+
+``NICSCOPE_COMPILE`` chooses: ``background`` (the default) has a process of its own compile what a
+run asks for, ``wait`` compiles before a kernel is entered, ``never`` compiles nothing, and
+``switch:SHARE:SEED`` enters compiled code at that share of all entries, drawn anew for each.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from nicscope.errors import NicscopeError
+
+BACKGROUND, WAIT, NEVER, SWITCH = "background", "wait", "never", "switch"
+VARIABLE = "NICSCOPE_COMPILE"
+
+
+class Mode(NamedTuple):
+    """Who compiles; ``share`` and ``seed`` are of ``switch`` alone."""
+
+    name: str
+    share: float = 1.0
+    seed: int = 0
+
+
+def _is_set(name: str) -> bool:
+    """Whether a switch of Numba's is on, read as Numba reads it."""
+    try:
+        return bool(int(os.environ.get(name, "0") or 0))
+    except ValueError:
+        return False
+
+
+def mode_of(text: str) -> Mode:
+    """The mode that ``text`` names.  Errors: ``NicscopeError`` if there is no such mode."""
+    name, *more = text.split(":")
+    if name in (BACKGROUND, WAIT, NEVER) and not more:
+        return Mode(name)
+    if name == SWITCH and len(more) == 2:
+        try:
+            share, seed = float(more[0]), int(more[1])
+        except ValueError:
+            share = -1.0
+        if 0 <= share <= 1:
+            return Mode(SWITCH, share, seed)
+    raise NicscopeError(
+        f"{VARIABLE} is {text!r}; it can be {BACKGROUND}, {WAIT}, {NEVER} or "
+        f"{SWITCH}:SHARE:SEED with a share from 0 to 1"
+    )
+
+
+INTERPRETED_BY_NUMBA = _is_set("NUMBA_DISABLE_JIT")
+CHECKED = _is_set("NUMBA_BOUNDSCHECK")
+MODE = Mode(NEVER) if INTERPRETED_BY_NUMBA else mode_of(os.environ.get(VARIABLE) or BACKGROUND)
+INTERPRETED = MODE.name == NEVER

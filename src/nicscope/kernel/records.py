@@ -1,0 +1,52 @@
+"""Records that both worlds can read: compiled code by field, plain Python by attribute."""
+
+from __future__ import annotations
+
+import functools
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def records(shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Zeroed records of ``dtype`` whose fields are attributes, compiled or not."""
+    return as_records(np.zeros(shape, dtype))
+
+
+def as_records(array: NDArray[Any]) -> NDArray[Any]:
+    """``array`` of a structured dtype, such that ``array[i].field`` works in plain Python too."""
+    return array.view(_with_attributes(array.dtype))
+
+
+@functools.cache
+def _with_attributes(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """``dtype`` whose scalars have a property for each field.
+
+    Those of a recarray look for each attribute among those of every scalar, fail, and ask the
+    dtype: four times as long, which is most of what interpreted kernels do.
+    """
+    members: dict[str, Any] = {
+        "__slots__": (),
+        "__getattribute__": object.__getattribute__,
+        "__setattr__": object.__setattr__,
+    }
+    for name in dtype.names or ():
+        members[name] = property(itemgetter(name), functools.partial(_set_field, name))
+    return np.dtype((type("Record", (np.record,), members), dtype))
+
+
+def _set_field(name: str, record: Any, value: Any) -> None:
+    record[name] = value
+
+
+def longer(array: NDArray[Any], length: int) -> NDArray[Any]:
+    """``array`` itself if it has ``length`` elements, else a copy with zeros behind."""
+    if len(array) >= length:
+        return array
+    copy = records(length, array.dtype) if array.dtype.names else np.zeros(length, array.dtype)
+    copy[: len(array)] = array
+    return copy

@@ -1,0 +1,256 @@
+"""What a run asks for is compiled beside it, once for all runs, and never holds it up.
+
+Each run is a process of its own over a package made for the test.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from numba.core import config
+
+from tiny_package import make_tiny
+
+pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
+
+PATIENCE_S = 120  # for a compiler on a busy machine
+MODULE = """
+import time
+from typing import Any, NamedTuple
+import numpy as np
+from tiny.jit import kernel, distant
+from tiny.handover import bound, portion
+from tiny.distant import call, link, new_calls
+
+class State(NamedTuple):
+    total: Any
+    calls: Any
+
+@distant
+def add(state, number):
+    state.total[0] += number
+    return state.total[0]
+
+@kernel
+def go(handed, number):
+    state = handed
+    return call(state, 0, (number,))
+
+state = State(np.zeros(1, np.int64), new_calls(1))
+link(state, (add,))
+entry = bound(go, state)
+
+def is_compiled():
+    return portion(entry, 1, 0) == 1
+
+def run_until(done, most_s):
+    begin, turns = time.monotonic(), 0
+    while not done() and time.monotonic() - begin < most_s:
+        turns += 1
+        assert entry(turns) == turns * (turns + 1) // 2
+        time.sleep(0.001)
+    return turns
+"""
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A package, a cache, and a way to run scripts over them."""
+    (tmp_path / "package").mkdir()
+    (make_tiny(tmp_path / "package") / "whole.py").write_text(MODULE)
+    yield Place(tmp_path)
+    Place(tmp_path).run("from tiny.kernel import queue; queue.stop()")
+
+
+class Place:
+    def __init__(self, root):
+        self.root = root
+
+    def begin(self, script, **environment):
+        return subprocess.Popen(
+            [sys.executable, "-B", "-c", script],
+            cwd=self.root / "package",
+            env={
+                "PATH": os.environ["PATH"],
+                "NUMBA_CACHE_DIR": str(self.root / "cache"),
+                "PYTHONPATH": str(self.root / "package"),
+                **environment,
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, script, **environment):
+        return ended(self.begin(script, **environment))
+
+    def kept(self):
+        return len([*self.root.rglob("*.o")])
+
+    def wait_for(self, entries):
+        begin = time.monotonic()
+        while self.kept() < entries:
+            assert time.monotonic() - begin < PATIENCE_S, "nobody compiles"
+            time.sleep(0.05)
+
+
+def ended(run):
+    out, err = run.communicate(timeout=PATIENCE_S)
+    assert run.returncode == 0, err
+    return out.split(), err
+
+
+FIRST = "from tiny.whole import entry; print(entry(3), entry(4))"
+SWITCH = (
+    f"from tiny.whole import *; turns = run_until(is_compiled, {PATIENCE_S}); "
+    "print(is_compiled(), turns)"
+)
+
+
+def process_in(err):
+    [found] = re.findall(r"process (\d+) compiles", err)
+    return int(found)
+
+
+def test_a_first_run_does_not_wait_and_a_later_one_is_compiled_from_the_start(place):
+    out, err = place.run(FIRST)
+
+    assert out == ["3", "7"]
+    assert err.count("\n") == 1
+    assert "this runs uncompiled; process" in err
+    assert "10 minutes at most" in err
+    assert place.kept() == 0
+    place.wait_for(2)
+    out, err = place.run("from tiny.whole import *; print(is_compiled(), entry(3))")
+    assert (out, err) == (["True", "3"], "")
+
+
+def test_a_run_goes_over_to_compiled_code_in_its_middle(place):
+    out, _ = place.run(SWITCH)
+
+    assert out[0] == "True"
+    assert int(out[1]) > 10
+
+
+def test_two_runs_at_once_share_one_process(place):
+    runs = [place.begin(SWITCH) for _ in range(2)]
+    found = [ended(run) for run in runs]
+
+    assert [out[0] for out, _ in found] == ["True", "True"]
+    assert place.run("from tiny.kernel import queue; print(queue.waiting())")[0] == ["0"]
+    assert place.kept() == 2
+
+
+def test_a_process_that_is_killed_is_replaced(place):
+    run = place.begin(SWITCH)
+    line = run.stderr.readline()
+    os.kill(process_in(line), signal.SIGKILL)
+
+    assert ended(run)[0][0] == "True"
+
+
+def test_a_second_one_that_is_killed_is_not(place):
+    script = (
+        "from tiny.kernel import queue\n"
+        "queue._STARTS = 0\n"
+        "from tiny.whole import *\n"
+        "print(run_until(is_compiled, 1) > 10, queue._asking.given_up)\n"
+    )
+
+    assert place.run(script)[0] == ["True", "True"]
+    assert place.kept() == 0
+
+
+def test_a_run_goes_on_where_no_process_can_be_started(place):
+    script = (
+        "import sys; sys.executable = '/nowhere/python'\n"
+        "from tiny.whole import *; print(run_until(is_compiled, 1) > 10)"
+    )
+    out, err = place.run(script)
+
+    assert out == ["True"]
+    assert "no process can be started that compiles" in err
+    assert err.count("\n") == 1
+
+
+def test_a_run_goes_on_where_nothing_can_be_kept(place):
+    (place.root / "cache").write_text("a file where the folder would be")
+    out, err = place.run(FIRST)
+
+    assert out == ["3", "7"]
+    assert "cannot be kept" in err
+
+
+def test_an_interrupt_ends_the_run_and_not_the_process_that_compiles(place):
+    run = place.begin(f"from tiny.whole import *; run_until(lambda: False, {PATIENCE_S})")
+    process = process_in(run.stderr.readline())
+    os.kill(run.pid, signal.SIGINT)
+    run.communicate(timeout=PATIENCE_S)
+
+    assert run.returncode != 0
+    assert os.getsid(process) == process
+    place.wait_for(1)
+
+
+def test_nothing_is_compiled_from_a_source_that_has_changed_since(place):
+    path = place.root / "package" / "tiny" / "whole.py"
+    run = place.begin(
+        "from tiny.whole import *\n"
+        "import pathlib, tiny.whole\n"
+        "path = pathlib.Path(tiny.whole.__file__)\n"
+        "path.write_text(path.read_text().replace('+= number', '-= number'))\n"
+        "print(run_until(is_compiled, 3) > 10)\n",
+        NICSCOPE_COMPILE="background",
+    )
+    out, _ = ended(run)
+
+    assert out == ["True"]
+    assert "-= number" in path.read_text()
+    place.wait_for(0)
+
+
+def test_what_is_stopped_leaves_nothing_waiting(place):
+    script = FIRST + "\nfrom tiny.kernel import queue\nprint(len(queue.stop()), queue.waiting())"
+    out, _ = place.run(script)
+
+    assert out[2:] in (["1", "0"], ["0", "0"])  # before it held its lock, or after
+
+
+def test_what_cannot_be_compiled_stays_interpreted_and_is_told(place):
+    path = place.root / "package" / "tiny" / "whole.py"
+    path.write_text(
+        path.read_text().replace("(handed, number):", "(handed, number):\n    str(handed)")
+    )
+    place.run(FIRST)
+    begin = time.monotonic()
+    told = []
+    while not told:
+        assert time.monotonic() - begin < PATIENCE_S, "nobody tells"
+        told, _ = place.run("from tiny.kernel import queue; print(*queue.failures())")
+
+    assert told[0] == "go:"
+    assert place.run(FIRST) == (["3", "7"], "")
+
+
+def test_a_mode_that_does_not_exist_is_refused(place):
+    run = place.begin(FIRST, NICSCOPE_COMPILE="sometimes")
+    _, err = run.communicate(timeout=PATIENCE_S)
+
+    assert run.returncode == 1
+    assert "NICSCOPE_COMPILE is 'sometimes'; it can be background, wait, never" in err
+
+
+@pytest.mark.parametrize("share", ["0", "0.5", "1"])
+def test_entries_may_change_tiers_at_any_call(place, share):
+    script = (
+        "from tiny.whole import *\n"
+        "print([entry(n) for n in range(1, 200)] == [n * (n + 1) // 2 for n in range(1, 200)])"
+    )
+
+    assert place.run(script, NICSCOPE_COMPILE=f"switch:{share}:3")[0] == ["True"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nicscope.drivers.translation.book import (
     grown_book,
     new_book,
-    note_eviction,
+    note_fill,
     note_hit,
     note_invalidation,
     note_miss,
@@ -18,7 +18,7 @@ from nicscope.drivers.translation.book import (
 KEYS = 12
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(("miss", "miss", "hit", "evict", "invalidate", "grow")),
+        st.sampled_from(("miss", "miss", "hit", "fill", "invalidate", "grow")),
         st.integers(0, KEYS - 1),
     ),
     max_size=60,
@@ -26,7 +26,7 @@ STEPS = st.lists(
 _NOTES = {
     "miss": lambda book, key: note_miss(book, key, 0),
     "hit": note_hit,
-    "evict": note_eviction,
+    "fill": note_fill,
     "invalidate": note_invalidation,
 }
 

@@ -2,8 +2,8 @@
 
     python bench/bench_first_use.py [--only NAME]
 
-Each command has a cache of its own: it is run on the empty one, then all that it asked for is
-compiled, and it is run again.  "CPU" is the time of the command's own process, "wall" includes
+Each command has a cache of its own: it is run on the empty one, then everything that it asked for
+is compiled, and it is run again.  "CPU" is the time of the command's own process, "wall" includes
 whatever else the machine does.
 """
 
@@ -25,7 +25,7 @@ REDIS = ("replay", "bundled:redis_server")
 
 
 class Case(NamedTuple):
-    """A command; seconds that its first and a later use may take, None where nothing is asked."""
+    """A command; the seconds that its first and a later use may take, if anything is asked."""
 
     name: str
     command: tuple[str, ...]

@@ -171,10 +171,10 @@ def test_a_lengthened_array_keeps_its_elements_and_ends_in_zeros():
 def test_lengthened_records_stay_records():
     pairs = jit.records(1, np.dtype([("left", "i8"), ("right", "i8")]))
     pairs[0] = (1, 2)
-    longer = jit.longer(pairs, 3)
+    lengthened = jit.longer(pairs, 3)
 
-    assert type(longer) is type(pairs)
-    assert longer.tolist() == [(1, 2), (0, 0), (0, 0)]
+    assert type(lengthened) is type(pairs)
+    assert lengthened.tolist() == [(1, 2), (0, 0), (0, 0)]
 
 
 def test_a_step_can_be_called_from_python_too():

@@ -29,7 +29,7 @@ _USUAL = (
     ("curve", "bundled:redis_server"),
     ("flow", "--platform", "p6-natoma", "--policy", "adaptive"),
     ("latency", "--bytes", "256"),
-    ("simulate", "bundled:redis_server", "--design", "utlb"),
+    ("simulate", "bundled:redis_server", "--design", "utlb", "--requests", "200"),
 )
 
 

@@ -23,6 +23,7 @@ import functools
 import hashlib
 import json
 import weakref
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -66,7 +67,10 @@ class Handed:
     def __init__(self, state: Any, kind: StateKind) -> None:
         self.state = state
         self.kind = kind
-        self.table = np.array([*_words_of_fields(state)], np.int64)
+        if kind.name == "arguments":
+            self.table = _table_of_arguments(state)
+        else:
+            self.table = np.array([*_words_of_fields(state)], np.int64)
         self.address: int = self.table.ctypes.data
         _by_state[id(state)] = self
         _by_address[self.address] = self
@@ -82,6 +86,33 @@ def handed(state: Any) -> Handed:
     if known is not None and known.state is state:
         return known
     return Handed(state, kind_of_state(state))
+
+
+# Tables of states that kernels were given last, as most are given the same again.
+_given: OrderedDict[int, Handed] = OrderedDict()
+_KEPT = 16
+
+
+def _given_state(state: Any) -> Handed:
+    known = _given.pop(id(state), None)
+    if known is None or known.state is not state:
+        known = handed(state)
+        while len(_given) >= _KEPT:
+            _given.popitem(last=False)
+    _given[id(state)] = known
+    return known
+
+
+def _table_of_arguments(arguments: Any) -> NDArray[np.int64]:
+    parts: list[Any] = []
+    words: list[int] = []
+    for argument in arguments:
+        if hasattr(argument, "_fields"):
+            parts += [words, _given_state(argument).table]
+            words = []
+        else:
+            words += _words_of_fields((argument,))
+    return np.concatenate([np.array(each, np.int64) for each in (*parts, words)])
 
 
 def handed_at(address: int) -> Handed:
@@ -138,7 +169,7 @@ def _kind_of_argument(argument: Any) -> Any:
     if argument is None:
         return NOTHING
     if hasattr(argument, "_fields"):
-        return kind_of_state(argument)
+        return _given_state(argument).kind
     if isinstance(argument, tuple):
         kinds = tuple(_kind_of_argument(each) for each in argument)
         return StateKind("tuple", names_of(len(kinds)), kinds)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Binding:
-    """Of ``state``, a NamedTuple of arrays, and of the numbers ``first``; ``nicscope.handover``."""
+    """Of ``state``, a NamedTuple of arrays, and of the numbers ``first``."""
 
     def __init__(self, state: Any, *first: int) -> None:
         self.state = state

@@ -7,6 +7,7 @@ arrays.
 from __future__ import annotations
 
 import functools
+from collections import namedtuple
 from typing import Any
 
 from llvmlite import ir  # type: ignore[import-untyped]
@@ -88,20 +89,43 @@ def array_type(kind: ArrayKind) -> types.Type:
 
 @functools.cache
 def type_of(kind: Any) -> types.Type:
-    """The type of a field of ``kind``; a tuple of numbers is one, a NamedTuple a table."""
+    """The type of a field of ``kind``; a NamedTuple is where its part of the table begins."""
     if isinstance(kind, ArrayKind):
         return array_type(kind)
     if isinstance(kind, StateKind):
-        if kind.name == "tuple":
-            whole: types.Type = tuple_type([type_of(each) for each in kind.kinds])
-            return whole
         return HandedType(kind)
     return _NUMBERS[kind]
 
 
 @functools.cache
+def value_type_of(kind: Any) -> types.Type:
+    """The type of an argument of ``kind``: a NamedTuple is that, with its arrays in registers.
+
+    What a kernel is given once and uses in a loop is twice as fast so; a state that is handed on
+    and on is better read where it lies.
+    """
+    if not isinstance(kind, StateKind):
+        return type_of(kind)
+    whole: types.Type
+    if kind.name == "tuple":
+        whole = tuple_type([value_type_of(each) for each in kind.kinds])
+    else:
+        whole = tuple_type([value_type_of(each) for each in kind.kinds], _class_of(kind))
+    return whole
+
+
+@functools.cache
+def _class_of(kind: StateKind) -> type:
+    """A class with the name and the fields of the one that ``kind`` was made from."""
+    return namedtuple(kind.name.rpartition(".")[2], kind.fields)
+
+
+@functools.cache
 def _type_of_field(kind: StateKind, name: str) -> types.Type | None:
-    return type_of(kind.kinds[kind.fields.index(name)]) if name in kind.fields else None
+    if name not in kind.fields:
+        return None
+    found = kind.kinds[kind.fields.index(name)]
+    return value_type_of(found) if kind.name == "arguments" else type_of(found)
 
 
 class _Fields(AttributeTemplate):
@@ -123,7 +147,19 @@ def field_of(context: Any, builder: Any, handed: Any, table: Any, name: str) -> 
     words = builder.bitcast(table, WORD.as_pointer())
     begin = element(builder, words, place_of_field(handed.kind, name))
     kind = handed.kind.kinds[handed.kind.fields.index(name)]
+    if handed.kind.name == "arguments":
+        return _read_value(context, builder, kind, begin)
     return _read(context, builder, kind, begin)
+
+
+def _read_value(context: Any, builder: Any, kind: Any, begin: Any) -> Any:
+    if not isinstance(kind, StateKind):
+        return _read(context, builder, kind, begin)
+    parts = []
+    for each in kind.kinds:
+        parts.append(_read_value(context, builder, each, begin))
+        begin = element(builder, begin, words_in(each))
+    return context.make_tuple(builder, value_type_of(kind), parts)
 
 
 lower(HandedType)(field_of)
@@ -133,13 +169,7 @@ def _read(context: Any, builder: Any, kind: Any, begin: Any) -> Any:
     if isinstance(kind, ArrayKind):
         return _read_array(context, builder, array_type(kind), begin)
     if isinstance(kind, StateKind):
-        if kind.name != "tuple":
-            return builder.bitcast(begin, context.get_value_type(type_of(kind)))
-        parts = []
-        for each in kind.kinds:
-            parts.append(_read(context, builder, each, begin))
-            begin = element(builder, begin, words_in(each))
-        return context.make_tuple(builder, type_of(kind), parts)
+        return builder.bitcast(begin, context.get_value_type(type_of(kind)))
     if kind == NOTHING:
         return context.get_dummy_value()
     word = _read_word(builder, begin, 0)

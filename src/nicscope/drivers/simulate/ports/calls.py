@@ -1,4 +1,4 @@
-"""The firmware and the kernel of nodes with ports, from a distance: see ``nicscope.distant``.
+"""The firmware and the kernel of nodes with ports, called from a distance.
 
 What is declared here is called like any step; each is compiled by itself, from the module that has
 a function of its name: ``linked.FUNCTIONS``.

@@ -1,0 +1,64 @@
+"""``nicscope compile``: on purpose what others leave to a process beside them."""
+
+from __future__ import annotations
+
+import pytest
+from numba.core import config
+
+from nicscope.cli import compiling
+from nicscope.cli.app import main
+from nicscope.kernel import queue, store
+
+needs_the_compiler = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    """A cache of its own, for the commands that are run as well."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    for each in (store.folder, queue.folder):
+        each.cache_clear()
+    yield tmp_path
+    queue.stop()
+    for each in (store.folder, queue.folder):
+        each.cache_clear()
+
+
+def test_an_empty_cache_has_nothing_to_tell(capsys, home):
+    assert main(["compile", "--status"]) == 0
+    assert capsys.readouterr().out == f"0 kernels compiled, 0.0 MB in {home}/nicscope/entries\n"
+    assert main(["compile", "--stop"]) == 0
+    assert capsys.readouterr().out == "nothing was being compiled\n"
+
+
+def test_a_command_that_fails_says_why_in_one_line(capsys):
+    assert main(["compile", "replay", "no-such-trace"]) == 2
+    assert "nicscope: 'nicscope replay no-such-trace' failed: " in capsys.readouterr().err
+
+
+def test_where_nothing_can_be_kept_that_is_said(capsys, home, monkeypatch):
+    (home / "file").touch()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(home / "file"))
+
+    assert main(["compile"]) == 2
+    assert "nothing can be kept in the cache folder; name another" in capsys.readouterr().err
+
+
+@needs_the_compiler
+def test_a_command_compiles_all_that_it_asked_for(capsys):
+    command = ["flow", "--platform", "p6-natoma", "--policy", "adaptive"]
+
+    assert main(["compile", *command]) == 0
+    said = capsys.readouterr()
+    kept, size = store.size()
+    assert kept > 0
+    assert said.out.startswith(f"{kept} kernels compiled, {size / 1e6:.1f} MB in ")
+    assert "running nicscope flow" in said.err
+    assert queue.waiting() == 0
+    assert not queue.failures()
+
+
+def test_the_usual_commands_are_commands(capsys):
+    for command in compiling._USUAL:
+        assert main([command[0], "--help"]) == 0
+    assert "Examples" in capsys.readouterr().out

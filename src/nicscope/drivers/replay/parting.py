@@ -58,7 +58,7 @@ class Parter:
 
         Overwritten by the next call.
         """
-        if batch is not self._batch:
+        if begin == 0 or batch is not self._batch:
             self._batch = batch
             self._forget()
         count = min(len(batch.node) - begin, ROWS)

@@ -116,11 +116,11 @@ def _indexed(nic: Nic, keys: int) -> Nic:
     """
     if len(nic.chains) == 0:
         return nic
-    size = max(len(nic.chains), 1 << int(keys).bit_length())
+    size = max(len(nic.chains), 1 << (keys - 1).bit_length())
     chains = np.zeros(size, np.uint32)
     entries = np.flatnonzero(nic.tags != EMPTY)
-    chains[nic.tags[entries]] = entries + 1
-    nic.nexts[:] = 0
+    chains[nic.tags[entries] & (size - 1)] = entries + 1  # tags from 1 to ``keys``: each its own
+    nic.nexts[entries] = 0
     return nic._replace(chains=chains)
 
 

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 def coverage(
     tests: Annotated[
         Path | None,
-        typer.Option(help="Folder of tests; by default the source tree's, else ./tests."),
+        typer.Option(
+            metavar="DIR",
+            help="Folder of tests; left out: the source tree's, or those of this installation's.",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -78,7 +81,7 @@ def _row(title: str, counts: list[int]) -> str:
     return f"{title:<20}{covered:>10}{explained:>11}{uncovered:>11}{everything:>7}"
 
 
-def _default_tests() -> Path:
-    """The tests of the source tree that is running; an installed package has none: ./tests."""
+def _default_tests() -> Path | None:
+    """The tests of the source tree that is running, if one is."""
     beside = Path(__file__).parents[3] / "tests"
-    return beside if (beside.parent / "pyproject.toml").is_file() else Path("tests")
+    return beside if (beside.parent / "pyproject.toml").is_file() else None

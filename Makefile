@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs mutants bench coverage-of-papers locks clean
+.PHONY: help demo test lint docs mutants faults bench coverage-of-papers locks clean
 
 help:
 	@echo "make demo                what a recorded program does to each network interface"
@@ -19,6 +19,7 @@ help:
 	@echo "make docs                every link and every command in the documentation exists"
 	@echo "make mutants             breaks one place of the firmware at a time: does a test fail?"
 	@echo "make bench               speed, beside pycachesim and libcachesim; needs a C compiler"
+	@echo "make faults              every command that writes, with each call that writes failing in turn"
 	@echo "make coverage-of-papers  which requirements of the papers have a test"
 	@echo "make locks               resolve requirements/*.txt anew; needs uv"
 	@echo "make clean               remove what these targets made"
@@ -71,6 +72,10 @@ bench: $(VENV)/bench.stamp
 MUTANTS ?=
 mutants: $(VENV)/mutants.stamp
 	@$(BIN)/python tests/mutation $(MUTANTS)
+
+# Without the compiler: what is looked at is what is written, not how fast it is counted.
+faults: $(VENV)/dev.stamp
+	@NUMBA_DISABLE_JIT=1 NICSCOPE_LONG_TESTS=1 $(PYTEST) --timeout 3600 tests/outputs/test_faults.py
 
 coverage-of-papers: $(VENV)/run.stamp
 	@$(BIN)/nicscope coverage

@@ -18,10 +18,18 @@ from commands import a_trace, commands
 import nicscope
 from nicscope.cli.streams import LOOKALIKE, lookalike
 
+
+def a_folder_of_tests(inputs):
+    folder = inputs / "tests"
+    folder.mkdir(exist_ok=True)
+    (folder / "test_one.py").write_text('@pytest.mark.requirement("UT-1")\ndef test_one(): ...\n')
+    return folder
+
+
 # Of each command a quick run that prints on standard output.
 PRINTING = {
     "calibrate-platform": ["calibrate-platform", "--help"],  # itself it takes minutes
-    "coverage": ["coverage"],
+    "coverage": ["coverage", "--tests", a_folder_of_tests],
     "curve": ["curve", a_trace, "--entries", "4..16"],
     "demo": ["demo", "--help"],  # itself it makes files
     "designs": ["designs"],

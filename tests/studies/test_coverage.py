@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
 
 import pytest
 import typer
@@ -13,9 +17,7 @@ from nicscope.reports.coverage_terminal import coverage_parts
 from nicscope.reports.printing import lines_of
 from nicscope.studies.coverage import Requirements, cover, load_requirements
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+ROOT = Path(__file__).parents[2]
 TOY = [
     Requirements("Toy", "UT", {f"UT-{n}": f"thing {n}" for n in range(1, 7)}, {"UT-6": "a dream"})
 ]
@@ -111,6 +113,55 @@ def test_a_wrong_marker_is_named_with_its_line(tmp_path: Path, text: str, messag
 def test_a_missing_folder_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="no such folder of tests; name one with --tests"):
         cover(TOY, tmp_path / "nowhere")
+
+
+def installed(tmp_path: Path, *, tests: bool) -> Path:
+    """Where a wheel of this source tree, with its tests or without, is unpacked."""
+    source, wheels, place = (tmp_path / name for name in ("source", "wheels", "installed"))
+    kept = ("src", "LICENSE", "README.md", "pyproject.toml", "hatch_build.py")
+    source.mkdir()
+    for name in kept + ("tests",) * tests:
+        (source / name).symlink_to(ROOT / name)
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(wheels)]
+    subprocess.run(build, cwd=source, check=True, capture_output=True, timeout=120)
+    (wheel,) = wheels.iterdir()
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(place)
+    return place
+
+
+def covered_by(place: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The coverage that the package at ``place`` tells when it is run in ``folder``."""
+    return subprocess.run(
+        [sys.executable, "-m", "nicscope", "coverage", "--json"],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(place)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_an_installed_wheel_tells_what_the_source_tree_does(tmp_path: Path) -> None:
+    place = installed(tmp_path, tests=True)
+    (tmp_path / "tests").mkdir()  # somebody's project is no test of nicscope's
+
+    done = covered_by(place, tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found == json.loads(covered_by(ROOT / "src", tmp_path).stdout)
+    assert len(found["covered"]) > 100
+    assert not list(tmp_path.glob("source/dist/*"))
+
+
+def test_a_wheel_built_without_tests_says_what_it_needs(tmp_path: Path) -> None:
+    done = covered_by(installed(tmp_path, tests=False), tmp_path)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    line = "nicscope: this installation lists no tests; name a folder of them with --tests\n"
+    assert done.stderr == line
 
 
 def test_the_catalog_lists_every_requirement_once_and_none_in_two_places(tmp_path: Path) -> None:

@@ -13,7 +13,10 @@ from nicscope.cli.tables import print_json
 def coverage(
     tests: Annotated[
         Path | None,
-        typer.Option(help="Folder of tests; by default the source tree's, else ./tests."),
+        typer.Option(
+            metavar="DIR",
+            help="Folder of tests; left out: the source tree's, or those of this installation's.",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -38,7 +41,7 @@ def coverage(
         show(coverage_parts(papers, found))
 
 
-def _default_tests() -> Path:
-    """The tests of the source tree that is running; an installed package has none: ./tests."""
+def _default_tests() -> Path | None:
+    """The tests of the source tree that is running, if one is."""
     beside = Path(__file__).parents[3] / "tests"
-    return beside if (beside.parent / "pyproject.toml").is_file() else Path("tests")
+    return beside if (beside.parent / "pyproject.toml").is_file() else None

@@ -24,6 +24,12 @@ def shelf_names(shelf: str) -> list[str]:
     return sorted(path.stem for path in (CATALOG / shelf).glob("*.toml"))
 
 
+def packed(shelf: str, name: str) -> bytes | None:
+    """What the build of an installation put on the shelf as ``name``; None in a source tree."""
+    path = CATALOG / shelf / name
+    return path.read_bytes() if path.is_file() else None
+
+
 def open_shelf(
     shelf: str, name_or_path: str | Path, error: type[NicscopeError]
 ) -> tuple[str, str, dict[str, Any]]:

@@ -1,24 +1,21 @@
-"""Which requirements of the papers have a test, which never will and why, and which wait.
-
-Tests are found by reading their source, not by importing it: a test shows a requirement if it,
-its class or its module carries ``@pytest.mark.requirement("UT-25")``.
-"""
+"""Which requirements of the papers have a test, which never will and why, and which wait."""
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from nicscope.config.shelf import open_shelf, shelf_names
+from nicscope.config.shelf import open_shelf, packed, shelf_names
 from nicscope.errors import StudyError, did_you_mean
+from nicscope.studies.requirement_marks import marks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 SHELF = "requirements"
+PACKED = "tests.json"  # what ``hatch_build.py`` puts into a wheel
 
 
 class Requirements(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,14 +41,15 @@ def load_requirements() -> list[Requirements]:
     return sorted(papers, key=lambda paper: ("UM UT MI TR ED SH".find(paper.prefix), paper.title))
 
 
-def cover(papers: Sequence[Requirements], tests: Path) -> Coverage:
+def cover(papers: Sequence[Requirements], tests: Path | None) -> Coverage:
     """Where every requirement of ``papers`` stands, by the tests under the folder ``tests``.
 
-    Errors: ``StudyError`` if there is no such folder, a file in it is not Python, or a marker
-    names no requirement.
+    None stands for the tests that there were when this installation was built.  Errors:
+    ``StudyError`` if there is no such folder, nothing was kept of them, a file in it is not
+    Python, or a marker names no requirement.
     """
     found: dict[str, list[str]] = {key: [] for paper in papers for key in paper.requirements}
-    for where, test, key in _marks(tests):
+    for where, test, key in _packed_marks() if tests is None else marks(tests):
         if key not in found:
             raise StudyError(f"{where}: no requirement {key!r}{_nearest(key, found)}")
         if test not in found[key]:
@@ -62,6 +60,14 @@ def cover(papers: Sequence[Requirements], tests: Path) -> Coverage:
         explained={key: why for key, why in explained.items() if not found[key]},
         uncovered=[key for key, held in found.items() if not held and key not in explained],
     )
+
+
+def _packed_marks() -> Iterable[tuple[str, str, str]]:
+    content = packed(SHELF, PACKED)
+    if content is None:
+        raise StudyError("this installation lists no tests; name a folder of them with --tests")
+    kept = msgspec.json.decode(content, type=dict[str, list[str]])
+    return [(PACKED, test, key) for key, tests in kept.items() for test in tests]
 
 
 def _read(name: str) -> Requirements:
@@ -79,63 +85,3 @@ def _read(name: str) -> Requirements:
 def _nearest(key: str, known: dict[str, list[str]]) -> str:
     family = [other for other in known if other.split("-")[0] == key.split("-")[0]]
     return did_you_mean(key, family) if family else "; ids begin with UM-, UT-, MI-, TR-, ED-, SH-"
-
-
-def _marks(tests: Path) -> Iterator[tuple[str, str, str]]:
-    """(file:line, test, requirement id) of every marked test, file by file in order of name."""
-    if not tests.is_dir():
-        raise StudyError(f"{tests}: no such folder of tests; name one with --tests")
-    for path in sorted(tests.rglob("test_*.py")):
-        name = path.relative_to(tests.parent).as_posix()
-        try:
-            module = ast.parse(path.read_bytes(), filename=name)
-        except OSError as problem:
-            raise StudyError(f"{name}: cannot be read: {problem.strerror}") from problem
-        except (SyntaxError, ValueError) as problem:
-            raise StudyError(f"{name}: is not Python: {problem}") from problem
-        yield from _marks_of(module, name, name, [])
-
-
-def _marks_of(
-    scope: ast.Module | ast.ClassDef, name: str, path: str, inherited: list[tuple[str, str]]
-) -> Iterator[tuple[str, str, str]]:
-    """Marks of the tests of a module or class, those that they inherit first."""
-    marks = [*inherited]
-    for node in scope.body:
-        if _assigns_pytestmark(node):
-            marks.extend(_ids(node, path))
-    for node in scope.body:
-        if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
-            own = [mark for given in node.decorator_list for mark in _ids(given, path)]
-            yield from _marks_of(node, f"{name}::{node.name}", path, [*marks, *own])
-        elif isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
-            own = [mark for given in node.decorator_list for mark in _ids(given, path)]
-            for where, key in (*marks, *own):
-                yield where, f"{name}::{node.name}", key
-
-
-def _assigns_pytestmark(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Assign) and any(
-        isinstance(target, ast.Name) and target.id == "pytestmark" for target in node.targets
-    )
-
-
-def _ids(node: ast.AST, path: str) -> Iterator[tuple[str, str]]:
-    """(file:line, id) for every ``pytest.mark.requirement(...)`` within ``node``."""
-    for call in ast.walk(node):
-        if not isinstance(call, ast.Call) or not _is_requirement(call.func):
-            continue
-        where = f"{path}:{call.lineno}"
-        for argument in call.args:
-            if not isinstance(argument, ast.Constant) or not isinstance(argument.value, str):
-                raise StudyError(f"{where}: a requirement must be a plain string such as 'UT-25'")
-            yield where, argument.value
-
-
-def _is_requirement(function: ast.expr) -> bool:
-    return (
-        isinstance(function, ast.Attribute)
-        and function.attr == "requirement"
-        and isinstance(function.value, ast.Attribute)
-        and function.value.attr == "mark"
-    )

@@ -66,11 +66,10 @@ class Process:
         self._driven = driven
         assert cluster.simulation is not None
         assert cluster.memory is not None
-        self._driver = cluster.simulation
         self._machine = cluster.simulation.machine
         self._memory = cluster.memory
         self._ports = self._machine.ports
-        self._owner = Owner(f"process {number} of node {self._node}", self._driver, driven)
+        self._owner = Owner(f"process {number} of node {self._node}", cluster.simulation, driven)
         self._next_page = 0
         self._next_request = 0
         self._mapped: set[int] = set()  # ports

@@ -96,7 +96,7 @@ class Area:
         self._owner.check_caller()
         return self._memory.read(self._node, self._space, address, count)
 
-    def close(self) -> None:
+    def _close(self) -> None:
         """The pages may be used for something else, and buffers in them name nothing."""
         for room in self._rooms:
             self._owner.take_back(room, "of an area that has closed")

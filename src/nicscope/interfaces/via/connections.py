@@ -52,7 +52,7 @@ class Connections:
         other = self.others[node]
         await self.call()
         request = Request(vi, Bell(self.ni.turns))
-        vi.state = State.VIP_STATE_CONNECT_PENDING
+        vi._enter(State.VIP_STATE_CONNECT_PENDING)
         waiting = other._asked.setdefault(discriminator, deque())
         waiting.append(request)
         other._arrived.ring()
@@ -60,7 +60,7 @@ class Connections:
             await hear(request.answered, latest)
         if request.answer is Return.VIP_SUCCESS:
             return
-        vi.state = State.VIP_STATE_IDLE
+        vi._enter(State.VIP_STATE_IDLE)
         if request.answer is None:
             if not request.taken:
                 waiting.remove(request)
@@ -118,7 +118,8 @@ class Connections:
         """Back to idle; what is posted is flushed, and the other side loses its connection."""
         await self.call()
         peer = vi.peer
-        was, vi.state = vi.state, State.VIP_STATE_IDLE
+        was = vi.state
+        vi._enter(State.VIP_STATE_IDLE)
         vi.peer = None
         self.ni.flush(vi)
         if was is State.VIP_STATE_CONNECTED and peer is not None:

@@ -109,8 +109,8 @@ class Vi(Owned):
         """As the NIC has it."""
         return State(int(self._firmware.states[self.place]))
 
-    @state.setter
-    def state(self, state: State) -> None:
+    def _enter(self, state: State) -> None:
+        """Be in that state from now on; for the kernel agent."""
         self._firmware.states[self.place] = state
 
     @property

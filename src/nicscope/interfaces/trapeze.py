@@ -255,9 +255,10 @@ class Cluster:
 
     def start(self, node: int, program: Callable[[Endpoint], Coroutine[Any, Any, object]]) -> None:
         """Have ``program`` run on ``node`` with an endpoint of its own."""
-        if not 0 <= node < self.topology.nodes:
-            raise SimulationError(f"no node {node}; there are {self.topology.nodes}")
-        self._programs.append((node, program))
+        where = whole(node, "a node", LEAST)
+        if not 0 <= where < self.topology.nodes:
+            raise SimulationError(f"no node {where}; there are {self.topology.nodes}")
+        self._programs.append((where, program))
 
     def run(self) -> Sequence[object]:
         """Run all programs to their ends; what they return, in the order of their start."""

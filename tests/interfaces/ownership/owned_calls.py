@@ -1,8 +1,8 @@
 """Every public call of everything that programs hold, found in the classes themselves.
 
-A class of the interfaces is a program's, or it is listed in ``NOT_HELD``.  What a parameter takes is
-read from its annotation; one that ``KINDS`` and ``VALUES`` do not know fails the tests, and so does a
-new class.
+A class of the interfaces is a program's, or it is listed in ``NOT_HELD``.  What a parameter takes
+is read from its annotation; one that ``KINDS`` and ``VALUES`` do not know fails the tests, and so
+does a new class.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import nicscope.interfaces
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
 from nicscope.interfaces.mini.endpoint import Region as MiniRegion
+from nicscope.interfaces.payloads import Payloads
 from nicscope.interfaces.ports.buffers import Buffer
+from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.interfaces.ports.completions import Arrival, Done
 from nicscope.interfaces.ports.process import Process
 from nicscope.interfaces.unet.active_messages import ActiveMessages
 from nicscope.interfaces.unet.area import Area
+from nicscope.interfaces.via.addresses import AddressSpace
 from nicscope.interfaces.via.addresses import Buffer as ViaBuffer
 from nicscope.interfaces.via.addresses import Region as ViaRegion
-from nicscope.interfaces.via.connections import Request
+from nicscope.interfaces.via.connections import Connections, Request
 from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment, Descriptor
 from nicscope.interfaces.via.journal import Journal
 from nicscope.interfaces.via.library import NicAttributes
-from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Vi
+from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Delivery, Vi, Work
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,35 +83,25 @@ NOT_HELD = {
     *(Process, Done, Arrival, unet.Message, unet.EthernetPorts, unet.AtmCircuits, unet.TagForm),
     *(vmmc.Completion, vmmc.Notification, vmmc.PinnedPage, mini.Stored),
     *(AddressSegment, NicAttributes, Attributes, Journal, via.VipError),
+    *(unet.Cluster, vmmc.Cluster, mini.Cluster, trapeze.Cluster, via.Cluster, PortCluster),
+    *(Payloads, AddressSpace, Connections, Work, Delivery),
 }
 NOT_HELD_MODULES = {
     "nicscope.interfaces.ownership",
     "nicscope.interfaces.buffers",
-    "nicscope.interfaces.payloads",
-    "nicscope.interfaces.ports.cluster",
     "nicscope.interfaces.ports.memory",
     "nicscope.interfaces.ports.report",
     "nicscope.interfaces.ports.rows",
-    "nicscope.interfaces.unet.cluster",
     "nicscope.interfaces.unet.registry",
     "nicscope.interfaces.unet.tags",
-    "nicscope.interfaces.vmmc.cluster",
     "nicscope.interfaces.vmmc.directory",
     "nicscope.interfaces.vmmc.pinned",
-    "nicscope.interfaces.mini.cluster",
     "nicscope.interfaces.mini.directory",
-    "nicscope.interfaces.mini.endpoint",
-    "nicscope.interfaces.mini.handles",
     "nicscope.interfaces.mini.memory",
-    "nicscope.interfaces.trapeze",
-    "nicscope.interfaces.via.addresses",
     "nicscope.interfaces.via.agent",
-    "nicscope.interfaces.via.cluster",
     "nicscope.interfaces.via.completions",
-    "nicscope.interfaces.via.connections",
     "nicscope.interfaces.via.engine",
     "nicscope.interfaces.via.firmware",
-    "nicscope.interfaces.via.journal",
     "nicscope.interfaces.via.messaging",
     "nicscope.interfaces.via.moving",
     "nicscope.interfaces.via.network",
@@ -121,7 +114,6 @@ NOT_HELD_MODULES = {
     "nicscope.interfaces.via.tables",
     "nicscope.interfaces.via.translating",
     "nicscope.interfaces.via.turns",
-    "nicscope.interfaces.via.vi",
 }
 
 # What a parameter takes that is somebody's, by its annotation.
@@ -175,7 +167,7 @@ FREE = {
         "is_open",
         "area",
     ),
-    *("memory", "frames", "scan", "holds", "note", "take", "spend"),
+    *("memory", "frames", "scan"),
 }
 _names = count()
 
@@ -205,7 +197,8 @@ def is_placed(each: type) -> bool:
     """Whether it is known who holds the objects of that class."""
     if any(each in held for held in HELD.values()) or each in NOT_HELD:
         return True
-    return issubclass(each, Enum) or each.__module__ in NOT_HELD_MODULES
+    private = each.__name__.startswith("_") or issubclass(each, Enum)
+    return private or each.__module__ in NOT_HELD_MODULES
 
 
 def calls() -> Iterator[Call]:

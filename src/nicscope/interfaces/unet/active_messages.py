@@ -122,9 +122,9 @@ class ActiveMessages:
     ) -> None:
         """Send a small message of up to 64 bytes, 16 of which are its header."""
         self._check_peer(node)
-        whole(number, "a handler", 0, LAST_FREE)
-        whole(first, "a first argument", 0, (1 << 32) - 1)
-        whole(second, "a second argument", 0, (1 << 64) - 1)
+        number = whole(number, "a handler", 0, LAST_FREE)
+        first = whole(first, "a first argument", 0, (1 << 32) - 1)
+        second = whole(second, "a second argument", 0, (1 << 64) - 1)
         content = raw_bytes(content)
         small = 56 if self.process.cluster.small_inside else 0
         length = HEADER.size + len(content)
@@ -147,7 +147,9 @@ class ActiveMessages:
         ``flush`` returns.
         """
         self._check_peer(node)
-        whole(first, "a place", 0, (1 << 32) - 1)
+        number = whole(number, "a handler", 0, LAST_FREE)
+        first = whole(first, "a place", 0, (1 << 32) - 1)
+        second = whole(second, "a second argument", 0, (1 << 64) - 1)
         stretch_of(self._owner, self.endpoint.memory, data)
         for at in range(0, len(data), PIECE):
             piece = data.part(at, min(PIECE, len(data) - at))
@@ -162,8 +164,8 @@ class ActiveMessages:
     async def get(self, node: int, name: int, offset: int, into: Buffer) -> None:
         """Fill ``into`` from ``offset`` of the memory that ``node`` shows as ``name``."""
         self._owner.check_caller()
-        whole(name, "a memory's name", 0, (1 << 16) - 1)
-        whole(offset, "an offset", 0, (1 << 48) - 1)
+        name = whole(name, "a memory's name", 0, (1 << 16) - 1)
+        offset = whole(offset, "an offset", 0, (1 << 48) - 1)
         stretch_of(self._owner, memory_of(self._owner, into), into)
         if node == self.node:
             if name not in self._readable:

@@ -14,7 +14,6 @@ from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import a_name
 from nicscope.interfaces.buffers import memory_of, stretch_of
 from nicscope.interfaces.ports import process as ports
-from nicscope.interfaces.ports.buffers import Buffer
 from nicscope.interfaces.ports.cluster import PAGE_SIZE, PortCluster
 from nicscope.interfaces.unet.area import Area
 from nicscope.interfaces.unet.endpoint import Endpoint
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.programs import Process as Driven
     from nicscope.drivers.simulate.programs import Simulation
     from nicscope.interfaces.ownership import Owner
+    from nicscope.interfaces.ports.buffers import Buffer
     from nicscope.interfaces.unet.tags import TagForm
 
 

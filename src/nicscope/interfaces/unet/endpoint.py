@@ -112,7 +112,7 @@ class Endpoint:
         if total < SMALL and process.cluster.small_inside:
             content = b"".join(
                 [
-                    piece if isinstance(piece, bytes) else await self._memory.load_at(*piece)
+                    piece if isinstance(piece, bytes) else await self._memory._load_at(*piece)
                     for piece in given
                 ]
             )

@@ -64,6 +64,8 @@ class Connections:
         if request.answer is None:
             if not request.taken:
                 waiting.remove(request)
+                if not waiting:
+                    del other._asked[discriminator]
                 raise VipError(
                     Return.VIP_NO_MATCH, f"nobody on node {node} waits for {discriminator!r}"
                 )
@@ -74,12 +76,14 @@ class Connections:
     async def connect_wait(self, discriminator: str, latest: int | None) -> Request:
         """The next request for that discriminator."""
         await self.call()
-        asked = self._asked.setdefault(discriminator, deque())
-        while not asked:
+        while discriminator not in self._asked:
             if latest is not None and self.ni.turns.now >= latest:
                 raise VipError(Return.VIP_TIMEOUT, f"nobody asked for {discriminator!r} in time")
             await hear(self._arrived, latest)
+        asked = self._asked[discriminator]
         request = asked.popleft()
+        if not asked:
+            del self._asked[discriminator]
         request.taken = True
         return request
 

@@ -7,7 +7,8 @@ in one line here, before it gets that far.
 from __future__ import annotations
 
 import operator
-from numbers import Real
+from fractions import Fraction
+from numbers import Integral, Real
 from typing import Any, cast
 
 from nicscope.errors import SimulationError
@@ -44,17 +45,26 @@ def in_ps(microseconds: object, now: int = 0, what: str = "a time") -> int:
 
     Errors: ``SimulationError`` for what is no number, negative, or beyond the clock's end.
     """
-    if isinstance(microseconds, bool) or not isinstance(microseconds, Real):
+    number = _real(microseconds)
+    if number is None:
         raise SimulationError(f"{what} must be a number of us, got {shown(microseconds)}")
-    if microseconds < 0:
+    if number < 0:
         raise SimulationError(f"{what} must not be negative, got {shown(microseconds)} us")
-    if not microseconds <= (LAST_PS - now) // PS_PER_US:  # nor is it, if it is not a number
+    if not number <= (LAST_PS - now) // PS_PER_US:  # nor is it, if it is not a number
         raise SimulationError(
             f"{what} must end before the clock does, at {LAST_PS // PS_PER_US} us, got "
             f"{shown(microseconds)} us"
         )
-    exact: int = round(cast("Any", microseconds) * PS_PER_US)
-    return exact
+    return round(number * PS_PER_US)
+
+
+def _real(value: object) -> int | float | Fraction | None:
+    """A number as Python counts with it; None for what is none."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    if isinstance(value, int | float | Fraction):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)
 
 
 def a_name(value: object, what: str = "a name") -> str:

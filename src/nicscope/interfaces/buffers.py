@@ -64,8 +64,8 @@ def stretch_of(
     """
     if not isinstance(stretch, Stretch):
         owner.refuse(stretch, Room)
-    room = stretch.room
-    where, begin, end = owner.record_of(room if isinstance(room, Room) else Room(), Room)
+    room = stretch.room if isinstance(stretch.room, Room) else Room()
+    where, begin, end = owner.record_of(room, Room)
     if where is not memory:
         raise SimulationError(
             f"a buffer of another memory of {owner.name}: an endpoint with a pinned area sends "
@@ -84,6 +84,14 @@ def stretch_of(
     if first < 0 or size < 0 or first + size > length:
         raise not_within(first, size, length)
     return address + first, size
+
+
+def memory_of(owner: Owner, stretch: object) -> Any:
+    """Which of ``owner``'s memories a stretch is in.  Errors: if it is not ``owner``'s."""
+    room = stretch.room if isinstance(stretch, Stretch) else stretch
+    if isinstance(stretch, Stretch) and not isinstance(room, Room):
+        room = Room()
+    return owner.record_of(room, Room)[0]
 
 
 def owner_of(stretch: Stretch) -> tuple[Owner, Any]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, TypeVar
 
+from nicscope.drivers.running import RUNNING
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
@@ -34,14 +35,7 @@ class Actor(Protocol):
     """A program of a run, as its driver knows it."""
 
     name: str
-
-
-class Driver(Protocol):
-    """Who has the programs of a run go on, one at a time."""
-
-    @property
-    def running(self) -> Any:
-        """The ``Actor`` that goes on now; None outside a run."""
+    run: object
 
 
 class Owner:
@@ -50,24 +44,26 @@ class Owner:
     def __init__(
         self,
         name: str,
-        driver: Driver,
+        run: object,
         actor: Actor | None,
         error: Callable[[str], SimulationError] = SimulationError,
     ) -> None:
-        """``actor`` may follow (``act_as``); ``error`` makes what is raised of a message."""
+        """``run``: whatever is one and the same for all its processes.
+
+        ``actor`` may follow (``act_as``); ``error`` makes what is raised of a message.
+        """
         self.name = name
         self.is_over = False
+        self._run = run
         if actor is not None:
-            actor.name = name
-        self._driver = driver
-        self._actor = actor
+            self.act_as(actor)
         self._error = error
         # The objects are kept, so that no other can have the identity of one that is in here.
         self._records: dict[int, tuple[Owned, Any]] = {}
 
     def act_as(self, actor: Actor) -> None:
         """The process is ``actor`` for its driver."""
-        actor.name = self.name
+        actor.name, actor.run = self.name, self._run
         self._actor = actor
 
     def give(self, thing: T, record: object = None) -> T:
@@ -97,11 +93,12 @@ class Owner:
 
         Errors: if another calls what is this one's: it would act in its name.
         """
-        running = self._driver.running
+        running = RUNNING.program
         if running is not self._actor and running is not None:
+            where = "" if running.run is self._run else ", in another cluster or an earlier run"
             raise self._error(
-                f"{running.name} called what is {self.name}'s; a process acts only for itself: "
-                "call what you were given or opened yourself"
+                f"{running.name} called what is {self.name}'s{where}; a process acts only for "
+                "itself: call what you were given or opened yourself"
             )
 
     def refuse(self, thing: object, kind: type[Owned]) -> NoReturn:
@@ -113,7 +110,7 @@ class Owner:
         owner = thing._owner
         if not isinstance(owner, Owner) or (owner is self and not thing._gone):
             raise self._error(f"{what} that was made by hand names nothing; {advice}")
-        if owner._driver is not self._driver or owner.is_over:
+        if owner._run is not self._run or owner.is_over:
             raise self._error(
                 f"{what} of another cluster, or of an earlier run: it was {owner.name}'s; {advice}"
             )

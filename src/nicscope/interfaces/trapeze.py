@@ -62,6 +62,8 @@ class Message(Owned):
     @property
     def payload(self) -> NDArray[Any]:
         """uint8, a view of the host's memory, to be read; of no length without a payload."""
+        if self._owner is not None:
+            self._owner.check_caller()
         return read_only(self._memory[self.address : self.address + self.byte_count])
 
     def scan(self, byte_count: int) -> bytes:
@@ -188,10 +190,16 @@ class Endpoint:
             self._owner.take_back(message, "released")
             message.own = False
             self._process.attach(address)
-        elif isinstance(message, Message) and message._owner is self._owner and not message._gone:
+        elif self._lent(message):
             message._gone = "released"
         else:
             self._owner.refuse(message, Message)
+
+    def _lent(self, message: object) -> bool:
+        """Whether it is a message of this process's that nothing is to come back of."""
+        if not isinstance(message, Message) or message._owner is not self._owner:
+            return False
+        return not message._gone and not message.own
 
     async def compute(self, microseconds: float) -> None:
         """Keep the CPU busy."""
@@ -247,9 +255,10 @@ class Cluster:
 
     def start(self, node: int, program: Callable[[Endpoint], Coroutine[Any, Any, object]]) -> None:
         """Have ``program`` run on ``node`` with an endpoint of its own."""
-        if not 0 <= node < self.topology.nodes:
-            raise SimulationError(f"no node {node}; there are {self.topology.nodes}")
-        self._programs.append((node, program))
+        where = whole(node, "a node", LEAST)
+        if not 0 <= where < self.topology.nodes:
+            raise SimulationError(f"no node {where}; there are {self.topology.nodes}")
+        self._programs.append((where, program))
 
     def run(self) -> Sequence[object]:
         """Run all programs to their ends; what they return, in the order of their start."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.distant import link
+from nicscope.drivers.running import RUNNING
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
 from nicscope.drivers.simulate.machine import (
@@ -109,6 +110,7 @@ class Process:
         self._simulation = simulation
         self.number = number
         self.name = f"process {number} on node {node}"  # or as its interface calls it
+        self.run: object = simulation
         self.head = _HEAD.pack(number)  # of every request of its own
 
     def request(
@@ -225,7 +227,6 @@ class Simulation:
         self._ring = store.attached.data
         self._ring_tail = store.attached_tail.data
         self.processes = [Process(self, number, node) for number, node in enumerate(hosts)]
-        self.running: Process | None = None  # whose program goes on now
         self._running: dict[int, Coroutine[Any, Any, object]] = {}
         self.results: list[object] = [None] * len(hosts)
         self._deaths = [int(NEVER)] * topology.nodes
@@ -257,6 +258,7 @@ class Simulation:
         begun: list[bytes] = []
         self._running = dict(enumerate(programs))
         at_rest = True
+        before = RUNNING.program  # which runs this as a part of itself
         try:
             for number in range(len(programs)):
                 self._resume(number, None, begun)
@@ -264,10 +266,10 @@ class Simulation:
                 at_rest = self._advance(begun, at_rest)
         finally:
             for number, program in enumerate(programs):
-                self.running = self.processes[number]
+                RUNNING.program = self.processes[number]
                 with contextlib.suppress(Exception):  # of what it does at its end
                     program.close()
-            self.running = None
+            RUNNING.program = before
             self._running.clear()
 
     def _advance(self, begun: list[bytes], at_rest: bool) -> bool:
@@ -305,7 +307,7 @@ class Simulation:
         return len(begun) < ended
 
     def _resume(self, number: int, ended: Record | None, begun: list[bytes]) -> None:
-        self.running = process = self.processes[number]
+        RUNNING.program = process = self.processes[number]
         try:
             request = self._running[number].send(ended)
         except StopIteration as stop:
@@ -325,7 +327,7 @@ class Simulation:
             return
         for number in [*self._running]:
             if self._deaths[self.processes[number].node] <= now:
-                self.running = self.processes[number]
+                RUNNING.program = self.processes[number]
                 with contextlib.suppress(Exception):  # nobody hears of it
                     self._running.pop(number).close()
 

@@ -6,14 +6,14 @@ frame it uses: besides, the entry may not leave the NIC (U-Net/MM 4.2).  Keeping
 entries, for two pages of one request may need the same set one after the other.
 
 Where the host pins and unpins as entries come and go (interrupt, U-Net/MM), what a request may
-keep pinned is not its to say: there only holding counts.
+keep pinned is not its to say: there only holding counts.  A pinned area stays where it is anyhow.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.translation.codes import INTERRUPT, MISS, UNET_MM
+from nicscope.drivers.translation.codes import INTERRUPT, MISS, PINNED_AREA, UNET_MM
 from nicscope.drivers.translation.state import set_of
 from nicscope.jit import routine, step
 from nicscope.memory.lines import await_unpinning
@@ -63,17 +63,22 @@ def entry_of(nic, host, book, process, page, key):
 @routine
 def keep_page(host, book, key):
     """One more outstanding request needs ``page``, whose number is ``key``."""
-    scheme = book.orders[0].scheme
-    if scheme != INTERRUPT and scheme != UNET_MM:
+    if _requests_keep(book):
         host.pinning.held[key] += 1
 
 
 @routine
 def leave_page(nic, host, book, process, page, key):
     """A request that kept ``page`` has ended."""
-    scheme = book.orders[0].scheme
-    if scheme != INTERRUPT and scheme != UNET_MM:
+    if _requests_keep(book):
         _let_go(nic, host, book, process, page, key)
+
+
+@step
+def _requests_keep(book):
+    """Whether a request says which pages stay pinned."""
+    scheme = book.orders[0].scheme
+    return scheme != INTERRUPT and scheme != UNET_MM and scheme != PINNED_AREA
 
 
 @routine

@@ -106,8 +106,11 @@ class Directory:
             (node, row), once=lambda: bool(self._is_export_at_rest(node, port, row))
         )
 
-    def open(self, guest: Endpoint, handle: object) -> tuple[Remote, int]:
-        """Enter a buffer anywhere in the table of the node that will name it; and its row there."""
+    def look_up(self, guest: Endpoint, handle: object) -> tuple[BufferHandle, Endpoint, int]:
+        """What a handle names, whose that is, and its row there.
+
+        Errors: ``SimulationError`` if there is none, or not for ``guest``.
+        """
         named = self._checked(handle, guest)
         owner = self._owner(named.process)
         turn, row = divmod(named.buffer, self._rows)
@@ -125,6 +128,12 @@ class Directory:
                 f"buffer {named.buffer} of process {named.process} is not for process "
                 f"{guest.process_handle}"
             )
+        return named, owner, row
+
+    def open(self, guest: Endpoint, handle: object) -> tuple[Remote, int]:
+        """Enter a buffer anywhere in the table of the node that will name it; and its row there."""
+        named, owner, row = self.look_up(guest, handle)
+        record = self._ports.exports[owner.node, row]
         n = guest.node
         number = self._imports.take(n)
         entry = self._ports.imports[n, number]

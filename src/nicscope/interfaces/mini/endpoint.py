@@ -131,6 +131,7 @@ class Endpoint(Process):
         """
         self._owner.check_caller()
         self._check_open()
+        self.cluster.directory.look_up(self, handle)
         await self._call()
         remote, number = self.cluster.directory.open(self, handle)
         self._remotes[number] = remote

@@ -16,11 +16,11 @@ class Buffer(Stretch):
         raw = raw_bytes(content)
         owner, memory = owner_of(self)
         address, _ = stretch_of(owner, memory, self, offset, len(raw))
-        await memory.store_at(address, raw)
+        await memory._store_at(address, raw)
 
     async def read(self, count: int | None = None, offset: int = 0) -> bytes:
         """Load ``count`` bytes, by default all, from ``offset`` on; page faults take their time."""
         owner, memory = owner_of(self)
         address, size = stretch_of(owner, memory, self, offset, count)
-        content: bytes = await memory.load_at(address, size)
+        content: bytes = await memory._load_at(address, size)
         return content

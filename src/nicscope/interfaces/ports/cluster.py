@@ -24,6 +24,7 @@ from nicscope.drivers.simulate.programs import Simulation
 from nicscope.drivers.translation.cluster import counts_of
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.fabric.topology import crossbar
+from nicscope.interfaces.arguments import LEAST, whole
 from nicscope.interfaces.ports.memory import Memory
 from nicscope.interfaces.ports.process import Process
 from nicscope.interfaces.ports.report import Names, RunReport, report_of, tell
@@ -96,9 +97,10 @@ class PortCluster(Generic[E]):
 
     def start(self, node: int, program: Callable[[E], Coroutine[Any, Any, object]]) -> None:
         """Have ``program`` run on ``node`` as a process with an address space of its own."""
-        if not 0 <= node < self.topology.nodes:
-            raise SimulationError(f"no node {node}; there are {self.topology.nodes}")
-        self._programs.append((node, program))
+        where = whole(node, "a node", LEAST)
+        if not 0 <= where < self.topology.nodes:
+            raise SimulationError(f"no node {where}; there are {self.topology.nodes}")
+        self._programs.append((where, program))
 
     def run(self) -> Sequence[object]:
         """Run all programs to their ends; what they return, in the order of their start."""

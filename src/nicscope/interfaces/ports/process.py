@@ -66,11 +66,10 @@ class Process:
         self._driven = driven
         assert cluster.simulation is not None
         assert cluster.memory is not None
-        self._driver = cluster.simulation
         self._machine = cluster.simulation.machine
         self._memory = cluster.memory
         self._ports = self._machine.ports
-        self._owner = Owner(f"process {number} of node {self._node}", self._driver, driven)
+        self._owner = Owner(f"process {number} of node {self._node}", cluster.simulation, driven)
         self._next_page = 0
         self._next_request = 0
         self._mapped: set[int] = set()  # ports
@@ -169,20 +168,20 @@ class Process:
 
     async def store(self, address: int, content: bytes) -> None:
         """Store bytes at an address of this process; page faults take their time."""
-        await self.store_at(whole(address, "an address"), raw_bytes(content))
+        await self._store_at(whole(address, "an address"), raw_bytes(content))
 
     async def load(self, address: int, count: int) -> bytes:
         """Load bytes from an address of this process; page faults take their time."""
-        return await self.load_at(whole(address, "an address"), whole(count, "a number of bytes"))
+        return await self._load_at(whole(address, "an address"), whole(count, "a number of bytes"))
 
-    async def store_at(self, address: int, content: bytes) -> None:
+    async def _store_at(self, address: int, content: bytes) -> None:
         """``store``, for buffers: numbers are as they should be."""
         self._owner.check_caller()
         before = self._memory.faults(self._node, self._number)
         self._memory.write(self._node, self._number, address, content)
         await self._spend_faults(before)
 
-    async def load_at(self, address: int, count: int) -> bytes:
+    async def _load_at(self, address: int, count: int) -> bytes:
         """``load``, likewise."""
         self._owner.check_caller()
         before = self._memory.faults(self._node, self._number)

@@ -16,11 +16,13 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from nicscope.errors import SimulationError
+from nicscope.interfaces.arguments import raw_bytes, whole
+from nicscope.interfaces.buffers import memory_of, stretch_of
+from nicscope.interfaces.ports.buffers import Buffer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
 
-    from nicscope.interfaces.ports.buffers import Buffer
     from nicscope.interfaces.unet.cluster import Process
     from nicscope.interfaces.unet.endpoint import Endpoint
 
@@ -33,7 +35,7 @@ PIECE = PAGE - HEADER.size
 SMALLEST = 2  # peers together get half of the buffers, answers a quarter
 CREDIT, GET, ANSWER, ARRIVED, LEAVE = range(5)  # handlers of the layer's own
 IN_FLIGHT = 48  # descriptors of an endpoint at a time; a queue has 64 places
-FIRST_FREE = 16  # numbers below it are the layer's
+FIRST_FREE, LAST_FREE = 16, 255  # numbers below are the layer's
 
 
 class ActiveMessages:
@@ -45,6 +47,7 @@ class ActiveMessages:
         Errors: ``SimulationError`` if the buffers do not give every peer a share.
         """
         self.process = process
+        self._owner = process._owner
         self.node = process.node
         self.nodes = nodes
         self._share = buffers // 2 // max(1, nodes - 1)
@@ -76,10 +79,12 @@ class ActiveMessages:
         self._arrived = 0
         self._left = 0
         self._taking = False  # in a handler, what else there is waits
+        self.strange = 0  # messages that are none of the layer's
         self.endpoint: Endpoint
 
     async def open(self) -> None:
         """Open the endpoint, provide its buffers and connect to every other node's."""
+        self._owner.check_caller()
         self.endpoint = await self.process.open(f"active messages {self.node}")
         received = self.endpoint.allocate(self._buffers * PAGE)
         slots = self.endpoint.allocate(PAGE)
@@ -97,18 +102,30 @@ class ActiveMessages:
 
     def on(self, number: int, handler: Handler) -> None:
         """Have ``handler(node, first, second, content)`` take messages of ``number``."""
-        if number < FIRST_FREE or number > 255 or number in self._handlers:
-            raise SimulationError(f"handler {number!r} is taken; choose one of 16 to 255")
-        self._handlers[number] = handler
+        self._owner.check_caller()
+        free = whole(number, "a handler", FIRST_FREE, LAST_FREE)
+        if free in self._handlers:
+            raise SimulationError(
+                f"handler {free} is taken; choose another of {FIRST_FREE} to {LAST_FREE}"
+            )
+        self._handlers[free] = handler
 
     def show(self, name: int, memory: Buffer) -> None:
         """Let others ``get`` from ``memory``, which they call ``name``."""
-        self._readable[name] = memory
+        self._owner.check_caller()
+        called = whole(name, "a memory's name", 0, (1 << 16) - 1)
+        address, length = stretch_of(self._owner, memory_of(self._owner, memory), memory)
+        self._readable[called] = Buffer(memory.room, address, length)
 
     async def request(
         self, node: int, number: int, first: int = 0, second: int = 0, content: bytes = b""
     ) -> None:
         """Send a small message of up to 64 bytes, 16 of which are its header."""
+        self._check_peer(node)
+        number = whole(number, "a handler", 0, LAST_FREE)
+        first = whole(first, "a first argument", 0, (1 << 32) - 1)
+        second = whole(second, "a second argument", 0, (1 << 64) - 1)
+        content = raw_bytes(content)
         small = 56 if self.process.cluster.small_inside else 0
         length = HEADER.size + len(content)
         if length > SLOT:
@@ -129,6 +146,11 @@ class ActiveMessages:
         A piece that a small message holds goes as one.  The memory must stay as it is until
         ``flush`` returns.
         """
+        self._check_peer(node)
+        number = whole(number, "a handler", 0, LAST_FREE)
+        first = whole(first, "a place", 0, (1 << 32) - 1)
+        second = whole(second, "a second argument", 0, (1 << 64) - 1)
+        stretch_of(self._owner, self.endpoint.memory, data)
         for at in range(0, len(data), PIECE):
             piece = data.part(at, min(PIECE, len(data) - at))
             if HEADER.size + len(piece) <= SLOT:
@@ -141,9 +163,16 @@ class ActiveMessages:
 
     async def get(self, node: int, name: int, offset: int, into: Buffer) -> None:
         """Fill ``into`` from ``offset`` of the memory that ``node`` shows as ``name``."""
+        self._owner.check_caller()
+        name = whole(name, "a memory's name", 0, (1 << 16) - 1)
+        offset = whole(offset, "an offset", 0, (1 << 48) - 1)
+        stretch_of(self._owner, memory_of(self._owner, into), into)
         if node == self.node:
+            if name not in self._readable:
+                raise SimulationError(f"node {node} shows no memory {name}; show() does")
             await self.process.copy(self._readable[name].part(offset, len(into)), into)
             return
+        self._check_peer(node)
         for at in range(0, len(into), PIECE * self._most_asked):
             self._wanted = into.part(at, min(PIECE * self._most_asked, len(into) - at))
             self._awaited = len(self._wanted)
@@ -153,6 +182,7 @@ class ActiveMessages:
 
     async def barrier(self) -> None:
         """Wait until all processes are here, and take messages meanwhile."""
+        self._owner.check_caller()
         if self.node == 0:
             while self._arrived < self.nodes - 1:
                 await self._take()
@@ -167,13 +197,23 @@ class ActiveMessages:
 
     async def wait_until(self, is_so: Callable[[], bool]) -> None:
         """Take messages until ``is_so()``, which handlers bring about."""
+        self._owner.check_caller()
         while not is_so():
             await self._take()
 
     async def flush(self) -> None:
         """Wait until the NIC has done with everything that was sent."""
+        self._owner.check_caller()
         while self._using:
             await self._reap()
+
+    def _check_peer(self, node: int) -> None:
+        """Return if messages go to ``node``: one of the others, once the layer is open."""
+        self._owner.check_caller()
+        if whole(node, "a node", 0, self.nodes - 1) not in self._tags:
+            raise SimulationError(
+                f"no messages go from node {self.node} to node {node}; open first"
+            )
 
     def _head(self, node: int, number: int, first: int, second: int) -> bytes:
         given, self._emptied[node] = self._emptied[node], 0
@@ -217,10 +257,14 @@ class ActiveMessages:
                 await self.endpoint.provide(self._pages[buffer.address])
             return
         content = await message.read()
-        number, given, first, second = HEADER.unpack_from(content)
-        self._credit[message.node] += given
         for buffer in message.buffers:
             await self.endpoint.provide(self._pages[buffer.address])
+        whole_head = len(content) >= HEADER.size
+        number, given, first, second = HEADER.unpack_from(content) if whole_head else (-1, 0, 0, 0)
+        if number not in self._handlers or message.node not in self._credit:
+            self.strange += 1
+            return
+        self._credit[message.node] += given
         taking, self._taking = self._taking, True
         await self._handlers[number](message.node, first, second, content[HEADER.size :])
         if message.buffers and number != ANSWER:
@@ -235,8 +279,10 @@ class ActiveMessages:
     async def _answer(self, node: int, first: int, second: int, content: bytes) -> None:
         """Copy what was asked for to buffers of the layer, and send it."""
         del content
-        memory = self._readable[second >> 48]
-        begin = second & ((1 << 48) - 1)
+        memory, begin = self._readable.get(second >> 48), second & ((1 << 48) - 1)
+        if memory is None or begin + first > len(memory):
+            self.strange += 1
+            return
         for at in range(0, first, PIECE):
             piece = memory.part(begin + at, min(PIECE, first - at))
             room = await self._free(self._rooms)
@@ -246,7 +292,9 @@ class ActiveMessages:
 
     async def _take_answer(self, node: int, first: int, second: int, content: bytes) -> None:
         del node, second
-        assert self._wanted is not None
+        if self._wanted is None or first + len(content) > len(self._wanted):
+            self.strange += 1  # nobody asked for that
+            return
         await self._wanted.write(content, first)
         self._awaited -= len(content)
 

@@ -86,17 +86,17 @@ class Area:
         self._next += -(-count // page) * page
         return buffer
 
-    async def store_at(self, address: int, content: bytes) -> None:
+    async def _store_at(self, address: int, content: bytes) -> None:
         """Store bytes at an offset."""
         self._owner.check_caller()
         self._memory.write(self._node, self._space, address, content)
 
-    async def load_at(self, address: int, count: int) -> bytes:
+    async def _load_at(self, address: int, count: int) -> bytes:
         """Load bytes from an offset."""
         self._owner.check_caller()
         return self._memory.read(self._node, self._space, address, count)
 
-    def close(self) -> None:
+    def _close(self) -> None:
         """The pages may be used for something else, and buffers in them name nothing."""
         for room in self._rooms:
             self._owner.take_back(room, "of an area that has closed")

@@ -12,9 +12,8 @@ from nicscope.drivers.simulate.machine import COMPUTE
 from nicscope.drivers.simulate.ports.build import Transport
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import a_name
-from nicscope.interfaces.buffers import Room
+from nicscope.interfaces.buffers import memory_of, stretch_of
 from nicscope.interfaces.ports import process as ports
-from nicscope.interfaces.ports.buffers import Buffer
 from nicscope.interfaces.ports.cluster import PAGE_SIZE, PortCluster
 from nicscope.interfaces.unet.area import Area
 from nicscope.interfaces.unet.endpoint import Endpoint
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.programs import Process as Driven
     from nicscope.drivers.simulate.programs import Simulation
     from nicscope.interfaces.ownership import Owner
+    from nicscope.interfaces.ports.buffers import Buffer
     from nicscope.interfaces.unet.tags import TagForm
 
 
@@ -64,7 +64,7 @@ class Process(ports.Process):
         record["read"] = record["reserved"] = record["received"]
         last = cluster.opened.get((node, port))
         if last is not None:
-            last.lose()
+            last._lose()
         self._map_port(port)
         if area is not None:
             record["space"] = cluster.space_of_area(port)
@@ -73,9 +73,9 @@ class Process(ports.Process):
 
     async def copy(self, source: Buffer, target: Buffer) -> None:
         """Copy ``source`` to the begin of ``target`` with the CPU."""
+        self._owner.check_caller()
         for each in (source, target):
-            if not isinstance(each, Buffer):
-                self._owner.refuse(each, Room)
+            stretch_of(self._owner, memory_of(self._owner, each), each)
         costs = self._ports.costs[self.node]
         duration = costs["copy_start"] + costs["copy_per_byte"] * source.length
         await target.write(await source.read())

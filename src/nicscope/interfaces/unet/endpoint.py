@@ -29,9 +29,9 @@ class Endpoint:
 
     def __init__(self, process: Process, port: int, area: Area | None) -> None:
         self.process = process
-        self.area = area
+        self._area = area
         self._port = port
-        self._memory = process if area is None else area  # that its messages are in
+        self._memory: Process | Area = process if area is None else area
         self._open = True
         self._lost = False
         self._provided: dict[int, Buffer] = {}
@@ -42,11 +42,21 @@ class Endpoint:
         return self._port
 
     @property
+    def area(self) -> Area | None:
+        """Its pinned area, where it has one."""
+        return self._area
+
+    @property
+    def memory(self) -> Process | Area:
+        """What its messages are sent from and received into."""
+        return self._memory
+
+    @property
     def is_open(self) -> bool:
         """Whether it has not closed."""
         return self._open
 
-    def lose(self) -> None:
+    def _lose(self) -> None:
         """The port is another endpoint's now: what was left to be read of this one is gone."""
         self._lost = True
         self.process._lose_port(self._port)
@@ -102,7 +112,7 @@ class Endpoint:
         if total < SMALL and process.cluster.small_inside:
             content = b"".join(
                 [
-                    piece if isinstance(piece, bytes) else await self._memory.load_at(*piece)
+                    piece if isinstance(piece, bytes) else await self._memory._load_at(*piece)
                     for piece in given
                 ]
             )
@@ -184,8 +194,8 @@ class Endpoint:
         process = self.process
         await process.system_call()
         await process.close_port(self._port)
-        if self.area is not None:
-            self.area.close()
+        if self._area is not None:
+            self._area._close()
         process.cluster.registry.forget(process.node, self._port)
 
     def _check_open(self) -> None:

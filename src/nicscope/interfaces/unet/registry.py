@@ -115,6 +115,10 @@ class Registry:
                 self._tags.give_back(*rows, once=partial(self._are_over, ends))
         self._taken.discard((node, port))
 
+    def tags_in_use(self, node: int) -> int:
+        """How many tags of ``node`` are registered, or still named."""
+        return self._tags.in_use(node)
+
     def _are_over(self, ends: tuple[End, End]) -> bool:
         """Whether nothing names a channel any more at either end; then it is nobody's."""
         if not all(self._is_at_rest(*end) for end in ends):

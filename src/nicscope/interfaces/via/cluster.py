@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from nicscope.config.platform import load_platform
 from nicscope.drivers.coherent.machine import new_machine
 from nicscope.errors import SimulationError, did_you_mean
+from nicscope.interfaces.arguments import LEAST, whole
 from nicscope.interfaces.ownership import Owner
 from nicscope.interfaces.via.addresses import AddressSpace
 from nicscope.interfaces.via.agent import Agent
@@ -141,9 +142,10 @@ class Cluster:
 
     def start(self, node: int, program: Callable[[Host], Coroutine[Any, Any, object]]) -> None:
         """Have ``program`` run on ``node``."""
-        if not 0 <= node < len(self.agents):
-            raise SimulationError(f"no node {node}; there are {len(self.agents)}")
-        self._programs.append((node, program))
+        where = whole(node, "a node", LEAST)
+        if not 0 <= where < len(self.agents):
+            raise SimulationError(f"no node {where}; there are {len(self.agents)}")
+        self._programs.append((where, program))
 
     def run(self) -> Sequence[object]:
         """Run all programs to their ends; what they return, in the order of their start.

@@ -58,7 +58,7 @@ class Completions(Program):
         await self.read(queue.address + queue.read % queue.entries * CQ_ENTRY, CQ_ENTRY)
         if queue.read == queue.written:
             return None
-        vi, which = queue.take()
+        vi, which = queue._take()
         return vi, which == RECEIVE_QUEUE
 
     async def cq_wait(
@@ -114,7 +114,7 @@ class Completions(Program):
         vi.addresses.discard(address)
         completions = vi.completion_queues[queue]
         if completions is not None and work.noted:
-            completions.spend(vi, queue)
+            completions._spend(vi, queue)
         descriptor.immediate, descriptor.length = immediate, length
         descriptor.status = Status(status)
         if queue == RECEIVE_QUEUE:

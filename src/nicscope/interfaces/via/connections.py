@@ -52,7 +52,7 @@ class Connections:
         other = self.others[node]
         await self.call()
         request = Request(vi, Bell(self.ni.turns))
-        vi.state = State.VIP_STATE_CONNECT_PENDING
+        vi._enter(State.VIP_STATE_CONNECT_PENDING)
         waiting = other._asked.setdefault(discriminator, deque())
         waiting.append(request)
         other._arrived.ring()
@@ -60,10 +60,12 @@ class Connections:
             await hear(request.answered, latest)
         if request.answer is Return.VIP_SUCCESS:
             return
-        vi.state = State.VIP_STATE_IDLE
+        vi._enter(State.VIP_STATE_IDLE)
         if request.answer is None:
             if not request.taken:
                 waiting.remove(request)
+                if not waiting:
+                    del other._asked[discriminator]
                 raise VipError(
                     Return.VIP_NO_MATCH, f"nobody on node {node} waits for {discriminator!r}"
                 )
@@ -74,12 +76,14 @@ class Connections:
     async def connect_wait(self, discriminator: str, latest: int | None) -> Request:
         """The next request for that discriminator."""
         await self.call()
-        asked = self._asked.setdefault(discriminator, deque())
-        while not asked:
+        while discriminator not in self._asked:
             if latest is not None and self.ni.turns.now >= latest:
                 raise VipError(Return.VIP_TIMEOUT, f"nobody asked for {discriminator!r} in time")
             await hear(self._arrived, latest)
+        asked = self._asked[discriminator]
         request = asked.popleft()
+        if not asked:
+            del self._asked[discriminator]
         request.taken = True
         return request
 
@@ -118,7 +122,8 @@ class Connections:
         """Back to idle; what is posted is flushed, and the other side loses its connection."""
         await self.call()
         peer = vi.peer
-        was, vi.state = vi.state, State.VIP_STATE_IDLE
+        was = vi.state
+        vi._enter(State.VIP_STATE_IDLE)
         vi.peer = None
         self.ni.flush(vi)
         if was is State.VIP_STATE_CONNECTED and peer is not None:

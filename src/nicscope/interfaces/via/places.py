@@ -63,7 +63,7 @@ class Descriptors(Owned):
             places=self,
         )
 
-    def holds(self, address: int, handle: int, count: int) -> bool:
+    def _holds(self, address: int, handle: int, count: int) -> bool:
         """Whether a descriptor of ``count`` bytes there is in one of these places."""
         offset = address - self._region.address
         if handle != self._region.handle or not 0 <= offset < self._count * self._size:

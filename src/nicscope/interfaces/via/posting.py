@@ -131,7 +131,7 @@ class Posting(Program):
             if one.region is not None:
                 self._owner.record_of(one.region, Region)
         address = whole(descriptor.address, "an address")
-        if not places.holds(address, descriptor.handle, len(raw)):
+        if not places._holds(address, descriptor.handle, len(raw)):
             raise VipError(
                 Return.VIP_INVALID_PARAMETER,
                 f"a descriptor lies in a place of its descriptors(), aligned to {ALIGNMENT}: what "

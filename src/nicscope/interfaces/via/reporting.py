@@ -55,7 +55,7 @@ class Reporting(Node):
                 entry = queue.address + queue.written % queue.entries * CQ_ENTRY
                 raw = (1 + 2 * work.vi.number + work.queue).to_bytes(CQ_ENTRY, "little")
                 await self._write(entry, raw, journal)
-                queue.note(work.vi, work.queue)
+                queue._note(work.vi, work.queue)
                 work.noted = True
         work.done = True
         if work.request is not None:

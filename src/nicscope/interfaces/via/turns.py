@@ -11,6 +11,7 @@ import heapq
 from types import coroutine
 from typing import TYPE_CHECKING, Any
 
+from nicscope.drivers.running import RUNNING
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Actor:
     def __init__(self, program: Coroutine[Any, Any, object], name: str, serves: bool) -> None:
         self.program = program
         self.name = name
+        self.run: object = None  # that the program is a process of, as its interface has it
         self.serves = serves  # it may wait for ever
         self.wake = 0  # entries of the agenda with another number are stale
         self.result: object = None
@@ -87,7 +89,6 @@ class Turns:
         self._order = 0
         self._actors: list[Actor] = []
         self._running = 0  # programs that have not ended
-        self.running: Actor | None = None  # that goes on now
 
     def start(
         self, program: Coroutine[Any, Any, object], name: str, *, serves: bool = False
@@ -121,6 +122,7 @@ class Turns:
 
     def run(self) -> None:
         """Until every program has ended.  Errors: ``SimulationError`` if some never would."""
+        before = RUNNING.program  # which runs this as a part of itself
         try:
             while self._running:
                 if not self._agenda:
@@ -128,10 +130,10 @@ class Turns:
                 self._next()
         finally:
             for actor in self._actors:
-                self.running = actor
+                RUNNING.program = actor
                 with contextlib.suppress(Exception):  # of what it does at its end
                     actor.program.close()
-            self.running = None
+            RUNNING.program = before
             self._actors = []
             self._running = 0
             self._agenda.clear()
@@ -142,7 +144,7 @@ class Turns:
             return
         self.now = time
         actor.wake += 1
-        self.running = actor
+        RUNNING.program = actor
         try:
             wanted = actor.program.send(None)
         except StopIteration as stop:

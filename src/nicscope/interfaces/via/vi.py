@@ -109,8 +109,8 @@ class Vi(Owned):
         """As the NIC has it."""
         return State(int(self._firmware.states[self.place]))
 
-    @state.setter
-    def state(self, state: State) -> None:
+    def _enter(self, state: State) -> None:
+        """Be in that state from now on; for the kernel agent."""
         self._firmware.states[self.place] = state
 
     @property
@@ -139,12 +139,12 @@ class CompletionQueue(Owned):
         self.bell = Bell(turns)
         self._noted: deque[_Entry] = deque()  # written and not read
 
-    def note(self, vi: Vi, queue: int) -> None:
+    def _note(self, vi: Vi, queue: int) -> None:
         """The NIC has written an entry."""
         self._noted.append(_Entry(vi, queue))
         self.written += 1
 
-    def take(self) -> tuple[Vi, int]:
+    def _take(self) -> tuple[Vi, int]:
         """The oldest entry, which there is: whose completion it announces."""
         entry = self._noted.popleft()
         self.read += 1
@@ -152,7 +152,7 @@ class CompletionQueue(Owned):
         self._pass_spent()
         return entry.vi, entry.queue
 
-    def spend(self, vi: Vi, queue: int) -> None:
+    def _spend(self, vi: Vi, queue: int) -> None:
         """A completion is taken off its work queue: its entry announces nothing any more."""
         if vi.announced[queue]:
             vi.announced[queue] -= 1

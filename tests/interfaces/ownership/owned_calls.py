@@ -1,0 +1,298 @@
+"""Every public call of everything that programs hold, found in the classes themselves.
+
+A class of the interfaces is a program's, or it is listed in ``NOT_HELD``.  What a parameter takes
+is read from its annotation; one that ``KINDS`` and ``VALUES`` do not know fails the tests, and so
+does a new class.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from enum import Enum
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import nicscope.interfaces
+from nicscope.interfaces import mini, trapeze, unet, via, vmmc
+from nicscope.interfaces.mini.endpoint import Region as MiniRegion
+from nicscope.interfaces.payloads import Payloads
+from nicscope.interfaces.ports.buffers import Buffer
+from nicscope.interfaces.ports.cluster import PortCluster
+from nicscope.interfaces.ports.completions import Arrival, Done
+from nicscope.interfaces.ports.process import Process
+from nicscope.interfaces.unet.active_messages import ActiveMessages
+from nicscope.interfaces.unet.area import Area
+from nicscope.interfaces.via.addresses import AddressSpace
+from nicscope.interfaces.via.addresses import Buffer as ViaBuffer
+from nicscope.interfaces.via.addresses import Region as ViaRegion
+from nicscope.interfaces.via.connections import Connections, Request
+from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment, Descriptor
+from nicscope.interfaces.via.journal import Journal
+from nicscope.interfaces.via.library import NicAttributes
+from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Delivery, Vi, Work
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from owned_worlds import World
+
+# What programs hold, by the world in which it is tried; and what receives the calls there.
+HELD: dict[str, dict[type, str]] = {
+    "unet": {
+        unet.Process: "process",
+        unet.Endpoint: "endpoint",
+        Buffer: "buffer",
+        Area: "area",
+    },
+    "active messages": {ActiveMessages: "messages"},
+    "vmmc": {
+        vmmc.Endpoint: "process",
+        vmmc.Exported: "exported",
+        vmmc.Imported: "imported",
+        vmmc.Transfer: "transfer",
+    },
+    "mini": {
+        mini.Endpoint: "process",
+        MiniRegion: "region",
+        mini.BufferHandle: "handle",
+        mini.Remote: "remote",
+    },
+    "trapeze": {
+        trapeze.Endpoint: "process",
+        trapeze.HostBuffer: "buffer",
+        trapeze.Message: "message",
+    },
+    "via": {
+        via.Host: "host",
+        via.Nic: "process",
+        ViaBuffer: "buffer",
+        ViaRegion: "region",
+        via.Descriptors: "places",
+        Descriptor: "descriptor",
+        DataSegment: "segment",
+        Vi: "vi",
+        CompletionQueue: "queue",
+        Request: "request",
+    },
+}
+
+# Values that a program reads, and what belongs to the experimenter, to NICs and to kernels.
+NOT_HELD = {
+    *(Process, Done, Arrival, unet.Message, unet.EthernetPorts, unet.AtmCircuits, unet.TagForm),
+    *(vmmc.Completion, vmmc.Notification, vmmc.PinnedPage, mini.Stored),
+    *(AddressSegment, NicAttributes, Attributes, Journal, via.VipError),
+    *(unet.Cluster, vmmc.Cluster, mini.Cluster, trapeze.Cluster, via.Cluster, PortCluster),
+    *(Payloads, AddressSpace, Connections, Work, Delivery),
+}
+NOT_HELD_MODULES = {
+    "nicscope.interfaces.ownership",
+    "nicscope.interfaces.buffers",
+    "nicscope.interfaces.ports.memory",
+    "nicscope.interfaces.ports.report",
+    "nicscope.interfaces.ports.rows",
+    "nicscope.interfaces.unet.registry",
+    "nicscope.interfaces.unet.tags",
+    "nicscope.interfaces.vmmc.directory",
+    "nicscope.interfaces.vmmc.pinned",
+    "nicscope.interfaces.mini.directory",
+    "nicscope.interfaces.mini.memory",
+    "nicscope.interfaces.via.agent",
+    "nicscope.interfaces.via.completions",
+    "nicscope.interfaces.via.engine",
+    "nicscope.interfaces.via.firmware",
+    "nicscope.interfaces.via.messaging",
+    "nicscope.interfaces.via.moving",
+    "nicscope.interfaces.via.network",
+    "nicscope.interfaces.via.node",
+    "nicscope.interfaces.via.port",
+    "nicscope.interfaces.via.posting",
+    "nicscope.interfaces.via.program",
+    "nicscope.interfaces.via.reporting",
+    "nicscope.interfaces.via.settings",
+    "nicscope.interfaces.via.tables",
+    "nicscope.interfaces.via.translating",
+    "nicscope.interfaces.via.turns",
+}
+
+# What a parameter takes that is somebody's, by its annotation.
+KINDS = {
+    "Buffer": "buffer",
+    "Buffer | bytes": "buffer",
+    "Buffer | None": "buffer",
+    "HostBuffer": "buffer",
+    "HostBuffer | None": "buffer",
+    "Exported": "exported",
+    "Imported": "imported",
+    "Transfer | None": "transfer",
+    "Region": "region",
+    "BufferHandle": "handle",
+    "Remote": "remote",
+    "Message": "message",
+    "Vi": "vi",
+    "CompletionQueue": "queue",
+    "CompletionQueue | None": "queue",
+    "Descriptors": "places",
+    "Descriptor": "descriptor",
+    "Request": "request",
+    "Sequence[DataSegment]": "segments",
+}
+# And by its name, where numbers are somebody's.
+NUMBERED = {("trapeze", "map_payload", "tag"), ("trapeze", "unmap_payload", "tag")}
+NUMBERED |= {
+    ("via", call, "tag")
+    for call in ("destroy_ptag", "register_mem", "descriptors", "create_vi", "create_cq")
+}
+
+# Plain values.  Of those that are numbers anything may be tried.
+NUMBERS = {"int", "int | None", "float", "float | None", "Hashable", "Allowed"}
+VALUES = NUMBERS | {
+    *("str", "str | None", "bool", "bytes", "Any", "Reliability", "Handler"),
+    *("Callable[[], bool]", "Sequence[tuple[int, int]]", "DataSegment", "AddressSegment"),
+    *("AddressSegment | None", "Control"),
+}
+
+# Calls of things that say or make what anybody may know: they neither move nor show memory.
+FREE = {
+    *("node", "number", "port", "now_us", "now_ps", "part", "packed", "segment", "remote"),
+    *(
+        "encode",
+        "operation",
+        "ok",
+        "byte_count",
+        "state",
+        "connected",
+        "process_handle",
+        "is_open",
+        "area",
+    ),
+    *("memory", "frames", "scan"),
+}
+_names = count()
+
+
+class Call(NamedTuple):
+    """One public call."""
+
+    world: str
+    kind: str  # of what receives it
+    name: str
+    parameters: dict[str, inspect.Parameter]  # none: it is read, as an attribute is
+
+    def __str__(self) -> str:
+        return f"{self.world}: {self.kind}.{self.name}"
+
+
+def classes() -> Iterator[type]:
+    """Every class of the interfaces."""
+    for module in pkgutil.walk_packages(nicscope.interfaces.__path__, "nicscope.interfaces."):
+        loaded = importlib.import_module(module.name)
+        for each in vars(loaded).values():
+            if inspect.isclass(each) and each.__module__ == module.name:
+                yield each
+
+
+def is_placed(each: type) -> bool:
+    """Whether it is known who holds the objects of that class."""
+    if any(each in held for held in HELD.values()) or each in NOT_HELD:
+        return True
+    private = each.__name__.startswith("_") or issubclass(each, Enum)
+    return private or each.__module__ in NOT_HELD_MODULES
+
+
+def calls() -> Iterator[Call]:
+    """Of everything that programs hold."""
+    for world, held in HELD.items():
+        for each, kind in held.items():
+            for name in sorted(dir(each)):
+                if name.startswith("_") or name in ("what", "origin"):
+                    continue
+                found = inspect.getattr_static(each, name)
+                if inspect.isfunction(found):
+                    parameters = dict(inspect.signature(found).parameters)
+                    parameters.pop("self")
+                    yield Call(world, kind, name, parameters)
+                elif isinstance(found, property):
+                    yield Call(world, kind, name, {})
+
+
+def kind_of(call: Call, name: str) -> str | None:
+    """What a parameter takes that is somebody's, or None."""
+    if (call.world, call.name, name) in NUMBERED:
+        return "tag"
+    return KINDS.get(str(call.parameters[name].annotation))
+
+
+def is_known(call: Call, name: str) -> bool:
+    """Whether it is known what to give for a parameter."""
+    annotation = str(call.parameters[name].annotation)
+    return annotation in KINDS or annotation in VALUES
+
+
+def sound(call: Call, name: str, own: dict[str, Any]) -> Any:
+    """A good value for a parameter, of the process's own."""
+    kind = kind_of(call, name)
+    if kind == "segments":
+        return [own["segment"]]
+    if kind is not None:
+        return own[kind]
+    return {
+        "int": {"node": 1, "destination": 1, "offset": 0, "port": 1, "operation": 1}.get(name, 1),
+        "float": 1.0,
+        "str": f"name {next(_names)}",
+        "bytes": b"content",
+        "Any": b"content",
+        "Hashable": 32,
+        "Handler": None,
+        "Callable[[], bool]": lambda: True,
+        "Sequence[tuple[int, int]]": [(0, 8)],
+        "AddressSegment": AddressSegment(0, 1),
+        "DataSegment": own.get("segment"),
+    }[str(call.parameters[name].annotation)]
+
+
+def arguments(call: Call, own: dict[str, Any], **given: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Arguments of the process's own for what must be given, but for what is ``given``."""
+    places: list[Any] = []
+    names: dict[str, Any] = {}
+    for name, parameter in call.parameters.items():
+        needed = parameter.default is parameter.empty
+        if name not in given and not needed:
+            continue
+        value = given[name] if name in given else sound(call, name, own)
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.POSITIONAL_ONLY):
+            names[name] = value
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            places.append(value)
+        else:
+            names[name] = value
+    if places:  # what comes before them goes by place too
+        before = [
+            names.pop(name)
+            for name, parameter in call.parameters.items()
+            if parameter.kind is parameter.POSITIONAL_OR_KEYWORD and name in names
+        ]
+        places = before + places
+    return places, names
+
+
+def step(receiver: Any, call: Call, places: list[Any], names: dict[str, Any]) -> Any:
+    """Make the call and let it go as far as its first wait; what it asks of its driver then."""
+    found = getattr(receiver, call.name)
+    if not callable(found):
+        return found
+    result = found(*places, **names)
+    if inspect.iscoroutine(result) or inspect.isgenerator(result):
+        try:
+            return result.send(None)
+        except StopIteration as stop:
+            return stop.value
+        finally:
+            result.close()
+    return result
+
+
+def receivers(world: World, kind: str) -> Any:
+    """What of one's own receives a call."""
+    return world.own["endpoint"].area if kind == "area" else world.own[kind]

@@ -1,0 +1,448 @@
+"""What is opened and closed a thousand times leaves every table as it was, at both ends."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from nicscope.drivers.simulate.ports.build import HostSize, PortSize
+from nicscope.errors import SimulationError
+from nicscope.interfaces import mini, trapeze, unet, via, vmmc
+from nicscope.nic.ports import NOBODY
+
+SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"))
+TIMES = 100 if SLOW else 1000  # more than any table has rows
+SETTLED = 3  # by then everything has been used once
+PAGE = 4096
+
+
+def tables(cluster, *processes):
+    """What is taken, of everything that can be, on each node; and objects that are somebody's."""
+    ports = cluster.simulation.machine.ports
+    pinning = ports.translations.host.pinning
+    taken = {
+        "ports": ports.table["open"].sum(axis=1),
+        "tags": (ports.channels["port"] != NOBODY).sum(axis=1),
+        "exports": ports.exports["valid"].sum(axis=1),
+        "imports": (ports.imports["port"] != NOBODY).sum(axis=1),
+        "pending": ports.pending["busy"].sum(axis=(1, 2)),
+        "held": pinning.held.sum(axis=1),
+        "in use": ports.translations.host.in_use.sum(axis=1),
+        "pinned": ports.memory.hosts["pinned"],
+        "frames": (ports.memory.frames["references"] > 0).sum(axis=1),
+        "cuts": ports.nodes["cuts"],
+    }
+    found = {name: np.asarray(each).tolist() for name, each in taken.items()}
+    found["objects"] = [len(process._owner._records) for process in processes]
+    return found
+
+
+def is_steady(seen):
+    """Whether nothing has grown or shrunk since all was used once."""
+    first = seen[SETTLED]
+    return len(seen) == TIMES and all(each == first for each in seen[SETTLED:])
+
+
+# --- U-Net ---------------------------------------------------------------------------------------
+
+
+async def stays(process):
+    """An endpoint that others come to and go from; it answers what it hears."""
+    endpoint = await process.open("stays")
+    pages = {}
+    for _ in range(4):
+        page = endpoint.allocate(PAGE)
+        pages[page.address] = page
+        await endpoint.provide(page)
+    for _ in range(2 * TIMES):  # all that ever come
+        message = await endpoint.receive()
+        content = await message.read()
+        for buffer in message.buffers:
+            await endpoint.provide(pages[buffer.address])
+        if content[:1] == b"?":
+            await endpoint.send(message.tag, b"!")
+            await endpoint.sent()
+    await process.sleep(10_000)
+    await endpoint.close()
+
+
+@pytest.mark.requirement("UM-9", "UM-47")
+@pytest.mark.parametrize("design", ["unet-mm-pca200", "unet", "unet-mm-dc21140"])
+def test_an_endpoint_gives_back_its_tags_at_both_ends(design):
+    seen = []
+
+    async def comes_and_goes(process):
+        room = process.allocate(PAGE)
+        await room.write(b"?" * PAGE)
+        for number in range(TIMES):
+            endpoint = await process.open(f"number {number}")
+            tag = await endpoint.connect(1, "stays")
+            out = room if endpoint.area is None else endpoint.allocate(PAGE)
+            await out.write(b"?" * 1000)
+            await endpoint.send(tag, b"small")
+            await endpoint.send(tag, out.part(0, 1000))
+            assert (await endpoint.sent()).ok
+            assert (await endpoint.sent()).ok
+            assert (await endpoint.receive()).content == b"!"
+            await process.sleep(50)  # until the peer has heard that its answer has come
+            await endpoint.close()
+            assert [cluster.registry.tags_in_use(node) for node in (0, 1)] == [0, 0]
+            seen.append(tables(cluster, process))
+
+    platform = "pca200-linux" if design == "unet" else None
+    cluster = unet.Cluster(design, platform, area_bytes=8 * PAGE if design == "unet" else None)
+    cluster.start(0, comes_and_goes)
+    cluster.start(1, stays)
+    cluster.run()
+    assert is_steady(seen)
+    left = tables(cluster)
+    assert {left[name] == [0, 0] for name in ("tags", "pending", "held", "in use", "cuts")} == {
+        True
+    }
+    assert cluster.registry._names == {}
+    assert cluster.registry._taken == set()
+
+
+def test_an_unread_message_keeps_its_tag_until_it_is_read():
+    """Or an answer to it would go to whoever has the tag next."""
+
+    async def comes_and_goes(process):
+        found = []
+        for _ in range(3):
+            endpoint = await process.open()
+            tag = await endpoint.connect(1, "slow")
+            await endpoint.send(tag, b"hello")
+            await endpoint.sent()
+            await process.sleep(100)
+            await endpoint.close()
+            found.append(cluster.registry.tags_in_use(1))
+        await process.sleep(2000)
+        return found, cluster.registry.tags_in_use(1), cluster.registry.tags_in_use(0)
+
+    async def slow(process):
+        endpoint = await process.open("slow")
+        await process.sleep(1500)
+        return len({(await endpoint.receive()).tag for _ in range(3)})
+
+    cluster = unet.Cluster()
+    cluster.start(0, comes_and_goes)
+    cluster.start(1, slow)
+    (found, here, there), different = cluster.run()
+    assert (found, here, there, different) == ([1, 2, 3], 0, 0, 3)
+
+
+def test_a_tag_comes_again_as_late_as_possible():
+    async def comes_and_goes(process):
+        tags = []
+        for _ in range(70):
+            endpoint = await process.open()
+            tags.append(await endpoint.connect(1, "stays"))
+            await endpoint.close()
+        return tags
+
+    async def opens(process):
+        await process.open("stays")
+
+    cluster = unet.Cluster()
+    cluster.start(0, comes_and_goes)
+    cluster.start(1, opens)
+    assert cluster.run()[0] == [32 + number % 64 for number in range(70)]
+
+
+def test_an_endpoint_that_cannot_be_opened_or_connected_takes_nothing():
+    async def tries(process):
+        await process.sleep(100)
+        before = tables(cluster)
+        failures = 0
+        for _ in range(5):
+            for name in ("taken", "free"):
+                with pytest.raises(SimulationError):
+                    await process.open(name)
+                failures += 1
+        return failures, tables(cluster) == before, cluster.registry._names
+
+    async def holds(process):
+        await process.open("taken")
+
+    cluster = unet.Cluster(
+        "unet", "pca200-linux", area_bytes=64 * PAGE, host=HostSize(frames=100, pages_per_space=80)
+    )
+    cluster.start(0, holds)
+    cluster.start(0, tries)
+    _, (failures, unchanged, names) = cluster.run()
+    assert (failures, unchanged, names) == (10, True, {(0, "taken"): 1})
+
+
+# --- VMMC ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("UT-50")
+@pytest.mark.parametrize("closes", [False, True])
+@pytest.mark.parametrize("design", ["utlb", "utlb-process", "vmmc-static", "vmmc-interrupt"])
+def test_exports_and_imports_are_given_back(design, closes):
+    """One by one, or all with their port."""
+    seen = []
+
+    async def comes_and_goes(endpoint):
+        table, other, mine = (endpoint.allocate(2 * PAGE) for _ in range(3))
+        for number in range(TIMES):
+            exported = await endpoint.export(table, f"number {number}")
+            await endpoint.redirect(exported, other)
+            imported = await endpoint.import_buffer(1, "stays")
+            assert (await endpoint.wait(await endpoint.store(imported, mine))).ok
+            if closes:
+                await endpoint.close_port()
+                endpoint.open_port(endpoint.port)
+            else:
+                await endpoint.unexport(exported)
+                endpoint.release(imported)
+                await endpoint.unpin(mine)
+            assert cluster.directory.in_use(0) == (0, 0)
+            seen.append(tables(cluster, endpoint))
+
+    async def stays_exported(endpoint):
+        await endpoint.export(endpoint.allocate(2 * PAGE), "stays")
+
+    cluster = vmmc.Cluster(design)
+    cluster.start(0, comes_and_goes)
+    cluster.start(1, stays_exported)
+    cluster.run()
+    assert is_steady(seen)
+    assert {name for _, name in cluster.directory._names} == {"stays"}
+
+
+def test_what_closed_with_its_port_is_not_what_is_exported_there_next():
+    """An import of a name that went with its port gives no rights to what has its place now."""
+
+    async def leaves(endpoint):
+        await endpoint.export(endpoint.allocate(PAGE), "old")
+        await endpoint.sleep(300)
+        await endpoint.close_port()
+
+    async def neighbour(endpoint):
+        await endpoint.sleep(1000)
+        table = endpoint.allocate(PAGE)
+        await endpoint.export(table, "new")
+        await endpoint.sleep(3000)
+        return await table.read(4)
+
+    async def storing(endpoint):
+        old = await endpoint.import_buffer(0, "old")
+        mine = endpoint.allocate(PAGE)
+        await mine.write(b"evil")
+        await endpoint.sleep(600)
+        with pytest.raises(SimulationError, match="has not exported 'old'"):
+            await endpoint.import_buffer(0, "old", patience_us=100)
+        await endpoint.sleep(1000)
+        return (await endpoint.wait(await endpoint.store(old, mine, length=4))).status
+
+    cluster = vmmc.Cluster("utlb", size=PortSize(exports=1, longest=64))
+    cluster.start(0, leaves)
+    cluster.start(0, neighbour)
+    cluster.start(1, storing)
+    _, kept, status = cluster.run()
+    assert (kept, status) == (bytes(4), "rejected")
+
+
+def test_a_descriptor_that_names_a_released_import_never_goes_to_the_next():
+    async def keeper(endpoint):
+        first, second = endpoint.allocate(16 * PAGE), endpoint.allocate(PAGE)
+        await endpoint.export(first, "first")
+        await endpoint.export(second, "second")
+        await endpoint.sleep(4000)
+        return await second.read(4)
+
+    async def hasty(endpoint):
+        mine = endpoint.allocate(16 * PAGE)
+        await mine.write(b"lost")
+        one = await endpoint.import_buffer(0, "first")
+        await endpoint.store(one, mine)
+        transfer = await endpoint.store(one, mine, length=4)
+        endpoint.release(one)
+        with pytest.raises(SimulationError, match="all its 1 imports in use"):
+            await endpoint.import_buffer(0, "second")  # the only place is still named
+        status = (await endpoint.wait(transfer)).status
+        await endpoint.import_buffer(0, "second")
+        return status
+
+    cluster = vmmc.Cluster("utlb", size=PortSize(imports=1, longest=64))
+    cluster.start(0, keeper)
+    cluster.start(1, hasty)
+    kept, status = cluster.run()
+    assert (kept, status) == (bytes(4), "no such buffer")
+
+
+# --- miNI ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("MI-33", "MI-34")
+@pytest.mark.parametrize("closes", [False, True])
+@pytest.mark.parametrize("design", ["mini", "vmmc-static"])
+def test_registered_and_opened_buffers_are_given_back(design, closes):
+    seen, handles = [], []
+
+    async def comes_and_goes(end):
+        room, mine = end.allocate(PAGE), end.allocate(PAGE)
+        for number in range(TIMES):
+            region = await end.register(room, name=f"number {number}")
+            handles.append(region.handle)
+            remote = await end.open(await end.find("stays"))
+            await end.write(remote, mine, 64, notify=False)
+            assert (await end.done()).ok
+            if closes:
+                await end.close_port()
+                end.open_port(end.port)
+            else:
+                await end.unregister(region)
+                await end.close(remote)
+            assert cluster.directory.in_use(0) == (0, 0)
+            seen.append(tables(cluster, end))
+
+    async def stays_registered(end):
+        await end.register(end.allocate(PAGE), name="stays")
+
+    # A small table, so that its places come again.
+    cluster = mini.Cluster(design, size=PortSize(exports=8, imports=8, longest=64))
+    cluster.start(0, comes_and_goes)
+    cluster.start(1, stays_registered)
+    cluster.run()
+    assert is_steady(seen)
+    assert set(cluster.directory._names) == {"stays"}
+    assert len(set(handles)) == TIMES  # the place comes again, its name does not
+
+
+def test_a_handle_of_a_buffer_that_is_gone_does_not_name_the_next_one():
+    async def owner(end):
+        old = await end.register(end.allocate(PAGE))
+        await end.unregister(old)
+        new = await end.register(end.allocate(PAGE))
+        with pytest.raises(SimulationError, match="has no buffer 0 registered"):
+            await end.open(old.handle)
+        return old.handle, new.handle, (await end.open(new.handle)).handle
+
+    cluster = mini.Cluster(size=PortSize(exports=1, imports=1, longest=64))
+    cluster.start(0, owner)
+    old, new, opened = cluster.run()[0]
+    assert (old.buffer, new.buffer, opened) == (0, 1, new)
+
+
+# --- Trapeze -------------------------------------------------------------------------------------
+
+
+def test_entries_and_buffers_of_trapeze_are_given_back():
+    seen = []
+
+    def state(endpoint):
+        store, machine = cluster.simulation.machine.store, cluster.simulation.machine
+        return (
+            store.payload_table.tolist(),
+            machine.endpoints["attached"].tolist(),
+            len(endpoint._owner._records),
+            len(cluster._mapped),
+            len(endpoint._payloads._outstanding) <= cluster.delivery.send_ring,
+        )
+
+    async def comes_and_goes(endpoint):
+        page, room = endpoint.allocate(PAGE), endpoint.allocate(cluster.delivery.max_payload)
+        for number in range(TIMES):
+            endpoint.map_payload(number % 8, room)
+            await endpoint.send(1, page, tag=number % 3 - 1)
+            endpoint.release(await endpoint.receive())
+            endpoint.unmap_payload(number % 8)
+            seen.append(state(endpoint))
+
+    async def answers(endpoint):
+        page = endpoint.allocate(PAGE)
+        for number in range(TIMES):
+            endpoint.release(await endpoint.receive())
+            await endpoint.send(0, page if number % 2 else None)
+
+    cluster = trapeze.Cluster("p6-natoma")
+    cluster.start(0, comes_and_goes)
+    cluster.start(1, answers)
+    cluster.run()
+    assert is_steady(seen)
+
+
+# --- VIA -----------------------------------------------------------------------------------------
+
+
+def via_tables(cluster, nic):
+    """What is taken on both nodes."""
+    found = []
+    for agent in cluster.agents:
+        memory, ni = agent.ni.firmware.memory, agent.ni
+        found.append(
+            {
+                "tags": len(agent._tags),
+                "vis": len(agent.vis),
+                "regions": int((memory.regions["handle"] != 0).sum()),
+                "rooms": int(memory.config[0]["rooms"]),
+                "requests": len(memory.requests) - len(ni.firmware._free_requests),
+                "places of vis": len(memory.vis) - len(ni.firmware._free_vis),
+                "frames": len(ni.space._frames),
+                "pins": int(agent.ni.port._node.nic.tags["valid"].sum()),
+                "bells": len(ni.idle),
+                "works": len(ni.works),
+                "unsettled": len(ni.unsettled),
+                "asked": len(agent._asked),
+                "given back": sum(len(each) for each in ni.space._given_back.values()),
+            }
+        )
+    return found, len(nic._owner._records)
+
+
+@pytest.mark.requirement("ED-5")
+@pytest.mark.parametrize("mechanism", ["edt", "cc-dma-intervention", "cni", "pio", "dma"])
+def test_all_that_via_makes_is_given_back(mechanism):
+    seen = []
+    times = TIMES if mechanism == "edt" else TIMES // 4
+
+    async def one(nic, number, first):
+        tag = await nic.create_ptag()
+        queue = await nic.create_cq(tag, 4)
+        places = await nic.descriptors(tag, 4)
+        region = await nic.register_mem(rooms[nic.node], tag)
+        vi = await nic.create_vi(tag, send_cq=queue)
+        await nic.post_recv(vi, places.request(region.segment(0, 8)))
+        if first:
+            await nic.connect_request(vi, 1, f"number {number}")
+        else:
+            await nic.connect_accept(await nic.connect_wait(f"number {number}"), vi)
+        await nic.post_send(vi, places.request(region.segment(8, 8)))
+        await nic.cq_wait(queue)
+        assert (await nic.send_done(vi)).ok
+        assert (await nic.recv_wait(vi)).ok
+        await nic.post_recv(vi, places.request(region.segment(0, 8)))
+        await nic.compute(100)
+        await nic.disconnect(vi)
+        await nic.recv_wait(vi)  # flushed
+        await nic.destroy_vi(vi)
+        await nic.destroy_cq(queue)
+        await nic.destroy_descriptors(places)
+        await nic.deregister_mem(region)
+        await nic.destroy_ptag(tag)
+
+    rooms = {}
+
+    def program(first):
+        async def run(host):
+            nic = await host.open_nic()
+            rooms[nic.node] = nic.allocate(PAGE)
+            for number in range(times):
+                await one(nic, number, first)
+                if first:
+                    await nic.compute(1000)  # until the other end has done too
+                    seen.append(via_tables(cluster, nic))
+                await nic.compute(4000)
+
+        return run
+
+    cluster = via.Cluster(mechanism=mechanism)
+    cluster.start(0, program(True))
+    cluster.start(1, program(False))
+    cluster.run()
+    assert len(seen) == times
+    assert [each for each in seen[SETTLED:] if each != seen[SETTLED]][:1] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import time
@@ -17,7 +18,10 @@ END_S = 240  # from the interrupt to the end: what the compiler is at cannot be 
 def interrupted(
     command: Sequence[str], begun: Callable[[], bool], more_s: float = 0.0
 ) -> tuple[int, str, str]:
-    """Exit status, output and errors of a command interrupted ``more_s`` after ``begun()``."""
+    """Exit status, output and errors of a command interrupted ``more_s`` after ``begun()``.
+
+    Of the errors those lines are left out that say how far the command is.
+    """
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         deadline = time.monotonic() + START_S
@@ -31,4 +35,4 @@ def interrupted(
         out, err = running.communicate(timeout=END_S)
     finally:
         running.kill()
-    return running.returncode, out, err
+    return running.returncode, out, re.sub(r"(?m)^nicscope: .* so far\n", "", err)

@@ -105,9 +105,11 @@ class _Lines:
         done, total = self._at
         first, since = self._since
         speed = (done - first) / max(now - since, 1e-9)
-        left = f"about {_time((total - done) / speed)} left, " if speed > 0 else ""
-        share = f"{100 * self._share():.0f} %"
-        return f"{self._verb}: {share}, {_rate(speed, self._unit)}, {left}{so_far}"
+        parts = [f"{100 * self._share():.0f} %"]
+        if speed > 0:
+            left = _time((total - done) / speed)
+            parts += [_rate(speed, self._unit), f"about {left} left"]
+        return f"{self._verb}: {', '.join([*parts, so_far])}"
 
 
 class _Bar:

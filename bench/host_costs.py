@@ -1,11 +1,15 @@
 """What pinning and copying cost on this machine, as the ``[costs]`` of a platform file.
 
     python bench/host_costs.py > mine.toml
+    python bench/host_costs.py copies        # the copies alone
 
 Pins with ``mlock`` resident, unpinned pages that are not neighbours, as a user library pins
-scattered buffers; unpins with ``munlock``; copies with ``memcpy`` within the processor's cache.
-Every figure is the lower quartile over rounds of the mean over the calls of a round: the machine
-may be busy with other things.
+scattered buffers; unpins with ``munlock``.  Copies with ``memcpy`` between pieces at random places
+of two arrays that grow until they are ``BEYOND`` times the last-level cache: a program's messages
+were not just touched, so what counts is what memory costs beyond the caches.
+
+Pins and unpins are the lower quartile over rounds of the mean over the calls of a round, copies
+the median, with the quartiles beside it: the machine may be busy with other things.
 """
 
 from __future__ import annotations
@@ -27,8 +31,11 @@ PAGE = mmap.PAGESIZE
 PAGES_PER_CALL = (1, 2, 4, 8, 16, 32)
 CALLS = 16  # per round: at most 16 x 32 pages are pinned at a time
 ROUNDS = 1000
-COPIED_BYTES = (64, 4096)
-COPIES = 1000
+COPIED_BYTES = (64, 4096)  # the line through both is what a copy costs
+BEYOND = 16  # caches' worth of memory that the copies of the result go through
+LEAST_IN_USE = 1 << 15  # bytes, where the sizes begin
+COPIED_AT_ONCE = 1 << 22  # bytes of a round, at least; all that is in use, at least once
+COPY_ROUNDS = 101
 
 
 def calls_in_loops():
@@ -81,8 +88,37 @@ def pin_and_unpin(pages: int) -> tuple[float, float]:
     return quartile(pinning), quartile(unpinning)
 
 
-def copy_us(length: int) -> float:
-    """Microseconds of copying ``length`` bytes between two arrays."""
+def last_level_cache() -> int:
+    """Bytes of the largest cache that the first processor has."""
+    folder = Path("/sys/devices/system/cpu/cpu0/cache")
+    sizes = [file.read_text().strip() for file in folder.glob("index*/size")]
+    if not sizes:
+        sys.exit(f"host_costs: {folder} names no caches; copies beyond them cannot be told")
+    return max(int(size.removesuffix("K")) << 10 for size in sizes)
+
+
+def bytes_in_use(cache: int) -> list[int]:
+    """How much memory copies go through, doubling from well within the caches to beyond."""
+    sizes = [LEAST_IN_USE]
+    while sizes[-1] < BEYOND * cache:
+        sizes.append(4 * sizes[-1])
+    return sizes
+
+
+def places(length: int, in_use: int) -> np.ndarray:
+    """Where the copies of a round begin: all pieces of one of two arrays, at random, at least once.
+
+    Were some left out, the others would come again each round, and stay in the caches.
+    """
+    starts = np.random.default_rng(1).permutation(in_use // 2 // length) * length
+    return np.resize(starts, max(COPIED_AT_ONCE // length, len(starts)))
+
+
+def copy_ns(length: int, in_use: int) -> list[float]:
+    """Nanoseconds of copying ``length`` bytes within ``in_use``, of each round, ascending.
+
+    In processor time: what a round loses to others who run in between is not counted.
+    """
     import numba
 
     copy = ctypes.CDLL(None).memcpy
@@ -90,18 +126,48 @@ def copy_us(length: int) -> float:
     copy.restype = ctypes.c_size_t
 
     @numba.njit
-    def loop(source, target):
-        for _ in range(COPIES):
-            copy(target, source, length)
+    def loop(source, target, starts):
+        for place in range(starts.size):
+            copy(target + starts[place], source + starts[place], length)
 
-    source, target = np.ones(length, np.uint8), np.ones(length, np.uint8)
-    loop(source.ctypes.data, target.ctypes.data)
+    source, target = np.ones(in_use // 2, np.uint8), np.ones(in_use // 2, np.uint8)
+    starts = places(length, in_use)
+    loop(source.ctypes.data, target.ctypes.data, starts)
     took = []
-    for _ in range(ROUNDS):
-        began = time.perf_counter_ns()
-        loop(source.ctypes.data, target.ctypes.data)
-        took.append((time.perf_counter_ns() - began) / COPIES / 1000)
-    return quartile(took)
+    for _ in range(COPY_ROUNDS):
+        began = time.thread_time_ns()
+        loop(source.ctypes.data, target.ctypes.data, starts)
+        took.append((time.thread_time_ns() - began) / len(starts))
+    return sorted(took)
+
+
+def copy_costs(where: str) -> list[str]:
+    """Lines of the platform file, after remarks on what was found at other sizes."""
+    cache = last_level_cache()
+    sizes = bytes_in_use(cache)
+    small, large = COPIED_BYTES
+    lines = []
+    for in_use in sizes:
+        long = copy_ns(large, in_use)
+        low, middle, high = (one / large for one in statistics.quantiles(long, n=4))
+        lines.append(
+            f"# {large}-byte copies within {in_use >> 10} KiB: {middle:.4f} ns/B, "
+            f"quartiles {low:.4f} and {high:.4f}"
+        )
+    short = statistics.median(copy_ns(small, sizes[-1]))
+    per_byte = (statistics.median(long) - short) / (large - small)
+    start_us = max(round((short - small * per_byte) / 1000, 4), 0)
+    source = json.dumps(
+        f"python bench/host_costs.py copies, {where}; median of {COPY_ROUNDS}, {large}-byte copies "
+        f"within {sizes[-1] >> 20} MiB, the last-level cache has {cache >> 20}; "
+        f"quartiles {low:.3f} and {high:.3f} ns/B"
+    )
+    tail = f'evidence = "measured", source = {source} }}'
+    return [
+        *lines,
+        f'copy_start = {{ value = {start_us}, unit = "us", {tail}',
+        f'copy_per_byte = {{ value = {round(per_byte, 3)}, unit = "ns/B", {tail}',
+    ]
 
 
 def processor() -> str:
@@ -111,22 +177,28 @@ def processor() -> str:
     return platform.machine()
 
 
-def main() -> None:
+def pin_costs(where: str) -> list[str]:
+    """Lines of the platform file."""
     measured = [pin_and_unpin(pages) for pages in PAGES_PER_CALL]
-    small, large = (copy_us(length) for length in COPIED_BYTES)
-    per_byte_ns = round(1000 * (large - small) / (COPIED_BYTES[1] - COPIED_BYTES[0]), 3)
-    start_us = round(small - COPIED_BYTES[0] * per_byte_ns / 1000, 3)
-    release = platform.release().partition("-")[0]
-    machine = f"{processor()}, {os.cpu_count()} CPUs, Linux {release}, {PAGE}-byte pages"
-    command = "python bench/host_costs.py"
-    source = json.dumps(f"{command}, {date.today()}, on {machine}")
+    source = json.dumps(f"python bench/host_costs.py, {where}")
     tail = f'evidence = "measured", source = {source} }}'
-    print(f"title = {json.dumps(f'Present-day host: {machine}')}\n\n[costs]")
+    lines = []
     for name, column in (("user_pin", 0), ("user_unpin", 1)):
         values = [round(times[column], 2) for times in measured]
-        print(f'{name} = {{ at = {list(PAGES_PER_CALL)}, value = {values}, unit = "us", {tail}')
-    print(f'copy_start = {{ value = {max(start_us, 0)}, unit = "us", {tail}')
-    print(f'copy_per_byte = {{ value = {per_byte_ns}, unit = "ns/B", {tail}')
+        lines.append(
+            f'{name} = {{ at = {list(PAGES_PER_CALL)}, value = {values}, unit = "us", {tail}'
+        )
+    return lines
+
+
+def main() -> None:
+    release = platform.release().partition("-")[0]
+    machine = f"{processor()}, {os.cpu_count()} CPUs, Linux {release}, {PAGE}-byte pages"
+    where = f"{date.today()}, on {machine}"
+    print(f"title = {json.dumps(f'Present-day host: {machine}')}\n\n[costs]")
+    if sys.argv[1:] != ["copies"]:
+        print("\n".join(pin_costs(where)))
+    print("\n".join(copy_costs(where)))
 
 
 if __name__ == "__main__":

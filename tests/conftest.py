@@ -6,7 +6,10 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from nicscope.cli import progress
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -25,3 +28,9 @@ settings.register_profile(
 )
 settings.register_profile("quick", settings.get_profile("default"), max_examples=25)
 settings.load_profile("quick" if SLOW else "default")
+
+
+@pytest.fixture(autouse=True)
+def no_progress_lines(monkeypatch):
+    """Commands say nothing of how far they are: what tests compare must not depend on the time."""
+    monkeypatch.setattr(progress, "PATIENCE_S", 3600.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 import subprocess
 import time
@@ -31,7 +32,10 @@ def interrupted(
     more_s: float = 0.0,
     number: signal.Signals = signal.SIGINT,
 ) -> tuple[int, str, str]:
-    """Exit status, output and errors of a command interrupted ``more_s`` after ``begun()``."""
+    """Exit status, output and errors of a command interrupted ``more_s`` after ``begun()``.
+
+    Of the errors those lines are left out that say how far the command is.
+    """
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         deadline = time.monotonic() + START_S
@@ -45,4 +49,4 @@ def interrupted(
         out, err = running.communicate(timeout=END_S)
     finally:
         running.kill()
-    return running.returncode, out, err
+    return running.returncode, out, re.sub(r"(?m)^nicscope: .* so far\n", "", err)

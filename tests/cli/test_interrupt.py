@@ -38,6 +38,32 @@ def test_a_signal_in_the_middle_of_a_long_replay_leaves_nothing(tmp_path, number
     assert list(tmp_path.iterdir()) == [trace]
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["curve", "{}"],
+        ["size", "{}", "--nic-memory", "64KiB", "--page-size", "4KiB,2MiB"],
+        ["sweep", "{}", "--design", "utlb", "--grid", "entries=64,128"],
+    ],
+)
+def test_ctrl_c_in_the_middle_of_a_long_study_leaves_nothing(options, tmp_path):
+    # Requests of a gigabyte, and not of as much memory: the same pages again and again.
+    trace = write(
+        tmp_path / "long.parquet", count=200_000, length=[2**30] * 200_000, address=[0] * 200_000
+    )
+    named = [part.format(trace) for part in options]
+    out = tmp_path / ("o.parquet" if named[0] == "sweep" else "results")
+    begun = time.monotonic() + 4.0
+    command = [sys.executable, "-m", "nicscope", *named, "--out", str(out)]
+
+    done = interrupted(
+        command, lambda: time.monotonic() > begun and (out.exists() or named[0] == "sweep")
+    )
+
+    assert done == (130, "", LINE)
+    assert list(tmp_path.iterdir()) == [trace]
+
+
 def test_an_interrupt_in_any_command_is_told_in_one_line(monkeypatch, capsys):
     def pressed(_):
         raise KeyboardInterrupt

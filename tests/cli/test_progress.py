@@ -1,9 +1,12 @@
-"""The progress bar: for those who look, and only if it takes long."""
+"""The bar, and the lines where there is no terminal: only if it takes long, then regularly."""
 
 from __future__ import annotations
 
 import io
+import itertools
+import re
 import sys
+import time
 
 import pytest
 
@@ -29,12 +32,69 @@ def look(monkeypatch):
     return looked_at
 
 
-def test_nobody_is_told_where_there_is_no_terminal(capsys):
+@pytest.fixture
+def soon(monkeypatch):
+    """Lines come at once and often."""
+    for name in ("PATIENCE_S", "PACE_S"):
+        monkeypatch.setattr(progress, name, 0.01)
+
+
+def told(capsys):
+    return capsys.readouterr().err.splitlines()
+
+
+def until(condition, seconds=20.0):
+    """Wait until ``condition`` holds, which it does soon."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_quick_run_says_nothing_in_a_log_either(capsys):
     with progress.progress("replaying", "rows") as watch:
-        assert watch is None
+        watch(10, 10)
         progress._Listener._hear("lookup")
 
-    assert capsys.readouterr().err == ""
+    assert told(capsys) == []
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_log_gets_share_rate_and_time_left_by_tenths(capsys):
+    with progress.progress("replaying", "rows") as watch:
+        for done in range(0, 101, 5):
+            watch(done * 1000, 100_000)
+            time.sleep(0.03)
+
+    lines = told(capsys)
+    line = r"nicscope: replaying: (\d+) %, [\d.,]+ M rows/s, about \d+ s left, \d+ s so far"
+    shares = [int(re.fullmatch(line, one)[1]) for one in lines[1:]]
+    assert len(shares) >= 3
+    assert all(after - before >= 10 for before, after in itertools.pairwise(shares))
+    assert len(lines) <= 11
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_log_hears_of_a_run_that_gets_nowhere(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "QUIET_S", 0.02)
+    seen = []
+    with progress.progress("running", "") as watch:
+        until(lambda: seen.extend(told(capsys)) or len(seen) >= 2)
+        progress._Listener._hear("replay_utlb")
+        until(lambda: seen.extend(told(capsys)) or "replay_utlb" in seen[-1])
+        watch(1, 4)
+        until(lambda: seen.extend(told(capsys)) or "25 %" in seen[-1])
+
+    assert seen[0] == "nicscope: running: 0 s so far"
+    assert seen[-1].startswith("nicscope: running: 25 %")
+    time.sleep(0.1)
+    assert told(capsys) == []
+
+
+def test_lines_are_seconds_apart_and_no_longer_than_a_quarter_of_a_minute():
+    assert 1.0 <= progress.PACE_S <= 5.0
+    assert 5.0 <= progress.QUIET_S <= 15.0
+    assert progress.STEP == 0.1
 
 
 def test_a_quick_run_shows_nothing(look):

@@ -36,7 +36,7 @@ def comparison(names=DESIGNS, kinds=True, overrides=()):
             "bytes": 1,
             "requests": 3000,
             "nodes": 2,
-            "page_size": 4096,
+            "recorded_page_size": 4096,
             "origin": {},
         },
         priced=[with_price(result, subject.platform) for result, subject in pairs],

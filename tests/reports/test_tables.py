@@ -17,6 +17,7 @@ from nicscope.reports.rates import miss_rates
 from nicscope.reports.rows import memory_rows, miss_rows, notes, work_rows
 from nicscope.reports.table import BAR
 from nicscope.reports.terminal import comparison_parts
+from nicscope.studies.denominator import Denominator
 
 WIDEST = 100
 
@@ -66,13 +67,14 @@ def test_a_range_of_prices_is_shown_as_one():
     whole = type(cost)(
         platform=cost.platform,
         lookups=cost.lookups,
+        requests=cost.requests,
         components=cost.components,
         not_applicable={},
         unpriced=(),
     )
     low, high = (wording.significant(float(bound)) for bound in whole.per_lookup_us())
     assert low != high
-    assert wording.us_per_lookup(whole) == f"{low} to {high}"
+    assert wording.us_per(Denominator.LOOKUP, whole) == f"{low} to {high}"
 
 
 def test_the_longest_bar_fills_its_column_and_the_kinds_show_in_proportion(found):

@@ -160,7 +160,7 @@ def test_a_limit_on_pinned_memory_is_kept_on_every_host(trace):
 
 
 def test_of_shapes_that_were_not_replayed_a_replay_counts_the_same(trace, monkeypatch):
-    """The one-pass grids say nothing of a design that a replay contradicts."""
+    """What follows from the one-pass grids is what a replay says, of every design told."""
     families_found = []
     explored = sizings.explore
     monkeypatch.setattr(

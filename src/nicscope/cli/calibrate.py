@@ -50,8 +50,7 @@ def calibrate_platform(
         if name not in PLATFORMS:
             raise StudyError(f"no platform {name!r} to calibrate{did_you_mean(name, PLATFORMS)}")
     with progress("calibrating", "starts", always_say=True) as watch:
-        keywords = {} if watch is None else {"progress": watch}
-        found = calibrate(half, platform or PLATFORMS, seed=seed, **keywords)
+        found = calibrate(half, platform or PLATFORMS, seed=seed, progress=watch)
     if as_json:
         print_json(found.to_json())
     else:

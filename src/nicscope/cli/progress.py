@@ -1,9 +1,10 @@
-"""The one progress bar: on the error stream, for those who look, when it takes long."""
+"""How far a command is, on the error stream, when it takes long: a bar, or a line now and then."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,10 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress
 
-PATIENCE_S = 2.0  # before a progress bar appears
+PATIENCE_S = 2.0  # before anything is said
+PACE_S = 2.0  # at least, between two lines
+QUIET_S = 15.0  # at most, between two lines
+STEP = 0.1  # of the whole, after which a line is due
 SLOW = 1e5  # per second: below, no millions of them
 COMPILING = "compiling kernels (first use only)"
 
@@ -20,28 +24,92 @@ COMPILING = "compiling kernels (first use only)"
 @contextlib.contextmanager
 def progress(
     verb: str, unit: str, *, always_say: bool = False
-) -> Iterator[Callable[[int, int], None] | None]:
-    """Yield a watch (done, total) that draws a bar with rate and time left, or None.
+) -> Iterator[Callable[[int, int], None]]:
+    """Yield a watch (done, total) that says how far it is, how fast, and how much time is left.
 
-    The bar appears after ``PATIENCE_S``, or at once with the name of each kernel that compiles,
-    if the error stream is a terminal.  ``unit`` is what is counted; without one it is bytes.
-    With ``always_say`` compilation is one plain line where there is no terminal.
+    On a terminal that is a bar, and each kernel that compiles is named at once; elsewhere lines,
+    every ``STEP`` or ``QUIET_S``, also when nothing is done or the watch is never told.  Nothing
+    is said of what is done within ``PATIENCE_S``.  ``unit`` is what is counted; without one it is
+    bytes.  With ``always_say`` compilation is one line at once where there is no terminal.
     """
-    if not sys.stderr.isatty():
-        if always_say:
-            _Listener.tell(_say)
-        try:
-            yield None
-        finally:
-            _Listener.tell(None)
-        return
-    bar = _Bar(verb, unit)
-    _Listener.tell(bar.compiling)
+    shown: _Bar | _Lines = _Bar(verb, unit) if sys.stderr.isatty() else _Lines(verb, unit)
+    lines = isinstance(shown, _Lines)
+    _Listener.tell(_say_once(shown) if lines and always_say else shown.compiling)
     try:
-        yield bar.watch
+        yield shown.watch
     finally:
         _Listener.tell(None)
-        bar.stop()
+        shown.stop()
+
+
+def _rate(speed: float, unit: str) -> str:
+    if unit and speed < SLOW:
+        return f"{speed:,.1f} {unit}/s"
+    return f"{speed / 1e6:,.1f} {f'M {unit}' if unit else 'MB'}/s"
+
+
+def _time(seconds: float) -> str:
+    """Seconds, or minutes and seconds, as people say them."""
+    whole = round(seconds)
+    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
+
+
+class _Lines:
+    """A line every now and then, written by a thread of its own, for logs and pipes."""
+
+    def __init__(self, verb: str, unit: str) -> None:
+        self._verb = verb
+        self._unit = unit
+        self._begin = time.monotonic()
+        self._since = (0, self._begin)  # done by then: the clock starts anew after compiling
+        self._at: tuple[int, int] | None = None
+        self._kernel: str | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(sys.stderr,), daemon=True)
+        self._thread.start()
+
+    def watch(self, done: int, total: int) -> None:
+        if self._kernel is not None:
+            self._kernel = None
+            self._since = (done, time.monotonic())
+        self._at = (done, total)
+
+    def compiling(self, kernel: str) -> None:
+        self._kernel = kernel
+
+    def stop(self) -> None:
+        self._over.set()
+        self._thread.join(PACE_S)
+
+    def _run(self, stream: object) -> None:
+        said, share = 0.0, 0.0
+        waiting = PATIENCE_S
+        while not self._over.wait(waiting):
+            waiting = PACE_S
+            now, reached = time.monotonic(), self._share()
+            if not said or reached - share >= STEP or now - said >= QUIET_S:
+                said, share = now, reached
+                with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
+                    print(f"nicscope: {self._line(now)}", file=stream, flush=True)  # type: ignore[call-overload]
+
+    def _share(self) -> float:
+        done, total = self._at or (0, 0)
+        return min(done / total, 1.0) if total else 0.0
+
+    def _line(self, now: float) -> str:
+        so_far = f"{_time(now - self._begin)} so far"
+        if self._kernel is not None:
+            return f"{self._verb}: {COMPILING}: {self._kernel}; {so_far}"
+        if self._at is None:
+            return f"{self._verb}: {so_far}"
+        done, total = self._at
+        first, since = self._since
+        speed = (done - first) / max(now - since, 1e-9)
+        parts = [f"{100 * self._share():.0f} %"]
+        if speed > 0:
+            left = _time((total - done) / speed)
+            parts += [_rate(speed, self._unit), f"about {left} left"]
+        return f"{self._verb}: {', '.join([*parts, so_far])}"
 
 
 class _Bar:
@@ -66,12 +134,7 @@ class _Bar:
             return
         first, since = self._since
         speed = (done - first) / max(now - since, 1e-9)
-        self._update(self._verb, self._rate(speed), done, total or None)
-
-    def _rate(self, speed: float) -> str:
-        if self._unit and speed < SLOW:
-            return f"{speed:,.1f} {self._unit}/s"
-        return f"{speed / 1e6:,.1f} {f'M {self._unit}' if self._unit else 'MB'}/s"
+        self._update(self._verb, _rate(speed, self._unit), done, total or None)
 
     def compiling(self, kernel: str) -> None:
         self._compiling = True
@@ -132,7 +195,16 @@ class _Listener:
             cls._shown_by(kernel)
 
 
-def _say(kernel: str) -> None:  # noqa: ARG001 - one line stands for all of them
-    _Listener.tell(None)
-    patience = "seconds for a replay, about a minute for programs"
-    print(f"{COMPILING}; {patience}...", file=sys.stderr, flush=True)
+def _say_once(lines: _Bar | _Lines) -> Callable[[str], None]:
+    """Tell ``lines`` of each kernel, and everybody of the first, at once."""
+    said = False
+
+    def say(kernel: str) -> None:
+        nonlocal said
+        lines.compiling(kernel)
+        if not said:
+            said = True
+            patience = "seconds for a replay, about a minute for programs"
+            print(f"{COMPILING}; {patience}...", file=sys.stderr, flush=True)
+
+    return say

@@ -12,7 +12,7 @@ from nicscope.cli.replay import print_written, trace_path
 from nicscope.cli.tables import print_json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from nicscope.outputs import OutputFolder
     from nicscope.studies.reproduce.harness import Plan
@@ -81,33 +81,32 @@ def show(found: Reproduction) -> None:
 
 
 def _reproduce(names: Sequence[str], todo: Plan, files: Sequence[Path]) -> Reproduction:
-    """Run all of it, with its progress on the error stream if someone is watching."""
+    """Run all of it, with its progress on the error stream."""
     from nicscope.studies.reproduce import harness
 
-    found = _experiments(names, bool(files))
+    with progress("reproducing", "items") as watch:
+        count = _Count(watch, len(todo.items))
+        found = harness.reproduce(names, progress=count, traced=bool(files))
     if todo.studies:
         with progress("replaying", "rows") as watch:
             harness.study(found, names, files, watch=watch)
     return found
 
 
-def _experiments(names: Sequence[str], traced: bool) -> Reproduction:
-    from rich.console import Console
+class _Count:
+    """Counts the items that are begun for a watch that hears how many are done."""
 
-    from nicscope.studies.reproduce import harness
+    def __init__(self, watch: Callable[[int, int], None], total: int) -> None:
+        self._watch = watch
+        self._total = total
+        self._done = 0
 
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        return harness.reproduce(names, traced=traced)
-    with console.status("reproducing") as status:
-        return harness.reproduce(
-            names, progress=lambda name: status.update(f"reproducing {name}"), traced=traced
-        )
+    def __call__(self, name: str) -> None:  # noqa: ARG002 - how many, not which
+        self._watch(self._done, max(self._total, self._done))
+        self._done += 1
 
 
 def _write(folder: OutputFolder, found: Reproduction, command: Sequence[str]) -> list[Path]:
-    from rich.console import Console
-
     from nicscope.reports.folder import write_json, write_text
     from nicscope.reports.study_folder import write_studies
     from nicscope.studies.reproduce.markdown import as_markdown
@@ -116,13 +115,8 @@ def _write(folder: OutputFolder, found: Reproduction, command: Sequence[str]) ->
         write_json(folder, "results.json", found.to_json()),
         write_text(folder, "results.md", as_markdown(found, command)),
     ]
-    console = Console(stderr=True)
-    if not found.tables or not console.is_terminal:
-        return written + write_studies(found.tables, folder)
-    with console.status("writing") as status:
-        return written + write_studies(
-            found.tables, folder, lambda name: status.update(f"writing {name}")
-        )
+    with progress("writing", "tables") as watch:
+        return written + write_studies(found.tables, folder, _Count(watch, len(found.tables)))
 
 
 def _print_written(files: list[Path]) -> None:

@@ -71,7 +71,7 @@ class Parter:
 
         Overwritten by the next call.
         """
-        if begin == 0 or batch is not self._batch:
+        if piece.start == 0 or batch is not self._batch:
             self._batch = batch
             self._forget()
         self._piece, count, done = piece, len(piece), 0

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from nicscope.drivers.replay import replay
+from nicscope.drivers.replay.parting import ROWS
 from nicscope.studies.replaying import with_price
+from nicscope.studies.threads import Stopped, threaded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from nicscope.studies.replaying import Priced
     from nicscope.studies.sizing.passes import Passes
@@ -81,27 +82,35 @@ class Counter:
 
         What comes of it does not depend on how many threads there are.
         """
-        with ThreadPoolExecutor(self._workers) as pool:
-            try:
-                parts = list(pool.map(lambda share: self._replay(share, sampled), shares))
-            except BaseException:
-                self._passes.stop()
-                pool.shutdown(cancel_futures=True)
-                raise
+
+        def work(share: Sequence[Wanted], stopped: Callable[[], bool]) -> list[Priced]:
+            return self._replay(share, sampled, stopped)
+
         return {
             (family.subject.design.scheme, one): priced
-            for share, part in zip(shares, parts, strict=True)
+            for share, part in threaded(shares, work, self._workers)
             for (family, one), priced in zip(share, part, strict=True)
         }
 
-    def _replay(self, share: Sequence[Wanted], sampled: bool) -> list[Priced]:
+    def _replay(
+        self, share: Sequence[Wanted], sampled: bool, stopped: Callable[[], bool]
+    ) -> list[Priced]:
         designs = [family.design(one) for family, one in share]
-        batches = self._passes.over(self._trace, len(designs))
-        if sampled:
-            batches = self._passes.unless_stopped(self._sample or [])
+        batches: Iterable[Requests] = self._sample or ()
+        if not sampled:
+            batches = self._passes.over(self._trace, len(designs))
         page_size = self._trace.metadata.page_size
-        results = replay(batches, designs, kinds=False, page_size=page_size)
+        results = replay(_until(stopped, batches), designs, kinds=False, page_size=page_size)
         return [
             with_price(result, family.subject.platform)
             for (family, _), result in zip(share, results, strict=True)
         ]
+
+
+def _until(stopped: Callable[[], bool], batches: Iterable[Requests]) -> Iterator[Requests]:
+    """``batches`` in parts that replay does at once; ``Stopped`` soon after ``stopped()``."""
+    for batch in batches:
+        for begin in range(0, len(batch.length), ROWS):
+            if stopped():
+                raise Stopped
+            yield type(batch)._make(column[begin : begin + ROWS] for column in batch)

@@ -6,14 +6,10 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from nicscope.traces.reader import Trace
     from nicscope.traces.schema import Requests
-
-
-class Stopped(Exception):  # noqa: N818 - nobody's error
-    """Ends a pass that nobody waits for any more."""
 
 
 class Passes:
@@ -29,7 +25,6 @@ class Passes:
         self._forecast = 0
         self._later = 0
         self._lock = threading.Lock()
-        self._stopped = False
 
     def forecast(self, trace: Trace, designs: int) -> None:
         """So many designs are likely to see ``trace`` after those that are expected."""
@@ -50,24 +45,10 @@ class Passes:
         return self.over(trace, designs)
 
     def over(self, trace: Trace, designs: int) -> Iterator[Requests]:
-        """The batches of ``trace`` for so many ``designs``, counted as they pass.
-
-        It raises ``Stopped`` after ``stop``.
-        """
-        for batch in self.unless_stopped(trace.batches()):
+        """The batches of ``trace`` for so many ``designs``, counted as they pass."""
+        for batch in trace.batches():
             yield batch
             self._tell(len(batch.length) * designs)
-
-    def unless_stopped(self, batches: Iterable[Requests]) -> Iterator[Requests]:
-        """``batches`` until ``stop``; then it raises ``Stopped``."""
-        for batch in batches:
-            if self._stopped:
-                raise Stopped
-            yield batch
-
-    def stop(self) -> None:
-        """End every pass at its next batch."""
-        self._stopped = True
 
     def _tell(self, rows: int) -> None:
         with self._lock:

@@ -9,6 +9,7 @@ import numpy as np
 from nicscope.drivers.replay.engine import Replayer
 from nicscope.drivers.replay.parting import ROWS
 from nicscope.drivers.translation.counts import COUNT_NAMES
+from nicscope.studies.threads import Stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,10 +48,6 @@ class Columns(NamedTuple):
             self.address[rows],
             self.length[rows],
         )
-
-
-class Stopped(Exception):  # noqa: N818 - nobody's error
-    """Nobody wants the rest any more."""
 
 
 def load(trace: Trace) -> Columns:

@@ -1,0 +1,416 @@
+"""What the NIC of a node with ports does: SERVE at the sender, placement at the receiver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from oracle.delivery import (
+    COMPLETE,
+    FINISH,
+    FIRMWARE,
+    FROM_HOST,
+    POST_PAYLOAD,
+    Action,
+    Half,
+)
+from oracle.ports import (
+    BAD,
+    DONE,
+    FETCH,
+    INLINE_BYTES,
+    NO_BUFFER,
+    NO_RIGHTS,
+    NO_TAG,
+    OUT_OF_BOUNDS,
+    REPLY,
+    SEND,
+    WRITE,
+    Hosts,
+    Packet,
+    Received,
+)
+
+SERVE, MISS = 7, 8  # tasks
+MOST_BUFFERS = 16
+
+
+@dataclass(eq=False)
+class Arriving:
+    """A message that is put together."""
+
+    channel: int
+    expected: int = 0
+    buffers: list[int] = field(default_factory=list)
+
+
+class Firmware(Hosts):
+    """The eight tasks."""
+
+    def __init__(self, world):
+        super().__init__(world)
+        self.numbered = {}  # (sender, receiver): packets so far
+        self.wanted = {}
+        self.arriving = {}  # (node, tag): Arriving
+
+    def run(self):
+        self.concerned = set(range(len(self.nodes)))
+        self.look()
+        self.after_event()
+        while (event := self.next_event()) is not None:
+            self.now, number, kind = event
+            self.events += 1
+            self.concerned = {number}
+            self.happen(self.nodes[number], kind)
+            self.go_on()
+            self.look()
+            if (following := self.next_event()) is None or following[0] > self.now:
+                self.after_event()
+            if self.all_ended():
+                break
+        return self
+
+    def look(self):
+        for number in sorted(self.concerned):
+            self.cpu_looks(self.nodes[number])
+        self.set_rates()
+        for number in sorted(self.concerned):
+            node = self.nodes[number]
+            if node.processor is None:
+                for step in range(1, 9):
+                    task = (node.last_task + step) % 8
+                    if self.ready(node, task):
+                        self.begin(node, task)
+                        break
+
+    def ready(self, node, task):
+        if task == SERVE:
+            room = node.send_ring() < self.delivery.send_ring
+            node.serving = self.choose(node) if room else None
+            return node.serving is not None
+        return super().ready(node, task)
+
+    def begin(self, node, task):
+        if task == SERVE:
+            cost = node.costs["firmware_start"] + self.serve_cost(node, *node.serving)
+            node.processor = Action(task, self.now, self.now + cost)
+            node.last_task = task
+            return
+        super().begin(node, task)
+        half = node.processor.half
+        if task == POST_PAYLOAD:
+            node.processor.ends += self.placing_cost(node, half.message)
+        elif task == COMPLETE and not half.done and half.message.last:
+            node.processor.ends += node.service["receive_message"]
+
+    def action_ends(self, node):
+        action = node.processor
+        half, task = action.half, action.what
+        if task == MISS:
+            node.processor = None
+            self.record(None, node, FIRMWARE, action.start, 0, task=task)
+            action.then()
+            return
+        if task == SERVE:
+            node.processor = None
+            self.serve(node, *node.serving)
+            self.record(None, node, FIRMWARE, action.start, 0, task=task)
+            return
+        super().action_ends(node)
+        if task == FINISH:
+            self.has_left(node, half.message)
+        elif task == POST_PAYLOAD:
+            self.place(node, half)
+        elif task == COMPLETE:
+            if not half.done:
+                node.seen.remove(half.message)
+                node.accepted -= 1
+                self.complete(node, half)
+        elif task == FROM_HOST and half.message.payload:
+            packet = half.message
+            packet.content = self.read(node, packet.space, packet.source, packet.payload)
+
+    # --- serving --------------------------------------------------------------------------------
+
+    def choose(self, node):
+        """What SERVE is for, or None."""
+        count = len(node.ports)
+        for step in range(1, count + 1):
+            port = node.ports[(node.last_served + step) % count]
+            if port.free and self.may_translate_ahead(port):
+                return "buffer", port
+            if port.current is not None:
+                return "next", port
+            if port.requests:
+                return "new", port
+        return None
+
+    def may_translate_ahead(self, port):
+        """Whether a buffer is wanted, and there is a place for it among those ready and filling."""
+        most = self.world.ready + self.world.ring
+        room = len(port.ready) < self.world.ready and len(port.ready) + port.filling < most
+        return room and not port.waits_for_reader
+
+    def serve_cost(self, node, what, port):
+        service = node.service
+        if what == "buffer":
+            return service["lookup_free"]
+        descriptor = port.current if what == "next" else port.requests[0]
+        cost = service["serve_request"] if what == "new" else 0
+        if descriptor.content is None and descriptor.operation != FETCH:
+            place = descriptor.place()[0] // self.world.page
+            if descriptor.page != place:
+                cost += service["lookup_send"]
+        return cost
+
+    def serve(self, node, what, port):
+        node.last_served = port.number
+        if what == "buffer":
+            self.serve_buffer(node, port)
+            return
+        if what == "new":
+            descriptor = port.requests.popleft()
+            status = self.check(node, port, descriptor)
+            if status != DONE:
+                self.end_descriptor(node, port, descriptor, status)
+                return
+            port.current = descriptor
+        self.make_packet(node, port, port.current)
+
+    def serve_buffer(self, node, port):
+        address = port.free[0]
+
+        def then(status):
+            if status == DONE:
+                port.ready.append(port.free.popleft())
+            elif self.has_place(port):
+                self.give_back(node, port, port.free.popleft(), status)
+            else:
+                port.waits_for_reader = True
+
+        self.translate(node, port.space, address // self.world.page, True, None, then)
+
+    def check(self, node, port, descriptor):
+        """Lengths and operation, then tag or import, then bounds and rights."""
+        if descriptor.operation == SEND:
+            channel = node.channels.get(descriptor.name)
+            if channel is None or channel.port != port.number:
+                return NO_TAG
+            descriptor.peer = channel.node
+            return DONE if descriptor.length <= channel.most else OUT_OF_BOUNDS
+        if descriptor.content is not None:
+            return BAD
+        one = node.imports.get(descriptor.name)
+        if one is None or one.port != port.number:
+            return NO_BUFFER
+        descriptor.peer = one.node
+        if not 0 <= descriptor.offset <= one.length - descriptor.length:
+            return OUT_OF_BOUNDS
+        return DONE
+
+    def make_packet(self, node, port, descriptor):
+        page_size = self.world.page
+        packet = Packet(node.number, node.next_packet, descriptor.peer, 0, self.now)
+        packet.operation, packet.descriptor = descriptor.operation, descriptor
+        packet.port, packet.space = port.number, port.space
+        packet.whole, packet.begins = descriptor.length, descriptor.offset
+        packet.notify, packet.at = descriptor.notify, descriptor.made
+        if descriptor.operation == SEND:
+            channel = node.channels[descriptor.name]
+            packet.name, packet.sender_name = channel.tag, descriptor.name
+            there = channel.unit - descriptor.made % channel.unit
+        else:
+            one = node.imports[descriptor.name]
+            packet.name = one.export
+            packet.at += descriptor.offset
+            there = page_size - (one.start + packet.at) % page_size
+        if descriptor.content is not None:
+            packet.content = descriptor.content
+            descriptor.made = descriptor.length
+        else:
+            address, left = descriptor.place()
+            page = address // page_size
+            if descriptor.page != page:
+                self.look_up_to_send(node, port, descriptor, page)
+                return
+            packet.payload = min(left, page_size - address % page_size, there)
+            packet.source = address
+            descriptor.made += packet.payload
+        packet.last = descriptor.made == descriptor.length
+        if packet.last:
+            port.current = None
+        node.next_packet += 1
+        way = node.number, descriptor.peer
+        packet.number = self.numbered.get(way, 0)
+        self.numbered[way] = packet.number + 1
+        descriptor.under_way += 1
+        node.ring.append(packet)
+
+    def look_up_to_send(self, node, port, descriptor, page):
+        def then(status):
+            if status == DONE:
+                descriptor.page = page
+                self.make_packet(node, port, descriptor)
+            else:
+                port.current = None
+                self.end_descriptor(node, port, descriptor, status)
+
+        self.translate(node, port.space, page, False, None, then)
+
+    def has_left(self, node, packet):
+        descriptor = packet.descriptor
+        descriptor.under_way -= 1
+        if packet.last:
+            self.end_descriptor(node, node.ports[packet.port], descriptor, DONE)
+
+    # --- receiving ------------------------------------------------------------------------------
+
+    def placing_cost(self, node, packet):
+        service = node.service
+        return service["lookup_buffer" if packet.operation == SEND else "lookup_receive"]
+
+    def place(self, node, half):
+        """A place for the payload, or none: then it passes by."""
+        packet = half.message
+        if packet.operation == SEND:
+            half.where = self.place_send(node, packet)
+        else:
+            half.where = self.place_store(node, packet)
+        if half.where is None:
+            half.done = True
+            return
+        if packet.operation != SEND:
+            space, address = half.where
+
+            def then(status):
+                half.done = status != DONE
+
+            self.translate(node, space, address // self.world.page, True, half, then)
+
+    def place_send(self, node, packet):
+        key = node.number, packet.name
+        channel = node.channels.get(packet.name)
+        if channel is None or (channel.node, channel.tag) != (packet.sender, packet.sender_name):
+            return None
+        port = node.ports[channel.port]
+        message = self.arriving.get(key)
+        if packet.at == 0:
+            self.give_up(node, key)
+        elif message is None or message.expected != packet.at:
+            self.give_up(node, key)
+            return None
+        if packet.at % channel.unit == 0:
+            self.return_misfits(node, port, channel)
+            full = packet.at == 0 and not self.has_place(port)
+            most = packet.at // channel.unit == MOST_BUFFERS
+            if full or most or not port.ready or self.is_misfit(channel, port.ready[0]):
+                self.give_up(node, key)
+                return None
+        if packet.at == 0:
+            port.reserved += 1
+            message = self.arriving[key] = Arriving(packet.name)
+        if packet.at % channel.unit == 0:
+            message.buffers.append(port.ready.popleft())
+            port.filling += 1
+        message.expected += packet.payload
+        if packet.last:
+            packet.message = self.arriving.pop(key)
+        return port.space, message.buffers[-1] + packet.at % channel.unit
+
+    def is_misfit(self, channel, address):
+        return address % self.world.page + channel.unit > self.world.page
+
+    def return_misfits(self, node, port, channel):
+        """Those in front that do not hold a unit, while the queue of reports has a place."""
+        while port.ready and self.is_misfit(channel, port.ready[0]) and self.has_place(port):
+            self.give_back(node, port, port.ready.popleft(), BAD)
+
+    def give_up(self, node, key):
+        message = self.arriving.pop(key, None)
+        if message is not None:
+            port = node.ports[node.channels[key[1]].port]
+            port.reserved -= 1
+            port.filling -= len(message.buffers)
+            port.ready.extendleft(reversed(message.buffers))
+
+    def place_store(self, node, packet):
+        export = node.exports.get(packet.name)
+        if export is None or packet.at + packet.payload > export.length:
+            return None
+        return export.space, export.start + packet.at
+
+    def pci_ends(self, node):
+        pci = node.pci
+        super().pci_ends(node)
+        if pci.to_host:
+            begin = pci.half.out - pci.transfer.byte_count
+            space, address = pci.half.where
+            piece = pci.half.message.content[begin : pci.half.out]
+            self.write(node, space, address + begin, piece)
+
+    def complete(self, node, half):
+        packet = half.message
+        if not packet.last:
+            return
+        if packet.operation == WRITE:
+            if packet.notify:
+                export = node.exports[packet.name]
+                port = node.ports[export.port]
+                if self.has_place(port):
+                    port.received.append(
+                        Received(WRITE, packet.name, packet.sender, packet.whole, None, (), packet.begins, DONE)
+                    )
+            return
+        channel = node.channels.get(packet.name)
+        if packet.payload == 0:
+            if channel is None or (channel.node, channel.tag) != (packet.sender, packet.sender_name):
+                return
+            port = node.ports[channel.port]
+            if not self.has_place(port):
+                return
+            content, buffers = packet.content, ()
+        else:
+            port = node.ports[channel.port]
+            port.reserved -= 1
+            port.filling -= len(packet.message.buffers)
+            content, buffers = None, tuple(packet.message.buffers)
+        port.received.append(
+            Received(SEND, packet.name, packet.sender, packet.whole, content, buffers, 0, DONE)
+        )
+
+    # --- memory ---------------------------------------------------------------------------------
+
+    def library(self, node, process, pages):
+        """Static: pages that are used first are registered for good."""
+        cost, run = 0, 0
+        registered = self.registered
+        previous = None
+        for page in pages:
+            key = node.number, process.number, page
+            if key in registered or not self.is_mapped(node, process.number, page):
+                cost += int(self.world.user_pin[run]) if run else 0
+                run, previous = 0, None
+                continue
+            if previous is not None and page != previous + 1:
+                cost += int(self.world.user_pin[run])
+                run = 0
+            registered.add(key)
+            run, previous = run + 1, page
+        return cost + (int(self.world.user_pin[run]) if run else 0)
+
+    def is_mapped(self, node, space, page):
+        return page in self.mapped[node.number, space]
+
+    def translate(self, node, space, page, write, half, then):
+        """Static: whoever is not registered has no rights."""
+        if (node.number, space, page) in self.registered:
+            then(DONE)
+            return
+        node.processor = Action(MISS, self.now, self.now, half)
+        node.processor.then = lambda: then(NO_RIGHTS)
+
+    def read(self, node, space, address, count):
+        return bytes(self.bytes[node.number, space][address : address + count])
+
+    def write(self, node, space, address, piece):
+        self.bytes[node.number, space][address : address + len(piece)] = piece

@@ -1,0 +1,60 @@
+"""A finished twin of a world, as lists to compare."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from oracle.delivery import LOG_FIELDS
+from oracle.paging import Host as Memory
+from oracle.ports import Descriptor, Port, Process
+from oracle.ports_firmware import Firmware
+from oracle.ports_worlds import PAGE, PAGES, content
+from types import SimpleNamespace
+
+
+def told(world):
+    """Results by process, log, and final memory by process."""
+    twin = Firmware(world)
+    twin.registered = set()
+    twin.mapped = {}
+    twin.bytes = {}
+    processes = []
+    for me, program in enumerate(world.programs):
+        node = twin.nodes[program.node]
+        number = world.number(me)
+        node.ports.append(Port(node.number, number + 1, number, dict.fromkeys(range(world.ring))))
+        twin.mapped[node.number, number] = set(range(PAGES))
+        twin.bytes[node.number, number] = bytearray(content(me))
+        plan, posted = deque(), 0
+        for step in program.steps:
+            if step[0] == "inline":
+                plan.append(("post", Descriptor(posted, 1, step[1], content=step[2])))
+                posted += 1
+            elif step[0] == "post":
+                plan.append(("post", Descriptor(posted, *step[1:])))
+                posted += 1
+            else:
+                plan.append(step)
+        process = Process(number, node.number, number + 1, plan)
+        node.processes.append(process)
+        processes.append(process)
+        for one in world.channels:
+            if one.process == me:
+                node.channels[one.tag] = SimpleNamespace(port=number + 1, node=one.node, tag=one.peer_tag, unit=one.unit, most=one.most)
+        for one in world.exports:
+            if one.process == me:
+                node.exports[one.number] = SimpleNamespace(port=number + 1, space=number, start=one.start, length=one.length)
+        for one in world.imports:
+            if one.process == me:
+                node.imports[one.handle] = SimpleNamespace(port=number + 1, node=one.node, export=one.export, start=one.start, length=one.length)
+    twin.run()
+    log = [tuple(record[name] for name in LOG_FIELDS) for record in twin.log]
+    results = [[(time, plain(result)) for time, result in process.results] for process in processes]
+    memory = [bytes(twin.bytes[process.node, process.number]) for process in processes]
+    return results, log, memory
+
+
+def plain(result):
+    if hasattr(result, "__dict__"):
+        return tuple(vars(result).values())
+    return result

@@ -331,7 +331,7 @@ class Firmware(Hosts):
             port = node.ports[node.channels[key[1]].port]
             port.reserved -= 1
             port.filling -= len(message.buffers)
-            port.ready.extendleft(reversed(message.buffers))
+            port.ready.extend(message.buffers)  # behind the others
 
     def place_store(self, node, packet):
         export = node.exports.get(packet.name)

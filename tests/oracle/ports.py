@@ -38,7 +38,10 @@ class Descriptor:
     notify: bool = False
     content: bytes | None = None  # INLINE
     made: int = 0  # bytes of it that are in packets
-    under_way: int = 0  # packets that have not left, or are not acknowledged
+    space: int = 0
+    in_memory: int = 0  # bytes that have come
+    refused: bool = False  # the other side has rejected a packet of it
+    fetch: Any = None  # of a REPLY: the descriptor that asked
     status: str | None = None
     peer: int = -1
     page: int | None = None  # that the port holds to send from
@@ -99,6 +102,8 @@ class Packet(Message):
     port: int = 0
     source: int | None = None  # address
     space: int = 0
+    ack: int = 0
+    rejects: frozenset[int] = frozenset()
 
 
 @dataclass(eq=False)
@@ -294,6 +299,7 @@ class Hosts(Simulation):
         if step[0] == "post":
             port.places[port.posted % self.world.ring] = step[1]
             port.posted += 1
+            step[1].space = port.space
             port.requests.append(step[1])
             self.end_operation(node, process, step[1].number)
         elif step[0] == "provide":

@@ -18,11 +18,11 @@ from oracle.ports import (
     BAD,
     DONE,
     FETCH,
-    INLINE_BYTES,
     NO_BUFFER,
     NO_RIGHTS,
     NO_TAG,
     OUT_OF_BOUNDS,
+    REJECTED,
     REPLY,
     SEND,
     WRITE,
@@ -32,6 +32,7 @@ from oracle.ports import (
 )
 
 SERVE, MISS = 7, 8  # tasks
+WANTED, LATER = "wanted", "later"  # of a packet; LATER: it may come again
 MOST_BUFFERS = 16
 
 
@@ -98,9 +99,9 @@ class Firmware(Hosts):
             return
         super().begin(node, task)
         half = node.processor.half
-        if task == POST_PAYLOAD:
+        if task == POST_PAYLOAD and half.verdict == WANTED:
             node.processor.ends += self.placing_cost(node, half.message)
-        elif task == COMPLETE and not half.done and half.message.last:
+        elif task == COMPLETE and half.verdict == WANTED and half.message.last:
             node.processor.ends += node.service["receive_message"]
 
     def action_ends(self, node):
@@ -125,7 +126,7 @@ class Firmware(Hosts):
             if not half.done:
                 node.seen.remove(half.message)
                 node.accepted -= 1
-                self.complete(node, half)
+            self.complete(node, half)
         elif task == FROM_HOST and half.message.payload:
             packet = half.message
             packet.content = self.read(node, packet.space, packet.source, packet.payload)
@@ -140,7 +141,9 @@ class Firmware(Hosts):
             if port.free and self.may_translate_ahead(port):
                 return "buffer", port
             if port.current is not None:
-                return "next", port
+                if self.may_send_to(node, port.current.peer):
+                    return "next", port
+                continue
             if port.requests:
                 return "new", port
         return None
@@ -175,7 +178,12 @@ class Firmware(Hosts):
                 self.end_descriptor(node, port, descriptor, status)
                 return
             port.current = descriptor
-        self.make_packet(node, port, port.current)
+        if self.may_send_to(node, port.current.peer):
+            self.make_packet(node, port, port.current)
+
+    def may_send_to(self, node, peer):
+        """Whether the window is open."""
+        return True
 
     def serve_buffer(self, node, port):
         address = port.free[0]
@@ -192,13 +200,16 @@ class Firmware(Hosts):
 
     def check(self, node, port, descriptor):
         """Lengths and operation, then tag or import, then bounds and rights."""
+        if descriptor.operation == REPLY:
+            return DONE
         if descriptor.operation == SEND:
             channel = node.channels.get(descriptor.name)
             if channel is None or channel.port != port.number:
                 return NO_TAG
             descriptor.peer = channel.node
             return DONE if descriptor.length <= channel.most else OUT_OF_BOUNDS
-        if descriptor.content is not None:
+        fetch = descriptor.operation == FETCH
+        if fetch and (len(descriptor.segments) != 1 or not self.world.reliable):
             return BAD
         one = node.imports.get(descriptor.name)
         if one is None or one.port != port.number:
@@ -209,42 +220,53 @@ class Firmware(Hosts):
         return DONE
 
     def make_packet(self, node, port, descriptor):
-        page_size = self.world.page
-        packet = Packet(node.number, node.next_packet, descriptor.peer, 0, self.now)
+        packet = Packet(node.number, 0, descriptor.peer, 0, self.now)
         packet.operation, packet.descriptor = descriptor.operation, descriptor
-        packet.port, packet.space = port.number, port.space
+        packet.port, packet.space = port.number, descriptor.space
         packet.whole, packet.begins = descriptor.length, descriptor.offset
         packet.notify, packet.at = descriptor.notify, descriptor.made
-        if descriptor.operation == SEND:
-            channel = node.channels[descriptor.name]
-            packet.name, packet.sender_name = channel.tag, descriptor.name
-            there = channel.unit - descriptor.made % channel.unit
-        else:
-            one = node.imports[descriptor.name]
-            packet.name = one.export
-            packet.at += descriptor.offset
-            there = page_size - (one.start + packet.at) % page_size
-        if descriptor.content is not None:
+        there = self.name_place(node, packet, descriptor)
+        if descriptor.content is not None or descriptor.operation == FETCH:
             packet.content = descriptor.content
             descriptor.made = descriptor.length
         else:
             address, left = descriptor.place()
-            page = address // page_size
+            page, before = divmod(address, self.world.page)
             if descriptor.page != page:
                 self.look_up_to_send(node, port, descriptor, page)
                 return
-            packet.payload = min(left, page_size - address % page_size, there)
+            packet.payload = min(left, self.world.page - before, there)
             packet.source = address
             descriptor.made += packet.payload
         packet.last = descriptor.made == descriptor.length
         if packet.last:
             port.current = None
+        self.number(node, packet)
+        self.hand_over(node, packet)
+
+    def hand_over(self, node, packet):
+        """Give the packet to the engines."""
+        packet.packet = node.next_packet
         node.next_packet += 1
-        way = node.number, descriptor.peer
-        packet.number = self.numbered.get(way, 0)
-        self.numbered[way] = packet.number + 1
-        descriptor.under_way += 1
         node.ring.append(packet)
+
+    def name_place(self, node, packet, descriptor):
+        """Say where the packet goes; how many bytes end a page, or a unit, there."""
+        page = self.world.page
+        if descriptor.operation == SEND:
+            channel = node.channels[descriptor.name]
+            packet.name, packet.sender_name = channel.tag, descriptor.name
+            return channel.unit - descriptor.made % channel.unit
+        if descriptor.operation == REPLY:
+            return page - (descriptor.fetch.segments[0][0] + descriptor.made) % page
+        one = node.imports[descriptor.name]
+        packet.name = one.export
+        packet.at += descriptor.offset
+        return page - (one.start + packet.at) % page
+
+    def number(self, node, packet):
+        way = packet.sender, packet.destination
+        packet.number = self.numbered[way] = self.numbered.get(way, -1) + 1
 
     def look_up_to_send(self, node, port, descriptor, page):
         def then(status):
@@ -253,15 +275,16 @@ class Firmware(Hosts):
                 self.make_packet(node, port, descriptor)
             else:
                 port.current = None
-                self.end_descriptor(node, port, descriptor, status)
+                self.cannot_send(node, port, descriptor, status)
 
-        self.translate(node, port.space, page, False, None, then)
+        self.translate(node, descriptor.space, page, False, None, then)
+
+    def cannot_send(self, node, port, descriptor, status):
+        self.end_descriptor(node, port, descriptor, status)
 
     def has_left(self, node, packet):
-        descriptor = packet.descriptor
-        descriptor.under_way -= 1
         if packet.last:
-            self.end_descriptor(node, node.ports[packet.port], descriptor, DONE)
+            self.end_descriptor(node, node.ports[packet.port], packet.descriptor, DONE)
 
     # --- receiving ------------------------------------------------------------------------------
 
@@ -269,52 +292,85 @@ class Firmware(Hosts):
         service = node.service
         return service["lookup_buffer" if packet.operation == SEND else "lookup_receive"]
 
+    def flow_ends(self, node):
+        control, message = node.tx.control, node.tx.half.message
+        super().flow_ends(node)
+        if control:
+            receiver = self.nodes[message.destination]
+            half = receiver.incoming[-1]
+            half.verdict, half.placed = WANTED, None
+            self.header_is_in(receiver, half)
+
+    def header_is_in(self, node, half):
+        """The packet is judged."""
+
     def place(self, node, half):
         """A place for the payload, or none: then it passes by."""
-        packet = half.message
-        if packet.operation == SEND:
-            half.where = self.place_send(node, packet)
-        else:
-            half.where = self.place_store(node, packet)
-        if half.where is None:
+        if half.verdict != WANTED:
             half.done = True
             return
-        if packet.operation != SEND:
+        packet = half.message
+        places = {SEND: self.place_send, WRITE: self.place_store, REPLY: self.place_reply}
+        half.where = places[packet.operation](node, half)
+        if half.where in (LATER, REJECTED):
+            half.done = True
+            self.turn_away(node, half, half.where)
+        elif packet.operation != SEND:
             space, address = half.where
 
             def then(status):
-                half.done = status != DONE
+                if status != DONE:
+                    half.done = True
+                    self.turn_away(node, half, REJECTED)
 
             self.translate(node, space, address // self.world.page, True, half, then)
 
-    def place_send(self, node, packet):
-        key = node.number, packet.name
+    def turn_away(self, node, half, why):
+        half.verdict = why
+        if half.message.operation == SEND:
+            self.give_up(node, (node.number, half.message.name))
+
+    def confirm(self, node, half):
+        """Whether the packet counts; it is wholly in."""
+        return half.verdict == WANTED
+
+    def channel_of(self, node, packet):
+        """The tag that the packet is for, if it is registered for its sender and that one's tag."""
         channel = node.channels.get(packet.name)
         if channel is None or (channel.node, channel.tag) != (packet.sender, packet.sender_name):
             return None
+        return channel
+
+    def place_send(self, node, half):
+        packet, key = half.message, (node.number, half.message.name)
+        channel = self.channel_of(node, packet)
+        if channel is None:
+            return REJECTED
         port = node.ports[channel.port]
         message = self.arriving.get(key)
-        if packet.at == 0:
+        if packet.at == 0 and message is not None and message.expected > 0:
             self.give_up(node, key)
-        elif message is None or message.expected != packet.at:
-            self.give_up(node, key)
-            return None
-        if packet.at % channel.unit == 0:
+            message = None
+        elif packet.at > 0 and (message is None or message.expected != packet.at):
+            return REJECTED
+        begins = packet.at % channel.unit == 0
+        if begins:
+            if packet.at // channel.unit == MOST_BUFFERS:
+                return REJECTED
             self.return_misfits(node, port, channel)
             full = packet.at == 0 and not self.has_place(port)
-            most = packet.at // channel.unit == MOST_BUFFERS
-            if full or most or not port.ready or self.is_misfit(channel, port.ready[0]):
-                self.give_up(node, key)
-                return None
-        if packet.at == 0:
+            if full or not port.ready or self.is_misfit(channel, port.ready[0]):
+                return LATER
+        if message is None:
             port.reserved += 1
             message = self.arriving[key] = Arriving(packet.name)
-        if packet.at % channel.unit == 0:
+        if begins:
             message.buffers.append(port.ready.popleft())
             port.filling += 1
         message.expected += packet.payload
         if packet.last:
-            packet.message = self.arriving.pop(key)
+            self.arriving.pop(key)
+        half.placed = message
         return port.space, message.buffers[-1] + packet.at % channel.unit
 
     def is_misfit(self, channel, address):
@@ -333,11 +389,18 @@ class Firmware(Hosts):
             port.filling -= len(message.buffers)
             port.ready.extend(message.buffers)  # behind the others
 
-    def place_store(self, node, packet):
+    def place_store(self, node, half):
+        packet = half.message
         export = node.exports.get(packet.name)
         if export is None or packet.at + packet.payload > export.length:
-            return None
+            return REJECTED
         return export.space, export.start + packet.at
+
+    def place_reply(self, node, half):
+        fetch = half.message.descriptor.fetch
+        if fetch.status is not None:
+            return REJECTED
+        return fetch.space, fetch.segments[0][0] + half.message.at
 
     def pci_ends(self, node):
         pci = node.pci
@@ -350,33 +413,46 @@ class Firmware(Hosts):
 
     def complete(self, node, half):
         packet = half.message
-        if not packet.last:
+        if half.verdict == WANTED and not packet.payload:
+            why = self.take_control(node, packet)
+            if why != DONE:
+                self.turn_away(node, half, why)
+        if not self.confirm(node, half) or not packet.payload:
             return
-        if packet.operation == WRITE:
-            if packet.notify:
-                export = node.exports[packet.name]
-                port = node.ports[export.port]
-                if self.has_place(port):
-                    port.received.append(
-                        Received(WRITE, packet.name, packet.sender, packet.whole, None, (), packet.begins, DONE)
-                    )
-            return
-        channel = node.channels.get(packet.name)
-        if packet.payload == 0:
-            if channel is None or (channel.node, channel.tag) != (packet.sender, packet.sender_name):
-                return
-            port = node.ports[channel.port]
-            if not self.has_place(port):
-                return
-            content, buffers = packet.content, ()
-        else:
-            port = node.ports[channel.port]
+        if packet.operation == SEND and packet.last:
+            channel = node.channels[packet.name]
+            port, buffers = node.ports[channel.port], tuple(half.placed.buffers)
             port.reserved -= 1
-            port.filling -= len(packet.message.buffers)
-            content, buffers = None, tuple(packet.message.buffers)
-        port.received.append(
-            Received(SEND, packet.name, packet.sender, packet.whole, content, buffers, 0, DONE)
+            port.filling -= len(buffers)
+            self.report(port, SEND, packet, None, buffers, 0)
+        elif packet.operation == WRITE:
+            packet.descriptor.in_memory += packet.payload
+            if packet.last and packet.notify and packet.descriptor.in_memory == packet.whole:
+                port = node.ports[node.exports[packet.name].port]
+                if self.has_place(port):
+                    self.report(port, WRITE, packet, None, (), packet.begins)
+        elif packet.operation == REPLY:
+            fetch = packet.descriptor.fetch
+            fetch.in_memory += packet.payload
+            if fetch.in_memory == fetch.length:
+                self.end_descriptor(node, node.ports[packet.descriptor.name], fetch, DONE)
+
+    def take_control(self, node, packet):
+        """What a packet without payload asks for."""
+        channel = self.channel_of(node, packet)
+        if channel is None:
+            return REJECTED
+        port = node.ports[channel.port]
+        if not self.has_place(port):
+            return LATER
+        self.report(port, SEND, packet, packet.content, (), 0)
+        return DONE
+
+    def report(self, port, operation, packet, content, buffers, offset):
+        report = Received(
+            operation, packet.name, packet.sender, packet.whole, content, buffers, offset, DONE
         )
+        port.received.append(report)
 
     # --- memory ---------------------------------------------------------------------------------
 

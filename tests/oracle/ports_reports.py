@@ -7,14 +7,14 @@ from collections import deque
 from oracle.delivery import LOG_FIELDS
 from oracle.paging import Host as Memory
 from oracle.ports import Descriptor, Port, Process
-from oracle.ports_firmware import Firmware
+from oracle.ports_transport import Reliable
 from oracle.ports_worlds import PAGE, PAGES, content
 from types import SimpleNamespace
 
 
 def told(world):
     """Results by process, log, and final memory by process."""
-    twin = Firmware(world)
+    twin = Reliable(world)
     twin.registered = set()
     twin.mapped = {}
     twin.bytes = {}

@@ -80,6 +80,10 @@ class World:
     design: str = "vmmc-static"
     settings: dict[str, int] = field(default_factory=dict)
     reliable: bool = False
+    window: int = 8
+    time_out: int = 10**6  # ps
+    most_retries: int = 12
+    ack_delay: int = 100  # ps
     ring: int = 8
     ready: int = 8
     frames: int = 512
@@ -169,6 +173,10 @@ def worlds(draw, designs=("vmmc-static",), reliable=st.just(False), operations=(
         imports,
         design=draw(st.sampled_from(designs)),
         reliable=draw(reliable),
+        window=draw(st.sampled_from((1, 2, 4, 8))),
+        time_out=draw(st.sampled_from((20_000, 100_000, 300_000))),
+        most_retries=draw(st.integers(2, 5)),
+        ack_delay=draw(st.sampled_from((0, 100, 1000, 5000))),
         ring=ring,
         ready=draw(st.integers(1, 8)),
     )

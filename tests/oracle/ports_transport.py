@@ -159,7 +159,16 @@ class Reliable(Firmware):
     def turn_away(self, node, half, why):
         if not self.world.reliable:
             super().turn_away(node, half, why)
-        half.verdict = why
+            return
+        packet = half.message
+        stream = self.stream(node, packet.sender)
+        half.verdict = REJECTED
+        if why == LATER and self.may_come_again(stream, packet):
+            half.verdict = LATER
+            if stream.is_accepted(packet.number):
+                self.take_back(node, packet)
+            stream.refuse(packet.number)
+            stream.due = True  # a sign of life, for the sender waits
 
     def confirm(self, node, half):
         """Whether the packet counts; it is wholly in."""
@@ -167,18 +176,14 @@ class Reliable(Firmware):
             return super().confirm(node, half)
         packet = half.message
         stream = self.stream(node, packet.sender)
-        if half.verdict not in (WANTED, LATER, REJECTED) or not stream.may_confirm(packet.number):
-            return False
-        if half.verdict == LATER and self.may_come_again(stream, packet):
-            self.take_back(node, packet)
-            stream.refuse(packet.number)
-            stream.due = True  # a sign of life, for the sender waits
-        else:
+        if half.verdict in (WANTED, REJECTED) and stream.may_confirm(packet.number):
             stream.confirm()
-            if half.verdict != WANTED:
+            if half.verdict == REJECTED:
                 stream.rejects.add(packet.number)
                 if packet.operation == SEND:
                     self.give_up(node, (node.number, packet.name))
+        elif half.verdict != LATER:
+            return False
         self.acknowledge_soon(stream)
         return half.verdict == WANTED
 

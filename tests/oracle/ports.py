@@ -42,6 +42,7 @@ class Descriptor:
     in_memory: int = 0  # bytes that have come
     refused: bool = False  # the other side has rejected a packet of it
     fetch: Any = None  # of a REPLY: the descriptor that asked
+    void: bool = False  # of a REPLY: it says that the bytes may not be read
     status: str | None = None
     peer: int = -1
     page: int | None = None  # that the port holds to send from

@@ -226,7 +226,7 @@ class Firmware(Hosts):
         packet.whole, packet.begins = descriptor.length, descriptor.offset
         packet.notify, packet.at = descriptor.notify, descriptor.made
         there = self.name_place(node, packet, descriptor)
-        if descriptor.content is not None or descriptor.operation == FETCH:
+        if descriptor.content is not None or descriptor.operation == FETCH or descriptor.void:
             packet.content = descriptor.content
             descriptor.made = descriptor.length
         else:

@@ -8,7 +8,7 @@ from oracle.ports import DONE, FETCH, NO_RIGHTS, REJECTED, REPLY, SEND, WRITE, D
 from oracle.ports_firmware import LATER, WANTED, Firmware
 from oracle.transport import Link
 
-ACK = 5  # operation of a packet that only acknowledges
+ACK, PROBE = 5, 6  # operations of packets that only acknowledge, or only ask for that
 
 
 class Stream(Link):
@@ -22,6 +22,7 @@ class Stream(Link):
         self.ack_at = None
         self.ack_wanted = False
         self.resend_at = None
+        self.awaited = []  # fetches whose answers have not all come
         self.turned_away = None
         self.times = 0
 
@@ -79,14 +80,14 @@ class Reliable(Firmware):
         packet.number = stream.number_next()
         stream.note_sent()
         stream.packets[packet.number] = packet
+        if packet.operation == FETCH:
+            stream.awaited.append(packet.descriptor)
 
     def has_left(self, node, packet):
         if not self.world.reliable:
             super().has_left(node, packet)
         elif packet.operation != ACK:
-            stream = self.stream(node, packet.destination)
-            if stream.is_outstanding():
-                stream.resend_at = self.now + self.world.time_out
+            self.set_deadline(node, packet.destination)
 
     def hand_over(self, node, packet):
         """With it goes what is to be acknowledged."""
@@ -106,22 +107,40 @@ class Reliable(Firmware):
 
     def timer(self, node):
         super().timer(node)
-        for _, stream in self.streams_of(node):
+        for peer, stream in self.streams_of(node):
             if stream.ack_at == self.now:
                 stream.ack_at, stream.ack_wanted = None, True
             if stream.resend_at == self.now:
-                stream.time_out(self.world.most_retries)
-                stream.resend_at = self.now + self.world.time_out if stream.is_outstanding() else None
+                if stream.is_outstanding():
+                    stream.time_out(self.world.most_retries)
+                elif stream.awaited:
+                    self.probe(node, peer)
+                self.set_deadline(node, peer)
+
+    def set_deadline(self, node, peer):
+        stream = self.stream(node, peer)
+        waits = stream.is_outstanding() or stream.awaited
+        stream.resend_at = self.now + self.world.time_out if waits else None
+
+    def probe(self, node, peer):
+        """Ask for a sign of life; another packet must find a place in the ring besides."""
+        if node.send_ring() + 2 <= self.delivery.send_ring:
+            packet = Packet(node.number, 0, peer, 0, self.now, operation=PROBE)
+            packet.last = False  # of no message
+            self.number(node, packet)
+            self.hand_over(node, packet)
 
     def take_acknowledgement(self, node, packet):
         stream = self.stream(node, packet.sender)
         before = stream.acknowledged
         if not stream.take_acknowledgement(packet.ack):
             return
-        stream.resend_at = self.now + self.world.time_out if stream.is_outstanding() else None
+        self.set_deadline(node, packet.sender)
         for number in range(before, stream.acknowledged):
             gone = stream.packets.pop(number)
             descriptor = gone.descriptor
+            if gone.operation == PROBE:
+                continue
             descriptor.refused |= number in packet.rejects
             if descriptor.operation == FETCH:
                 if descriptor.refused:
@@ -142,7 +161,6 @@ class Reliable(Firmware):
             return
         stream = self.stream(node, packet.sender)
         half.verdict = stream.judge(packet.number)
-        self.acknowledge_soon(stream)
 
     def acknowledge_soon(self, stream):
         if stream.due and stream.ack_at is None and not stream.ack_wanted:
@@ -182,8 +200,6 @@ class Reliable(Firmware):
                 stream.rejects.add(packet.number)
                 if packet.operation == SEND:
                     self.give_up(node, (node.number, packet.name))
-        elif half.verdict != LATER:
-            return False
         self.acknowledge_soon(stream)
         return half.verdict == WANTED
 
@@ -226,6 +242,8 @@ class Reliable(Firmware):
             answer.fetch, answer.peer = packet.descriptor, packet.sender
             answers.requests.append(answer)
             return DONE
+        if packet.operation == PROBE:
+            return DONE
         if packet.operation == REPLY:
             descriptor = packet.descriptor
             self.end_descriptor(node, node.ports[descriptor.name], descriptor.fetch, NO_RIGHTS)
@@ -236,7 +254,13 @@ class Reliable(Firmware):
         if descriptor.operation != REPLY:
             super().cannot_send(node, port, descriptor, status)
             return
-        packet = Packet(node.number, 0, descriptor.peer, 0, self.now)
-        packet.operation, packet.descriptor = REPLY, descriptor
-        self.number(node, packet)
-        self.hand_over(node, packet)
+        # The answer without data is a descriptor of its own, and is charged as any.
+        descriptor.void = True
+        port.requests.append(descriptor)
+
+    def end_descriptor(self, node, port, descriptor, status):
+        super().end_descriptor(node, port, descriptor, status)
+        if descriptor.operation == FETCH and descriptor.peer >= 0:
+            awaited = self.stream(node, descriptor.peer).awaited
+            if descriptor in awaited:
+                awaited.remove(descriptor)

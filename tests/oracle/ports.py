@@ -39,6 +39,7 @@ class Descriptor:
     content: bytes | None = None  # INLINE
     made: int = 0  # bytes of it that are in packets
     space: int = 0
+    source: int | None = None  # the memory that the held page is of, None for the garbage page
     in_memory: int = 0  # bytes that have come
     refused: bool = False  # the other side has rejected a packet of it
     fetch: Any = None  # of a REPLY: the descriptor that asked

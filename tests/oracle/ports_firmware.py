@@ -188,9 +188,9 @@ class Firmware(Hosts):
     def serve_buffer(self, node, port):
         address = port.free[0]
 
-        def then(status):
+        def then(status, space):
             if status == DONE:
-                port.ready.append(port.free.popleft())
+                port.ready.append((port.free.popleft(), space))
             elif self.has_place(port):
                 self.give_back(node, port, port.free.popleft(), status)
             else:
@@ -222,7 +222,7 @@ class Firmware(Hosts):
     def make_packet(self, node, port, descriptor):
         packet = Packet(node.number, 0, descriptor.peer, 0, self.now)
         packet.operation, packet.descriptor = descriptor.operation, descriptor
-        packet.port, packet.space = port.number, descriptor.space
+        packet.port = port.number
         packet.whole, packet.begins = descriptor.length, descriptor.offset
         packet.notify, packet.at = descriptor.notify, descriptor.made
         there = self.name_place(node, packet, descriptor)
@@ -236,7 +236,7 @@ class Firmware(Hosts):
                 self.look_up_to_send(node, port, descriptor, page)
                 return
             packet.payload = min(left, self.world.page - before, there)
-            packet.source = address
+            packet.source, packet.space = address, descriptor.source
             descriptor.made += packet.payload
         packet.last = descriptor.made == descriptor.length
         if packet.last:
@@ -269,9 +269,9 @@ class Firmware(Hosts):
         packet.number = self.numbered[way] = self.numbered.get(way, -1) + 1
 
     def look_up_to_send(self, node, port, descriptor, page):
-        def then(status):
+        def then(status, space):
             if status == DONE:
-                descriptor.page = page
+                descriptor.page, descriptor.source = page, space
                 self.make_packet(node, port, descriptor)
             else:
                 port.current = None
@@ -318,7 +318,8 @@ class Firmware(Hosts):
         elif packet.operation != SEND:
             space, address = half.where
 
-            def then(status):
+            def then(status, memory):
+                half.where = memory, address
                 if status != DONE:
                     half.done = True
                     self.turn_away(node, half, REJECTED)
@@ -359,7 +360,7 @@ class Firmware(Hosts):
                 return REJECTED
             self.return_misfits(node, port, channel)
             full = packet.at == 0 and not self.has_place(port)
-            if full or not port.ready or self.is_misfit(channel, port.ready[0]):
+            if full or not port.ready or self.is_misfit(channel, port.ready[0][0]):
                 return LATER
         if message is None:
             port.reserved += 1
@@ -371,15 +372,16 @@ class Firmware(Hosts):
         if packet.last:
             self.arriving.pop(key)
         half.placed = message
-        return port.space, message.buffers[-1] + packet.at % channel.unit
+        address, space = message.buffers[-1]
+        return space, address + packet.at % channel.unit
 
     def is_misfit(self, channel, address):
         return address % self.world.page + channel.unit > self.world.page
 
     def return_misfits(self, node, port, channel):
         """Those in front that do not hold a unit, while the queue of reports has a place."""
-        while port.ready and self.is_misfit(channel, port.ready[0]) and self.has_place(port):
-            self.give_back(node, port, port.ready.popleft(), BAD)
+        while port.ready and self.is_misfit(channel, port.ready[0][0]) and self.has_place(port):
+            self.give_back(node, port, port.ready.popleft()[0], BAD)
 
     def give_up(self, node, key):
         message = self.arriving.pop(key, None)
@@ -421,7 +423,7 @@ class Firmware(Hosts):
             return
         if packet.operation == SEND and packet.last:
             channel = node.channels[packet.name]
-            port, buffers = node.ports[channel.port], tuple(half.placed.buffers)
+            port, buffers = node.ports[channel.port], tuple(address for address, _ in half.placed.buffers)
             port.reserved -= 1
             port.filling -= len(buffers)
             self.report(port, SEND, packet, None, buffers, 0)
@@ -456,37 +458,16 @@ class Firmware(Hosts):
 
     # --- memory ---------------------------------------------------------------------------------
 
-    def library(self, node, process, pages):
-        """Static: pages that are used first are registered for good."""
-        cost, run = 0, 0
-        registered = self.registered
-        previous = None
-        for page in pages:
-            key = node.number, process.number, page
-            if key in registered or not self.is_mapped(node, process.number, page):
-                cost += int(self.world.user_pin[run]) if run else 0
-                run, previous = 0, None
-                continue
-            if previous is not None and page != previous + 1:
-                cost += int(self.world.user_pin[run])
-                run = 0
-            registered.add(key)
-            run, previous = run + 1, page
-        return cost + (int(self.world.user_pin[run]) if run else 0)
-
-    def is_mapped(self, node, space, page):
-        return page in self.mapped[node.number, space]
-
-    def translate(self, node, space, page, write, half, then):
-        """Static: whoever is not registered has no rights."""
-        if (node.number, space, page) in self.registered:
-            then(DONE)
-            return
-        node.processor = Action(MISS, self.now, self.now, half)
-        node.processor.then = lambda: then(NO_RIGHTS)
+    def memory_of(self, node, space, address):
+        """The bytes of a process; where its page is not pinned, those of the garbage page."""
+        if space is not None:
+            return self.bytes[node.number, space], address
+        return self.garbage[node.number], address % self.world.page
 
     def read(self, node, space, address, count):
-        return bytes(self.bytes[node.number, space][address : address + count])
+        memory, place = self.memory_of(node, space, address)
+        return bytes(memory[place : place + count])
 
     def write(self, node, space, address, piece):
-        self.bytes[node.number, space][address : address + len(piece)] = piece
+        memory, place = self.memory_of(node, space, address)
+        memory[place : place + len(piece)] = piece

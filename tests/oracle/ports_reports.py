@@ -7,23 +7,19 @@ from collections import deque
 from oracle.delivery import LOG_FIELDS
 from oracle.paging import Host as Memory
 from oracle.ports import Descriptor, Port, Process
-from oracle.ports_transport import Reliable
+from oracle.ports_translation import Translating
 from oracle.ports_worlds import PAGE, PAGES, content
 from types import SimpleNamespace
 
 
 def told(world):
     """Results by process, log, and final memory by process."""
-    twin = Reliable(world)
-    twin.registered = set()
-    twin.mapped = {}
-    twin.bytes = {}
+    twin = Translating(world)
     processes = []
     for me, program in enumerate(world.programs):
         node = twin.nodes[program.node]
         number = world.number(me)
         node.ports.append(Port(node.number, number + 1, number, dict.fromkeys(range(world.ring))))
-        twin.mapped[node.number, number] = set(range(PAGES))
         twin.bytes[node.number, number] = bytearray(content(me))
         plan, posted = deque(), 0
         for step in program.steps:

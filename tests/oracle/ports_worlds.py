@@ -16,12 +16,21 @@ PAGES = 24  # of each process's memory, from address 0
 EXPORTED = 8  # the first page that others may name, and how many they are
 SHARED = 4
 BUFFERS = 12  # the first page of receive buffers, and how many they are
+PLACES = 12
 STEPS = (
     "post", "poll", "wake", "signal", "serve_request", "receive_message", "handshake",
     "interrupt", "pin_send", "pin_receive", "pin_shared", "zero", "unpin", "page_in", "page_out",
     "thread_delay", "lookup_send", "lookup_receive", "lookup_free", "lookup_buffer", "check",
     "table_dma", "further_way", "lookup_handle", "fetch", "thread_work", "system_call",
 )  # fmt: skip
+
+
+SETTINGS = {  # caches in which no two pages meet, tables that hold all pages
+    "vmmc-static": {},
+    "utlb": {"entries": 1024},
+    "utlb-shared": {"entries": 1024},
+    "utlb-process": {"entries": 64},
+}
 
 
 class Channel(NamedTuple):
@@ -110,6 +119,7 @@ def step_costs():
 def services(draw):
     found = {name: draw(step_costs()) for name in STEPS}
     found["post"] += 1
+    found["fetch"] += found["table_dma"]  # which is a part of it
     return found
 
 
@@ -157,8 +167,11 @@ def worlds(draw, designs=("vmmc-static",), reliable=st.just(False), operations=(
                 one = exports[peer]
                 imports.append(Import(me, me * many + peer, hosts[peer], peer, one.start, one.length))
     ring = draw(st.sampled_from((2, 4, 8)))
+    design = draw(st.sampled_from(designs))
+    places = PLACES + 2 * (design == "vmmc-static")  # there also buffers that are not mapped
     programs = [
-        Program(host, draw(plans(me, hosts, ring, operations))) for me, host in enumerate(hosts)
+        Program(host, draw(plans(me, hosts, ring, places, operations)))
+        for me, host in enumerate(hosts)
     ]
     return World(
         network,
@@ -171,7 +184,8 @@ def worlds(draw, designs=("vmmc-static",), reliable=st.just(False), operations=(
         channels,
         exports,
         imports,
-        design=draw(st.sampled_from(designs)),
+        design=design,
+        settings=dict(SETTINGS[design]),
         reliable=draw(reliable),
         window=draw(st.sampled_from((1, 2, 4, 8))),
         time_out=draw(st.sampled_from((20_000, 100_000, 300_000))),
@@ -183,11 +197,11 @@ def worlds(draw, designs=("vmmc-static",), reliable=st.just(False), operations=(
 
 
 @st.composite
-def plans(draw, me, hosts, ring, operations):
+def plans(draw, me, hosts, ring, places, operations):
     """Buffers; posts with pauses; then every post's end, and what has come."""
     peers = [peer for peer in range(len(hosts)) if hosts[peer] != hosts[me]]
     steps = [("register", EXPORTED * PAGE, SHARED * PAGE)]
-    for place in draw(st.lists(st.integers(0, 13), max_size=6, unique=True)):
+    for place in draw(st.lists(st.integers(0, places - 1), max_size=6, unique=True)):
         address = (BUFFERS + place) * PAGE + draw(st.sampled_from((0, 0, 0, 100)))
         steps.append(("provide", address))
     steps.append(("sleep", draw(st.integers(0, 20_000))))

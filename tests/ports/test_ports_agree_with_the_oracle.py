@@ -21,6 +21,7 @@ from oracle.ports_reports import told
 from oracle.ports_worlds import PAGE, PAGES, World, content, worlds
 
 KEEP_LOG = 1 << 15
+REGISTERING = ("vmmc-static", "utlb", "utlb-shared", "utlb-process")
 
 
 def cluster_of(drawn: World) -> Any:
@@ -90,7 +91,7 @@ async def do(process: Any, step: tuple, results: list) -> None:
     if what == "compute":
         await process.compute(how[0] / 1e6)
     elif what == "register":
-        if process.cluster.design.name in ("vmmc-static", "utlb"):
+        if process.cluster.design.name in REGISTERING:
             ended = await process._driven.ask(
                 REGISTER, peer=process.port, address=how[0], payload=how[1]
             )

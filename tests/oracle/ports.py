@@ -1,7 +1,7 @@
-"""Programs on ports in virtual time as one would first write them: deques, and a scan for the next.
+"""Programs on ports in virtual time as one would first write them: deques, a scan for the next.
 
-Written from ``docs/programs.md``; engines, links and order are those of ``delivery``.  This file has
-the hosts: processes, their CPU, queues and reports.
+Written from ``docs/programs.md``; engines, links and order are those of ``delivery``.  This file
+has the hosts: processes, their CPU, queues and reports.
 """
 
 from __future__ import annotations
@@ -194,9 +194,7 @@ class Hosts(Simulation):
     def all_ended(self):
         """The run is over with the last program, whatever is still on its way."""
         every = [process for node in self.nodes for process in node.processes]
-        return all(
-            not (one.plan or one.resume or one.asked) and one.wakes is None for one in every
-        )
+        return all(not (one.plan or one.resume or one.asked) and one.wakes is None for one in every)
 
     def go_on_with(self, node, process):
         """The program runs up to its next operation, which is asked for now."""
@@ -220,7 +218,7 @@ class Hosts(Simulation):
         nothing = {"done": not port.sent, "arrival": not port.received}
         process.slept = nothing.get(step[0], False)
 
-    def end_operation(self, node, process, *result):
+    def end_operation(self, process, *result):
         process.results.append((self.now, *result))
         process.resume = True
 
@@ -257,7 +255,9 @@ class Hosts(Simulation):
             pages = [step[1] // self.world.page]
             return self.library(node, process, pages) + service["post"]
         if step[0] == "register":
-            pages = range(step[1] // self.world.page, (step[1] + step[2] - 1) // self.world.page + 1)
+            pages = range(
+                step[1] // self.world.page, (step[1] + step[2] - 1) // self.world.page + 1
+            )
             return service["system_call"] + self.library(node, process, pages)
         assert step[0] == "post"
         before = port.places[port.posted % self.world.ring]  # places are used in turn
@@ -303,14 +303,14 @@ class Hosts(Simulation):
             port.posted += 1
             step[1].space = port.space
             port.requests.append(step[1])
-            self.end_operation(node, process, step[1].number)
+            self.end_operation(process, step[1].number)
         elif step[0] == "provide":
             port.free.append(step[1])
-            self.end_operation(node, process, None)
+            self.end_operation(process, None)
         elif step[0] == "done":
             report = port.sent.popleft()
             port.reaped += 1
-            self.end_operation(node, process, report)
+            self.end_operation(process, report)
         elif step[0] == "arrival":
             report = port.received.popleft()
             port.waits_for_reader = False
@@ -318,15 +318,15 @@ class Hosts(Simulation):
                 for buffer in reversed(report.buffers):
                     if report.status == DONE:
                         process.plan.appendleft(("provide", buffer))
-            self.end_operation(node, process, report)
+            self.end_operation(process, report)
         elif step[0] == "register":
-            self.end_operation(node, process, 0)
+            self.end_operation(process, 0)
         else:
-            self.end_operation(node, process, None)
+            self.end_operation(process, None)
 
     # --- reports --------------------------------------------------------------------------------
 
-    def end_descriptor(self, node, port, descriptor, status):
+    def end_descriptor(self, port, descriptor, status):
         descriptor.status = status
         port.sent.append(Sent(descriptor.number, status))
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from types import SimpleNamespace
 
 from oracle.delivery import LOG_FIELDS
-from oracle.paging import Host as Memory
 from oracle.ports import Descriptor, Port, Process
 from oracle.ports_translation import Translating
-from oracle.ports_worlds import PAGE, PAGES, content
-from types import SimpleNamespace
+from oracle.ports_worlds import content
 
 
 def told(world):
@@ -34,15 +33,15 @@ def told(world):
         process = Process(number, node.number, number + 1, plan)
         node.processes.append(process)
         processes.append(process)
-        for one in world.channels:
-            if one.process == me:
-                node.channels[one.tag] = SimpleNamespace(port=number + 1, node=one.node, tag=one.peer_tag, unit=one.unit, most=one.most)
-        for one in world.exports:
-            if one.process == me:
-                node.exports[one.number] = SimpleNamespace(port=number + 1, space=number, start=one.start, length=one.length)
-        for one in world.imports:
-            if one.process == me:
-                node.imports[one.handle] = SimpleNamespace(port=number + 1, node=one.node, export=one.export, start=one.start, length=one.length)
+        for names, key, table in (
+            (world.channels, "tag", node.channels),
+            (world.exports, "number", node.exports),
+            (world.imports, "handle", node.imports),
+        ):
+            for one in names:
+                if one.process == me:
+                    owner = {"port": number + 1, "space": number}
+                    table[getattr(one, key)] = SimpleNamespace(**owner, **one._asdict())
     twin.run()
     log = [tuple(record[name] for name in LOG_FIELDS) for record in twin.log]
     results = [[(time, plain(result)) for time, result in process.results] for process in processes]

@@ -24,8 +24,6 @@ class Translating(Reliable):
         self.scheme = SCHEMES[world.design]
         self.registered = set()  # (node, space, page): pinned by the library
         self.cached = set()  # likewise: on the NIC
-        self.bytes = {}
-        self.garbage = [bytearray(world.page) for _ in self.nodes]
         self.waiting = {}  # node: the miss that waits for the bus
 
     def library(self, node, process, pages):
@@ -42,7 +40,7 @@ class Translating(Reliable):
                 run += 1
         return cost + self.world.user_pin[run]
 
-    def translate(self, node, space, page, write, half, then):
+    def translate(self, node, space, page, half, then):
         """``then`` hears how it ended, and of which memory the page is."""
         key = node.number, space, page
         if key in (self.cached if self.scheme == UTLB else self.registered):

@@ -1,11 +1,12 @@
-"""Packets of ports that are brought again until they are acknowledged: windows, time-outs, replies."""
+"""Packets of ports that are brought again until they are acknowledged, and answers to fetches."""
 
 from __future__ import annotations
 
 from copy import copy
 
-from oracle.ports import DONE, FETCH, NO_RIGHTS, REJECTED, REPLY, SEND, WRITE, Descriptor, Packet
-from oracle.ports_firmware import LATER, WANTED, Firmware
+from oracle.ports import DONE, FETCH, NO_RIGHTS, REJECTED, REPLY, SEND, Descriptor, Packet
+from oracle.ports_firmware import Firmware
+from oracle.ports_receiving import LATER, WANTED
 from oracle.transport import Link
 
 ACK, PROBE = 5, 6  # operations of packets that only acknowledge, or only ask for that
@@ -38,7 +39,9 @@ class Reliable(Firmware):
         return self.streams.setdefault((node.number, peer), Stream())
 
     def streams_of(self, node):
-        return [(peer, one) for (here, peer), one in sorted(self.streams.items()) if here == node.number]
+        return [
+            (peer, one) for (here, peer), one in sorted(self.streams.items()) if here == node.number
+        ]
 
     # --- sender ---------------------------------------------------------------------------------
 
@@ -144,10 +147,10 @@ class Reliable(Firmware):
             descriptor.refused |= number in packet.rejects
             if descriptor.operation == FETCH:
                 if descriptor.refused:
-                    self.end_descriptor(node, node.ports[gone.port], descriptor, REJECTED)
+                    self.end_descriptor(node.ports[gone.port], descriptor, REJECTED)
             elif gone.last and descriptor.operation != REPLY:
                 status = REJECTED if descriptor.refused else DONE
-                self.end_descriptor(node, node.ports[gone.port], descriptor, status)
+                self.end_descriptor(node.ports[gone.port], descriptor, status)
 
     # --- receiver -------------------------------------------------------------------------------
 
@@ -191,7 +194,7 @@ class Reliable(Firmware):
     def confirm(self, node, half):
         """Whether the packet counts; it is wholly in."""
         if not self.world.reliable:
-            return super().confirm(node, half)
+            return half.verdict == WANTED
         packet = half.message
         stream = self.stream(node, packet.sender)
         if half.verdict in (WANTED, REJECTED) and stream.may_confirm(packet.number):
@@ -246,21 +249,21 @@ class Reliable(Firmware):
             return DONE
         if packet.operation == REPLY:
             descriptor = packet.descriptor
-            self.end_descriptor(node, node.ports[descriptor.name], descriptor.fetch, NO_RIGHTS)
+            self.end_descriptor(node.ports[descriptor.name], descriptor.fetch, NO_RIGHTS)
             return DONE
         return super().take_control(node, packet)
 
-    def cannot_send(self, node, port, descriptor, status):
+    def cannot_send(self, port, descriptor, status):
         if descriptor.operation != REPLY:
-            super().cannot_send(node, port, descriptor, status)
+            super().cannot_send(port, descriptor, status)
             return
         # The answer without data is a descriptor of its own, and is charged as any.
         descriptor.void = True
         port.requests.append(descriptor)
 
-    def end_descriptor(self, node, port, descriptor, status):
-        super().end_descriptor(node, port, descriptor, status)
+    def end_descriptor(self, port, descriptor, status):
+        super().end_descriptor(port, descriptor, status)
         if descriptor.operation == FETCH and descriptor.peer >= 0:
-            awaited = self.stream(node, descriptor.peer).awaited
+            awaited = self.stream(self.nodes[port.node], descriptor.peer).awaited
             if descriptor in awaited:
                 awaited.remove(descriptor)

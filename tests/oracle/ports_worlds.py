@@ -150,28 +150,29 @@ def deliveries():
 
 
 @st.composite
-def worlds(draw, designs=("vmmc-static",), reliable=st.just(False), operations=(SEND, WRITE)):
+def worlds(draw, designs=tuple(SETTINGS), reliable=(False, True)):
     network = crossbar(draw(st.integers(2, 3)))
     hosts = list(range(network.nodes))
     hosts += draw(st.lists(st.integers(0, network.nodes - 1), max_size=2))
     hosts.sort()
-    channels, exports, imports = [], [], []
+    channels, imports = [], []
     unit = draw(st.sampled_from((PAGE, PAGE, 100, 300)))
     many = len(hosts)
-    for me in range(many):
-        exports.append(Export(me, me, EXPORTED * PAGE + draw(st.integers(0, PAGE)), 3 * PAGE))
+    begins = [EXPORTED * PAGE + draw(st.integers(0, PAGE)) for _ in hosts]
+    exports = [Export(me, me, begin, 3 * PAGE) for me, begin in enumerate(begins)]
     for me in range(many):
         for peer in range(many):
             if hosts[me] != hosts[peer]:
                 channels.append(Channel(me, me * many + peer, hosts[peer], peer * many + me, unit))
                 one = exports[peer]
-                imports.append(Import(me, me * many + peer, hosts[peer], peer, one.start, one.length))
+                imports.append(
+                    Import(me, me * many + peer, hosts[peer], peer, one.start, one.length)
+                )
     ring = draw(st.sampled_from((2, 4, 8)))
     design = draw(st.sampled_from(designs))
     places = PLACES + 2 * (design == "vmmc-static")  # there also buffers that are not mapped
     programs = [
-        Program(host, draw(plans(me, hosts, ring, places, operations)))
-        for me, host in enumerate(hosts)
+        Program(host, draw(plans(me, hosts, ring, places))) for me, host in enumerate(hosts)
     ]
     return World(
         network,
@@ -186,7 +187,7 @@ def worlds(draw, designs=("vmmc-static",), reliable=st.just(False), operations=(
         imports,
         design=design,
         settings=dict(SETTINGS[design]),
-        reliable=draw(reliable),
+        reliable=draw(st.sampled_from(reliable)),
         window=draw(st.sampled_from((1, 2, 4, 8))),
         time_out=draw(st.sampled_from((20_000, 100_000, 300_000))),
         most_retries=draw(st.integers(2, 5)),
@@ -197,7 +198,7 @@ def worlds(draw, designs=("vmmc-static",), reliable=st.just(False), operations=(
 
 
 @st.composite
-def plans(draw, me, hosts, ring, places, operations):
+def plans(draw, me, hosts, ring, places):
     """Buffers; posts with pauses; then every post's end, and what has come."""
     peers = [peer for peer in range(len(hosts)) if hosts[peer] != hosts[me]]
     steps = [("register", EXPORTED * PAGE, SHARED * PAGE)]
@@ -216,7 +217,14 @@ def plans(draw, me, hosts, ring, places, operations):
             steps.append(("inline", name, bytes(range(length))))
             posted += 1
         elif what == "post":
-            steps.append(("post", draw(st.sampled_from(operations)), name, *draw(pieces())))
+            steps.append(
+                (
+                    "post",
+                    draw(st.sampled_from((SEND, SEND, WRITE, WRITE, FETCH))),
+                    name,
+                    *draw(pieces()),
+                )
+            )
             posted += 1
         elif what == "wait" and posted:
             steps.append(("done", draw(st.sampled_from(("poll", "block", "signal")))))

@@ -62,7 +62,7 @@ def test_messages_that_overlap_on_the_nic_all_arrive_once_and_in_order(design):
 
 @pytest.mark.parametrize("design", world.DESIGNS)
 def test_a_buffer_that_those_being_filled_kept_from_its_turn_has_it_when_they_are_full(design):
-    """Found by the twin of ports: the buffer stayed in the free queue, and messages were refused."""
+    """Found by the twin: the buffer stayed in the free queue, and messages were refused."""
 
     async def sender(process):
         world.join(process, 3, 1, 4, unit=512)

@@ -467,6 +467,7 @@ def test_what_is_too_long_to_be_pinned_at_once_is_refused_with_a_way_out(design)
 @pytest.mark.parametrize("mode", ["block", "signal"])
 def test_who_asks_for_a_report_that_is_there_sleeps_not_though_its_neighbour_has_the_cpu(mode):
     """Found by the twin of ports: whoever had to wait for the CPU was woken, and paid for it."""
+
     async def sender(process):
         world.join(process, 3, 1, 4)
         await process.post_inline(SEND, 3, b"small")

@@ -174,7 +174,7 @@ def test_an_entry_read_from_the_host_slows_links_as_a_read_of_the_bus_does():
 
     def first_packet_ends(**rates: int) -> int:
         cluster = world.cluster_of("utlb", keep_log=100)
-        cluster._transfers.update({"link_per_byte": 60_000, "nic_memory_per_byte": 8000} | rates)
+        cluster._transfers.update({"link_per_byte": 300_000, "nic_memory_per_byte": 8000} | rates)
 
         async def sender(process):
             world.join(process, 3, 1, 4)

@@ -96,18 +96,17 @@ class Receiving(Hosts):
             message = None
         elif packet.at > 0 and (message is None or message.expected != packet.at):
             return REJECTED
-        begins = packet.at % channel.unit == 0
-        if begins:
+        if packet.at % channel.unit == 0:
             if packet.at // channel.unit == MOST_BUFFERS:
                 return REJECTED
             self.return_misfits(node, port, channel)
-            full = packet.at == 0 and not self.has_place(port)
-            if full or not port.ready or self.is_misfit(channel, port.ready[0][0]):
+            if message is None:
+                if not self.has_place(port):
+                    return LATER
+                port.reserved += 1  # and stays so while the packet comes again
+                message = self.arriving[key] = Arriving()
+            if not port.ready or self.is_misfit(channel, port.ready[0][0]):
                 return LATER
-        if message is None:
-            port.reserved += 1
-            message = self.arriving[key] = Arriving()
-        if begins:
             message.buffers.append(port.ready.popleft())
             port.filling += 1
         message.expected += packet.payload

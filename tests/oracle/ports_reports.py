@@ -11,9 +11,9 @@ from oracle.ports_translation import Translating
 from oracle.ports_worlds import content
 
 
-def told(world):
+def told(world, is_lost):
     """Results by process, log, and final memory by process."""
-    twin = Translating(world)
+    twin = Translating(world, is_lost)
     processes = []
     for me, program in enumerate(world.programs):
         node = twin.nodes[program.node]

@@ -19,8 +19,8 @@ SCHEMES = {
 class Translating(Reliable):
     """Tables that hold every registered page, or a cache of entries read from the host's."""
 
-    def __init__(self, world):
-        super().__init__(world)
+    def __init__(self, world, is_lost):
+        super().__init__(world, is_lost)
         self.scheme = SCHEMES[world.design]
         self.registered = set()  # (node, space, page): pinned by the library
         self.cached = set()  # likewise: on the NIC

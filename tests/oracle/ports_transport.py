@@ -9,6 +9,7 @@ from oracle.ports_firmware import Firmware
 from oracle.ports_receiving import LATER, WANTED
 from oracle.transport import Link
 
+LOST = "lost"  # of a packet
 ACK, PROBE = 5, 6  # operations of packets that only acknowledge, or only ask for that
 
 
@@ -31,9 +32,11 @@ class Stream(Link):
 class Reliable(Firmware):
     """Go-back-n below the firmware, and what it makes possible: fetches."""
 
-    def __init__(self, world):
+    def __init__(self, world, is_lost):
+        """``is_lost`` is told the sender and the number that its NIC gave a packet."""
         super().__init__(world)
         self.streams = {}
+        self.is_lost = is_lost
 
     def stream(self, node, peer):
         return self.streams.setdefault((node.number, peer), Stream())
@@ -156,6 +159,9 @@ class Reliable(Firmware):
 
     def header_is_in(self, node, half):
         packet = half.message
+        if self.is_lost(packet.sender, packet.packet):
+            half.verdict = LOST
+            return
         if not self.world.reliable:
             return
         self.stream(node, packet.sender).retries = 0  # a sign of life
@@ -173,6 +179,8 @@ class Reliable(Firmware):
                 stream.ack_wanted = True
 
     def complete(self, node, half):
+        if half.verdict == LOST:
+            return
         if self.world.reliable:
             self.take_acknowledgement(node, half.message)
         super().complete(node, half)

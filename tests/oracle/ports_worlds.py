@@ -93,6 +93,8 @@ class World:
     time_out: int = 10**6  # ps
     most_retries: int = 12
     ack_delay: int = 100  # ps
+    seed: int = 0
+    loss: float = 0.0
     ring: int = 8
     ready: int = 8
     frames: int = 512
@@ -150,7 +152,7 @@ def deliveries():
 
 
 @st.composite
-def worlds(draw, designs=tuple(SETTINGS), reliable=(False, True)):
+def worlds(draw, designs=tuple(SETTINGS), reliable=(False, True), losses=(0.0,)):
     network = crossbar(draw(st.integers(2, 3)))
     hosts = list(range(network.nodes))
     hosts += draw(st.lists(st.integers(0, network.nodes - 1), max_size=2))
@@ -174,6 +176,7 @@ def worlds(draw, designs=tuple(SETTINGS), reliable=(False, True)):
     programs = [
         Program(host, draw(plans(me, hosts, ring, places))) for me, host in enumerate(hosts)
     ]
+    loss = draw(st.sampled_from(losses))
     return World(
         network,
         draw(costs((10**12,))),
@@ -190,7 +193,9 @@ def worlds(draw, designs=tuple(SETTINGS), reliable=(False, True)):
         reliable=draw(st.sampled_from(reliable)),
         window=draw(st.sampled_from((1, 2, 4, 8))),
         time_out=draw(st.sampled_from((20_000, 100_000, 300_000))),
-        most_retries=draw(st.integers(2, 5)),
+        most_retries=20 if loss else draw(st.integers(2, 5)),  # nobody is taken for dead
+        seed=draw(st.integers(0, 1000)),
+        loss=loss,
         ack_delay=draw(st.sampled_from((0, 100, 1000, 5000))),
         ring=ring,
         ready=draw(st.integers(1, 8)),

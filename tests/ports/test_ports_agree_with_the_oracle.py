@@ -17,8 +17,9 @@ from nicscope.config.delivery import Delivery, Policy
 from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.machine import REGISTER
-from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Transport
+from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Transport
 from nicscope.errors import SimulationError
+from nicscope.fabric.faults import LOST, fate, new_faults
 from nicscope.fabric.topology import Topology
 from nicscope.nic.ports import SEND
 from oracle.delivery import LOG_FIELDS
@@ -48,6 +49,7 @@ def cluster_of(drawn: World) -> Any:
             most_retries=drawn.most_retries,
             ack_delay_ps=drawn.ack_delay,
         ),
+        faults=Faults(seed=drawn.seed, loss=drawn.loss),
         host=HostSize(frames=drawn.frames, pages_per_space=64),
         size=PortSize(ring=drawn.ring, ready=drawn.ready),
         keep_log=KEEP_LOG,
@@ -143,6 +145,12 @@ def driven(drawn: World) -> Any:
     return results, log, memory
 
 
+def losses(drawn: World) -> Any:
+    """Whether a packet is lost, as the network draws it by seed."""
+    faults = new_faults(drawn.seed, loss=drawn.loss)[0]
+    return lambda sender, packet: fate(faults, sender, packet, 0) == LOST
+
+
 def in_order(log):
     ends, node, engine = (LOG_FIELDS.index(name) for name in ("end", "node", "engine"))
     return sorted(log, key=lambda row: (row[ends], row[node], row[engine], row))
@@ -151,7 +159,7 @@ def in_order(log):
 def compare(drawn: World) -> None:
     """The same of both."""
     results, log, memory = driven(drawn)
-    told_results, told_log, told_memory = told(drawn)
+    told_results, told_log, told_memory = told(drawn, losses(drawn))
     for ours, theirs in zip(in_order(log), in_order(told_log), strict=False):
         assert ours == theirs, f"at {min(ours[7], theirs[7])}\n machine {ours}\n twin    {theirs}"
     for me in range(len(results)):
@@ -167,6 +175,12 @@ def compare(drawn: World) -> None:
 @given(data=st.data())
 def test_every_report_action_and_byte_is_what_the_twin_says(design, data):
     compare(data.draw(worlds(designs=(design,))))
+
+
+@settings(max_examples=500 if LONG else 12)
+@given(worlds(reliable=(True,), losses=(0.03, 0.1)))
+def test_so_it_is_where_packets_are_lost(drawn):
+    compare(drawn)
 
 
 def test_an_entry_read_from_the_host_slows_links_as_a_read_of_the_bus_does():

@@ -67,7 +67,7 @@ class Receiving(Hosts):
 
     def turn_away(self, node, half, why):
         half.verdict = why
-        if half.message.operation == SEND:
+        if half.message.operation == SEND and why == LATER:
             self.give_up(node, (node.number, half.message.name))
 
     def confirm(self, node, half):

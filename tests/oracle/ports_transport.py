@@ -225,7 +225,11 @@ class Reliable(Firmware):
         """What the same sender sent after the packet is as if it had never come."""
         for half in reversed(node.incoming):
             later = half.message
-            if later.sender == packet.sender and half.placed and later.number > packet.number:
+            if later.sender != packet.sender or later.number <= packet.number:
+                continue
+            if half.verdict == WANTED:
+                half.verdict = "gap"
+            if half.placed:
                 message, half.placed = half.placed, None
                 channel = node.channels[later.name]
                 port = node.ports[channel.port]

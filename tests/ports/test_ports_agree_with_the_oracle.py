@@ -178,7 +178,7 @@ def test_every_report_action_and_byte_is_what_the_twin_says(design, data):
 
 
 @settings(max_examples=500 if LONG else 12)
-@given(worlds(reliable=(True,), losses=(0.03, 0.1)))
+@given(worlds(losses=(0.03, 0.1)))
 def test_so_it_is_where_packets_are_lost(drawn):
     compare(drawn)
 

@@ -250,7 +250,7 @@ class Reliable(Firmware):
             if export is None or packet.at + packet.whole > export.length:
                 return REJECTED
             answers = node.ports[0]
-            if len(answers.requests) + (answers.current is not None) + 1 >= self.world.ring:
+            if len(answers.requests) + 1 >= self.world.ring:
                 return LATER
             place = (export.start + packet.at, packet.whole)
             answer = Descriptor(0, REPLY, packet.port, [place], space=export.space)

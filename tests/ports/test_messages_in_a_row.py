@@ -5,6 +5,7 @@ from __future__ import annotations
 import port_world as world
 import pytest
 
+from nicscope.drivers.simulate.ports.build import PortSize, Transport
 from nicscope.nic.ports import SEND
 
 SIZES = (4096, 30, 9000, 4096, 64, 1, 12288, 5000, 17, 4096)
@@ -57,3 +58,34 @@ def test_messages_that_overlap_on_the_nic_all_arrive_once_and_in_order(design):
     assert statuses == ["done"] * rounds * len(SIZES)
     assert world.uses_left(cluster) == [0, 0]
     assert world.stale(cluster) == 0
+
+
+@pytest.mark.parametrize("design", world.DESIGNS)
+def test_a_buffer_that_those_being_filled_kept_from_its_turn_has_it_when_they_are_full(design):
+    """Found by the twin: the buffer stayed in the free queue, and messages were refused."""
+
+    async def sender(process):
+        world.join(process, 3, 1, 4, unit=512)
+        source = process.allocate(world.PAGE)
+        await source.write(world.content(1, 1700))
+        statuses = []
+        for length in (1400, 300):
+            await process.sleep(5000)
+            await process.post(SEND, 3, [(source.address, length)])
+            statuses.append((await process.done()).status)
+        return statuses
+
+    async def receiver(process):
+        world.join(process, 4, 0, 3, unit=512)
+        memory = process.allocate(4 * world.PAGE)
+        for place in range(4):  # of which three are filled at once: all that a port may have
+            await process.provide(memory.address + place * world.PAGE)
+        await process.sleep(300_000)
+        return [len((await process.arrival()).buffers) for _ in range(process.waiting())]
+
+    cluster = world.cluster_of(
+        design, size=PortSize(ring=2, ready=1), transport=Transport(most_retries=3)
+    )
+    cluster.start(0, sender)
+    cluster.start(1, receiver)
+    assert cluster.run() == [["done", "done"], [3, 1]]

@@ -462,3 +462,29 @@ def test_what_is_too_long_to_be_pinned_at_once_is_refused_with_a_way_out(design)
         await process.sleep(20_000)
 
     run(design, sender, receiver, size=PortSize(longest=8))
+
+
+@pytest.mark.parametrize("mode", ["block", "signal"])
+def test_who_asks_for_a_report_that_is_there_sleeps_not_though_its_neighbour_has_the_cpu(mode):
+    """Found by the twin of ports: whoever had to wait for the CPU was woken, and paid for it."""
+
+    async def sender(process):
+        world.join(process, 3, 1, 4)
+        await process.post_inline(SEND, 3, b"small")
+        await process.sleep(500)  # the report is there by then, and the CPU is the other's
+        await process.done(mode)
+        return process.now_us
+
+    async def neighbour(process):
+        await process.compute(1000)
+        return process.now_us
+
+    async def receiver(process):
+        world.join(process, 4, 0, 3)
+        await process.arrival()
+
+    cluster = world.cluster_of("utlb")
+    for node, program in ((0, sender), (0, neighbour), (1, receiver)):
+        cluster.start(node, program)
+    heard, computed, _ = cluster.run()
+    assert heard - computed == pytest.approx(cluster._service.steps["poll"] / 1e6)

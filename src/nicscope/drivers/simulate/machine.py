@@ -130,7 +130,7 @@ OPERATION = np.dtype(
         ("tag", "i8"),
         ("address", "i8"),  # of the payload in the host's memory
         ("own", "i8"),  # 1: received into a buffer off the receive ring
-        ("duration", "i8"),  # ps
+        ("duration", "i8"),  # ps; of REPORT 1: there was one when it asked
     ],
     align=True,
 )

@@ -50,6 +50,8 @@ def take_operation(machine, request):
     process.own = request.own
     if request.operation == SLEEP:
         set_timer(machine, process.node)
+    elif request.operation == REPORT:
+        process.duration = 1 if has_report(machine, process.node, request.process) else 0
 
 
 @step

@@ -19,7 +19,7 @@ def pci_rate(machine, n):
     """Ps per byte of the node's PCI transfer, as things stand."""
     node = machine.nodes[n]
     costs = machine.costs[n]
-    if node.pci == PCI_READS:
+    if node.pci == PCI_READS or node.pci == PCI_TABLE:
         if contends(node):
             return costs.pci_read_contended_per_byte
         return costs.pci_read_per_byte

@@ -296,6 +296,7 @@ def let_buffers_go(machine, n, slot):
     for i in range(head.filled):
         release(machine, n, ports.arrival_buffers[n, slot, i].key)
     port.filling -= head.filled
+    ports.nodes[n].attention = 1  # one that those were in the way of may be translated ahead
 
 
 @step

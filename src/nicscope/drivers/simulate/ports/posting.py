@@ -159,10 +159,11 @@ def begin_at_port(machine, n, p, now):
     else:
         mode = process.own >> 1
         duration = costs.poll
-        # Who slept, because there was nothing when it asked, has to be woken.
-        if mode == BLOCK and now > process.time:
+        # Who slept, because there was nothing when it asked, has to be woken; who found the CPU
+        # busy has not.
+        if mode == BLOCK and process.duration == 0:
             duration += costs.wake
-        elif mode == SIGNAL and now > process.time:
+        elif mode == SIGNAL and process.duration == 0:
             duration += costs.signal
         occupy_cpu(machine, n, now, POLLING, duration)
 

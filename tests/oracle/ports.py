@@ -1,0 +1,338 @@
+"""Programs on ports in virtual time as one would first write them: deques, a scan for the next.
+
+Written from ``docs/programs.md``; engines, links and order are those of ``delivery``.  This file
+has the hosts: processes, their CPU, queues and reports.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from oracle.delivery import CPU, Action, Message, Node, Simulation
+
+TIMER = 7  # kind, after those of ``delivery``
+SEND, WRITE, FETCH, REPLY, BACK = 1, 2, 3, 4, 7  # operations of descriptors, packets and reports
+NO_NAME = -1
+INLINE_BYTES = 64
+DONE, CLOSED, NO_TAG, NO_BUFFER = "done", "closed", "tag not registered", "no such buffer"
+OUT_OF_BOUNDS, NO_RIGHTS, BAD, REJECTED = (
+    "out of bounds",
+    "no rights",
+    "bad descriptor",
+    "rejected",
+)
+PEER_DEAD, NO_ROOM, PAGE_OUT = "peer dead", "no room", "page out"
+
+
+@dataclass(eq=False)
+class Descriptor:
+    """What a process asks of its NIC."""
+
+    number: int
+    operation: int
+    name: int
+    segments: list[tuple[int, int]] = field(default_factory=list)
+    offset: int = 0
+    notify: bool = False
+    content: bytes | None = None  # INLINE
+    made: int = 0  # bytes of it that are in packets
+    space: int = 0
+    source: int | None = None  # the memory that the held page is of, None for the garbage page
+    in_memory: int = 0  # bytes that have come
+    refused: bool = False  # the other side has rejected a packet of it
+    fetch: Any = None  # of a REPLY: the descriptor that asked
+    void: bool = False  # of a REPLY: it says that the bytes may not be read
+    status: str | None = None
+    peer: int = -1
+    page: int | None = None  # that the port holds to send from
+
+    @property
+    def length(self):
+        if self.content is not None:
+            return len(self.content)
+        return sum(length for _, length in self.segments)
+
+    def place(self):
+        """Address of the next byte, and how many are left in its segment."""
+        before = 0
+        for address, length in self.segments:
+            if self.made < before + length:
+                return address + self.made - before, before + length - self.made
+            before += length
+        raise AssertionError
+
+
+@dataclass
+class Sent:
+    """How a descriptor ended."""
+
+    request: int
+    status: str
+
+
+@dataclass
+class Received:
+    """What has come."""
+
+    operation: int
+    name: int
+    node: int
+    length: int
+    content: bytes | None
+    buffers: tuple[int, ...]
+    offset: int
+    status: str
+
+
+@dataclass(eq=False)
+class Packet(Message):
+    """With what its control message says."""
+
+    operation: int = SEND
+    name: int = 0  # at the receiver
+    sender_name: int = 0
+    at: int = 0  # offset in the message or export
+    whole: int = 0  # bytes of the message or store
+    begins: int = 0  # where in the export the whole begins
+    last: bool = True
+    notify: bool = False
+    content: bytes = b""
+    number: int = 0  # sequence
+    descriptor: Descriptor | None = None
+    port: int = 0
+    source: int | None = None  # address
+    space: int = 0
+    ack: int = 0
+    rejects: frozenset[int] = frozenset()
+
+
+@dataclass(eq=False)
+class Port:
+    """The queues of one process's port, and what the firmware knows of it."""
+
+    node: int
+    number: int
+    space: int
+    places: dict[int, Any]  # of descriptors, by turn
+    posted: int = 0
+    reaped: int = 0
+    requests: deque[Descriptor] = field(default_factory=deque)  # that the NIC has not taken
+    current: Descriptor | None = None
+    free: deque[int] = field(default_factory=deque)
+    ready: deque[int] = field(default_factory=deque)
+    sent: deque[Sent] = field(default_factory=deque)
+    received: deque[Received] = field(default_factory=deque)
+    reserved: int = 0  # places of the queue of received reports
+    filling: int = 0
+    waits_for_reader: bool = False  # the buffer to be translated is to come back, and cannot yet
+
+
+@dataclass(eq=False)
+class Process:
+    """A program: what it still does, and what came of what it did."""
+
+    number: int  # of its node
+    node: int
+    port: int
+    plan: deque[tuple[Any, ...]]
+    asked: tuple[Any, ...] | None = None
+    since: int = 0
+    slept: bool = False  # when it asked, there was nothing
+    wakes: int | None = None
+    resume: bool = True
+    results: list[tuple[Any, ...]] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Host(Node):
+    """A node whose NIC serves ports."""
+
+    service: dict[str, Any] = field(default_factory=dict)
+    ports: list[Port] = field(default_factory=list)
+    processes: list[Process] = field(default_factory=list)
+    channels: dict[int, Any] = field(default_factory=dict)
+    exports: dict[int, Any] = field(default_factory=dict)
+    imports: dict[int, Any] = field(default_factory=dict)
+    memory: Any = None
+    serving: Any = None
+    last_served: int = 0
+    busy: Process | None = None  # whose operation the CPU does
+
+    def pio(self):
+        """Whether the CPU's accesses slow down the bus: what programs do here is no PIO of it."""
+        return False
+
+
+class Hosts(Simulation):
+    """CPUs and their processes."""
+
+    def __init__(self, world):
+        network, delivery = world.network, world.delivery
+        super().__init__(
+            [world.costs] * network.nodes, delivery, network.paths, network.hops, network.links, []
+        )
+        self.world = world
+        self.nodes = [Host(number, dict(world.costs), [], []) for number in range(network.nodes)]
+        for node in self.nodes:
+            node.service = world.service
+            node.last_task = 7
+            node.ports.append(Port(node.number, 0, 0, dict.fromkeys(range(world.ring))))
+
+    # --- programs -------------------------------------------------------------------------------
+
+    def after_event(self):
+        """Programs whose operation has ended go on, when all else of this moment has happened."""
+        for node in self.nodes:
+            for process in node.processes:
+                if process.resume:
+                    process.resume = False
+                    self.go_on_with(node, process)
+                    self.cpu_looks(node)
+
+    def all_ended(self):
+        """The run is over with the last program, whatever is still on its way."""
+        every = [process for node in self.nodes for process in node.processes]
+        return all(not (one.plan or one.resume or one.asked) and one.wakes is None for one in every)
+
+    def go_on_with(self, node, process):
+        """The program runs up to its next operation, which is asked for now."""
+        while process.plan:
+            step = process.plan.popleft()
+            if step[0] == "drain":
+                if node.ports[process.port].received:
+                    process.plan.appendleft(step)
+                    self.ask(process, ("arrival", "poll", step[1]))
+                    return
+                continue
+            if step[0] == "sleep":
+                process.wakes = self.now + step[1]
+                return
+            self.ask(process, step)
+            return
+
+    def ask(self, process, step):
+        process.asked, process.since = step, self.now
+        port = self.nodes[process.node].ports[process.port]
+        nothing = {"done": not port.sent, "arrival": not port.received}
+        process.slept = nothing.get(step[0], False)
+
+    def end_operation(self, process, *result):
+        process.results.append((self.now, *result))
+        process.resume = True
+
+    # --- the CPU --------------------------------------------------------------------------------
+
+    def cpu_looks(self, node):
+        if node.cpu is not None:
+            return
+        waiting = sorted(
+            (one for one in node.processes if one.asked is not None),
+            key=lambda one: (one.since, one.number),
+        )
+        for process in waiting:
+            duration = self.duration(node, process)
+            if duration is not None:
+                node.busy = process
+                node.cpu = Action("program", self.now, self.now + duration)
+                return
+
+    def duration(self, node, process):
+        """What the operation takes; None if it cannot begin yet."""
+        step, service = process.asked, node.service
+        port = node.ports[process.port]
+        if step[0] == "compute":
+            return step[1]
+        if step[0] in ("done", "arrival"):
+            if not (port.sent if step[0] == "done" else port.received):
+                return None
+            extra = {"poll": 0, "block": service["wake"], "signal": service["signal"]}[step[1]]
+            return service["poll"] + (extra if process.slept else 0)
+        if step[0] == "provide":
+            if len(port.free) >= self.world.ring:
+                return None
+            pages = [step[1] // self.world.page]
+            return self.library(node, process, pages) + service["post"]
+        if step[0] == "register":
+            pages = range(
+                step[1] // self.world.page, (step[1] + step[2] - 1) // self.world.page + 1
+            )
+            return service["system_call"] + self.library(node, process, pages)
+        assert step[0] == "post"
+        before = port.places[port.posted % self.world.ring]  # places are used in turn
+        if port.posted - port.reaped >= self.world.ring or (before and before.status is None):
+            return None
+        cost = service["post"]
+        for address, length in step[1].segments:
+            pages = range(address // self.world.page, (address + length - 1) // self.world.page + 1)
+            cost += self.library(node, process, pages)
+        return cost
+
+    def happen(self, node, kind):
+        if kind == CPU:
+            self.operation_ends(node)
+        elif kind == TIMER:
+            self.timer(node)
+        else:
+            super().happen(node, kind)
+
+    def pending_of(self, node):
+        yield from super().pending_of(node)
+        timers = list(self.timers(node))
+        if timers:
+            yield TIMER, min(timers)
+
+    def timers(self, node):
+        for process in node.processes:
+            if process.wakes is not None:
+                yield process.wakes
+
+    def timer(self, node):
+        for process in node.processes:
+            if process.wakes == self.now:
+                process.wakes = None
+                process.resume = True
+
+    def operation_ends(self, node):
+        process, node.cpu, node.busy = node.busy, None, None
+        step, process.asked = process.asked, None
+        port = node.ports[process.port]
+        if step[0] == "post":
+            port.places[port.posted % self.world.ring] = step[1]
+            port.posted += 1
+            step[1].space = port.space
+            port.requests.append(step[1])
+            self.end_operation(process, step[1].number)
+        elif step[0] == "provide":
+            port.free.append(step[1])
+            self.end_operation(process, None)
+        elif step[0] == "done":
+            report = port.sent.popleft()
+            port.reaped += 1
+            self.end_operation(process, report)
+        elif step[0] == "arrival":
+            report = port.received.popleft()
+            port.waits_for_reader = False
+            if len(step) > 2 and step[2]:
+                for buffer in reversed(report.buffers):
+                    if report.status == DONE:
+                        process.plan.appendleft(("provide", buffer))
+            self.end_operation(process, report)
+        elif step[0] == "register":
+            self.end_operation(process, 0)
+        else:
+            self.end_operation(process, None)
+
+    # --- reports --------------------------------------------------------------------------------
+
+    def end_descriptor(self, port, descriptor, status):
+        descriptor.status = status
+        port.sent.append(Sent(descriptor.number, status))
+
+    def has_place(self, port):
+        return len(port.received) + port.reserved < self.world.ring
+
+    def give_back(self, node, port, address, status):
+        report = Received(BACK, NO_NAME, node.number, 0, None, (address,), 0, status)
+        port.received.append(report)

@@ -1,0 +1,259 @@
+"""What the NIC of a node with ports does, task by task, and what SERVE makes of a descriptor."""
+
+from __future__ import annotations
+
+from oracle.delivery import COMPLETE, FINISH, FIRMWARE, FROM_HOST, POST_PAYLOAD, Action
+from oracle.ports import (
+    BAD,
+    DONE,
+    FETCH,
+    NO_BUFFER,
+    NO_TAG,
+    OUT_OF_BOUNDS,
+    REPLY,
+    SEND,
+    Packet,
+)
+from oracle.ports_receiving import WANTED, Receiving
+
+SERVE, MISS = 7, 8  # tasks
+
+
+class Firmware(Receiving):
+    """The eight tasks."""
+
+    def __init__(self, world):
+        super().__init__(world)
+        self.numbered = {}  # (sender, receiver): packets so far
+
+    def run(self):
+        self.concerned = set(range(len(self.nodes)))
+        self.look()
+        self.after_event()
+        while (event := self.next_event()) is not None:
+            self.now, number, kind = event
+            self.events += 1
+            self.concerned = {number}
+            self.happen(self.nodes[number], kind)
+            self.go_on()
+            self.look()
+            if (following := self.next_event()) is None or following[0] > self.now:
+                self.after_event()
+            if self.all_ended():
+                break
+        return self
+
+    def look(self):
+        for number in sorted(self.concerned):
+            self.cpu_looks(self.nodes[number])
+        self.set_rates()
+        for number in sorted(self.concerned):
+            node = self.nodes[number]
+            if node.processor is None:
+                for step in range(1, 9):
+                    task = (node.last_task + step) % 8
+                    if self.ready(node, task):
+                        self.begin(node, task)
+                        break
+
+    def ready(self, node, task):
+        if task == SERVE:
+            room = node.send_ring() < self.delivery.send_ring
+            node.serving = self.choose(node) if room else None
+            return node.serving is not None
+        return super().ready(node, task)
+
+    def begin(self, node, task):
+        if task == SERVE:
+            cost = node.costs["firmware_start"] + self.serve_cost(node, *node.serving)
+            node.processor = Action(task, self.now, self.now + cost)
+            node.last_task = task
+            return
+        super().begin(node, task)
+        half = node.processor.half
+        if task == POST_PAYLOAD and half.verdict == WANTED:
+            node.processor.ends += self.placing_cost(node, half.message)
+        elif task == COMPLETE and half.verdict == WANTED and half.message.last:
+            node.processor.ends += node.service["receive_message"]
+
+    def action_ends(self, node):
+        action = node.processor
+        half, task = action.half, action.what
+        if task == MISS:
+            node.processor = None
+            self.record(None, node, FIRMWARE, action.start, 0, task=task)
+            action.then()
+            return
+        if task == SERVE:
+            node.processor = None
+            self.serve(node, *node.serving)
+            self.record(None, node, FIRMWARE, action.start, 0, task=task)
+            return
+        super().action_ends(node)
+        if task == FINISH:
+            self.has_left(node, half.message)
+        elif task == POST_PAYLOAD:
+            self.place(node, half)
+        elif task == COMPLETE:
+            if not half.done:
+                node.seen.remove(half.message)
+                node.accepted -= 1
+            self.complete(node, half)
+        elif task == FROM_HOST and half.message.payload:
+            packet = half.message
+            packet.content = self.read(node, packet.space, packet.source, packet.payload)
+
+    # --- serving --------------------------------------------------------------------------------
+
+    def choose(self, node):
+        """What SERVE is for, or None."""
+        count = len(node.ports)
+        for step in range(1, count + 1):
+            port = node.ports[(node.last_served + step) % count]
+            if port.free and self.may_translate_ahead(port):
+                return "buffer", port
+            if port.current is not None:
+                if self.may_send_to(node, port.current.peer):
+                    return "next", port
+                continue
+            if port.requests:
+                return "new", port
+        return None
+
+    def may_translate_ahead(self, port):
+        """Whether a buffer is wanted, and there is a place for it among those ready and filling."""
+        most = self.world.ready + self.world.ring
+        room = len(port.ready) < self.world.ready and len(port.ready) + port.filling < most
+        return room and not port.waits_for_reader
+
+    def serve_cost(self, node, what, port):
+        service = node.service
+        if what == "buffer":
+            return service["lookup_free"]
+        descriptor = port.current if what == "next" else port.requests[0]
+        cost = service["serve_request"] if what == "new" else 0
+        if descriptor.content is None and descriptor.operation != FETCH:
+            place = descriptor.place()[0] // self.world.page
+            if descriptor.page != place:
+                cost += service["lookup_send"]
+        return cost
+
+    def serve(self, node, what, port):
+        node.last_served = port.number
+        if what == "buffer":
+            self.serve_buffer(node, port)
+            return
+        if what == "new":
+            descriptor = port.requests.popleft()
+            status = self.check(node, port, descriptor)
+            if status != DONE:
+                self.end_descriptor(port, descriptor, status)
+                return
+            port.current = descriptor
+        if self.may_send_to(node, port.current.peer):
+            self.make_packet(node, port, port.current)
+
+    def may_send_to(self, node, peer):
+        """Whether the window is open."""
+        raise NotImplementedError
+
+    def serve_buffer(self, node, port):
+        address = port.free[0]
+
+        def then(status, space):
+            if status == DONE:
+                port.ready.append((port.free.popleft(), space))
+            elif self.has_place(port):
+                self.give_back(node, port, port.free.popleft(), status)
+            else:
+                port.waits_for_reader = True
+
+        self.translate(node, port.space, address // self.world.page, None, then)
+
+    def check(self, node, port, descriptor):
+        """Lengths and operation, then tag or import, then bounds and rights."""
+        if descriptor.operation == REPLY:
+            return DONE
+        if descriptor.operation == SEND:
+            channel = node.channels.get(descriptor.name)
+            if channel is None or channel.port != port.number:
+                return NO_TAG
+            descriptor.peer = channel.node
+            return DONE if descriptor.length <= channel.most else OUT_OF_BOUNDS
+        fetch = descriptor.operation == FETCH
+        if fetch and (len(descriptor.segments) != 1 or not self.world.reliable):
+            return BAD
+        one = node.imports.get(descriptor.name)
+        if one is None or one.port != port.number:
+            return NO_BUFFER
+        descriptor.peer = one.node
+        if not 0 <= descriptor.offset <= one.length - descriptor.length:
+            return OUT_OF_BOUNDS
+        return DONE
+
+    def make_packet(self, node, port, descriptor):
+        packet = Packet(node.number, 0, descriptor.peer, 0, self.now)
+        packet.operation, packet.descriptor = descriptor.operation, descriptor
+        packet.port = port.number
+        packet.whole, packet.begins = descriptor.length, descriptor.offset
+        packet.notify, packet.at = descriptor.notify, descriptor.made
+        there = self.name_place(node, packet, descriptor)
+        if descriptor.content is not None or descriptor.operation == FETCH or descriptor.void:
+            packet.content = descriptor.content
+            descriptor.made = descriptor.length
+        else:
+            address, left = descriptor.place()
+            page, before = divmod(address, self.world.page)
+            if descriptor.page != page:
+                self.look_up_to_send(node, port, descriptor, page)
+                return
+            packet.payload = min(left, self.world.page - before, there)
+            packet.source, packet.space = address, descriptor.source
+            descriptor.made += packet.payload
+        packet.last = descriptor.made == descriptor.length
+        if packet.last:
+            port.current = None
+        self.number(node, packet)
+        self.hand_over(node, packet)
+
+    def hand_over(self, node, packet):
+        """Give the packet to the engines."""
+        packet.packet = node.next_packet
+        node.next_packet += 1
+        node.ring.append(packet)
+
+    def name_place(self, node, packet, descriptor):
+        """Say where the packet goes; how many bytes end a page, or a unit, there."""
+        page = self.world.page
+        if descriptor.operation == SEND:
+            channel = node.channels[descriptor.name]
+            packet.name, packet.sender_name = channel.peer_tag, descriptor.name
+            return channel.unit - descriptor.made % channel.unit
+        if descriptor.operation == REPLY:
+            return page - (descriptor.fetch.segments[0][0] + descriptor.made) % page
+        one = node.imports[descriptor.name]
+        packet.name = one.export
+        packet.at += descriptor.offset
+        return page - (one.start + packet.at) % page
+
+    def number(self, node, packet):
+        way = node.number, packet.destination
+        packet.number = self.numbered[way] = self.numbered.get(way, -1) + 1
+
+    def look_up_to_send(self, node, port, descriptor, page):
+        def then(status, space):
+            if status == DONE:
+                descriptor.page, descriptor.source = page, space
+                self.make_packet(node, port, descriptor)
+            else:
+                port.current = None
+                self.cannot_send(port, descriptor, status)
+
+        self.translate(node, descriptor.space, page, None, then)
+
+    def cannot_send(self, port, descriptor, status):
+        self.end_descriptor(port, descriptor, status)
+
+    def has_left(self, node, packet):
+        if packet.last:
+            self.end_descriptor(node.ports[packet.port], packet.descriptor, DONE)

@@ -1,0 +1,55 @@
+"""A finished twin of a world, as lists to compare."""
+
+from __future__ import annotations
+
+from collections import deque
+from types import SimpleNamespace
+
+from oracle.delivery import LOG_FIELDS
+from oracle.ports import Descriptor, Port, Process
+from oracle.ports_translation import Translating
+from oracle.ports_worlds import content
+
+
+def told(world, is_lost):
+    """Results by process, log, and final memory by process."""
+    twin = Translating(world, is_lost)
+    processes = []
+    for me, program in enumerate(world.programs):
+        node = twin.nodes[program.node]
+        number = world.number(me)
+        node.ports.append(Port(node.number, number + 1, number, dict.fromkeys(range(world.ring))))
+        twin.bytes[node.number, number] = bytearray(content(me))
+        plan, posted = deque(), 0
+        for step in program.steps:
+            if step[0] == "inline":
+                plan.append(("post", Descriptor(posted, 1, step[1], content=step[2])))
+                posted += 1
+            elif step[0] == "post":
+                plan.append(("post", Descriptor(posted, *step[1:])))
+                posted += 1
+            else:
+                plan.append(step)
+        process = Process(number, node.number, number + 1, plan)
+        node.processes.append(process)
+        processes.append(process)
+        for names, key, table in (
+            (world.channels, "tag", node.channels),
+            (world.exports, "number", node.exports),
+            (world.imports, "handle", node.imports),
+        ):
+            for one in names:
+                if one.process == me:
+                    owner = {"port": number + 1, "space": number}
+                    table[getattr(one, key)] = SimpleNamespace(**owner, **one._asdict())
+    twin.run()
+    log = [tuple(record[name] for name in LOG_FIELDS) for record in twin.log]
+    results = [[(time, plain(result)) for time, result in process.results] for process in processes]
+    memory = [bytes(twin.bytes[process.node, process.number]) for process in processes]
+    return results, log, memory
+
+
+def plain(result):
+    if hasattr(result, "__dict__"):
+        return tuple(vars(result).values())
+    return result

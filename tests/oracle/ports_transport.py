@@ -1,0 +1,281 @@
+"""Packets of ports that are brought again until they are acknowledged, and answers to fetches."""
+
+from __future__ import annotations
+
+from copy import copy
+
+from oracle.ports import DONE, FETCH, NO_RIGHTS, REJECTED, REPLY, SEND, Descriptor, Packet
+from oracle.ports_firmware import Firmware
+from oracle.ports_receiving import LATER, WANTED
+from oracle.transport import Link
+
+LOST = "lost"  # of a packet
+ACK, PROBE = 5, 6  # operations of packets that only acknowledge, or only ask for that
+
+
+class Stream(Link):
+    """What a node knows of one peer, and what it has sent there."""
+
+    def __init__(self):
+        super().__init__()
+        self.packets = {}  # by number, until acknowledged
+        self.refused_there = set()  # numbers that the peer has rejected
+        self.rejects = set()  # numbers that were rejected here
+        self.ack_at = None
+        self.ack_wanted = False
+        self.resend_at = None
+        self.awaited = []  # fetches whose answers have not all come
+        self.turned_away = None
+        self.times = 0
+
+
+class Reliable(Firmware):
+    """Go-back-n below the firmware, and what it makes possible: fetches."""
+
+    def __init__(self, world, is_lost):
+        """``is_lost`` is told the sender and the number that its NIC gave a packet."""
+        super().__init__(world)
+        self.streams = {}
+        self.is_lost = is_lost
+
+    def stream(self, node, peer):
+        return self.streams.setdefault((node.number, peer), Stream())
+
+    def streams_of(self, node):
+        return [
+            (peer, one) for (here, peer), one in sorted(self.streams.items()) if here == node.number
+        ]
+
+    # --- sender ---------------------------------------------------------------------------------
+
+    def choose(self, node):
+        for peer, stream in self.streams_of(node):
+            if stream.ack_wanted:
+                return "ack", peer
+            if stream.to_send:
+                return "again", peer
+        return super().choose(node)
+
+    def may_send_to(self, node, peer):
+        if not self.world.reliable:
+            return True
+        stream = self.stream(node, peer)
+        return stream.window_open(self.world.window) and not stream.to_send
+
+    def serve_cost(self, node, what, port):
+        return 0 if what in ("ack", "again") else super().serve_cost(node, what, port)
+
+    def serve(self, node, what, port):
+        if what == "ack":
+            self.hand_over(node, Packet(node.number, 0, port, 0, self.now, operation=ACK))
+        elif what == "again":
+            stream = self.stream(node, port)
+            if not stream.to_send:
+                return
+            before = stream.packets[stream.to_send[0]]
+            stream.note_sent()
+            self.hand_over(node, copy(before))
+        else:
+            super().serve(node, what, port)
+
+    def number(self, node, packet):
+        if not self.world.reliable:
+            super().number(node, packet)
+            return
+        stream = self.stream(node, packet.destination)
+        packet.number = stream.number_next()
+        stream.note_sent()
+        stream.packets[packet.number] = packet
+        if packet.operation == FETCH:
+            stream.awaited.append(packet.descriptor)
+
+    def has_left(self, node, packet):
+        if not self.world.reliable:
+            super().has_left(node, packet)
+        elif packet.operation != ACK:
+            self.set_deadline(node, packet.destination)
+
+    def hand_over(self, node, packet):
+        """With it goes what is to be acknowledged."""
+        super().hand_over(node, packet)
+        if self.world.reliable:
+            stream = self.stream(node, packet.destination)
+            packet.ack = stream.take_ack()
+            packet.rejects = frozenset(stream.rejects)
+            stream.ack_at, stream.ack_wanted = None, False
+
+    def timers(self, node):
+        yield from super().timers(node)
+        for _, stream in self.streams_of(node):
+            for time in (stream.ack_at, stream.resend_at):
+                if time is not None:
+                    yield time
+
+    def timer(self, node):
+        super().timer(node)
+        for peer, stream in self.streams_of(node):
+            if stream.ack_at == self.now:
+                stream.ack_at, stream.ack_wanted = None, True
+            if stream.resend_at == self.now:
+                if stream.is_outstanding():
+                    stream.time_out(self.world.most_retries)
+                elif stream.awaited:
+                    self.probe(node, peer)
+                self.set_deadline(node, peer)
+
+    def set_deadline(self, node, peer):
+        stream = self.stream(node, peer)
+        waits = stream.is_outstanding() or stream.awaited
+        stream.resend_at = self.now + self.world.time_out if waits else None
+
+    def probe(self, node, peer):
+        """Ask for a sign of life; another packet must find a place in the ring besides."""
+        if node.send_ring() + 2 <= self.delivery.send_ring:
+            packet = Packet(node.number, 0, peer, 0, self.now, operation=PROBE)
+            packet.last = False  # of no message
+            self.number(node, packet)
+            self.hand_over(node, packet)
+
+    def take_acknowledgement(self, node, packet):
+        stream = self.stream(node, packet.sender)
+        before = stream.acknowledged
+        if not stream.take_acknowledgement(packet.ack):
+            return
+        self.set_deadline(node, packet.sender)
+        for number in range(before, stream.acknowledged):
+            gone = stream.packets.pop(number)
+            descriptor = gone.descriptor
+            if gone.operation == PROBE:
+                continue
+            descriptor.refused |= number in packet.rejects
+            if descriptor.operation == FETCH:
+                if descriptor.refused:
+                    self.end_descriptor(node.ports[gone.port], descriptor, REJECTED)
+            elif gone.last and descriptor.operation != REPLY:
+                status = REJECTED if descriptor.refused else DONE
+                self.end_descriptor(node.ports[gone.port], descriptor, status)
+
+    # --- receiver -------------------------------------------------------------------------------
+
+    def header_is_in(self, node, half):
+        packet = half.message
+        if self.is_lost(packet.sender, packet.packet):
+            half.verdict = LOST
+            return
+        if not self.world.reliable:
+            return
+        self.stream(node, packet.sender).retries = 0  # a sign of life
+        if packet.operation == ACK:
+            half.verdict = "acknowledgement"
+            return
+        stream = self.stream(node, packet.sender)
+        half.verdict = stream.judge(packet.number)
+
+    def acknowledge_soon(self, stream):
+        if stream.due and stream.ack_at is None and not stream.ack_wanted:
+            if self.world.ack_delay:
+                stream.ack_at = self.now + self.world.ack_delay
+            else:
+                stream.ack_wanted = True
+
+    def complete(self, node, half):
+        if half.verdict == LOST:
+            return
+        if self.world.reliable:
+            self.take_acknowledgement(node, half.message)
+        super().complete(node, half)
+
+    def turn_away(self, node, half, why):
+        if not self.world.reliable:
+            super().turn_away(node, half, why)
+            return
+        packet = half.message
+        stream = self.stream(node, packet.sender)
+        half.verdict = REJECTED
+        if why == LATER and self.may_come_again(stream, packet):
+            half.verdict = LATER
+            if stream.is_accepted(packet.number):
+                self.take_back(node, packet)
+            stream.refuse(packet.number)
+            stream.due = True  # a sign of life, for the sender waits
+
+    def confirm(self, node, half):
+        """Whether the packet counts; it is wholly in."""
+        if not self.world.reliable:
+            return half.verdict == WANTED
+        packet = half.message
+        stream = self.stream(node, packet.sender)
+        if half.verdict in (WANTED, REJECTED) and stream.may_confirm(packet.number):
+            stream.confirm()
+            if half.verdict == REJECTED:
+                stream.rejects.add(packet.number)
+                if packet.operation == SEND:
+                    self.give_up(node, (node.number, packet.name))
+        self.acknowledge_soon(stream)
+        return half.verdict == WANTED
+
+    def may_come_again(self, stream, packet):
+        """A packet for which there is no place comes again so often; then it is rejected."""
+        if stream.turned_away != packet.number:
+            stream.turned_away, stream.times = packet.number, 0
+        stream.times += 1
+        return stream.times <= self.world.most_retries
+
+    def take_back(self, node, packet):
+        """What the same sender sent after the packet is as if it had never come."""
+        for half in reversed(node.incoming):
+            later = half.message
+            if later.sender != packet.sender or later.number <= packet.number:
+                continue
+            if half.verdict == WANTED:
+                half.verdict = "gap"
+            if half.placed:
+                message, half.placed = half.placed, None
+                channel = node.channels[later.name]
+                port = node.ports[channel.port]
+                message.expected = later.at
+                kept = -(-later.at // channel.unit)
+                port.ready.extend(message.buffers[kept:])
+                port.filling -= len(message.buffers[kept:])
+                del message.buffers[kept:]
+                self.arriving[node.number, later.name] = message
+                if later.at == 0:
+                    self.give_up(node, (node.number, later.name))
+
+    # --- fetches --------------------------------------------------------------------------------
+
+    def take_control(self, node, packet):
+        if packet.operation == FETCH:
+            export = node.exports.get(packet.name)
+            if export is None or packet.at + packet.whole > export.length:
+                return REJECTED
+            answers = node.ports[0]
+            if len(answers.requests) + 1 >= self.world.ring:
+                return LATER
+            place = (export.start + packet.at, packet.whole)
+            answer = Descriptor(0, REPLY, packet.port, [place], space=export.space)
+            answer.fetch, answer.peer = packet.descriptor, packet.sender
+            answers.requests.append(answer)
+            return DONE
+        if packet.operation == PROBE:
+            return DONE
+        if packet.operation == REPLY:
+            descriptor = packet.descriptor
+            self.end_descriptor(node.ports[descriptor.name], descriptor.fetch, NO_RIGHTS)
+            return DONE
+        return super().take_control(node, packet)
+
+    def cannot_send(self, port, descriptor, status):
+        if descriptor.operation != REPLY:
+            super().cannot_send(port, descriptor, status)
+            return
+        # The answer without data is a descriptor of its own, and is charged as any.
+        descriptor.void = True
+        port.requests.append(descriptor)
+
+    def end_descriptor(self, port, descriptor, status):
+        super().end_descriptor(port, descriptor, status)
+        if descriptor.operation == FETCH and descriptor.peer >= 0:
+            awaited = self.stream(self.nodes[port.node], descriptor.peer).awaited
+            if descriptor in awaited:
+                awaited.remove(descriptor)

@@ -1,0 +1,254 @@
+"""Worlds of programs on ports: what one is made of, and Hypothesis strategies that draw them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from hypothesis import strategies as st
+
+from oracle.delivery import CUT_THROUGH, STORE_AND_FORWARD, Delivery
+from oracle.delivery_strategies import Network, costs, crossbar
+from oracle.ports import FETCH, INLINE_BYTES, SEND, WRITE
+
+PAGE = 512
+PAGES = 24  # of each process's memory, from address 0
+EXPORTED = 8  # the first page that others may name, and how many they are
+SHARED = 4
+BUFFERS = 12  # the first page of receive buffers, and how many they are
+PLACES = 12
+STEPS = (
+    "post", "poll", "wake", "signal", "serve_request", "receive_message", "handshake",
+    "interrupt", "pin_send", "pin_receive", "pin_shared", "zero", "unpin", "page_in", "page_out",
+    "thread_delay", "lookup_send", "lookup_receive", "lookup_free", "lookup_buffer", "check",
+    "table_dma", "further_way", "lookup_handle", "fetch", "thread_work", "system_call",
+)  # fmt: skip
+
+
+SETTINGS = {  # caches in which no two pages meet, tables that hold all pages
+    "vmmc-static": {},
+    "utlb": {"entries": 1024},
+    "utlb-shared": {"entries": 1024},
+    "utlb-process": {"entries": 64},
+}
+
+
+class Channel(NamedTuple):
+    """A tag of ``process``: messages to and from a tag of another node."""
+
+    process: int
+    tag: int
+    node: int
+    peer_tag: int
+    unit: int = PAGE
+    most: int = 8 * PAGE
+
+
+class Export(NamedTuple):
+    """A stretch of the memory of ``process``."""
+
+    process: int
+    number: int
+    start: int
+    length: int
+    rights: int = 3
+
+
+class Import(NamedTuple):
+    """A name by which ``process`` means an export of a node."""
+
+    process: int
+    handle: int
+    node: int
+    export: int
+    start: int
+    length: int
+
+
+class Program(NamedTuple):
+    """A process on a node and what it does, step by step."""
+
+    node: int
+    steps: list[tuple]
+
+
+@dataclass
+class World:
+    """All that a run is made of; printed whole by Hypothesis when it fails."""
+
+    network: Network
+    costs: dict[str, int]
+    service: dict[str, int]
+    user_pin: list[int]
+    user_unpin: list[int]
+    delivery: Delivery
+    programs: list[Program]
+    channels: list[Channel]
+    exports: list[Export] = field(default_factory=list)
+    imports: list[Import] = field(default_factory=list)
+    design: str = "vmmc-static"
+    settings: dict[str, int] = field(default_factory=dict)
+    reliable: bool = False
+    window: int = 8
+    time_out: int = 10**6  # ps
+    most_retries: int = 12
+    ack_delay: int = 100  # ps
+    seed: int = 0
+    loss: float = 0.0
+    ring: int = 8
+    ready: int = 8
+    frames: int = 512
+
+    page = PAGE
+
+    def number(self, process):
+        """Of a process on its node: its address space; its port is one more."""
+        node = self.programs[process].node
+        return sum(other.node == node for other in self.programs[:process])
+
+
+def content(process):
+    """What the memory of a process holds at first."""
+    size = PAGES * PAGE
+    return (bytes(range(251)) * (size // 251 + 2))[31 * process :][:size]
+
+
+def step_costs():
+    return st.sampled_from((0, 1, 5, 10, 10, 33, 100, 257, 1000))
+
+
+@st.composite
+def services(draw):
+    found = {name: draw(step_costs()) for name in STEPS}
+    found["post"] += 1
+    found["fetch"] += found["table_dma"]  # which is a part of it
+    return found
+
+
+def tables():
+    """A call of n pages, n from 0 to 64."""
+    return st.builds(
+        lambda call, page: [0, *(call + page * count for count in range(1, 65))],
+        st.integers(0, 300),
+        st.integers(0, 100),
+    )
+
+
+def deliveries():
+    few = st.integers(1, 4)
+    return st.builds(
+        Delivery,
+        policy=st.sampled_from((STORE_AND_FORWARD, CUT_THROUGH)),
+        eager=st.booleans(),
+        minpulse_send=st.integers(40, PAGE),
+        minpulse_receive=st.integers(40, PAGE),
+        send_buffers=few,
+        receive_buffers=few,
+        send_ring=st.integers(1, 5),
+        receive_ring=st.integers(1, 5),
+        max_payload=st.just(PAGE),
+        logging=st.booleans(),
+    )
+
+
+@st.composite
+def worlds(draw, designs=tuple(SETTINGS), reliable=(False, True), losses=(0.0,)):
+    network = crossbar(draw(st.integers(2, 3)))
+    hosts = list(range(network.nodes))
+    hosts += draw(st.lists(st.integers(0, network.nodes - 1), max_size=2))
+    hosts.sort()
+    channels, imports = [], []
+    unit = draw(st.sampled_from((PAGE, PAGE, 100, 300)))
+    many = len(hosts)
+    begins = [EXPORTED * PAGE + draw(st.integers(0, PAGE)) for _ in hosts]
+    exports = [Export(me, me, begin, 3 * PAGE) for me, begin in enumerate(begins)]
+    for me in range(many):
+        for peer in range(many):
+            if hosts[me] != hosts[peer]:
+                channels.append(Channel(me, me * many + peer, hosts[peer], peer * many + me, unit))
+                one = exports[peer]
+                imports.append(
+                    Import(me, me * many + peer, hosts[peer], peer, one.start, one.length)
+                )
+    ring = draw(st.sampled_from((2, 4, 8)))
+    design = draw(st.sampled_from(designs))
+    places = PLACES + 2 * (design == "vmmc-static")  # there also buffers that are not mapped
+    programs = [
+        Program(host, draw(plans(me, hosts, ring, places))) for me, host in enumerate(hosts)
+    ]
+    loss = draw(st.sampled_from(losses))
+    return World(
+        network,
+        draw(costs((10**12,))),
+        draw(services()),
+        draw(tables()),
+        draw(tables()),
+        draw(deliveries()),
+        programs,
+        channels,
+        exports,
+        imports,
+        design=design,
+        settings=dict(SETTINGS[design]),
+        reliable=draw(st.sampled_from(reliable)),
+        window=draw(st.sampled_from((1, 2, 4, 8))),
+        time_out=draw(st.sampled_from((20_000, 100_000, 300_000))),
+        most_retries=20 if loss else draw(st.integers(2, 5)),  # nobody is taken for dead
+        seed=draw(st.integers(0, 1000)),
+        loss=loss,
+        ack_delay=draw(st.sampled_from((0, 100, 1000, 5000))),
+        ring=ring,
+        ready=draw(st.integers(1, 8)),
+    )
+
+
+@st.composite
+def plans(draw, me, hosts, ring, places):
+    """Buffers; posts with pauses; then every post's end, and what has come."""
+    peers = [peer for peer in range(len(hosts)) if hosts[peer] != hosts[me]]
+    steps = [("register", EXPORTED * PAGE, SHARED * PAGE)]
+    for place in draw(st.lists(st.integers(0, places - 1), max_size=6, unique=True)):
+        address = (BUFFERS + place) * PAGE + draw(st.sampled_from((0, 0, 0, 100)))
+        steps.append(("provide", address))
+    steps.append(("sleep", draw(st.integers(0, 20_000))))
+    posted = 0
+    for _ in range(draw(st.integers(0, 6))):
+        what = draw(st.sampled_from(("inline", "post", "post", "post", "wait", "drain", "compute")))
+        if posted == ring and what in ("inline", "post"):
+            what = "wait"  # a program that asks for no report would wait for ever
+        name = me * len(hosts) + draw(st.sampled_from(peers))
+        if what == "inline":
+            length = draw(st.integers(0, INLINE_BYTES))
+            steps.append(("inline", name, bytes(range(length))))
+            posted += 1
+        elif what == "post":
+            steps.append(
+                (
+                    "post",
+                    draw(st.sampled_from((SEND, SEND, WRITE, WRITE, FETCH))),
+                    name,
+                    *draw(pieces()),
+                )
+            )
+            posted += 1
+        elif what == "wait" and posted:
+            steps.append(("done", draw(st.sampled_from(("poll", "block", "signal")))))
+            posted -= 1
+        elif what == "drain":
+            steps.append(("drain", True))
+        else:
+            kind = draw(st.sampled_from(("sleep", "compute")))
+            steps.append((kind, draw(st.integers(1, 5000))))
+    steps += [("done", "poll")] * posted
+    steps += [("sleep", 100_000), ("drain", False)]
+    return steps
+
+
+@st.composite
+def pieces(draw):
+    """Segments, offset in the export, notify."""
+    segments = []
+    for _ in range(draw(st.sampled_from((1, 1, 1, 2, 4)))):
+        length = draw(st.one_of(st.integers(1, 60), st.integers(1, 900)))
+        segments.append((draw(st.integers(0, 8 * PAGE - length)), length))
+    return segments, draw(st.integers(0, 3 * PAGE)), draw(st.booleans())

@@ -1,0 +1,213 @@
+"""The NIC that serves ports against its twin: every report, action and byte, to the picosecond."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import port_world as world
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nicscope.config.delivery import Delivery, Policy
+from nicscope.config.design import load_design, with_settings
+from nicscope.drivers.simulate.log import Engine
+from nicscope.drivers.simulate.machine import REGISTER
+from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Transport
+from nicscope.errors import SimulationError
+from nicscope.fabric.faults import LOST, fate, new_faults
+from nicscope.fabric.topology import Topology
+from nicscope.nic.ports import SEND
+from oracle.delivery import LOG_FIELDS
+from oracle.ports_reports import told
+from oracle.ports_translation import SCHEMES
+from oracle.ports_worlds import PAGE, PAGES, World, content, worlds
+
+KEEP_LOG = 1 << 15
+LONG = os.environ.get("NICSCOPE_LONG_TESTS") == "1"  # 2,000 worlds
+REGISTERING = ("vmmc-static", "utlb", "utlb-shared", "utlb-process")
+
+
+def cluster_of(drawn: World) -> Any:
+    """The cluster that is drawn, with its programs."""
+    network, delivery = drawn.network, asdict(drawn.delivery)
+    delivery["policy"] = Policy(delivery["policy"])
+    changed = [f"{name}={value}" for name, value in (drawn.settings | {"page_size": PAGE}).items()]
+    cluster = world.cluster_of(
+        with_settings(load_design(drawn.design), changed),
+        nodes=network.nodes,
+        policy=Delivery(**delivery),
+        topology=Topology("drawn", network.nodes, network.links, network.paths, network.hops),
+        transport=Transport(
+            reliable=drawn.reliable,
+            window=drawn.window,
+            time_out_ps=drawn.time_out,
+            most_retries=drawn.most_retries,
+            ack_delay_ps=drawn.ack_delay,
+        ),
+        faults=Faults(seed=drawn.seed, loss=drawn.loss),
+        host=HostSize(frames=drawn.frames, pages_per_space=64),
+        size=PortSize(ring=drawn.ring, ready=drawn.ready),
+        keep_log=KEEP_LOG,
+    )
+    assert set(drawn.costs) == set(cluster._transfers)
+    assert set(drawn.service) <= set(cluster._service.steps)
+    cluster._transfers.update(drawn.costs)
+    cluster._service.steps.update(drawn.service)
+    for name in ("user_pin", "user_unpin"):
+        getattr(cluster._service, name)[:] = getattr(drawn, name)
+    return cluster
+
+
+async def perform(process: Any, drawn: World, me: int, results: list) -> None:
+    """Prepare the memory and the names of process ``me``, then do its steps."""
+    process.allocate(PAGES * PAGE)
+    process._memory.write(process.node, process.number, 0, content(me))
+    for one in drawn.channels:
+        if one.process == me:
+            size = {"unit": one.unit, "most": one.most}
+            world.join(process, one.tag, one.node, one.peer_tag, **size)
+    for export in drawn.exports:
+        if export.process == me:
+            world.export(process, export.number, export.start, export.length, export.rights)
+    for one in drawn.imports:
+        if one.process == me:
+            world.import_from(process, one.handle, one.node, one.export, one.start, one.length)
+            process._ports.imports[process.node, one.handle]["start"] = one.start % PAGE
+    for step in drawn.programs[me].steps:
+        await do(process, step, results)
+
+
+async def do(process: Any, step: tuple, results: list) -> None:
+    """One step, and what came of it."""
+    what, *how = step
+    found: Any = None
+    if what == "sleep":
+        await process.sleep(how[0] / 1e6)
+        return
+    if what == "drain":
+        while process.waiting():
+            arrival = await process.arrival()
+            results.append((now(process), tuple(arrival)))
+            if how[0] and arrival.status == "done":
+                for address in arrival.buffers:
+                    await do(process, ("provide", address), results)
+        return
+    if what == "compute":
+        await process.compute(how[0] / 1e6)
+    elif what == "register":
+        if process.cluster.design.name in REGISTERING:
+            ended = await process._driven.ask(
+                REGISTER, peer=process.port, address=how[0], payload=how[1]
+            )
+            found = ended.address
+        else:
+            return
+    elif what == "inline":
+        found = await process.post_inline(SEND, *how)
+    elif what == "post":
+        operation, name, segments, offset, notify = how
+        found = await process.post(operation, name, segments, offset=offset, notify=notify)
+    elif what == "provide":
+        await process.provide(how[0])
+    elif what == "done":
+        found = tuple(await process.done(how[0]))
+    elif what == "arrival":
+        found = tuple(await process.arrival(how[0]))
+    results.append((now(process), found))
+
+
+def now(process: Any) -> int:
+    return round(process.now_us * 1e6)
+
+
+def driven(drawn: World) -> Any:
+    """Results by process, log and final memory of the machine."""
+    cluster = cluster_of(drawn)
+    results: list[list] = [[] for _ in drawn.programs]
+    for me, program in enumerate(drawn.programs):
+        cluster.start(program.node, lambda process, me=me: perform(process, drawn, me, results[me]))
+    with contextlib.suppress(SimulationError):  # programs may wait for ever: the twin says which
+        cluster.run()
+    machine = cluster.simulation.machine
+    columns = np.stack([machine.log[name] for name in LOG_FIELDS], 1)
+    used = columns.any(axis=1).nonzero()[0]
+    log = [tuple(row) for row in columns[: used[-1] + 1].tolist()]
+    assert len(log) < KEEP_LOG
+    memory = [
+        cluster.memory.read(program.node, drawn.number(me), 0, PAGES * PAGE)
+        for me, program in enumerate(drawn.programs)
+    ]
+    return results, log, memory
+
+
+def losses(drawn: World) -> Any:
+    """Whether a packet is lost, as the network draws it by seed."""
+    faults = new_faults(drawn.seed, loss=drawn.loss)[0]
+    return lambda sender, packet: fate(faults, sender, packet, 0) == LOST
+
+
+def in_order(log):
+    ends, node, engine = (LOG_FIELDS.index(name) for name in ("end", "node", "engine"))
+    return sorted(log, key=lambda row: (row[ends], row[node], row[engine], row))
+
+
+def compare(drawn: World) -> None:
+    """The same of both."""
+    results, log, memory = driven(drawn)
+    told_results, told_log, told_memory = told(drawn, losses(drawn))
+    for ours, theirs in zip(in_order(log), in_order(told_log), strict=False):
+        assert ours == theirs, f"at {min(ours[7], theirs[7])}\n machine {ours}\n twin    {theirs}"
+    for me in range(len(results)):
+        for ours, theirs in zip(results[me], told_results[me], strict=False):
+            assert ours == theirs, (me, "machine", ours, "twin", theirs)
+        assert len(results[me]) == len(told_results[me]), me
+    assert len(log) == len(told_log)
+    assert memory == told_memory
+
+
+@pytest.mark.parametrize("design", SCHEMES)
+@settings(max_examples=500 if LONG else 18)
+@given(data=st.data())
+def test_every_report_action_and_byte_is_what_the_twin_says(design, data):
+    compare(data.draw(worlds(designs=(design,))))
+
+
+@settings(max_examples=500 if LONG else 12)
+@given(worlds(losses=(0.03, 0.1)))
+def test_so_it_is_where_packets_are_lost(drawn):
+    compare(drawn)
+
+
+def test_an_entry_read_from_the_host_slows_links_as_a_read_of_the_bus_does():
+    """Found by the twin: it slowed them as a write does."""
+
+    def first_packet_ends(**rates: int) -> int:
+        cluster = world.cluster_of("utlb", keep_log=100)
+        cluster._transfers.update({"link_per_byte": 300_000, "nic_memory_per_byte": 8000} | rates)
+
+        async def sender(process):
+            world.join(process, 3, 1, 4)
+            memory = process.allocate(8)
+            await process.sleep(100)
+            await process.post_inline(SEND, 3, b"on its way while the next one's page is missed")
+            await process.post(SEND, 3, [(memory.address, 8)])
+            await process.done()
+
+        async def receiver(process):
+            await process.sleep(500)
+
+        cluster.start(0, sender)
+        cluster.start(1, receiver)
+        cluster.run()
+        log = cluster.simulation.machine.log
+        sent = (log["node"] == 0) & (log["engine"] == Engine.NET_TX) & (log["packet"] == 0)
+        return int(log["end"][sent].max())
+
+    usual = first_packet_ends()
+    assert first_packet_ends(pci_write_per_byte=9000) == usual
+    assert first_packet_ends(pci_read_per_byte=9000) < usual

@@ -106,6 +106,9 @@ def main(arguments: list[str] | None = None) -> int:
     except NicscopeError as error:
         print(f"nicscope: {error}", file=sys.stderr)
         return 2
+    except MemoryError as error:
+        print(f"nicscope: there is not enough memory{_told(error)}", file=sys.stderr)
+        return 2
     except ProgramError as error:
         print(error.told, end="", file=sys.stderr)
         return 1
@@ -123,3 +126,9 @@ def main(arguments: list[str] | None = None) -> int:
             return int(error.exit_code)
         raise
     return status if isinstance(status, int) else 0
+
+
+def _told(error: MemoryError) -> str:
+    """What NumPy says of the array that there was no room for; Python itself says nothing."""
+    text = " ".join(str(error).split())
+    return f": {text[0].lower()}{text[1:]}" if text else ""

@@ -130,8 +130,7 @@ def _run(arguments: list[str] | None) -> int:
         said = ENDINGS[status]
         print(f"nicscope: {said}; nothing half-written was left", file=sys.stderr)
     except MemoryError as error:
-        why = f" ({error})" if str(error) else ""
-        raise NicscopeError(f"there is not enough memory for that{why}; ask for less") from error
+        raise NicscopeError(f"there is not enough memory{_told(error)}; ask for less") from error
     except OSError as error:
         if error.errno is None:  # one that Python made up: a fault of nicscope's
             raise
@@ -144,3 +143,9 @@ def _run(arguments: list[str] | None) -> int:
             return int(error.exit_code)
         raise
     return status if isinstance(status, int) else 0
+
+
+def _told(error: MemoryError) -> str:
+    """What NumPy says of the array that there was no room for; Python itself says nothing."""
+    text = " ".join(str(error).split())
+    return f": {text[0].lower()}{text[1:]}" if text else ""

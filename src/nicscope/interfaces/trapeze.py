@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.config.delivery import CONTROL_BYTES, POLICIES, delivery_costs, shadow_costs
 from nicscope.config.platform import load_platform
+from nicscope.drivers.simulate.build import machine_bytes
 from nicscope.drivers.simulate.machine import COMPUTE, COPY, RECEIVE, SEND, SLEEP
 from nicscope.drivers.simulate.programs import Simulation
 from nicscope.drivers.simulate.store import UNMAPPED
@@ -25,6 +26,7 @@ from nicscope.interfaces.arguments import LEAST, PS_PER_US, in_ps, whole
 from nicscope.interfaces.buffers import allocated, stretch_of
 from nicscope.interfaces.ownership import Owned, Owner
 from nicscope.interfaces.payloads import HostBuffer, Payloads, read_only
+from nicscope.room import check_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -242,16 +244,30 @@ class Cluster:
         if isinstance(policy, str) and policy not in POLICIES:
             raise SimulationError(f"no policy {policy!r}{did_you_mean(policy, POLICIES)}")
         self.delivery = POLICIES[policy] if isinstance(policy, str) else policy
-        self.topology = crossbar(nodes) if topology is None else topology
-        costs = (shadow_costs if shadow else delivery_costs)(load_platform(platform))
-        self._costs = [costs] * self.topology.nodes
         self._host_bytes = host_bytes
         self._tags = tags
         self._keep_log = keep_log
+        self._check_room(nodes if topology is None else topology.nodes, nodes)
+        self.topology = crossbar(nodes) if topology is None else topology
+        costs = (shadow_costs if shadow else delivery_costs)(load_platform(platform))
+        self._costs = [costs] * self.topology.nodes
         self._programs: list[tuple[int, Callable[[Endpoint], Coroutine[Any, Any, object]]]] = []
         self._used = [0] * self.topology.nodes
         self._mapped: dict[tuple[int, int], Owner] = {}  # entries of incoming payload tables
         self.simulation: Simulation | None = None
+
+    def _check_room(self, nodes: int, programs: int) -> None:
+        """Refuse a cluster that has no room, before anything of it is made."""
+        need = machine_bytes(
+            self.delivery,
+            nodes,
+            programs,
+            host_bytes=self._host_bytes,
+            tags=self._tags,
+            keep_log=self._keep_log,
+        )
+        advice = "ask for fewer nodes, less host_bytes, or fewer tags or records of the log"
+        check_room(need, f"a cluster of {nodes:,} nodes", advice)
 
     def start(self, node: int, program: Callable[[Endpoint], Coroutine[Any, Any, object]]) -> None:
         """Have ``program`` run on ``node`` with an endpoint of its own."""
@@ -266,6 +282,7 @@ class Cluster:
         self._mapped = {}
         order = sorted(range(len(self._programs)), key=lambda i: self._programs[i][0])
         hosts = [self._programs[i][0] for i in order]
+        self._check_room(self.topology.nodes, len(order))
         simulation = Simulation(
             self._costs,
             self.delivery,

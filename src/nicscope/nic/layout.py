@@ -95,8 +95,20 @@ def new_cache(entries: int, ways: int = 1, line: int = 1, victim_entries: int | 
     ``victim_entries`` of None leaves the victim cache out.
     """
     lines = entries // line
+    nic = _laid_out(_cache_shapes(entries, ways, line, victim_entries), entries)
+    nic.places[:] = np.arange(len(nic.places)) % ways
+    nic.links["older"] = nic.links["newer"] = np.arange(len(nic.links))  # rings of one
+    nic.config[0]["sets"] = lines // ways
+    nic.config[0]["ways"] = ways
+    nic.config[0]["line"] = line
+    nic.config[0]["victim_entries"] = victim_entries or 0
+    return nic
+
+
+def _cache_shapes(entries: int, ways: int, line: int, victim_entries: int | None) -> dict[str, int]:
+    lines = entries // line
     linked = ways > SEARCHED_WAYS
-    shapes = {
+    return {
         "tags": lines,
         "frames": entries,
         "places": lines if 1 < ways <= SEARCHED_WAYS else 0,
@@ -107,14 +119,14 @@ def new_cache(entries: int, ways: int = 1, line: int = 1, victim_entries: int | 
         # One place more than the victims that stay: a newcomer enters before the first leaves.
         "victims": 0 if victim_entries is None else victim_entries + 1,
     }
-    nic = _laid_out(shapes, entries)
-    nic.places[:] = np.arange(len(nic.places)) % ways
-    nic.links["older"] = nic.links["newer"] = np.arange(len(nic.links))  # rings of one
-    nic.config[0]["sets"] = lines // ways
-    nic.config[0]["ways"] = ways
-    nic.config[0]["line"] = line
-    nic.config[0]["victim_entries"] = victim_entries or 0
-    return nic
+
+
+def cache_bytes(
+    entries: int, ways: int = 1, line: int = 1, victim_entries: int | None = None
+) -> int:
+    """Bytes that ``new_cache`` takes."""
+    shapes = _cache_shapes(entries, ways, line, victim_entries)
+    return _ends({"config": 1, "registers": 1, **shapes})[1]
 
 
 def new_table(entries: int) -> Nic:
@@ -133,12 +145,18 @@ def region_bytes(nic: Nic) -> dict[str, int]:
     return {name: array.nbytes for name, array in nic._asdict().items() if array.nbytes}
 
 
-def _carve(shapes: dict[str, int]) -> dict[str, NDArray[Any]]:
-    """Views of one arena, each on a cache line of its own."""
+def _ends(shapes: dict[str, int]) -> tuple[dict[str, int], int]:
+    """Where each region begins in the arena, and where the last one ends."""
     offsets, end = {}, 0
     for name, dtype in _REGIONS:
         offsets[name] = end
         end += -(-shapes.get(name, 0) * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
+    return offsets, end
+
+
+def _carve(shapes: dict[str, int]) -> dict[str, NDArray[Any]]:
+    """Views of one arena, each on a cache line of its own."""
+    offsets, end = _ends(shapes)
     arena = np.zeros(end + _ALIGNMENT, np.uint8)
     start = -arena.ctypes.data % _ALIGNMENT
     views = {}

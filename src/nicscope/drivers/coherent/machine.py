@@ -6,22 +6,28 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.errors import SimulationError
 from nicscope.jit import step
-from nicscope.memory.coherence.layout import MODIFIED, SHARED, Host, new_hosts
+from nicscope.memory.coherence.layout import LINE, MODIFIED, SHARED, Host, host_settings, new_hosts
 from nicscope.memory.coherence.nodes import host_of, watcher_of
-from nicscope.memory.coherence.watcher import NEVER, Watcher, new_watchers, watch_block
+from nicscope.memory.coherence.watcher import COPY, NEVER, Watcher, new_watchers, watch_block
 from nicscope.nic.coherent.layout import (
     POINTER_BLOCKS,
     QUEUES,
     RECEIVE,
     SEND,
+    TAG,
     Interface,
     new_interfaces,
     nic_settings,
 )
+from nicscope.room import check_room
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+HOME_BYTES = 4  # of where a block of the host, or of the NIC, stands
+KEY_BYTES = 8
+NODE_BYTES = 1 << 16  # of registers, queues, and of the firmware's tables
+PAGE, PAGE_BYTES = 4096, 64  # of a page that a program may allocate
 POINTERS_OF_NIC = (2 * SEND + 1, 2 * RECEIVE)  # head of what it consumes, tail of what it produces
 
 
@@ -54,6 +60,8 @@ def new_machine(
     ``tags`` regions may be registered at a time; keys of packets go up to ``packets``.
     Errors: SimulationError.
     """
+    need = machine_bytes(nodes, host or {}, nic or {}, tags, packets)
+    check_room(need, f"a cluster of {nodes:,} nodes", "ask for fewer nodes, less memory or caches")
     try:
         hosts = new_hosts(nodes, host or {})
         settings = nic_settings(nic or {})
@@ -75,6 +83,28 @@ def new_machine(
     for n in range(nodes):
         _watch_queues(node_view(machine, n))
     return machine
+
+
+def machine_bytes(
+    nodes: int, host: Mapping[str, int], nic: Mapping[str, int], tags: int, packets: int
+) -> int:
+    """Bytes that ``new_machine`` takes at most; 0 of what it refuses."""
+    try:
+        values, settings = host_settings(host), nic_settings(nic)
+    except ValueError:
+        return 0
+    block = values["l2_line"]
+    caches = sum(
+        values[f"{level}_bytes"]
+        + values[f"{level}_bytes"] // values[f"{level}_line"] * LINE.itemsize
+        for level in ("l1", "l2")
+    )
+    room, watched = values["memory_bytes"], settings["memory_bytes"]
+    copies = watched // block * (COPY.itemsize + HOME_BYTES) + watched
+    staging = settings["staging_bytes"] + 2 * block
+    pages = room // PAGE * PAGE_BYTES
+    small = tags * TAG.itemsize + packets * KEY_BYTES + NODE_BYTES
+    return nodes * (caches + room + room // block * HOME_BYTES + copies + staging + pages + small)
 
 
 def _watch_queues(node: Node) -> None:

@@ -24,9 +24,11 @@ from nicscope.drivers.simulate.machine import (
 )
 from nicscope.drivers.simulate.ports.build import no_ports
 from nicscope.drivers.simulate.ports.calls import PORTS
+from nicscope.drivers.simulate.store import store_shapes
 from nicscope.fabric.paths import NOBODY, new_paths
 from nicscope.jit import records
 from nicscope.nic.delivery import ENDPOINT, NO_TASK, PACKET
+from nicscope.room import bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.store import Store
     from nicscope.fabric.topology import Topology
 
+PAIR_BYTES = 512  # of the ways between two nodes, most of it while they are put together
+NODE_BYTES = 4096  # of a node's records
 _CONFIGURED = (
     "eager",
     "minpulse_send",
@@ -113,6 +117,33 @@ def new_machine(
     machine.nodes["first_process"] = np.searchsorted(hosts, places, side="left")
     machine.nodes["last_process"] = np.searchsorted(hosts, places, side="right")
     return machine
+
+
+def machine_bytes(
+    delivery: Delivery,
+    nodes: int,
+    processes: int,
+    *,
+    host_bytes: int = 0,
+    tags: int = 0,
+    keep_log: int = 0,
+    keep_messages: int = 0,
+    script: int = 0,
+) -> int:
+    """Bytes that ``new_store`` and ``new_machine`` take at most, ports aside."""
+    rings = (delivery.send_ring, delivery.receive_ring)
+    buffers = (delivery.send_buffers, delivery.receive_buffers)
+    store = store_shapes(nodes, processes, host_bytes, rings, buffers, delivery.max_payload, tags)
+    return (
+        bytes_of(store)
+        + nodes * (rings[0] + 2 * rings[1]) * PACKET.itemsize
+        + nodes**2 * PAIR_BYTES
+        + nodes * NODE_BYTES
+        + processes * (3 * OPERATION.itemsize + SCRIPTED.itemsize)
+        + keep_log * LOG.itemsize
+        + keep_messages * MESSAGE.itemsize
+        + script * ROW.itemsize
+    )
 
 
 def give_script(machine: Machine, runs: Sequence[Run]) -> None:

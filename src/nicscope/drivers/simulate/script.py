@@ -8,11 +8,12 @@ import msgspec
 
 from nicscope.config.delivery import DELIVERY_COSTS
 from nicscope.drivers.simulate.advance import advance
-from nicscope.drivers.simulate.build import give_script, new_machine
+from nicscope.drivers.simulate.build import give_script, machine_bytes, new_machine
 from nicscope.drivers.simulate.machine import COPYING
 from nicscope.drivers.simulate.store import no_store
 from nicscope.errors import SimulationError
 from nicscope.handover import bound, portion
+from nicscope.room import check_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -73,12 +74,16 @@ def simulate_script(
     """
     _check(costs, delivery, topology, runs, copies)
     total = sum(run.count for run in runs)
+    kept = min(keep_messages, total)
+    nodes = topology.nodes
+    need = machine_bytes(delivery, nodes, 0, keep_log=keep_log, keep_messages=kept)
+    check_room(need, f"a script on {nodes:,} nodes", "keep fewer records or messages")
     machine = new_machine(
         costs,
         delivery,
         topology,
         no_store(topology.nodes),
-        min(keep_messages, total),
+        kept,
         keep_log,
         runs=len(runs),
     )

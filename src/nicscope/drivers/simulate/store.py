@@ -13,11 +13,15 @@ import numpy as np
 from nicscope.bytecopy import copy_bytes
 from nicscope.jit import step
 from nicscope.nic.delivery import CONTROL_BYTES
+from nicscope.room import zeroed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from nicscope.room import Shapes
+
 UNMAPPED = -1
+BYTE, PLACE = np.dtype(np.uint8), np.dtype(np.int64)
 
 
 class Store(NamedTuple):
@@ -47,20 +51,37 @@ def new_store(
     tags: int,
 ) -> Store:
     """Zeroed bytes; ``rings`` and ``buffers`` of the send and the receive side."""
-    return Store(
-        host=np.zeros((nodes, host_bytes), np.uint8),
-        send_buffers=np.zeros((nodes, buffers[0], max_payload), np.uint8),
-        receive_buffers=np.zeros((nodes, buffers[1], max_payload), np.uint8),
-        send_ring=np.zeros((nodes, rings[0], CONTROL_BYTES), np.uint8),
-        arriving=np.zeros((nodes, rings[1], CONTROL_BYTES), np.uint8),
-        receive_ring=np.zeros((nodes, rings[1], CONTROL_BYTES), np.uint8),
-        control=np.zeros((processes, CONTROL_BYTES), np.uint8),
-        payload_table=np.full((nodes, tags), UNMAPPED, np.int64),
-        attached=np.zeros((nodes, rings[1]), np.int64),
-        attached_head=np.zeros(nodes, np.int64),
-        attached_tail=np.zeros(nodes, np.int64),
-        marks=np.zeros((nodes, 2), np.int64),
+    store = Store(
+        **zeroed(store_shapes(nodes, processes, host_bytes, rings, buffers, max_payload, tags))
     )
+    store.payload_table[:] = UNMAPPED
+    return store
+
+
+def store_shapes(
+    nodes: int,
+    processes: int,
+    host_bytes: int,
+    rings: tuple[int, int],
+    buffers: tuple[int, int],
+    max_payload: int,
+    tags: int,
+) -> Shapes:
+    """The arrays of a ``Store``; see ``new_store``."""
+    return {
+        "host": ((nodes, host_bytes), BYTE),
+        "send_buffers": ((nodes, buffers[0], max_payload), BYTE),
+        "receive_buffers": ((nodes, buffers[1], max_payload), BYTE),
+        "send_ring": ((nodes, rings[0], CONTROL_BYTES), BYTE),
+        "arriving": ((nodes, rings[1], CONTROL_BYTES), BYTE),
+        "receive_ring": ((nodes, rings[1], CONTROL_BYTES), BYTE),
+        "control": ((processes, CONTROL_BYTES), BYTE),
+        "payload_table": ((nodes, tags), PLACE),
+        "attached": ((nodes, rings[1]), PLACE),
+        "attached_head": ((nodes,), PLACE),
+        "attached_tail": ((nodes,), PLACE),
+        "marks": ((nodes, 2), PLACE),
+    }
 
 
 def no_store(nodes: int) -> Store:

@@ -20,6 +20,7 @@ from nicscope.drivers.replay.columns import Stream
 from nicscope.drivers.replay.naming import numbering_of
 from nicscope.drivers.replay.parting import Parter
 from nicscope.drivers.simulate.account import ACCOUNT_NAMES
+from nicscope.drivers.simulate.build import machine_bytes
 from nicscope.drivers.simulate.machine import POST
 from nicscope.drivers.simulate.ports.build import (
     HostSize,
@@ -28,13 +29,15 @@ from nicscope.drivers.simulate.ports.build import (
     Transport,
     new_ports,
 )
-from nicscope.drivers.simulate.scripting import Scripted, rows_of
+from nicscope.drivers.simulate.ports.need import ports_bytes
+from nicscope.drivers.simulate.scripting import ROWS_AT_ONCE, Scripted, rows_of
 from nicscope.drivers.translation.build import line_bits_of
 from nicscope.drivers.translation.cluster import counts_of, nic_memory_bytes
 from nicscope.fabric.topology import pair
 from nicscope.memory.numbering import capacity
 from nicscope.memory.paging.resident import make_resident
 from nicscope.nic.ports import FETCH, MAY_FETCH, MAY_WRITE, NOBODY, WRITE
+from nicscope.room import check_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -230,6 +233,8 @@ def _ports_for(
         node_numbers=[requests.number, SINK],
         kinds=kinds,
     )
+    need = ports_bytes(setup, delivery) + machine_bytes(delivery, 2, 1, script=ROWS_AT_ONCE)
+    check_room(need, f"design {design.name!r} over this trace", "give it fewer entries or pages")
     ports = new_ports(setup, delivery)
     make_resident(ports.memory, 0)
     table = ports.table[0, 1:]

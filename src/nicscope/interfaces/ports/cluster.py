@@ -11,6 +11,7 @@ from nicscope.config.design import Design, load_design
 from nicscope.config.platform import load_platform
 from nicscope.config.program_costs import MIDDLE, program_costs
 from nicscope.config.scheme import Scheme
+from nicscope.drivers.simulate.build import machine_bytes
 from nicscope.drivers.simulate.ports.build import (
     Faults,
     HostSize,
@@ -20,6 +21,7 @@ from nicscope.drivers.simulate.ports.build import (
     new_ports,
 )
 from nicscope.drivers.simulate.ports.costs import service_costs
+from nicscope.drivers.simulate.ports.need import ports_bytes
 from nicscope.drivers.simulate.programs import Simulation
 from nicscope.drivers.translation.cluster import counts_of
 from nicscope.errors import SimulationError, did_you_mean
@@ -28,6 +30,7 @@ from nicscope.interfaces.arguments import LEAST, whole
 from nicscope.interfaces.ports.memory import Memory
 from nicscope.interfaces.ports.process import Process
 from nicscope.interfaces.ports.report import Names, RunReport, report_of, tell
+from nicscope.room import check_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -80,7 +83,6 @@ class PortCluster(Generic[E]):
             raise SimulationError(f"design {self.design.name!r} names no platform; give one")
         self.platform = load_platform(name)
         self.delivery = POLICIES[policy] if isinstance(policy, str) else policy
-        self.topology = crossbar(nodes) if topology is None else topology
         self.transport_of_run = self.transport if transport is None else transport
         self.faults = faults or Faults()
         self.host = host or HostSize()
@@ -91,6 +93,10 @@ class PortCluster(Generic[E]):
         self._transfers = transfer_costs(self.platform)
         costs = program_costs(self.platform, self.design.scheme, place=place)
         self._service = service_costs(costs, self.design)
+        if topology is None:
+            self._check_nodes(nodes)
+            topology = crossbar(nodes)
+        self.topology = topology
         self._programs: list[tuple[int, Callable[[E], Coroutine[Any, Any, object]]]] = []
         self.simulation: Simulation | None = None
         self.memory: Memory | None = None
@@ -129,10 +135,31 @@ class PortCluster(Generic[E]):
     def prepare(self, processes: Sequence[E]) -> None:
         """What the system does before the programs begin; nothing, unless an interface does."""
 
-    def _simulation(self, hosts: Sequence[int], processes: Sequence[int]) -> Simulation:
-        nodes = self.topology.nodes
+    def _check_nodes(self, nodes: int) -> None:
+        """Refuse more nodes than there is room for, each with one program."""
+        self._check(
+            machine_bytes(self._wide_delivery, nodes, nodes, keep_log=self._keep_log), nodes
+        )
+        if nodes > 0:
+            self._check_room([1] * nodes, 2 * nodes, nodes)
+
+    def _check_room(self, processes: Sequence[int], links: int, programs: int) -> None:
+        """Refuse a cluster that has no room, before anything of it is made."""
+        nodes, delivery = len(processes), self._wide_delivery
+        need = ports_bytes(self._setup(processes, links), delivery)
+        self._check(need + machine_bytes(delivery, nodes, programs, keep_log=self._keep_log), nodes)
+
+    def _check(self, need: int, nodes: int) -> None:
+        check_room(
+            need,
+            f"a cluster of {nodes:,} nodes",
+            "ask for fewer nodes, ports, frames, blocks of swap or records of the log",
+        )
+
+    def _setup(self, processes: Sequence[int], links: int) -> Setup:
+        nodes = len(processes)
         ports = OWN_PORTS + max(self._ports or 0, max(processes))
-        setup = Setup(
+        return Setup(
             design=self.design,
             processes=processes,
             ports=ports,
@@ -148,19 +175,27 @@ class PortCluster(Generic[E]):
             buffer_bytes=self.buffer_bytes,
             serves=self.nic_serves,
             spaces=self.spaces(max(processes), ports - OWN_PORTS),
-            links=self.topology.links,
+            links=links,
         )
-        delivery = msgspec.structs.replace(
-            self.delivery, max_payload=max(self.delivery.max_payload, self.page_size)
-        )
+
+    @property
+    def _wide_delivery(self) -> Delivery:
+        """The delivery policy, with packets that hold a page."""
+        most = max(self.delivery.max_payload, self.page_size)
+        return msgspec.structs.replace(self.delivery, max_payload=most)
+
+    def _simulation(self, hosts: Sequence[int], processes: Sequence[int]) -> Simulation:
+        links = self.topology.links
+        self._check_room(processes, links, len(hosts))
+        delivery = self._wide_delivery
         simulation = Simulation(
-            [self._transfers] * nodes,
+            [self._transfers] * self.topology.nodes,
             delivery,
             self.topology,
             hosts,
             0,
             keep_log=self._keep_log,
-            ports=new_ports(setup, delivery),
+            ports=new_ports(self._setup(processes, links), delivery),
         )
         self.simulation = simulation
         self.memory = Memory(simulation.machine.ports.memory)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.drivers.translation.cluster import counts_of, new_translations, space_numbering
 from nicscope.drivers.translation.codes import ADMITTED, CODES, MISS, REJECTED
+from nicscope.drivers.translation.need import translation_bytes
 from nicscope.drivers.via.translation import Looked, admit_pages, ask_page, serve_page
 from nicscope.errors import SimulationError
 from nicscope.handover import bound
@@ -16,6 +17,7 @@ from nicscope.interfaces.via.journal import Part
 from nicscope.interfaces.via.names import Return, VipError
 from nicscope.nic.coherent.mechanism import Mechanism, name_of
 from nicscope.nic.vimsg.layout import PAGE
+from nicscope.room import check_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -72,6 +74,8 @@ class Translator:
         self.lookups = 0  # of pages, on all NICs
         self.misses = 0
         self._scheme = CODES[design.scheme]
+        need = nodes * translation_bytes(design, 1, pages, longest)
+        check_room(need, f"design {design.name!r} on {nodes:,} nodes", "give it fewer entries")
         numbering = space_numbering(design, 1, pages)
         self._state = new_translations(
             design, [numbering] * nodes, [1] * nodes, longest, pages_per_space=pages, kinds=False

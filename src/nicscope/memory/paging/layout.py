@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.jit import records
+from nicscope.room import zeroed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from nicscope.room import Shapes
 
 # Where a page is.
 UNMAPPED = 0
@@ -110,6 +112,7 @@ FRAME = np.dtype(
     align=True,
 )
 
+BYTE = np.dtype(np.uint8)
 BLOCK = np.dtype(
     [
         ("references", "i4"),  # page-table entries, and frames that keep it as their clean copy
@@ -145,6 +148,22 @@ class HostMemory(NamedTuple):
     block_bytes: NDArray[np.uint8]  # shape (hosts, swap_blocks * page_size)
 
 
+def memory_shapes(
+    hosts: int, frames: int, page_size: int, spaces: int, pages_per_space: int, swap_blocks: int
+) -> Shapes:
+    """The arrays of a ``HostMemory``; see ``new_memory``."""
+    return {
+        "config": ((1,), CONFIG),
+        "hosts": ((hosts,), HOST),
+        "spaces": ((hosts, spaces), SPACE),
+        "entries": ((hosts, spaces, pages_per_space), ENTRY),
+        "frames": ((hosts, frames), FRAME),
+        "bytes": ((hosts, frames * page_size), BYTE),
+        "blocks": ((hosts, swap_blocks), BLOCK),
+        "block_bytes": ((hosts, swap_blocks * page_size), BYTE),
+    }
+
+
 def new_memory(
     hosts: int,
     frames: int,
@@ -169,14 +188,7 @@ def new_memory(
     if max(frames, pages_per_space, swap_blocks, spaces) >= 1 << 31:
         raise ValueError("frames, pages, blocks and spaces are numbered with 31 bits")
     memory = HostMemory(
-        records(1, CONFIG),
-        records(hosts, HOST),
-        records((hosts, spaces), SPACE),
-        records((hosts, spaces, pages_per_space), ENTRY),
-        records((hosts, frames), FRAME),
-        np.zeros((hosts, frames * page_size), np.uint8),
-        records((hosts, swap_blocks), BLOCK),
-        np.zeros((hosts, swap_blocks * page_size), np.uint8),
+        **zeroed(memory_shapes(hosts, frames, page_size, spaces, pages_per_space, swap_blocks))
     )
     memory.config["page_size"] = page_size
     memory.config["page_shift"] = page_size.bit_length() - 1

@@ -11,18 +11,12 @@ from nicscope.config.design import load_design
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.agenda import NEVER
 from nicscope.drivers.simulate.ports.directory import TABLE_PAGES
+from nicscope.drivers.simulate.ports.shapes import Extent, port_shapes
 from nicscope.drivers.simulate.ports.state import (
     COSTS,
     FETCHES,
-    FETCHING,
     KERNEL,
     NO_ONE,
-    PEER,
-    PENDING,
-    RULES,
-    SERVICE,
-    SERVING,
-    STORING,
     THREAD,
     Ports,
 )
@@ -30,29 +24,15 @@ from nicscope.drivers.translation.cluster import new_translations, space_numberi
 from nicscope.drivers.translation.codes import CODES
 from nicscope.errors import SimulationError
 from nicscope.fabric.faults import new_deaths, new_faults
-from nicscope.jit import kernel, records
+from nicscope.jit import kernel
 from nicscope.memory.paging.layout import READ, WRITE, new_memory
 from nicscope.memory.paging.spaces import map_pages
 from nicscope.memory.paging.swapper import take_frame
-from nicscope.nic.delivery import PACKET
 from nicscope.nic.handles import BUFFER_WORDS, PROCESS_WORDS
 from nicscope.nic.layout import new_cache
-from nicscope.nic.ports import (
-    BUFFER,
-    BUFFERS,
-    CHANNEL,
-    EXPORT,
-    HEAD,
-    IMPORT,
-    INLINE_BYTES,
-    NOBODY,
-    PORT,
-    REPORT,
-    REQUEST,
-    SEGMENT,
-    SEGMENTS,
-)
+from nicscope.nic.ports import NOBODY
 from nicscope.nic.transport import new_links
+from nicscope.room import zeroed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,6 +48,7 @@ if TYPE_CHECKING:
     from nicscope.nic.layout import Nic
 
 HANDLE_WAYS = 4  # assumed: what served translations best (miNI, V.C)
+QUEUES = ("ring", "ready", "channels", "exports", "imports", "events")  # of ``PortSize``
 WINDOW = 64  # packets, the most that the rejects of an acknowledgement can name
 _SERVICE = {
     Scheme.PINNED: NO_ONE,
@@ -204,7 +185,7 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
         nodes,
         setup.host.frames + (0 if setup.serves else delivery.receive_ring),
         design.page_size,
-        1 if setup.numberings else spaces * (2 if _has_tables(setup) else 1),
+        spaces_of_memory(setup, spaces),
         len(translations.host.pinning.state[0]) if setup.numberings else pages,
         setup.host.swap_blocks,
         host_pin_limit=setup.host.pin_limit,
@@ -241,6 +222,13 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
             setup.faults.node_deaths,
         ),
     )
+
+
+def spaces_of_memory(setup: Setup, spaces: int) -> int:
+    """Page tables of a host whose processes have ``spaces`` address spaces."""
+    if setup.numberings:
+        return 1
+    return spaces * (2 if _has_tables(setup) else 1)
 
 
 def _has_tables(setup: Setup) -> bool:
@@ -308,60 +296,29 @@ def _ports(
     links: int,
     processes: int = 0,
 ) -> Ports:
-    ring = size.ring
+    keys: NDArray[Any] = translations.host.pinning.state
+    extent = Extent(
+        nodes=nodes,
+        ports=ports,
+        links=links,
+        window=window,
+        processes=processes,
+        keys=keys.shape[1],
+        table_nodes=keys.shape[0],
+        rings=rings,
+        **{name: getattr(size, name) for name in QUEUES},
+    )
     made = Ports(
-        rules=records(1, RULES),
-        costs=records(nodes, COSTS),
-        user_pin=np.zeros((nodes, 2), np.int64),
-        user_unpin=np.zeros((nodes, 2), np.int64),
-        nodes=records(nodes, SERVING),
-        table=records((nodes, ports), PORT),
-        requests=records((nodes, ports, ring), REQUEST),
-        segments=records((nodes, ports, ring, SEGMENTS), SEGMENT),
-        inline=np.zeros((nodes, ports, ring, INLINE_BYTES), np.uint8),
-        current=records((nodes, ports, SEGMENTS), SEGMENT),
-        carried=np.zeros((nodes, ports, INLINE_BYTES), np.uint8),
-        free=records((nodes, ports, ring), BUFFER),
-        provided=np.zeros((nodes, ports, ring), np.int64),
-        ready=records((nodes, ports, ring + size.ready), BUFFER),
-        reports=records((nodes, ports, 2, ring), REPORT),
-        report_bytes=np.zeros((nodes, ports, ring, INLINE_BYTES), np.uint8),
-        report_buffers=np.zeros((nodes, ports, ring, BUFFERS), np.int64),
-        channels=records((nodes, size.channels), CHANNEL),
-        filling=records((nodes, size.channels, BUFFERS), BUFFER),
-        exports=records((nodes, size.exports), EXPORT),
-        imports=records((nodes, size.imports), IMPORT),
-        pending=records((nodes, ports, ring), PENDING),
-        kept=records((nodes, ports, ring, SEGMENTS), SEGMENT),
-        fetches=records((nodes, ports, ring), FETCHING),
-        storing=records((nodes, nodes, ports), STORING),
-        send_heads=records((nodes, rings[0]), HEAD),
-        arrival_heads=records((nodes, rings[1]), HEAD),
-        arrival_buffers=records((nodes, rings[1], BUFFERS), BUFFER),
+        **zeroed(port_shapes(extent)),
         links=new_links(links),
-        windows=records((links, links, window), PACKET),
-        window_heads=records((links, links, window), HEAD),
-        window_bytes=np.zeros((links, links, window, INLINE_BYTES), np.uint8),
-        rejects=np.zeros((links, links), np.uint64),
-        filled=np.zeros((processes, BUFFERS), np.int64),
-        gathers=records((processes, SEGMENTS), SEGMENT),
-        owners=np.full((len(translations.host.pinning.state), _keys(translations)), NOBODY),
-        kernel_frames=np.zeros((nodes, rings[1]), np.int64),
-        blank=records(1, PACKET),
-        blank_head=records(1, HEAD),
-        copies=records(1, HEAD),
-        blank_bytes=np.zeros(INLINE_BYTES, np.uint8),
-        peers=records((links, links), PEER),
-        frames=np.zeros((len(translations.host.pinning.state), _keys(translations)), np.int64),
-        events=records((nodes, size.events), SERVICE),
         buffer_cache=_handle_caches(nodes, size.buffer_entries, BUFFER_WORDS),
         process_cache=_handle_caches(nodes, size.process_entries, PROCESS_WORDS),
-        shown=records(nodes, EXPORT),
         translations=translations,
         memory=memory,
         faults=new_faults(0),
         deaths=new_deaths(1, nodes),
     )
+    made.owners[:] = NOBODY
     made.channels["port"] = NOBODY
     made.channels["placed"] = -1
     made.imports["port"] = NOBODY
@@ -391,8 +348,3 @@ def _handle_caches(nodes: int, entries: int, words: int) -> Nic:
     """Caches of handles, an entry a line of ``words`` words, as one with an axis of nodes."""
     made: Nic = stacked([new_cache(entries * words, HANDLE_WAYS, words) for _ in range(nodes)])
     return made
-
-
-def _keys(translations: Translations) -> int:
-    state: NDArray[Any] = translations.host.pinning.state
-    return int(state.shape[1])

@@ -1,0 +1,71 @@
+"""What the state of a cluster whose NICs serve ports takes in memory, before any of it is made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nicscope.drivers.simulate.ports.build import (
+    HANDLE_WAYS,
+    QUEUES,
+    Setup,
+    spaces_of_memory,
+)
+from nicscope.drivers.simulate.ports.shapes import Extent, port_shapes
+from nicscope.drivers.translation.need import translation_bytes
+from nicscope.memory.numbering import BLOCK, capacity
+from nicscope.memory.paging.layout import memory_shapes
+from nicscope.nic.handles import BUFFER_WORDS, PROCESS_WORDS
+from nicscope.nic.layout import cache_bytes
+from nicscope.nic.transport import TRANSPORT
+from nicscope.room import bytes_of
+
+if TYPE_CHECKING:
+    from nicscope.config.delivery import Delivery
+
+
+def ports_bytes(setup: Setup, delivery: Delivery) -> int:
+    """Bytes that ``new_ports`` takes at most."""
+    assert setup.design.page_size is not None
+    nodes = len(setup.processes)
+    spaces = max(setup.spaces or 0, max(setup.processes))
+    pages = setup.host.pages_per_space
+    keys = _keys(setup, spaces)
+    extent = Extent(
+        nodes=nodes,
+        ports=setup.ports,
+        links=nodes,
+        window=setup.transport.window,
+        processes=sum(setup.processes),
+        keys=keys,
+        table_nodes=nodes,
+        rings=(delivery.send_ring, delivery.receive_ring),
+        **{name: getattr(setup.size, name) for name in QUEUES},
+    )
+    memory = memory_shapes(
+        nodes,
+        setup.host.frames + (0 if setup.serves else delivery.receive_ring),
+        setup.design.page_size,
+        spaces_of_memory(setup, spaces),
+        keys if setup.numberings else pages,
+        setup.host.swap_blocks,
+    )
+    handles = (
+        (setup.size.buffer_entries, BUFFER_WORDS),
+        (setup.size.process_entries, PROCESS_WORDS),
+    )
+    return (
+        bytes_of(port_shapes(extent))
+        + bytes_of(memory)
+        + nodes**2 * TRANSPORT.itemsize
+        + nodes * translation_bytes(setup.design, spaces, keys, setup.size.longest)
+        + nodes * sum(cache_bytes(count * words, HANDLE_WAYS, words) for count, words in handles)
+    )
+
+
+def _keys(setup: Setup, spaces: int) -> int:
+    """Pages of a node that have numbers, or room for one."""
+    line = setup.design.line or 1
+    if setup.numberings:
+        return max(map(capacity, setup.numberings)) * line
+    blocks = spaces * -(-(setup.host.pages_per_space // line) // BLOCK)
+    return (1 << max(blocks - 1, 0).bit_length()) * BLOCK * line

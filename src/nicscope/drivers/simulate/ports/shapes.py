@@ -1,0 +1,109 @@
+"""How large the arrays of ports are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from nicscope.drivers.simulate.ports.state import (
+    COSTS,
+    FETCHING,
+    PEER,
+    PENDING,
+    RULES,
+    SERVICE,
+    SERVING,
+    STORING,
+)
+from nicscope.nic.delivery import PACKET
+from nicscope.nic.ports import (
+    BUFFER,
+    BUFFERS,
+    CHANNEL,
+    EXPORT,
+    HEAD,
+    IMPORT,
+    INLINE_BYTES,
+    PORT,
+    REPORT,
+    REQUEST,
+    SEGMENT,
+    SEGMENTS,
+)
+
+if TYPE_CHECKING:
+    from nicscope.room import Shapes
+
+BYTE, NUMBER, BITS = np.dtype(np.uint8), np.dtype(np.int64), np.dtype(np.uint64)
+
+
+class Extent(NamedTuple):
+    """What the sizes of the arrays of ports come from."""
+
+    nodes: int
+    ports: int  # of each node
+    links: int  # nodes that the transport knows peers of: all, or none
+    window: int  # packets
+    processes: int
+    keys: int  # pages, or what stands for them, of a node
+    table_nodes: int  # nodes that have tables of translations
+    rings: tuple[int, int]  # entries, of sends and of receives
+    ring: int  # entries of each queue of a port
+    ready: int
+    channels: int
+    exports: int
+    imports: int
+    events: int
+
+
+def port_shapes(extent: Extent) -> Shapes:
+    """The arrays of ``Ports`` that are the ports' own, but for links and caches of handles."""
+    n, p, links, ring = extent.nodes, extent.ports, extent.links, extent.ring
+    sends, arrivals = extent.rings
+    return {
+        "rules": ((1,), RULES),
+        "costs": ((n,), COSTS),
+        "user_pin": ((n, 2), NUMBER),
+        "user_unpin": ((n, 2), NUMBER),
+        "nodes": ((n,), SERVING),
+        "table": ((n, p), PORT),
+        "requests": ((n, p, ring), REQUEST),
+        "segments": ((n, p, ring, SEGMENTS), SEGMENT),
+        "inline": ((n, p, ring, INLINE_BYTES), BYTE),
+        "current": ((n, p, SEGMENTS), SEGMENT),
+        "carried": ((n, p, INLINE_BYTES), BYTE),
+        "free": ((n, p, ring), BUFFER),
+        "provided": ((n, p, ring), NUMBER),
+        "ready": ((n, p, ring + extent.ready), BUFFER),
+        "reports": ((n, p, 2, ring), REPORT),
+        "report_bytes": ((n, p, ring, INLINE_BYTES), BYTE),
+        "report_buffers": ((n, p, ring, BUFFERS), NUMBER),
+        "channels": ((n, extent.channels), CHANNEL),
+        "filling": ((n, extent.channels, BUFFERS), BUFFER),
+        "exports": ((n, extent.exports), EXPORT),
+        "imports": ((n, extent.imports), IMPORT),
+        "pending": ((n, p, ring), PENDING),
+        "kept": ((n, p, ring, SEGMENTS), SEGMENT),
+        "fetches": ((n, p, ring), FETCHING),
+        "storing": ((n, n, p), STORING),
+        "send_heads": ((n, sends), HEAD),
+        "arrival_heads": ((n, arrivals), HEAD),
+        "arrival_buffers": ((n, arrivals, BUFFERS), BUFFER),
+        "windows": ((links, links, extent.window), PACKET),
+        "window_heads": ((links, links, extent.window), HEAD),
+        "window_bytes": ((links, links, extent.window, INLINE_BYTES), BYTE),
+        "rejects": ((links, links), BITS),
+        "filled": ((extent.processes, BUFFERS), NUMBER),
+        "gathers": ((extent.processes, SEGMENTS), SEGMENT),
+        "owners": ((extent.table_nodes, extent.keys), NUMBER),
+        "kernel_frames": ((n, arrivals), NUMBER),
+        "blank": ((1,), PACKET),
+        "blank_head": ((1,), HEAD),
+        "copies": ((1,), HEAD),
+        "blank_bytes": ((INLINE_BYTES,), BYTE),
+        "peers": ((links, links), PEER),
+        "frames": ((extent.table_nodes, extent.keys), NUMBER),
+        "events": ((n, extent.events), SERVICE),
+        "shown": ((n,), EXPORT),
+    }

@@ -1,0 +1,109 @@
+"""What memory is left, and the refusal of what would need more, before any of it is taken."""
+
+from __future__ import annotations
+
+import math
+import resource
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nicscope.errors import SimulationError
+from nicscope.jit import records
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    # By the name of an array: its shape and what it is of.
+    Shapes = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
+
+GIB = 1 << 30
+_MEMINFO = Path("/proc/meminfo")
+_CGROUPS = Path("/sys/fs/cgroup")
+# Of a control group, by version: its limit, what it has taken, and where it says what it can drop.
+_GROUP_FILES = (
+    ("memory.max", "memory.current", "inactive_file"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+
+
+def check_room(need: int, what: str, advice: str) -> None:
+    """Refuse ``what``, which takes up to ``need`` bytes, if there are fewer.
+
+    Errors: ``SimulationError`` with both numbers and with ``advice``.
+    """
+    left = bytes_left()
+    if left is not None and need > left:
+        raise SimulationError(
+            f"{what} would take up to {need / GIB:,.1f} GiB of memory, and {left / GIB:,.1f} GiB "
+            f"are left here; {advice}"
+        )
+
+
+def bytes_left() -> int | None:
+    """Bytes that this process may still take, as far as the system says."""
+    found = [left for left in (_of_machine(), _of_group(), _of_process()) if left is not None]
+    return max(min(found), 0) if found else None
+
+
+def _of_machine() -> int | None:
+    numbers = {}
+    try:
+        for line in _MEMINFO.read_text().splitlines():
+            name, _, value = line.partition(":")
+            numbers[name] = int(value.split()[0]) * 1024
+        return numbers["MemAvailable"] + numbers["SwapFree"]
+    except (OSError, ValueError, IndexError, KeyError):
+        return None
+
+
+def _of_group() -> int | None:
+    """What the narrowest limit of the process's control groups leaves."""
+    left = []
+    try:
+        groups = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return None
+    for group in groups:
+        _, kinds, path = group.split(":", 2)
+        if kinds in ("", "memory"):
+            folder = _CGROUPS / kinds / path.lstrip("/")
+            for names in _GROUP_FILES:
+                left += _of_folder(folder, *names)
+    return min(left, default=None)
+
+
+def _of_folder(folder: Path, limit: str, taken: str, droppable: str) -> list[int]:
+    try:
+        most, now = (int((folder / name).read_text()) for name in (limit, taken))
+        stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        return [most - now + int(stat.get(droppable, 0))]
+    except (OSError, ValueError):  # there is no such group, or it has no limit
+        return []
+
+
+def _of_process() -> int | None:
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return None
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return limit
+    return limit - pages * resource.getpagesize()
+
+
+def bytes_of(shapes: Shapes) -> int:
+    """Bytes that arrays of ``shapes`` take."""
+    return sum(math.prod(shape) * dtype.itemsize for shape, dtype in shapes.values())
+
+
+def zeroed(shapes: Shapes) -> dict[str, NDArray[Any]]:
+    """Arrays of ``shapes``, all zeros; records have their fields as attributes."""
+    return {
+        name: records(shape, dtype) if dtype.names else np.zeros(shape, dtype)
+        for name, (shape, dtype) in shapes.items()
+    }

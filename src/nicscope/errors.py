@@ -8,6 +8,7 @@ NicscopeError           one line: what was found, where, and what to do; the CLI
   OutputError           a result that cannot be written
   SimulationError       traffic or a program that cannot be simulated
   StudyError            a study or reproduction that does not exist
+  RoomError             more than fits into this machine's memory
 """
 
 from __future__ import annotations
@@ -58,6 +59,10 @@ class SimulationError(NicscopeError):
 
 class StudyError(NicscopeError):
     """A study or a reproduction that does not exist."""
+
+
+class RoomError(NicscopeError):
+    """More than fits into this machine's memory."""
 
 
 def one_line(text: str) -> str:

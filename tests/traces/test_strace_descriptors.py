@@ -104,7 +104,9 @@ class Machine:
             name, text = "lseek", f"lseek({number}, 0, SEEK_CUR) = 0"
         if self.random.random() < 0.3 and not table[number]:
             name = "getsockname"
-            text = f"getsockname({number}, 0x1, [16]) = -1 ENOTSOCK (Socket operation on non-socket)"
+            text = (
+                f"getsockname({number}, 0x1, [16]) = -1 ENOTSOCK (Socket operation on non-socket)"
+            )
         self.say(pid, name, text)
 
     def new_task(self, pid, table):
@@ -198,7 +200,9 @@ def test_reads_of_a_file_under_a_closed_sockets_number_are_left_out_and_counted(
 
 def test_a_log_that_shows_nothing_for_certain_says_what_would(tmp_path):
     path = tmp_path / "log.strace"
-    path.write_text("".join(line for line in WITHOUT_CLOSE.splitlines(True) if "sendto" not in line))
+    path.write_text(
+        "".join(line for line in WITHOUT_CLOSE.splitlines(True) if "sendto" not in line)
+    )
 
     with open_bytes(path) as source, pytest.raises(TraceError) as caught:
         list(read_strace(source, Choices(), TraceMetadata()))

@@ -24,6 +24,7 @@ from nicscope.drivers.replay.columns import (
     tally,
 )
 from nicscope.memory.numbering import BLOCK, grown, new_numbering
+from nicscope.room import check_room
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 ROWS = 1 << 15  # as many as stay in the cache between passes
 UNITS = 1 << 16
+BYTES_OF_A_PAGE = 40  # measured: its number and what one design or curve keeps of it
 
 
 class Parter:
@@ -120,4 +122,9 @@ class Namer:
                 return self._numbers[:at]
             needed = (int(part.pages[row]) + self._reach) // BLOCK + 3
             blocks = max(2 * len(self.numbering.owners), int(self.numbering.used[0]) + needed)
+            check_room(
+                blocks * BLOCK * BYTES_OF_A_PAGE,
+                f"keeping {blocks * BLOCK:,} pages apart",
+                "take larger pages, or a trace that touches fewer",
+            )
             self.numbering = grown(self.numbering, blocks)

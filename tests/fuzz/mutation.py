@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from random import Random
 
 ODD_NUMBERS = [
     b"0", b"-1", b"1", b"255", b"65536", b"2147483647", b"2147483648", b"4294967295",
@@ -21,86 +25,95 @@ _WORD = re.compile(rb"[A-Za-z_]{3,}")
 LONG = (100, 3000, 70_000)
 
 
+class Given(NamedTuple):
+    """What a change is made from."""
+
+    random: Random
+    samples: list[bytes]
+    near_end: int
+
+
 def mutated(random, samples, near_end=0):
     """One of ``samples``, changed in one to six ways; ``near_end``: bytes that matter most."""
+    given = Given(random, samples, near_end)
     data = bytearray(random.choice(samples))
     for _ in range(random.choice((1, 1, 1, 2, 3, 6))):
-        data = bytearray(random.choice(WAYS)(random, data, samples, near_end))
+        data = bytearray(random.choice(WAYS)(given, data))
     return bytes(data)
 
 
-def _place(random, data, near_end):
-    if near_end and random.random() < 0.6:
-        return random.randrange(max(0, len(data) - near_end), len(data) + 1)
-    return random.randrange(len(data) + 1)
+def _place(given, data):
+    if given.near_end and given.random.random() < 0.6:
+        return given.random.randrange(max(0, len(data) - given.near_end), len(data) + 1)
+    return given.random.randrange(len(data) + 1)
 
 
-def _cut(random, data, samples, near_end):
-    return data[: _place(random, data, near_end)]
+def _cut(given, data):
+    return data[: _place(given, data)]
 
 
-def _remove(random, data, samples, near_end):
-    begin = _place(random, data, near_end)
-    return data[:begin] + data[begin + random.choice((1, 2, 4, 8, 100)) :]
+def _remove(given, data):
+    begin = _place(given, data)
+    return data[:begin] + data[begin + given.random.choice((1, 2, 4, 8, 100)) :]
 
 
-def _flip(random, data, samples, near_end):
-    for _ in range(random.choice((1, 1, 1, 2, 8))):
-        place = _place(random, data, near_end)
+def _flip(given, data):
+    for _ in range(given.random.choice((1, 1, 1, 2, 8))):
+        place = _place(given, data)
         if place < len(data):
-            data[place] ^= 1 << random.randrange(8)
+            data[place] ^= 1 << given.random.randrange(8)
     return data
 
 
-def _overwrite(random, data, samples, near_end):
-    begin = _place(random, data, near_end)
-    odd = random.choice(ODD_BYTES + ODD_NUMBERS)
+def _overwrite(given, data):
+    begin = _place(given, data)
+    odd = given.random.choice(ODD_BYTES + ODD_NUMBERS)
     data[begin : begin + len(odd)] = odd
     return data
 
 
-def _insert(random, data, samples, near_end):
-    begin = _place(random, data, near_end)
-    odd = random.choice(ODD_BYTES + ODD_NUMBERS)
-    many = random.choice((1, 1, 2, *LONG)) if len(odd) < 10 else 1
+def _insert(given, data):
+    begin = _place(given, data)
+    odd = given.random.choice(ODD_BYTES + ODD_NUMBERS)
+    many = given.random.choice((1, 1, 2, *LONG)) if len(odd) < 10 else 1
     return data[:begin] + odd * many + data[begin:]
 
 
-def _splice(random, data, samples, near_end):
-    other = random.choice(samples)
-    begin, end = sorted(random.randrange(len(other) + 1) for _ in range(2))
-    place = _place(random, data, near_end)
-    return data[:place] + other[begin:end] + data[random.choice((place, len(data))) :]
+def _splice(given, data):
+    other = given.random.choice(given.samples)
+    begin, end = sorted(given.random.randrange(len(other) + 1) for _ in range(2))
+    place = _place(given, data)
+    return data[:place] + other[begin:end] + data[given.random.choice((place, len(data))) :]
 
 
-def _repeat(random, data, samples, near_end):
-    begin = _place(random, data, near_end)
-    piece = data[begin : begin + random.choice((1, 10, 100, len(data)))]
-    return data[:begin] + piece * random.choice((2, 3, 50)) + data[begin:]
+def _repeat(given, data):
+    begin = _place(given, data)
+    piece = data[begin : begin + given.random.choice((1, 10, 100, len(data)))]
+    return data[:begin] + piece * given.random.choice((2, 3, 50)) + data[begin:]
 
 
-def _swap_lines(random, data, samples, near_end):
+def _swap_lines(given, data):
     lines = data.splitlines(keepends=True)
     if len(lines) > 1:
-        a, b = (random.randrange(len(lines)) for _ in range(2))
+        a, b = (given.random.randrange(len(lines)) for _ in range(2))
         lines[a], lines[b] = lines[b], lines[a]
     return b"".join(lines)
 
 
-def _odd_number(random, data, samples, near_end):
-    return _replaced(random, data, _NUMBER, random.choice(ODD_NUMBERS))
+def _odd_number(given, data):
+    return _replaced(given, data, _NUMBER, given.random.choice(ODD_NUMBERS))
 
 
-def _odd_word(random, data, samples, near_end):
-    words = _WORD.findall(bytes(random.choice(samples))) or [b"x"]
-    return _replaced(random, data, _WORD, random.choice(words + ODD_BYTES))
+def _odd_word(given, data):
+    words = _WORD.findall(bytes(given.random.choice(given.samples))) or [b"x"]
+    return _replaced(given, data, _WORD, given.random.choice(words + ODD_BYTES))
 
 
-def _replaced(random, data, pattern, by):
+def _replaced(given, data, pattern, by):
     found = list(pattern.finditer(data))
     if not found:
         return data
-    one = random.choice(found)
+    one = given.random.choice(found)
     return data[: one.start()] + by + data[one.end() :]
 
 

@@ -94,7 +94,7 @@ def _columns(count=50):
 
 METADATA = {
     "schema": 1, "page_size": 4096, "origin": {"program": "x", "command": ["x", "-y"]},
-    "regions": [{"node": 0, "address": 4096, "length": 100}], "observed": {"failed": 3, "calls": {}},
+    "regions": [{"node": 0, "address": 4096, "length": 100}], "observed": {"n": 3, "calls": {}},
 }  # fmt: skip
 
 
@@ -132,10 +132,10 @@ def _odd_table(random):
     """A whole file with odd types, values, names or metadata."""
     columns = {name: list(column) for name, column in _columns(12).items()}
     kinds = [
-        None, pa.int8(), pa.int64(), pa.uint64(), pa.float64(), pa.float16(), pa.string(), pa.null(),
+        None, pa.int8(), pa.int64(), pa.uint64(), pa.float64(), pa.float16(), pa.string(),
         pa.large_string(), pa.bool_(), pa.decimal128(20), pa.timestamp("ns"), pa.binary(),
         pa.list_(pa.int32()), pa.dictionary(pa.int8(), pa.string()), pa.struct({"a": pa.int32()}),
-        pa.string_view(), pa.dictionary(pa.int32(), pa.int64()), pa.float32(), pa.int32(),
+        pa.string_view(), pa.dictionary(pa.int32(), pa.int64()), pa.float32(), pa.null(),
     ]  # fmt: skip
     odd = [
         0,
@@ -180,7 +180,7 @@ def _odd_table(random):
 
 def _read_parquet(path, folder):
     if commanded("trace", "convert", path, folder / "o.parquet") is None:
-        commanded("trace", "info", path)  # refuses it as well
+        called(lambda: list(open_trace(path).batches()))
         return
     commanded("trace", "convert", path, folder / "o.csv")
     trace = open_trace(path)
@@ -286,7 +286,7 @@ def _made_toml(shelf):
 
 
 def _show(command, *more):
-    def read(path, folder):
+    def read(path, _folder):
         if commanded(command, "show", path) is not None:
             commanded(command, "show", path, "--json")
             called(lambda: _priced(path)) if more else None
@@ -347,7 +347,7 @@ def _made_journal(samples):
     return make
 
 
-def _read_journal(path, folder):
+def _read_journal(path, _folder):
     def read():
         with open_journal(path, IDENTITY) as journal:
             _Tallies(len(IDENTITY.traces), len(IDENTITY.grid[0].values), journal)
@@ -361,7 +361,7 @@ def _table_samples():
     return [_parquet(table, compression="none"), _parquet(table, write_page_checksum=True)]
 
 
-def _read_table(path, folder):
+def _read_table(path, _folder):
     called(lambda: difference_of_table(path, IDENTITY))
 
 

@@ -33,6 +33,7 @@ from nicscope.cli import (
 )
 from nicscope.cli.interrupt import INTERRUPTED, heeded_interrupts
 from nicscope.errors import NicscopeError, one_line
+from nicscope.inputs import small_streams_kept
 
 
 class _Interrupted(Exception):  # noqa: N818 - nobody's error
@@ -97,7 +98,7 @@ app.command(context_settings=record.CONTEXT, epilog=record.EXAMPLE)(record.recor
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit status: 0 done, 1 a check failed, 2 wrong use."""
     try:
-        with heeded_interrupts():
+        with heeded_interrupts(), small_streams_kept():
             status = app(args=arguments, prog_name="nicscope", standalone_mode=False)
     except NicscopeError as error:
         print(f"nicscope: {error}", file=sys.stderr)

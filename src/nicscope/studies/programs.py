@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import runpy
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.errors import SimulationError, did_you_mean
+from nicscope.errors import SimulationError, did_you_mean, printable
+from nicscope.inputs import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from nicscope.interfaces.ports.report import RunReport
 
+MOST_BYTES = 1 << 22  # of a program's file
 ENTRY = "main"
 CLUSTER = "cluster"
 
@@ -41,7 +44,8 @@ def run_program(path: Path) -> ProgramRuns:
     from nicscope.interfaces.ports.report import forget, on_run
 
     if not path.is_file():
-        raise SimulationError(f"{path}: no such program; name a .py file or a trace")
+        what = "is no regular file" if path.exists() else "no such program"
+        raise SimulationError(f"{path}: {what}; name a .py file or a trace")
     runs: list[RunReport] = []
     on_run(runs.append)
     try:
@@ -55,16 +59,26 @@ def run_program(path: Path) -> ProgramRuns:
             f"{path}: ran no cluster of unet, vmmc or mini; call cluster.run() in {ENTRY}(), or "
             "run a program of trapeze or via with python, as their runs have no such report"
         )
-    return ProgramRuns(program=str(path), runs=runs)
+    return ProgramRuns(program=printable(str(path)), runs=runs)
 
 
 def _names_of(path: Path) -> dict[str, Any]:
+    _check_source(path)
+    return runpy.run_path(str(path), run_name=path.stem)
+
+
+def _check_source(path: Path) -> None:
+    """Errors: ``SimulationError`` if the file cannot be read or is no Python."""
+    source = read_whole(path, MOST_BYTES, SimulationError)
     try:
-        return runpy.run_path(str(path), run_name=path.stem)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they come when it runs
+            compile(source, str(path), "exec", dont_inherit=True)
     except SyntaxError as error:
         raise SimulationError(f"{path}: line {error.lineno}: {error.msg}") from error
-    except OSError as error:
-        raise SimulationError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        why = str(error) or "it is nested too deeply"
+        raise SimulationError(f"{path}: is no Python: {why}") from error
 
 
 def _start(path: Path, names: dict[str, Any], has_run: bool) -> None:

@@ -71,7 +71,11 @@ class Trace:
 
         Errors: ``TraceError`` at the first row that the schema does not allow.
         """
-        for requests, _ in self._checked(list(REQUIRED_COLUMNS), max_rows):
+        # What may be null is not used, and looked at only if it has to be made to fit.
+        schema = self._source.schema
+        found = [name for name in OPTIONAL_COLUMNS if name in schema.names]
+        unfit = [name for name in found if schema.field(name).type != TYPES[name]]
+        for requests, _ in self._checked([*REQUIRED_COLUMNS, *unfit], max_rows):
             yield requests
 
     def record_batches(self, max_rows: int = BATCH_ROWS) -> Iterator[tuple[Requests, Any]]:

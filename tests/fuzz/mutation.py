@@ -22,6 +22,7 @@ ODD_BYTES = [
 ]  # fmt: skip
 _NUMBER = re.compile(rb"0x[0-9a-f]+|-?\d+(?:\.\d+)?")
 _WORD = re.compile(rb"[A-Za-z_]{3,}")
+MOST_BYTES = 1 << 20
 LONG = (100, 3000, 70_000)
 
 
@@ -38,7 +39,17 @@ def mutated(random, samples, near_end=0):
     given = Given(random, samples, near_end)
     data = bytearray(random.choice(samples))
     for _ in range(random.choice((1, 1, 1, 2, 3, 6))):
-        data = bytearray(random.choice(WAYS)(given, data))
+        data = bytearray(random.choice(WAYS)(given, data))[:MOST_BYTES]
+    return bytes(data)
+
+
+def with_flips(random, samples, near_end=0):
+    """One of ``samples`` in which one to three bits are not what they were."""
+    given = Given(random, samples, near_end)
+    data = bytearray(random.choice(samples))
+    for _ in range(random.choice((1, 1, 2, 3))):
+        place = min(_place(given, data), len(data) - 1)
+        data[place] ^= 1 << random.randrange(8)
     return bytes(data)
 
 

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from mutation import ODD_NUMBERS, changed_tree, mutated, odd_tree
+from mutation import ODD_NUMBERS, changed_tree, mutated, odd_tree, with_flips
 
 from nicscope.cli.app import main
 from nicscope.config.shelf import CATALOG
@@ -121,9 +121,10 @@ def _parquet_samples():
 
 def _made_parquet(samples):
     def make(random):
-        if random.random() < 0.7:
-            return mutated(random, samples, near_end=3000)
-        return _odd_table(random)
+        way = random.random()
+        if way < 0.5:
+            return with_flips(random, samples, near_end=3000)
+        return mutated(random, samples, near_end=3000) if way < 0.75 else _odd_table(random)
 
     return make
 

@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from pathlib import Path
@@ -22,7 +23,8 @@ HERE = Path(__file__).parent
 KEPT = HERE / "kept"
 FOUND = Path("fuzz-failures")
 MOST_BYTES = 2 << 30  # of address space beyond what the program takes to start
-MOST_S = 20  # for a file
+MOST_TOUCHED = 512 << 20  # of memory beyond that
+MOST_S = int(os.environ.get("NICSCOPE_FUZZ_SECONDS", "20"))  # for a file
 AT_ONCE = 100  # files of one process
 
 
@@ -30,8 +32,17 @@ class TooLong(Exception):  # noqa: N818
     """A file took longer than ``MOST_S``."""
 
 
+class TooLarge(Exception):  # noqa: N818
+    """A file took more than ``MOST_TOUCHED`` bytes of memory."""
+
+
 def _stop(*_):
     raise TooLong(f"more than {MOST_S} s")
+
+
+def _most():
+    """Bytes of memory that this process had at its largest."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 def _bound():
@@ -46,7 +57,7 @@ def child(name, seed, first, count, folder):
     from readers import READERS, new_file, read_file
 
     _bound()
-    slowest = 0.0
+    begin, slowest = _most(), 0.0
     for number in range(first, first + count):
         path = folder / f"{name}-{seed}-{number}{READERS[name].ending}"
         path.write_bytes(new_file(name, seed, number))
@@ -54,6 +65,8 @@ def child(name, seed, first, count, folder):
         signal.alarm(MOST_S)
         try:
             read_file(name, path)
+            if _most() - begin > MOST_TOUCHED:
+                raise TooLarge(f"{(_most() - begin) >> 20} MB")
         except BaseException:
             print(traceback.format_exc(limit=-6), file=sys.stderr)
             return 1
@@ -61,16 +74,14 @@ def child(name, seed, first, count, folder):
             signal.alarm(0)
         slowest = max(slowest, time.monotonic() - began)
         path.unlink()
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-    print(f"{name}: {count} files, the slowest {slowest:.1f} s, at most {most} MB")
+    print(f"{name}: {count} files, the slowest {slowest:.1f} s, at most {_most() >> 20} MB")
     return 0
 
 
 def fuzz(name, seed, first, count):
     """What is wrong with one of ``count`` files of the reader ``name``, and the file; or None."""
-    folder = Path(os.environ.get("TMPDIR", "/tmp")) / f"nicscope-fuzz-{os.getpid()}-{name}"
-    folder.mkdir()
-    try:
+    with tempfile.TemporaryDirectory(prefix="nicscope-fuzz-") as made:
+        folder = Path(made)
         arguments = [__file__, "--child", name, seed, first, count, folder]
         done = subprocess.run(
             [sys.executable, *map(str, arguments)], capture_output=True, text=True, check=False
@@ -84,8 +95,6 @@ def fuzz(name, seed, first, count):
             kept = FOUND / left[0].name
             shutil.copyfile(left[0], kept)
         return kept, f"{name}: exit status {done.returncode}\n{done.stderr[-3000:]}"
-    finally:
-        shutil.rmtree(folder)
 
 
 def main():

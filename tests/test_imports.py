@@ -19,7 +19,7 @@ PACKAGE = Path(nicscope.__file__).parent
 GROUND = {"bytecopy", "distant", "errors", "handover", "hashing", "inputs", "jit", "kernel"}
 GROUND |= {"outputs", "room"}
 MODELS = {"memory", "nic", "fabric"}
-STARTING = {"cli", "config", "errors", "inputs", "outputs", "__main__", "__init__"}
+STARTING = {"cli", "config", "errors", "inputs", "outputs", "room", "__main__", "__init__"}
 DRIVING = GROUND | MODELS | {"config"}
 MAY_IMPORT = {
     "errors": set(),

@@ -7,6 +7,7 @@ NicscopeError           one line: what was found, where, and what to do; the CLI
   RecordError           a program that cannot be recorded
   OutputError           a result that cannot be written
   SimulationError       traffic or a program that cannot be simulated
+    RoomError           more than fits into this machine's memory
   StudyError            a study or reproduction that does not exist
 """
 
@@ -58,6 +59,10 @@ class SimulationError(NicscopeError):
 
 class StudyError(NicscopeError):
     """A study or a reproduction that does not exist."""
+
+
+class RoomError(SimulationError):
+    """More than fits into this machine's memory."""
 
 
 def one_line(text: str) -> str:

@@ -16,13 +16,14 @@ import stat
 import sys
 import tempfile
 import time
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nicscope.errors import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from _typeshed import WriteableBuffer
 
@@ -32,6 +33,7 @@ STDIN = "-"
 WRITER_S = 10.0  # until somebody must have opened a FIFO for writing
 _LOOK_S = 0.02  # between two looks at a FIFO that nobody writes
 KEPT_BYTES = 4 << 30  # of a stream that has to be kept in a file, as it is not read in order
+_KEPT: ContextVar[dict[str, bytes] | None] = ContextVar("_KEPT", default=None)
 _COPY_BYTES = 1 << 20
 # Names of descriptors that are open already.  Opening them again may fail (sockets), or wait for
 # a writer that has left (pipes).
@@ -212,11 +214,30 @@ def read_whole(path: Path | str, most: int, error: Refuse) -> bytes:
 
     Errors: ``error`` if it is missing, cannot be read, is no file or pipe, or is longer.
     """
+    text = os.fspath(path)
+    kept = _KEPT.get()
+    if kept is not None and text in kept:
+        return kept[text]
     with Input(path, error) as source:
         content = source.take(most + 1)
         if len(content) > most:
             raise error(f"{source.name}: is longer than {most >> 10} KiB; is it the right file?")
+        if kept is not None and source.byte_count is None:
+            kept[text] = content
         return content
+
+
+@contextlib.contextmanager
+def small_streams_kept() -> Iterator[None]:
+    """Within the block ``read_whole`` gives a stream's content again when it is asked again.
+
+    A command may want a file more than once; a stream can be read but once.
+    """
+    token = _KEPT.set({})
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
 
 
 def _is_utf8(path: Path) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.errors import SimulationError
+from nicscope.errors import RoomError
 from nicscope.jit import records
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ _GROUP_FILES = (
 def check_room(need: int, what: str, advice: str) -> None:
     """Refuse ``what``, which takes up to ``need`` bytes, if there are fewer.
 
-    Errors: ``SimulationError`` with both numbers and with ``advice``.
+    Errors: ``RoomError`` with both numbers and with ``advice``.
     """
     left = bytes_left()
     if left is not None and need > left:
-        raise SimulationError(
+        raise RoomError(
             f"{what} would take up to {need / GIB:,.1f} GiB of memory, and {left / GIB:,.1f} GiB "
             f"are left here; {advice}"
         )

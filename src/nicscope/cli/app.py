@@ -35,6 +35,7 @@ from nicscope.cli import (
 from nicscope.cli.interrupt import ENDINGS, ending_status, heeded_interrupts
 from nicscope.cli.streams import standard_streams
 from nicscope.errors import NicscopeError, one_line
+from nicscope.inputs import small_streams_kept
 from nicscope.outputs import ReaderGone
 from nicscope.studies.own_frames import ProgramError
 
@@ -122,7 +123,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(arguments: list[str] | None) -> int:
     """The exit status; errors: ``NicscopeError``, ``ProgramError``, ``ReaderGone``."""
     try:
-        with heeded_interrupts():
+        with heeded_interrupts(), small_streams_kept():
             status = app(args=arguments, prog_name="nicscope", standalone_mode=False)
             sys.stdout.flush()
     except (_Interrupted, KeyboardInterrupt, typer.Abort):

@@ -118,7 +118,7 @@ def _read_cost(key: str, cell: Any, sources: Mapping[str, str], where: str) -> U
     origin = read_origin(cell, sources, where, PlatformError)
     units = PER_BYTE_UNITS if COSTS[key].by_byte else TIME_UNITS
     unit = cell.get("unit")
-    if unit not in units:
+    if not isinstance(unit, str) or unit not in units:
         found = "has no unit" if unit is None else f"has unknown unit {unit!r}"
         raise PlatformError(f"{where} {found}; choose from {', '.join(units)}")
     if "value" not in cell:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.errors import NicscopeError, SimulationError, did_you_mean
+from nicscope.errors import NicscopeError, SimulationError, did_you_mean, printable
+from nicscope.inputs import read_whole
 from nicscope.studies.own_frames import ProgramError, is_own, place_of, shown_file, traceback_of
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from nicscope.interfaces.ports.report import RunReport
 
+MOST_BYTES = 1 << 22  # of a program's file
 ENTRY = "main"
 CLUSTER = "cluster"
 ORIGIN = 1  # frames that a coroutine remembers of where it was made
@@ -48,7 +50,7 @@ def run_program(path: Path) -> ProgramRuns:
     """
     from nicscope.interfaces.ports.report import forget, on_run
 
-    _check_readable(path)
+    _check_source(path)
     runs: list[RunReport] = []
     on_run(runs.append)
     try:
@@ -62,16 +64,25 @@ def run_program(path: Path) -> ProgramRuns:
             f"{path}: ran no cluster of unet, vmmc or mini; call cluster.run() in {ENTRY}(), or "
             "run a program of trapeze or via with python, as their runs have no such report"
         )
-    return ProgramRuns(program=str(path), runs=runs)
+    return ProgramRuns(program=printable(str(path)), runs=runs)
 
 
-def _check_readable(path: Path) -> None:
+def _check_source(path: Path) -> None:
+    """Errors: ``SimulationError`` if the file cannot be read or could be no program.
+
+    What is wrong with its syntax is told when it runs, as what it raises is.
+    """
     if not path.is_file():
-        raise SimulationError(f"{path}: no such program; name a .py file or a trace")
+        what = "is no regular file" if path.exists() else "no such program"
+        raise SimulationError(f"{path}: {what}; name a .py file or a trace")
+    source = read_whole(path, MOST_BYTES, SimulationError)
     try:
-        path.open("rb").close()
-    except OSError as error:
-        raise SimulationError(f"{path}: cannot be read: {error.strerror}") from error
+        with warnings.catch_warnings(), contextlib.suppress(SyntaxError):
+            warnings.simplefilter("ignore")  # they come when it runs
+            compile(source, str(path), "exec", dont_inherit=True)
+    except (ValueError, RecursionError, MemoryError) as error:
+        why = str(error) or "it is nested too deeply"
+        raise SimulationError(f"{path}: is no Python: {why}") from error
 
 
 def _start(path: Path, names: dict[str, Any], has_run: bool) -> None:

@@ -96,14 +96,26 @@ def array_of(column: Any, name: str, checker: Checker) -> Any:
 
     Errors: ``TraceError`` through ``checker`` for the first value that does not fit it.
     """
-    if not isinstance(column, pa.Array | pa.ChunkedArray):
-        try:
-            return pa.array(column, TYPES[name])
-        except (pa.ArrowException, OverflowError, TypeError, ValueError):
-            raise checker.error(*_first_unfit(list(column), name)) from None
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
-    return column if column.type == TYPES[name] else fitted(column, name, checker)
+    if not isinstance(column, pa.Array):
+        column = _array(column, name, checker)
+    if pa.types.is_null(column.type) or column.type == TYPES[name]:
+        return column.cast(TYPES[name])
+    if not may_hold(column.type, name):
+        raise checker.error(0, f"{name} is {column[0].as_py()!r}; must be a whole number")
+    return fitted(column, name, checker)
+
+
+def _array(column: Any, name: str, checker: Checker) -> Any:
+    try:
+        return pa.array(column)  # of the type that its values have, so that none is cut to fit
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        pass
+    try:
+        return pa.array(column, TYPES[name])  # 64 bits without a sign
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        raise checker.error(*_first_unfit(list(column), name)) from None
 
 
 def op_codes(column: Any, checker: Checker) -> NDArray[np.uint8]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from nicscope.hashing import place_of as hashed_place
 from nicscope.jit import as_records, kernel
+from nicscope.room import check_room
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -92,6 +93,11 @@ class Numbering:
         while capacity < 2 * (self.count + more):
             capacity *= 2
         if capacity > self._slots.size:
+            check_room(
+                capacity * SLOT.itemsize,
+                f"keeping more than {capacity // 4:,} pages or objects apart",
+                "take larger pages, or a trace that touches fewer",
+            )
             larger = _empty(capacity)
             rehash(self._slots, larger)
             self._slots = larger

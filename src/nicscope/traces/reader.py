@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from nicscope.inputs import Input
 
 BATCH_ROWS = 1 << 17  # about 5 MB of columns: still in the cache when the consumer gets them
-# A column chunk is read through a window of this many bytes, so that even one giant row group
-# is never in memory as a whole.
+# A larger column chunk is read through a window, so that even one giant row group is never in
+# memory as a whole.  A smaller one is read at once: through a window the library believes a damaged
+# page that says that it has 2 GiB, and makes room for it.
+CHUNK_BYTES = 1 << 24
 WINDOW_BYTES = 1 << 22
 
 
@@ -71,7 +73,11 @@ class Trace:
 
         Errors: ``TraceError`` at the first row that the schema does not allow.
         """
-        for requests, _ in self._checked(list(REQUIRED_COLUMNS), max_rows):
+        # What may be null is not used, and looked at only if it has to be made to fit.
+        schema = self._source.schema
+        found = [name for name in OPTIONAL_COLUMNS if name in schema.names]
+        unfit = [name for name in found if schema.field(name).type != TYPES[name]]
+        for requests, _ in self._checked([*REQUIRED_COLUMNS, *unfit], max_rows):
             yield requests
 
     def record_batches(self, max_rows: int = BATCH_ROWS) -> Iterator[tuple[Requests, Any]]:
@@ -135,7 +141,7 @@ class _File:
                 self.path,
                 metadata=footer,
                 read_dictionary=["op"],
-                buffer_size=WINDOW_BYTES,
+                buffer_size=_window(footer, self.byte_count, source.name),
                 pre_buffer=False,
                 page_checksum_verification=True,  # where there are checksums
             )
@@ -156,6 +162,26 @@ class _File:
     def record_batches(self, columns: list[str], max_rows: int) -> Iterator[Any]:
         batches: Iterator[Any] = self._file.iter_batches(max_rows, columns=columns)
         return batches
+
+
+def _window(footer: Any, byte_count: int, name: str) -> int:
+    """Bytes of a column chunk to read at a time; 0: all of it.
+
+    Errors: ``TraceError`` if a chunk is not within the file.
+    """
+    largest = 0
+    for group in range(footer.num_row_groups):
+        row_group = footer.row_group(group)
+        for place in range(row_group.num_columns):
+            chunk = row_group.column(place)
+            begin, size = chunk.data_page_offset, chunk.total_compressed_size
+            if min(begin, size) < 0 or begin > byte_count or size > byte_count:
+                raise TraceError(
+                    f"{name}: damaged: column {chunk.path_in_schema!r} should have {size} bytes "
+                    f"from byte {begin} on; record or copy it again"
+                )
+            largest = max(largest, size)
+    return 0 if largest <= CHUNK_BYTES else WINDOW_BYTES
 
 
 class _Table:

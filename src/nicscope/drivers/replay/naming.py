@@ -26,6 +26,7 @@ from nicscope.memory.numbering import (
     place_in,
     probe,
 )
+from nicscope.room import check_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.replay.columns import Stream
+
+BYTES_OF_A_PAGE = 40  # measured: its number and what one design or curve keeps of it
 
 # Places in ``Naming.found``.
 LOOKUPS, PAGES, RECEIVED, DOUBTFUL, NEEDED = range(5)
@@ -227,7 +230,13 @@ class Namer:
             self._grow()
 
     def _grow(self) -> None:
-        self.numbering = grown(self.numbering, 2 * len(self.numbering.owners))
+        blocks = 2 * len(self.numbering.owners)
+        check_room(
+            blocks * BLOCK * BYTES_OF_A_PAGE,
+            f"keeping {blocks * BLOCK:,} pages apart",
+            "take larger pages, or a trace that touches fewer",
+        )
+        self.numbering = grown(self.numbering, blocks)
 
     def _on(self, desk: Desk) -> _Bound:
         known = self._bound.get(id(desk))

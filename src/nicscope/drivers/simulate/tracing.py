@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from nicscope.memory.numbering import Numbering
 
 SINK = 1  # the node beside node 0, which is the trace's
+HOSTS = 2  # the node and its sink
 EVERYTHING = 1 << 62  # bytes
 PS_PER_NS = 1000
 RING = 8  # descriptors of a port; one is outstanding
@@ -215,6 +216,12 @@ def _ports_for(
 ) -> Ports:
     numbering, longest = _numbering(requests, design, page_bits)
     many = requests.processes
+    frames = (capacity(numbering) << line_bits_of(design)) + 1
+    check_room(
+        HOSTS * frames * (1 << page_bits),
+        f"simulating {frames:,} pages of {1 << page_bits} bytes, with every byte, on {HOSTS} hosts",
+        "take fewer requests with --requests, or replay the trace, which moves no bytes",
+    )
     setup = Setup(
         design=design,
         processes=[many] * 2,
@@ -224,7 +231,7 @@ def _ports_for(
         user_unpin=[service.user_unpin] * 2,
         transport=Transport(window=window, ack_delay_ps=0),
         host=HostSize(
-            frames=(capacity(numbering) << line_bits_of(design)) + 1,
+            frames=frames,
             pages_per_space=1,
             swap_blocks=1,
         ),

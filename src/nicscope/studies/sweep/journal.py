@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ENDING = ".journal"
+MOST_BYTES = 1 << 30  # 150 for each design and trace
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # JSON that is none
 _DIGITS = 8  # of the checksum that begins a line
 
 
@@ -91,6 +93,8 @@ def open_journal(path: Path, identity: Identity) -> Iterator[Journal]:
 
 
 def _opened(path: Path) -> int:
+    if path.exists() and not path.is_file():
+        raise OutputError(f"{path}: is no regular file; move it away, or name another --out")
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
@@ -121,16 +125,26 @@ def _begun(path: Path, file: int, identity: Identity) -> list[Record]:
             f"{path}: was begun by another sweep: {difference}; finish that one, or remove the "
             "file to begin anew"
         )
-    records = [msgspec.json.decode(text, type=Record) for _, text in whole[1:]]
+    records = [_record(path, number, text) for number, (_, text) in enumerate(whole[1:], 2)]
     _cut(path, file, whole[-1][0] if len(whole) > 1 else end)
     return records
+
+
+def _record(path: Path, number: int, text: bytes) -> Record:
+    try:
+        return msgspec.json.decode(text, type=Record)
+    except UNREADABLE as error:
+        raise StudyError(
+            f"{path}: line {number}: is no record of a sweep ({error}); remove the file to begin "
+            "anew"
+        ) from error
 
 
 def difference_from(stored: bytes, identity: Identity) -> str | None:
     """How the sweep whose identity is ``stored`` differs from ``identity``, in words."""
     try:
         return identity.difference(msgspec.json.decode(stored, type=Identity))
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return f"its format is not {FORMAT}, that of this nicscope"
 
 
@@ -155,7 +169,12 @@ def _checksum(text: bytes) -> bytes:
 
 def _content(path: Path, file: int) -> bytes:
     try:
-        return os.pread(file, os.fstat(file).st_size, 0)
+        size = os.fstat(file).st_size
+        if size > MOST_BYTES:
+            raise StudyError(
+                f"{path}: is no journal of a sweep: it has {size:,} bytes; move it away"
+            )
+        return os.pread(file, size, 0)
     except OSError as error:
         raise OutputError(f"{path}: cannot be read: {error.strerror}") from error
 

@@ -111,6 +111,7 @@ class _Tallies:
         self._is_done = np.zeros((traces, designs), bool)
         self._journal = journal
         for record in journal.records:
+            self._check(record)
             self._keep(record)
         journal.records.clear()
 
@@ -129,6 +130,17 @@ class _Tallies:
         self._journal.append(records)
         for record in records:
             self._keep(record)
+
+    def _check(self, record: Record) -> None:
+        """Errors: ``StudyError`` for a record that this sweep cannot have written."""
+        traces, designs, width = self.values.shape
+        fits = 0 <= record.trace < traces and 0 <= record.design < designs
+        counts = (0 if value is None else value for value in record.values)
+        if not fits or len(record.values) != width or not all(0 <= n < 1 << 63 for n in counts):
+            raise StudyError(
+                f"{self._journal.path}: holds a record that is none of this sweep's; remove the "
+                "file to begin anew"
+            )
 
     def _keep(self, record: Record) -> None:
         values = [UNKNOWN if value is None else value for value in record.values]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,14 @@ from nicscope.config.time_unit import in_us
 from nicscope.drivers.replay import ReplayResult
 from nicscope.drivers.translation.counts import COUNT_NAMES
 from nicscope.errors import StudyError
+from nicscope.inputs import Input
 from nicscope.studies.denominator import Denominator, denominator_of
 from nicscope.studies.replaying import with_price
 from nicscope.studies.sweep.axis import PS_PER_NS, SCHEME
 from nicscope.studies.sweep.journal import difference_from
 from nicscope.studies.sweep.tally import BYTES, TALLIED
+from nicscope.traces.columns import DAMAGE
+from nicscope.traces.files import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,7 +64,7 @@ def write_table(
     ``tallies`` is int64 of shape (traces, designs, len(TALLIED)).
     """
     schema = _schema(grid, identity, traces)
-    with pq.ParquetWriter(file, schema) as writer:
+    with pq.ParquetWriter(file, schema, write_page_checksum=True) as writer:
         group: list[dict[str, Any]] = []
         for row in _rows(grid, traces, tallies):
             group.append(row)
@@ -74,15 +78,30 @@ def write_table(
 def difference_of_table(path: Path, identity: Identity) -> str | None:
     """How the sweep that wrote ``path`` differs from ``identity``, in words; None: not at all.
 
-    Errors: ``StudyError`` if no sweep wrote it.
+    Errors: ``StudyError`` if no sweep wrote it, or it is damaged.
     """
-    try:
-        metadata = pq.read_schema(path).metadata or {}
-    except (pa.ArrowException, OSError):
-        metadata = {}
+    metadata: dict[bytes, bytes] = {}
+    if path.is_file():
+        with contextlib.suppress(*DAMAGE), Input(path, StudyError) as source:
+            metadata = pq.read_schema(source.at_rest()).metadata or {}
     if METADATA_KEY not in metadata:
         raise StudyError(f"{path}: exists and is no sweep's table; name another file with --out")
-    return difference_from(metadata[METADATA_KEY], identity)
+    difference = difference_from(metadata[METADATA_KEY], identity)
+    if difference is None:
+        _check_whole(path)
+    return difference
+
+
+def _check_whole(path: Path) -> None:
+    try:
+        with Input(path, StudyError) as source:
+            file = pq.ParquetFile(source.at_rest(), page_checksum_verification=True)
+            for _ in file.iter_batches():
+                pass
+    except DAMAGE as error:
+        raise StudyError(
+            f"{path}: damaged: {first_line(error)}; move it away, and sweep again"
+        ) from error
 
 
 def _schema(grid: Grid, identity: Identity, traces: Sequence[tuple[str, int]]) -> Any:

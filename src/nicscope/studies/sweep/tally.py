@@ -9,6 +9,7 @@ import numpy as np
 from nicscope.drivers.replay.engine import Replayer
 from nicscope.drivers.replay.parting import ROWS
 from nicscope.drivers.translation.counts import COUNT_NAMES
+from nicscope.room import check_room
 from nicscope.studies.threads import Stopped
 
 if TYPE_CHECKING:
@@ -50,8 +51,16 @@ class Columns(NamedTuple):
         )
 
 
+BYTES_OF_A_ROW = 21
+
+
 def load(trace: Trace) -> Columns:
     """All rows of ``trace``, checked; errors: ``TraceError`` at the first that is wrong."""
+    check_room(
+        2 * BYTES_OF_A_ROW * trace.rows,
+        f"keeping {trace.rows:,} requests in memory",
+        "sweep a part of the trace",
+    )
     columns = Columns(
         np.empty(trace.rows, np.int32),
         np.empty(trace.rows, np.int32),

@@ -104,7 +104,7 @@ class CsvWriter:
         """Errors: ``TraceError`` for a column whose name would be read as another."""
         for name in names:
             quoted = name.replace('"', '""')
-            if names_in(f'"{quoted}"'.encode()) != [name]:
+            if names_in(f'"{quoted}"'.encode()) != [name] or not {"\r", "\n"}.isdisjoint(name):
                 raise TraceError(f"{self.path}: column {name!r} has a name without a form in CSV")
 
 

@@ -35,7 +35,7 @@ LONGEST = (1 << 32) - 1  # bytes of an access
 
 @kernel
 def number_at(text, start, base):
-    """Unsigned number spelt from ``start`` on, and where it ends."""
+    """Unsigned number spelt from ``start`` on, and where it ends; too long a one is cut."""
     value = 0
     end = start
     while end < text.size:
@@ -46,10 +46,10 @@ def number_at(text, start, base):
             digit = byte - SMALL_A + 10
         else:
             break
+        if end - start == MOST_DIGITS:
+            return value, end + 1
         value = value * base + digit
         end += 1
-        if end - start > MOST_DIGITS:
-            break
     return value, end
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.errors import StudyError, TraceError
+from nicscope.errors import StudyError, TraceError, printable
+from nicscope.inputs import STDIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,6 +29,8 @@ def trace_files(given: Path) -> list[Path]:
 
     Errors: ``TraceError`` if there is no such folder or no trace in it.
     """
+    if str(given) == STDIN:
+        return [given]
     if not given.exists():
         raise TraceError(f"{given}: no such folder; name one that holds traces")
     if not given.is_dir():
@@ -54,7 +57,7 @@ def open_applications(files: Sequence[Path]) -> list[Application]:
 
     found: dict[str, Application] = {}
     for path in files:
-        name = path.stem
+        name = "stdin" if str(path) == STDIN else printable(path.stem)
         if name in found:
             raise StudyError(f"{path}: there is another {name!r} already; rename one of them")
         found[name] = Application(name, open_trace(path))

@@ -1,0 +1,140 @@
+"""Give every reader damaged and odd files: python tests/fuzz/run_fuzz.py [--seconds N] [--seed N].
+
+Each file is made from a seed, which is printed, and read in a process of its own, bounded in
+memory and in time for each file.  A file that brings out anything but success or one line is kept
+under ``fuzz-failures``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+HERE = Path(__file__).parent
+KEPT = HERE / "kept"
+FOUND = Path("fuzz-failures")
+MOST_BYTES = 2 << 30  # of address space beyond what the program takes to start
+MOST_TOUCHED = 512 << 20  # of memory beyond that
+MOST_S = int(os.environ.get("NICSCOPE_FUZZ_SECONDS", "20"))  # for a file
+AT_ONCE = 100  # files of one process
+
+
+class TooLong(Exception):  # noqa: N818
+    """A file took longer than ``MOST_S``."""
+
+
+class TooLarge(Exception):  # noqa: N818
+    """A file took more than ``MOST_TOUCHED`` bytes of memory."""
+
+
+def _stop(*_):
+    raise TooLong(f"more than {MOST_S} s")
+
+
+def _most():
+    """Bytes of memory that this process had at its largest."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
+def _bound():
+    with Path("/proc/self/statm").open() as file:
+        taken = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (taken + MOST_BYTES, taken + MOST_BYTES))
+    signal.signal(signal.SIGALRM, _stop)
+
+
+def child(name, seed, first, count, folder):
+    """Read files of the reader ``name``, from number ``first`` on; each is written down before."""
+    from readers import READERS, new_file, read_file
+
+    _bound()
+    begin, slowest = _most(), 0.0
+    for number in range(first, first + count):
+        path = folder / f"{name}-{seed}-{number}{READERS[name].ending}"
+        path.write_bytes(new_file(name, seed, number))
+        began = time.monotonic()
+        signal.alarm(MOST_S)
+        try:
+            read_file(name, path)
+            if _most() - begin > MOST_TOUCHED:
+                raise TooLarge(f"{(_most() - begin) >> 20} MB")
+        except BaseException:
+            print(traceback.format_exc(limit=-6), file=sys.stderr)
+            return 1
+        finally:
+            signal.alarm(0)
+        slowest = max(slowest, time.monotonic() - began)
+        path.unlink()
+    print(f"{name}: {count} files, the slowest {slowest:.1f} s, at most {_most() >> 20} MB")
+    return 0
+
+
+def fuzz(name, seed, first, count):
+    """What is wrong with one of ``count`` files of the reader ``name``, and the file; or None."""
+    with tempfile.TemporaryDirectory(prefix="nicscope-fuzz-") as made:
+        folder = Path(made)
+        arguments = [__file__, "--child", name, seed, first, count, folder]
+        done = subprocess.run(
+            [sys.executable, *map(str, arguments)], capture_output=True, text=True, check=False
+        )
+        if done.returncode == 0:
+            return None, done.stdout.strip()
+        left = sorted(folder.iterdir())
+        kept = None
+        if left:
+            FOUND.mkdir(exist_ok=True)
+            kept = FOUND / left[0].name
+            shutil.copyfile(left[0], kept)
+        return kept, f"{name}: exit status {done.returncode}\n{done.stderr[-3000:]}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--reader", action="append", help="only this one; may be repeated")
+    parser.add_argument("--once", nargs=2, metavar=("READER", "FILE"), help="read one file")
+    parser.add_argument("--child", nargs=5, help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.child:
+        name, seed, first, count, folder = chosen.child
+        return child(name, int(seed), int(first), int(count), Path(folder))
+    from readers import READERS, read_file
+
+    if chosen.once:
+        read_file(chosen.once[0], Path(chosen.once[1]))
+        return 0
+    seed = int(time.time()) if chosen.seed is None else chosen.seed
+    print(f"seed {seed}: the same files again with --seed {seed}", flush=True)
+    until = time.monotonic() + chosen.seconds
+    first, failures = 0, 0
+    while time.monotonic() < until:
+        for name in chosen.reader or READERS:
+            if time.monotonic() > until:
+                break
+            kept, said = fuzz(name, seed, first, AT_ONCE)
+            print(said, flush=True)
+            if kept is not None or said.count("\n"):
+                failures += 1
+                print(
+                    f"kept as {kept}; read it again: python tests/fuzz/run_fuzz.py --once {name} "
+                    f"{kept}; once it is mended: mv {kept} {KEPT / name}/WHAT-IT-SHOWS",
+                    flush=True,
+                )
+        first += AT_ONCE
+    print(f"seed {seed}: {failures} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(HERE))
+    raise SystemExit(main())

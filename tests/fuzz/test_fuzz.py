@@ -1,0 +1,119 @@
+"""A little of ``make fuzz`` each time, other files than the last time, and all that was kept."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import run_fuzz  # noqa: E402
+from readers import READERS, Broken, commanded, new_file, read_file  # noqa: E402
+
+from mutation import changed_tree, mutated, odd_tree  # noqa: E402
+
+FILES = 12  # of each reader
+SEED = 0 if "CI" in os.environ else random.SystemRandom().randrange(1 << 30)
+KEPT = sorted((HERE / "kept").glob("*/*"))
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_odd_and_damaged_files_are_read_or_refused_in_one_line(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where a file that fails would be kept
+
+    kept, said = run_fuzz.fuzz(name, SEED, 0, FILES)
+
+    assert kept is None, f"seed {SEED}: {said}"
+    assert f"{FILES} files" in said, f"seed {SEED}: {said}"
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_what_once_failed_is_read_or_refused_in_one_line(path):
+    read_file(path.parent.name, path)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_the_samples_differ_and_a_seed_gives_the_same_file_again(name):
+    files = [new_file(name, 1, number) for number in range(20)]
+
+    assert len(set(files)) > 10
+    assert files == [new_file(name, 1, number) for number in range(20)]
+    assert files != [new_file(name, 2, number) for number in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("raise IndexError('index 7')", "IndexError: index 7"),
+        ("print('two', file=sys.stderr); raise NicscopeError('lines')", "Broken"),
+        ("raise NicscopeError('x' * 10**6) from None", None),
+        ("import os; os._exit(134)", "exit status 134"),
+        ("bytearray(1 << 40)", "MemoryError"),
+        ("name = b'x' * (600 << 20); raise NicscopeError('small')", "TooLarge"),
+        ("import time; time.sleep(30)", "TooLong"),
+    ],
+)
+def test_the_fuzzer_notices_what_a_reader_does_wrong(fault, words, tmp_path, monkeypatch):
+    """A command is made to misbehave; lines that are too long are cut by the errors themselves."""
+    patch = (
+        "import sys; import nicscope.config.design as design\n"
+        "from nicscope.errors import NicscopeError\n"
+        f"def load(name):\n    {fault}\n"
+        "design.load_design = load\n"
+    )
+    (tmp_path / "sitecustomize.py").write_text(
+        "import importlib.abc, importlib.util, sys\n"
+        "class Finder(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name != 'readers': return None\n"
+        "        sys.meta_path.remove(self)\n"
+        "        spec = importlib.util.find_spec(name)\n"
+        "        run = spec.loader.exec_module\n"
+        "        def both(module):\n"
+        "            run(module)\n"
+        f"            exec({patch!r}, {{}})\n"
+        "        spec.loader.exec_module = both\n"
+        "        return spec\n"
+        "sys.meta_path.insert(0, Finder())\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("NICSCOPE_FUZZ_SECONDS", "2")
+    monkeypatch.chdir(tmp_path)
+
+    kept, said = run_fuzz.fuzz("design", 1, 0, 1)
+
+    if words is None:
+        assert kept is None
+    else:
+        assert words in said
+        assert kept.read_bytes() == new_file("design", 1, 0)
+
+
+def test_a_reader_that_says_more_than_one_line_is_broken(capsys, monkeypatch):
+    del capsys
+
+    def main(_):
+        print("nicscope: one\nand two", file=sys.stderr)
+        return 2
+
+    monkeypatch.setattr("readers.main", main)
+    with pytest.raises(Broken, match="status 2"):
+        commanded("designs", "show", "x.toml")
+
+
+def test_changes_are_of_every_kind():
+    chance = random.Random(1)
+    sample = b"[a]\nx = 12\ny = 'word'\n"
+    changed = {mutated(chance, [sample, b"other 34\n"]) for _ in range(300)}
+    trees = [changed_tree(chance, {"a": [1, {"b": 2}], "c": "d"}) for _ in range(300)]
+
+    assert len(changed) > 250
+    assert any(len(one) < len(sample) for one in changed)
+    assert any(len(one) > 10_000 for one in changed)
+    assert len({repr(tree) for tree in trees}) > 100
+    assert any(isinstance(odd_tree(chance), dict) for _ in range(50))

@@ -9,7 +9,7 @@ import msgspec
 from nicscope import __version__
 from nicscope.config.delivery import transfer_costs
 from nicscope.config.program_costs import program_costs
-from nicscope.errors import DesignError, NicscopeError, PlatformError
+from nicscope.errors import DesignError, NicscopeError, PlatformError, SimulationError
 from nicscope.studies.replaying import choose_subjects
 
 if TYPE_CHECKING:
@@ -229,18 +229,25 @@ def _simulated(
     from nicscope.drivers.simulate.tracing import simulate_node
 
     design = subject.design.at_page_size(trace.metadata.page_size)
-    nodes = [
-        simulate_node(
-            requests,
-            design,
-            subject.transfers,
-            subject.service,
-            window=window,
-            kinds=kinds,
-            watch=done,
-        )
-        for requests in parted
-    ]
+    try:
+        nodes = [
+            simulate_node(
+                requests,
+                design,
+                subject.transfers,
+                subject.service,
+                window=window,
+                kinds=kinds,
+                watch=done,
+            )
+            for requests in parted
+        ]
+    except MemoryError as error:
+        raise SimulationError(
+            f"design {design.name!r}: the hosts' pages of {design.page_size} bytes do not fit in "
+            "this machine's memory, as their bytes are simulated; take fewer --requests or a "
+            "smaller --set page_size, or replay instead"
+        ) from error
     return Simulated(design=design, platform=subject.platform.name, nodes=nodes)
 
 

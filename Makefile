@@ -66,6 +66,8 @@ bench: $(VENV)/bench.stamp
 	@echo
 	@$(BIN)/python bench/bench_sweep.py
 	@echo
+	@$(BIN)/python bench/bench_size.py
+	@echo
 	@$(BIN)/python bench/bench_simulate.py
 	@echo
 	@$(BIN)/python bench/bench_ports.py

@@ -36,7 +36,7 @@ def point_rows(
     rejects = any(row["rejected"] for row in rows)
     headings = ["trace"] * several_traces + [_heading(axis) for axis in varying]
     headings += ["rejected"] * rejects
-    headings += ["misses", f"per 100 {per.plural}", "us", f"us per {per.value}"]
+    headings += ["misses", f"per 100 {per.plural}", "us in all", f"us per {per.value}"]
     headings += ["ns per byte"] * by_byte + ["on the NIC", "pinned in hosts"]
     cells = [
         [row["trace"]] * several_traces

@@ -107,9 +107,6 @@ def measure(
     pairs = [(name, size) for size in question.sizes for name in question.mechanisms]
     done, every = 0, sum(size for _, size in pairs) * BYTES_PER_BYTE
     for name, size in pairs:
-        if watch is not None:
-            watch(done, every)
-        done += size * BYTES_PER_BYTE
         found = ping_pong(
             question.platform,
             name,
@@ -123,6 +120,9 @@ def measure(
         latencies.append(
             Latency(name, size, found.messages, found.total, parts, found.lookups, found.misses)
         )
+        done += size * BYTES_PER_BYTE
+        if watch is not None:
+            watch(done, every)
     evidence: dict[str, int] = {}
     for cost in (*VIA_COSTS, *MACHINE_TIMES):
         if cost in platform.costs and cost not in changes:

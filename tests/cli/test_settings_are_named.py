@@ -1,0 +1,199 @@
+"""What is set is what is named: in text, JSON, notebooks, tables and figures of every command."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pyarrow.parquet as pq
+import pytest
+from trace_files import write
+
+from nicscope.cli.app import main
+from nicscope.config.delivery import DELIVERY_COSTS
+from nicscope.config.design import design_names, load_design
+from nicscope.config.scheme import SETTINGS, USES
+from nicscope.reports.notebook import ReplayReport
+from nicscope.studies.replaying import choose_subjects, compare
+from nicscope.traces.reader import open_trace
+
+# Of each setting a value that no design of the catalog has, as it is set and as JSON says it.
+OTHER = {
+    "area_bytes": ("32KiB", 32768),
+    "entries": ("512", 512),
+    "ways": ("8", 8),
+    "line": ("16", 16),
+    "victim_entries": ("3", 3),
+    "index_offset": ("false", False),
+    "prefetch": ("7", 7),
+    "prepin": ("5", 5),
+    "pin_limit": ("901", 901),
+    "replacement": ("mfu", "mfu"),
+    "high_water": ("77", 77),
+    "seed": ("11", 11),
+    "page_size": ("2KiB", 2048),
+}
+SET = [
+    (design, key)
+    for design in ("unet", "vmmc-static", "vmmc-interrupt", "unet-mm-pca200", "utlb", "mini")
+    for key in USES[load_design(design).scheme]
+] + [(design, "page_size") for design in ("utlb-shared", "utlb-process", "unet-mm-dc21140")]
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("named") / "t.parquet", count=30)
+
+
+def run(capsys, *words):
+    assert main([*map(str, words)]) == 0
+    return capsys.readouterr().out
+
+
+def named(found, key):
+    """Every value that ``found`` has under ``key``, with its unit or without, however deep."""
+    if isinstance(found, dict):
+        units = (key, f"{key}_bytes", f"{key}_pages")
+        return [value for name, value in found.items() if name in units] + [
+            value for inner in found.values() for value in named(inner, key)
+        ]
+    return (
+        [value for inner in found for value in named(inner, key)] if isinstance(found, list) else []
+    )
+
+
+def page_sizes(text):
+    """Every size of pages that ``text`` names."""
+    return set(re.findall(r"[\d.]+ [KMG]?i?B(?= pages)|(?<=pages of )[\d.]+ [KMG]?i?B", text))
+
+
+def test_every_setting_is_tried():
+    assert set(OTHER) == set(SETTINGS) == {key for _, key in SET}
+    for name in design_names():
+        plain = load_design(name).to_json()
+        assert all(plain.get(key, ...) != value for key, (_, value) in OTHER.items())
+
+
+@pytest.mark.parametrize(("design", "key"), SET)
+def test_a_replay_names_what_was_set(design, key, trace, tmp_path, capsys):
+    text, value = OTHER[key]
+    words = ["replay", trace, "--design", design, "--set", f"{key}={text}"]
+
+    plain = json.loads(run(capsys, *words, "--json"))
+    shown = run(capsys, *words, "--out", tmp_path / "o")
+
+    assert set(named(plain, key)) == {value}
+    assert json.loads((tmp_path / "o" / "results.json").read_text())["design"] == plain["design"]
+    expected = {"2 KiB"} if key == "page_size" else {"4 KiB"}
+    assert page_sizes(shown) == expected
+    subjects = choose_subjects([design], None, [f"{key}={text}"])
+    report = ReplayReport(compare(open_trace(trace), subjects))
+    assert page_sizes(report._repr_html_().split("<img")[0]) == expected
+    assert report.comparison.to_json()["design"] == plain["design"]
+
+
+@pytest.mark.parametrize(("design", "key"), [pair for pair in SET if pair[0] in ("utlb", "mini")])
+def test_a_simulation_names_what_was_set(design, key, trace, capsys):
+    text, value = OTHER[key]
+    words = ["simulate", trace, "--design", design, "--set", f"{key}={text}", "--requests", 5]
+
+    plain = json.loads(run(capsys, *words, "--json"))
+    shown = run(capsys, *words)
+
+    assert set(named(plain, key)) == {value}
+    assert page_sizes(shown) == ({"2 KiB"} if key == "page_size" else {"4 KiB"})
+
+
+@pytest.mark.parametrize(("design", "key"), SET)
+def test_a_sweep_names_what_was_set(design, key, trace, tmp_path, capsys):
+    text, value = OTHER[key]
+    out = tmp_path / "o.parquet"
+    words = ["sweep", trace, "--design", design, "--grid", f"{key}={text}", "--out", out]
+
+    plain = json.loads(run(capsys, *words, "--json"))
+
+    metadata = json.loads(pq.read_schema(out).metadata[b"nicscope_sweep"])
+    for found in (plain, metadata, pq.read_table(out).to_pylist()):
+        flat = [
+            one
+            for each in named(found, key)
+            for one in (each if isinstance(each, list) else [each])
+        ]
+        assert set(flat) <= {value}, found
+    assert set(named(pq.read_table(out).to_pylist(), key)) == {value}
+
+
+@pytest.mark.parametrize("command", ["replay", "simulate", "sweep", "size"])
+def test_a_platform_that_was_named_is_the_one_that_is_told(command, trace, tmp_path, capsys):
+    words = {
+        "replay": ["--design", "utlb"],
+        "simulate": ["--design", "utlb", "--requests", 5],
+        "sweep": ["--design", "utlb", "--grid", "entries=64", "--out", tmp_path / "o.parquet"],
+        "size": ["--nic-memory", "256B"],
+    }[command]
+    given = ["--platform", "pca200-linux"]
+    if command == "simulate":  # which needs what a lookup's steps cost as well
+        words, given = (
+            ["--design", "unet-mm-dc21140", "--requests", 5],
+            ["--platform", "dc21140-nt"],
+        )
+
+    plain = json.loads(run(capsys, command, trace, *words, *given, "--json"))
+
+    told = {value for value in named(plain, "platform") if value is not None}
+    assert told == {given[1]}
+
+
+def test_designs_of_several_page_sizes_side_by_side_are_each_told(trace, tmp_path, capsys):
+    big = tmp_path / "big.toml"
+    big.write_text(
+        'scheme = "utlb"\nentries = 64\npage_size = "64KiB"\nplatform = "utlb-prototype"'
+    )
+    words = ["replay", trace, "--design", "utlb", "--design", big]
+
+    shown = run(capsys, *words, "--out", tmp_path / "o")
+    plain = json.loads(run(capsys, *words, "--json"))["results"]
+
+    small, large = (one["total"]["lookups"] for one in plain)
+    assert f"{small:,} lookups of 4 KiB pages, {large:,} of 64 KiB pages" in shown
+    assert [one["trace"]["page_size"] for one in plain] == [4096, 65536]
+    assert [one["design"]["page_size"] for one in plain] == [4096, 65536]
+    assert {one["trace"]["recorded_page_size"] for one in plain} == {4096}
+    # Rates per lookup would not compare them.
+    assert "NI misses per 100 requests" in shown
+    assert "us per request" in shown
+    assert "per lookup" not in shown
+    for name in ("misses", "costs"):
+        drawn = (tmp_path / "o" / f"{name}.svg").read_text()
+        assert "request" in drawn
+        assert "lookup" not in drawn.replace("lookup on the NIC", "")
+    rates = [100 * one["total"]["ni_misses"] / one["total"]["requests"] for one in plain]
+    rows = [line.split() for line in shown.splitlines() if line.startswith(("utlb ", "big "))]
+    assert [float(row[1]) for row in rows[:2]] == pytest.approx(rates, abs=0.005)
+
+
+def test_a_curve_names_the_page_size_that_was_set(trace, tmp_path, capsys):
+    words = ["curve", trace, "--page-size", "2KiB"]
+
+    shown = run(capsys, *words, "--out", tmp_path / "o")
+    plain = json.loads(run(capsys, *words, "--json"))
+
+    assert page_sizes(shown) == {"2 KiB"}
+    assert set(named(plain, "page_size")) == {2048}
+    assert set(pq.read_table(tmp_path / "o" / "curves.parquet")["page_size"].to_pylist()) == {2048}
+    assert {one["recorded_page_size"] for one in plain["traces"]} == {4096}
+
+
+@pytest.mark.parametrize("name", DELIVERY_COSTS)
+def test_a_flow_names_the_costs_that_were_set(name, capsys):
+    # Memory of a NIC is faster than its PCI.
+    by_byte = 2 if name == "nic_memory_per_byte" else 9
+    in_bytes = name.endswith("per_byte")
+    given = f"{name}={f'{by_byte}ns/B' if in_bytes else '2us'}"
+
+    plain = json.loads(run(capsys, "flow", "--count", 1, "--set", given, "--json"))
+
+    value = 1000 * by_byte if in_bytes else 2_000_000
+    assert [side[name] for side in plain["costs_ps"].values()] == [value, value]
+    assert plain["overridden"] == [name]
+    assert "1 set" in run(capsys, "flow", "--count", 1, "--set", given)

@@ -174,6 +174,8 @@ def _in_ps(microseconds: float) -> int:
 class Cluster:
     """Hosts on one switch, each with a Trapeze NIC, and programs on them."""
 
+    interface = "Trapeze"
+
     def __init__(
         self,
         platform: str,

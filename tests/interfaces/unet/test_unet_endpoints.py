@@ -215,7 +215,7 @@ def test_a_message_without_a_buffer_is_lost_and_one_after_it_is_not():
 
     (_, content), cluster = run(ping, pong)
     assert content == b"b" * 100
-    assert cluster.simulation.machine.ports.nodes[1]["no_buffer"] == 1
+    assert cluster.report().nodes[1].received.dropped["buffer"] == 1
 
 
 @pytest.mark.requirement("UM-12")
@@ -234,7 +234,7 @@ def test_a_message_for_a_closed_endpoint_goes_nowhere():
         await endpoint.close()
 
     _, cluster = run(ping, pong)
-    assert cluster.simulation.machine.ports.nodes[1]["undelivered"] == 1
+    assert cluster.report().nodes[1].received.refused == 1
 
 
 @pytest.mark.requirement("UM-37", "UM-38")

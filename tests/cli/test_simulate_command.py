@@ -92,11 +92,11 @@ def test_a_program_is_run_and_what_it_cost_is_told(program, capsys):
     out = capsys.readouterr().out
     lines = out.splitlines()
     assert lines[0] == "b'hello'"
-    assert lines[1].startswith("PortCluster: utlb on utlb-prototype, 2 nodes, ")
+    assert lines[1].startswith("ports: utlb on utlb-prototype, 2 nodes, ")
     assert max(map(len, lines)) <= 100
-    rows = [line.split() for line in lines if line.startswith(("0 ", "1 "))]
-    assert rows[0][:6] == ["0", "1", "1", "0", "5", "0"]
-    assert rows[1][:6] == ["1", "1", "0", "1", "0", "5"]
+    rows = [line.split() for line in lines if line.lstrip().startswith(("0 ", "1 "))]
+    assert rows[0] == ["0", "1", "1", "0", "5", "0", "1", "0"]
+    assert rows[1] == ["1", "1", "0", "1", "0", "5", "0", "0"]
 
 
 def test_what_a_program_prints_is_not_in_the_json(program, capsys):
@@ -115,14 +115,14 @@ def test_a_cluster_by_that_name_is_run_without_a_main(program, capsys):
 
     assert main(["simulate", program(text)]) == 0
 
-    assert capsys.readouterr().out.startswith("PortCluster: utlb")
+    assert capsys.readouterr().out.startswith("ports: utlb")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("def mian(): pass", "has no main() and no cluster; did you mean 'mian'?"),
-        ("def main(): pass", "ran no cluster of unet, vmmc or mini; call cluster.run() in main()"),
+        ("def main(): pass", "ran no cluster of U-Net, VMMC or miNI; call cluster.run() in main()"),
         ("async def main(): pass", "program.py:1: main() is 'async def'; make it a plain 'def'"),
         ("def main(trace): pass", "program.py:1: main() is called without arguments: missing a"),
         (

@@ -51,8 +51,8 @@ def test_messages_and_bytes_of_both_ends_are_told():
     assert (asks.messages_out, asks.messages_in) == (ROUNDS, ROUNDS)
     assert (asks.bytes_out, asks.bytes_in) == (10 * ROUNDS, 3 * ROUNDS)
     assert (answers.bytes_out, answers.bytes_in) == (3 * ROUNDS, 10 * ROUNDS)
-    assert (asks.programs, asks.rejected, asks.retransmissions) == (1, 0, 0)
-    assert asks.packets >= ROUNDS
+    assert (asks.programs, asks.requests, asks.sent.again) == (1, {"done": ROUNDS}, 0)
+    assert asks.sent.total >= ROUNDS
     for node in (asks, answers):
         assert 0 < node.cpu_share < 1
         assert 0 < node.nic_share < 1
@@ -65,8 +65,8 @@ def test_a_report_is_plain_numbers_and_a_page():
 
     assert json.loads(json.dumps(report.to_json()))["nodes"][1]["messages_in"] == ROUNDS
     page = report._repr_html_()
-    assert page.startswith("<h3>PortCluster: utlb on utlb-prototype, 2 nodes, ")
-    assert page.count("<table>") == len(report.tables()) == 3
+    assert page.startswith("<h3>ports: utlb on utlb-prototype, 2 nodes, ")
+    assert page.count("<table>") == len(report.tables()) == 6
 
 
 def test_whoever_listens_hears_of_each_run_until_forgotten():

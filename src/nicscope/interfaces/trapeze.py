@@ -223,6 +223,8 @@ class Endpoint:
 class Cluster:
     """Hosts on one switch, each with a Trapeze NIC, and programs on them."""
 
+    interface = "Trapeze"
+
     def __init__(
         self,
         platform: str,

@@ -239,6 +239,7 @@ HEAD = np.dtype(
         ("status", "i8"),
         ("filled", "i8"),  # -1: not placed; else, of a message's last packet, the buffers it fills
         ("fate", "i8"),  # what the network does to it
+        ("why", "i8"),  # for the observer: why it is not taken
         ("lone", "i8"),  # 1: its page has left the NIC and stays pinned for this packet alone
     ],
     align=True,

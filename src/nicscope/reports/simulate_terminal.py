@@ -110,7 +110,18 @@ def program_parts(found: ProgramRuns) -> Iterator[Printed]:
 
     for run in found.runs:
         yield Text(run.headline(), style="bold")
-        for heads, rows in run.tables():
+        for table in run.tables():
             yield Text()
-            yield Rows("", heads, rows)
+            yield Rows(
+                table.title,
+                table.headings,
+                table.cells,
+                left=tuple(range(1, table.key)),  # words; the first are numbers of nodes
+                key=table.key,
+                least=table.least,
+                prose=(),
+                grouped=table.key > 1,
+            )
+            for note in table.notes:
+                yield Text(note, style="dim")
         yield Text()

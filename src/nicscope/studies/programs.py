@@ -61,8 +61,8 @@ def run_program(path: Path) -> ProgramRuns:
         forget(runs.append)
     if not runs:
         raise SimulationError(
-            f"{path}: ran no cluster of unet, vmmc or mini; call cluster.run() in {ENTRY}(), or "
-            "run a program of trapeze or via with python, as their runs have no such report"
+            f"{path}: ran no cluster of U-Net, VMMC or miNI; call cluster.run() in {ENTRY}(), or "
+            "run a program of Trapeze or VIA with python, as their runs have no such report"
         )
     return ProgramRuns(program=printable(str(path)), runs=runs)
 

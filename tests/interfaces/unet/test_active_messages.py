@@ -27,7 +27,7 @@ def run(program, nodes=2, **how):
     for node in range(nodes):
         cluster.start(node, opened)
     results = cluster.run()
-    return results, sum(node.no_buffer for node in cluster.report().nodes)
+    return results, cluster.report().total.received.dropped["buffer"]
 
 
 @pytest.mark.requirement("UM-84")

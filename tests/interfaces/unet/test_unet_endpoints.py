@@ -215,7 +215,7 @@ def test_a_message_without_a_buffer_is_lost_and_one_after_it_is_not():
 
     (_, content), cluster = run(ping, pong)
     assert content == b"b" * 100
-    assert cluster.simulation.machine.ports.nodes[1]["no_buffer"] == 1
+    assert cluster.report().nodes[1].received.dropped["buffer"] == 1
 
 
 @pytest.mark.requirement("UM-12")
@@ -233,10 +233,10 @@ def test_a_message_for_a_closed_endpoint_goes_nowhere():
         endpoint = await process.open("pong")
         await endpoint.receive()
         await endpoint.close()
-        return endpoint.waiting + 1
+        return endpoint.waiting + 1  # what it has heard of
 
     (ended, heard), cluster = run(ping, pong)
-    assert cluster.simulation.machine.ports.nodes[1]["undelivered"] == 12 - heard > 0
+    assert cluster.report().nodes[1].received.refused == 12 - heard > 0
     assert ended == {"done"}
 
 

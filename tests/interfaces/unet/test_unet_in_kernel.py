@@ -60,7 +60,7 @@ def test_a_reliable_transport_brings_lost_frames_again(column):
         column, send_all, receive_all, transport=Transport(), faults=Faults(seed=3, loss=0.1)
     )
     assert received == sent
-    assert cluster.simulation.machine.ports.nodes["lost"].sum() > 0
+    assert cluster.report().total.received.lost > 0
 
 
 @pytest.mark.requirement("UM-75")

@@ -239,6 +239,7 @@ def abort(machine, s, now):
         accepted_last(machine, d).broken = 1
     packet.broken = 1
     node.aborted += 1
+    node.unheard += 1 - endpoint.control_sent
     node.link = LINK_IDLE
     put(machine.agenda, s * KINDS + LINK, NEVER)
     keep_message(machine, packet, -1)

@@ -98,6 +98,7 @@ NODE = np.dtype(
         ("next_number", "i8"),
         # for the observer
         ("aborted", "i8"),
+        ("unheard", "i8"),  # of these, whose header had not come yet
         ("received", "i8"),
         ("received_bytes", "i8"),
         ("latency_sum", "i8"),

@@ -138,6 +138,15 @@ def note_request(book, pages, receive):
 
 
 @step
+def note_lookup(book, receive):
+    """Count one page that a NIC looks up; ``receive`` as above."""
+    counts = book.counts[0]
+    counts.lookups += 1
+    counts.lookups_receive += receive
+    counts.lookups_send += 1 - receive
+
+
+@step
 def note_hit(book, key):
     """Note a lookup that found its entry."""
     book.past[key] |= SEEN

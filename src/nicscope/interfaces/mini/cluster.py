@@ -40,6 +40,7 @@ BUFFERS = 4096  # registered and opened buffers of a node; of static tables, ent
 class Cluster(PortCluster[Endpoint]):
     """Hosts on one switch, and processes with registered buffers on them."""
 
+    interface = "miNI"
     process_type = Endpoint
     transport = Transport(time_out_ps=TIME_OUT_PS)
 

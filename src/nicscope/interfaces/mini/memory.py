@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.machine import Machine
 
 WORD = 4
+OBSERVERS = ("why",)  # fields of packets' headers that no firmware would have
 # What an array of ``Ports`` or ``Store`` is part of.
 LOOKUP = "lookup"
 QUEUES = "queues"
@@ -91,6 +92,11 @@ PLACES = {
     "blank_bytes": OWN,
     "faults": OWN,
     "deaths": OWN,
+    "made": OWN,
+    "ended": OWN,
+    "told": OWN,
+    "happened": OWN,
+    "happenings": OWN,
     # Trapeze's, without ports
     "control": OWN,
     "payload_table": OWN,
@@ -157,7 +163,8 @@ def total_by_group(machine: Machine, node: int) -> dict[str, int]:
 def _bytes_of(array: Any) -> int:
     """Bytes of firmware's own: a word for each field."""
     if array.dtype.names:
-        return WORD * len(array.dtype.names) * int(array.size)
+        fields = [name for name in array.dtype.names if name not in OBSERVERS]
+        return WORD * len(fields) * int(array.size)
     if array.dtype == np.int64:
         return WORD * int(array.size)
     return int(array.nbytes)

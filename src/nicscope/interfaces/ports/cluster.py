@@ -46,6 +46,7 @@ OWN_PORTS = 1  # of the firmware, per node
 class PortCluster(Generic[E]):
     """Hosts on one switch, each with a NIC that serves ports, and programs on them."""
 
+    interface = "ports"  # what its papers call it
     process_type: type[Any] = Process
     transport: Transport = Transport()
     garbage = False  # whether what is not pinned has the garbage page in its table (UTLB 4.2)
@@ -176,6 +177,7 @@ class PortCluster(Generic[E]):
             serves=self.nic_serves,
             spaces=self.spaces(max(processes), ports - OWN_PORTS),
             links=links,
+            keep_log=self._keep_log,
         )
 
     @property
@@ -229,7 +231,7 @@ class PortCluster(Generic[E]):
         """
         if self.simulation is None:
             raise SimulationError("nothing has run yet; call run() first")
-        names = Names(type(self).__name__, self.design.name, self.platform.name)
+        names = Names(self.interface, self.design.name, self.platform.name)
         counts = [self.counts(node) for node in range(self.topology.nodes)]
         return report_of(self.simulation.machine, counts, names)
 

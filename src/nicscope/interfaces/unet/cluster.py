@@ -94,6 +94,7 @@ class Process(ports.Process):
 class Cluster(PortCluster[Process]):
     """Hosts on one switch whose NIs serve U-Net endpoints."""
 
+    interface = "U-Net"
     process_type = Process
     transport = Transport(reliable=False)
 

@@ -68,6 +68,8 @@ class Host:
 class Cluster:
     """Nodes on a network without delay."""
 
+    interface = "VIA"
+
     def __init__(
         self,
         platform: str | Path = "sonic-via",

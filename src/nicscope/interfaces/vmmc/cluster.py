@@ -31,6 +31,7 @@ SCHEMES = (
 class Cluster(PortCluster[Endpoint]):
     """Hosts with VMMC; programs on them get an ``Endpoint``."""
 
+    interface = "VMMC"
     process_type = Endpoint
     # Assumed: no time-out or count is printed.  A way on which nothing came through for 41 ms is
     # given up; a receiver whose page or table has to come from the disk first takes 22 ms.

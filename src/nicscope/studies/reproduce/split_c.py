@@ -135,7 +135,7 @@ def measure(workload: Workload, bench: Bench) -> Found:
         counts={name: sum(one[name] or 0 for one in counts) for name in counts[0]},
         pages=max(one["ni_misses_compulsory"] or 0 for one in counts),
         elapsed_us=report.elapsed_us,
-        lost=sum(node.no_buffer for node in report.nodes),
+        lost=sum(report.total.received.dropped[name] for name in ("buffer", "report")),
     )
 
 

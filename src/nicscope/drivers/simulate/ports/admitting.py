@@ -102,7 +102,10 @@ def admit(machine, n, p, slot):
         segment = ports.segments[n, p, slot, i]
         first = _first(machine, segment)
         pages = _pages(machine, segment)
-        note_request(book, pages, np.int64(request.operation == FETCH))
+        if ports.rules[0].sparse == 1:
+            note_request(book, pages, np.int64(request.operation == FETCH))
+        else:
+            book.counts[0].requests += 1
         if ports.rules[0].sparse == 1 and ports.rules[0].scheme == PINNED_AREA:
             spent += _copy(machine, n, space, segment.length)
         else:

@@ -144,6 +144,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     numberings: Sequence[Numbering] | None = None  # of a trace's pages
     node_numbers: Sequence[int] | None = None
     kinds: bool = True
+    keep_log: int = 0  # records of packets
 
 
 def no_ports(nodes: int) -> Ports:
@@ -193,7 +194,7 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
     ports = _ports(
         nodes, setup.ports, setup.size, (delivery.send_ring, delivery.receive_ring),
         setup.transport.window, translations, memory, links=nodes,
-        processes=sum(setup.processes),
+        processes=sum(setup.processes), log=setup.keep_log,
     )  # fmt: skip
     _give_rules(ports, setup)
     if _has_tables(setup):
@@ -295,6 +296,7 @@ def _ports(
     memory: HostMemory,
     links: int,
     processes: int = 0,
+    log: int = 0,
 ) -> Ports:
     keys: NDArray[Any] = translations.host.pinning.state
     extent = Extent(
@@ -306,6 +308,7 @@ def _ports(
         keys=keys.shape[1],
         table_nodes=keys.shape[0],
         rings=rings,
+        log=log,
         **{name: getattr(size, name) for name in QUEUES},
     )
     made = Ports(

@@ -25,10 +25,7 @@ def is_sound(machine, d, slot):
     held = machine.store.host[d, begin:end]
     sent = crc32(held, 0)
     flip(held, ports.faults[0], packet.sender, packet.number, 0)
-    sound = crc32(held, 0) == sent
-    if not sound:
-        ports.nodes[d].corrupt += 1
-    return sound
+    return crc32(held, 0) == sent
 
 
 @distant

@@ -30,6 +30,18 @@ from nicscope.drivers.simulate.ports.placing import (
 )
 from nicscope.drivers.simulate.ports.promising import keep_promise, patience
 from nicscope.drivers.simulate.ports.reliable import acknowledge, follow_way, set_deadline
+from nicscope.drivers.simulate.ports.traffic import (
+    ACKNOWLEDGED,
+    BROKEN_OFF,
+    CORRUPTED,
+    DELIVERED,
+    INCOMPLETE,
+    NO_ANSWER,
+    NO_REPORT,
+    REFUSED,
+    TAKEN_BACK,
+    count_ended,
+)
 from nicscope.jit import distant, step
 from nicscope.nic.ports import (
     BARRED,
@@ -58,18 +70,23 @@ def complete_arrival(machine, d, slot, now):
     head = ports.arrival_heads[d, slot]
     packet = machine.arrivals[d, slot]
     if head.kind == BARRED:
+        count_ended(machine, d, packet, head, head.why)
         return
     ports.peers[d, packet.sender].heard_at = now
     if head.kind == SEND and head.last == 0:
         _mind_rest(machine, d, packet.sender, now)
     if ports.rules[0].reliable == 0:
-        _complete_unreliable(machine, d, slot, packet, head, now)
+        count_ended(
+            machine, d, packet, head, _complete_unreliable(machine, d, slot, packet, head, now)
+        )
         return
     follow_way(machine, d, packet.sender, head.route)
     acknowledge(machine, d, packet.sender, head, now)
-    if head.sequence >= 0:
-        _complete_reliable(machine, d, slot, packet, head, now)
-        _mind_acknowledgement(machine, d, packet.sender, now)
+    if head.sequence < 0:
+        count_ended(machine, d, packet, head, ACKNOWLEDGED)
+        return
+    count_ended(machine, d, packet, head, _complete_reliable(machine, d, slot, packet, head, now))
+    _mind_acknowledgement(machine, d, packet.sender, now)
 
 
 @step
@@ -83,25 +100,29 @@ def _mind_rest(machine, d, s, now):
 
 @step
 def _complete_reliable(machine, d, slot, packet, head, now):
+    """Confirm or refuse the packet; what became of it."""
     ports = machine.ports
     link = ports.links[d, packet.sender]
     let_go(machine, d, head)
     status = head.status
-    if status in (PASSED_BY, DROPPED) or not may_confirm(link, head.sequence):
-        return
+    if status in (PASSED_BY, DROPPED):
+        return head.why
+    if not may_confirm(link, head.sequence):
+        return TAKEN_BACK
     _take_in(machine, d, slot, packet, head)
     status = head.status
     if status == DROPPED:
-        return  # and what follows it is refused already
-    if status == TAKEN and (packet.broken == 1 or not is_sound(machine, d, slot)):
+        return head.why  # and what follows it is refused already
+    if status == TAKEN and not _is_whole(machine, d, slot, packet, head):
         status = DROPPED
     if status == TAKEN:
         status = _deliver(machine, d, slot, packet, head, now)
         _count(machine, d, packet, head, status)
     if status == DROPPED:
         refuse_packet(machine, d, packet, head)
+        why = head.why
         take_back(machine, d, packet.sender)
-        return
+        return why
     confirm(link, head.sequence)
     keep_promise(machine, d, packet.sender, head.sequence)
     is_refused = status in (REFUSED_FOR_GOOD, NO_PLACE)
@@ -110,8 +131,31 @@ def _complete_reliable(machine, d, slot, packet, head, now):
     if is_refused:
         ports.nodes[d].rejected += 1
         if head.kind == REPLY:
-            why = NO_ROOM if status == NO_PLACE else NO_RIGHTS
-            _end_fetch(machine, d, packet, head, why)
+            told = NO_ROOM if status == NO_PLACE else NO_RIGHTS
+            _end_fetch(machine, d, packet, head, told)
+    return _ending(head, status)
+
+
+@step
+def _is_whole(machine, d, slot, packet, head):
+    """Whether all of the packet has come, as it was sent; if not, ``head`` says why."""
+    if packet.broken == 1:
+        head.why = BROKEN_OFF
+        return False
+    if not is_sound(machine, d, slot):
+        head.why = CORRUPTED
+        return False
+    return True
+
+
+@step
+def _ending(head, status):
+    """What became of a packet of that status, for the observer."""
+    if status == TAKEN:
+        return DELIVERED
+    if status in (REFUSED_FOR_GOOD, NO_PLACE) and head.why != INCOMPLETE:
+        return REFUSED
+    return head.why
 
 
 @step
@@ -139,9 +183,12 @@ def _take_in(machine, d, slot, packet, head):
 
 @step
 def _complete_unreliable(machine, d, slot, packet, head, now):
+    """Deliver the packet or let it go; what became of it."""
     _take_in(machine, d, slot, packet, head)
-    if head.status == TAKEN and packet.broken == 0 and is_sound(machine, d, slot):
-        _count(machine, d, packet, head, _deliver(machine, d, slot, packet, head, now))
+    status = head.status
+    if status == TAKEN and _is_whole(machine, d, slot, packet, head):
+        status = _deliver(machine, d, slot, packet, head, now)
+        _count(machine, d, packet, head, status)
     elif head.kind == SEND and head.filled > 0:
         give_up_placed(machine, d, slot)
     elif (
@@ -150,7 +197,10 @@ def _complete_unreliable(machine, d, slot, packet, head, now):
         and machine.ports.channels[d, head.name].message == head.message
     ):
         give_up_message(machine, d, head.name)
+    if status == TAKEN and head.why != DELIVERED:
+        status = DROPPED
     let_go(machine, d, head)
+    return _ending(head, status)
 
 
 @step
@@ -203,13 +253,12 @@ def _give_up_rest(machine, d, packet, head):
 def _deliver_inline(machine, d, slot, packet, head):
     ports = machine.ports
     if not is_for_port(machine, d, packet, head):
-        ports.nodes[d].undelivered += 1
         return REFUSED_FOR_GOOD
     channel = ports.channels[d, head.name]
     port = ports.table[d, channel.port]
     if port.reserved - port.read == ports.rules[0].ring:
         port.dropped += 1
-        ports.nodes[d].no_buffer += 1
+        head.why = NO_REPORT
         return without_room(machine, d, packet, head)
     port.reserved += 1
     place = report_received(
@@ -295,6 +344,7 @@ def _answer(machine, d, packet, head, now):
     port = ports.table[d, OWN_PORT]
     ring = ports.rules[0].ring
     if port.posted - port.taken >= ring - 1:
+        head.why = NO_ANSWER
         return DROPPED
     slot = port.posted % ring
     request = ports.requests[d, OWN_PORT, slot]

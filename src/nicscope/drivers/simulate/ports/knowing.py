@@ -10,6 +10,7 @@ import numpy as np
 
 from nicscope.drivers.simulate.ports.calls import has_handle, raise_event
 from nicscope.drivers.simulate.ports.promising import note_dropped
+from nicscope.drivers.simulate.ports.traffic import NO_HANDLE
 from nicscope.jit import routine, step
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
 from nicscope.nic.ports import FETCH, NOBODY, WRITE
@@ -104,5 +105,5 @@ def _note_miss(machine, d, packet, head, which):
     before = _missed_at(machine, d, packet, head)
     peer.missed_handle = head.sequence
     peer.missed_at = max(before, which)
-    machine.ports.nodes[d].drops += 1
+    head.why = NO_HANDLE
     note_dropped(machine, d, packet.sender, head.sequence)

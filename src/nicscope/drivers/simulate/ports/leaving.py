@@ -6,6 +6,7 @@ from nicscope.drivers.simulate.ports.calls import choose_source, report_sent
 from nicscope.drivers.simulate.ports.choose import NO_SOURCE
 from nicscope.drivers.simulate.ports.holding import let_go
 from nicscope.drivers.simulate.ports.reliable import note_left, push
+from nicscope.drivers.simulate.ports.traffic import COPIED
 from nicscope.fabric.faults import DUPLICATED, LOST, REORDERED, fate, is_dead
 from nicscope.jit import distant, step
 from nicscope.nic.ports import DONE, SEND, WRITE
@@ -77,4 +78,4 @@ def _copy(machine, n, packet, head):
     ports.copies[0].copied = 1
     ports.copies[0].tells = 0
     place = endpoint.finished % endpoint.send_ring
-    push(machine, n, packet, ports.copies[0], machine.store.send_ring[n, place])
+    push(machine, n, packet, ports.copies[0], machine.store.send_ring[n, place], COPIED)

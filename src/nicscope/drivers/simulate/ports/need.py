@@ -39,6 +39,7 @@ def ports_bytes(setup: Setup, delivery: Delivery) -> int:
         keys=keys,
         table_nodes=nodes,
         rings=(delivery.send_ring, delivery.receive_ring),
+        log=setup.keep_log,
         **{name: getattr(setup.size, name) for name in QUEUES},
     )
     memory = memory_shapes(

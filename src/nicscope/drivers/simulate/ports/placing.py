@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.machine import PCI_WRITES
+from nicscope.drivers.simulate.ports import traffic
 from nicscope.drivers.simulate.ports.ahead import (
     has_fitting,
     has_report,
@@ -26,6 +27,18 @@ from nicscope.drivers.simulate.ports.knowing import export_for, process_for
 from nicscope.drivers.simulate.ports.misses import ARRIVAL
 from nicscope.drivers.simulate.ports.promising import note_dropped
 from nicscope.drivers.simulate.ports.state import THREAD
+from nicscope.drivers.simulate.ports.traffic import (
+    DELIVERED,
+    DUPLICATE,
+    INCOMPLETE,
+    NO_BUFFER,
+    NO_ENTRY,
+    NO_REPORT,
+    NO_TRANSLATION,
+    OUT_OF_TURN,
+    TAKEN_BACK,
+    VOID,
+)
 from nicscope.drivers.simulate.ports.translating import (
     MISSED,
     NOT_THERE,
@@ -49,6 +62,7 @@ from nicscope.nic.ports import (
     WRITE,
     check_export,
 )
+from nicscope.nic.reception import DUPLICATE as HAD_BEFORE
 from nicscope.nic.reception import WANTED, judge, judge_unreliable, refuse
 
 # What is known of an arriving packet (``head.status``).
@@ -80,6 +94,7 @@ def meet_packet(machine, d, sender, place, now):
     head.filled = -1
     head.status = UNJUDGED
     head.fate = 0
+    head.why = VOID if head.kind == BARRED else DELIVERED
     if ports.rules[0].faults == 1:
         _suffer(machine, d, packet, head, now)
     if head.kind == BARRED or head.kind == ACKNOWLEDGEMENT:
@@ -87,28 +102,34 @@ def meet_packet(machine, d, sender, place, now):
     head.status = TAKEN
     link = ports.links[d, sender]
     if ports.rules[0].reliable == 1:
-        wanted = judge(link, head.sequence) == WANTED
+        found = judge(link, head.sequence)
     else:
-        wanted = judge_unreliable(link, head.sequence) == WANTED
-    if not wanted:
+        found = judge_unreliable(link, head.sequence)
+    if found != WANTED:
         head.status = PASSED_BY
+        head.why = DUPLICATE if found == HAD_BEFORE else OUT_OF_TURN
 
 
 @step
 def _suffer(machine, d, packet, head, now):
     """What the network does to the packet."""
     ports = machine.ports
+    if head.kind == BARRED:
+        return
     if is_cut_off(machine, packet.sender, d, now):
         head.kind = BARRED
+        head.why = traffic.CUT_OFF
         return
     if head.copied == 1:
         return
     head.fate = fate(ports.faults[0], packet.sender, packet.number, 0)
-    if head.fate & (LOST | REORDERED) or (head.fate & CORRUPTED and packet.payload == 0):
-        if head.fate & LOST:
-            ports.nodes[d].lost += 1
-        elif head.fate & CORRUPTED:
-            ports.nodes[d].corrupt += 1
+    if head.fate & LOST:
+        head.why = traffic.LOST
+    elif head.fate & REORDERED:
+        head.why = traffic.OVERTAKEN
+    elif head.fate & CORRUPTED and packet.payload == 0:
+        head.why = traffic.CORRUPTED
+    if head.why != DELIVERED:
         head.kind = BARRED
 
 
@@ -180,7 +201,6 @@ def take_from_kernel(machine, d, slot):
 def _place_message(machine, d, packet, head, slot):
     ports = machine.ports
     if not is_for_port(machine, d, packet, head):
-        ports.nodes[d].undelivered += 1
         pass_by(packet, head, REFUSED_FOR_GOOD)
         return
     channel = ports.channels[d, head.name]
@@ -191,6 +211,7 @@ def _place_message(machine, d, packet, head, slot):
         skip_unready(machine, d, channel.port)
         has_fitting(machine, d, channel.port, channel.unit)
     if head.offset == 0 and not begin_message(machine, d, head):
+        head.why = NO_REPORT
         pass_by(packet, head, without_room(machine, d, packet, head))
         return
     unit = channel.unit
@@ -198,6 +219,7 @@ def _place_message(machine, d, packet, head, slot):
     within = head.offset % unit
     if channel.placed != head.offset or channel.message != head.message:
         # Reliable packets come in order and all: an earlier one of this message was refused.
+        head.why = INCOMPLETE
         pass_by(packet, head, REFUSED_FOR_GOOD)
         return
     if place >= BUFFERS or within + packet.payload > unit:
@@ -207,7 +229,7 @@ def _place_message(machine, d, packet, head, slot):
     if within == 0:
         skip_unready(machine, d, channel.port)
         if not has_fitting(machine, d, channel.port, unit):
-            ports.nodes[d].no_buffer += 1
+            head.why = NO_BUFFER
             ports.table[d, channel.port].dropped += 1
             pass_by(packet, head, without_room(machine, d, packet, head))
             if ports.rules[0].reliable == 0 or head.status == REFUSED_FOR_GOOD:
@@ -317,6 +339,8 @@ def take_back(machine, d, sender):
             if head.kind == SEND and head.status == TAKEN:
                 _stop(machine, d, place, slot)
                 go_back(machine, d, slot)
+            if head.status in (TAKEN, REFUSED_FOR_GOOD, NO_PLACE):
+                head.why = TAKEN_BACK
             head.status = PASSED_BY
 
 
@@ -482,7 +506,7 @@ def drop_arrival(machine, d, now):
     slot = last_arrival(machine, d)
     head = ports.arrival_heads[d, slot]
     ports.peers[d, machine.arrivals[d, slot].sender].missed = head.sequence
-    ports.nodes[d].drops += 1
+    head.why = NO_TRANSLATION
     note_dropped(machine, d, machine.arrivals[d, slot].sender, head.sequence)
     turn_away(machine, d, machine.arrivals[d, slot], head)
     _post(machine, d, now)
@@ -503,6 +527,7 @@ def turn_away_arrival(machine, d, now):
         _post(machine, d, now)
     else:
         drop_arrival(machine, d, now)
+        head.why = NO_ENTRY
 
 
 @distant

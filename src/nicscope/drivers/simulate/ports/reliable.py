@@ -11,6 +11,7 @@ from nicscope.drivers.simulate.ports.calls import end_request, give_up_message, 
 from nicscope.drivers.simulate.ports.holding import hold_for, let_go
 from nicscope.drivers.simulate.ports.placing import take_back
 from nicscope.drivers.simulate.ports.promising import patience, withdraw
+from nicscope.drivers.simulate.ports.traffic import AGAIN, BARE, FIRST, count_made
 from nicscope.fabric.paths import ways_of
 from nicscope.jit import distant, routine, step
 from nicscope.nic.ports import (
@@ -98,8 +99,10 @@ def clear(packet, head):
 
 
 @step
-def push(machine, n, packet, head, inline):
+def push(machine, n, packet, head, inline, why):
     """Put a packet behind those that wait for the engines of ``n``; there is room.
+
+    ``why`` it is made: as ``traffic`` names it.
 
     Its page is held until it has left: by then the packet may have been acknowledged, if it goes
     a second time.
@@ -116,6 +119,7 @@ def push(machine, n, packet, head, inline):
     queued.broken = 0
     queued.buffer = -1
     machine.nodes[n].next_number += 1
+    count_made(machine, n, queued, head, why)
     copy_bytes(machine.store.send_ring[n, place], 0, inline, 0, INLINE_BYTES)
     endpoint.written += 1
     if ports.rules[0].reliable == 1:
@@ -149,7 +153,7 @@ def send_numbered(machine, n, packet, head, inline):
     copy_bytes(ports.window_bytes[n, d, place], 0, inline, 0, INLINE_BYTES)
     hold(machine, n, head.key)  # until it is acknowledged
     note_sent(link, sequence)
-    push(machine, n, packet, head, inline)
+    push(machine, n, packet, head, inline, FIRST)
 
 
 @step
@@ -177,6 +181,7 @@ def send_again(machine, n, d):
             ports.windows[n, d, place],
             ports.window_heads[n, d, place],
             ports.window_bytes[n, d, place],
+            AGAIN,
         )
         note_sent(link, sequence)
         sequence = next_to_send(link)
@@ -203,7 +208,7 @@ def send_bare_acknowledgement(machine, n, d):
     clear(packet, head)
     packet.destination = d
     head.kind = ACKNOWLEDGEMENT
-    push(machine, n, packet, head, ports.blank_bytes)
+    push(machine, n, packet, head, ports.blank_bytes, BARE)
 
 
 @routine

@@ -30,6 +30,7 @@ def report_sent(machine, n, p, slot, status):
     report.length = 0
     leave_request(machine, n, p, slot)
     port.reported += 1
+    ports.told[n, status] += 1
     if status != DONE:
         ports.nodes[n].rejected += 1
 

@@ -29,6 +29,7 @@ from nicscope.drivers.simulate.ports.choose import (
 from nicscope.drivers.simulate.ports.holding import NO_KEY
 from nicscope.drivers.simulate.ports.knowing import knows_request, looks_up_handles
 from nicscope.drivers.simulate.ports.reliable import clear, may_send_to, push, send_numbered
+from nicscope.drivers.simulate.ports.traffic import FIRST
 from nicscope.drivers.simulate.ports.translating import (
     MISSED,
     NOT_THERE,
@@ -332,7 +333,7 @@ def _tell_of_cut(machine, n, tag):
         send_numbered(machine, n, packet, head, ports.blank_bytes)
     else:
         head.sequence = number_unreliable(ports.links[n, packet.destination])
-        push(machine, n, packet, head, ports.blank_bytes)
+        push(machine, n, packet, head, ports.blank_bytes, FIRST)
 
 
 @step
@@ -391,7 +392,7 @@ def next_packet(machine, n, p):
         send_numbered(machine, n, packet, head, ports.carried[n, p])
     else:
         head.sequence = number_unreliable(ports.links[n, packet.destination])
-        push(machine, n, packet, head, ports.carried[n, p])
+        push(machine, n, packet, head, ports.carried[n, p], FIRST)
     if moves_all:
         calls.end_request(machine, n, p, DONE)
 

@@ -16,6 +16,7 @@ from nicscope.drivers.simulate.ports.state import (
     SERVING,
     STORING,
 )
+from nicscope.drivers.simulate.ports.traffic import ENDED_NAMES, HAPPENING, MADE_NAMES
 from nicscope.nic.delivery import PACKET
 from nicscope.nic.ports import (
     BUFFER,
@@ -30,6 +31,7 @@ from nicscope.nic.ports import (
     REQUEST,
     SEGMENT,
     SEGMENTS,
+    STATUS_NAMES,
 )
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ class Extent(NamedTuple):
     exports: int
     imports: int
     events: int
+    log: int  # records of packets that are kept
 
 
 def port_shapes(extent: Extent) -> Shapes:
@@ -106,4 +109,9 @@ def port_shapes(extent: Extent) -> Shapes:
         "frames": ((extent.table_nodes, extent.keys), NUMBER),
         "events": ((n, extent.events), SERVICE),
         "shown": ((n,), EXPORT),
+        "made": ((n, len(MADE_NAMES)), NUMBER),
+        "ended": ((n, len(ENDED_NAMES)), NUMBER),
+        "told": ((n, len(STATUS_NAMES)), NUMBER),
+        "happened": ((1,), NUMBER),
+        "happenings": ((extent.log,), HAPPENING),
     }

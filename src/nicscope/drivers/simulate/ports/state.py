@@ -135,13 +135,8 @@ SERVING = np.dtype(
         ("bytes_in", "i8"),
         ("admitted", "i8"),  # what the library's last call for pages came to
         ("interrupts", "i8"),
-        ("drops", "i8"),
-        ("no_buffer", "i8"),
-        ("rejected", "i8"),  # packets or descriptors that protection stopped
+        ("rejected", "i8"),  # packets, buffers or descriptors that protection stopped
         ("stale", "i8"),  # transfers with a translation that no longer held
-        ("undelivered", "i8"),  # packets for no one
-        ("lost", "i8"),
-        ("corrupt", "i8"),
         ("repeated", "i8"),  # lookups repeated by a retry
         ("buffer_lookups", "i8"),  # of handles, where they are looked up
         ("buffer_misses", "i8"),
@@ -286,6 +281,13 @@ class Ports(NamedTuple):
     buffer_cache: Nic  # leading axis of nodes: handles of buffers, each a line of words
     process_cache: Nic  # likewise of processes
     shown: NDArray[Any]  # EXPORT, shape (nodes,): what the NIC knows of the buffer at hand
+    # For the observer: packets by why they were made and by what became of them, descriptors by
+    # how they ended, and as many records of packets as are kept (``traffic``).
+    made: NDArray[np.int64]  # shape (nodes, MADE_NAMES)
+    ended: NDArray[np.int64]  # shape (nodes, ENDED_NAMES), at the node that they came to
+    told: NDArray[np.int64]  # shape (nodes, STATUS_NAMES)
+    happened: NDArray[np.int64]  # shape (1,): records ever
+    happenings: NDArray[Any]  # HAPPENING
     translations: Translations
     memory: HostMemory
     faults: NDArray[Any]  # FAULTS, shape (1,)

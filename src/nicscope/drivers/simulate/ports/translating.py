@@ -21,6 +21,7 @@ from nicscope.drivers.translation.asking import (
     serve,
     ways_to_check,
 )
+from nicscope.drivers.translation.book import note_lookup
 from nicscope.drivers.translation.cluster import translation_of
 from nicscope.drivers.translation.codes import MISS, PINNED_AREA, REJECTED
 from nicscope.drivers.translation.deeds import FILL, PIN, UNPIN, clear_deeds, write_frame
@@ -51,6 +52,8 @@ def ask_page(machine, n, space, page, receive):
     ports = machine.ports
     scheme = ports.rules[0].scheme
     nic, host, book = translation_of(ports.translations, n)
+    if ports.rules[0].sparse == 0:  # a trace's were counted with its requests, as in a replay
+        note_lookup(book, receive)
     if scheme == PINNED_AREA:
         return _area_frame(machine, n, space, page)
     frame = ask(scheme, nic, host, book, space, page, receive)

@@ -1,0 +1,119 @@
+"""What becomes of packets: counts of those that are made, and of those that have come.
+
+Every packet that a NIC makes is counted once, and every one that has come once, when it is done
+with; so none is missing and none is counted twice (``docs/programs.md``, Counts).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.jit import routine, step
+
+# Why a packet is made.
+FIRST = 0  # something is sent for the first time
+AGAIN = 1  # it was not acknowledged in time
+BARE = 2  # an acknowledgement that found no other packet to go with
+COPIED = 3  # by the network, which doubles packets or has them overtaken
+MADE_NAMES = ("first", "again", "acknowledgements", "copies")
+
+# What becomes of a packet that has come.  ``head.why``, until it is done with.
+DELIVERED = 0  # it had its effect
+ACKNOWLEDGED = 1  # it was an acknowledgement alone
+LOST = 2  # by the network
+CUT_OFF = 3  # a dead node or link was on its way
+OVERTAKEN = 4  # the network holds it back: it comes behind others
+CORRUPTED = 5
+DUPLICATE = 6  # it had come before
+OUT_OF_TURN = 7  # one before it is missing
+TAKEN_BACK = 8  # one before it came in vain, so it must come again
+REFUSED = 9  # for good: its sender learns that it was rejected
+INCOMPLETE = 10  # a piece of its message is missing, or was refused
+BROKEN_OFF = 11  # by the watchdog of the network
+VOID = 12  # its sender had given this node up
+# Dropped: it could not be taken then.
+NO_TRANSLATION = 13
+NO_HANDLE = 14
+NO_ENTRY = 15  # transfers used all entries that its page could have had
+NO_BUFFER = 16
+NO_REPORT = 17  # the reports of its port had no place
+NO_ANSWER = 18  # the answer that it asks for had no place
+ENDED_NAMES = (
+    "delivered",
+    "acknowledgements",
+    "lost",
+    "cut_off",
+    "overtaken",
+    "corrupted",
+    "duplicates",
+    "out_of_turn",
+    "taken_back",
+    "refused",
+    "incomplete",
+    "broken_off",
+    "void",
+    "no_translation",
+    "no_handle",
+    "no_entry",
+    "no_buffer",
+    "no_report",
+    "no_answer",
+)
+FIRST_DROPPED = NO_TRANSLATION
+
+# A packet that was made at ``node``, or has come there: ``what`` became of it.
+HAPPENING = np.dtype(
+    [
+        ("time", "i8"),  # ps
+        ("node", "i8"),
+        ("came", "i8"),  # 0: it was made; 1: it has come
+        ("what", "i8"),
+        ("sender", "i8"),
+        ("number", "i8"),  # of the sender's packets
+        ("destination", "i8"),
+        ("kind", "i8"),  # as ``nic.ports`` names what a packet carries; 8: not looked at
+        ("sequence", "i8"),
+        ("copied", "i8"),
+        ("payload", "i8"),  # bytes
+    ],
+    align=True,
+)
+
+
+@step
+def count_made(machine, n, packet, head, why):
+    """A packet waits for the engines of node ``n``."""
+    machine.ports.made[n, why] += 1
+    _log(machine, n, 0, why, packet, head)
+
+
+@step
+def count_ended(machine, d, packet, head, what):
+    """A packet that has come to node ``d`` is done with."""
+    machine.ports.ended[d, what] += 1
+    _log(machine, d, 1, what, packet, head)
+
+
+@step
+def _log(machine, node, came, what, packet, head):
+    """Keep one record for the observer, if there is room."""
+    ports = machine.ports
+    if ports.happened[0] < ports.happenings.size:
+        _write_down(machine, node, came, what, packet, head)
+    ports.happened[0] += 1
+
+
+@routine
+def _write_down(machine, node, came, what, packet, head):
+    record = machine.ports.happenings[machine.ports.happened[0]]
+    record.time = machine.tally[0].now
+    record.node = node
+    record.came = came
+    record.what = what
+    record.sender = packet.sender
+    record.number = packet.number
+    record.destination = packet.destination
+    record.kind = head.kind
+    record.sequence = head.sequence
+    record.copied = head.copied
+    record.payload = packet.payload

@@ -1,0 +1,202 @@
+"""Random programs whose every packet is written down, and a report made again from that alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, NamedTuple
+
+import port_world as world
+
+from nicscope.config.scheme import Scheme
+from nicscope.drivers.simulate.log import Engine
+from nicscope.drivers.simulate.machine import REGISTER
+from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Transport
+from nicscope.drivers.simulate.ports.traffic import ENDED_NAMES, FIRST_DROPPED, MADE_NAMES
+from nicscope.fabric.faults import CORRUPTED, LOST, REORDERED, fate
+from nicscope.nic.ports import ACKNOWLEDGEMENT, FETCH, SEND, WRITE
+
+LOG = 40_000  # records
+HOSTS = (0, 0, 1, 2)  # of each process
+ROOM = 6 * world.PAGE  # of a process's source, and of its export
+UNIT = 3000
+PATIENCE_US = 120_000.0  # far beyond the last time-out
+
+
+class Move(NamedTuple):
+    """One thing that a process does to another."""
+
+    operation: int
+    peer: int
+    at: int
+    length: int
+
+
+class Seen(NamedTuple):
+    """What the programs themselves have seen, by process."""
+
+    statuses: list[Counter[str]]
+    messages: list[int]
+    message_bytes: list[int]
+
+
+def run(design: str, plans: list[list[Move]], buffers: int, ring: int, **how: Any):
+    """The cluster, and what its programs have seen; they take what comes until all is over."""
+    cluster = world.cluster_of(
+        design,
+        nodes=3,
+        keep_log=LOG,
+        host=HostSize(frames=256, pages_per_space=128),
+        size=PortSize(ring=ring, longest=16, events=4),
+        **how,
+    )
+    seen = Seen([Counter() for _ in HOSTS], [0] * len(HOSTS), [0] * len(HOSTS))
+    for number, node in enumerate(HOSTS):
+        cluster.start(
+            node, lambda process, me=number: _program(process, me, plans[me], buffers, seen)
+        )
+    cluster.run()
+    return cluster, seen
+
+
+async def _program(process, me: int, plan: list[Move], buffers: int, seen: Seen) -> None:
+    source, exported, back = (process.allocate(ROOM) for _ in range(3))
+    await source.write(bytes(ROOM))
+    await exported.write(bytes(ROOM))
+    world.export(process, process.number, exported.address, ROOM)
+    if process.cluster.design.scheme not in (Scheme.INTERRUPT, Scheme.UNET_MM, Scheme.PINNED):
+        await process._driven.ask(
+            REGISTER, peer=process.port, address=exported.address, payload=ROOM
+        )
+    for peer, node in enumerate(HOSTS):
+        if peer != me:
+            world.join(process, _tag(me, peer), node, _tag(peer, me), unit=UNIT)
+            number = peer - HOSTS.index(node)
+            world.import_from(process, _tag(me, peer), node, number, exported.address, ROOM)
+    free = process.allocate(buffers * world.PAGE) if buffers else None
+    for place in range(buffers):
+        assert free is not None
+        await process.provide(free.address + place * world.PAGE)
+    await process.sleep(20_000)
+    port = process._ports.table[process.node, process.port]
+    for move in plan:
+        while port["posted"] + port["refused"] - port["reaped"] >= process._ports.rules[0]["ring"]:
+            seen.statuses[me][(await process.done()).status] += 1
+        address = back.address if move.operation == FETCH else source.address
+        segment = [(address + move.at, move.length)]
+        await process.post(move.operation, _tag(me, move.peer), segment, offset=move.at)
+        await _take(process, me, port, seen)
+    end = process.now_us + PATIENCE_US
+    while process.now_us < end:
+        await _take(process, me, port, seen)
+        await process.sleep(500)
+
+
+def _tag(me: int, peer: int) -> int:
+    return 1 + me * len(HOSTS) + peer
+
+
+async def _take(process, me: int, port: Any, seen: Seen) -> None:
+    while port["reported"] > port["reaped"]:
+        seen.statuses[me][(await process.done()).status] += 1
+    while port["received"] > port["read"]:
+        arrival = await process.arrival()
+        if arrival.operation == SEND:
+            seen.messages[me] += 1
+            seen.message_bytes[me] += arrival.length
+            for buffer in arrival.buffers:
+                await process.provide(buffer)
+
+
+def sent_again_from_log(machine: Any, n: int) -> dict[str, int]:
+    """``Sent`` of node ``n`` as its records of packets made say, by what each of them is."""
+    found = Counter(dict.fromkeys(MADE_NAMES, 0))
+    numbers, numbered = [], set()
+    for record in _records(machine, n, came=0):
+        numbers.append(int(record["number"]))
+        place = (int(record["destination"]), int(record["sequence"]))
+        if record["copied"]:
+            found["copies"] += 1
+        elif record["kind"] == ACKNOWLEDGEMENT:
+            found["acknowledgements"] += 1
+        else:
+            found["again" if place in numbered else "first"] += 1
+            numbered.add(place)
+    assert numbers == list(range(len(numbers)))  # every packet once
+    return {"total": len(numbers), **found}
+
+
+def received_from_log(machine: Any, d: int) -> tuple[dict[str, int], dict[str, int]]:
+    """What became of the packets that came to node ``d``, and why some of them were dropped.
+
+    What the network did is asked of the fates anew; of the rest, the record's word is taken and
+    ``assert_possible`` looks at whether it can be true.
+    """
+    found = Counter(dict.fromkeys(ENDED_NAMES, 0))
+    for record in _records(machine, d, came=1):
+        found[_ended(machine, record)] += 1
+    plain = {name: found[name] for name in ENDED_NAMES[:FIRST_DROPPED]}
+    dropped = {name.removeprefix("no_"): found[name] for name in ENDED_NAMES[FIRST_DROPPED:]}
+    return plain, dropped
+
+
+def _ended(machine: Any, record: Any) -> str:
+    said = ENDED_NAMES[int(record["what"])]
+    if said in ("cut_off", "void") or record["copied"] or not machine.ports.rules[0]["faults"]:
+        return said
+    happens = fate(machine.ports.faults[0], int(record["sender"]), int(record["number"]), 0)
+    if happens & LOST:
+        return "lost"
+    if happens & REORDERED:
+        return "overtaken"
+    if happens & CORRUPTED and record["payload"] == 0:
+        return "corrupted"
+    assert said not in ("lost", "overtaken")
+    assert said != "corrupted" or happens & CORRUPTED
+    assert not (said == "delivered" and happens & CORRUPTED)
+    return said
+
+
+def assert_possible(machine: Any, d: int) -> None:
+    """Each packet ended once; what a reliable transport has confirmed, each number once."""
+    ports = machine.ports
+    names: Counter[tuple[int, int]] = Counter()
+    confirmed: dict[int, list[int]] = {}
+    times: Counter[tuple[int, int]] = Counter()
+    for record in ports.happenings[: ports.happened[0]]:
+        if record["destination"] == d and not record["came"]:
+            times[int(record["sender"]), int(record["sequence"])] += 1
+    for record in _records(machine, d, came=1):
+        sender, sequence = int(record["sender"]), int(record["sequence"])
+        names[sender, int(record["number"])] += 1
+        said = ENDED_NAMES[int(record["what"])]
+        if said in ("delivered", "refused", "incomplete"):
+            confirmed.setdefault(sender, []).append(sequence)
+        if said == "duplicates":
+            assert times[sender, sequence] > 1
+        assert (record["kind"] == ACKNOWLEDGEMENT) == (said == "acknowledgements") or said in (
+            *("lost", "overtaken", "corrupted", "cut_off", "void"),
+        )
+    assert set(names.values()) <= {1}
+    if ports.rules[0]["reliable"]:
+        for sender in range(len(machine.nodes)):
+            numbers = sorted(confirmed.get(sender, []))
+            assert numbers == list(range(int(ports.links[d, sender]["confirmed"])))
+
+
+def control_messages_in(machine: Any, d: int) -> int:
+    """Headers that came to node ``d``, as the log of transfers has them."""
+    log = machine.log[: machine.tally[0]["log"]]
+    return int(
+        ((log["node"] == d) & (log["engine"] == Engine.NET_RCV) & (log["control"] == 1)).sum()
+    )
+
+
+def _records(machine: Any, node: int, came: int) -> list[Any]:
+    ports = machine.ports
+    assert ports.happened[0] <= ports.happenings.size, "the log was too small"
+    records = ports.happenings[: ports.happened[0]]
+    return [one for one in records if one["node"] == node and one["came"] == came]
+
+
+QUICK = Transport(time_out_ps=2_000_000_000, most_retries=6)
+EVERY = (SEND, WRITE, FETCH)

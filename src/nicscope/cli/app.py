@@ -118,7 +118,9 @@ def _run(arguments: list[str] | None) -> int:
         status = ending_status()
         said = ENDINGS[status]
         print(f"nicscope: {said}; nothing half-written was left", file=sys.stderr)
-    except MemoryError as error:
+    except (MemoryError, ImportError) as error:
+        if isinstance(error, ImportError) and "map segment" not in str(error):
+            raise  # for want of a library, not of room for one
         why = f" ({error})" if str(error) else ""
         raise NicscopeError(f"there is not enough memory for that{why}; ask for less") from error
     except OSError as error:

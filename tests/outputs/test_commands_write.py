@@ -21,6 +21,17 @@ from nicscope.outputs import OutputFolder
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
 
 
+# How files begin, by ending: their formats', and those of what they are compressed with.
+BEGINNINGS = {
+    "parquet": b"PAR1",
+    "csv": b'"t',
+    "csv.gz": b"\x1f\x8b",
+    "csv.zst": b"\x28\xb5\x2f\xfd",
+    "bin": bytes(4),  # seconds since the first request
+    "bin.gz": b"\x1f\x8b",
+}
+
+
 def label(value):
     return getattr(value, "label", None) or getattr(value, "__name__", None)
 
@@ -48,6 +59,7 @@ def expected(quick, tmp_path_factory):
             ended = quick.run(captured, case, out)
             assert ended.status == 0, ended.err
             found[case.label] = out.read_bytes()
+            assert found[case.label].startswith(BEGINNINGS[case.name.partition(".")[2]])
         return found[case.label]
 
     return find

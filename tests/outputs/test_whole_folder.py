@@ -130,10 +130,10 @@ def test_killed_at_any_step_the_next_set_is_whole_and_nothing_is_left(tmp_path, 
     said, count = "now", 0
     while said == "now":
         count += 1
-        write(path, b"old", ["counts.parquet", "results.json"])
+        write(path, b"old", ["counts.parquet", "results.json", "table.png"])
         (path / "letter.txt").write_bytes(b"theirs")
         running, said = writer(
-            "folder", path, function, count, ["counts.parquet", "figure.png", "results.json"]
+            "folder", path, function, count, ["counts.parquet", "results.json", "table.png"]
         )
         kill(running)
         found = contents(path)

@@ -118,6 +118,25 @@ def test_too_little_memory_in_any_command_is_one_line(monkeypatch, capsys, error
     assert capsys.readouterr() == ("", line)
 
 
+def test_what_the_system_does_not_allow_is_one_line_in_any_command(monkeypatch, capsys):
+    def refused(_):
+        raise PermissionError(13, "Permission denied", "/some/file")
+
+    monkeypatch.setattr("nicscope.cli.designs.print_json", refused)
+
+    assert app.main(["designs", "--json"]) == 2
+
+    assert capsys.readouterr() == ("", "nicscope: /some/file: Permission denied\n")
+
+
+def test_what_a_program_asks_of_the_system_is_its_own_affair(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("def main():\n    open('/no/such/file')\n")
+
+    with pytest.raises(FileNotFoundError):
+        app.main(["simulate", str(program)])
+
+
 def test_clearing_up_after_an_interrupt_is_not_interrupted_again(monkeypatch, capsys):
     def clears_up(_):
         try:

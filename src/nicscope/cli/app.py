@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from traceback import walk_tb
 from typing import Annotated, Any
 
 import typer
@@ -35,6 +36,8 @@ from nicscope.cli.interrupt import ENDINGS, ending_status, heeded_interrupts
 from nicscope.cli.streams import standard_streams
 from nicscope.errors import NicscopeError
 from nicscope.outputs import ReaderGone
+
+PROGRAMS = "nicscope.studies.programs"  # through which programs are called
 
 
 class _Interrupted(Exception):  # noqa: N818 - nobody's error
@@ -118,20 +121,27 @@ def _run(arguments: list[str] | None) -> int:
         status = ending_status()
         said = ENDINGS[status]
         print(f"nicscope: {said}; nothing half-written was left", file=sys.stderr)
-    except (MemoryError, ImportError) as error:
-        if isinstance(error, ImportError) and "map segment" not in str(error):
-            raise  # for want of a library, not of room for one
-        why = f" ({error})" if str(error) else ""
-        raise NicscopeError(f"there is not enough memory for that{why}; ask for less") from error
-    except OSError as error:
-        if error.errno is None:  # one that Python made up: a fault of nicscope's
-            raise
-        what = error.filename or "the operating system says"
-        raise NicscopeError(f"{what}: {error.strerror or error}") from error
     except Exception as error:
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # Click's own errors
             if message := error.format_message():  # none where the help was wanted and is shown
                 print(f"nicscope: {message}", file=sys.stderr)
             return int(error.exit_code)
+        if said := _refused_by_the_machine(error):
+            raise NicscopeError(said) from error
         raise
     return status if isinstance(status, int) else 0
+
+
+def _refused_by_the_machine(error: Exception) -> str:
+    """One line for what the machine had no room for or did not allow; nothing for a fault.
+
+    What a program of the user's own asked of the system is for its traceback to show.
+    """
+    out_of_room = isinstance(error, ImportError) and "map segment" in str(error)
+    if isinstance(error, MemoryError) or out_of_room:
+        why = f" ({error})" if str(error) else ""
+        return f"there is not enough memory for that{why}; ask for less"
+    within = {frame.f_globals.get("__name__") for frame, _ in walk_tb(error.__traceback__)}
+    if not isinstance(error, OSError) or error.errno is None or PROGRAMS in within:
+        return ""
+    return f"{error.filename or 'the operating system says'}: {error.strerror or error}"

@@ -132,7 +132,7 @@ def test_memory_that_runs_out_elsewhere_is_one_line_too(monkeypatch, capsys):
     assert main(["curve", "bundled:redis_server"]) == 2
     assert capsys.readouterr().err == (
         "nicscope: there is not enough memory: unable to allocate 1.00 TiB for an array with "
-        "shape (1099511627776,) and data type uint8\n"
+        "shape (1099511627776,) and data type uint8; ask for less\n"
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 from trace_files import write
 
 from nicscope.cli import app
+from nicscope.cli.interrupt import heeded_interrupts
 from pressing import has_loaded, interrupted
 
 LINE = "nicscope: interrupted; nothing half-written was left\n"
@@ -115,6 +116,51 @@ def test_an_interrupt_that_python_cannot_raise_where_it_comes_is_not_lost(then):
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
     assert (done.returncode, done.stdout, done.stderr) == (130, "", LINE)
+
+
+def test_a_signal_that_is_ignored_stays_so_and_others_get_their_handlers_back():
+    """As nohup has it for SIGHUP."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with heeded_interrupts():
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+            assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("error", [MemoryError(), MemoryError("no room for 8 GiB")])
+def test_too_little_memory_in_any_command_is_one_line(monkeypatch, capsys, error):
+    def allocates(_):
+        raise error
+
+    monkeypatch.setattr("nicscope.cli.designs.print_json", allocates)
+
+    assert app.main(["designs", "--json"]) == 2
+
+    why = f": {error}" if str(error) else ""
+    line = f"nicscope: there is not enough memory{why}; ask for less\n"
+    assert capsys.readouterr() == ("", line)
+
+
+def test_what_the_system_does_not_allow_is_one_line_in_any_command(monkeypatch, capsys):
+    def refused(_):
+        raise PermissionError(13, "Permission denied", "/some/file")
+
+    monkeypatch.setattr("nicscope.cli.designs.print_json", refused)
+
+    assert app.main(["designs", "--json"]) == 2
+
+    assert capsys.readouterr() == ("", "nicscope: /some/file: Permission denied\n")
+
+
+def test_what_a_program_asks_of_the_system_is_its_own_affair(tmp_path, capsys):
+    program = tmp_path / "program.py"
+    program.write_text("def main():\n    open('/no/such/file')\n")
+
+    assert app.main(["simulate", str(program)]) == 1
+    assert "FileNotFoundError" in capsys.readouterr().err
 
 
 def test_clearing_up_after_an_interrupt_is_not_interrupted_again(monkeypatch, capsys):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import io
 import os
+import shutil
 import signal
 import stat
 from pathlib import Path
@@ -15,7 +16,20 @@ from commands import CASES, FILES, FOLDERS, a_program, commands, written_paths
 from quickly import Commands
 from targets import OLD, TARGETS, a_null_device, tree
 
+from nicscope.outputs import OutputFolder
+
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
+
+
+# How files begin, by ending: their formats', and those of what they are compressed with.
+BEGINNINGS = {
+    "parquet": b"PAR1",
+    "csv": b'"t',
+    "csv.gz": b"\x1f\x8b",
+    "csv.zst": b"\x28\xb5\x2f\xfd",
+    "bin": bytes(4),  # seconds since the first request
+    "bin.gz": b"\x1f\x8b",
+}
 
 
 def label(value):
@@ -45,6 +59,7 @@ def expected(quick, tmp_path_factory):
             ended = quick.run(captured, case, out)
             assert ended.status == 0, ended.err
             found[case.label] = out.read_bytes()
+            assert found[case.label].startswith(BEGINNINGS[case.name.partition(".")[2]])
         return found[case.label]
 
     return find
@@ -209,6 +224,40 @@ def test_a_set_of_results_joins_whatever_is_in_its_folder(case, make, run, tmp_p
     assert len(after) - len(before) >= 2 - (case.arguments[0] is a_program)
     assert any(Path(name).name == "results.json" for name in after)
     assert not [name for name in after if "nicscope-" in name]
+
+
+@pytest.mark.parametrize("case", FOLDERS, ids=label)
+def test_an_error_after_most_of_a_set_is_written_leaves_the_folder_as_it_was(
+    case, run, tmp_path, monkeypatch
+):
+    somebodys(tmp_path / case.name)
+    assert run(case, tmp_path / case.name).status in (0, 1)
+    before = tree(tmp_path)
+    real, begun = OutputFolder.file, []
+
+    def file(folder, name):
+        begun.append(name)
+        return real(folder, name)
+
+    def last_overflows(folder, name):
+        if len(begun) == files - 1:
+            raise OverflowError("a number too large to be drawn")
+        return file(folder, name)
+
+    monkeypatch.setattr(OutputFolder, "file", file)
+    assert run(case, tmp_path / "another").status in (0, 1)
+    files = len(begun)
+    begun.clear()
+    shutil.rmtree(tmp_path / "another")
+    monkeypatch.setattr(OutputFolder, "file", last_overflows)
+
+    for out in ("another", case.name):
+        begun.clear()
+        with pytest.raises(OverflowError):
+            run(case, tmp_path / out)
+
+        assert len(begun) == files - 1
+        assert tree(tmp_path) == before
 
 
 def a_file(path):

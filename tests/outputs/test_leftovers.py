@@ -162,14 +162,18 @@ def test_what_is_somebody_elses_is_left_alone(tmp_path):
     assert left.read_text() == "theirs"
 
 
-def test_a_new_file_that_somebody_locks_before_its_writer_does_is_given_up(tmp_path, monkeypatch):
+@pytest.mark.parametrize("removed", [True, False])
+def test_a_new_file_that_somebody_locks_before_its_writer_does_is_given_up(
+    tmp_path, monkeypatch, removed
+):
     """As the next writer would, that takes it for abandoned in that very moment."""
     real, taken = fcntl.flock, []
 
     def first_to_another(number, how):
         if not taken:
             taken.append(Path(f"/proc/self/fd/{number}").readlink())
-            taken[0].unlink()
+            if removed:
+                taken[0].unlink()
             raise BlockingIOError
         return real(number, how)
 
@@ -178,5 +182,6 @@ def test_a_new_file_that_somebody_locks_before_its_writer_does_is_given_up(tmp_p
 
     write(tmp_path / "result")
 
-    assert taken
+    taken[0].unlink(missing_ok=removed)  # which the other one is about to do
     assert list(tree(tmp_path)) == ["result"]
+    assert (tmp_path / "result").read_bytes() == b"next"

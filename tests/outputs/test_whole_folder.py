@@ -17,6 +17,7 @@ from nicscope.outputs import folder as folders
 from nicscope.outputs import whole_folder
 
 NAMES = ["counts.parquet", "results.json", "figure.png", "inner/results.json", "inner/more"]
+THREE = ["counts.parquet", "results.json", "table.png"]
 FUNCTIONS = ("open", "write", "fsync", "link", "mkdir", "rename")
 
 
@@ -130,16 +131,15 @@ def test_killed_at_any_step_the_next_set_is_whole_and_nothing_is_left(tmp_path, 
     said, count = "now", 0
     while said == "now":
         count += 1
-        write(path, b"old", ["counts.parquet", "results.json"])
+        write(path, b"old", THREE)
         (path / "letter.txt").write_bytes(b"theirs")
-        running, said = writer(
-            "folder", path, function, count, ["counts.parquet", "figure.png", "results.json"]
-        )
+        running, said = writer("folder", path, function, count, THREE)
         kill(running)
         found = contents(path)
         shown = {name: content for name, content in found.items() if not name.startswith(".")}
         assert shown.pop("letter.txt") == b"theirs"
         if "results.json" in shown:
+            assert set(shown) == set(THREE)
             assert len({content.partition(b" ")[0] for content in shown.values()}) == 1, shown
 
         with pytest.raises(ValueError, match="too bad"), whole_folder(path):
@@ -148,7 +148,7 @@ def test_killed_at_any_step_the_next_set_is_whole_and_nothing_is_left(tmp_path, 
         found = contents(path)
         assert found.pop("letter.txt") == b"theirs"
         assert len({content.partition(b" ")[0] for content in found.values()}) == 1, found
-        assert "results.json" in found
+        assert set(found) == set(THREE)
         assert not [name for name in tree(tmp_path) if "nicscope" in name]
         for name in found:
             (path / name).unlink()

@@ -130,23 +130,24 @@ def _run(arguments: list[str] | None) -> int:
         status = ending_status()
         said = ENDINGS[status]
         print(f"nicscope: {said}; nothing half-written was left", file=sys.stderr)
-    except MemoryError as error:
-        raise NicscopeError(f"there is not enough memory{_told(error)}; ask for less") from error
-    except OSError as error:
-        if error.errno is None:  # one that Python made up: a fault of nicscope's
-            raise
-        what = error.filename or "the operating system says"
-        raise NicscopeError(f"{what}: {error.strerror or error}") from error
     except Exception as error:
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # Click's own errors
             if message := error.format_message():  # none where the help was wanted and is shown
                 print(f"nicscope: {one_line(message)}", file=sys.stderr)
             return int(error.exit_code)
+        if said := _refused_by_the_machine(error):
+            raise NicscopeError(said) from error
         raise
     return status if isinstance(status, int) else 0
 
 
-def _told(error: MemoryError) -> str:
-    """What NumPy says of the array that there was no room for; Python itself says nothing."""
-    text = " ".join(str(error).split())
-    return f": {text[0].lower()}{text[1:]}" if text else ""
+def _refused_by_the_machine(error: Exception) -> str:
+    """One line for what the machine had no room for or did not allow; nothing for a fault."""
+    out_of_room = isinstance(error, ImportError) and "map segment" in str(error)
+    if isinstance(error, MemoryError) or out_of_room:
+        text = " ".join(str(error).split())  # what NumPy says; Python itself says nothing
+        why = f": {text[0].lower()}{text[1:]}" if text else ""
+        return f"there is not enough memory{why}; ask for less"
+    if not isinstance(error, OSError) or error.errno is None:  # one that Python made up is a fault
+        return ""
+    return f"{error.filename or 'the operating system says'}: {error.strerror or error}"

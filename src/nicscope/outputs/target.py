@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import stat
 from pathlib import Path
 from typing import NamedTuple
@@ -36,6 +35,8 @@ class Target(NamedTuple):
             if self.number is not None:
                 return os.dup(self.number)
             if self.is_socket:
+                import socket
+
                 with socket.socket(socket.AF_UNIX) as connection:
                     connection.connect(os.fspath(self.path))
                     return connection.detach()

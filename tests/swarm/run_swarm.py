@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import signal
 import sys
 import time
 import traceback
@@ -23,7 +24,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
 import swarm_memory
+import swarm_trapeze
 import swarm_unet
+import swarm_via
 from swarm_rules import Broken, Chance, Made
 
 from nicscope.interfaces import via
@@ -32,6 +35,8 @@ MAKERS = {
     "unet": swarm_unet.make,
     "vmmc": swarm_memory.make_vmmc,
     "mini": swarm_memory.make_mini,
+    "trapeze": swarm_trapeze.make,
+    "via": swarm_via.make,
 }
 
 
@@ -66,6 +71,21 @@ def play(interface: str, seed: int) -> str:
     return digest(made, list(results))
 
 
+def bounded(interface: str, seed: int, seconds: int) -> str:
+    """The same, within that time."""
+
+    def too_long(_signal: int, _frame: Any) -> None:
+        raise Broken(f"it goes on after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(seconds)
+    try:
+        return play(interface, seed)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def title_of(interface: str, seed: int) -> str:
     """What it is."""
     return MAKERS[interface](Chance(f"{interface} {seed}")).title
@@ -82,6 +102,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="one swarm; by default ever new ones")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--most", type=int, default=10**9, help="swarms")
+    parser.add_argument("--patience", type=int, default=300, help="seconds for one swarm")
     options = parser.parse_args()
     interfaces = options.interface or sorted(MAKERS)
     first = int.from_bytes(os.urandom(5), "little") if options.seed is None else options.seed
@@ -93,8 +114,8 @@ def main() -> int:
         seed = first + played // len(interfaces)
         played += 1
         try:
-            found = play(interface, seed)
-            if played % 10 == 1 and play(interface, seed) != found:
+            found = bounded(interface, seed, options.patience)
+            if played % 10 == 1 and bounded(interface, seed, options.patience) != found:
                 raise Broken("the same seed came to something else")
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):

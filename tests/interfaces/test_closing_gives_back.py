@@ -315,16 +315,23 @@ def test_registered_and_opened_buffers_are_given_back(design, closes):
 
 def test_a_handle_of_a_buffer_that_is_gone_does_not_name_the_next_one():
     async def owner(end):
-        old = await end.register(end.allocate(PAGE))
+        old = await end.register(end.allocate(PAGE), name="old")
+        await end.sleep(500)
         await end.unregister(old)
-        new = await end.register(end.allocate(PAGE))
+        new = await end.register(end.allocate(PAGE), name="new")
+        return old.handle, new.handle
+
+    async def guest(end):
+        old = await end.find("old")
+        new = await end.find("new")
         with pytest.raises(SimulationError, match="has no buffer 0 registered"):
-            await end.open(old.handle)
-        return old.handle, new.handle, (await end.open(new.handle)).handle
+            await end.open(old)
+        return (await end.open(new)).handle
 
     cluster = mini.Cluster(size=PortSize(exports=1, imports=1, longest=64))
     cluster.start(0, owner)
-    old, new, opened = cluster.run()[0]
+    cluster.start(1, guest)
+    (old, new), opened = cluster.run()
     assert (old.buffer, new.buffer, opened) == (0, 1, new)
 
 

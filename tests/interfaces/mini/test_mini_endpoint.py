@@ -186,9 +186,14 @@ def test_a_name_is_taken_once_and_rights_are_known():
         with pytest.raises(SimulationError, match="no rights 'all'"):
             await end.register(buffer, "all")
         with pytest.raises(SimulationError, match="bytes 4 to 14 are not in a buffer of 10"):
-            await end.write(await opened(end), buffer, 10, at=4)
+            await end.write(await opened(end, "outbox"), buffer, 10, at=4)
 
-    play(Cluster(), owner)
+    async def other(end):
+        await end.register(end.allocate(100), name="outbox")
+        with pytest.raises(SimulationError, match="no path from node 1 to node 1"):
+            await opened(end, "outbox")
+
+    play(Cluster(), owner, other)
 
 
 def test_other_designs_are_refused():

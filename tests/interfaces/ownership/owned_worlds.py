@@ -173,7 +173,7 @@ ACTIVE = Interface(
 async def vmmc_things(endpoint: Any, name: str) -> Things:
     buffer, table = endpoint.allocate(PAGE), endpoint.allocate(PAGE)
     exported = await endpoint.export(table, name)
-    imported = await endpoint.import_buffer(endpoint.node, name)
+    imported = await endpoint.import_buffer(1 - endpoint.node, "shelf")
     return {
         "process": endpoint,
         "buffer": buffer,
@@ -191,7 +191,16 @@ async def vmmc_given_back(endpoint: Any) -> Things:
     return {kind: gone[kind] for kind in ("exported", "imported", "transfer")}
 
 
-VMMC = Interface(lambda: vmmc.Cluster("utlb", host=SMALL), vmmc_things, vmmc_given_back)
+async def vmmc_shelf(endpoint: Any) -> None:
+    await endpoint.export(endpoint.allocate(PAGE), "shelf")
+
+
+VMMC = Interface(
+    lambda: vmmc.Cluster("utlb", host=SMALL),
+    vmmc_things,
+    vmmc_given_back,
+    ((0, vmmc_shelf), (1, vmmc_shelf)),
+)
 
 
 # --- miNI ----------------------------------------------------------------------------------------
@@ -205,7 +214,7 @@ async def mini_things(end: Any, name: str) -> Things:
         "buffer": buffer,
         "region": region,
         "handle": region.handle,
-        "remote": await end.open(region.handle),
+        "remote": await end.open(await end.find(f"shelf {1 - end.node}")),
     }
 
 
@@ -216,7 +225,16 @@ async def mini_given_back(end: Any) -> Things:
     return {kind: gone[kind] for kind in ("region", "handle", "remote")}
 
 
-MINI = Interface(lambda: mini.Cluster("vmmc-static", host=SMALL), mini_things, mini_given_back)
+async def mini_shelf(end: Any) -> None:
+    await end.register(end.allocate(PAGE), name=f"shelf {end.node}")
+
+
+MINI = Interface(
+    lambda: mini.Cluster("vmmc-static", host=SMALL),
+    mini_things,
+    mini_given_back,
+    ((0, mini_shelf), (1, mini_shelf)),
+)
 
 
 # --- Trapeze -------------------------------------------------------------------------------------

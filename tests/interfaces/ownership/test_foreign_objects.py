@@ -12,6 +12,7 @@ from nicscope.errors import SimulationError
 
 CALLS = list(known.calls())
 # A name is no object: its owner has said who may open what it names.
+# (A neighbour's cannot be opened, for no path leads to one's own node.)
 NAMES = {("mini", "handle", "neighbour"), ("mini", "handle", "another node")}
 WORDS = {
     "neighbour": "of process 1 of node 0|is process 1 of node 0's",

@@ -128,6 +128,7 @@ class Directory:
                 f"buffer {named.buffer} of process {named.process} is not for process "
                 f"{guest.process_handle}"
             )
+        guest.cluster.check_path(guest.node, owner.node)
         return named, owner, row
 
     def open(self, guest: Endpoint, handle: object) -> tuple[Remote, int]:

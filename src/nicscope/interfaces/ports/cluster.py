@@ -109,6 +109,16 @@ class PortCluster(Generic[E]):
             raise SimulationError(f"no node {where}; there are {self.topology.nodes}")
         self._programs.append((where, program))
 
+    def check_path(self, here: int, there: int) -> None:
+        """Return if packets of node ``here`` can come to node ``there``.
+
+        Errors: ``SimulationError``, as for a node and itself: no link leads back to a NIC.
+        """
+        if (here, there) not in self.topology.paths:
+            raise SimulationError(
+                f"no path from node {here} to node {there}: name another node's endpoint or buffer"
+            )
+
     def run(self) -> Sequence[object]:
         """Run all programs to their ends; what they return, in the order of their start."""
         order = sorted(range(len(self._programs)), key=lambda i: self._programs[i][0])

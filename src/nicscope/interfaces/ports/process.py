@@ -94,9 +94,16 @@ class Process:
         return self._port
 
     def open_port(self, port: int) -> None:
-        """Open a port of this process again that has closed.  Errors: if it is another's."""
+        """Open a port of this process again that has closed.  Errors: if it is another's.
+
+        How descriptors ended can still be read; what had come and was not read is gone.
+        """
         self._owner.check_caller()
-        self._map_port(self._own(port))
+        which = self._own(port)
+        record = self._ports.table[self._node, which]
+        if record["open"] == 0:
+            record["read"] = record["reserved"] = record["received"]
+            self._map_port(which)
 
     def _map_port(self, port: int) -> None:
         """Have ``port`` be this process's, and open."""

@@ -75,6 +75,7 @@ class Endpoint:
         self._check_open()
         process, here = self.process, self.process.node
         there = whole(node, "a node", 0, process.cluster.topology.nodes - 1)
+        process.cluster.check_path(here, there)
         a_name(name)
         registry = process.cluster.registry
         patience = process.now_us + PATIENCE_US

@@ -131,6 +131,7 @@ class Endpoint(Process):
         """
         self._owner.check_caller()
         where = whole(node, "a node", 0, self.cluster.topology.nodes - 1)
+        self.cluster.check_path(self.node, where)
         a_name(name)
         patience = in_ps(patience_us, self._driven.now)
         await self._driven.ask(COMPUTE, duration=self._cost("system_call"))
@@ -199,6 +200,9 @@ class Endpoint(Process):
         await super().close_port(port)
         for place in places:
             await self._give_up(place)
+        if self._next_page:  # what the library had pinned and kept
+            everything = self._next_page * self._memory.page_size
+            await self._driven.ask(UNPIN, peer=self.port, address=0, payload=everything)
 
     # -- transfers -------------------------------------------------------------------------------
 

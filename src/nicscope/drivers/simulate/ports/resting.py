@@ -44,7 +44,10 @@ def is_export_at_rest(machine, n, p, number):
     """Whether no store to export ``number`` of ``n`` is on its way in or yet to be heard of."""
     if is_dead(machine.ports.deaths.nodes, n, machine.tally[0].now):
         return True
-    return not (_is_arriving(machine, n, number, WRITE) or _is_unread(machine, n, p, number, WRITE))
+    if _is_arriving(machine, n, number, WRITE):
+        return False
+    closed = machine.ports.table[n, p].open == 0  # which forgets what is unread if it opens again
+    return closed or not _is_unread(machine, n, p, number, WRITE)
 
 
 @step

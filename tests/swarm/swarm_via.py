@@ -1,0 +1,469 @@
+"""Swarms on VIA: connections that come and go under every mechanism, beside processes that forge."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from swarm_ports import Bazaar, attempt
+from swarm_rules import PAGE, SECRET, Chance, Made, Stream, must_be
+
+from nicscope.errors import SimulationError
+from nicscope.interfaces.via import Cluster, Descriptors, Host, Nic, Reliability, State, VipError
+from nicscope.interfaces.via.addresses import Buffer, Region
+from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment, Descriptor
+from nicscope.interfaces.via.vi import CompletionQueue, Vi
+from nicscope.nic.vimsg.layout import FIRST_PAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+UNRELIABLE = Reliability.VIP_SERVICE_UNRELIABLE
+MECHANISMS = ("edt", "edt", "cc-dma-intervention", "cc-dma-retry", "cni", "dma", "pio", "pio-combined")
+BY_PROCESSOR = ("cni", "pio", "pio-combined")
+WINDOW = 4  # messages that a receiver has room for
+MOST = 3000  # bytes of one
+PATIENCE_US = 20_000.0
+ODD = (0, 1, 8, 63, 64, 4096, 2**31, 2**32 - 1)
+
+
+class Pair:
+    """A connection between two honest programs: what each has to know of the other."""
+
+    def __init__(self, number: int, level: Reliability, messages: int) -> None:
+        self.name = f"pair {number}"
+        self.level = level
+        self.messages = messages
+        self.stream = Stream("via", number)
+        self.acks: AddressSegment | None = None  # where the receiver says how many it has
+        self.is_over = False
+
+
+class Swarm:
+    """One cluster and the connections on it."""
+
+    def __init__(self, chance: Chance) -> None:
+        self.mechanism = chance.one_of(*MECHANISMS)
+        self.nodes = chance.one_of(2, 3)
+        loss = chance.one_of(0.0, 0.0, 0.02, 0.1)
+        how: dict[str, Any] = {}
+        if self.mechanism not in BY_PROCESSOR and chance.odds(0.3):
+            how["delivery"] = "cut-through"
+        self.cluster = Cluster(
+            mechanism=self.mechanism,
+            nodes=self.nodes,
+            loss=loss,
+            seed=chance.upto(2**31),
+            scattered=chance.odds(0.5),
+            settings={"window": chance.one_of(1, 4, 32), "mtu": chance.one_of(256, 1500)},
+            **how,
+        )
+        self.bazaar = Bazaar()
+        self.pairs: list[Pair] = []
+        self.honest: list[Nic] = []
+        pairs, hostile = chance.one_of(1, 2, 3), chance.one_of(0, 1, 2)
+        self.busy = 2 * pairs
+        for number in range(pairs):
+            level = chance.one_of(*Reliability)
+            pair = Pair(number, level, chance.upto(20))
+            self.pairs.append(pair)
+            here, there = chance.upto(self.nodes - 1), chance.upto(self.nodes - 1)
+            self.cluster.start(here, self.sender(pair, there, chance.child()))
+            self.cluster.start(there, self.receiver(pair, chance.child()))
+        for number in range(hostile):
+            here, there = chance.upto(self.nodes - 1), chance.upto(self.nodes - 1)
+            self.cluster.start(here, self.hostile(number, there, chance.child()))
+            self.cluster.start(there, self.accomplice(number, chance.child()))
+        self.title = (
+            f"{self.mechanism} {how.get('delivery', '')}, {self.nodes} nodes, loss {loss}, "
+            f"{[pair.level.name[12:] for pair in self.pairs]}, {hostile} hostile"
+        )
+
+    # --- honest ------------------------------------------------------------------------------
+
+    async def prepare(self, host: Host, pair: Pair, chance: Chance) -> Any:
+        """A NIC, memory nobody may touch, and a VI with or without a completion queue."""
+        nic = await host.open_nic()
+        self.honest.append(nic)
+        tag = await nic.create_ptag()
+        private = nic.allocate(PAGE)
+        await nic.write(private.address, SECRET * (PAGE // 32))
+        memory = nic.allocate(8 * PAGE)
+        region = await nic.register_mem(memory, tag)
+        acks = await nic.register_mem(nic.allocate(PAGE), tag, enable_rdma_write=True)
+        places = await nic.descriptors(tag, 64, 3)
+        queue = await nic.create_cq(tag, 32) if chance.odds(0.4) else None
+        vi = await nic.create_vi(
+            tag, pair.level, enable_rdma_write=True, send_cq=queue, recv_cq=queue
+        )
+        self.bazaar.show(nic, host, nic, private, memory, region, acks, places, vi)
+        if queue is not None:
+            self.bazaar.show(nic, queue)
+        return nic, tag, private, region, acks, places, queue, vi
+
+    async def finish(self, prepared: Any) -> None:
+        """Give all of it back."""
+        nic, tag, private, region, acks, places, queue, vi = prepared
+        must_be(
+            await nic.read(private.address, PAGE) == SECRET * (PAGE // 32), "private memory changed"
+        )
+        await nic.disconnect(vi)
+        until = nic.now_us + 10 * PATIENCE_US
+        for done, posted in ((nic.send_done, vi.posted[0]), (nic.recv_done, vi.posted[1])):
+            while posted:
+                must_be(nic.now_us < until, len(posted), "descriptors are never flushed")
+                if await done(vi) is None:
+                    await nic.compute(20)
+        await nic.compute(500)
+        await nic.destroy_vi(vi)
+        if queue is not None:
+            must_be(await nic.cq_done(queue) is None, "an entry of a completion queue is left")
+            await nic.destroy_cq(queue)
+        await nic.destroy_descriptors(places)
+        await nic.deregister_mem(region)
+        await nic.deregister_mem(acks)
+        await nic.destroy_ptag(tag)
+        self.busy -= 1
+
+    def sender(self, pair: Pair, there: int, chance: Chance) -> Callable[[Host], Any]:
+        """Sends so many messages, some of the time fewer: it disconnects in the middle."""
+
+        async def program(host: Host) -> None:
+            prepared = await self.prepare(host, pair, chance)
+            nic, _, _, region, acks, places, queue, vi = prepared
+            pair.acks = acks.remote()
+            try:
+                await nic.connect_request(vi, there, pair.name, PATIENCE_US)
+            except VipError:
+                pair.is_over = True
+                await self.finish(prepared)
+                return
+            await nic.compute(200)  # until the receives of the other end are read
+            stream, stops_at = pair.stream, chance.upto(20) if chance.odds(0.2) else 10**9
+            under_way: list[int] = []
+            for number in range(min(pair.messages, stops_at)):
+                if not await self.has_room(nic, pair, acks, number, vi):
+                    break
+                count = chance.one_of(8, chance.upto(256, 8), chance.upto(MOST, 8))
+                message = stream.next(count)
+                begin = number % 4 * 2 * PAGE + chance.upto(500)
+                while len(under_way) > 3:
+                    await self.reap(nic, vi, queue, stream, under_way)
+                await nic.write(region.address + begin, message)
+                cut = chance.upto(count)
+                parts = [region.segment(begin, cut), region.segment(begin + cut, count - cut)]
+                await nic.post_send(vi, places.request(*parts))
+                under_way.append(number)
+            while under_way and chance.odds(0.95):
+                await self.reap(nic, vi, queue, stream, under_way)
+            pair.is_over = True
+            await self.finish(prepared)
+
+        return program
+
+    async def has_room(self, nic: Nic, pair: Pair, acks: Region, number: int, vi: Vi) -> bool:
+        """Whether the other end has a receive for one more message, or will in time."""
+        if pair.level is UNRELIABLE:
+            return vi.state is State.VIP_STATE_CONNECTED
+        until = nic.now_us + PATIENCE_US
+        while vi.state is State.VIP_STATE_CONNECTED and nic.now_us < until:
+            heard = int.from_bytes(await nic.read(acks.address, 8), "little")
+            if number < heard + WINDOW:
+                return True
+            await nic.compute(10)
+        return False
+
+    async def reap(
+        self, nic: Nic, vi: Vi, queue: CompletionQueue | None, stream: Stream, under_way: list[int]
+    ) -> None:
+        """How the oldest send has ended."""
+        if queue is None:
+            done = await nic.send_wait(vi, 10 * PATIENCE_US)
+        else:
+            until = nic.now_us + 10 * PATIENCE_US
+            while (found := await nic.send_done(vi)) is None:
+                must_be(nic.now_us < until, "a send never ends")
+                await nic.compute(10)
+            done = found
+        stream.ended[under_way.pop(0)] = "done" if done.ok else str(done.status)
+
+    def receiver(self, pair: Pair, chance: Chance) -> Callable[[Host], Any]:
+        """Takes what comes, and says after each message how many it has."""
+
+        async def program(host: Host) -> None:
+            prepared = await self.prepare(host, pair, chance)
+            nic, _, _, region, _, places, queue, vi = prepared
+            posted: list[int] = []
+            room = WINDOW if pair.level is not UNRELIABLE else 12
+            for number in range(room):
+                await self.post(nic, vi, places, region, number, posted)
+            try:
+                request = await nic.connect_wait(pair.name, PATIENCE_US / 2)
+                await nic.connect_accept(request, vi)
+            except VipError:
+                await self.finish(prepared)
+                return
+            stops_at = chance.upto(20) if chance.odds(0.2) else 10**9
+            quiet = 0
+            while quiet < 3 and vi.state is State.VIP_STATE_CONNECTED:
+                done = await nic.recv_done(vi)
+                if done is None:
+                    quiet += pair.is_over
+                    await nic.compute(2000 if pair.is_over else 20)
+                    continue
+                if not done.ok:
+                    break
+                place = posted.pop(0)
+                at = region.address + place % 12 * MOST
+                pair.stream.came.append(await nic.read(at, done.length))
+                await self.post(nic, vi, places, region, place, posted)
+                if len(pair.stream.came) >= stops_at:
+                    break
+                if pair.level is not UNRELIABLE and not await self.tell(nic, pair, prepared):
+                    break
+            pair.stream.is_heard = quiet == 3
+            await self.finish(prepared)
+
+        return program
+
+    async def post(
+        self,
+        nic: Nic,
+        vi: Vi,
+        places: Descriptors,
+        region: Region,
+        number: int,
+        posted: list[int],
+    ) -> None:
+        """A receive into one of twelve places."""
+        await nic.post_recv(vi, places.request(region.segment(number % 12 * MOST, MOST - 272)))
+        posted.append(number)
+
+    async def tell(self, nic: Nic, pair: Pair, prepared: Any) -> bool:
+        """Store how many messages have come where their sender looks; whether it still can."""
+        _, _, _, _, acks, places, _, vi = prepared
+        assert pair.acks is not None
+        await nic.write(acks.address, len(pair.stream.came).to_bytes(8, "little"))
+        await nic.rdma_write(vi, places, [acks.segment(0, 8)], pair.acks)
+        until = nic.now_us + 10 * PATIENCE_US
+        while (done := await nic.send_done(vi)) is None:
+            must_be(nic.now_us < until, "an RDMA never ends")
+            await nic.compute(10)
+        return done.ok
+
+    # --- hostile -----------------------------------------------------------------------------
+
+    def hostile(self, number: int, there: int, chance: Chance) -> Callable[[Host], Any]:
+        """Does whatever it likes with its own, and tries everybody else's."""
+
+        async def program(host: Host) -> None:
+            nic = await host.open_nic()
+            tag = await nic.create_ptag()
+            own = nic.allocate(4 * PAGE)
+            await nic.write(own.address, b"\xff" * len(own))
+            region = await nic.register_mem(own, tag, enable_rdma_write=True)
+            places = await nic.descriptors(tag, 64, 4)
+            queue = await nic.create_cq(tag, 8)
+            mine = (host, nic, own, region, places, queue)
+            for turn in range(chance.upto(12)):
+                rights = chance.odds(0.5)
+                level = chance.one_of(*Reliability)
+                vi = await nic.create_vi(tag, level, enable_rdma_write=rights, send_cq=None)
+                self.bazaar.show(nic, *mine, vi)
+                with contextlib.suppress(VipError):
+                    await nic.connect_request(vi, there, f"hostile {number}", 2000.0)
+                for _ in range(chance.upto(6)):
+                    act = chance.one_of(self.forge, self.forge, self.steal, self.upset)
+                    await act(nic, tag, region, places, vi, chance)
+                with contextlib.suppress(VipError):  # it may be gone
+                    await nic.disconnect(vi)
+                await nic.compute(chance.us(100))
+                with contextlib.suppress(VipError):
+                    while await nic.send_done(vi) is not None:
+                        pass
+                with contextlib.suppress(VipError):
+                    while await nic.recv_done(vi) is not None:
+                        pass
+                with contextlib.suppress(VipError):
+                    await nic.destroy_vi(vi)
+                if self.busy == 0 and turn:
+                    break
+            held = await nic.read(own.address, len(own))
+            must_be(SECRET not in held, "a secret in hostile memory")
+
+        return program
+
+    def accomplice(self, number: int, chance: Chance) -> Callable[[Host], Any]:
+        """Accepts what a hostile process asks for, and posts receives that suit or do not."""
+
+        async def program(host: Host) -> None:
+            nic = await host.open_nic()
+            tag = await nic.create_ptag()
+            own = nic.allocate(2 * PAGE)
+            region = await nic.register_mem(own, tag, enable_rdma_write=True)
+            places = await nic.descriptors(tag, 64, 2)
+            self.bazaar.show(nic, host, nic, own, region, places)
+            while self.busy:
+                level = chance.one_of(*Reliability)
+                vi = await nic.create_vi(tag, level, enable_rdma_write=chance.odds(0.5))
+                for _ in range(chance.upto(4)):
+                    await nic.post_recv(vi, places.request(region.segment(0, chance.upto(PAGE))))
+                with contextlib.suppress(VipError):
+                    request = await nic.connect_wait(f"hostile {number}", 3000.0)
+                    self.bazaar.show(nic, request)
+                    await nic.connect_accept(request, vi)
+                await nic.compute(chance.us(2000))
+                if chance.odds(0.7):
+                    await nic.disconnect(vi)
+                with contextlib.suppress(VipError):
+                    while await nic.recv_done(vi) is not None:
+                        pass
+                with contextlib.suppress(VipError):
+                    await nic.destroy_vi(vi)
+
+        return program
+
+    async def forge(
+        self, nic: Nic, tag: int, region: Region, places: Descriptors, vi: Vi, chance: Chance
+    ) -> None:
+        """A descriptor with anything in its segments; the library posts it, the NIC judges it."""
+        del tag
+
+        def anything() -> DataSegment:
+            return DataSegment(
+                chance.one_of(region.address, (FIRST_PAGE + chance.upto(60)) * PAGE, 2**63, *ODD),
+                chance.one_of(region.handle, chance.upto(40)),
+                chance.one_of(chance.upto(3 * PAGE), *ODD),
+            )
+
+        data = [anything() for _ in range(chance.upto(2))]
+        remote = AddressSegment(
+            (FIRST_PAGE + chance.upto(60)) * PAGE + chance.upto(PAGE), chance.upto(40)
+        )
+        how = chance.one_of(0, 1, 1, 2, 4, 5, 8, 0x10, 3, 0xFFFF)
+        asked = places.request(*data, control=how, remote=chance.one_of(None, remote))
+        with contextlib.suppress(VipError):
+            await chance.one_of(nic.post_send, nic.post_send, nic.post_recv)(vi, asked)
+            if chance.odds(0.7):
+                await nic.compute(chance.us(200))
+                await nic.send_done(vi)
+
+    async def upset(
+        self, nic: Nic, tag: int, region: Region, places: Descriptors, vi: Vi, chance: Chance
+    ) -> None:
+        """Take away what is in use."""
+        other = await nic.register_mem(nic.allocate(PAGE), tag) if chance.odds(0.2) else None
+        if other is not None:
+            with contextlib.suppress(VipError):
+                await nic.post_recv(vi, places.request(other.segment()))
+                await nic.post_send(vi, places.request(other.segment(0, 900)))
+            await nic.deregister_mem(other)
+        with contextlib.suppress(VipError):
+            await nic.destroy_ptag(tag)
+        with contextlib.suppress(VipError):
+            await nic.destroy_vi(vi)
+        with contextlib.suppress(SimulationError):
+            nic.allocate(chance.one_of(0, -1, 2**40))
+        del region
+
+    async def steal(
+        self, nic: Nic, tag: int, region: Region, places: Descriptors, vi: Vi, chance: Chance
+    ) -> None:
+        """Every call with something of somebody else's."""
+        kinds = (Buffer, Region, Descriptors, Vi, CompletionQueue, Nic, Host)
+        theirs = self.bazaar.foreign(chance, nic, chance.one_of(*kinds))
+        for call in self.guesses(nic, tag, region, places, vi, theirs):
+            await attempt(call())
+
+    def guesses(
+        self, nic: Nic, tag: int, region: Region, places: Descriptors, vi: Vi, theirs: Any
+    ) -> list[Callable[[], Any]]:
+        mine = places.request(region.segment(0, 8))
+        if isinstance(theirs, Buffer):
+            return [
+                lambda: nic.register_mem(theirs, tag),
+                lambda: foreign_read(nic, theirs),
+                lambda: foreign_write(nic, theirs),
+            ]
+        if isinstance(theirs, Region):
+            asked = places.request(theirs.segment(0, 8))
+            return [
+                lambda: nic.deregister_mem(theirs),
+                lambda: nic.post_send(vi, asked),
+                lambda: nic.post_recv(vi, asked),
+                lambda: nic.create_vi(theirs.tag) if theirs.tag != tag else never(),
+            ]
+        if isinstance(theirs, Descriptors):
+            stolen = Descriptor(mine.address, mine.handle, mine.data, places=theirs)
+            return [
+                lambda: nic.destroy_descriptors(theirs),
+                lambda: nic.post_send(vi, stolen),
+                lambda: nic.rdma_write(vi, theirs, [region.segment(0, 8)], region.remote()),
+            ]
+        if isinstance(theirs, Vi):
+            return [
+                lambda: nic.post_send(theirs, mine),
+                lambda: nic.recv_done(theirs),
+                lambda: nic.disconnect(theirs),
+                lambda: nic.destroy_vi(theirs),
+                lambda: nic.connect_request(theirs, 0, "x", 1.0),
+            ]
+        if isinstance(theirs, CompletionQueue):
+            return [
+                lambda: nic.cq_done(theirs),
+                lambda: nic.destroy_cq(theirs),
+                lambda: nic.create_vi(tag, send_cq=theirs),
+            ]
+        if isinstance(theirs, Nic):
+            return [
+                lambda: theirs.create_ptag(),
+                lambda: theirs.read(FIRST_PAGE * PAGE, 8),
+                lambda: theirs.post_send(vi, mine),
+            ]
+        return [lambda: theirs.open_nic()] if theirs is not None else []
+
+    # --- what must hold ----------------------------------------------------------------------
+
+    def check(self, _results: list[Any]) -> None:
+        """Of streams, and of what honest programs gave back."""
+        for pair in self.pairs:
+            pair.stream.check(reliable=pair.level is not UNRELIABLE)
+        owners = {nic._owner for nic in self.honest}
+        for agent in self.cluster.agents:
+            must_be(not owners & set(agent._tags.values()), "a tag of an honest process is left")
+            must_be(not any(vi._owner in owners for vi in agent.vis), "a VI is left")
+            works = [work for work in agent.ni.works.values() if work.vi._owner in owners]
+            must_be(not works, len(works), "descriptors on the NIC are left")
+            if len(self.cluster.agents) and all(vi._owner in owners for vi in agent.vis):
+                rooms = int(agent.ni.firmware.memory.config[0]["rooms"])
+                must_be(rooms >= 0, "rooms")
+
+
+async def foreign_read(nic: Nic, theirs: Buffer) -> None:
+    """Where it lies on the same node; elsewhere the address is one's own, or nobody's."""
+    if theirs.room._owner._run is not nic._owner._run or theirs_node(theirs) != nic.node:
+        raise SimulationError("another node's")
+    await nic.read(theirs.address, 8)
+
+
+async def foreign_write(nic: Nic, theirs: Buffer) -> None:
+    """Likewise."""
+    if theirs_node(theirs) != nic.node:
+        raise SimulationError("another node's")
+    await nic.write(theirs.address, b"\xff" * 8)
+
+
+def theirs_node(theirs: Buffer) -> int:
+    """Of whose process it is."""
+    return int(theirs.room._owner.name.rpartition(" ")[2])
+
+
+async def never() -> None:
+    """What is refused anyhow."""
+    raise SimulationError("one's own")
+
+
+def make(chance: Chance) -> Made:
+    """A swarm of those choices."""
+    swarm = Swarm(chance)
+    return Made(swarm.cluster, swarm.title, swarm.check)

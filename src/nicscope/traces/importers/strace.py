@@ -2,7 +2,7 @@
 
 Socket calls with one buffer become requests; what a log cannot show is counted: strace prints no
 address of a vector call's buffers.  A call stands where it began, so requests are sorted once the
-whole log is read: 44 bytes of memory for each.
+whole log is read: 53 bytes of memory for each.
 """
 
 from __future__ import annotations

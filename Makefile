@@ -89,7 +89,7 @@ coverage-of-papers: $(VENV)/run.stamp
 	@$(BIN)/nicscope coverage
 
 clean:
-	rm -rf $(VENV) demo-output .coverage .hypothesis .benchmarks .*_cache
+	rm -rf $(VENV) demo-output fuzz-failures .coverage .hypothesis .benchmarks .*_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A lock holds everything of the one before it in the same versions.

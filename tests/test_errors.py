@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import os
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nicscope import errors
 from nicscope.cli import app
-from nicscope.errors import NicscopeError, OutputError, did_you_mean
+from nicscope.errors import LONGEST, NicscopeError, OutputError, did_you_mean, one_line, printable
 
 TREE = [
     kind
@@ -33,6 +36,43 @@ def test_without_a_near_word_all_are_listed_in_order():
 
 def test_without_any_known_word_nothing_is_suggested():
     assert did_you_mean("utlb", []) == ""
+
+
+@pytest.mark.parametrize("kind", [NicscopeError, *TREE], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "two\nlines\r\n",
+        "\x1b[2J\x1b]0;title\x07",
+        "a\0b\x7f\x9b",
+        "\N{RIGHT-TO-LEFT OVERRIDE}gpj.\N{LINE SEPARATOR}",
+        "\udcff\ud800",
+        "x" * 200_000,
+        "\x1b" * 200_000,
+        "\n" * (LONGEST - 1),
+    ],
+    ids=ascii,
+)
+def test_whatever_an_error_quotes_it_is_one_printable_line_of_bounded_length(kind, odd):
+    line = str(kind(f"{odd}: here: do this"))
+
+    assert line.isprintable()
+    assert len(line) <= LONGEST
+    assert line.endswith("do this")
+    line.encode("ascii", "backslashreplace")
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_a_printable_text_of_bounded_length_stays_as_it_is_and_another_is_told_from_it(text):
+    shown = one_line(text)
+
+    assert shown.isprintable()
+    assert (shown == text) == (text.isprintable() and len(text) <= LONGEST)
+    assert printable(printable(text)) == printable(text)
+
+
+def test_bytes_of_names_that_are_no_utf_8_are_shown_as_bytes():
+    assert printable(os.fsdecode(b"a\xff\xc3\xa9\n")) == "a\\xff\u00e9\\n"
 
 
 def run_into(monkeypatch, error):

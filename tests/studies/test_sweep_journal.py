@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import stat
+import zlib
+
 import pytest
 
 from nicscope.errors import OutputError, StudyError
 from nicscope.studies.sweep.identity import TraceIdentity, identity_of
-from nicscope.studies.sweep.journal import Record, open_journal
+from nicscope.studies.sweep.journal import Record, journal_path, open_journal
 from nicscope.studies.sweep.question import ask
+from nicscope.studies.sweep.sweeping import Sweep, sweep
+from nicscope.studies.sweep.table import difference_of_table
+from nicscope.studies.sweep.tally import TALLIED
+from nicscope.traces.reader import open_trace
+from nicscope.traces.writer import write_trace
 
 RECORDS = [Record(0, number, [number, None, 7 * number]) for number in range(5)]
 TRACE = TraceIdentity(name="t", requests=40, sha256="00")
+
+
+def write(path):
+    columns = {"time_ns": [0, 1], "node": [0, 0], "pid": [1, 1], "op": ["send", "recv"]}
+    write_trace(path, columns | {"address": [4096, 8192], "length": [100, 200]})
 
 
 def identity(grid=("entries=64,128",), design="utlb", traces=(TRACE,), kinds=True, platform=None):
@@ -148,3 +162,95 @@ def test_a_journal_that_cannot_be_made_is_told(tmp_path):
         open_journal(tmp_path / "none" / "o.journal", identity()),
     ):
         pass
+
+
+def line(text):
+    return b"%08x%s\n" % (zlib.crc32(text), text)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        b"[0,7,[1,2,3]]",  # of a design that the grid has not
+        b"[3,0,[1,2,3]]",
+        b"[-1,0,[1,2,3]]",
+        b"[0,-2,[1,2,3]]",
+        b"[0,0,[1]]",
+        b"[0,0,[%s]]" % b",".join([b"9223372036854775808"] * len(TALLIED)),
+        b"[0,0,[%s]]" % b",".join([b"-1"] * len(TALLIED)),
+        b"[0,0]",
+        b'["a",0,[]]',
+        b"{}",
+        b"[" * 100_000,
+        b'[0,0,["\xff"]]',
+    ],
+    ids=lambda record: record[:20].decode(errors="replace"),
+)
+def test_a_whole_line_that_is_no_record_of_the_sweep_is_told_and_kept(record, tmp_path):
+    write(tmp_path / "t.parquet")
+    out = tmp_path / "out.parquet"
+    grid = ask("utlb", None, ["entries=64,128"], many=False)
+    what = Sweep(grid, [("t", open_trace(tmp_path / "t.parquet"))], out)
+    with pytest.raises(KeyboardInterrupt):
+        run_until_the_journal_is_there(what)
+    journal = journal_path(out)
+    content = journal.read_bytes().partition(b"\n")[0] + b"\n" + line(record)
+    journal.write_bytes(content)
+
+    with pytest.raises(StudyError) as caught:
+        sweep(what, workers=1)
+
+    assert str(caught.value).startswith(f"{journal}: ")
+    assert "remove the file to begin anew" in str(caught.value)
+    assert journal.read_bytes() == content
+    assert not out.exists()
+
+
+def run_until_the_journal_is_there(what):
+    def stop(done, total):  # noqa: ARG001 - one chunk is in the journal
+        raise KeyboardInterrupt
+
+    sweep(what, workers=1, watch=stop)
+
+
+@pytest.mark.parametrize("kind", ["folder", "fifo", "device"])
+def test_what_is_no_regular_file_is_refused_at_once_as_journal_and_as_table(kind, path):
+    make = {
+        "folder": path.mkdir,
+        "fifo": lambda: os.mkfifo(path),
+        "device": lambda: os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 5)),
+    }
+    if kind == "device" and os.geteuid() != 0:
+        pytest.skip("only root makes devices")
+    make[kind]()
+
+    with pytest.raises(OutputError, match="is no regular file"), open_journal(path, identity()):
+        pass
+    with pytest.raises(StudyError, match="exists and is no sweep's table"):
+        difference_of_table(path, identity())
+
+
+def test_a_journal_beyond_all_bounds_is_not_read(path):
+    with path.open("wb") as file:
+        file.truncate(2 << 30)  # a hole: it takes no room
+
+    with (
+        pytest.raises(StudyError, match="is no journal of a sweep: it has 2,147,483,648 bytes"),
+        open_journal(path, identity()),
+    ):
+        pass
+
+
+def test_a_table_whose_bits_have_flipped_is_not_taken_for_the_finished_one(tmp_path):
+    write(tmp_path / "t.parquet")
+    out = tmp_path / "out.parquet"
+    grid = ask("utlb", None, ["entries=64,128"], many=False)
+    what = Sweep(grid, [("t", open_trace(tmp_path / "t.parquet"))], out)
+    sweep(what, workers=1)
+    assert sweep(what, workers=1).was_there
+    good = out.read_bytes()
+    place = good.index(b"utlb-prototype")  # a value, in a page
+    out.write_bytes(good[:place] + b"U" + good[place + 1 :])
+
+    with pytest.raises(StudyError, match=r"damaged: .*CRC.*; move it away, and sweep again"):
+        sweep(what, workers=1)

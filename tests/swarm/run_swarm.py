@@ -121,7 +121,9 @@ def main() -> int:
             if isinstance(error, KeyboardInterrupt):
                 raise
             failed += 1
-            print(f"{interface} {seed} ({title_of(interface, seed)}): {type(error).__name__}: {error}")
+            print(
+                f"{interface} {seed} ({title_of(interface, seed)}): {type(error).__name__}: {error}"
+            )
             if options.seed is not None:
                 traceback.print_exc()
             print(f"    again: {again(interface, seed)}", flush=True)

@@ -164,13 +164,17 @@ class Swarm:
             for _ in range(chance.upto(SLOTS)):
                 slot = slots.pop(chance.upto(len(slots) - 1))
                 count = chance.one_of(chance.upto(64, 1), chance.upto(SLOT, 1))
-                store = Store(slot, chance.upto(SLOT - count), content(window.name, slot, count=count))
+                store = Store(
+                    slot, chance.upto(SLOT - count), content(window.name, slot, count=count)
+                )
                 while not free:
                     await reap()
                 room = free.pop()
                 await rooms[room].write(store.data, SLOT - count)
                 at = slot * SLOT + store.begin
-                request = await self.way.store(process, remote, rooms[room], at, SLOT - count, count)
+                request = await self.way.store(
+                    process, remote, rooms[room], at, SLOT - count, count
+                )
                 under_way[request] = len(window.stores), room
                 window.stores.append(store)
                 if chance.odds(0.3):

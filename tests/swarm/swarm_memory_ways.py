@@ -108,7 +108,9 @@ class Vmmc(Way):
     def name_of(self, process: Any) -> Any:
         return process.node, process.number
 
-    async def offer(self, process: Any, memory: Any, name: str, user: Any, chance: Chance) -> Offered:
+    async def offer(
+        self, process: Any, memory: Any, name: str, user: Any, chance: Chance
+    ) -> Offered:
         exported = await process.export(memory, name, allow=user)
         if chance.odds(0.7):
             return Offered(exported, (memory,), (exported,))
@@ -196,7 +198,9 @@ class Mini(Way):
     def name_of(self, process: Any) -> Any:
         return process.process_handle
 
-    async def offer(self, process: Any, memory: Any, name: str, user: Any, chance: Chance) -> Offered:
+    async def offer(
+        self, process: Any, memory: Any, name: str, user: Any, chance: Chance
+    ) -> Offered:
         del chance
         region = await process.register(memory, only=user, name=name)
         return Offered(region, (memory,), (region, region.handle))

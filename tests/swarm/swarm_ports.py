@@ -20,7 +20,26 @@ from nicscope.nic.ports import NOBODY
 if TYPE_CHECKING:
     from nicscope.config.design import Design
 
-ODD = (0, 1, 2, 3, 31, 32, 33, 63, 64, 4095, 4096, 8192, 2**20, 2**31, 2**62, 2**63 - 1, -1, -(2**63))
+ODD = (
+    0,
+    1,
+    2,
+    3,
+    31,
+    32,
+    33,
+    63,
+    64,
+    4095,
+    4096,
+    8192,
+    2**20,
+    2**31,
+    2**62,
+    2**63 - 1,
+    -1,
+    -(2**63),
+)
 TINY = {
     "vmmc-interrupt": {"entries": 4, "ways": 2},
     "unet-mm-pca200": {"entries": 4, "victim_entries": 2},
@@ -72,7 +91,9 @@ class Bazaar:
 
     def foreign(self, chance: Chance, me: Any, kind: type) -> Any | None:
         """Something of that kind that is another's."""
-        found = [thing for owner, thing in self.things if owner is not me and isinstance(thing, kind)]
+        found = [
+            thing for owner, thing in self.things if owner is not me and isinstance(thing, kind)
+        ]
         return chance.sample(found) if found else None
 
 

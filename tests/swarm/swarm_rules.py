@@ -131,7 +131,9 @@ class Stream:
             raise Broken(f"{self.name}: {len(self.sent) - len(self.ended)} ended without a status")
         if not reliable or not self.is_heard:
             return
-        done = [self.sent[number] for number, status in sorted(self.ended.items()) if status == "done"]
+        done = [
+            self.sent[number] for number, status in sorted(self.ended.items()) if status == "done"
+        ]
         missing = len(set(done) - set(self.came))
         if missing:
             raise Broken(f"{self.name}: {missing} of {len(done)} messages done never came")

@@ -53,7 +53,9 @@ class Swarm:
             self.cluster.start(node, self.ringer((node + 1) % self.nodes))
         for _ in range(hostile):
             self.cluster.start(chance.upto(self.nodes - 1), self.hostile(chance.child()))
-        self.title = f"{platform}, {policy}, {self.nodes} nodes, {self.senders} senders, {hostile} hostile"
+        self.title = (
+            f"{platform}, {policy}, {self.nodes} nodes, {self.senders} senders, {hostile} hostile"
+        )
 
     def sender(self, number: int, chance: Chance) -> Callable[[Endpoint], Any]:
         """One or two payloads for all messages; a store to one waits until it has been read."""

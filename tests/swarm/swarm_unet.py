@@ -196,7 +196,9 @@ class Swarm:
 
         return program
 
-    async def pester(self, process: Process, endpoint: Endpoint, own: Buffer, chance: Chance) -> None:
+    async def pester(
+        self, process: Process, endpoint: Endpoint, own: Buffer, chance: Chance
+    ) -> None:
         """Send what nobody asked for to somebody honest."""
         stream = chance.sample(self.streams)
         node = (process.node + chance.upto(self.nodes - 1, 1)) % self.nodes
@@ -207,7 +209,9 @@ class Swarm:
             await endpoint.send(tag, own.part(chance.upto(100), chance.upto(2 * PAGE, 1)))
             await endpoint.sent()
 
-    async def guess(self, process: Process, endpoint: Endpoint, own: Buffer, chance: Chance) -> None:
+    async def guess(
+        self, process: Process, endpoint: Endpoint, own: Buffer, chance: Chance
+    ) -> None:
         """Send by any tag."""
         tag = chance.one_of(chance.upto(100), -1, 2**63, 2**64, None, "tag", True)
         await endpoint.send(tag, own.part(0, chance.upto(PAGE, 1)))
@@ -215,7 +219,9 @@ class Swarm:
         if chance.odds(0.2):
             process.swap_out()
 
-    async def forge(self, process: Process, endpoint: Endpoint, own: Buffer, chance: Chance) -> None:
+    async def forge(
+        self, process: Process, endpoint: Endpoint, own: Buffer, chance: Chance
+    ) -> None:
         """Write descriptors past the library."""
         del own
         await post_forged(chance, process, endpoint.port, chance.upto(4, 1))
@@ -236,7 +242,9 @@ class Swarm:
         begun.close()
         endpoint._provided.clear()  # it never was in the queue
 
-    async def steal(self, process: Process, endpoint: Endpoint, own: Buffer, chance: Chance) -> None:
+    async def steal(
+        self, process: Process, endpoint: Endpoint, own: Buffer, chance: Chance
+    ) -> None:
         """Every call with something of somebody else's."""
         theirs = self.bazaar.foreign(chance, process, chance.one_of(Buffer, Endpoint, Process))
         if isinstance(theirs, Buffer):

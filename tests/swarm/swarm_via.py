@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 UNRELIABLE = Reliability.VIP_SERVICE_UNRELIABLE
-MECHANISMS = ("edt", "edt", "cc-dma-intervention", "cc-dma-retry", "cni", "dma", "pio", "pio-combined")
+MECHANISMS = (
+    "edt",
+    "edt",
+    "cc-dma-intervention",
+    "cc-dma-retry",
+    "cni",
+    "dma",
+    "pio",
+    "pio-combined",
+)
 BY_PROCESSOR = ("cni", "pio", "pio-combined")
 WINDOW = 4  # messages that a receiver has room for
 MOST = 3000  # bytes of one

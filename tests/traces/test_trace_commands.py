@@ -86,6 +86,7 @@ def test_convert_says_what_it_wrote_and_what_it_could_not_see(tmp_path, capsys):
         "1 5.0 socket(AF_INET, SOCK_STREAM, 0) = 3\n"
         "1 5.1 read(0x3, 0x1000, 0x10) = 0x10\n"
         "1 5.2 writev(0x3, 0x1000, 0x2) = 0x10\n"
+        "1 5.3 close(3) = 0\n"
     )
     target = tmp_path / "x.parquet"
 

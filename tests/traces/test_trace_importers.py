@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import resource
 import struct
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -320,3 +322,63 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path, monk
     message = refusal(written(tmp_path / "t.csv", CSV + "x" * 5000))
 
     assert message == "FILE: line 4: longer than 1000 bytes; is this a text file?"
+
+
+# bounds -------------------------------------------------------------------------------------
+
+
+STRACE = "1 1.0 recvfrom(0x3, 0x1000, 0x10, 0, 0, 0) = 0x10\n"
+
+
+@pytest.mark.parametrize(
+    ("from_format", "before"),
+    [
+        ("libcachesim-csv", LIBCACHESIM),
+        ("csv", CSV),
+        ("lackey", LACKEY),
+        ("strace", STRACE),
+        (None, CSV),
+    ],
+)
+@pytest.mark.parametrize(
+    "line", [b"1," * 5_000_000, b"3" * 10_000_000, b"\0" * 10_000_000], ids=["1,", "3", "zero"]
+)
+def test_a_line_of_10_mb_is_refused_by_its_length(tmp_path, from_format, before, line):
+    path = written(tmp_path / "t.csv", before.encode() + line)
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    message = refusal(path, from_format=from_format)
+
+    number = before.count("\n") + 1
+    assert message == f"FILE: line {number}: longer than 1048576 bytes; is this a text file?"
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - most < 200 << 10, "KiB"
+
+
+@pytest.mark.parametrize(
+    ("from_format", "header"),
+    [("libcachesim-csv", b""), ("csv", b"time_ns,node,pid,op,address,length,")],
+)
+def test_a_table_of_400_000_columns_is_refused_by_their_number(tmp_path, from_format, header):
+    text = header + b",".join([b"1"] * 400_000) + b"\n"
+    began = time.monotonic()
+
+    message = refusal(written(tmp_path / "t.csv", text), from_format=from_format)
+
+    assert "columns; at most 1,000 are read" in message
+    assert time.monotonic() - began < 5
+
+
+def test_a_line_is_as_long_as_it_may_be_wherever_it_stands(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "LONGEST_LINE", 300)
+    for size in (100, 350, 2000):
+        monkeypatch.setattr(files.ByteSource.blocks, "__defaults__", (size,))
+        for before in (0, 1, 7):
+            lines = CSV.splitlines(keepends=True)
+            rest = "".join(lines[1:]) * before
+            fits = "20,0,7,send,4096,64,,," + "x" * 277 + "\n"
+            assert len(fits) == 300
+            assert "time_ns" in refusal(
+                written(tmp_path / "t.csv", lines[0] + rest + fits * 2 + "5,0,7,send,1,1,,,x\n")
+            )
+            message = refusal(written(tmp_path / "t.csv", lines[0] + rest + "x" + fits))
+            assert message.startswith(f"FILE: line {2 + 2 * before}: longer than 300 bytes")

@@ -48,7 +48,8 @@ def record(
     """Run a program and record the buffer of every socket send and receive of it and its children.
 
     Input, output, signals and exit status are the program's own. Each call it makes on a socket
-    takes some 20 microseconds more.
+    takes some 25 to 70 microseconds more, up to 140 where it and the recorder wake each other
+    across processors: bench/record_overhead.py measures it.
     """
     from nicscope.traces.recording.record import record as run
 

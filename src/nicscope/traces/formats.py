@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 SNIFFED_BYTES = 1 << 14
 
-_STRACE_LINE = re.compile(rb"^(\d+ +|\[pid +\d+\] )?([\d:]+\.?\d* +)?\w+\(.*(= |<unfinished)", re.M)
+_STRACE_LINE = re.compile(
+    rb"^(\d{1,9} +|\[pid +\d{1,9}\] )?([\d:]{1,12}(\.\d{1,9})? +)?\w{1,40}\(.*(= |<unfinished)",
+    re.M,
+)
 _LACKEY_LINE = re.compile(rb"^(I | [LSM]) [0-9a-f]+,\d+$", re.M)
 
 

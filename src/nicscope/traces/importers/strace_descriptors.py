@@ -93,7 +93,8 @@ class Descriptors:
             return None, None
         if match[2] is not None:
             return match[2].startswith(SOCKET_NOTES), None
-        file = self.files.get(int(match[1], 0))
+        number = number_of(match[1])
+        file = None if number is None else self.files.get(number)
         return (None, None) if file is None else (file.is_socket, file)
 
     def begin(self, name: str, arguments: str) -> None:

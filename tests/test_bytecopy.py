@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.bytecopy import copy_bytes
-from nicscope.handover import bound
-from nicscope.jit import kernel
+from nicscope.kernel.bytecopy import copy_bytes
+from nicscope.kernel.decorators import kernel
+from nicscope.kernel.entering import bound
 
 SIZE = 40
 

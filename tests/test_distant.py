@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from numba.core import config
 
-from nicscope import jit
-from nicscope.distant import Declarations, call, link, new_calls
-from nicscope.handover import bound
-from nicscope.kernel.entering import Version
+from nicscope.kernel.decorators import distant, kernel
+from nicscope.kernel.distant import Declarations, call, link, new_calls
+from nicscope.kernel.entering import Version, bound
 
 needs_the_compiler = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
 
@@ -23,29 +22,29 @@ class State(NamedTuple):
     total: Any  # i8
 
 
-@jit.distant
+@distant
 def add(state, number):
     state.total[0] += number
     return state.total[0]
 
 
-@jit.distant
+@distant
 def is_over(state, limit):
     return state.total[0] > limit
 
 
-@jit.distant
+@distant
 def add_both(state, left, right):
     call(state, 0, (left,))
     return call(state, 0, (right,))
 
 
-@jit.distant
+@distant
 def never_called(state):
     state.total[0] = -1
 
 
-@jit.distant
+@distant
 def half(state):
     return state.total[0] / 2
 
@@ -53,14 +52,14 @@ def half(state):
 FUNCTIONS = (add, is_over, add_both, never_called, half)
 
 
-@jit.kernel
+@kernel
 def go(handed, left, right):
     state = handed
     reached = call(state, 2, (left, right))
     return reached if call(state, 1, (10,)) & 1 == 1 else -reached
 
 
-@jit.kernel
+@kernel
 def go_half(handed):
     state = handed
     return call(state, 4, ())
@@ -104,7 +103,7 @@ def is_even(state, number):
     """Whether ``number`` is even."""
 
 
-@jit.kernel
+@kernel
 def go_and_ask(handed, number):
     state = handed
     return halve(state, number) if is_even(state, number) else -1
@@ -114,7 +113,7 @@ def module_of(**functions):
     module = ModuleType("made")
     for name, function in functions.items():
         function.__name__, function.__module__ = name, "made"
-        setattr(module, name, jit.distant(function))
+        setattr(module, name, distant(function))
     return module
 
 
@@ -168,17 +167,17 @@ def test_a_function_that_returns_no_number_ends_the_call_that_led_to_it():
         bound(go_half, new_state())()
 
 
-@jit.distant
+@distant
 def fail(state, number):
     return state.no_such_field[number]
 
 
-@jit.distant
+@distant
 def lead_to_failure(state, number):
     return call(state, 0, (number,)) + 1
 
 
-@jit.kernel
+@kernel
 def go_and_fail(handed, number):
     state = handed
     found = call(state, 1, (number,))

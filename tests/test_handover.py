@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from numba.core import config
 
-from nicscope import jit
-from nicscope.handover import bound
+from nicscope.kernel.decorators import kernel
+from nicscope.kernel.entering import bound
 from nicscope.kernel.layout import (
     dtype_of_text,
     handed,
@@ -23,6 +23,7 @@ from nicscope.kernel.layout import (
     plain_kind,
     text_of_dtype,
 )
+from nicscope.kernel.records import records
 from tiny_package import make_tiny, run_tiny
 
 needs_the_compiler = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
@@ -50,7 +51,7 @@ def outer():
     numbers.flags.writeable = False
     return Outer(
         bytes=np.arange(24, dtype=np.uint8).reshape(2, 3, 4),
-        inner=Inner(jit.records((2, 3), PAIR), np.zeros(0, np.int64), np.array(7.5)),
+        inner=Inner(records((2, 3), PAIR), np.zeros(0, np.int64), np.array(7.5)),
         every_second=np.arange(10)[::-2],
         columns=np.asfortranarray(np.arange(6.0).reshape(2, 3)),
         empty=np.zeros((4, 0)),
@@ -58,7 +59,7 @@ def outer():
     )
 
 
-@jit.kernel
+@kernel
 def read_and_write(handed, number, place):
     state = handed
     inner = state.inner
@@ -173,8 +174,8 @@ MODULE = """
 import sys
 from typing import Any, NamedTuple
 import numpy as np
-from tiny import jit
-from tiny.handover import bound
+from tiny.kernel.decorators import kernel
+from tiny.kernel.entering import bound
 
 class Part(NamedTuple):
     numbers: Any
@@ -183,7 +184,7 @@ class Whole(NamedTuple):
     part: Part
     pairs: Any
 
-@jit.kernel
+@kernel
 def add(handed, number):
     whole = handed
     whole.part.numbers[1] += number
@@ -191,11 +192,12 @@ def add(handed, number):
 """
 SCRIPT = """
 import numpy as np
-from tiny import jit
+from tiny.kernel.entering import on_compilation
+from tiny.kernel.records import records
 compiled = []
-jit.on_compilation(compiled.append)
+on_compilation(compiled.append)
 from tiny.whole import Part, Whole, add, bound
-pairs = jit.records(1, np.dtype([("left", "i8")]))
+pairs = records(1, np.dtype([("left", "i8")]))
 pairs["left"] = 1000
 call = bound(add, Whole(Part(np.arange(3)), pairs))
 print(call(10) + call(100), *compiled)

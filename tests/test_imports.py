@@ -16,7 +16,7 @@ PACKAGE = Path(nicscope.__file__).parent
 
 # Room: the rooms that it may import, itself aside.  From the ground up; a new room is placed here
 # before anything is built in it.
-GROUND = {"bytecopy", "distant", "errors", "handover", "hashing", "inputs", "jit", "kernel"}
+GROUND = {"bytecopy", "distant", "errors", "handover", "hashing", "inputs", "kernel"}
 GROUND |= {"outputs", "room"}
 MODELS = {"memory", "nic", "fabric"}
 STARTING = {"cli", "config", "errors", "inputs", "outputs", "room", "__main__", "__init__"}
@@ -24,17 +24,13 @@ DRIVING = GROUND | MODELS | {"config"}
 MAY_IMPORT = {
     "errors": set(),
     "kernel": {"errors"},
-    "jit": {"kernel"},
-    "handover": {"kernel"},
-    "bytecopy": {"kernel"},
-    "distant": {"kernel"},
-    "hashing": {"jit"},
+    "hashing": {"kernel"},
     "inputs": {"errors"},
     "outputs": {"errors"},
-    "room": {"errors", "jit"},
-    "memory": {"jit", "hashing", "room"},
-    "nic": {"jit", "hashing"},
-    "fabric": {"jit"},
+    "room": {"errors", "kernel"},
+    "memory": {"kernel", "hashing", "room"},
+    "nic": {"kernel", "hashing"},
+    "fabric": {"kernel"},
     "config": {"errors", "inputs", "memory"},
     "drivers": DRIVING,
     "traces": GROUND,
@@ -148,7 +144,7 @@ def test_the_hosts_memory_knows_no_interface():
         name
         for file, _, name, _ in ARROWS
         if file.startswith("memory/paging/")
-        and not name.startswith(("nicscope.memory.paging.", "nicscope.jit.", "nicscope.room."))
+        and not name.startswith(("nicscope.memory.paging.", "nicscope.kernel.", "nicscope.room."))
     }
 
     assert outside == set()

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from numba import njit
 from numba.core import config
 
-from nicscope.jit import kernel, records
+from nicscope.kernel.decorators import kernel
+from nicscope.kernel.records import records
 
 PAIR = np.dtype([("left", "i8"), ("right", "i4")], align=True)
 

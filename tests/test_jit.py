@@ -1,6 +1,6 @@
 """Compiled kernels are never older than what they are made of, and one source serves both worlds.
 
-The subject is a package of two files made for the test around copies of ``nicscope.jit`` and of
+The subject is a package of two files made for the test around copies of ``nicscope.kernel`` and of
 what that needs, each run in a process of its own.
 """
 
@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from numba.core import config
 
-from nicscope import jit
+from nicscope.kernel.decorators import kernel, step
+from nicscope.kernel.records import longer, records
 from tiny_package import PACKAGE, make_tiny, run_tiny
 
 PART = """
-from tiny.jit import kernel
+from tiny.kernel.decorators import kernel
 
 STEP = {step}
 
@@ -25,7 +26,7 @@ def callee(x):
     return {callee}
 """
 WHOLE = """
-from tiny.jit import kernel
+from tiny.kernel.decorators import kernel
 from tiny.part import STEP, callee
 
 @kernel
@@ -34,9 +35,9 @@ def caller(x):
 """
 SCRIPT = """
 import sys
-from tiny import jit
+from tiny.kernel.entering import on_compilation
 compiled = []
-jit.on_compilation(compiled.append)
+on_compilation(compiled.append)
 from tiny.whole import caller
 print(caller(1), *compiled)
 """
@@ -150,12 +151,12 @@ def test_an_edit_of_the_room_that_makes_code_compiles_everything(tiny):
 
 
 def test_records_are_read_by_attribute_compiled_or_not():
-    @jit.kernel
+    @kernel
     def left(pairs):
         pairs[1].left += 4
         return pairs[1].left
 
-    pairs = jit.records(2, np.dtype([("left", "i8"), ("right", "i8")]))
+    pairs = records(2, np.dtype([("left", "i8"), ("right", "i8")]))
 
     assert left(pairs) == 4
     assert pairs["left"].tolist() == [0, 4]
@@ -164,25 +165,25 @@ def test_records_are_read_by_attribute_compiled_or_not():
 def test_a_lengthened_array_keeps_its_elements_and_ends_in_zeros():
     array = np.array([1, 2])
 
-    assert jit.longer(array, 2) is array
-    assert jit.longer(array, 4).tolist() == [1, 2, 0, 0]
+    assert longer(array, 2) is array
+    assert longer(array, 4).tolist() == [1, 2, 0, 0]
 
 
 def test_lengthened_records_stay_records():
-    pairs = jit.records(1, np.dtype([("left", "i8"), ("right", "i8")]))
+    pairs = records(1, np.dtype([("left", "i8"), ("right", "i8")]))
     pairs[0] = (1, 2)
-    lengthened = jit.longer(pairs, 3)
+    lengthened = longer(pairs, 3)
 
     assert type(lengthened) is type(pairs)
     assert lengthened.tolist() == [(1, 2), (0, 0), (0, 0)]
 
 
 def test_a_step_can_be_called_from_python_too():
-    @jit.step
+    @step
     def doubled(pairs):
         return pairs[0].left * 2
 
-    pairs = jit.records(1, np.dtype([("left", "i8")]))
+    pairs = records(1, np.dtype([("left", "i8")]))
     pairs["left"] = 21
 
     assert doubled(pairs) == 42

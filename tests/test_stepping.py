@@ -10,7 +10,7 @@ from tiny_package import make_tiny, run_tiny
 pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
 
 PARTS = """
-from tiny.jit import kernel, routine, step
+from tiny.kernel.decorators import kernel, routine, step
 
 @step
 def twice(x):
@@ -32,9 +32,9 @@ def second(x):
     return sum_to(x) - twice(x)
 """
 SCRIPT = """
-from tiny import jit
+from tiny.kernel.entering import on_compilation
 compiled = []
-jit.on_compilation(compiled.append)
+on_compilation(compiled.append)
 from tiny.parts import {name}, sum_to, twice
 print({name}(10), *sorted(compiled))
 if compiled:

@@ -10,7 +10,7 @@ from pathlib import Path
 import nicscope
 
 PACKAGE = Path(nicscope.__file__).parent
-COMPILING = ("errors", "jit", "handover", "distant")
+COMPILING = ("errors",)
 
 
 def make_tiny(root: Path) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 
 LOW = 0xFFFFFFFF
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nicscope.errors import RoomError
-from nicscope.jit import records
+from nicscope.kernel.records import records
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -136,7 +136,7 @@ def test_what_goes_wrong_on_a_cluster_is_one_line(processes, trace, tmp_path, ca
 
     monkeypatch.setattr(cluster, "LONELY_S", START_S)
     processes.worker()
-    monkeypatch.setattr("nicscope.jit.package_stamp", lambda: "another")
+    monkeypatch.setattr("nicscope.kernel.fingerprint.package_stamp", lambda: "another")
     assert "runs another nicscope" in refused()
     monkeypatch.undo()
 

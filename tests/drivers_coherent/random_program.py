@@ -18,7 +18,7 @@ from nicscope.drivers.coherent.registration import (
     register_region,
 )
 from nicscope.drivers.coherent.words import load_words, store_words
-from nicscope.jit import kernel, routine, step
+from nicscope.kernel.decorators import kernel, routine, step
 from nicscope.memory.coherence.device import INTERVENED, RETRIED, UNSNOOPED
 from nicscope.memory.coherence.layout import EMPTY, INVALID, MODIFIED, SHARED
 from nicscope.memory.coherence.watched import agent_write

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.flow import FLOW, begin, change_rate, end_of, moved_by, time_of
-from nicscope.jit import records
+from nicscope.kernel.records import records
 
 rates = st.integers(1, 9)
 

@@ -25,7 +25,7 @@ from nicscope.fabric.faults import (
     new_faults,
     philox,
 )
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
 
 PACKETS = 20_000 if config.DISABLE_JIT else 400_000
 WORD = st.integers(0, 2**32 - 1)

@@ -24,9 +24,9 @@ MODULE = """
 import time
 from typing import Any, NamedTuple
 import numpy as np
-from tiny.jit import kernel, distant
-from tiny.handover import bound, portion
-from tiny.distant import call, link, new_calls
+from tiny.kernel.decorators import distant, kernel
+from tiny.kernel.entering import bound, portion
+from tiny.kernel.distant import call, link, new_calls
 
 class State(NamedTuple):
     total: Any

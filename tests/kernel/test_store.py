@@ -19,16 +19,16 @@ needs_the_compiler = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothin
 MADE = store.Made("enter", "call", ("memcpy",), b"\x7fELF code\nwith a line")
 
 MODULE = """
-from tiny.jit import kernel
+from tiny.kernel.decorators import kernel
 
 @kernel
 def double(x):
     return 2 * x
 """
 SCRIPT = """
-from tiny import jit
+from tiny.kernel.entering import on_compilation
 compiled = []
-jit.on_compilation(compiled.append)
+on_compilation(compiled.append)
 from tiny.whole import double
 print(double(21), *compiled)
 """

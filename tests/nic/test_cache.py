@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.jit import records
+from nicscope.kernel.records import records
 from nicscope.nic.cache import (
     MISS,
     REFUSED,

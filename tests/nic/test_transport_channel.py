@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from numba.core import config
 
-from nicscope.bytecopy import copy_bytes
 from nicscope.fabric.faults import (
     CORRUPTED,
     DUPLICATED,
@@ -22,7 +21,9 @@ from nicscope.fabric.faults import (
     new_deaths,
     new_faults,
 )
-from nicscope.jit import kernel, records
+from nicscope.kernel.bytecopy import copy_bytes
+from nicscope.kernel.decorators import kernel
+from nicscope.kernel.records import records
 from nicscope.nic.crc import crc32
 from nicscope.nic.reception import (
     WANTED,

@@ -11,7 +11,7 @@ from nicscope.drivers.simulate.machine import POST, REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Transport
 from nicscope.drivers.simulate.ports.directory import swap_table
 from nicscope.errors import SimulationError
-from nicscope.handover import bound
+from nicscope.kernel.entering import bound
 from nicscope.nic.ports import FETCH, SEND, WRITE
 
 PATIENCE = Transport(most_retries=3)

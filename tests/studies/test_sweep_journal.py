@@ -133,7 +133,7 @@ def test_the_order_of_the_keys_and_the_program_matter_too(monkeypatch):
     assert "order entries, ways" in identity(other).difference(identity(one))
 
     here = identity()
-    monkeypatch.setattr("nicscope.jit.package_stamp", lambda: "feedfeedfeedfeed")
+    monkeypatch.setattr("nicscope.kernel.fingerprint.package_stamp", lambda: "feedfeedfeedfeed")
     assert "source feedfeedfeed)" in here.difference(identity())
 
 

@@ -184,7 +184,7 @@ class _Listener:
     def tell(cls, shown_by: Callable[[str], None] | None) -> None:
         cls._shown_by = shown_by
         if shown_by is not None and not cls._listening:
-            from nicscope.jit import on_compilation
+            from nicscope.kernel.entering import on_compilation
 
             on_compilation(cls._hear)
             cls._listening = True

@@ -176,7 +176,7 @@ def _traces(what: Sweep) -> str:
 
 def _json(what: Sweep, table: Table, command: list[str]) -> dict[str, Any]:
     from nicscope import __version__
-    from nicscope.jit import package_stamp
+    from nicscope.kernel.fingerprint import package_stamp
 
     grid = what.grid
     names = [name for name, _ in what.traces]

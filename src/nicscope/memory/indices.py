@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.jit import longer, records, step
+from nicscope.kernel.decorators import step
+from nicscope.kernel.records import longer, records
 from nicscope.memory.numbering import Numbering, capacity, grown, new_numbering, number, unit_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nicscope.jit import longer, step
+from nicscope.kernel.decorators import step
+from nicscope.kernel.records import longer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.hashing import place_of
-from nicscope.jit import kernel, records, step
+from nicscope.kernel.decorators import kernel, step
+from nicscope.kernel.records import records
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

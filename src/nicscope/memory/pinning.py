@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.jit import longer, records, step
+from nicscope.kernel.decorators import step
+from nicscope.kernel.records import longer, records
 from nicscope.memory.numbering import unit_of
 from nicscope.memory.replacement import Replacement
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 from nicscope.nic.layout import EMPTY, FRAME_BITS, IN_USE, SEARCHED_WAYS
 from nicscope.nic.linked import linked_drop, linked_fill, linked_find, linked_renew
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

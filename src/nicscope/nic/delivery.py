@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 
 CONTROL_BYTES = 128  # Trapeze, 2.1: always sent whole
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 from nicscope.nic.layout import FRAME_BITS
 
 BUFFER_WORDS = 16  # of a line; 10 are in use

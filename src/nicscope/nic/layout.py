@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.jit import as_records
+from nicscope.kernel.records import as_records
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 
 SEGMENTS = 4  # of one descriptor: gather
 BUFFERS = 16  # of one message: scatter

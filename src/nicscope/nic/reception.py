@@ -7,7 +7,7 @@ of ``nic/transport.py``, the contract is ``docs/reliability.md``.
 
 from __future__ import annotations
 
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 from nicscope.nic.transport import LAST, distance
 
 # What the receiver makes of a packet.

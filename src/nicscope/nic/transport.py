@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.jit import records, step
+from nicscope.kernel.decorators import step
+from nicscope.kernel.records import records
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

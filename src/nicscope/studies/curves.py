@@ -43,7 +43,7 @@ def report(
     ``command`` is passed on, for whoever wants to do it again.  Errors: ``TraceError`` at the
     first row that the schema does not allow, ``StudyError`` if memory would not do.
     """
-    from nicscope.jit import package_stamp
+    from nicscope.kernel.fingerprint import package_stamp
 
     progress = _Progress(sum(trace.rows for _, trace in traces), watch)
     curves = []

@@ -170,7 +170,7 @@ def compare(
     Errors: ``TraceError`` at the first row that the schema does not allow.
     """
     from nicscope.drivers.replay import replay
-    from nicscope.jit import package_stamp
+    from nicscope.kernel.fingerprint import package_stamp
 
     batches = trace.batches() if watch is None else _watched(trace, watch)
     page_size = trace.metadata.page_size

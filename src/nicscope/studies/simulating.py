@@ -182,7 +182,7 @@ def simulate_trace(
     replay's.  Errors: ``TraceError`` at the first row that the schema does not allow.
     """
     from nicscope.drivers.simulate.tracing import part_trace
-    from nicscope.jit import package_stamp
+    from nicscope.kernel.fingerprint import package_stamp
 
     parted = part_trace(_first(trace, most), timed)
     rows = sum(len(requests.length) for requests in parted)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nicscope.hashing import place_of as hashed_place
-from nicscope.jit import as_records, kernel
+from nicscope.kernel.decorators import kernel
+from nicscope.kernel.records import as_records
 from nicscope.room import check_room
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from numba.core import config
 from nicscope.drivers.onepass.curve import LruCurve
 from nicscope.drivers.onepass.grid import SetAssociativeGrid
 from nicscope.drivers.onepass.recency import EMPTY, empty_sets, look_up
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
 from oracle.onepass import fully_associative_misses, misses_by_kind
 from oracle.replay import replay
 

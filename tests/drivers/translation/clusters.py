@@ -30,8 +30,8 @@ from nicscope.drivers.translation.deeds import (
     write_frame,
 )
 from nicscope.drivers.translation.holding import hold_key, keep_page, leave_page, release_key
-from nicscope.handover import bound
-from nicscope.jit import kernel, routine
+from nicscope.kernel.decorators import kernel, routine
+from nicscope.kernel.entering import bound
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.layout import EMPTY, FRAME_BITS
 

@@ -26,7 +26,7 @@ from nicscope.config.scheme import Scheme
 from nicscope.drivers.translation.cluster import counts_of, new_translations, space_numbering
 from nicscope.drivers.translation.codes import ADMITTED, MISS, REFUSED, REJECTED, UNKNOWN
 from nicscope.drivers.translation.deeds import DROP, FILL, UNPIN
-from nicscope.handover import bound
+from nicscope.kernel.entering import bound
 from nicscope.memory.numbering import find
 from nicscope.nic.layout import IN_USE
 from oracle.strategies import designs

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nicscope.drivers.translation.cluster import new_translations, space_numbering
 from nicscope.drivers.translation.codes import MISS, REFUSED
-from nicscope.handover import bound
+from nicscope.kernel.entering import bound
 from nicscope.memory.numbering import capacity, find
 from nicscope.nic.layout import IN_USE
 from trace_columns import design_of

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.ports.build import HANDLE_WAYS, PortSize
 from nicscope.drivers.simulate.ports.handles import fill_handle, forget_handle, has_handle
-from nicscope.handover import bound
 from nicscope.interfaces.mini import Cluster
+from nicscope.kernel.entering import bound
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
 from oracle.handle_cache import HandleCache
 

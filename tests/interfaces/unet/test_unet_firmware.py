@@ -6,9 +6,9 @@ import pytest
 from nicscope.config.design import load_design
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.drivers.simulate.ports.translating import translated_frame
-from nicscope.handover import bound
 from nicscope.interfaces.unet import Cluster
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
+from nicscope.kernel.entering import bound
 from nicscope.memory.paging.layout import READ
 
 PAGE = 4096

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from nicscope.drivers.simulate.ports.build import HostSize
-from nicscope.handover import bound
 from nicscope.interfaces.vmmc import Cluster
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
+from nicscope.kernel.entering import bound
 from nicscope.memory.paging.pins import unpin_frame
 
 PAGE = 4096

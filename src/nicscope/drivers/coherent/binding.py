@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from nicscope.handover import bound
+from nicscope.kernel.entering import bound
 
 if TYPE_CHECKING:
     from collections.abc import Callable

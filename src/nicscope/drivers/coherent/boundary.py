@@ -15,7 +15,7 @@ import numpy as np
 
 from nicscope.drivers.coherent import programs, ways
 from nicscope.drivers.coherent.binding import Binding
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
 from nicscope.nic.coherent.mechanism import Mechanism
 
 if TYPE_CHECKING:

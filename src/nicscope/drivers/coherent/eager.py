@@ -6,7 +6,7 @@ import numpy as np
 
 from nicscope.drivers.coherent.engine import block_part, next_slot, take_slot
 from nicscope.drivers.coherent.machine import charge
-from nicscope.jit import routine, step
+from nicscope.kernel.decorators import routine, step
 from nicscope.memory.coherence.layout import EMPTY, INVALID
 from nicscope.memory.coherence.lines import copy_bytes
 from nicscope.memory.coherence.watched import agent_write, agent_write_back

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.coherent.machine import charge
-from nicscope.jit import routine, step
+from nicscope.kernel.decorators import routine, step
 from nicscope.memory.coherence.cpu import flush_block
 from nicscope.memory.coherence.device import device_read, device_write
 from nicscope.memory.coherence.layout import EMPTY, INVALID, MODIFIED, WRITE

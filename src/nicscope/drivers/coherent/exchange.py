@@ -19,7 +19,7 @@ from nicscope.drivers.coherent.ways import (
     pio_collect,
     pio_publish,
 )
-from nicscope.jit import kernel, step
+from nicscope.kernel.decorators import kernel, step
 from nicscope.nic.coherent.mechanism import Mechanism
 
 DMA_FALLBACK = int(FALLBACK)

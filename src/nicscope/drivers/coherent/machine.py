@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.errors import SimulationError
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 from nicscope.memory.coherence.layout import LINE, MODIFIED, SHARED, Host, host_settings, new_hosts
 from nicscope.memory.coherence.nodes import host_of, watcher_of
 from nicscope.memory.coherence.watcher import COPY, NEVER, Watcher, new_watchers, watch_block

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nicscope.drivers.coherent.machine import node_of
 from nicscope.drivers.coherent.words import store_words
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
 
 SEQUENTIAL = 0  # word after word
 STRIDED = 1  # the first word of every block, then the second of every block, and so on

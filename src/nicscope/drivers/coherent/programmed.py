@@ -6,7 +6,7 @@ import numpy as np
 
 from nicscope.drivers.coherent.machine import charge
 from nicscope.drivers.coherent.words import load_words, store_words
-from nicscope.jit import routine
+from nicscope.kernel.decorators import routine
 from nicscope.memory.coherence.uncached import (
     WIDEST,
     combined_write,

@@ -7,7 +7,7 @@ import numpy as np
 from nicscope.drivers.coherent.machine import charge, node_of
 from nicscope.drivers.coherent.registration import deregister_region, register_region
 from nicscope.drivers.coherent.words import load_words, store_words
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
 from nicscope.memory.coherence.uncached import WIDEST, drain, uncached_write
 from nicscope.nic.coherent.layout import Component
 

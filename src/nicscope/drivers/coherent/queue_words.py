@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.coherent.words import load_words, store_words
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 from nicscope.memory.coherence.layout import INVALID
 from nicscope.memory.coherence.watched import agent_write
 from nicscope.memory.coherence.watcher import FAR, await_copies, give_way

@@ -7,7 +7,7 @@ the kernel agent's.
 from __future__ import annotations
 
 from nicscope.drivers.coherent.machine import charge
-from nicscope.jit import routine, step
+from nicscope.kernel.decorators import routine, step
 from nicscope.memory.coherence.cpu import flush_block
 from nicscope.memory.coherence.layout import MODIFIED
 from nicscope.memory.coherence.watched import agent_write_back

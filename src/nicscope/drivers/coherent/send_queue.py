@@ -10,7 +10,7 @@ import numpy as np
 from nicscope.drivers.coherent.machine import charge
 from nicscope.drivers.coherent.queue_words import cpu_store, cpu_word, nic_store, nic_word
 from nicscope.drivers.coherent.words import load_words, store_words
-from nicscope.jit import routine, step
+from nicscope.kernel.decorators import routine, step
 from nicscope.memory.coherence.lines import copy_bytes
 from nicscope.nic.coherent.layout import SEND, Component
 from nicscope.nic.coherent.queue import (

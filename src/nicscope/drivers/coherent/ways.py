@@ -14,7 +14,7 @@ from nicscope.drivers.coherent.machine import node_of
 from nicscope.drivers.coherent.programmed import pio_to_host, pio_to_nic
 from nicscope.drivers.coherent.receive_queue import queue_collect, queue_deliver
 from nicscope.drivers.coherent.send_queue import queue_fetch, queue_write
-from nicscope.jit import kernel, step
+from nicscope.kernel.decorators import kernel, step
 from nicscope.memory.coherence.device import INTERVENED, RETRIED, UNSNOOPED
 from nicscope.nic.coherent.mechanism import Mechanism
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

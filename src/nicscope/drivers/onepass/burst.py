@@ -15,7 +15,7 @@ import numpy as np
 
 from nicscope.drivers.onepass.bucket import BUCKETS, at_or_beyond, bucket_of
 from nicscope.drivers.onepass.distance import StackDistances
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nicscope.drivers.onepass.distance import NEVER, StackDistances
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

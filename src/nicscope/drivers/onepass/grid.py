@@ -20,7 +20,7 @@ import numpy as np
 from nicscope.drivers.onepass.curve import Curve, LruCurve
 from nicscope.drivers.onepass.distance import PIECE, StackDistances, check_numbers
 from nicscope.drivers.onepass.recency import EMPTY, WIDTHS, empty_sets, look_up
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

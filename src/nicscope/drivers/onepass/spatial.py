@@ -12,7 +12,7 @@ import numpy as np
 
 from nicscope.drivers.onepass.bucket import NO_REUSE, bit_length, bucket_of
 from nicscope.drivers.onepass.distance import NEVER
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
 
 GROUP_BITS = 5
 GROUPS = 1 << GROUP_BITS  # the sampled keys, divided at random

@@ -8,7 +8,7 @@ import numpy as np
 
 from nicscope.drivers.onepass.distance import NEVER
 from nicscope.drivers.translation.build import OFFSET_STEP
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,9 +13,9 @@ import numpy as np
 
 from nicscope.drivers.replay import parting
 from nicscope.drivers.replay.columns import new_stream
-from nicscope.handover import bound
 from nicscope.hashing import LOW
-from nicscope.jit import kernel, step
+from nicscope.kernel.decorators import kernel, step
+from nicscope.kernel.entering import bound
 from nicscope.memory.numbering import (
     BLOCK,
     NONE,

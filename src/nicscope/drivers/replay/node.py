@@ -10,7 +10,7 @@ from nicscope.config.scheme import Scheme
 from nicscope.drivers.replay.schemes import passes_of
 from nicscope.drivers.replay.state import Case, whole
 from nicscope.drivers.translation.build import counts_of_book, grown_parts, memory_of, new_parts
-from nicscope.handover import bound
+from nicscope.kernel.entering import bound
 from nicscope.memory.numbering import capacity
 from nicscope.nic.layout import EMPTY
 

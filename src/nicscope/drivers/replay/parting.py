@@ -18,7 +18,7 @@ from nicscope.drivers.replay.columns import (
     new_stream,
     part_rows,
 )
-from nicscope.handover import Pace, bound
+from nicscope.kernel.entering import Pace, bound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

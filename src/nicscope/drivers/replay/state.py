@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.drivers.translation.state import Host, Request
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 from nicscope.memory.pinning import Pinning
 from nicscope.nic.layout import Nic
 

@@ -8,7 +8,7 @@ PCI, the network, the peer, nobody.
 from __future__ import annotations
 
 from nicscope.drivers.simulate.machine import IDLE, INTERRUPTED, LINK_IDLE, PCI_IDLE
-from nicscope.jit import routine, step
+from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import MISSING, NO_TASK, POST_PAYLOAD, SERVE
 
 LIBRARY = 0  # on the CPU: posts, checks, pins, polls, copies

@@ -37,7 +37,7 @@ from nicscope.drivers.simulate.machine import (
 from nicscope.drivers.simulate.operations import take_operation
 from nicscope.drivers.simulate.pci import end_pci, retime_pci
 from nicscope.fabric.paths import NOBODY
-from nicscope.jit import kernel, step
+from nicscope.kernel.decorators import kernel, step
 
 LOOK = -1  # in place of a kind: nothing has happened, but the node looks
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nicscope.distant import new_calls
 from nicscope.drivers.simulate.account import ACCOUNTS
 from nicscope.drivers.simulate.agenda import new_agenda
 from nicscope.drivers.simulate.flow import FLOW
@@ -26,7 +25,8 @@ from nicscope.drivers.simulate.ports.build import no_ports
 from nicscope.drivers.simulate.ports.calls import PORTS
 from nicscope.drivers.simulate.store import store_shapes
 from nicscope.fabric.paths import NOBODY, new_paths
-from nicscope.jit import records
+from nicscope.kernel.distant import new_calls
+from nicscope.kernel.records import records
 from nicscope.nic.delivery import ENDPOINT, NO_TASK, PACKET
 from nicscope.room import bytes_of
 

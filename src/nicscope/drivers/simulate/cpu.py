@@ -5,7 +5,7 @@ from __future__ import annotations
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.machine import CPU, KINDS, NO_OPERATION
 from nicscope.drivers.simulate.ports.calls import go_on_with_script
-from nicscope.jit import routine, step
+from nicscope.kernel.decorators import routine, step
 
 
 @step

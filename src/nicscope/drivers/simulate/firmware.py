@@ -39,7 +39,7 @@ from nicscope.drivers.simulate.ports.leaving import choose_work
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.store import copy_control, fetch, give_back, has_bytes, take_attached
 from nicscope.fabric.paths import NOBODY
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 from nicscope.nic.delivery import (
     COMPLETE,
     CONTROL,

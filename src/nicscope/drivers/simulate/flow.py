@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 
 # ``moved`` of ``total`` bytes until ``since`` (ps), and ``rate`` ps per byte from there.
 FLOW = np.dtype(

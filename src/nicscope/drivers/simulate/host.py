@@ -43,7 +43,7 @@ from nicscope.drivers.simulate.ports.calls import (
     serve_in_trap,
 )
 from nicscope.drivers.simulate.ports.state import has_ports
-from nicscope.jit import routine, step
+from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import CONTROL_BYTES
 
 

@@ -28,7 +28,7 @@ from nicscope.drivers.simulate.ports.calls import meet_packet
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.store import carry, copy_control, has_bytes
 from nicscope.fabric.paths import NOBODY, acquire, leave_queue, path_to, release
-from nicscope.jit import routine, step
+from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import CONTROL, NOTHING, PAYLOAD
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nicscope.drivers.simulate.log import Engine
-from nicscope.jit import routine, step
+from nicscope.kernel.decorators import routine, step
 
 HOST_WRITE = int(Engine.HOST_WRITE)
 HOST_TX = int(Engine.HOST_TX)

@@ -6,7 +6,6 @@ Of those that can go on, receives come first, then the one that has waited longe
 
 from __future__ import annotations
 
-from nicscope.bytecopy import copy_bytes
 from nicscope.drivers.simulate.agenda import NEVER, put
 from nicscope.drivers.simulate.cpu import end_operation, occupy_cpu
 from nicscope.drivers.simulate.flow import begin
@@ -29,7 +28,8 @@ from nicscope.drivers.simulate.machine import (
 from nicscope.drivers.simulate.ports.calls import begin_at_port, can_go_on_at_port
 from nicscope.drivers.simulate.ports.reporting import has_report
 from nicscope.drivers.simulate.ports.state import has_ports
-from nicscope.jit import step
+from nicscope.kernel.bytecopy import copy_bytes
+from nicscope.kernel.decorators import step
 from nicscope.nic.delivery import CONTROL_BYTES
 
 NO_PROCESS = -1

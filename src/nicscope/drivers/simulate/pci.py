@@ -10,7 +10,7 @@ from nicscope.drivers.simulate.observe import HOST_RCV, HOST_TX, log_transfer
 from nicscope.drivers.simulate.ports.calls import begin_fetch, check_transfer
 from nicscope.drivers.simulate.ports.state import AWAIT_BUS, has_ports
 from nicscope.drivers.simulate.store import deliver, fetch, has_bytes
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 from nicscope.nic.delivery import settle
 
 

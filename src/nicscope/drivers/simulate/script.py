@@ -12,7 +12,7 @@ from nicscope.drivers.simulate.build import give_script, machine_bytes, new_mach
 from nicscope.drivers.simulate.machine import COPYING
 from nicscope.drivers.simulate.store import no_store
 from nicscope.errors import SimulationError
-from nicscope.handover import bound, portion
+from nicscope.kernel.entering import bound, portion
 from nicscope.room import check_room
 
 if TYPE_CHECKING:

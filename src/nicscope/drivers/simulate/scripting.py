@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nicscope.distant import link
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
 from nicscope.drivers.simulate.machine import OPERATION, REPORT, ROW, SLEEP
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.drivers.simulate.store import new_store
 from nicscope.errors import SimulationError
-from nicscope.handover import bound, portion
+from nicscope.kernel.distant import link
+from nicscope.kernel.entering import bound, portion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

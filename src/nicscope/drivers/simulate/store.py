@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nicscope.bytecopy import copy_bytes
-from nicscope.jit import step
+from nicscope.kernel.bytecopy import copy_bytes
+from nicscope.kernel.decorators import step
 from nicscope.nic.delivery import CONTROL_BYTES
 from nicscope.room import zeroed
 

@@ -38,7 +38,7 @@ from nicscope.drivers.translation.utlb import (
     serve_utlb,
     serve_utlb_shared,
 )
-from nicscope.jit import routine, step
+from nicscope.kernel.decorators import routine, step
 from nicscope.memory.numbering import NONE, find, process_of, unit_of
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.cache import frame_of, further_ways

@@ -12,7 +12,7 @@ from nicscope.drivers.translation.codes import CODES, PINNED_AREA, UTLB, UTLB_PR
 from nicscope.drivers.translation.counts import COUNT_NAMES, KIND_NAMES
 from nicscope.drivers.translation.state import Host, new_host
 from nicscope.drivers.translation.utlb import SECOND_LEVEL
-from nicscope.jit import longer
+from nicscope.kernel.records import longer
 from nicscope.memory.indices import grown_indices
 from nicscope.memory.lines import grown_lines
 from nicscope.memory.numbering import capacity, regions_of

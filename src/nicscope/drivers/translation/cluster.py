@@ -21,8 +21,9 @@ from nicscope.drivers.translation.build import (
 from nicscope.drivers.translation.deeds import deeds_needed
 from nicscope.drivers.translation.state import DEED, Host
 from nicscope.errors import DesignError
-from nicscope.handover import row_of
-from nicscope.jit import as_records, kernel, records, step
+from nicscope.kernel.decorators import kernel, step
+from nicscope.kernel.records import as_records, records
+from nicscope.kernel.rows import row_of
 from nicscope.memory.indices import grown_indices
 from nicscope.memory.numbering import BLOCK, Numbering, capacity, grown, new_numbering, number
 from nicscope.nic.layout import VICTIM, Nic, new_table

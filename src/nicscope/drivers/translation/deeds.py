@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.translation.book import note_pins, note_unpin
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 from nicscope.memory.pinning import pin, unpin
 from nicscope.nic.cache import hold
 from nicscope.nic.layout import IN_USE

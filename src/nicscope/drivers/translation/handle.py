@@ -19,7 +19,7 @@ from nicscope.drivers.translation.deeds import (
     protect_if_used,
     unpin_page,
 )
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 from nicscope.memory.lines import await_unpinning, fill_line, remove_line
 from nicscope.memory.numbering import process_of
 from nicscope.memory.pinning import PINNED, is_held

@@ -15,7 +15,7 @@ import numpy as np
 
 from nicscope.drivers.translation.codes import INTERRUPT, MISS, PINNED_AREA, UNET_MM
 from nicscope.drivers.translation.state import set_of
-from nicscope.jit import routine, step
+from nicscope.kernel.decorators import routine, step
 from nicscope.memory.lines import await_unpinning
 from nicscope.memory.numbering import unit_of
 from nicscope.memory.pinning import PINNED

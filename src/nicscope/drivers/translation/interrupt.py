@@ -21,7 +21,7 @@ from nicscope.drivers.translation.deeds import (
 )
 from nicscope.drivers.translation.holding import has_room
 from nicscope.drivers.translation.state import set_of
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 from nicscope.memory.numbering import process_of, unit_of
 from nicscope.memory.pinning import NOBODY, use, victim_of
 from nicscope.nic.cache import drop, fill, lookup

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 from nicscope.memory.indices import new_indices
 from nicscope.memory.lines import new_lines
 from nicscope.memory.numbering import new_numbering

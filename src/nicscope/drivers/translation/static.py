@@ -7,7 +7,7 @@ import numpy as np
 from nicscope.drivers.translation.book import note_pins
 from nicscope.drivers.translation.codes import MISS, REJECTED
 from nicscope.drivers.translation.deeds import fill_frame, pin_page
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.layout import FRAME_BITS
 

@@ -19,7 +19,7 @@ from nicscope.drivers.translation.deeds import (
     protect_if_used,
     unpin_page,
 )
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 from nicscope.memory.numbering import process_of
 from nicscope.nic.cache import drop, fill, lookup
 from nicscope.nic.layout import EMPTY, FRAME_BITS, IN_USE

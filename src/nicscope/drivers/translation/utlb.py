@@ -13,7 +13,7 @@ from nicscope.drivers.translation.book import note_fill, note_hit, note_miss
 from nicscope.drivers.translation.codes import MISS, REFUSED
 from nicscope.drivers.translation.deeds import DROP, fill_frame, note_deed, protect_if_used
 from nicscope.drivers.translation.state import set_of
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 from nicscope.memory.numbering import NONE, find, unit_of
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.cache import REFUSED as NO_WAY_FREE

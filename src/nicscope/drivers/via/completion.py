@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.coherent.machine import node_of
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
 from nicscope.memory.coherence.device import INTERVENED, device_write
 from nicscope.memory.coherence.layout import EMPTY, INVALID, WRITE
 from nicscope.memory.coherence.lines import copy_bytes

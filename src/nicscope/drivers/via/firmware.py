@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.jit import kernel, records
+from nicscope.kernel.decorators import kernel
+from nicscope.kernel.records import records
 from nicscope.nic.vimsg import receiving, requests
 from nicscope.nic.vimsg.layout import HEADER, MOST_SEGMENTS
 from nicscope.nic.vimsg.requests import CONTROL_BYTES, SEGMENT_BYTES

@@ -12,7 +12,7 @@ from nicscope.drivers.translation.asking import admit_request, ask, page_of_key,
 from nicscope.drivers.translation.book import note_request
 from nicscope.drivers.translation.cluster import translation_of
 from nicscope.drivers.translation.deeds import FILL, clear_deeds, write_frame
-from nicscope.jit import kernel, step
+from nicscope.kernel.decorators import kernel, step
 
 if TYPE_CHECKING:
     import numpy as np

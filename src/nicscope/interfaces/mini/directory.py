@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from nicscope.drivers.simulate.ports.handles import forget_handle
 from nicscope.drivers.simulate.ports.resting import is_export_at_rest, is_import_at_rest
 from nicscope.errors import SimulationError
-from nicscope.handover import bound
 from nicscope.interfaces.arguments import LEAST, shown, whole
 from nicscope.interfaces.mini.handles import BUFFER_BITS, PROCESS_BITS, BufferHandle, Remote
 from nicscope.interfaces.ports.rows import Rows
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
+from nicscope.kernel.entering import bound
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE
 from nicscope.nic.ports import NOBODY
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.drivers.translation.cluster import nic_memory_bytes
-from nicscope.handover import row_of
+from nicscope.kernel.rows import row_of
 from nicscope.nic.layout import region_bytes
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.errors import SimulationError
-from nicscope.handover import bound
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
+from nicscope.kernel.entering import bound
 from nicscope.memory.paging.access import read_bytes, write_bytes
 from nicscope.memory.paging.layout import (
     ALREADY_MAPPED,

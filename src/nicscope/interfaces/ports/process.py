@@ -18,13 +18,13 @@ from nicscope.drivers.simulate.ports.posting import (
 )
 from nicscope.drivers.simulate.programs import ADDRESS, PACKET, TIME
 from nicscope.errors import SimulationError, did_you_mean
-from nicscope.handover import bound
 from nicscope.interfaces.arguments import LEAST, PS_PER_US, in_ps, raw_bytes, shown, whole
 from nicscope.interfaces.buffers import allocated
 from nicscope.interfaces.ownership import Owner
 from nicscope.interfaces.ports.buffers import Buffer
 from nicscope.interfaces.ports.completions import Arrival, Done
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
+from nicscope.kernel.entering import bound
 from nicscope.nic.ports import (
     BUFFERS,
     INLINE,

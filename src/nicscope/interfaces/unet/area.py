@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.drivers.simulate.ports.translating import key_of
 from nicscope.errors import SimulationError
-from nicscope.handover import bound
 from nicscope.interfaces.arguments import whole
 from nicscope.interfaces.buffers import allocated
 from nicscope.interfaces.ports.buffers import Buffer
 from nicscope.interfaces.ports.memory import refusal
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
+from nicscope.kernel.entering import bound
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.memory.paging.pins import pin_page, unpin_frame
 

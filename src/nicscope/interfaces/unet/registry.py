@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.drivers.simulate.ports.resting import is_tag_at_rest, let_tag_go
 from nicscope.errors import SimulationError
-from nicscope.handover import bound
 from nicscope.interfaces.ports.rows import Rows
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
+from nicscope.kernel.entering import bound
 
 if TYPE_CHECKING:
     from nicscope.drivers.simulate.machine import Machine

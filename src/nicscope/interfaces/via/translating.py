@@ -12,9 +12,9 @@ from nicscope.drivers.translation.codes import ADMITTED, CODES, MISS, REJECTED
 from nicscope.drivers.translation.need import translation_bytes
 from nicscope.drivers.via.translation import Looked, admit_pages, ask_page, serve_page
 from nicscope.errors import SimulationError
-from nicscope.handover import bound
 from nicscope.interfaces.via.journal import Part
 from nicscope.interfaces.via.names import Return, VipError
+from nicscope.kernel.entering import bound
 from nicscope.nic.coherent.mechanism import Mechanism, name_of
 from nicscope.nic.vimsg.layout import PAGE
 from nicscope.room import check_room

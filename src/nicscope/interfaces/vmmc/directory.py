@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.drivers.simulate.ports.resting import is_export_at_rest, is_import_at_rest
 from nicscope.errors import SimulationError
-from nicscope.handover import bound
 from nicscope.interfaces.ports.rows import Rows
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
+from nicscope.kernel.entering import bound
 from nicscope.nic.ports import NOBODY
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ address phases.  Masters are served as they ask; see ``docs/coherence.md``.
 
 from __future__ import annotations
 
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 
 MB = 1_000_000  # a byte takes that many ps at 1 MB/s
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 from nicscope.memory.coherence.bus import address_phase, data_phase
 from nicscope.memory.coherence.layout import (
     CPU,

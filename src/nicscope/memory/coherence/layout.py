@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.jit import records
+from nicscope.kernel.records import records
 from nicscope.memory.coherence.parameters import HOST_PARAMETERS
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 from nicscope.memory.coherence.layout import Host
 from nicscope.memory.coherence.watcher import Watcher
 

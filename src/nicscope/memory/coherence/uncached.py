@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.jit import routine, step
+from nicscope.kernel.decorators import routine, step
 from nicscope.memory.coherence.bus import address_phase, data_phase
 from nicscope.memory.coherence.layout import (
     COMBINED_WRITE,

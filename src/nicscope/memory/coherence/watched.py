@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.jit import routine, step
+from nicscope.kernel.decorators import routine, step
 from nicscope.memory.coherence.device import INTERVENED, device_upgrade, device_write
 from nicscope.memory.coherence.layout import (
     INVALID,

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.jit import records, routine, step
+from nicscope.kernel.decorators import routine, step
+from nicscope.kernel.records import records
 from nicscope.memory.coherence.bus import ordered_at
 from nicscope.memory.coherence.device import INTERVENED, device_read
 from nicscope.memory.coherence.layout import EMPTY, INVALID, SHARED

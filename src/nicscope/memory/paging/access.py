@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.jit import routine, step
+from nicscope.kernel.decorators import routine, step
 from nicscope.memory.paging.faults import bring, need
 from nicscope.memory.paging.layout import COPY, DISK, NOT_MAPPED, ZERO
 

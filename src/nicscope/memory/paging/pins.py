@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.jit import routine, step
+from nicscope.kernel.decorators import routine, step
 from nicscope.memory.paging.faults import bring, need, pinned_by_another
 from nicscope.memory.paging.frames import free_if_unused
 from nicscope.memory.paging.layout import COPY, DENIED, GARBAGE_FRAME, LIMIT, NOBODY, READY

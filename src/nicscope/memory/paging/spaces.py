@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.jit import routine, step
+from nicscope.kernel.decorators import routine, step
 from nicscope.memory.paging.faults import copied_frame, install
 from nicscope.memory.paging.frames import drop_block, free_if_unused
 from nicscope.memory.paging.layout import (

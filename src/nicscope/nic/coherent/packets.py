@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 from nicscope.nic.coherent.layout import NOWHERE
 from nicscope.nic.coherent.tags import nic_address
 

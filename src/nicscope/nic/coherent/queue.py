@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 
 WORD = 4  # bytes: of an entry's last word, and of a pointer
 BYTE = 8  # bits

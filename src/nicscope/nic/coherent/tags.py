@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 from nicscope.nic.coherent.layout import NOWHERE
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
 from nicscope.nic.transport import restart
 from nicscope.nic.vimsg.layout import NOWHERE
 from nicscope.nic.vimsg.outcomes import CONNECTED, ERROR

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.jit import longer, records
+from nicscope.kernel.records import longer, records
 from nicscope.nic.transport import TRANSPORT
 
 if TYPE_CHECKING:

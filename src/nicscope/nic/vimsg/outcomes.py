@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 from nicscope.nic.vimsg.codes import Reliability, State
 from nicscope.nic.vimsg.layout import NOWHERE
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicscope.jit import kernel, step
+from nicscope.kernel.decorators import kernel, step
 from nicscope.nic.reception import WANTED as SEQUENCE_WANTED
 from nicscope.nic.reception import ack_is_due, confirm, judge, judge_unreliable, take_ack
 from nicscope.nic.vimsg.codes import Error, Status

@@ -5,7 +5,7 @@ The first of the two translations; the second, to the NIC's own address, is by t
 
 from __future__ import annotations
 
-from nicscope.jit import kernel, step
+from nicscope.kernel.decorators import kernel, step
 from nicscope.nic.vimsg.codes import Status
 from nicscope.nic.vimsg.layout import FIRST_PAGE, NOWHERE, PAGE
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.jit import kernel, step
+from nicscope.kernel.decorators import kernel, step
 from nicscope.nic.vimsg.codes import (
     CONTROL_OP_MASK,
     CONTROL_RESERVED,

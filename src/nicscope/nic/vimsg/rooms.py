@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.jit import kernel, step
+from nicscope.kernel.decorators import kernel, step
 from nicscope.nic.vimsg.layout import NOWHERE, ROOM_BLOCK
 
 

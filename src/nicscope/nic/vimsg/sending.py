@@ -5,7 +5,7 @@ Reliability is ``nic.transport``'s: go-back-n between a VI and its other end.
 
 from __future__ import annotations
 
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
 from nicscope.nic.transport import (
     DEAD,
     NONE,

@@ -168,7 +168,7 @@ def report(
     ``command`` is passed on, for whoever wants to do it again.  Errors: ``SimulationError`` for
     costs that cannot be.
     """
-    from nicscope.jit import package_stamp
+    from nicscope.kernel.fingerprint import package_stamp
 
     keep = min(question.total * _records_each(question), MOST_RECORDS)
     outcome = simulate_script(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nicscope import __version__
 from nicscope.errors import StudyError, printable
-from nicscope.jit import package_stamp
+from nicscope.kernel.fingerprint import package_stamp
 from nicscope.studies.sizing import counting, page_sizes
 from nicscope.studies.sizing.answer import answer
 from nicscope.studies.sizing.counting import Counter

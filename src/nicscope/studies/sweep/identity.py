@@ -63,7 +63,7 @@ def identity_of(
     grid: Grid, traces: Iterable[TraceIdentity], platforms: Mapping[str, Platform], kinds: bool
 ) -> Identity:
     """Identity of the sweep of ``traces`` through ``grid``."""
-    from nicscope.jit import package_stamp
+    from nicscope.kernel.fingerprint import package_stamp
 
     return Identity(
         version=__version__,

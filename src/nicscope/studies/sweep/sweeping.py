@@ -201,7 +201,7 @@ def _counted(
         columns = load(trace)
         yield from on_threads(columns, page_size, what.kinds, chunks, what.grid.design, workers)
         return
-    from nicscope.jit import package_stamp
+    from nicscope.kernel.fingerprint import package_stamp
     from nicscope.studies.sweep.cluster_task import Order
 
     if not trace.is_named_file:

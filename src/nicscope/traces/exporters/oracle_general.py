@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from nicscope.errors import TraceError
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
 from nicscope.outputs import scratch_file, whole_file
 from nicscope.outputs.endings import named_compression
 from nicscope.traces.lookups import lookups_of

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nicscope.errors import TraceError
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
 from nicscope.traces.files import ByteSource
 from nicscope.traces.imported import Imported, filled
 from nicscope.traces.schema import Op

@@ -11,7 +11,7 @@ import numpy as np
 
 from nicscope.drivers.replay.state import timeless
 from nicscope.drivers.translation.handle import bring_line, unpin_surplus
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
 from nicscope.memory.numbering import process_of
 
 

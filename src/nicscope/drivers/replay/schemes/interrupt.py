@@ -12,7 +12,7 @@ from nicscope.drivers.translation.book import INVALIDATED, MISSED
 from nicscope.drivers.translation.codes import MISS
 from nicscope.drivers.translation.deeds import pin_page, unpin_page
 from nicscope.drivers.translation.interrupt import serve_interrupt
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
 from nicscope.memory.numbering import process_of, unit_of
 from nicscope.memory.pinning import use
 from nicscope.nic.cache import lookup

@@ -14,7 +14,7 @@ from nicscope.drivers.translation.book import (
     add_misses,
     renew_shadow,
 )
-from nicscope.jit import kernel, step
+from nicscope.kernel.decorators import kernel, step
 
 
 @kernel

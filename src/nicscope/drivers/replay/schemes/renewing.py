@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.replay.state import timeless
-from nicscope.jit import kernel, step
+from nicscope.kernel.decorators import kernel, step
 from nicscope.nic.cache import FOUR, renew
 from nicscope.nic.layout import SEARCHED_WAYS
 

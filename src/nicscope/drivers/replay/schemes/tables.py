@@ -6,7 +6,7 @@ import numpy as np
 
 from nicscope.drivers.replay.state import request_of, timeless
 from nicscope.drivers.translation.static import begin_registering, copy_request, serve_static
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
 from nicscope.memory.pinning import PINNED
 
 

@@ -15,7 +15,7 @@ from nicscope.drivers.translation.state import set_of
 from nicscope.drivers.translation.user_library import admit
 from nicscope.drivers.translation.utlb import prefetch_indices, prefetch_pages
 from nicscope.hashing import LOW
-from nicscope.jit import kernel, step
+from nicscope.kernel.decorators import kernel, step
 from nicscope.memory.numbering import process_of, unit_of
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.cache import renew

@@ -16,7 +16,7 @@ from nicscope.drivers.translation.deeds import clear_deeds, unpin_page
 from nicscope.drivers.translation.holding import keep_page, leave_page
 from nicscope.drivers.translation.static import ask_static, copy_request, serve_static
 from nicscope.drivers.translation.user_library import forget
-from nicscope.jit import distant, step
+from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.ports import DONE, FETCH, INLINE, NO_RIGHTS, NO_ROOM, SEGMENTS

@@ -16,7 +16,7 @@ from nicscope.drivers.simulate.ports.holding import holds_entries, share_set
 from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, key_of
 from nicscope.drivers.translation.asking import page_of_key
 from nicscope.drivers.translation.cluster import translation_of
-from nicscope.jit import distant, step
+from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports import (
     AWAITED,
     AWAITS_READER,

@@ -24,7 +24,7 @@ from nicscope.drivers.translation.cluster import new_translations, space_numberi
 from nicscope.drivers.translation.codes import CODES
 from nicscope.errors import SimulationError
 from nicscope.fabric.faults import new_deaths, new_faults
-from nicscope.jit import kernel
+from nicscope.kernel.decorators import kernel
 from nicscope.memory.paging.layout import READ, WRITE, new_memory
 from nicscope.memory.paging.spaces import map_pages
 from nicscope.memory.paging.swapper import take_frame

@@ -6,7 +6,7 @@ a function of its name: ``linked.FUNCTIONS``.
 
 from __future__ import annotations
 
-from nicscope.distant import Declarations
+from nicscope.kernel.distant import Declarations
 
 PORTS = Declarations()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nicscope.drivers.simulate.machine import PCI_READS
 from nicscope.fabric.faults import CORRUPTED, flip
-from nicscope.jit import distant
+from nicscope.kernel.decorators import distant
 from nicscope.memory.paging.pins import may_transfer, may_transfer_into
 from nicscope.nic.crc import crc32
 

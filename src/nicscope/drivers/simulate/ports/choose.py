@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.ports.reliable import may_send_to
-from nicscope.jit import distant, step
+from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports import FREE_TO_GO, SEND
 
 # A source is a kind and an index; 0 is none.

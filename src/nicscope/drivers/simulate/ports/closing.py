@@ -22,7 +22,7 @@ from nicscope.drivers.translation.deeds import unpin_page
 from nicscope.drivers.translation.interrupt import forget_interrupt
 from nicscope.drivers.translation.unet_mm import forget_unet_mm
 from nicscope.drivers.translation.user_library import forget
-from nicscope.jit import distant, step
+from nicscope.kernel.decorators import distant, step
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.delivery import MISSING
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE

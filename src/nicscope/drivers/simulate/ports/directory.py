@@ -15,7 +15,7 @@ import numpy as np
 from nicscope.drivers.simulate.ports.state import ENTRY_BYTES
 from nicscope.drivers.translation.asking import key_of_page, page_of_key
 from nicscope.drivers.translation.cluster import translation_of
-from nicscope.jit import kernel, routine, step
+from nicscope.kernel.decorators import kernel, routine, step
 from nicscope.memory.paging.faults import provide
 from nicscope.memory.paging.frames import note_access
 from nicscope.memory.paging.layout import PRESENT, SWAPPED

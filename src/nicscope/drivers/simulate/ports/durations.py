@@ -8,7 +8,7 @@ from nicscope.drivers.simulate.ports.choose import ACK, AHEAD, CUT_SHORT, RESEND
 from nicscope.drivers.simulate.ports.placing import TAKEN, is_awaited, last_arrival
 from nicscope.drivers.simulate.ports.serve import enters_page
 from nicscope.drivers.simulate.ports.translating import page_at, ways_time
-from nicscope.jit import distant, step
+from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports import FETCH, INLINE, NOBODY, OWN_PORT, REPLY, SEND, WRITE
 
 

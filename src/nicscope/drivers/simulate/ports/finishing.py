@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.bytecopy import copy_bytes
 from nicscope.drivers.simulate.agenda import NEVER
 from nicscope.drivers.simulate.ports.ahead import give_up_placed, let_buffers_go
 from nicscope.drivers.simulate.ports.calls import (
@@ -42,7 +41,8 @@ from nicscope.drivers.simulate.ports.traffic import (
     TAKEN_BACK,
     count_ended,
 )
-from nicscope.jit import distant, step
+from nicscope.kernel.bytecopy import copy_bytes
+from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports import (
     BARRED,
     CUT,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.handover import row_of
-from nicscope.jit import distant, routine, step
+from nicscope.kernel.decorators import distant, routine, step
+from nicscope.kernel.rows import row_of
 from nicscope.nic.cache import MISS, drop, fill, find, hold, lookup, release
 from nicscope.nic.handles import (
     EXPORT_HANDLE,

@@ -12,7 +12,7 @@ from nicscope.drivers.simulate.agenda import NEVER, put
 from nicscope.drivers.simulate.machine import KINDS, TIMER
 from nicscope.drivers.simulate.ports.calls import complete_arrival, steal_cpu
 from nicscope.drivers.simulate.ports.durations import handler_duration
-from nicscope.jit import distant, step
+from nicscope.kernel.decorators import distant, step
 
 
 @distant

@@ -10,7 +10,7 @@ from nicscope.drivers.translation.cluster import translation_of
 from nicscope.drivers.translation.codes import INTERRUPT, PINNED_AREA, UNET_MM
 from nicscope.drivers.translation.holding import hold_key, keep_page, leave_page, release_key
 from nicscope.drivers.translation.state import set_of
-from nicscope.jit import distant, step
+from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.pins import unpin_frame
 from nicscope.nic.ports import AWAITS_USE, FREE_TO_GO
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.machine import CPU, IDLE, INTERRUPTED, KINDS
-from nicscope.jit import distant
+from nicscope.kernel.decorators import distant
 
 
 @distant

@@ -11,7 +11,7 @@ import numpy as np
 from nicscope.drivers.simulate.ports.calls import has_handle, raise_event
 from nicscope.drivers.simulate.ports.promising import note_dropped
 from nicscope.drivers.simulate.ports.traffic import NO_HANDLE
-from nicscope.jit import routine, step
+from nicscope.kernel.decorators import routine, step
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
 from nicscope.nic.ports import FETCH, NOBODY, WRITE
 

@@ -8,7 +8,7 @@ from nicscope.drivers.simulate.ports.holding import let_go
 from nicscope.drivers.simulate.ports.reliable import note_left, push
 from nicscope.drivers.simulate.ports.traffic import COPIED
 from nicscope.fabric.faults import DUPLICATED, LOST, REORDERED, fate, is_dead
-from nicscope.jit import distant, step
+from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports import DONE, SEND, WRITE
 
 

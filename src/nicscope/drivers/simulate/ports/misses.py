@@ -30,7 +30,7 @@ from nicscope.drivers.simulate.ports.calls import (
 from nicscope.drivers.simulate.ports.directory import is_away
 from nicscope.drivers.simulate.ports.state import AWAIT_BUS, FETCHES, KERNEL, NO_ONE
 from nicscope.drivers.translation.codes import UNET_MM
-from nicscope.jit import distant, step
+from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import COPY, DISK, ZERO
 from nicscope.nic.delivery import MISSING
 

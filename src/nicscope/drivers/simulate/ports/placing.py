@@ -47,7 +47,7 @@ from nicscope.drivers.simulate.ports.translating import (
     page_at,
 )
 from nicscope.fabric.faults import CORRUPTED, LOST, REORDERED, fate, is_dead
-from nicscope.jit import distant, routine, step
+from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.delivery import PAYLOAD
 from nicscope.nic.ports import (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.bytecopy import copy_bytes
 from nicscope.drivers.simulate.cpu import end_operation, occupy_cpu
 from nicscope.drivers.simulate.machine import (
     GIVE_UP,
@@ -27,7 +26,8 @@ from nicscope.drivers.simulate.ports.calls import (
 )
 from nicscope.drivers.simulate.ports.reporting import has_report
 from nicscope.drivers.simulate.ports.trapping import begin_in_trap, can_go_on_in_trap
-from nicscope.jit import distant, step
+from nicscope.kernel.bytecopy import copy_bytes
+from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports import (
     AWAITS_READER,
     BUFFERS,

@@ -13,7 +13,7 @@ from nicscope.drivers.simulate.ports.state import THREAD
 from nicscope.drivers.simulate.ports.translating import key_of
 from nicscope.drivers.translation.cluster import translation_of
 from nicscope.drivers.translation.holding import hold_key, release_key
-from nicscope.jit import routine, step
+from nicscope.kernel.decorators import routine, step
 from nicscope.nic.handles import EXPORT_HANDLE, PROCESS_HANDLE, is_handle
 from nicscope.nic.ports import NOBODY
 

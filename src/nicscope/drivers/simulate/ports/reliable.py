@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.bytecopy import copy_bytes
 from nicscope.drivers.simulate.agenda import NEVER, put
 from nicscope.drivers.simulate.machine import KINDS, TIMER
 from nicscope.drivers.simulate.ports.calls import end_request, give_up_message, hold, report_sent
@@ -13,7 +12,8 @@ from nicscope.drivers.simulate.ports.placing import take_back
 from nicscope.drivers.simulate.ports.promising import patience, withdraw
 from nicscope.drivers.simulate.ports.traffic import AGAIN, BARE, FIRST, count_made
 from nicscope.fabric.paths import ways_of
-from nicscope.jit import distant, routine, step
+from nicscope.kernel.bytecopy import copy_bytes
+from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.ports import (
     ACKNOWLEDGEMENT,
     AWAITS_USE,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nicscope.drivers.simulate.ports.calls import leave_request
-from nicscope.jit import distant, step
+from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports import DONE, RECEIVED, SENT
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from nicscope.drivers.simulate.ports.calls import give_up_message
 from nicscope.fabric.faults import is_dead
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 from nicscope.nic.ports import CUT, FETCH, NOBODY, RECEIVED, SEND, WRITE
 
 

@@ -47,7 +47,7 @@ from nicscope.drivers.simulate.ports.state import ABANDONED, KERNEL
 from nicscope.drivers.simulate.ports.translating import may_be_written, table_frame
 from nicscope.drivers.simulate.ports.yielding import yield_entries
 from nicscope.drivers.translation.codes import REFUSED, REJECTED
-from nicscope.jit import distant, routine, step
+from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME
 from nicscope.memory.paging.swapper import could_take_frame
 from nicscope.nic.handles import is_handle

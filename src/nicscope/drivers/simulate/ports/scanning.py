@@ -14,7 +14,7 @@ from nicscope.drivers.simulate.ports.calls import carry_out, steal_cpu
 from nicscope.drivers.simulate.ports.reliable import set_deadline
 from nicscope.drivers.translation.cluster import translation_of
 from nicscope.drivers.translation.handle import unpin_surplus
-from nicscope.jit import distant, step
+from nicscope.kernel.decorators import distant, step
 
 
 @distant

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from nicscope.drivers.simulate.machine import NO_OPERATION, POST, REPORT, SLEEP
 from nicscope.drivers.simulate.operations import set_timer
-from nicscope.jit import distant, step
+from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports import DONE, SENT
 
 

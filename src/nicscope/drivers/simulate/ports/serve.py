@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.bytecopy import copy_bytes
 from nicscope.drivers.simulate.ports import calls
 from nicscope.drivers.simulate.ports.calls import (
     ask_page,
@@ -37,7 +36,8 @@ from nicscope.drivers.simulate.ports.translating import (
     key_of,
     page_at,
 )
-from nicscope.jit import distant, step
+from nicscope.kernel.bytecopy import copy_bytes
+from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.ports import (
     BAD_DESCRIPTOR,

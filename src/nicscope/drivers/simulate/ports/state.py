@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.jit import step
+from nicscope.kernel.decorators import step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

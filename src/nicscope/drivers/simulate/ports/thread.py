@@ -13,7 +13,7 @@ from nicscope.drivers.simulate.machine import COMPUTING, COPYING, CPU, KINDS
 from nicscope.drivers.simulate.ports.calls import defer_buffer, needed_for, provide_for, steal_cpu
 from nicscope.drivers.simulate.ports.reliable import set_deadline
 from nicscope.drivers.simulate.ports.state import THREAD
-from nicscope.jit import distant, step
+from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import DISK, READY
 from nicscope.nic.handles import is_handle
 from nicscope.nic.ports import AWAITS_KERNEL, AWAITS_QUEUE, FREE_TO_GO, NOBODY

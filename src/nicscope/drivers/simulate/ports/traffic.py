@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.jit import routine, step
+from nicscope.kernel.decorators import routine, step
 
 # Why a packet is made.
 FIRST = 0  # something is sent for the first time

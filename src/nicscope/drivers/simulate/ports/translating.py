@@ -27,7 +27,7 @@ from nicscope.drivers.translation.codes import MISS, PINNED_AREA, REJECTED
 from nicscope.drivers.translation.deeds import FILL, PIN, UNPIN, clear_deeds, write_frame
 from nicscope.drivers.translation.holding import entry_of
 from nicscope.drivers.translation.utlb import place_in_table
-from nicscope.jit import distant, routine, step
+from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.faults import provide, provide_zeroed
 from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME, NOT_MAPPED, READY, WRITE
 from nicscope.memory.paging.pins import need_to_pin, pin_page, unpin_frame

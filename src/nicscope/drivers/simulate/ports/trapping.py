@@ -11,7 +11,7 @@ from nicscope.drivers.simulate.cpu import occupy_cpu
 from nicscope.drivers.simulate.machine import IN_TRAP, POSTING
 from nicscope.drivers.simulate.ports.calls import serve, serve_duration
 from nicscope.drivers.simulate.ports.choose import NO_SOURCE, ready_at_port
-from nicscope.jit import distant, step
+from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports import FREE_TO_GO
 
 

@@ -11,7 +11,7 @@ from nicscope.drivers.simulate.ports.holding import NO_KEY, hold_for, holds_entr
 from nicscope.drivers.simulate.ports.serve import leave_page
 from nicscope.drivers.translation.asking import page_of_key
 from nicscope.drivers.translation.cluster import translation_of
-from nicscope.jit import routine, step
+from nicscope.kernel.decorators import routine, step
 from nicscope.nic.transport import LAST, distance
 
 

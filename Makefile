@@ -11,12 +11,13 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz lint docs mutants faults bench coverage-of-papers locks clean
+.PHONY: help demo test fuzz swarm lint docs mutants faults bench coverage-of-papers locks clean
 
 help:
 	@echo "make demo                what a recorded program does to each network interface"
 	@echo "make test                the tests: compiled, without the compiler, with bounds checks"
 	@echo "make fuzz                odd and damaged files for every reader, for SECONDS=300"
+	@echo "make swarm               honest and hostile programs on every interface, for SECONDS=300"
 	@echo "make lint                ruff and mypy"
 	@echo "make docs                every link and every command in the documentation exists"
 	@echo "make mutants             breaks one place of the firmware at a time: does a test fail?"
@@ -42,6 +43,10 @@ test: $(VENV)/dev.stamp
 # Other files each time; SEED=N gives those of an earlier run again.
 fuzz: $(VENV)/dev.stamp
 	@$(BIN)/python tests/fuzz/run_fuzz.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+
+# Random programs, honest and hostile, on every interface; SEED=N gives one of an earlier run again.
+swarm: $(VENV)/dev.stamp
+	@$(BIN)/python tests/swarm/run_swarm.py --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check

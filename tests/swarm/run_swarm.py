@@ -4,8 +4,8 @@
     python tests/swarm/run_swarm.py --seconds 600
     python tests/swarm/run_swarm.py --interface vmmc --seed 1234
 
-Each has a seed of its own, which says all that it does.  One that breaks a rule is named with the command
-that repeats it, and the exit status is 1.
+Each has a seed of its own, which says all that it does.  One that breaks a rule is named with the
+command that repeats it, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import swarm_memory
 import swarm_trapeze
 import swarm_unet
 import swarm_via
-from swarm_rules import Broken, Chance, Made
+from swarm_rules import Chance, Made, RuleError
 
 from nicscope.interfaces import via
 
@@ -75,7 +75,7 @@ def bounded(interface: str, seed: int, seconds: int) -> str:
     """The same, within that time."""
 
     def too_long(_signal: int, _frame: Any) -> None:
-        raise Broken(f"it goes on after {seconds} s")
+        raise RuleError(f"it goes on after {seconds} s")
 
     before = signal.signal(signal.SIGALRM, too_long)
     signal.alarm(seconds)
@@ -116,7 +116,7 @@ def main() -> int:
         try:
             found = bounded(interface, seed, options.patience)
             if played % 10 == 1 and bounded(interface, seed, options.patience) != found:
-                raise Broken("the same seed came to something else")
+                raise RuleError("the same seed came to something else")
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 raise

@@ -1,4 +1,4 @@
-"""Swarms on remote memory, VMMC's and miNI's: windows that one process keeps and another one uses."""
+"""Swarms on remote memory, VMMC's and miNI's: one process keeps a window, another uses it."""
 
 from __future__ import annotations
 

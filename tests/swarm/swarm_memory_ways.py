@@ -1,4 +1,4 @@
-"""How VMMC and miNI say the same things: offer a window, reach it, store, fetch; and how they are attacked."""
+"""How VMMC and miNI offer a window, reach it, store and fetch; and how they are attacked."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Way:
     ) -> Any:
         raise NotImplementedError
 
-    def guesses(self, process: Any, own: Any, theirs: Any) -> list[Callable[[], Any]]:
+    def guesses(self, _process: Any, _own: Any, theirs: Any) -> list[Callable[[], Any]]:
         """Every call with something of somebody else's."""
         if isinstance(theirs, Buffer):
             return [lambda: theirs.read(), lambda: theirs.part(0, 1).write(b"\xff")]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-from swarm_rules import PAGE, SECRET, Broken, Chance, must_be
+from swarm_rules import PAGE, SECRET, Chance, RuleError, must_be
 
 from nicscope.config.design import load_design
 from nicscope.config.scheme import Scheme
@@ -130,7 +130,7 @@ async def attempt(call: Any) -> bool:
         await call
     except SimulationError:
         return True
-    raise Broken("a foreign object was taken")
+    raise RuleError("a foreign object was taken")
 
 
 def no_secret_in(process: Any, *, pages: int = 40) -> None:

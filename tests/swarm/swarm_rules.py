@@ -1,7 +1,8 @@
-"""What every swarm has: a seed, the choices that follow from it, and what must hold of honest traffic.
+"""What every swarm has: a seed, its choices, and what must hold of honest traffic.
 
-A swarm is one run of random programs on one cluster.  Honest ones write down what they do in a ``Stream``;
-what they saw is compared with it.  A hostile one may do anything, and nothing that is honest notices.
+A swarm is one run of random programs on one cluster.  Honest ones write down what they do in a
+``Stream``; what they saw is compared with it.  A hostile one may do anything, and nothing that is
+honest notices.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ SECRET = hashlib.sha256(b"what is honest and private").digest()  # nobody else e
 PS_PER_MS = 1_000_000_000
 
 
-class Broken(AssertionError):
+class RuleError(AssertionError):
     """Something that must hold does not."""
 
 
@@ -30,7 +31,7 @@ class Made(NamedTuple):
 
     cluster: Any
     title: str
-    check: Callable[[list[Any]], None]  # of what the programs returned; raises ``Broken``
+    check: Callable[[list[Any]], None]  # of what the programs returned; raises ``RuleError``
 
 
 class Chance:
@@ -125,10 +126,12 @@ class Stream:
             while place < len(self.sent) and self.sent[place] != message:
                 place += 1
             if place == len(self.sent):
-                raise Broken(f"{self.name}: {message[:12]!r} came twice, late, or was never sent")
+                raise RuleError(f"{self.name}: {message[:12]!r} came twice, late or unsent")
             place += 1
         if len(self.ended) < len(self.sent) and self.is_over:
-            raise Broken(f"{self.name}: {len(self.sent) - len(self.ended)} ended without a status")
+            raise RuleError(
+                f"{self.name}: {len(self.sent) - len(self.ended)} ended without a status"
+            )
         if not reliable or not self.is_heard:
             return
         done = [
@@ -136,22 +139,22 @@ class Stream:
         ]
         missing = len(set(done) - set(self.came))
         if missing:
-            raise Broken(f"{self.name}: {missing} of {len(done)} messages done never came")
+            raise RuleError(f"{self.name}: {missing} of {len(done)} messages done never came")
 
 
 def refused(call: Callable[[], Any]) -> str | None:
-    """What a library says to a call; None if it takes it.  Anything but a line is ``Broken``."""
+    """What a library says to a call; None if it takes it.  Anything but a line is ``RuleError``."""
     try:
         call()
     except SimulationError as error:
         line = str(error)
         if "\n" in line or len(line) > 300:
-            raise Broken(f"no line: {line[:80]!r}") from None
+            raise RuleError(f"no line: {line[:80]!r}") from None
         return line
     return None
 
 
 def must_be(held: bool, *what: object) -> None:
-    """Raise ``Broken`` unless it holds."""
+    """Raise ``RuleError`` unless it holds."""
     if not held:
-        raise Broken(" ".join(map(str, what)))
+        raise RuleError(" ".join(map(str, what)))

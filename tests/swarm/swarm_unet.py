@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 from swarm_ports import (
@@ -235,10 +236,8 @@ class Swarm:
             lambda: own.write(b"\xff"),
             lambda: process.sleep(10),
         )()
-        try:
+        with contextlib.suppress(StopIteration, SimulationError):
             begun.send(None)
-        except (StopIteration, SimulationError):
-            pass
         begun.close()
         endpoint._provided.clear()  # it never was in the queue
 

@@ -1,4 +1,4 @@
-"""Swarms on VIA: connections that come and go under every mechanism, beside processes that forge."""
+"""Swarms on VIA: connections come and go under every mechanism, beside forgers."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ class Swarm:
 
         async def program(host: Host) -> None:
             prepared = await self.prepare(host, pair, chance)
-            nic, _, _, region, _, places, queue, vi = prepared
+            nic, _, _, region, _, places, _, vi = prepared
             posted: list[int] = []
             room = WINDOW if pair.level is not UNRELIABLE else 12
             for number in range(room):

@@ -21,9 +21,9 @@ from nicscope.studies.sizing.answer import shaky
 from nicscope.studies.sizing.family import families
 from nicscope.studies.sizing.merit import Point, best_within, knee_of, staircase
 from nicscope.studies.sizing.question import ask
-from nicscope.studies.sizing.shapes import Room, _filled, shapes
+from nicscope.studies.sizing.shapes import Room, _filled, most_entries, shapes
 from nicscope.studies.sizing.sizings import report, size
-from nicscope.studies.sizing.survey import extent, grids, most_entries
+from nicscope.studies.sizing.survey import extent, grids
 from nicscope.traces.bundled import bundled_traces
 from nicscope.traces.reader import open_trace
 
@@ -176,7 +176,7 @@ def test_of_shapes_that_were_not_replayed_a_replay_counts_the_same(trace, monkey
         if settings not in family.replayed
     ]
     schemes = {family.subject.design.scheme for family, *_ in known}
-    assert schemes == {Scheme.UTLB, Scheme.UTLB_SHARED, Scheme.INTERRUPT, Scheme.HANDLE}
+    assert schemes == {Scheme.UTLB, Scheme.INTERRUPT, Scheme.HANDLE}
     chosen = known if not config.DISABLE_JIT else known[::9]
     designs = [family.design(settings) for family, settings, _ in chosen]
     for (_, settings, told), found in zip(chosen, replay(trace.batches(), designs), strict=True):
@@ -304,7 +304,7 @@ def test_page_sizes_stand_side_by_side_as_replay_counts_them(sized, trace):
 
 def test_one_pass_tells_what_replay_counts(trace):
     touched = extent(trace.batches(), 4096)
-    found = grids(trace.batches(), 4096, (1, 4), touched)
+    found = grids(trace.batches(), 4096, (1, 4), 256)
     utlb, mini = load_design("utlb"), load_design("mini")
     shapes_of = [(16, 1), (64, 4), (256, 16)]
     designs = [with_settings(utlb, [f"entries={e}", f"ways={w}"]) for e, w in shapes_of]
@@ -357,7 +357,7 @@ def test_shapes_are_sizes_that_the_scheme_has(trace):
         None,
         4096,
         touched,
-        grids(trace.batches(), 4096, lines, touched),
+        grids(trace.batches(), 4096, lines, most_entries(touched)),
     )
 
     for scheme in Scheme:

@@ -1,9 +1,8 @@
 """Designs whose counts follow from one replay of their family and the one-pass grids.
 
 With the same policies, and without a limit on pinning, other shapes of a cache change what misses
-on the NIC and nothing that the host does besides serving misses. So of all shapes of ``interrupt``,
-``handle``, ``utlb`` without prefetch and ``utlb-shared`` without prepin either one is replayed, and
-the others are known.
+on the NIC and nothing that the host does besides serving misses. So of all shapes of ``utlb``
+(without prefetch), ``interrupt`` and ``handle`` one is replayed, and the others are known.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 # What each miss is one of, besides; no other count of theirs depends on the shape.
 _PER_MISS = {
     Scheme.UTLB: ("ni_misses", "entries_fetched"),
-    Scheme.UTLB_SHARED: ("ni_misses", "entries_fetched"),
     Scheme.INTERRUPT: ("ni_misses", "interrupts", "pins"),
     Scheme.HANDLE: ("ni_misses", "interrupts", "dropped"),
 }
@@ -45,11 +43,9 @@ def grid_of(design: Design, room: Room) -> Grid | None:
         return None
     if design.scheme is Scheme.HANDLE:
         return None if design.high_water is not None else room.grids.plain.get(design.line or 1)
-    if (design.prefetch or 1) != 1 or not design.index_offset:
+    if design.scheme is Scheme.UTLB and design.prefetch != 1:
         return None
-    if design.scheme is Scheme.UTLB_SHARED:
-        return room.grids.indexed if design.prepin == 1 else None
-    return room.grids.offset
+    return room.grids.offset if design.index_offset else None
 
 
 def at_shape(

@@ -16,8 +16,8 @@ from nicscope.studies.denominator import Denominator
 from nicscope.studies.replaying import Priced, Subject, with_price
 from nicscope.studies.sizing.answer import replay_command
 from nicscope.studies.sizing.merit import Point, best_within
-from nicscope.studies.sizing.shapes import cache_bytes
-from nicscope.studies.sizing.survey import MOST_WAYS, extent, most_entries, offset_grid
+from nicscope.studies.sizing.shapes import cache_bytes, most_entries
+from nicscope.studies.sizing.survey import MOST_WAYS, extent, grids
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +92,7 @@ def in_page_sizes(
     for size in question.page_sizes:
         touched = extent(passes.through(trace, SURVEY_WEIGHT), size)
         batches = passes.through(trace, SURVEY_WEIGHT)
-        reached = offset_grid(batches, size, touched)
+        reached = grids(batches, size, (), most_entries(touched)).offset
         settings = [f"entries={touched.node_pages}", f"page_size={size}"]
         tables.append(Subject(with_settings(load_design(TABLE), settings), platform))
         caches += [

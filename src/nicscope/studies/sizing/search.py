@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 _SHAPE = ("area_bytes", "entries", "ways", "line", "victim_entries", "high_water")
 _POLICY = ("pin_limit", "prefetch", "prepin", "replacement")
 _CACHE = ("entries", "ways")  # of a shape: what grids tell
-# What a sample decides for each size; it says little of how much must be held, or pinned.
-_DECIDED = ("ways",)
+# What a sample decides for each size: it says little of how much must be held, or pinned.
+_DECIDED = ("ways", "victim_entries")
 POLICIES_KEPT = 2  # assumed: a sample may take the second best for the best
 SHAPED = 2  # of what a search asks for: on the sample and in full
 

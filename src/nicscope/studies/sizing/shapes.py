@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.config.scheme import Scheme
 from nicscope.nic.layout import new_cache, new_table, region_bytes
-from nicscope.studies.sizing.survey import LEAST_ENTRIES, MOST_WAYS, most_entries
+from nicscope.studies.sizing.survey import MOST_WAYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     Setting = tuple[tuple[str, str], ...]
 
+# Assumed: a translation cache of fewer entries is not built.
+LEAST_ENTRIES = 16
+ROOM = 2  # entries that are still of use, per page of a NIC: sets fill unevenly
 LINES = (1, 2, 4, 8, 16, 32, 64, 128)  # of handle; to miNI's longest
 VICTIMS = (0, 16, 64)  # U-Net/MM, section 5.1: 16
 AHEAD = (1, 4, 16, 32)  # pages pinned or entries fetched at once; UTLB's Tables 1, 2 go to 32
@@ -57,6 +60,11 @@ class Room(NamedTuple):
         return max(self.pin_pages // self.extent.processes, 1)
 
 
+def most_entries(extent: Extent) -> int:
+    """Entries of the largest cache that is of use for so many pages; a power of two."""
+    return max(LEAST_ENTRIES, ROOM << max(extent.node_pages - 1, 0).bit_length())
+
+
 def _filled(pages: Sequence[int], room: int) -> int:
     """The highest limit under which processes that touch ``pages`` each pin ``room`` in all."""
     left, waiting = room, len(pages)
@@ -85,8 +93,7 @@ def shapes(scheme: Scheme, room: Room) -> list[Setting]:
     if scheme is Scheme.HANDLE:
         return [shape for line in LINES for shape in _lined(line, room)]
     # Indices are handed out one after the other: they spread over the sets by themselves.
-    limited = room.limit is not None
-    widths = _WAYS[::2] if scheme is Scheme.UTLB_SHARED and limited else _WAYS
+    widths = _WAYS[::2] if scheme is Scheme.UTLB_SHARED else _WAYS
     every = [(entries, ways) for entries in _powers(room) for ways in widths if ways <= entries]
     return [_text(entries=entries, ways=ways) for entries, ways in every]
 
@@ -109,9 +116,9 @@ def policies(scheme: Scheme, room: Room) -> list[Setting]:
 
 def known_policies(scheme: Scheme, room: Room) -> list[Setting]:
     """Policies with which other shapes may follow from one (``known``), if nothing is limited."""
-    if scheme is Scheme.UTLB and room.limit is None:
-        return [_text(prefetch=1, prepin=pinned) for pinned in AHEAD]
-    return first_policies(scheme, room)
+    if scheme is not Scheme.UTLB or room.limit is not None:
+        return first_policies(scheme, room)
+    return [_text(prefetch=1, prepin=pinned) for pinned in AHEAD]
 
 
 def replacements(scheme: Scheme, room: Room) -> list[Setting]:

@@ -15,7 +15,7 @@ from nicscope.studies.sizing.passes import Passes
 from nicscope.studies.sizing.result import Sizing, SizingReport
 from nicscope.studies.sizing.sampling import Windows
 from nicscope.studies.sizing.search import explore
-from nicscope.studies.sizing.shapes import LINES, Room
+from nicscope.studies.sizing.shapes import LINES, Room, most_entries
 from nicscope.studies.sizing.survey import extent, grids
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def size(name: str, trace: Trace, question: Question, passes: Passes | None = No
     page_size = trace.metadata.page_size
     passes.forecast(trace, _likely(question))
     touched = extent(passes.through(trace, EXTENT_WEIGHT), page_size)
+    most = most_entries(touched)
     budget = question.nic_bytes
     windows = Windows(trace.rows, touched)
     room = Room(
@@ -86,7 +87,7 @@ def size(name: str, trace: Trace, question: Question, passes: Passes | None = No
         page_size=page_size,
         extent=touched,
         every_size=question.target_us is not None,
-        grids=grids(windows.of(passes.through(trace, GRIDS_WEIGHT)), page_size, LINES, touched),
+        grids=grids(windows.of(passes.through(trace, GRIDS_WEIGHT)), page_size, LINES, most),
     )
     if room.pin_pages == 0:
         raise StudyError(

@@ -12,7 +12,6 @@ import numpy as np
 
 from nicscope.drivers.onepass.curve import LruCurve
 from nicscope.drivers.onepass.grid import MOST_SET_BITS, SetAssociativeGrid
-from nicscope.drivers.onepass.table_indices import TableIndices
 from nicscope.drivers.replay.lookups import LookupStreams
 
 if TYPE_CHECKING:
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
     from nicscope.traces.schema import Requests
 
 MOST_WAYS = 16
-# Assumed: a translation cache of fewer entries is not built.
-LEAST_ENTRIES = 16
-ROOM = 2  # entries that are still of use, per page of a NIC: sets fill unevenly
 
 
 class Extent(NamedTuple):
@@ -53,11 +49,6 @@ class Extent(NamedTuple):
     def process_pages(self) -> int:
         """Of the process that touches most."""
         return max(max(each) for each in self.pages.values())
-
-
-def most_entries(extent: Extent) -> int:
-    """Entries of the largest cache that is of use for so many pages; a power of two."""
-    return max(LEAST_ENTRIES, ROOM << max(extent.node_pages - 1, 0).bit_length())
 
 
 class Grid(NamedTuple):
@@ -122,63 +113,39 @@ class Grids(NamedTuple):
     """What caches miss, by the length of their lines."""
 
     offset: Grid  # lines of 1, processes spread over the sets
-    indexed: Grid  # the same, of table indices instead of pages
     plain: dict[int, Grid]  # processes not spread
 
 
 def grids(
-    batches: Iterable[Requests], page_size: int, lines: Sequence[int], extent: Extent
+    batches: Iterable[Requests], page_size: int, lines: Sequence[int], most_entries: int
 ) -> Grids:
-    """Every cache of up to as many entries as ``extent`` has use for, with each of ``lines``."""
+    """Every cache of up to ``most_entries`` and 16 ways, with each of ``lines``."""
     spread = LookupStreams(page_size, [1], by_process=False, offset=True)
-    bare = LookupStreams(page_size, [1], by_process=False, offset=False)
     plain = LookupStreams(page_size, lines, by_process=False, offset=False)
-    offset, indexed, lined = (_Meters(extent) for _ in range(3))
-    tables: dict[Nic, TableIndices] = {}
+    meters: dict[tuple[bool, Nic], SetAssociativeGrid] = {}
     for batch in batches:
-        for found, beside in zip(spread.feed(batch), bare.feed(batch), strict=True):
-            nic, numbers = found.nic, found.numbers
-            offset.feed(nic, numbers, found.set_index)
-            if nic not in tables:
-                tables[nic] = TableIndices(extent.processes)
-            index = tables[nic].of(numbers, found.set_index, beside.set_index)
-            indexed.feed(nic, numbers, index)
-        for found in plain.feed(batch):
-            lined.feed(found.nic, found.numbers, found.set_index)
-    [of_pages], [of_indices] = offset.grids(), indexed.grids()
-    return Grids(of_pages, of_indices, {grid.line: grid for grid in lined.grids()})
+        for is_spread, streams in ((True, spread), (False, plain)):
+            for found in streams.feed(batch):
+                key = (is_spread, found.nic)
+                if key not in meters:
+                    meters[key] = _new_grid(most_entries // found.nic.line)
+                meters[key].feed(found.numbers, found.set_index)
+    [offset] = _summed({nic: meter for (spread, nic), meter in meters.items() if spread})
+    others = _summed({nic: meter for (spread, nic), meter in meters.items() if not spread})
+    return Grids(offset, {grid.line: grid for grid in others})
 
 
-def offset_grid(batches: Iterable[Requests], page_size: int, extent: Extent) -> Grid:
-    """Of ``grids`` the first alone."""
-    streams = LookupStreams(page_size, [1], by_process=False, offset=True)
-    meters = _Meters(extent)
-    for batch in batches:
-        for found in streams.feed(batch):
-            meters.feed(found.nic, found.numbers, found.set_index)
-    [grid] = meters.grids()
-    return grid
+def _new_grid(most_lines: int) -> SetAssociativeGrid:
+    bits = min(max(most_lines, 1).bit_length() - 1, MOST_SET_BITS)
+    return SetAssociativeGrid(bits, MOST_WAYS, split=False)
 
 
-class _Meters:
-    """The caches of every NIC, summed by the length of their lines."""
-
-    def __init__(self, extent: Extent) -> None:
-        self._most = most_entries(extent)
-        self._of: dict[Nic, SetAssociativeGrid] = {}
-
-    def feed(self, nic: Nic, numbers: NDArray[np.uint32], index: NDArray[np.uint32]) -> None:
-        if nic not in self._of:
-            bits = min(max(self._most // nic.line, 1).bit_length() - 1, MOST_SET_BITS)
-            self._of[nic] = SetAssociativeGrid(bits, MOST_WAYS, split=False)
-        self._of[nic].feed(numbers, index)
-
-    def grids(self) -> Iterator[Grid]:
-        by_line: dict[int, dict[int, SetAssociativeGrid]] = {}
-        for nic, meter in self._of.items():
-            by_line.setdefault(nic.line, {})[nic.node] = meter
-        for line, of_nodes in by_line.items():
-            counts = [meter.result() for meter in of_nodes.values()]
-            misses = np.sum([each.misses for each in counts], axis=0)
-            held = {node: meter.held() for node, meter in of_nodes.items()}
-            yield Grid(line, int(counts[0].set_bits[0]), misses, held)
+def _summed(meters: dict[Nic, SetAssociativeGrid]) -> Iterator[Grid]:
+    by_line: dict[int, dict[int, SetAssociativeGrid]] = {}
+    for nic, meter in meters.items():
+        by_line.setdefault(nic.line, {})[nic.node] = meter
+    for line, of_nodes in by_line.items():
+        counts = [meter.result() for meter in of_nodes.values()]
+        misses = np.sum([each.misses for each in counts], axis=0)
+        held = {node: meter.held() for node, meter in of_nodes.items()}
+        yield Grid(line, int(counts[0].set_bits[0]), misses, held)

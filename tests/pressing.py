@@ -26,6 +26,12 @@ def has_loaded(library: str, argument: object) -> bool:
     return False
 
 
+def heeding() -> None:
+    """In a command that begins: heed signals, though a shell had the tests begin without."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def interrupted(
     command: Sequence[str],
     begun: Callable[[], bool],
@@ -36,7 +42,13 @@ def interrupted(
 
     Of the errors those lines are left out that say how far the command is.
     """
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heeding,
+    )
     try:
         deadline = time.monotonic() + START_S
         while not begun():

@@ -66,6 +66,8 @@ def commanded(*arguments):
 def _check_line(line):
     if len(line) > LONGEST + len("nicscope: ") or not line.isprintable():
         raise Broken(f"an error of {len(line)} characters: {line[:500]!r}")
+    if "not enough memory" in line:  # the last resort, where sizes were to be looked at before
+        raise Broken(f"a MemoryError: {line[:500]!r}")
 
 
 def called(function):

@@ -91,6 +91,7 @@ NOT_HELD_MODULES = {
     "nicscope.interfaces.buffers",
     "nicscope.interfaces.ports.memory",
     "nicscope.interfaces.ports.report",
+    "nicscope.interfaces.ports.report_tables",
     "nicscope.interfaces.ports.rows",
     "nicscope.interfaces.unet.registry",
     "nicscope.interfaces.unet.tags",

@@ -88,7 +88,7 @@ mutants: $(VENV)/mutants.stamp
 
 # Without the compiler: what is looked at is what is written, not how fast it is counted.
 faults: $(VENV)/dev.stamp
-	@NUMBA_DISABLE_JIT=1 NICSCOPE_LONG_TESTS=1 $(PYTEST) --timeout 3600 tests/outputs/test_faults.py
+	@NUMBA_DISABLE_JIT=1 NICSCOPE_LONG_TESTS=1 $(PYTEST) --timeout 3600 tests/outputs/test_write_faults.py
 
 coverage-of-papers: $(VENV)/run.stamp
 	@$(BIN)/nicscope coverage

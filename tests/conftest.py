@@ -16,6 +16,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 # Compiled code is what the first of the three ways tests: it is waited for.
 os.environ.setdefault("NICSCOPE_COMPILE", "wait")
 
+# Tables are as wide as wherever the tests are run says, and tests are run anywhere.
+os.environ["COLUMNS"] = "100"
+
 # Without the compiler, or with its bounds checks, an example costs many times more.
 SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"))
 

@@ -24,6 +24,7 @@ LONG = {
     "trace convert": ["{}", "{o}.csv"],
     "demo": ["--out", "{o}"],
     "calibrate-platform": [],
+    "compile": [],
 }
 # Why the others have nothing to say.
 OTHERS = {
@@ -32,7 +33,8 @@ OTHERS = {
     "coverage": "reads the names of tests",
     "record": "its error stream is the recorded program's; it counts on a terminal",
 }
-HEAVY = {"demo", "calibrate-platform"}  # all traces through all designs; a fit of a minute
+# All traces through all designs; a fit of a minute; what the first runs ask of the compiler.
+HEAVY = {"demo", "calibrate-platform", "compile"}
 
 
 def names(group, before=()):
@@ -106,6 +108,17 @@ def test_a_calibration_tells_it_too(watched, monkeypatch):
     assert main(["calibrate-platform"]) == 130
 
     assert [one.told for one in watched] == [[(3, 4)]]
+
+
+def test_compiling_tells_it_too(watched, monkeypatch):
+    waiting = iter([3, 2, 2, 0])
+    monkeypatch.setattr("nicscope.cli.compiling._ask", lambda _: None)
+    monkeypatch.setattr("nicscope.kernel.queue.waiting", lambda: next(waiting, 0))
+    monkeypatch.setattr("nicscope.kernel.queue.workers", lambda: [1])
+
+    assert main(["compile"]) == 0
+
+    assert [one.told for one in watched] == [[(1, 3), (1, 3), (3, 3)]]
 
 
 def test_a_program_whose_end_nobody_knows_says_how_long_it_runs(watched, tmp_path, capsys):

@@ -28,6 +28,14 @@ from nicscope.traces.reader import open_trace
 from recomputed import recomputed
 
 ROWS = 40 if config.DISABLE_JIT else 150
+
+
+@pytest.fixture(autouse=True)
+def one_line_each(monkeypatch):
+    """Headings on one line, and no column left out."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+
 PLATFORMS = ["utlb-prototype", "mini-cluster", "pca200-linux", "linux-host"]
 
 

@@ -251,16 +251,12 @@ def test_standard_input_is_there_once(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"x = [1,\n", "line "),
-        (b"\0\0", "null bytes"),
-        (b"\xff\xfe", "line "),
         (b"x = " + b"-" * 200_000 + b"1", "program.py: "),
-        (b"(" * 100_000, "line 1: too many nested parentheses"),
         (b"#" * (5 << 20), "is longer than 4096 KiB"),
         (PROGRAM, "has no main() and no cluster"),
     ],
 )
-def test_a_program_that_is_none_is_one_line(content, words, tmp_path, capsys):
+def test_a_file_that_is_no_program_is_refused_in_one_line(content, words, tmp_path, capsys):
     path = tmp_path / "program.py"
     path.write_bytes(content)
 
@@ -270,6 +266,30 @@ def test_a_program_that_is_none_is_one_line(content, words, tmp_path, capsys):
     assert out == ""
     assert err.count("\n") == 1
     assert words in err
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"x = [1,\n", "SyntaxError: '[' was never closed"),
+        (b"\0\0", "null bytes"),
+        (b"\xff\xfe", "can't decode byte 0xff"),
+        (b"(" * 100_000, "too many nested parentheses"),
+    ],
+)
+def test_a_program_that_cannot_be_parsed_is_shown_as_python_shows_it(
+    content, words, tmp_path, capsys
+):
+    path = tmp_path / "program.py"
+    path.write_bytes(content)
+
+    assert main(["simulate", str(path)]) == 1
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert words in err.splitlines()[-1]
+    assert "nicscope" not in err.replace(str(path), "")
+    assert len(err) < 1000
 
 
 @pytest.mark.parametrize(

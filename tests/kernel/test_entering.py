@@ -210,3 +210,41 @@ def test_the_second_process_finds_a_bound_kernel_in_the_cache(tmp_path):
 
     assert run_tiny(tmp_path, SCRIPT, tmp_path / "cache") == ["2122", "add"]
     assert run_tiny(tmp_path, SCRIPT, tmp_path / "cache") == ["2122"]
+
+
+THREADS = """
+import threading
+from tiny.kernel import loading
+from tiny.kernel.entering import on_compilation
+from tiny.kernel.records import records
+import numpy as np
+compiled = []
+on_compilation(compiled.append)
+from tiny.whole import Part, Whole, add, bound
+pairs = records(1, np.dtype([("left", "i8")]))
+together = threading.Barrier(8)
+sums = []
+def enter():
+    state = Whole(Part(np.zeros(3, np.int64)), pairs)
+    together.wait()
+    call = bound(add, state)
+    for _ in range(1000):
+        call(1)
+    sums.append(int(state.part.numbers[1]))
+threads = [threading.Thread(target=enter) for _ in range(8)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print(*sums, *compiled, len(loading._loaded))
+"""
+
+
+@needs_the_compiler
+@pytest.mark.parametrize("round_", ["compiled", "loaded"])
+def test_threads_that_enter_a_kernel_at_once_have_it_made_once(tmp_path, round_):
+    (make_tiny(tmp_path) / "whole.py").write_text(MODULE)
+    made = ["add"]
+    if round_ == "loaded":
+        run_tiny(tmp_path, SCRIPT, tmp_path / "cache")
+        made = []
+
+    assert run_tiny(tmp_path, THREADS, tmp_path / "cache") == [*["1000"] * 8, *made, "1"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import tempfile
 from pathlib import Path
 
 import every_table as every
@@ -24,10 +25,11 @@ PACKAGE = Path(nicscope.__file__).parent
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def run():
     """What every command prints at 80 columns, and who has made its tables."""
-    folder = tmp_path_factory.mktemp("tables")
-    with every.built() as callers:
+    # Of a short name, as it is printed, which the tests' own folders have not everywhere.
+    with tempfile.TemporaryDirectory() as short, every.built() as callers:
+        folder = Path(short)
         printed = [every.run(command, 80) for command in every.commands(folder)]
         printed += every.other_tables(80)
     return printed, callers

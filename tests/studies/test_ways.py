@@ -128,7 +128,7 @@ def test_a_further_way_is_checked_whenever_so_many_ways_would_miss(places, sets,
     bits = sets.bit_length() - 1
     grid = SetAssociativeGrid(bits, 16, split=False, min_set_bits=bits)
     numbers = np.array(places, np.uint32)
-    found = Grid(1, bits, grid.feed(numbers, numbers.astype(np.int64)).result().misses)
+    found = Grid(1, bits, grid.feed(numbers, numbers.astype(np.int64)).result().misses, {})
     assert found.misses_of(sets * ways, ways) == counts["ni_misses"]
     assert found.further_of(sets * ways, ways) == counts["further_ways"]
 

@@ -34,6 +34,7 @@ _LOOK_S = 0.02  # between two looks for code that another process makes
 _depth = threading.local()  # of interpreted kernels, which call each other as plain functions
 _draw = random.Random(MODE.seed).random  # which tier is entered, to test that
 _listeners: list[Callable[[str], None]] = []
+_making = threading.RLock()  # threads enter the same kernels: each is loaded and compiled once
 
 
 class Pace:
@@ -107,26 +108,27 @@ class Version:
     def _load(self) -> None:
         from nicscope.kernel import store
 
-        made = store.read(self.key)
-        if made is not None:
-            from nicscope.kernel.loading import load
+        with _making:
+            made = store.read(self.key) if self._code is None else None
+            if made is not None:
+                from nicscope.kernel.loading import load
 
-            self._code = load(made, self.numbers)
+                self._code = load(made, self.numbers)
 
     def _made(self) -> Code:
         """The code, compiled here and now if it is not kept."""
-        if self._code is None:
+        with _making:
             self._load()
-        if self._code is None:
-            from nicscope.kernel import store
-            from nicscope.kernel.compiler.compiling import compiled
-            from nicscope.kernel.loading import load
+            if self._code is None:
+                from nicscope.kernel import store
+                from nicscope.kernel.compiler.compiling import compiled
+                from nicscope.kernel.loading import load
 
-            for listener in _listeners:
-                listener(self.function.__name__)
-            made = compiled(self.function, self.kind, self.key)
-            store.write(self.key, made)
-            self._code = load(made, self.numbers)
+                for listener in _listeners:
+                    listener(self.function.__name__)
+                made = compiled(self.function, self.kind, self.key)
+                store.write(self.key, made)
+                self._code = load(made, self.numbers)
         if self._code is None:
             raise RuntimeError(f"{self.function.__name__} needs a symbol that is not there")
         return self._code

@@ -27,6 +27,7 @@ FAILURE = "nicscope_exception"  # the symbol of ``_exception``
 _FASTCALL = 0x0080
 _pending = threading.local()
 _lock = threading.Lock()
+_loaded: list[Code] = []  # entries that were bound point into it, and do not keep it alive
 
 
 class _Method(ctypes.Structure):
@@ -133,4 +134,6 @@ def load(made: Made, numbers: int) -> Code | None:
         engine.add_object_file(binding.ObjectFileRef.from_data(made.code))
         engine.finalize_object()
         call = engine.get_function_address(made.call) if made.call else 0
-        return Code(engine.get_function_address(made.enter), call, numbers)
+        code = Code(engine.get_function_address(made.enter), call, numbers)
+        _loaded.append(code)
+        return code

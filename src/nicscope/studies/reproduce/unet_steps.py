@@ -39,6 +39,8 @@ COLUMNS = {
     "dc21140-nt U-Net/MM": MAPPED_NT,
 }
 
+QUARTER = PAGE // 4  # of a page: buffers in one page are several, and its translation is one
+
 
 def new_cluster(column: tuple[str, str], *, small: bool = False, **settings: Any) -> Cluster:
     """A cluster of that design and platform; ``small``: with a table that is soon full."""
@@ -164,9 +166,9 @@ def _ahead(column: tuple[str, str], case: str, unpin: bool = False) -> Spent:
             assert process.cluster.memory is not None
             process.cluster.memory.fork(0, 0, 1)
         if case in ("hit", "plain"):
-            await endpoint.provide(room)
+            await endpoint.provide(room.part(QUARTER, QUARTER))
         if case == "plain":
-            await endpoint.provide(room)
+            await endpoint.provide(room.part(2 * QUARTER, QUARTER))
         if unpin:
             await _fill_table(process, endpoint, tag)
         if case == "page fault":
@@ -176,7 +178,7 @@ def _ahead(column: tuple[str, str], case: str, unpin: bool = False) -> Spent:
     async def child(process: Process) -> None:
         del process  # its memory is the other's, forked
 
-    cluster = new_cluster(column, small=True)
+    cluster = new_cluster(column, small=True, buffer_bytes=QUARTER)
     for node, program in ((0, receiver), (0, child), (1, _sink)):
         cluster.start(node, program)
     found: Any = cluster.run()[0]

@@ -12,6 +12,7 @@ import nicscope
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+LONGEST_LINE = 400  # characters of a source that are shown
 _PACKAGE = Path(nicscope.__file__).parent
 _LIBRARIES = [
     Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")
@@ -36,8 +37,16 @@ def traceback_of(error: BaseException, program: Path) -> str:
     inside = _inside(told, program)
     for each in _chain(told):
         _keep_own(each, program)
-    text = "".join(told.format())
+    text = "".join(map(_bounded, "".join(told.format()).splitlines(keepends=True)))
     return text if inside is None else f"{text}  raised {inside}\n"
+
+
+def _bounded(line: str) -> str:
+    """``line`` without most of its middle, if it is one that nobody reads."""
+    if len(line) <= LONGEST_LINE:
+        return line
+    half = LONGEST_LINE // 2
+    return f"{line[:half].rstrip()} ... {line[-half:].lstrip()}"
 
 
 def place_of(error: BaseException, program: Path) -> str | None:

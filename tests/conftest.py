@@ -33,6 +33,27 @@ settings.register_profile("quick", settings.get_profile("default"), max_examples
 settings.load_profile("quick" if SLOW else "default")
 
 
+# Folders and files whose tests enter no kernel, or only by the way: the three ways of ``make test``
+# would run them three times for nothing.  All run without the compiler, where coverage is measured.
+ONCE = {
+    "config", "fuzz", "mutation", "oracle", "outputs", "reports", "traces_recording",
+    "test_errors.py", "test_imports.py", "test_inputs.py",
+}  # fmt: skip
+# Whole commands and studies: what they run is tested with bounds checks by itself.
+WHOLE = {"cli", "kernel", "reproduce"}
+
+
+def pytest_collection_modifyitems(items):
+    """Mark the tests that not every way of ``make test`` runs."""
+    root = Path(__file__).parent
+    for item in items:
+        place = item.path.relative_to(root).parts[0]
+        if place in ONCE:
+            item.add_marker(pytest.mark.once)
+        if place in WHOLE:
+            item.add_marker(pytest.mark.whole)
+
+
 @pytest.fixture(autouse=True)
 def no_progress_lines(monkeypatch):
     """Commands say nothing of how far they are: what tests compare must not depend on the time."""

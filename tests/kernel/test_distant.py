@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -208,3 +209,100 @@ def test_an_error_of_interpreted_code_ends_every_call_that_led_to_it(monkeypatch
 
     assert raised.value is error
     assert state.total[0] == 0
+
+
+@kernel
+def go_after_long(handed, turns):
+    state = handed
+    odd = 0
+    for i in range(turns):
+        odd = (odd * 3 + i) & 0xFFFF
+    state.before[0, 0] = odd  # or it need not be known
+    return call(state, 0, (1,))
+
+
+@kernel
+def fail_after_long(handed, turns, number):
+    odd = 0
+    for i in range(turns):
+        odd = (odd * 3 + i) & 0xFFFF
+    return (handed.total[0] + odd) // number
+
+
+class Rung(Exception):  # noqa: N818 - nobody's error
+    """A signal came."""
+
+
+@pytest.fixture
+def alarm():
+    """A signal in the middle of compiled code, whose handler raises at the next line of Python."""
+
+    def ring(_number, _frame):
+        raise Rung
+
+    before = signal.signal(signal.SIGALRM, ring)
+    yield lambda: signal.setitimer(signal.ITIMER_REAL, 0.02)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+LONG = 4_000_000_000  # turns: about a second
+
+
+@needs_the_compiler
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_call_in_whose_way_a_signal_comes_is_no_success(monkeypatch, alarm):
+    state = new_state()
+    monkeypatch.setattr("nicscope.kernel.distant._linkers", {})
+    link(state, FUNCTIONS)
+    entry = bound(go_after_long, state)
+    code_now = Version.code_now
+    monkeypatch.setattr(
+        Version,
+        "code_now",
+        lambda version: None if version.function is add else code_now(version),
+    )
+    assert entry(1) == 1
+
+    alarm()
+    with pytest.raises((Rung, RuntimeError)):
+        entry(LONG)
+
+    assert entry(1) == state.total[0]
+
+
+@needs_the_compiler
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_error_in_whose_way_a_signal_comes_is_an_error_still(alarm):
+    entry = bound(fail_after_long, new_state())
+    assert entry(1, 1) == 0
+
+    alarm()
+    with pytest.raises((Rung, KeyboardInterrupt)):
+        entry(LONG, 0)
+
+    assert entry(1, 1) == 0
+    with pytest.raises(ZeroDivisionError):
+        entry(1, 0)
+
+
+@distant
+def low_byte(state, number):
+    state.total[0] = number << 8
+    return np.uint8(number) if number < 0 else state.before[0, 0]
+
+
+@kernel
+def go_wide(handed):
+    state = handed
+    narrow = np.uint8(200)
+    call(state, 0, (narrow,))
+    return state.total[0]
+
+
+def test_numbers_that_are_handed_on_are_as_wide_in_both_worlds(monkeypatch):
+    state = State(np.zeros((2, 3), np.int64), new_calls(1), np.zeros(1, np.int64))
+    monkeypatch.setattr("nicscope.kernel.distant._linkers", {})
+    link(state, (low_byte,))
+
+    assert bound(go_wide, state)() == 51200

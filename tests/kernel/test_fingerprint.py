@@ -6,11 +6,13 @@ import contextlib
 import importlib
 import pkgutil
 import types
+from collections import namedtuple
 
 import pytest
 
 import nicscope
 from nicscope.kernel.fingerprint import UnknownGlobalError, digest_of_function
+from nicscope.kernel.mode import numba_settings
 from nicscope.kernel.steps import STEPS, Compiled
 
 HEAD = """
@@ -109,3 +111,30 @@ def test_every_kernel_of_the_package_has_a_key():
     assert len(ours) > 800
     for function in ours:
         digest_of_function(function)
+
+
+def test_the_order_of_names_counts_where_a_value_is_taken_by_its_name():
+    first, other = ({"__name__": "nicscope.made"} for _ in range(2))
+    for space, names in ((first, "left right"), (other, "right left")):
+        source = "def of(left, right):\n    return PAIR.left\n"
+        space["PAIR"] = namedtuple("Pair", names)(1, 2)
+        exec(source, space)
+        STEPS[space["of"]] = Compiled()
+
+    assert digest_of_function(first["of"]) != digest_of_function(other["of"])
+
+
+def test_the_names_of_arguments_count_as_calls_may_use_them():
+    first, other = ({"__name__": "nicscope.made"} for _ in range(2))
+    exec("def of(left, right):\n    return left\n", first)
+    exec("def of(right, left):\n    return right\n", other)
+    STEPS[first["of"]] = STEPS[other["of"]] = Compiled()
+
+    assert digest_of_function(first["of"]) != digest_of_function(other["of"])
+
+
+def test_what_numba_is_told_of_the_processor_counts(monkeypatch):
+    before = numba_settings()
+    monkeypatch.setenv("NUMBA_CPU_NAME", "generic")
+
+    assert numba_settings() != before

@@ -42,6 +42,11 @@ def go(handed, number):
     state = handed
     return call(state, 0, (number,))
 
+@kernel
+def drop(handed, number):
+    handed.total[0] = 0
+    return number
+
 state = State(np.zeros(1, np.int64), new_calls(1))
 link(state, (add,))
 entry = bound(go, state)
@@ -212,7 +217,76 @@ def test_nothing_is_compiled_from_a_source_that_has_changed_since(place):
 
     assert out == ["True"]
     assert "-= number" in path.read_text()
-    place.wait_for(0)
+
+    path.write_text(path.read_text().replace("-= number", "+= number"))
+    assert place.run(SWITCH)[0][0] == "True"  # what was refused then is none of its fault
+
+
+def test_what_is_asked_for_after_a_process_has_left_starts_another(place):
+    script = (
+        "from tiny.kernel import queue\n"
+        "queue._STARTS = 1\n"
+        "from tiny.whole import *\n"
+        "run_until(is_compiled, 100)\n"
+        "while queue.workers(): time.sleep(0.1)\n"
+        "other, begin = bound(drop, state), time.monotonic()\n"
+        "while portion(other, 1, 0) == 0 and time.monotonic() - begin < 100:\n"
+        "    other(1)\n"
+        "    time.sleep(0.01)\n"
+        "print(portion(other, 1, 0))\n"
+    )
+
+    assert place.run(script)[0] == ["1"]
+
+
+def test_a_cache_folder_may_be_named_from_where_one_is(place):
+    ended(place.begin(FIRST, NUMBA_CACHE_DIR="here"))
+
+    place.wait_for(2)
+    assert len([*(place.root / "package" / "here").rglob("*.o")]) == 2
+
+
+def test_threads_that_ask_at_once_all_get_what_they_ask_for(place):
+    script = (
+        "import threading, sys\n"
+        "sys.setswitchinterval(1e-6)\n"
+        "from tiny.whole import *\n"
+        "entries = [entry, bound(drop, state)]\n"
+        "threads = [threading.Thread(target=each, args=(1,)) for each in 4 * entries]\n"
+        "[thread.start() for thread in threads]\n"
+        "[thread.join() for thread in threads]\n"
+    )
+    place.run(script)
+
+    place.wait_for(3)
+
+
+TAKE_AND_DIE = """
+import json
+from tiny.kernel import queue
+for asked in queue.folder().glob("*.ask"):
+    asked.write_text(json.dumps([*json.loads(asked.read_text()), *{more}]))
+    asked.rename(asked.with_name(asked.name + ".1"))
+"""
+SERVE = """
+from tiny.kernel import queue, server
+server.main(0)
+print(queue.waiting(), *queue.failures())
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "told"), [("[]", ""), ("['once']", "two processes ended while they compiled it")]
+)
+def test_what_a_killed_process_was_at_is_done_by_another_but_not_by_a_third(place, more, told):
+    nobody = "from tiny.kernel import queue; queue._STARTS = 0\n"
+    place.run(nobody + "from tiny.whole import *\nbound(drop, state)(1)")
+    place.run(TAKE_AND_DIE.format(more=more))
+
+    out, _ = place.run(SERVE, NICSCOPE_COMPILE="wait")
+
+    assert (out[0], place.kept()) == ("0", 0 if told else 2)
+    assert told in " ".join(out)
 
 
 def test_what_is_stopped_leaves_nothing_waiting(place):

@@ -16,7 +16,13 @@ from nicscope.kernel import store
 from tiny_package import make_tiny, run_tiny
 
 needs_the_compiler = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
-MADE = store.Made("enter", "call", ("memcpy",), b"\x7fELF code\nwith a line")
+
+
+def made_for(key):
+    return store.Made(f"enter_{key}", "call", ("memcpy",), b"\x7fELF code\nwith a line")
+
+
+MADE = made_for("key")
 
 MODULE = """
 from tiny.kernel.decorators import kernel
@@ -102,12 +108,42 @@ def test_a_file_that_cannot_be_written_is_no_error_and_leaves_nothing(home, monk
     assert [*home.iterdir()] == []
 
 
+@pytest.mark.usefixtures("home")
+def test_what_is_kept_under_the_name_of_another_is_removed():
+    store.write("another", MADE)
+
+    assert store.read("another") is None
+    assert not store.is_kept("another")
+
+
+@pytest.mark.usefixtures("home")
+def test_what_cannot_be_read_at_the_moment_is_kept(monkeypatch):
+    def too_many(*_):
+        raise OSError(24, "Too many open files")
+
+    store.write("key", MADE)
+    monkeypatch.setattr(os, "open", too_many)
+
+    assert store.read("key") is None
+    assert store.is_kept("key")
+
+
+def test_a_folder_that_others_may_write_in_is_closed_to_them_and_anothers_not_used(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine").chmod(0o777)
+    (tmp_path / "link").symlink_to(tmp_path / "mine")
+
+    assert store.own_folder(tmp_path / "mine").stat().st_mode & 0o777 == 0o700
+    with pytest.raises(OSError, match="no folder of this user's"):
+        store.own_folder(tmp_path / "link")
+
+
 def test_what_was_read_longest_ago_goes_first(home):
     for number in range(4):
-        store.write(f"key{number}", MADE)
+        store.write(f"key{number}", made_for(f"key{number}"))
         os.utime(home / f"key{number}.o", (number, number))
     store.read("key0")  # touches it
-    store.keep_within(2 * len(store.packed(MADE)))
+    store.keep_within(2 * len(store.packed(made_for("key0"))))
 
     assert sorted(path.name for path in home.iterdir()) == ["key0.o", "key3.o"]
 

@@ -73,7 +73,7 @@ def link(state: Any, functions: Sequence[Callable[..., Any]]) -> None:
 @coded("nicscope.kernel.compiler.intrinsics:call")
 def call(state: Any, place: int, arguments: Any) -> Any:
     """What the function at ``place`` returns; of a truth value only the lowest bit may count."""
-    return _linked[place](state, *arguments)
+    return int(_linked[place](state, *map(int, arguments)) or 0)
 
 
 class Declarations:
@@ -171,39 +171,46 @@ class _Slot:
         """Do what interpreted code calls for: as it is, but that there is one more to compile."""
         code = self._version.code_now()
         function = self._version.function
-        if MODE.name != SWITCH or code is None:
-            if MODE.name != SWITCH and _linked[self._place] == self.call_plainly:
+        if MODE.name != SWITCH:
+            if _linked[self._place] == self.call_plainly:
                 _linked[self._place] = self._linker.plain[self._place] = function
+            return function(state, *numbers)
+        whole = handed(state)
+        if code is None or whole.kind != self._version.kind:
             return function(state, *numbers)
         from nicscope.kernel.loading import exception_of
 
         result, excinfo = _Word(), ctypes.c_void_p()
         status = code.call(
-            ctypes.addressof(result),
-            ctypes.addressof(excinfo),
-            handed(state).address,
-            *map(int, numbers),
+            ctypes.addressof(result), ctypes.addressof(excinfo), whole.address, *numbers
         )
         if status:
             raise exception_of(status, excinfo.value)
         return result.value
 
     def _answer(self, result: int, excinfo: int, table: int, *numbers: int) -> int:
-        """Do what was called for, by code if there is some by now; the status."""
+        """Do what was called for, by code if there is some by now; the status.
+
+        What a signal raises as this is entered, or left, is lost: then the caller finds ``excinfo``
+        as it was, and takes neither status nor result for one.
+        """
+        from nicscope.kernel.loading import leave_pending
+
+        answered, left = _Word.from_address(excinfo), _Word(0)
         try:
             code = self._version.code_now()
             if code is None:
                 found = self._version.interpret((handed_at(table).state, *numbers))
                 _Word.from_address(result).value = int(found or 0)
-                return 0
-            if not code.call_address:
-                raise TypeError(
-                    f"{self._version.function.__name__} returns no int64, truth value or nothing"
-                )
-            if MODE.name != SWITCH:
-                self._linker.write(table, self._place, code.call_address)
-            return code.call(result, excinfo, table, *numbers)
+                status = 0
+            else:
+                if not code.call_address:
+                    name = self._version.function.__name__
+                    raise TypeError(f"{name} returns no int64, truth value or nothing")
+                if MODE.name != SWITCH:
+                    self._linker.write(table, self._place, code.call_address)
+                status = code.call(result, ctypes.addressof(left), table, *numbers)
         except BaseException as error:
-            from nicscope.kernel.loading import leave_pending
-
-            return leave_pending(error)
+            status = leave_pending(error)
+        answered.value = left.value
+        return status

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import functools
 import hashlib
+import operator
 import random
 import threading
 import time
@@ -212,7 +213,7 @@ class Switching:
             return self._code(*numbers)
         code = self._version.code_now()
         if code is None:
-            return self._version.interpret((self._handed.state, *map(int, numbers)))
+            return self._version.interpret((self._handed.state, *map(operator.index, numbers)))
         entry = code.bound(self._handed)
         if MODE.name != SWITCH:
             self._code = entry

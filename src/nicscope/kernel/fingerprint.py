@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from nicscope.kernel.mode import CHECKED
+from nicscope.kernel.mode import CHECKED, numba_settings
 from nicscope.kernel.steps import STEPS
 
 ROOM = Path(__file__).parent
@@ -69,6 +69,7 @@ def maker_stamp() -> str:
         binding.get_host_cpu_name(),
         binding.get_host_cpu_features().flatten(),
         CHECKED,
+        numba_settings(),
     )
     digest.update(repr(told).encode())
     return digest.hexdigest()
@@ -116,7 +117,8 @@ def _name(function: Any) -> str:
 
 def _add_code(digest: Any, code: types.CodeType, docstring: str | None) -> list[str]:
     """Digest ``code``; the globals that it names, with those of the functions within."""
-    counts = (code.co_argcount, code.co_kwonlyargcount, code.co_flags, code.co_names)
+    named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    counts = (code.co_argcount, code.co_kwonlyargcount, code.co_flags, code.co_names, named)
     digest.update(code.co_code)
     digest.update(repr(counts).encode())
     digest.update(code.co_exceptiontable)
@@ -177,6 +179,8 @@ def _text_of(value: Any, callers: tuple[Any, ...], where: str) -> bytes:
         )
     if isinstance(value, (tuple, frozenset)):
         parts = [_text_of(each, callers, where) for each in value]
+        if hasattr(value, "_fields"):
+            parts.append(f"{type(value).__name__} {value._fields!r}".encode())
         return b"(" + b",".join(sorted(parts) if isinstance(value, frozenset) else parts) + b")"
     if isinstance(value, types.FunctionType):
         return digest_of_function(value, callers)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nicscope.kernel.layout import Handed
     from nicscope.kernel.store import Made
 
+LOST = 1  # no address: stands where an answer's error would until there is an answer
 PENDING = 0x6E53  # the status of a call that ended with an exception of interpreted code
 WRONG_COUNT = -0x6E53  # of an entry that was given too few numbers, or too many
 FAILURE = "nicscope_exception"  # the symbol of ``_exception``
@@ -89,9 +90,11 @@ class _Raised(NamedTuple):
 def exception_of(status: int, excinfo: int | None) -> BaseException:
     """What is to be raised for ``status``, with which an entry or a call has ended."""
     if status == PENDING:
-        error: BaseException = _pending.error
+        error: BaseException | None = getattr(_pending, "error", None)
         _pending.error = None
-        return error
+        return error or RuntimeError(
+            "what was raised as compiled code called Python, such as an interrupt, was lost"
+        )
     if status == WRONG_COUNT:
         return TypeError("a bound kernel takes as many numbers as the kernel has after its state")
     if status > 0 and excinfo:
@@ -103,14 +106,18 @@ def exception_of(status: int, excinfo: int | None) -> BaseException:
     return SystemError(f"compiled code ended with status {status}")
 
 
-def _exception(status: int, excinfo: int | None) -> BaseException:
+def _exception(status: int, excinfo: int | None, slot: int) -> None:
+    """Put the exception into ``slot``; it stays empty if a signal's handler raises in between."""
     try:
-        return exception_of(status, excinfo)
-    except BaseException as error:  # of whatever kind: code above us must learn of it
-        return error
+        error = exception_of(status, excinfo)
+    except BaseException as other:  # of whatever kind: code above us must learn of it
+        error = other
+    place, address = ctypes.c_void_p.from_address(slot), id(error)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(error))
+    place.value = address
 
 
-_EXCEPTION = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_int32, ctypes.c_void_p)(_exception)
+_EXCEPTION = ctypes.PYFUNCTYPE(None, ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)(_exception)
 
 
 @functools.cache

@@ -7,11 +7,20 @@ run asks for, ``wait`` compiles before a kernel is entered, ``never`` compiles n
 
 from __future__ import annotations
 
+import hashlib
 import os
+from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
 from nicscope.errors import NicscopeError
 
+# Of Numba's variables those that change no code, or have a place of their own in its key.
+_SAME_CODE = {
+    "NUMBA_BOUNDSCHECK", "NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_NUM_THREADS",
+    "NUMBA_THREADING_LAYER", "NUMBA_THREADING_LAYER_PRIORITY",
+}  # fmt: skip
+_SETTINGS_FILE = ".numba_config.yaml"
 BACKGROUND, WAIT, NEVER, SWITCH = "background", "wait", "never", "switch"
 VARIABLE = "NICSCOPE_COMPILE"
 
@@ -30,6 +39,21 @@ def _is_set(name: str) -> bool:
         return bool(int(os.environ.get(name, "0") or 0))
     except ValueError:
         return False
+
+
+def numba_settings() -> tuple[str, ...]:
+    """What else of the environment says which code the compiler makes, as far as that is told.
+
+    Such as ``NUMBA_CPU_NAME`` and ``NUMBA_OPT``, and the file in which Numba looks for them too.
+    """
+    told = [
+        f"{name}={value}"
+        for name, value in sorted(os.environ.items())
+        if name.startswith("NUMBA_") and name not in _SAME_CODE
+    ]
+    with suppress(OSError):
+        told.append(hashlib.sha256(Path(_SETTINGS_FILE).read_bytes()).hexdigest())
+    return tuple(told)
 
 
 def mode_of(text: str) -> Mode:

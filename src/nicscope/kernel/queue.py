@@ -15,6 +15,8 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -22,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.kernel import store
 from nicscope.kernel.layout import digest_of_kind, kind_of_plain, plain_kind
-from nicscope.kernel.mode import CHECKED, VARIABLE
+from nicscope.kernel.mode import CHECKED, VARIABLE, numba_settings
 
 if TYPE_CHECKING:
     from nicscope.kernel.entering import Version
@@ -38,6 +40,7 @@ _WATCH_S = 0.5  # between two looks whether the process lives
 _STARTS = 2  # of the process: one that was killed is replaced once
 _HEAVIER = 4  # times the time spent interpreting after which a request says so again
 _LEAST_S = 0.05  # spent interpreting before that
+_TRIES, _BETWEEN_TRIES_S = 5, 0.01  # to have a lock
 
 
 class Request(NamedTuple):
@@ -56,13 +59,12 @@ def folder() -> Path | None:
     entries = store.folder()
     if entries is None:
         return None
-    home = hashlib.sha256(f"{PACKAGE} {sys.executable} {CHECKED}".encode()).hexdigest()[:12]
-    place = entries.parent / f"queue-{home}"
+    told = (PACKAGE, sys.executable, CHECKED, sys.flags.optimize, numba_settings())
+    home = hashlib.sha256(repr(told).encode()).hexdigest()[:12]
     try:
-        place.mkdir(exist_ok=True)
+        return store.own_folder(entries.parent / f"queue-{home}")
     except OSError:
         return None
-    return place
 
 
 class _Asking:
@@ -75,6 +77,7 @@ class _Asking:
         self.look_at = 0.0
         self.told = False
         self.given_up = False
+        self.lock = threading.RLock()  # threads enter kernels at once
 
 
 _asking = _Asking()
@@ -82,6 +85,11 @@ _asking = _Asking()
 
 def ask(version: Version) -> None:
     """Have the code of ``version`` made, once; or say how much it would save by now."""
+    with _asking.lock:
+        _ask(version)
+
+
+def _ask(version: Version) -> None:
     key = version.key
     if not version.asked:
         version.asked = True
@@ -126,15 +134,21 @@ def _put(version: Version) -> bool:
         if not (home / (kind + _KIND)).exists():
             _write(home / (kind + _KIND), plain_kind(version.kind))
         _write(_path(version.key), asked)
-    except OSError:
+    except OSError as error:
+        _tell(f"what is to be compiled cannot be asked for ({error.strerror or error})")
         return False
     return True
 
 
 def _write(path: Path, content: Any) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    part.write_text(json.dumps(content))
-    part.replace(path)
+    descriptor, part = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            json.dump(content, file)
+        Path(part).replace(path)
+    except OSError:
+        store.remove(Path(part))
+        raise
 
 
 def requests() -> list[Request]:
@@ -143,13 +157,17 @@ def requests() -> list[Request]:
     found = []
     for path in home.glob(f"*{_REQUEST}") if home else ():
         try:
-            module, name, kind, spent_s = json.loads(store.read_own(path))
-            found.append(Request(path.stem, str(module), str(name), str(kind), float(spent_s)))
+            found.append(_request_in(path, path.stem))
         except FileNotFoundError:
             continue
         except (OSError, ValueError, TypeError):
             store.remove(path)
     return found
+
+
+def _request_in(path: Path, key: str) -> Request:
+    module, name, kind, spent_s, *_ = json.loads(store.read_own(path))
+    return Request(key, str(module), str(name), str(kind), float(spent_s))
 
 
 def waiting() -> int:
@@ -172,12 +190,40 @@ def take(request: Request, worker: int) -> bool:
     return True
 
 
-def give_back(worker: int) -> None:
-    """Let others have what ``worker`` took and, as it was killed, did not answer."""
+def give_back() -> None:
+    """Let others have what was taken by who was killed; what ends a second process is at fault.
+
+    The caller holds its own lock, and has taken nothing yet.
+    """
     home = folder()
-    for path in home.glob(f"*{_REQUEST}.{worker}") if home else ():
-        with suppress(OSError):
-            path.rename(path.with_suffix(""))
+    for path in home.glob(f"*{_REQUEST}.*") if home else ():
+        worker = path.suffix.removeprefix(".")
+        if worker.isdecimal() and not _is_at_work(int(worker)):
+            key = path.name.partition(_REQUEST)[0]
+            with suppress(OSError, ValueError, TypeError):
+                request = _request_in(path, key)
+                ended_before = len(json.loads(store.read_own(path))) > len(request) - 1
+                if ended_before:
+                    answer(request, int(worker), "two processes ended while they compiled it")
+                    continue
+                _write(_path(key), [*request[1:], "once"])
+            store.remove(path)
+
+
+def _is_at_work(worker: int) -> bool:
+    """Whether another process holds the lock of ``worker``; this one has no request yet."""
+    home = folder()
+    assert home is not None
+    try:
+        with (home / f"{_LOCK}{worker}").open("rb") as file:
+            if file.read().strip() == b"%d" % os.getpid():
+                return False
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _taken(key: str, worker: int) -> Path:
@@ -185,14 +231,17 @@ def _taken(key: str, worker: int) -> Path:
 
 
 def kind_of(request: Request) -> StateKind:
-    """The kind of state that is asked for.  Errors: ``OSError``, ``ValueError``."""
+    """The kind of state that is asked for.  Errors: ``OSError``."""
     home = folder()
     assert home is not None
     path = home / (request.kind + _KIND)
-    kind: StateKind = kind_of_plain(json.loads(store.read_own(path)))
-    if digest_of_kind(kind) != request.kind:
-        store.remove(path)
-        raise ValueError(f"{path} does not describe what it is named after")
+    try:
+        kind: StateKind = kind_of_plain(json.loads(store.read_own(path)))
+        if digest_of_kind(kind) != request.kind:
+            raise ValueError(f"{path} does not describe what it is named after")
+    except (ValueError, TypeError, KeyError, IndexError) as error:
+        store.remove(path)  # whoever asks again writes it anew
+        raise OSError(f"{path} is damaged") from error
     return kind
 
 
@@ -200,7 +249,7 @@ def answer(request: Request, worker: int, failure: str = "") -> None:
     """Take ``request`` away; with ``failure``, so that nobody asks for the same again."""
     if failure:
         with suppress(OSError):
-            _path(request.key).with_suffix(_FAILED).write_text(f"{request.name}: {failure}\n")
+            _write(_path(request.key).with_suffix(_FAILED), f"{request.name}: {failure}")
     store.remove(_taken(request.key, worker))
 
 
@@ -209,8 +258,8 @@ def failures() -> list[str]:
     home = folder()
     told = []
     for path in sorted(home.glob(f"*{_FAILED}")) if home else ():
-        with suppress(OSError, UnicodeDecodeError):
-            told.append(store.read_own(path).decode().strip().splitlines()[0])
+        with suppress(OSError, ValueError):
+            told.append(str(json.loads(store.read_own(path))).splitlines()[0])
     return told
 
 
@@ -224,9 +273,13 @@ def lock(worker: int) -> int | None:
         descriptor = os.open(home / f"{_LOCK}{worker}", flags, 0o600)
     except OSError:
         return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    for _ in range(_TRIES):  # who looks whether it is held, holds it for that moment
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except OSError:
+            time.sleep(_BETWEEN_TRIES_S)
+    else:
         os.close(descriptor)
         return None
     os.ftruncate(descriptor, 0)
@@ -261,6 +314,11 @@ def stop() -> list[int]:
 
 def watch() -> None:
     """Start the process if there is none; the one that has died is replaced once."""
+    with _asking.lock:
+        _watch()
+
+
+def _watch() -> None:
     now = time.monotonic()
     if now < _asking.look_at or _asking.given_up:
         return
@@ -271,6 +329,8 @@ def watch() -> None:
         return
     for key in [key for key in _asking.open if not is_open(key)]:
         del _asking.open[key]
+        if store.is_kept(key):
+            _asking.starts = 0  # what was started did what it was for, and left
     if not _asking.open:
         return
     if _asking.starts == _STARTS:
@@ -292,14 +352,20 @@ def start(worker: int = 0) -> int:
     home = folder()
     assert home is not None
     path = os.pathsep.join([str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    optimized = ["-" + "O" * sys.flags.optimize] * (sys.flags.optimize > 0)
     with (home / "log").open("ab") as log:
         child = subprocess.Popen(
-            [sys.executable, "-m", f"{__package__}.server", str(worker)],
+            [sys.executable, *optimized, "-m", f"{__package__}.server", str(worker)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             cwd="/",
-            env={**os.environ, VARIABLE: "wait", "PYTHONPATH": path},
+            env={
+                **os.environ,
+                VARIABLE: "wait",
+                "PYTHONPATH": path,
+                "NUMBA_CACHE_DIR": str(home.parent.parent),
+            },
             start_new_session=True,
         )
     child.returncode = 0  # it outlives us: nobody waits for it, and nobody is to be warned

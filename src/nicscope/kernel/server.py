@@ -29,7 +29,7 @@ def main(worker: int) -> int:
     if held is None:
         return 0
     os.nice(19)
-    queue.give_back(worker)
+    queue.give_back()
     try:
         work(worker, time.monotonic() + queue.AT_MOST_S)
     finally:
@@ -47,7 +47,9 @@ def work(worker: int, until: float) -> None:
             is_helped = True
             queue.start(worker + 1)
         if asked:
-            carry_out(worker, max(asked, key=lambda request: (request.spent_s, request.key)))
+            most = max(asked, key=lambda request: (request.spent_s, request.key))
+            if not carry_out(worker, most):
+                return
             idle_since = time.monotonic()
         elif time.monotonic() - idle_since > _IDLE_S:
             return
@@ -55,17 +57,23 @@ def work(worker: int, until: float) -> None:
             time.sleep(_REST_S)
 
 
-def carry_out(worker: int, request: Request) -> None:
-    """Make the code of ``request`` and take that away, or say why it cannot be made."""
+def carry_out(worker: int, request: Request) -> bool:
+    """Make the code of ``request`` and take that away, or say why it cannot be made.
+
+    False where this process had better leave: the source it has is not that of who asks any more,
+    or nothing can be written.  What has nothing to do with the function is asked for again.
+    """
     if not queue.take(request, worker):
-        return
-    failure = ""
+        return True
+    failure, goes_on = "", True
     try:
-        function = _function(request.module, request.name)
-        failure = make(function, request)
+        goes_on = make(_function(request.module, request.name), request)
+    except (ImportError, MemoryError, OSError) as error:
+        print(f"{request.name}: {type(error).__name__}: {error}", file=sys.stderr)
     except Exception as error:
         failure = f"{type(error).__name__}: {error}"
     queue.answer(request, worker, failure)
+    return goes_on
 
 
 def _function(module: str, name: str) -> Any:
@@ -73,18 +81,21 @@ def _function(module: str, name: str) -> Any:
     return getattr(found, "function", found)
 
 
-def make(function: Any, request: Request) -> str:
-    """Keep code under the key of ``request``; why not, if this process sees another function."""
+def make(function: Any, request: Request) -> bool:
+    """Keep code under the key of ``request``; whether it could be kept."""
     from nicscope.kernel.entering import Version
 
     version = Version(function, queue.kind_of(request))
     if version.key != request.key:
-        return "the source has changed since"
+        return False
     if store.read(version.key) is None:
         from nicscope.kernel.compiler.compiling import compiled
 
-        store.write(version.key, compiled(function, version.kind, version.key))
-    return ""
+        refused = store.write(version.key, compiled(function, version.kind, version.key))
+        if refused:
+            print(f"{request.name}: {refused}", file=sys.stderr)
+            return False
+    return True
 
 
 if __name__ == "__main__":

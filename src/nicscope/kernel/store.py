@@ -25,6 +25,10 @@ _STALE_S = 3600  # after which what has no entry's name is nobody's
 _DIGEST = hashlib.sha256().digest_size
 
 
+class ForeignFileError(OSError):
+    """A file that is not this user's, or no file, where one of the cache's is to be."""
+
+
 class Made(NamedTuple):
     """Machine code of one entry: the names in it by which it is entered, and what it needs."""
 
@@ -39,12 +43,27 @@ def folder() -> Path | None:
     """Where compiled code is kept; None if nothing can be written there."""
     base = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     try:
-        place = Path(base).expanduser() / "nicscope" / "entries"
-        place.mkdir(parents=True, exist_ok=True)
+        home = (Path(base).expanduser() / "nicscope").absolute()  # a run may change folders
+        home.mkdir(parents=True, exist_ok=True)
+        place = own_folder(home / "entries")
         with tempfile.TemporaryFile(dir=place):
             return place
     except (OSError, RuntimeError):
         return None
+
+
+def own_folder(place: Path) -> Path:
+    """``place``, made if it is not there, this user's and nobody else's to write in.
+
+    Errors: ``OSError``.
+    """
+    place.mkdir(mode=0o700, exist_ok=True)
+    found = place.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise OSError(f"{place} is no folder of this user's")
+    if found.st_mode & 0o022:
+        place.chmod(0o700)
+    return place
 
 
 def is_kept(key: str) -> bool:
@@ -60,13 +79,12 @@ def read(key: str) -> Made | None:
         return None
     path = home / (key + SUFFIX)
     try:
-        whole = read_own(path)
-    except OSError:
-        whole = b""
-        if not os.path.lexists(path):
-            return None
-    made = unpacked(whole)
-    if made is None:
+        made = unpacked(read_own(path))
+    except ForeignFileError:
+        made = None
+    except OSError:  # it is not there, or cannot be read now
+        return None
+    if made is None or not made.enter.endswith(key):  # a name is no proof of what is in a file
         remove(path)
         return None
     with suppress(OSError):
@@ -77,16 +95,16 @@ def read(key: str) -> Made | None:
 def read_own(path: Path) -> bytes:
     """The bytes of a regular file of this user's; no link is followed, nothing else opened.
 
-    Errors: ``OSError``.
+    Errors: ``ForeignFileError`` for anything else, ``OSError`` where it cannot be read.
     """
+    found = path.lstat()
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        raise ForeignFileError(f"{path} is not a file of this user's")
+    if found.st_size > ROOM_BYTES:
+        raise ForeignFileError(f"{path} is longer than all entries together may be")
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-            raise OSError(f"{path} is not a file of this user's")
-        if found.st_size > ROOM_BYTES:
-            raise OSError(f"{path} is longer than all entries together may be")
-        return file.read()
+        return file.read(ROOM_BYTES)
 
 
 def remove(path: Path) -> None:
@@ -98,21 +116,23 @@ def remove(path: Path) -> None:
             path.rename(path.with_name(f"{path.name}.{os.getpid()}.foreign"))
 
 
-def write(key: str, made: Made) -> None:
-    """Keep ``made`` under ``key``, whole or not at all; a disk that refuses is no error."""
+def write(key: str, made: Made) -> str:
+    """Keep ``made`` under ``key``, whole or not at all; why not, as nobody ends for that."""
     home = folder()
     if home is None:
-        return
+        return "nothing can be written in the cache folder"
     part: str | None = None
     try:
         descriptor, part = tempfile.mkstemp(dir=home, prefix=".", suffix=".part")
         with os.fdopen(descriptor, "wb") as file:
             file.write(packed(made))
         Path(part).replace(home / (key + SUFFIX))
-    except OSError:
+    except OSError as error:
         if part is not None:
             with suppress(OSError):
                 Path(part).unlink()
+        return error.strerror or str(error)
+    return ""
 
 
 def packed(made: Made) -> bytes:

@@ -100,6 +100,8 @@ class _Writer:
             builder.store(status.excinfoptr, function.args[1])
             builder.ret(status.code)
         builder.store(self._widened(builder, result, self.result), function.args[0])
+        excinfo = function.args[1]
+        builder.store(ir.Constant(excinfo.type.pointee, None), excinfo)  # there is an answer
         builder.ret(STATUS(0))
 
     def _widened(self, builder: Any, value: Any, kind: Any) -> Any:
@@ -139,16 +141,34 @@ class _Writer:
 
     def _raise(self, builder: Any, code: Any, excinfo: Any) -> None:
         """Have ``kernel.loading`` tell what is to be raised, and end with that."""
-        tell = self._declared(FAILURE, OBJECT, STATUS, OBJECT)
-        error = builder.call(tell, [code, excinfo])
-        with builder.if_then(builder.icmp_unsigned("!=", error, OBJECT(None))):
-            kind = builder.call(self._declared("PyObject_Type", OBJECT, OBJECT), [error])
-            setter = self._declared("PyErr_SetObject", ir.VoidType(), OBJECT, OBJECT)
-            builder.call(setter, [kind, error])
-            drop = self._declared("Py_DecRef", ir.VoidType(), OBJECT)
-            builder.call(drop, [kind])
-            builder.call(drop, [error])
+        tell = self._declared(FAILURE, ir.VoidType(), STATUS, OBJECT, OBJECT.as_pointer())
+        slot = builder.alloca(OBJECT)
+        builder.store(OBJECT(None), slot)
+        builder.call(tell, [code, excinfo, slot])
+        error = builder.load(slot)
+        lost = builder.icmp_unsigned("==", error, OBJECT(None))
+        with builder.if_else(lost, likely=False) as (is_lost, is_told):
+            with is_lost:
+                self._raise_interrupt(builder)
+            with is_told:
+                self._set(builder, error)
         builder.ret(OBJECT(None))
+
+    def _raise_interrupt(self, builder: Any) -> None:
+        """What a signal's handler raised where it could not be told: have it raised once more."""
+        builder.call(self._declared("PyErr_SetInterrupt", ir.VoidType()), [])
+        builder.call(self._declared("PyErr_CheckSignals", STATUS), [])
+        error = builder.call(self._declared("PyErr_Occurred", OBJECT), [])
+        with builder.if_then(builder.icmp_unsigned("==", error, OBJECT(None))):
+            builder.call(self._declared("PyErr_BadInternalCall", ir.VoidType()), [])
+
+    def _set(self, builder: Any, error: Any) -> None:
+        kind = builder.call(self._declared("PyObject_Type", OBJECT, OBJECT), [error])
+        setter = self._declared("PyErr_SetObject", ir.VoidType(), OBJECT, OBJECT)
+        builder.call(setter, [kind, error])
+        drop = self._declared("Py_DecRef", ir.VoidType(), OBJECT)
+        builder.call(drop, [kind])
+        builder.call(drop, [error])
 
     def _object(self, builder: Any, value: Any, kind: Any) -> Any:
         """A Python object for a result of ``kind``.  Errors: ``TypeError`` if there is none."""

@@ -10,13 +10,16 @@ from typing import Any
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils
+from numba.core.callconv import Status
 from numba.extending import intrinsic
 
 from nicscope.kernel.compiler.states import field_of
+from nicscope.kernel.loading import LOST, PENDING
 from nicscope.kernel.mode import CHECKED
 
 WORD = ir.IntType(64)
 unlikely: Any = cgutils.if_unlikely
+room_for: Any = cgutils.alloca_once
 raw_memcpy: Any = cgutils.raw_memcpy  # Numba says nothing about its types
 proxy: Any = cgutils.create_struct_proxy
 
@@ -33,21 +36,24 @@ def call(_context: Any, state: Any, place: Any, arguments: Any) -> Any:
         number = context.cast(builder, values[1], place, types.int64)
         address = builder.load(builder.gep(words, [number]))
         convention = context.call_conv
-        function = convention.get_function_type(types.int64, (state, *numbers))
+        shape = convention.get_function_type(types.int64, (state, *numbers))
         given = [
             context.cast(builder, builder.extract_value(values[2], i), each, types.int64)
             for i, each in enumerate(arguments)
         ]
-        status, result = convention.call_function(
-            builder,
-            builder.inttoptr(address, function.as_pointer()),
-            types.int64,
-            (state, *numbers),
-            [values[0], *given],
-        )
-        with unlikely(builder, status.is_error):
+        result = room_for(builder, WORD)
+        excinfo = room_for(builder, shape.args[1].pointee)
+        nobody = builder.inttoptr(WORD(LOST), shape.args[1].pointee)
+        builder.store(nobody, excinfo)
+        function = builder.inttoptr(address, shape.as_pointer())
+        code = builder.call(function, [result, excinfo, values[0], *given])
+        left = builder.load(excinfo)
+        lost = builder.icmp_unsigned("==", left, nobody)
+        code = builder.select(lost, code.type(PENDING), code)
+        with unlikely(builder, builder.icmp_signed("!=", code, code.type(0))):
+            status = Status(code, None, None, None, None, None, None, left)
             convention.return_status_propagate(builder, status)
-        return result
+        return builder.load(result)
 
     return types.int64(state, place, arguments), generate
 
@@ -66,7 +72,8 @@ def copy_bytes(_context: Any, target: Any, to: Any, source: Any, begin: Any, cou
             _check(context, builder, into, to_at, size)
             _check(context, builder, out_of, from_at, size)
         target_at, source_at = builder.gep(into.data, [to_at]), builder.gep(out_of.data, [from_at])
-        raw_memcpy(builder, target_at, source_at, size, 1)
+        with builder.if_then(builder.icmp_signed(">", size, WORD(0))):
+            raw_memcpy(builder, target_at, source_at, size, 1)
         return context.get_dummy_value()
 
     return types.none(target, to, source, begin, count), generate

@@ -33,6 +33,7 @@ PRIVATE = {
         "numba.extending.overload of the plain function, at a function more to compile",
     ),
     "numba.core.cgutils": Private("structures, unlikely branches, memcpy in code", _CARES),
+    "numba.core.callconv.Status": Private("an error of a callee, to hand on", _CARES),
     "numba.core.ir": Private(
         "statements that read or write elements, to count from the beginning",
         "unsigned indices in the kernels' own source",

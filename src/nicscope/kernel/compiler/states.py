@@ -201,7 +201,9 @@ infer(_RowFields)
 
 
 def _row_type(kind: Any) -> types.Type:
-    return types.Array(kind.dtype, kind.ndim - 1, kind.layout, not kind.mutable)
+    # A row of what lies column by column is neither.
+    layout: Any = "A" if kind.layout == "F" else kind.layout
+    return types.Array(kind.dtype, kind.ndim - 1, layout, not kind.mutable)
 
 
 def _lower_row_field(context: Any, builder: Any, row: Any, value: Any, name: str) -> Any:

@@ -40,7 +40,7 @@ ONCE = {
     "test_errors.py", "test_imports.py", "test_inputs.py",
 }  # fmt: skip
 # Whole commands and studies: what they run is tested with bounds checks by itself.
-WHOLE = {"cli", "kernel", "reproduce"}
+WHOLE = {"cli", "kernel", "reproduce", "studies"}
 
 
 def pytest_collection_modifyitems(items):

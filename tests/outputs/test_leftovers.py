@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from targets import tree
 
-from nicscope.outputs import whole_file, whole_folder
-from nicscope.outputs.temporary import temporary_path
+from nicscope.outputs import scratch_file, whole_file, whole_folder
+from nicscope.outputs.temporary import remove_abandoned, temporary_path
 
 # Writes what it is told to and stops in the middle, with a line to say so.  The file system of
 # the second sort knows no files without names; the third stops where a name is about to be taken.
@@ -110,6 +110,44 @@ def test_what_a_killed_writer_left_is_removed_by_the_next_writer_of_that_output(
 
     assert sorted(tree(tmp_path)) == ["another", "result"]
     assert target.read_bytes() == b"next"
+
+
+def test_scratch_that_a_killed_run_left_is_removed_by_the_next(tmp_path, monkeypatch):
+    running, said = writer("named folder", tmp_path / "results", "unlink")
+    kill(running)
+    assert said == "now"
+    [left] = tree(tmp_path)
+    assert "scratch" in left
+    monkeypatch.setattr("nicscope.outputs.temporary._unnamed", lambda _: None)
+
+    with scratch_file(tmp_path / "another"):
+        pass
+
+    assert tree(tmp_path) == {}
+
+
+def test_scratch_that_another_run_removes_before_its_owner_does_is_still_that(
+    tmp_path, monkeypatch
+):
+    real, removed = os.open, []
+
+    def removing(path, flags, *more, **keywords):
+        number = real(path, flags, *more, **keywords)
+        if flags & os.O_EXCL:
+            removed.append(path)
+            remove_abandoned(path)
+        return number
+
+    monkeypatch.setattr(os, "open", removing)
+    monkeypatch.setattr("nicscope.outputs.temporary._unnamed", lambda _: None)
+
+    with scratch_file(tmp_path / "result") as scratch:
+        scratch.write(b"kept")
+        scratch.seek(0)
+        assert scratch.read() == b"kept"
+
+    assert len(removed) == 1
+    assert tree(tmp_path) == {}
 
 
 @pytest.mark.parametrize("number", [signal.SIGSTOP, None])

@@ -244,6 +244,28 @@ def test_what_is_no_plain_file_is_not_replaced_by_one_of_a_set(tmp_path, make):
     assert tree(tmp_path) == before
 
 
+@pytest.mark.parametrize("make", [a_link, os.mkfifo, a_folder_there])
+@pytest.mark.parametrize("name", THREE)
+def test_what_came_into_the_way_of_a_killed_set_is_told_and_stays(tmp_path, make, name):
+    path = tmp_path / "results"
+    path.mkdir()
+    running, said = writer("folder", path, "rename", 2, THREE)  # the first says that it is whole
+    assert said == "now"
+    kill(running)
+    make(path / name)
+    before = tree(tmp_path)
+
+    for _ in range(2):
+        with pytest.raises(OutputError, match=f"{name}: is in the way and no plain file; move it"):
+            write(path, b"next", THREE)
+        assert tree(tmp_path) == before
+
+    (path / name).rename(tmp_path / "moved")
+    with pytest.raises(ValueError, match="too bad"):
+        break_off(path, ValueError("too bad"))
+    assert contents(path) == {each: b"new " + each.encode() for each in THREE}
+
+
 def test_a_file_in_the_way_of_an_inner_folder_is_told(tmp_path):
     path = tmp_path / "results"
     path.mkdir()

@@ -6,6 +6,7 @@ import os
 import stat
 import zlib
 
+import msgspec
 import pytest
 
 from nicscope.errors import OutputError, StudyError
@@ -88,16 +89,55 @@ def test_a_journal_without_records_does_not_stay(path):
     assert not path.exists()
 
 
-def test_a_file_that_is_no_journal_is_refused_and_kept(path):
-    path.write_text("dear diary\n")
+def line(text):
+    return b"%08x%s\n" % (zlib.crc32(text), text)
+
+
+def begun(of):
+    return line(msgspec.json.encode(of))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"dear diary\n",
+        b"my precious notes",
+        b" ",
+        b"\0" * 100,
+        begun(identity())[:50] + b"and my notes",
+        begun(identity())[:-1] + b" ",
+        begun(identity())[1:50],
+        begun(identity(design="utlb-shared"))[:50],
+    ],
+    ids=["line", "text", "blank", "zeros", "more", "other end", "other begin", "other sweep"],
+)
+def test_a_file_that_is_no_beginning_of_this_journal_is_refused_and_kept(path, content):
+    path.write_bytes(content)
 
     with (
-        pytest.raises(StudyError, match="no journal of a sweep"),
+        pytest.raises(StudyError, match=r"is no journal of this sweep; move it away$"),
         open_journal(path, identity()),
     ):
         pass
 
-    assert path.read_text() == "dear diary\n"
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("to", ["notes", "nothing", "journal"])
+def test_a_link_is_refused_as_a_journal_and_stays_as_what_it_leads_to_does(tmp_path, path, to):
+    if to == "notes":
+        (tmp_path / to).write_bytes(b"my precious notes")
+    if to == "journal":
+        (tmp_path / to).write_bytes(begun(identity()))
+    path.symlink_to(to)
+    before = {each.name: each.is_file() and each.read_bytes() for each in tmp_path.iterdir()}
+
+    with pytest.raises(OutputError, match="is no regular file"), open_journal(path, identity()):
+        pass
+
+    assert path.is_symlink()
+    after = {each.name: each.is_file() and each.read_bytes() for each in tmp_path.iterdir()}
+    assert after == before
 
 
 OTHERS = {
@@ -162,10 +202,6 @@ def test_a_journal_that_cannot_be_made_is_told(tmp_path):
         open_journal(tmp_path / "none" / "o.journal", identity()),
     ):
         pass
-
-
-def line(text):
-    return b"%08x%s\n" % (zlib.crc32(text), text)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from nicscope.errors import OutputError
 from nicscope.outputs.sink import unwritable
+from nicscope.outputs.target import is_read_only
 from nicscope.outputs.temporary import (
     ENDING,
     Part,
@@ -111,20 +112,35 @@ def _told(path: Path) -> Iterator[None]:
 
 def _place(folder: Path, parts: dict[Path, Part]) -> None:
     """Give the files their names in ``folder``, all of them or none."""
-    _refuse_strange(folder, parts)
     made = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         for each in reversed(made[1:]):
             each.mkdir(exist_ok=True)
-        with _staged(folder if made else _inside(folder), folder, parts) as stage:
-            if not (made and stage.appears_as(folder)):
+        if not made:
+            _place_into(folder, parts)
+            return
+        with _staged(folder, folder, parts) as stage:
+            if not stage.appears_as(folder):
                 with _alone_in(folder):
+                    _refuse_strange(folder, parts)
                     _move_in(stage, folder, list(parts))
     except BaseException:
         for each in made:
             with contextlib.suppress(OSError):  # somebody else's is in it
                 each.rmdir()
         raise
+
+
+def _place_into(folder: Path, parts: dict[Path, Part]) -> None:
+    """Give the files their names in a folder that is there.
+
+    Nobody else moves files in or out of it while it is looked at, nor takes away those whose
+    permissions the new ones get.
+    """
+    with _alone_in(folder):
+        _refuse_strange(folder, parts)
+        with _staged(_inside(folder), folder, parts) as stage:
+            _move_in(stage, folder, list(parts))
 
 
 class _Stage:
@@ -135,7 +151,10 @@ class _Stage:
         while True:
             self.path = temporary_path(beside)
             self.path.mkdir()
-            self._number = os.open(self.path, _OPENED)
+            try:
+                self._number = os.open(self.path, _OPENED)
+            except FileNotFoundError:
+                continue  # another one took it for abandoned, as it was not locked yet
             if lock(self._number) and self.path.exists():
                 return
             os.close(self._number)
@@ -203,7 +222,7 @@ def _refuse_strange(folder: Path, names: Iterable[Path]) -> None:
                 raise OutputError(f"{path.parent}: is in the way of a folder; move it away")
             if not stat.S_ISREG(path.lstat().st_mode):
                 raise OutputError(f"{path}: is in the way and no plain file; move it away")
-            if not os.access(path, os.W_OK, effective_ids=True):
+            if is_read_only(path):
                 raise OutputError(f"{path}: cannot be written: it is read-only")
 
 
@@ -252,7 +271,9 @@ def _move_in_rest(complete: Path, folder: Path) -> None:
         for top, _, files in os.walk(complete)
         for name in files
     ]
-    for name in reversed(_last_first(name for name in names if name.parts[0] != _BEFORE)):
+    rest = [name for name in names if name.parts[0] != _BEFORE]
+    _refuse_strange(folder, rest)
+    for name in reversed(_last_first(rest)):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (complete / name).rename(folder / name)
     shutil.rmtree(complete)

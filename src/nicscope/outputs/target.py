@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
@@ -15,6 +16,8 @@ STDOUT = Path("/dev/stdout")
 _STANDARD = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 _MOST_LINKS = 40  # as the kernel follows
 _OPENED = os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC
+_LOOKED_AT = os.O_PATH | os.O_CLOEXEC
+_LOOKS = 30  # at a file that is another at each call: by chance it is not so each time
 
 
 class Target(NamedTuple):
@@ -24,7 +27,12 @@ class Target(NamedTuple):
     path: Path  # without links, if it is a file
     is_stream: bool
     number: int | None = None  # of the descriptor of this process that it is
-    is_socket: bool = False
+    looked_at: os.stat_result | None = None  # if it is a stream that has a name
+
+    @property
+    def is_socket(self) -> bool:
+        """Whether it is a socket, which is connected to."""
+        return self.looked_at is not None and stat.S_ISSOCK(self.looked_at.st_mode)
 
     def open_stream(self) -> int:
         """A new descriptor of the stream; waits for the reader of a FIFO.
@@ -41,11 +49,22 @@ class Target(NamedTuple):
                     connection.connect(os.fspath(self.path))
                     return connection.detach()
             number = os.open(self.path, _OPENED)
-            if stat.S_ISREG(os.fstat(number).st_mode):
-                os.ftruncate(number, 0)
+            try:
+                self._begin(number)
+            except BaseException:
+                os.close(number)
+                raise
         except OSError as error:
             raise unwritable(self.shown, error) from error
         return number
+
+    def _begin(self, number: int) -> None:
+        """Cut a file without a name; errors: ``OutputError`` if a file has come there since."""
+        status = os.fstat(number)
+        if stat.S_ISREG(status.st_mode):
+            if self.looked_at is None or not _is_one(status, self.looked_at):
+                raise OutputError(f"{self.shown}: has become another file meanwhile; try again")
+            os.ftruncate(number, 0)
 
     def is_standard_output(self) -> bool:
         """Whether it and this process's standard output are one, so that text would be mixed in."""
@@ -68,21 +87,61 @@ def target_of(path: Path | str) -> Target:
     number = _own_descriptor(shown)
     if number is not None:
         return _descriptor(shown, number)
-    final = Path(os.path.realpath(shown))
     try:
-        status = Path(shown).stat()
-    except FileNotFoundError:
-        return Target(shown, final, is_stream=False)
+        return _looked_at(shown)
     except OSError as error:
         raise unwritable(shown, error) from error
-    kind = status.st_mode
-    _refuse_folders_and_disks(shown, kind)
-    if stat.S_ISREG(kind) and _is_same(final, status):
-        if not os.access(final, os.W_OK, effective_ids=True):
+
+
+def is_read_only(path: Path) -> bool:
+    """Whether ``path`` is there and may not be written to; errors: ``OSError``.
+
+    What somebody takes away in that very moment is not taken for read-only.
+    """
+    for _ in range(_LOOKS):
+        try:
+            before = path.lstat()
+            if os.access(path, os.W_OK, effective_ids=True):
+                return False
+            if _is_one(before, path.lstat()):
+                return True
+        except FileNotFoundError:
+            return False
+    return False
+
+
+def _looked_at(shown: str) -> Target:
+    """What a name leads to that is none of this process's descriptors.
+
+    A plain file has no name, being some other process's, if look after look finds that very one
+    and never where the links lead to.  Otherwise somebody was just replacing it.
+    """
+    with contextlib.ExitStack() as held:  # or a new file might get the number of the last one
+        found: list[os.stat_result] = []
+        while len(found) < _LOOKS:
+            final = Path(os.path.realpath(shown))
+            try:
+                number = os.open(shown, _LOOKED_AT)
+            except FileNotFoundError:
+                return Target(shown, final, is_stream=False)
+            held.callback(os.close, number)
+            status = os.fstat(number)
+            _refuse_folders_and_disks(shown, status.st_mode)
+            if not stat.S_ISREG(status.st_mode):
+                return Target(shown, Path(shown), is_stream=True, looked_at=status)
+            if _is_same(final, status):
+                break
+            found.append(status)
+        if len(found) == _LOOKS and all(_is_one(status, each) for each in found):
+            return Target(shown, Path(shown), is_stream=True, looked_at=status)
+        if is_read_only(final):
             raise OutputError(f"{shown}: cannot be written: it is read-only")
         return Target(shown, final, is_stream=False)
-    # A file without a name, held open by some process, can only be written as it is.
-    return Target(shown, Path(shown), is_stream=True, is_socket=stat.S_ISSOCK(kind))
+
+
+def _is_one(one: os.stat_result, other: os.stat_result) -> bool:
+    """Whether both are of one file and it has not become another under an old number."""
+    return os.path.samestat(one, other) and stat.S_IFMT(one.st_mode) == stat.S_IFMT(other.st_mode)
 
 
 def _descriptor(shown: str, number: int) -> Target:

@@ -32,6 +32,7 @@ _NEW = os.O_RDWR | os.O_CLOEXEC
 _LOOKED_AT = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NO_UNNAMED = {errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL}
 _DESCRIPTORS = Path("/proc/self/fd")
+_SCRATCH = "scratch"  # what temporary names are made from of files that never get one
 
 
 def temporary_path(path: Path, ending: str = ENDING) -> Path:
@@ -96,9 +97,11 @@ def nameless(folder: Path) -> int:
     """Descriptor of a new file in ``folder``, gone when it is closed; errors: ``OSError``."""
     number = _unnamed(folder)
     if number is None:
-        path = temporary_path(folder / "scratch")
+        for left in temporary_paths(folder / _SCRATCH):
+            remove_abandoned(left)
+        path = temporary_path(folder / _SCRATCH)
         number = os.open(path, _NEW | os.O_CREAT | os.O_EXCL, 0o600)
-        path.unlink()
+        path.unlink(missing_ok=True)  # another one may have removed it, as above
     return number
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import stat
 import zlib
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 ENDING = ".journal"
 MOST_BYTES = 1 << 30  # 150 for each design and trace
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # JSON that is none
+_OPENED = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _DIGITS = 8  # of the checksum that begins a line
 
 
@@ -77,11 +79,10 @@ class NoJournal(Journal):
 def open_journal(path: Path, identity: Identity) -> Iterator[Journal]:
     """The journal of the sweep ``identity`` at ``path``, made if need be; empty ones are removed.
 
-    Errors: ``StudyError`` if another sweep's is there, or one runs that writes it;
+    Errors: ``StudyError`` if another sweep's is there, or no journal, or a sweep that writes it;
     ``OutputError`` if it cannot be read or written.
     """
-    made = not path.exists()
-    file = _opened(path)
+    file, made = _opened(path)
     journal = None
     try:
         journal = Journal(path, file, _begun(path, file, identity))
@@ -92,19 +93,23 @@ def open_journal(path: Path, identity: Identity) -> Iterator[Journal]:
         os.close(file)
 
 
-def _opened(path: Path) -> int:
-    if path.exists() and not path.is_file():
-        raise OutputError(f"{path}: is no regular file; move it away, or name another --out")
+def _opened(path: Path) -> tuple[int, bool]:
+    """Descriptor of the file, locked, and whether it was made; nothing else is even opened."""
     try:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        made = not os.path.lexists(path)
+        is_regular = made or stat.S_ISREG(path.lstat().st_mode)
+        if is_regular:
+            file = os.open(path, _OPENED | (os.O_CREAT | os.O_EXCL if made else 0), 0o666)
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
+    if not is_regular:
+        raise OutputError(f"{path}: is no regular file; move it away, or name another --out")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(file)
         raise StudyError(f"{path}: another sweep is writing it; wait for it to end") from error
-    return file
+    return file, made
 
 
 def _begun(path: Path, file: int, identity: Identity) -> list[Record]:
@@ -112,10 +117,11 @@ def _begun(path: Path, file: int, identity: Identity) -> list[Record]:
     content = _content(path, file)
     whole = list(_whole_lines(content))
     if not whole:
-        if b"\n" in content:
-            raise StudyError(f"{path}: is no journal of a sweep; move it away")
+        begun = _line(msgspec.json.encode(identity))
+        if not begun.startswith(content):
+            raise StudyError(f"{path}: is no journal of this sweep; move it away")
         _cut(path, file, 0)
-        _write(path, file, _line(msgspec.json.encode(identity)))
+        _write(path, file, begun)
         _sync_folder(path)
         return []
     end, first = whole[0]

@@ -27,6 +27,7 @@ from nicscope.traces.importers.strace_descriptors import (
     shares,
 )
 from nicscope.traces.importers.strace_lines import Call, Exit, LineReader, Start, number_of
+from nicscope.traces.importers.strace_room import Room
 from nicscope.traces.schema import Op
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class _Rows:
 class _Log:
     """Follows tasks and descriptors through a log and keeps the requests it finds."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, room: Room) -> None:
         self.rows = _Rows()
         self.counts: Counter[str] = Counter()
         self.vector_calls: Counter[str] = Counter()
@@ -100,20 +101,23 @@ class _Log:
         self._unreadable: TraceError | None = None
         self.first_number: int | None = None  # of FIRST_TASK, once the log says it
         self._name = name
+        self._room = room
+        self._line = 0
         self._tasks: dict[int, Task] = {}
-        self._creating: dict[int, Start] = {}
+        self._creating: dict[int, tuple[bool, bool]] = {}  # what makers share with their children
         self._early: dict[int, deque[Call | Start | Exit]] = {}
-        self._released: list[tuple[int, Iterator[Call | Start | Exit]]] = []
+        self._released: list[tuple[int, deque[Call | Start | Exit]]] = []
 
     def take(self, event: Call | Start | Exit) -> None:
         """Take in the next event; those of a task not yet known wait for its maker to return."""
+        self._line = event.line
+        self._room.tasks(event.line, len(self._tasks) + len(self._early))
         number = self._only_task() if event.task is None else event.task
         if number not in self._tasks and self._ends_the_first_creation(event):
             self._task(number)
-        if number in self._early:
-            self._early[number].append(event)
-        elif number not in self._tasks and self._creating:
-            self._early[number] = deque([event])
+        if number in self._early or (number not in self._tasks and self._creating):
+            self._room.keep(event.line, event.characters)
+            self._early.setdefault(number, deque()).append(event)
         else:
             self._handle(number, event)
 
@@ -149,11 +153,11 @@ class _Log:
 
     def _give_up_creating(self, maker: int) -> None:
         """Take the tasks that wait for a call that will not return to be its children."""
-        start = self._creating.pop(maker, None)
-        if start is None or self._creating:
+        shared = self._creating.pop(maker, None)
+        if shared is None or self._creating:
             return
         for number in list(self._early):
-            self._create(maker, start.name, start.arguments, number)
+            self._create(maker, shared, number)
             self._release(number)
 
     def _only_task(self) -> int:
@@ -189,7 +193,7 @@ class _Log:
             del self._tasks[number]
         elif isinstance(event, Start):
             if event.name in CREATING_TASKS:
-                self._creating[number] = event
+                self._creating[number] = shares(event.name, event.arguments)
             task.descriptors.begin(event.name, event.arguments)
         else:
             self._handle_call(number, task, event)
@@ -198,7 +202,7 @@ class _Log:
         if call.name in CREATING_TASKS:
             self._creating.pop(number, None)
             if call.result is not None and 0 < call.result < 1 << 31:
-                self._create(number, call.name, call.arguments, call.result)
+                self._create(number, shares(call.name, call.arguments), call.result)
                 self._release(call.result)
             return
         if call.name in SCALAR_CALLS:
@@ -212,32 +216,43 @@ class _Log:
             self.calls_without_buffer[call.name] += bool(call.result and call.result > 0)
         if call.name == "execve" and call.result == 0:
             # A program that starts shares its descriptors with nobody.
-            task = Task(task.process, task.descriptors.copy())
+            task = Task(task.process, self._copied(task.descriptors))
             self._tasks[number] = task
         if not call.interrupted:
             task.descriptors.begin(call.name, call.arguments)
+        before = len(task.descriptors.files)
         task.descriptors.end(call)
+        self._make_room(max(0, len(task.descriptors.files) - before))
 
-    def _create(self, maker: int, name: str, arguments: str, number: int) -> None:
+    def _create(self, maker: int, shared: tuple[bool, bool], number: int) -> None:
         parent = self._task(maker)
-        same_descriptors, same_process = shares(name, arguments)
+        same_descriptors, same_process = shared
         self._tasks[number] = Task(
             parent.process if same_process else number,
-            parent.descriptors if same_descriptors else parent.descriptors.copy(),
+            parent.descriptors if same_descriptors else self._copied(parent.descriptors),
         )
+
+    def _copied(self, descriptors: Descriptors) -> Descriptors:
+        self._make_room(len(descriptors.files))
+        return descriptors.copy()
+
+    def _make_room(self, more: int) -> None:
+        tables = (task.descriptors.files for task in self._tasks.values())
+        self._room.descriptors(self._line, more, tables)
 
     def _release(self, number: int) -> None:
         """Take in what waited for ``number`` to be made; whom that makes comes in between."""
-        self._released.append((number, iter(self._early.pop(number, ()))))
+        self._released.append((number, self._early.pop(number, deque())))
         if len(self._released) > 1:
             return  # those below are at it
         while self._released:
             maker, events = self._released[-1]
-            event = next(events, None)
-            if event is None:
-                self._released.pop()
-            else:
+            if events:
+                event = events.popleft()
+                self._room.let_go(event.characters)
                 self._handle(maker, event)
+            else:
+                self._released.pop()
 
     def _moved(self, task: Task, call: Call) -> File | bool | None:
         """Whether a call moved bytes through a socket; counts it, and returns None, if not.
@@ -314,7 +329,8 @@ def read_strace(
     Errors: ``TraceError`` if the log is none, or naming the line whose buffer is not shown as an
     address.
     """
-    log, reader = _Log(source.name), LineReader()
+    room = Room(source.name)
+    log, reader = _Log(source.name, room), LineReader(room)
     for event in reader.events(ByteSource(source, watch).lines()):
         log.take(event)
     certain = log.finish()

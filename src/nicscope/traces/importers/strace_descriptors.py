@@ -63,6 +63,8 @@ _PAIR = re.compile(r"\[(\d{1,9})(?:<.*?>)?, (\d{1,9})(?:<.*?>)?\]")
 class File:
     """What a number stands for."""
 
+    __slots__ = ("closes", "followed", "is_socket")
+
     def __init__(self, is_socket: bool, closes: bool = False) -> None:
         self.is_socket = is_socket
         self.closes = closes  # on exec

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from nicscope.traces.importers.strace_room import shortened
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from nicscope.traces.importers.strace_room import Room
 
 NS_PER_S = 1_000_000_000
 DAY_NS = 86_400 * NS_PER_S
@@ -39,6 +43,11 @@ class Call(NamedTuple):
     error: str  # the name of it, such as EAGAIN, if the call failed
     interrupted: bool  # a Start went before
 
+    @property
+    def characters(self) -> int:
+        """How much text it holds."""
+        return len(self.name) + len(self.arguments) + len(self.error)
+
 
 class Start(NamedTuple):
     """A system call whose result comes later, or never."""
@@ -58,19 +67,26 @@ class Start(NamedTuple):
         """What is known of its arguments by now."""
         return self.text.partition("(")[2]
 
+    @property
+    def characters(self) -> int:
+        """How much text it holds."""
+        return len(self.text)
+
 
 class Exit(NamedTuple):
     """The end of a task."""
 
     line: int
     task: int | None
+    characters: int = 0
 
 
 class LineReader:
     """Pairs interrupted calls with their ends; counts what is neither a call nor strace's own."""
 
-    def __init__(self) -> None:
-        self.pending: dict[int | None, Start] = {}
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._pending: dict[int | None, Start] = {}
         self.recognised = 0
         self.other_lines = 0
         self.never_returned = 0
@@ -89,13 +105,13 @@ class LineReader:
             task = None if pid is None else int(pid)
             text = match["text"]
             if text.startswith("+++"):
-                self.never_returned += self.pending.pop(task, None) is not None
+                self.never_returned += self._taken(task) is not None
                 yield Exit(number, task)
             elif not text.startswith("---"):
                 event = self._call(number, task, self._time_ns(match["time"]), text)
                 if event is not None:
                     yield event
-        self.never_returned += len(self.pending)
+        self.never_returned += len(self._pending)
 
     def _call(
         self, number: int, task: int | None, time_ns: int | None, text: str
@@ -108,8 +124,10 @@ class LineReader:
                 return None
             number, time_ns, text = start.line, start.time_ns, start.text + resumed[2]
         elif text.endswith((UNFINISHED, DETACHED)):
-            start = Start(number, task, time_ns, text.rpartition("<")[0])
-            self.pending[task] = start
+            start = Start(number, task, time_ns, shortened(text.rpartition("<")[0]))
+            self._taken(task)
+            self._room.keep(number, start.characters)
+            self._pending[task] = start
             return start
         match = _CALL.match(text)
         if match is None:
@@ -122,21 +140,27 @@ class LineReader:
             line=number,
             task=task,
             time_ns=time_ns,
-            name=match[1],
-            arguments=match[2],
+            name=shortened(match[1]),
+            arguments=shortened(match[2]),
             result=result,
-            error=error[0] if error else "",
+            error=shortened(error[0]) if error else "",
             interrupted=resumed is not None,
         )
 
     def _start_of(self, task: int | None) -> Start | None:
         """Take the call that ``task`` has begun; a task has no number while it is the only one."""
-        if task not in self.pending:
-            if None in self.pending:
+        if task not in self._pending:
+            if None in self._pending:
                 task = None
-            elif task is None and len(self.pending) == 1:
-                (task,) = self.pending
-        return self.pending.pop(task, None)
+            elif task is None and len(self._pending) == 1:
+                (task,) = self._pending
+        return self._taken(task)
+
+    def _taken(self, task: int | None) -> Start | None:
+        start = self._pending.pop(task, None)
+        if start is not None:
+            self._room.let_go(start.characters)
+        return start
 
     def _time_ns(self, text: str | None) -> int | None:
         if text is None:

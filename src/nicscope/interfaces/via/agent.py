@@ -158,7 +158,7 @@ class Agent(Connections):
                 Return.VIP_ERROR_RESOURCE, f"VI {vi.number} has descriptors posted or not taken"
             )
         self.vis.remove(vi)
-        self.ni.firmware.close_vi(vi.place)
+        vi.close()
         for bell in vi.bells:
             self.ni.idle.remove(bell)
         for queue in vi.completion_queues:

@@ -91,23 +91,25 @@ class Connections:
         """Connect ``vi`` with the VI that asked."""
         self._must_be(vi, State.VIP_STATE_IDLE)
         self._must_wait(request)
-        mine, theirs = vi.attributes, request.vi.attributes
-        if mine.reliability != theirs.reliability:
+        wanted, offered = vi.attributes, request.vi.attributes
+        if wanted.reliability != offered.reliability:
             raise VipError(
                 Return.VIP_INVALID_RELIABILITY_LEVEL,
-                f"one side has {mine.reliability.name}, the other {theirs.reliability.name}",
+                f"one side has {wanted.reliability.name}, the other {offered.reliability.name}",
             )
-        if mine.max_transfer != theirs.max_transfer:
+        if wanted.max_transfer != offered.max_transfer:
             raise VipError(
                 Return.VIP_INVALID_MTU,
-                f"one side transfers {mine.max_transfer} bytes, the other {theirs.max_transfer}",
+                f"one side transfers {wanted.max_transfer} bytes, the other {offered.max_transfer}",
             )
         await self.call()
         self._must_wait(request)
-        for one, other in ((vi, request.vi), (request.vi, vi)):
-            ours, their = (self.others[end.node].ni.firmware for end in (one, other))
-            ours.connect(one.place, other.node, other.place, their.sent(other.place))
-            one.peer = other
+        ends = vi, request.vi
+        mine, theirs = (self.others[end.node].ni.firmware for end in ends)
+        epoch = max(mine.epoch(vi.place), theirs.epoch(request.vi.place)) + 1
+        for one, other, its, their in ((*ends, mine, theirs), (*ends[::-1], theirs, mine)):
+            its.connect(one.place, other.node, other.place, their.sent(other.place), epoch)
+            one.peer, one.epoch = other, epoch
         request.answer = Return.VIP_SUCCESS
         request.answered.ring()
 

@@ -60,8 +60,8 @@ class Messaging(Moving, Reporting):
             work.journal.resume(self.turns.now)
         if not work.read:
             await self._read(work, part)
-        if work.told:
-            return  # flushed before the NIC came to it
+        if work.told or work.flushed:
+            return  # before the NIC came to it
         assert work.request is not None
         if work.bad:
             await self.refuse(work, Status.VIP_STATUS_FORMAT_ERROR)

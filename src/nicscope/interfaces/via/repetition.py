@@ -24,17 +24,17 @@ async def put(ni: Messaging, frame: Frame) -> bool:
     if not vi.reliable:
         ni.firmware.number(vi.place, frame.header)
         await _send(ni, frame)
-        return vi.connected
+        return vi.has(frame.epoch)
     while not ni.firmware.is_window_open(vi.place):
         await ni.turns.until(vi.resend_at)
-        if vi.connected:
+        if vi.has(frame.epoch):
             await repeat(ni, vi)
-        if not vi.connected:
+        if not vi.has(frame.epoch):
             return False
     ni.firmware.number(vi.place, frame.header)
     vi.unsettled.append(frame)
     await _go_on(ni, vi)
-    return vi.connected
+    return vi.has(frame.epoch)
 
 
 async def repeat(ni: Messaging, vi: Vi) -> None:
@@ -60,7 +60,7 @@ async def _go_on(ni: Messaging, vi: Vi) -> None:
         if journal is not None and journal.at < ni.turns.now:
             journal.resume(ni.turns.now)  # nothing came back in time
         acknowledgement = await _send(ni, frame)
-        if not vi.connected:
+        if not vi.has(frame.epoch):
             break
         settled = ni.firmware.settle(vi.place, acknowledgement)
         for _ in range(settled):

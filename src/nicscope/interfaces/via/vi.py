@@ -10,6 +10,7 @@ import msgspec
 from nicscope.interfaces.ownership import Owned
 from nicscope.interfaces.via.names import Error, Reliability, State
 from nicscope.interfaces.via.turns import Bell
+from nicscope.nic.vimsg.layout import NOWHERE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,6 +44,7 @@ class Work(msgspec.Struct, eq=False):
     bad: bool = False  # the NIC cannot make sense of it
     journal: Journal | None = None
     read: bool = False  # by the NIC
+    flushed: bool = False  # the NIC is to do nothing more than to say so
     told: bool = False  # the completion is on its way, or there
     done: bool = False  # the host can see it
     noted: bool = False  # in a completion queue
@@ -88,7 +90,8 @@ class Vi(Owned):
         self.attributes = attributes
         # Whether an error breaks the connection.
         self.reliable = attributes.reliability != Reliability.VIP_SERVICE_UNRELIABLE
-        self.peer: Vi | None = None
+        self.peer: Vi | None = None  # while there is a connection
+        self.epoch = 0  # of the connection, or of the last one
         self.completion_queues = queues
         self.posted: tuple[deque[Work], deque[Work]] = (deque(), deque())  # as the host knows
         self.addresses: set[int] = set()  # of their descriptors
@@ -107,6 +110,8 @@ class Vi(Owned):
     @property
     def state(self) -> State:
         """As the NIC has it."""
+        if self.place == NOWHERE:
+            return State.VIP_STATE_IDLE
         return State(int(self._firmware.states[self.place]))
 
     def _enter(self, state: State) -> None:
@@ -116,7 +121,16 @@ class Vi(Owned):
     @property
     def connected(self) -> bool:
         """Whether there is another end."""
-        return int(self._firmware.states[self.place]) == CONNECTED
+        return self.place != NOWHERE and int(self._firmware.states[self.place]) == CONNECTED
+
+    def has(self, epoch: int) -> bool:
+        """Whether the connection that began that epoch is still there."""
+        return self.epoch == epoch and self.connected
+
+    def close(self) -> None:
+        """It is no more; its place on the NIC is another's from now on."""
+        self._firmware.close_vi(self.place)
+        self.place = NOWHERE
 
 
 class CompletionQueue(Owned):

@@ -10,19 +10,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nicscope.interfaces.via import outgoing
+from nicscope.interfaces.via.endpoint import SEND_QUEUE
 from nicscope.interfaces.via.journal import Part
 from nicscope.interfaces.via.turns import Bell, hear
-from nicscope.interfaces.via.vi import SEND_QUEUE
 from nicscope.nic.coherent.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from nicscope.interfaces.via.endpoint import Delivery
     from nicscope.interfaces.via.journal import Journal
     from nicscope.interfaces.via.messaging import Messaging
     from nicscope.interfaces.via.network import Frame
     from nicscope.interfaces.via.tables import Run
-    from nicscope.interfaces.via.vi import Delivery
 
 
 async def write_for(ni: Messaging, frame: Frame, place: int, finish: Callable[[], None]) -> None:

@@ -6,20 +6,20 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nicscope.interfaces.via import assistance
+from nicscope.interfaces.via.endpoint import RECEIVE_QUEUE
 from nicscope.interfaces.via.engine import Piece
 from nicscope.interfaces.via.journal import Part
 from nicscope.interfaces.via.names import STATUS_ERROR_MASK
 from nicscope.interfaces.via.turns import hear
-from nicscope.interfaces.via.vi import RECEIVE_QUEUE
 from nicscope.nic.vimsg.layout import READ_RESPONSE, WRITE
 from nicscope.nic.vimsg.receiving import ARRIVED, NO_ROOM, REFUSED, TAKEN, WANTED
 from nicscope.nic.vimsg.requests import STATUS_IMMEDIATE
 
 if TYPE_CHECKING:
+    from nicscope.interfaces.via.endpoint import Endpoint, Work
     from nicscope.interfaces.via.messaging import Messaging
     from nicscope.interfaces.via.network import Frame
     from nicscope.interfaces.via.tables import Outcome
-    from nicscope.interfaces.via.vi import Vi, Work
 
 
 async def receive(ni: Messaging, frame: Frame) -> None:
@@ -47,7 +47,7 @@ async def receive(ni: Messaging, frame: Frame) -> None:
         ni.carry_out(frame.target, outcome, frame.epoch)
 
 
-async def _stream(ni: Messaging, vi: Vi, frame: Frame) -> None:
+async def _stream(ni: Messaging, vi: Endpoint, frame: Frame) -> None:
     """Have the engine bring a fragment to where the message belongs, if that is known already."""
     if frame.index == 0:
         vi.stream = None
@@ -75,7 +75,7 @@ def _tell(ni: Messaging, frame: Frame, status: int | None) -> None:
     other.submit((work, status, length))
 
 
-async def _arrived(ni: Messaging, vi: Vi, frame: Frame) -> None:
+async def _arrived(ni: Messaging, vi: Endpoint, frame: Frame) -> None:
     """All bytes of a message are in NIC memory."""
     if not vi.has(frame.epoch):
         return  # broken while its bytes were translated
@@ -99,7 +99,7 @@ def _written(ni: Messaging, frame: Frame, work: Work | None, outcome: Outcome) -
     """The host has brought an RDMA write's bytes to where they belong."""
     if work is not None and not work.told:
         if outcome.status & STATUS_IMMEDIATE:
-            work.descriptor.immediate = frame.immediate
+            work.immediate = frame.immediate
         ni.submit((work, outcome.status, frame.total))
     _tell(ni, frame, outcome.tell_last)
 
@@ -121,7 +121,7 @@ async def _deliver(
     if work.queue == RECEIVE_QUEUE:
         work.journal = frame.journal
         if outcome.status & STATUS_IMMEDIATE:
-            work.descriptor.immediate = frame.immediate
+            work.immediate = frame.immediate
     await ni.complete(work, outcome.status, frame.total)
     if frame.kind == READ_RESPONSE:
         while work.vi.held:

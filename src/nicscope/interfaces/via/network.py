@@ -17,8 +17,8 @@ from nicscope.nic.vimsg.layout import HEADER
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from nicscope.interfaces.via.endpoint import Endpoint, Work
     from nicscope.interfaces.via.journal import Journal
-    from nicscope.interfaces.via.vi import Vi, Work
 
 NO_BYTES = np.zeros(0, np.uint8)
 _KIND, _EPOCH, _INDEX, _LAST, _OFFSET, _COUNT, _TOTAL, _IMMEDIATE, _REMOTE_ADDRESS = (
@@ -59,7 +59,12 @@ class Frame:
     )
 
     def __init__(
-        self, header: Any, raw: NDArray[np.uint8], source: Vi, target: Vi, message: Sending
+        self,
+        header: Any,
+        raw: NDArray[np.uint8],
+        source: Endpoint,
+        target: Endpoint,
+        message: Sending,
     ) -> None:
         """``header``: HEADER, shape (1,); ``raw``: all bytes of the message."""
         words = header.tolist()[0]

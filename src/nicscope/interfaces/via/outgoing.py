@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nicscope.interfaces.via import repetition
+from nicscope.interfaces.via.endpoint import SEND_QUEUE
 from nicscope.interfaces.via.engine import Piece
 from nicscope.interfaces.via.journal import Part
 from nicscope.interfaces.via.network import NO_BYTES, Frame, Sending
-from nicscope.interfaces.via.vi import SEND_QUEUE
 from nicscope.nic.vimsg.layout import MESSAGE, READ_RESPONSE
 from nicscope.nic.vimsg.sending import HELD, READ, REFUSED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from nicscope.interfaces.via.endpoint import Endpoint, Work
     from nicscope.interfaces.via.journal import Journal
     from nicscope.interfaces.via.messaging import Messaging
-    from nicscope.interfaces.via.vi import Vi, Work
 
 
 async def send(ni: Messaging, work: Work, request: int) -> None:
@@ -80,13 +80,15 @@ async def _stream(ni: Messaging, work: Work, request: int) -> None:
     ni.give(place)
 
 
-async def respond(ni: Messaging, vi: Vi, raw: NDArray[np.uint8], journal: Journal | None) -> None:
+async def respond(
+    ni: Messaging, vi: Endpoint, raw: NDArray[np.uint8], journal: Journal | None
+) -> None:
     """Send the bytes that the other end's RDMA read asked for."""
     await _transmit(ni, vi, READ_RESPONSE, raw, Sending(None, journal))
 
 
 async def _transmit(
-    ni: Messaging, vi: Vi, kind: int, raw: NDArray[np.uint8], message: Sending
+    ni: Messaging, vi: Endpoint, kind: int, raw: NDArray[np.uint8], message: Sending
 ) -> None:
     """Send a message frame by frame, unless the connection breaks, which flushes its descriptor."""
     work = message.work

@@ -13,9 +13,9 @@ from nicscope.interfaces.via.names import Error, Status
 from nicscope.nic.vimsg.layout import NOWHERE
 
 if TYPE_CHECKING:
+    from nicscope.interfaces.via.endpoint import Endpoint
     from nicscope.interfaces.via.messaging import Messaging
     from nicscope.interfaces.via.network import Frame
-    from nicscope.interfaces.via.vi import Vi
 
 
 async def put(ni: Messaging, frame: Frame) -> bool:
@@ -37,7 +37,7 @@ async def put(ni: Messaging, frame: Frame) -> bool:
     return vi.has(frame.epoch)
 
 
-async def repeat(ni: Messaging, vi: Vi) -> None:
+async def repeat(ni: Messaging, vi: Endpoint) -> None:
     """Send all that is not acknowledged again, or if that was to no avail lose the connection."""
     if not ni.firmware.is_given_up(vi.place):
         await _go_on(ni, vi)
@@ -49,7 +49,7 @@ async def repeat(ni: Messaging, vi: Vi) -> None:
         await ni.refuse(work, Status.VIP_STATUS_TRANSPORT_ERROR)
 
 
-async def _go_on(ni: Messaging, vi: Vi) -> None:
+async def _go_on(ni: Messaging, vi: Endpoint) -> None:
     """Send the frames whose turn it is."""
     while vi.connected:
         place = ni.firmware.next_to_send(vi.place)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope.interfaces.via.descriptor import STATUS_WORDS, place_in
+from nicscope.interfaces.via.endpoint import RECEIVE_QUEUE
 from nicscope.interfaces.via.journal import Part
 from nicscope.interfaces.via.names import Error, Status
 from nicscope.interfaces.via.node import Node
-from nicscope.interfaces.via.vi import RECEIVE_QUEUE
 from nicscope.nic.vimsg.layout import NOWHERE
 from nicscope.nic.vimsg.requests import STATUS_AT
 
 if TYPE_CHECKING:
+    from nicscope.interfaces.via.endpoint import Endpoint, Work
     from nicscope.interfaces.via.journal import Journal
     from nicscope.interfaces.via.tables import Outcome
-    from nicscope.interfaces.via.vi import Vi, Work
 
 CQ_ENTRY = 8  # bytes: VI and work queue
 
@@ -29,7 +29,7 @@ class Reporting(Node):
         await self.complete(work, status)
         self.carry_out(work.vi, outcome, epoch)
 
-    def carry_out(self, vi: Vi, outcome: Outcome, epoch: int) -> None:
+    def carry_out(self, vi: Endpoint, outcome: Outcome, epoch: int) -> None:
         """The library hears of an error, and if that is how it is the connection breaks.
 
         Nothing happens if ``vi`` has begun another connection than that of ``epoch`` meanwhile.
@@ -49,7 +49,7 @@ class Reporting(Node):
         journal = work.journal if work.queue == RECEIVE_QUEUE else None
         await self.spend("vimsg_complete", journal, Part.RECEIVE)
         word = self.firmware.status_word(work.request, status, receive=work.queue == RECEIVE_QUEUE)
-        raw = STATUS_WORDS.pack(work.descriptor.immediate, length, word)
+        raw = STATUS_WORDS.pack(work.immediate, length, word)
         await self._write(place_in(work.token)[0] + STATUS_AT, raw, journal)
         queue = work.vi.completion_queues[work.queue]
         if queue is not None:
@@ -78,13 +78,13 @@ class Reporting(Node):
             journal.spend(Part.RECEIVE, end)
         await self.turns.until(end)
 
-    def break_connection(self, vi: Vi, error: Error) -> None:
+    def break_connection(self, vi: Endpoint, error: Error) -> None:
         """Both ends go to the error state; what they have posted is flushed."""
         peer = vi.peer  # which has this end as its own peer, or there is no connection any more
         if self.fail(vi, error) and peer is not None:
             self.neighbours[peer.node].fail(peer, Error.VIP_ERROR_CONN_LOST)
 
-    def fail(self, vi: Vi, error: Error) -> bool:
+    def fail(self, vi: Endpoint, error: Error) -> bool:
         """The VI goes to the error state, and what it has posted is flushed; unless it has been."""
         if vi.place == NOWHERE or not self.firmware.lose_connection(vi.place):
             return False
@@ -93,7 +93,7 @@ class Reporting(Node):
         self.flush(vi)
         return True
 
-    def flush(self, vi: Vi) -> None:
+    def flush(self, vi: Endpoint) -> None:
         """Have all posted descriptors completed as flushed."""
         self.firmware.forget(vi.place)
         vi.held.clear()

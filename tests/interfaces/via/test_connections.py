@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core import config
-from pairs import DELIVERY, RECEPTION, UNRELIABLE, make_end
+from pairs import DELIVERY, RECEPTION, UNRELIABLE, make_end, run_pair
 
 from nicscope.interfaces.via import Cluster, State
 
@@ -153,3 +154,36 @@ def test_a_dead_vi_breaks_nobody_elses_connection():
     cluster.start(1, heir)
     *_, one, other = cluster.run()
     assert one == other == (CONNECTED, [])
+
+
+@pytest.mark.parametrize("mechanism", ["dma", "pio", "cni"])
+def test_an_rdma_read_does_not_get_the_bytes_that_one_before_its_connection_asked_for(mechanism):
+    asked = {}
+
+    async def first(end):
+        await end.nic.compute(60)
+        for number, name in enumerate(("again", None)):
+            remote = asked["region"].remote(8 * number)
+            into = [end.into.segment(8 * number, 8)]
+            await end.nic.rdma_read(end.vi, end.places, into, remote)
+            if name is not None:
+                await end.nic.compute(30)
+                await end.nic.disconnect(end.vi)
+                assert not (await end.nic.send_wait(end.vi)).ok
+                await end.nic.connect_request(end.vi, 1, name)
+        assert (await end.nic.send_wait(end.vi)).ok
+        return await end.nic.read(end.into.address, 16)
+
+    async def second(end):
+        asked["region"] = end.out
+        await end.nic.write(end.out.address, b"the old.the new.")
+        while end.vi.connected:
+            await end.nic.compute(1)
+        await end.nic.disconnect(end.vi)
+        await end.nic.connect_accept(await end.nic.connect_wait("again"), end.vi)
+        await end.nic.compute(2000)
+
+    rights = {"enable_rdma_read": True}
+    slow = {"ka_interrupt": 300_000_000}
+    found, _ = run_pair(first, second, mechanism, posted=0, rights=rights, settings=slow)
+    assert found == bytes(8) + b"the new."

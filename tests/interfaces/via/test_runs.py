@@ -10,7 +10,7 @@ from nicscope.interfaces.via import Cluster
 
 DELIVERIES = [(mechanism, "store-and-forward") for mechanism in MECHANISMS]
 DELIVERIES += [(mechanism, "cut-through") for mechanism in COHERENT]
-LENGTH = 16384
+LENGTH = 6000
 
 
 def greet(cluster, stop_at=None):
@@ -66,7 +66,7 @@ def test_a_run_that_failed_in_the_midst_of_anything_leaves_nothing(mechanism, de
     how = {"mechanism": mechanism, "delivery": delivery, "nodes": 3}
     expected = greet(Cluster(**how))
     cluster = Cluster(**how)
-    for stop_at in (100, 300, 600):
+    for stop_at in (100, 200, 300):
         with pytest.raises(SimulationError, match="stopped"):
             greet(cluster, stop_at)
     assert greet(cluster) == expected

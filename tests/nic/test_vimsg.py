@@ -28,7 +28,7 @@ def pair(level, **how):
     for v in range(2):
         connections.open_vi(vimsg, v, level, 7, 65536, 3)
     for v in range(2):
-        connections.connect(vimsg, v, 0, 1 - v, 0)
+        connections.connect(vimsg, v, 0, 1 - v, 0, 1)
     return vimsg
 
 
@@ -144,6 +144,30 @@ def numbered(vimsg):
     header = vimsg.header.copy()
     header[0]["sequence"] = sending.number_frame(vimsg, 0)
     return header
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("reopened", [False, True])
+def test_a_frame_of_a_connection_that_is_over_is_none_of_the_next_ones(level, reopened):
+    vimsg = pair(level)
+    memory = np.zeros(16384, np.uint8)
+    posted(vimsg, 0, 10)
+    sending.open_message(vimsg, 0, 0, NOWHERE, MESSAGE, 10)
+    sending.next_fragment(vimsg)
+    header = numbered(vimsg)
+    for v in range(2):
+        if reopened:
+            connections.open_vi(vimsg, v, level, 7, 65536, 3)
+        else:
+            connections.forget(vimsg, v)
+    posted(vimsg, 0, 10)
+    for v in range(2):
+        connections.connect(vimsg, v, 0, 1 - v, 0, 2)
+
+    assert receiving.hear_frame(vimsg, header) == (False, NOWHERE)
+    assert receiving.take_frame(vimsg, header, memory, memory[:10]) == receiving.IGNORED
+    assert receiving.place_frame(vimsg, header, memory, memory[:10]) == receiving.IGNORED
+    assert vimsg.config[0]["rooms"] == 0
 
 
 @pytest.mark.parametrize("level", LEVELS)

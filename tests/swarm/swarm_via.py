@@ -116,7 +116,10 @@ class Swarm(Hostiles):
         )
         await nic.disconnect(vi)
         until = nic.now_us + 10 * PATIENCE_US
-        for done, posted in ((nic.send_done, vi.posted[0]), (nic.recv_done, vi.posted[1])):
+        for done, posted in (
+            (nic.send_done, vi._shown.posted[0]),
+            (nic.recv_done, vi._shown.posted[1]),
+        ):
             while posted:
                 must_be(nic.now_us < until, len(posted), "descriptors are never flushed")
                 if await done(vi) is None:
@@ -267,10 +270,10 @@ class Swarm(Hostiles):
         owners = {nic._owner for nic in self.honest}
         for agent in self.cluster.agents:
             must_be(not owners & set(agent._tags.values()), "a tag of an honest process is left")
-            must_be(not any(vi._owner in owners for vi in agent.vis), "a VI is left")
-            works = [work for work in agent.ni.works.values() if work.vi._owner in owners]
+            must_be(not any(vi.owner in owners for vi in agent.vis), "a VI is left")
+            works = [work for work in agent.ni.works.values() if work.vi.owner in owners]
             must_be(not works, len(works), "descriptors on the NIC are left")
-            if len(self.cluster.agents) and all(vi._owner in owners for vi in agent.vis):
+            if len(self.cluster.agents) and all(vi.owner in owners for vi in agent.vis):
                 rooms = int(agent.ni.firmware.memory.config[0]["rooms"])
                 must_be(rooms >= 0, "rooms")
 

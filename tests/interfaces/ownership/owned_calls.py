@@ -27,11 +27,11 @@ from nicscope.interfaces.unet.area import Area
 from nicscope.interfaces.via.addresses import AddressSpace
 from nicscope.interfaces.via.addresses import Buffer as ViaBuffer
 from nicscope.interfaces.via.addresses import Region as ViaRegion
-from nicscope.interfaces.via.connections import Connections, Request
+from nicscope.interfaces.via.connections import Asking, Connections, Request
 from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment, Descriptor
 from nicscope.interfaces.via.journal import Journal
 from nicscope.interfaces.via.library import NicAttributes
-from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Delivery, Vi, Work
+from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Vi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +84,7 @@ NOT_HELD = {
     *(vmmc.Completion, vmmc.Notification, vmmc.PinnedPage, mini.Stored),
     *(AddressSegment, NicAttributes, Attributes, Journal, via.VipError),
     *(unet.Cluster, vmmc.Cluster, mini.Cluster, trapeze.Cluster, via.Cluster, PortCluster),
-    *(Payloads, AddressSpace, Connections, Work, Delivery),
+    *(Payloads, AddressSpace, Connections, Asking),
 }
 NOT_HELD_MODULES = {
     "nicscope.interfaces.ownership",
@@ -101,6 +101,7 @@ NOT_HELD_MODULES = {
     "nicscope.interfaces.mini.memory",
     "nicscope.interfaces.via.agent",
     "nicscope.interfaces.via.completions",
+    "nicscope.interfaces.via.endpoint",
     "nicscope.interfaces.via.engine",
     "nicscope.interfaces.via.firmware",
     "nicscope.interfaces.via.messaging",
@@ -164,6 +165,10 @@ FREE = {
         "byte_count",
         "state",
         "connected",
+        "attributes",
+        "entries",
+        "peer",
+        "place",
         "process_handle",
         "is_open",
         "area",

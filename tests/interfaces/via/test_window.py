@@ -20,7 +20,7 @@ def watch(end, lost=()):
     drawn = network.loses
 
     def loses():
-        seen.append((len(end.vi.unsettled), end.nic.now_ps))
+        seen.append((len(end.vi._shown.unsettled), end.nic.now_ps))
         return len(seen) - 1 in lost or drawn()
 
     network.loses = loses
@@ -175,7 +175,7 @@ def test_a_disconnected_vi_sends_nothing_again():
         await end.nic.disconnect(end.vi)
         before = len(seen)
         await end.nic.compute(1000)
-        return before, len(seen), len(end.vi.unsettled)
+        return before, len(seen), len(end.vi._shown.unsettled)
 
     before, after, left = run_pair(first, idle, settings={"mtu": MTU})[0]
     assert before == after == 3

@@ -12,11 +12,11 @@ from nicscope.interfaces.arguments import shown
 from nicscope.interfaces.buffers import stretch_of
 from nicscope.interfaces.via.addresses import Region
 from nicscope.interfaces.via.connections import Connections
+from nicscope.interfaces.via.endpoint import Endpoint, Ring
 from nicscope.interfaces.via.names import Reliability, Return, State, VipError
 from nicscope.interfaces.via.numbers import whole
 from nicscope.interfaces.via.tables import rights_of
 from nicscope.interfaces.via.turns import Bell, hear
-from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Vi
 from nicscope.nic.coherent.mechanism import Mechanism
 from nicscope.nic.vimsg.layout import PAGE
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nicscope.interfaces.ownership import Owner
     from nicscope.interfaces.via.addresses import Buffer
     from nicscope.interfaces.via.messaging import Messaging
+    from nicscope.interfaces.via.vi import Attributes
 
 
 class Agent(Connections):
@@ -33,7 +34,7 @@ class Agent(Connections):
         super().__init__(ni)
         self._tags: dict[int, Owner] = {}
         self._made = 0  # VIs and completion queues, for numbers
-        self.vis: list[Vi] = []
+        self.vis: list[Endpoint] = []
         self._unpinned = Bell(ni.turns)
         self.outcomes: list[int] = []  # of registrations for EDT
 
@@ -120,9 +121,9 @@ class Agent(Connections):
         self,
         owner: Owner,
         attributes: Attributes,
-        send_queue: CompletionQueue | None,
-        receive_queue: CompletionQueue | None,
-    ) -> Vi:
+        send_queue: Ring | None,
+        receive_queue: Ring | None,
+    ) -> Endpoint:
         """A VI, idle.  Errors: the ``VIP_INVALID_...`` of the attribute that is wrong."""
         self.known_tag(owner, attributes.tag, Return.VIP_INVALID_PTAG)
         level = attributes.reliability
@@ -139,7 +140,7 @@ class Agent(Connections):
         self._made += 1
         node = self.ni.port.number
         queues = (send_queue, receive_queue)
-        vi = Vi(node, self._made, attributes, queues, self.ni.turns, self.ni.firmware)
+        vi = Endpoint(owner, node, self._made, attributes, queues, self.ni.turns, self.ni.firmware)
         self.vis.append(vi)
         self.ni.idle.extend(vi.bells)
         for queue in (send_queue, receive_queue):
@@ -147,7 +148,7 @@ class Agent(Connections):
                 queue.users += 1
         return vi
 
-    def destroy_vi(self, vi: Vi) -> None:
+    def destroy_vi(self, vi: Endpoint) -> None:
         """Errors: ``VIP_INVALID_STATE`` unless idle, ``VIP_ERROR_RESOURCE`` with descriptors."""
         if vi.state is not State.VIP_STATE_IDLE:
             raise VipError(
@@ -158,20 +159,20 @@ class Agent(Connections):
                 Return.VIP_ERROR_RESOURCE, f"VI {vi.number} has descriptors posted or not taken"
             )
         self.vis.remove(vi)
-        self.ni.firmware.close_vi(vi.place)
+        vi.close()
         for bell in vi.bells:
             self.ni.idle.remove(bell)
         for queue in vi.completion_queues:
             if queue is not None:
                 queue.users -= 1
 
-    def create_completion_queue(self, memory: Buffer, handle: int, entries: int) -> CompletionQueue:
+    def create_completion_queue(self, memory: Buffer, handle: int, entries: int) -> Ring:
         """A completion queue in that memory, which is registered."""
         self._made += 1
-        queue = CompletionQueue(self._made, memory, handle, entries, self.ni.turns)
+        queue = Ring(self._made, memory, handle, entries, self.ni.turns)
         self.ni.idle.append(queue.bell)
         return queue
 
-    def destroy_completion_queue(self, queue: CompletionQueue) -> None:
+    def destroy_completion_queue(self, queue: Ring) -> None:
         """Nobody waits for it any more."""
         self.ni.idle.remove(queue.bell)

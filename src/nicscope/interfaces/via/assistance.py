@@ -10,19 +10,19 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nicscope.interfaces.via import outgoing
+from nicscope.interfaces.via.endpoint import SEND_QUEUE
 from nicscope.interfaces.via.journal import Part
 from nicscope.interfaces.via.turns import Bell, hear
-from nicscope.interfaces.via.vi import SEND_QUEUE
 from nicscope.nic.coherent.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from nicscope.interfaces.via.endpoint import Delivery
     from nicscope.interfaces.via.journal import Journal
     from nicscope.interfaces.via.messaging import Messaging
     from nicscope.interfaces.via.network import Frame
     from nicscope.interfaces.via.tables import Run
-    from nicscope.interfaces.via.vi import Delivery, Vi
 
 
 async def write_for(ni: Messaging, frame: Frame, place: int, finish: Callable[[], None]) -> None:
@@ -64,12 +64,12 @@ async def _flush_around(
     finish()
 
 
-def read_for(ni: Messaging, vi: Vi, frame: Frame) -> None:
+def read_for(ni: Messaging, frame: Frame) -> None:
     """Have the bytes that the other end wants to read come to the NIC, and be sent."""
-    ni.turns.start(_publish(ni, vi, frame), "an RDMA's interrupt", serves=True)
+    ni.turns.start(_publish(ni, frame), "an RDMA's interrupt", serves=True)
 
 
-async def _publish(ni: Messaging, vi: Vi, frame: Frame) -> None:
+async def _publish(ni: Messaging, frame: Frame) -> None:
     await _interrupt(ni)
     runs = ni.firmware.runs_of_stretch(frame.remote_address, frame.total)
     await begin_posting(ni)
@@ -87,18 +87,18 @@ async def _publish(ni: Messaging, vi: Vi, frame: Frame) -> None:
         await ni.turns.until(end)
         at += run.length
     await ni.turns.until(ni.port.doorbell(0, ni.turns.now))
-    ni.submit(partial(answer, ni, vi, runs, place, None))
+    ni.submit(partial(answer, ni, frame, runs, place, None))
     end_posting(ni)
 
 
 async def answer(
-    ni: Messaging, vi: Vi, runs: Sequence[Run], place: int, journal: Journal | None
+    ni: Messaging, frame: Frame, runs: Sequence[Run], place: int, journal: Journal | None
 ) -> None:
-    """Take what the other end wants to read, and send it."""
+    """Take what the other end wants to read, and send it, unless the connection is over."""
     raw = await ni.gather(runs, place, journal, Part.SEND)
     ni.give(place)
-    if vi.connected:
-        await outgoing.respond(ni, vi, raw, journal)
+    if frame.target.has(frame.epoch):
+        await outgoing.respond(ni, frame.target, raw, journal)
 
 
 async def _interrupt(ni: Messaging) -> None:

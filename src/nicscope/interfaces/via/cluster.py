@@ -99,10 +99,11 @@ class Cluster:
             raise SimulationError(f"a cluster must have at least 1 node, got {nodes!r}")
         self.settings = read_settings(load_platform(platform), settings)
         self.mechanism = mechanism
-        self.machine = new_machine(nodes, self.settings.host, self.settings.nic, tags=tags)
-        self.machine.agents.watch["mbytes_s"] = self.settings.read_mbytes_s
-        self.turns = Turns()
-        self.network = Network(loss, seed)
+        self._nodes = nodes
+        self._tags = tags
+        self._scattered = scattered
+        self._loss, self._seed = loss, seed
+        self._translation = translation
         self._programs: list[tuple[int, Callable[[Host], Coroutine[Any, Any, object]]]] = []
         if delivery not in DELIVERIES:
             raise SimulationError(f"no delivery {delivery!r}{did_you_mean(delivery, DELIVERIES)}")
@@ -112,19 +113,31 @@ class Cluster:
                 f"{name_of(mechanism)} cannot cut through: the processor itself moves whole "
                 "messages, before the doorbell and after the completion"
             )
+        self._has_run = False
+        self._make()
+
+    def _make(self) -> None:
+        """Everything that a run changes, as it is before the first."""
+        host, nic = self.settings.host, self.settings.nic
+        self.machine = new_machine(self._nodes, host, nic, tags=self._tags)
+        self.machine.agents.watch["mbytes_s"] = self.settings.read_mbytes_s
+        self.turns = Turns()
+        self.network = Network(self._loss, self._seed)
         self.translator = None
-        if translation is not None:
+        if self._translation is not None:
             pages = self._usable() // PAGE
             longest = max(self.settings.max_transfer // PAGE + 2, 4)
-            self.translator = Translator(translation, mechanism, nodes, pages, longest)
-        self.agents = [self._node(n, mechanism, scattered) for n in range(nodes)]
+            self.translator = Translator(
+                self._translation, self.mechanism, self._nodes, pages, longest
+            )
+        self.agents = [self._node(n) for n in range(self._nodes)]
         for agent in self.agents:
             agent.others = self.agents
             agent.ni.neighbours = [other.ni for other in self.agents]
 
-    def _node(self, number: int, mechanism: Mechanism, scattered: bool) -> Agent:
-        port = Port(self.machine, number, mechanism)
-        space = AddressSpace(number, self._usable(), scattered=scattered)
+    def _node(self, number: int) -> Agent:
+        port = Port(self.machine, number, self.mechanism)
+        space = AddressSpace(number, self._usable(), scattered=self._scattered)
         firmware = Firmware(self.settings, space.pages, port.memory)
         ni = Messaging(
             self.turns,
@@ -152,8 +165,12 @@ class Cluster:
     def run(self) -> Sequence[object]:
         """Run all programs to their ends; what they return, in the order of their start.
 
+        A run after another begins anew, at time 0, with the programs that were started since.
         Errors: ``VipError`` that a program does not catch; ``SimulationError`` if all wait.
         """
+        if self._has_run:
+            self._make()
+        self._has_run = True
         for agent in self.agents:
             name = f"NIC {agent.ni.port.number}"
             self.turns.start(agent.ni.serve(), name, serves=True)

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from nicscope.interfaces.via.assistance import in_order, take
 from nicscope.interfaces.via.descriptor import STATUS_WORDS, Descriptor, place_in
+from nicscope.interfaces.via.endpoint import RECEIVE_QUEUE, SEND_QUEUE, Endpoint, Work
 from nicscope.interfaces.via.journal import Journal, Part
 from nicscope.interfaces.via.names import STATUS_ERROR_MASK, Return, Status, VipError
 from nicscope.interfaces.via.program import Program
 from nicscope.interfaces.via.reporting import CQ_ENTRY
 from nicscope.interfaces.via.turns import hear
-from nicscope.interfaces.via.vi import RECEIVE_QUEUE, SEND_QUEUE, CompletionQueue, Vi, Work
+from nicscope.interfaces.via.vi import CompletionQueue, Vi
 from nicscope.nic.vimsg.requests import DONE, RDMA_READ, STATUS_AT
 
 if TYPE_CHECKING:
@@ -53,30 +54,30 @@ class Completions(Program):
         A completion that was taken off its work queue before is passed by.
         """
         self._enter()
-        self._owner.record_of(queue, CompletionQueue)
+        ring = self._owner.record_of(queue, CompletionQueue)
         await self._turns.until(self._turns.now + self._ni.settings.costs["vipl_poll"])
-        await self.read(queue.address + queue.read % queue.entries * CQ_ENTRY, CQ_ENTRY)
-        if queue.read == queue.written:
+        await self.read(ring.address + ring.read % ring.entries * CQ_ENTRY, CQ_ENTRY)
+        if ring.read == ring.written:
             return None
-        vi, which = queue._take()
-        return vi, which == RECEIVE_QUEUE
+        vi, which = ring._take()
+        return vi.handle, which == RECEIVE_QUEUE
 
     async def cq_wait(
         self, queue: CompletionQueue, timeout_us: float | None = None
     ) -> tuple[Vi, bool]:
         """The same, when there is one.  Errors: ``VIP_TIMEOUT``."""
         self._enter()
-        self._owner.record_of(queue, CompletionQueue)
+        ring = self._owner.record_of(queue, CompletionQueue)
         latest = self._latest(timeout_us)
-        while (found := await self.cq_done(queue) if queue.read < queue.written else None) is None:
+        while (found := await self.cq_done(queue) if ring.read < ring.written else None) is None:
             if latest is not None and self._turns.now >= latest:
                 raise VipError(Return.VIP_TIMEOUT, "no completion in time")
-            await self._idle(queue.bell, latest)
+            await self._idle(ring.bell, latest)
         return found
 
-    async def _wait(self, vi: Vi, queue: int, timeout_us: float | None) -> Descriptor:
+    async def _wait(self, handle: Vi, queue: int, timeout_us: float | None) -> Descriptor:
         self._enter()
-        self._owner.record_of(vi, Vi)
+        vi = self._owner.record_of(handle, Vi)
         if vi.completion_queues[queue] is not None:
             raise VipError(
                 Return.VIP_INVALID_PARAMETER,
@@ -84,17 +85,18 @@ class Completions(Program):
                 f"waited for: call cq_wait, then {DONE_CALLS[queue]}",
             )
         latest = self._latest(timeout_us)
-        while not self._head(vi, queue).done:
+        while not self._head(handle, queue).done:
             if latest is not None and self._turns.now >= latest:
                 raise VipError(Return.VIP_TIMEOUT, "the descriptor is not done in time")
             await self._idle(vi.bells[queue], latest)
-        found = await self._done(vi, queue)
+        found = await self._done(handle, queue)
         assert found is not None
         return found
 
-    async def _done(self, vi: Vi, queue: int) -> Descriptor | None:
+    async def _done(self, handle: Vi, queue: int) -> Descriptor | None:
         self._enter()
-        work = self._head(vi, queue)
+        work = self._head(handle, queue)
+        vi = work.vi
         journal = work.journal if queue == RECEIVE_QUEUE and work.done else None
         if journal is not None:
             journal.resume(self._turns.now)
@@ -107,7 +109,7 @@ class Completions(Program):
         if journal is not None:
             journal.spend(Part.LIBRARY, self._turns.now)
         await self._collect(work, journal)
-        filled = queue == RECEIVE_QUEUE or descriptor.operation == RDMA_READ
+        filled = queue == RECEIVE_QUEUE or work.operation == RDMA_READ
         if filled and status & STATUS_ERROR_MASK == 0:
             await self._flush_buffers(work, journal)
         vi.posted[queue].popleft()
@@ -129,8 +131,8 @@ class Completions(Program):
         else:
             await hear(bell, latest)
 
-    def _head(self, vi: Vi, queue: int) -> Work:
-        self._owner.record_of(vi, Vi)
+    def _head(self, handle: Vi, queue: int) -> Work:
+        vi: Endpoint = self._owner.record_of(handle, Vi)
         if not vi.posted[queue]:
             raise VipError(Return.VIP_DESCRIPTOR_ERROR, "no descriptor is posted")
         return vi.posted[queue][0]

@@ -12,17 +12,21 @@ from nicscope.interfaces.via.turns import Bell, hear
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nicscope.interfaces.via.endpoint import Endpoint
     from nicscope.interfaces.via.messaging import Messaging
-    from nicscope.interfaces.via.vi import Vi
 
 
 class Request(Owned):
-    """A request for a connection, as the side that waited for it sees it."""
+    """A request for a connection, as the program that waited for it has it."""
 
     what = "a request for a connection"
     origin = "connect_wait()"
 
-    def __init__(self, vi: Vi, answered: Bell) -> None:
+
+class Asking:
+    """A side that wants a connection, and what it is answered."""
+
+    def __init__(self, vi: Endpoint, answered: Bell) -> None:
         self.vi = vi  # of the side that asks
         self.answered = answered
         self.taken = False  # somebody has it from ``connect_wait``
@@ -35,7 +39,7 @@ class Connections:
     def __init__(self, ni: Messaging) -> None:
         self.ni = ni
         self.others: Sequence[Connections] = ()  # by node
-        self._asked: dict[str, deque[Request]] = {}  # by discriminator
+        self._asked: dict[str, deque[Asking]] = {}  # by discriminator
         self._arrived = Bell(ni.turns)
 
     async def call(self) -> None:
@@ -43,7 +47,7 @@ class Connections:
         await self.ni.turns.until(self.ni.turns.now + self.ni.settings.costs["ka_call"])
 
     async def connect_request(
-        self, vi: Vi, node: int, discriminator: str, latest: int | None
+        self, vi: Endpoint, node: int, discriminator: str, latest: int | None
     ) -> None:
         """Ask for a connection and wait for the answer; see ``Nic.connect_request``."""
         self._must_be(vi, State.VIP_STATE_IDLE)
@@ -51,7 +55,7 @@ class Connections:
             raise VipError(Return.VIP_NOT_REACHABLE, f"no node {node}")
         other = self.others[node]
         await self.call()
-        request = Request(vi, Bell(self.ni.turns))
+        request = Asking(vi, Bell(self.ni.turns))
         vi._enter(State.VIP_STATE_CONNECT_PENDING)
         waiting = other._asked.setdefault(discriminator, deque())
         waiting.append(request)
@@ -73,7 +77,7 @@ class Connections:
             raise VipError(Return.VIP_TIMEOUT, f"node {node} did not answer in time")
         raise VipError(request.answer, f"node {node} does not want the connection")
 
-    async def connect_wait(self, discriminator: str, latest: int | None) -> Request:
+    async def connect_wait(self, discriminator: str, latest: int | None) -> Asking:
         """The next request for that discriminator."""
         await self.call()
         while discriminator not in self._asked:
@@ -87,38 +91,40 @@ class Connections:
         request.taken = True
         return request
 
-    async def connect_accept(self, request: Request, vi: Vi) -> None:
+    async def connect_accept(self, request: Asking, vi: Endpoint) -> None:
         """Connect ``vi`` with the VI that asked."""
         self._must_be(vi, State.VIP_STATE_IDLE)
         self._must_wait(request)
-        mine, theirs = vi.attributes, request.vi.attributes
-        if mine.reliability != theirs.reliability:
+        wanted, offered = vi.attributes, request.vi.attributes
+        if wanted.reliability != offered.reliability:
             raise VipError(
                 Return.VIP_INVALID_RELIABILITY_LEVEL,
-                f"one side has {mine.reliability.name}, the other {theirs.reliability.name}",
+                f"one side has {wanted.reliability.name}, the other {offered.reliability.name}",
             )
-        if mine.max_transfer != theirs.max_transfer:
+        if wanted.max_transfer != offered.max_transfer:
             raise VipError(
                 Return.VIP_INVALID_MTU,
-                f"one side transfers {mine.max_transfer} bytes, the other {theirs.max_transfer}",
+                f"one side transfers {wanted.max_transfer} bytes, the other {offered.max_transfer}",
             )
         await self.call()
         self._must_wait(request)
-        for one, other in ((vi, request.vi), (request.vi, vi)):
-            ours, their = (self.others[end.node].ni.firmware for end in (one, other))
-            ours.connect(one.place, other.node, other.place, their.sent(other.place))
-            one.peer = other
+        ends = vi, request.vi
+        mine, theirs = (self.others[end.node].ni.firmware for end in ends)
+        epoch = max(mine.epoch(vi.place), theirs.epoch(request.vi.place)) + 1
+        for one, other, its, their in ((*ends, mine, theirs), (*ends[::-1], theirs, mine)):
+            its.connect(one.place, other.node, other.place, their.sent(other.place), epoch)
+            one.peer, one.epoch = other, epoch
         request.answer = Return.VIP_SUCCESS
         request.answered.ring()
 
-    async def connect_reject(self, request: Request) -> None:
+    async def connect_reject(self, request: Asking) -> None:
         """Have the other side's request fail with ``VIP_REJECT``."""
         self._must_wait(request)
         await self.call()
         request.answer = Return.VIP_REJECT
         request.answered.ring()
 
-    async def disconnect(self, vi: Vi) -> None:
+    async def disconnect(self, vi: Endpoint) -> None:
         """Back to idle; what is posted is flushed, and the other side loses its connection."""
         await self.call()
         peer = vi.peer
@@ -129,13 +135,13 @@ class Connections:
         if was is State.VIP_STATE_CONNECTED and peer is not None:
             self.ni.neighbours[peer.node].fail(peer, Error.VIP_ERROR_CONN_LOST)
 
-    def _must_be(self, vi: Vi, state: State) -> None:
+    def _must_be(self, vi: Endpoint, state: State) -> None:
         if vi.state is not state:
             raise VipError(
                 Return.VIP_INVALID_STATE,
                 f"VI {vi.number} is in {vi.state.name}, not in {state.name}",
             )
 
-    def _must_wait(self, request: Request) -> None:
+    def _must_wait(self, request: Asking) -> None:
         if request.answer is not None:
             raise VipError(Return.VIP_TIMEOUT, "the side that asked has given up")

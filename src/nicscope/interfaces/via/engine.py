@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from nicscope.interfaces.via.endpoint import Endpoint
     from nicscope.interfaces.via.port import Port
     from nicscope.interfaces.via.tables import Run
     from nicscope.interfaces.via.turns import Turns
-    from nicscope.interfaces.via.vi import Vi
 
 
 class Piece:
@@ -51,16 +51,16 @@ class Engine:
     def __init__(self, turns: Turns, port: Port) -> None:
         self._turns = turns
         self._port = port
-        self._pieces: deque[tuple[Piece, NDArray[np.uint8] | None, Vi]] = deque()
+        self._pieces: deque[tuple[Piece, NDArray[np.uint8] | None, Endpoint]] = deque()
         self._called = Bell(turns)
         self._moved = Bell(turns)
 
-    def fetch(self, piece: Piece, raw: NDArray[np.uint8], vi: Vi) -> None:
+    def fetch(self, piece: Piece, raw: NDArray[np.uint8], vi: Endpoint) -> None:
         """Have the piece's bytes of the host's memory in ``raw``, the message."""
         self._pieces.append((piece, raw, vi))
         self._called.ring()
 
-    def deliver(self, piece: Piece, vi: Vi) -> None:
+    def deliver(self, piece: Piece, vi: Endpoint) -> None:
         """Have the piece's bytes of NIC memory in the host's, if ``vi``'s stream has it still."""
         self._pieces.append((piece, None, vi))
         self._called.ring()

@@ -6,20 +6,20 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nicscope.interfaces.via import assistance
+from nicscope.interfaces.via.endpoint import RECEIVE_QUEUE
 from nicscope.interfaces.via.engine import Piece
 from nicscope.interfaces.via.journal import Part
 from nicscope.interfaces.via.names import STATUS_ERROR_MASK
 from nicscope.interfaces.via.turns import hear
-from nicscope.interfaces.via.vi import RECEIVE_QUEUE
 from nicscope.nic.vimsg.layout import READ_RESPONSE, WRITE
 from nicscope.nic.vimsg.receiving import ARRIVED, NO_ROOM, REFUSED, TAKEN, WANTED
 from nicscope.nic.vimsg.requests import STATUS_IMMEDIATE
 
 if TYPE_CHECKING:
+    from nicscope.interfaces.via.endpoint import Endpoint, Work
     from nicscope.interfaces.via.messaging import Messaging
     from nicscope.interfaces.via.network import Frame
     from nicscope.interfaces.via.tables import Outcome
-    from nicscope.interfaces.via.vi import Vi, Work
 
 
 async def receive(ni: Messaging, frame: Frame) -> None:
@@ -40,14 +40,14 @@ async def receive(ni: Messaging, frame: Frame) -> None:
     if found == ARRIVED:
         await _arrived(ni, frame.target, frame)
     elif found == WANTED:
-        await _read_for(ni, frame.target, frame)
+        await _read_for(ni, frame)
     elif found == REFUSED:
         outcome = ni.firmware.outcome()
-        _tell(ni, frame.target, frame.work, outcome.tell_last)
-        ni.carry_out(frame.target, outcome)
+        _tell(ni, frame, outcome.tell_last)
+        ni.carry_out(frame.target, outcome, frame.epoch)
 
 
-async def _stream(ni: Messaging, vi: Vi, frame: Frame) -> None:
+async def _stream(ni: Messaging, vi: Endpoint, frame: Frame) -> None:
     """Have the engine bring a fragment to where the message belongs, if that is known already."""
     if frame.index == 0:
         vi.stream = None
@@ -57,29 +57,30 @@ async def _stream(ni: Messaging, vi: Vi, frame: Frame) -> None:
             vi.stream_runs = ni.firmware.runs_of_request(request, frame.total)
             for run in vi.stream_runs:
                 await ni.translate(run, frame.journal, Part.RECEIVE, receive=True)
-    if vi.stream is None or not vi.connected:
+    if vi.stream is None or not vi.has(frame.epoch):
         return
     place = ni.firmware.assembly(vi.place)
     vi.stream.append(Piece(vi.stream_runs, frame.begin, len(frame.raw), place))
     ni.engines[RECEIVE_QUEUE].deliver(vi.stream[-1], vi)
 
 
-def _tell(ni: Messaging, vi: Vi, work: Work | None, status: int | None) -> None:
+def _tell(ni: Messaging, frame: Frame, status: int | None) -> None:
     """Complete the sender's descriptor with what became of the message, if it is to know."""
-    if status is None or work is None or vi.peer is None:
+    work = frame.work
+    if status is None or work is None:
         return
-    other = ni.neighbours[vi.peer.node]
+    other = ni.neighbours[frame.source.node]
     request = work.request
     length = 0 if status or request is None else other.firmware.length_of(request)
     other.submit((work, status, length))
 
 
-async def _arrived(ni: Messaging, vi: Vi, frame: Frame) -> None:
+async def _arrived(ni: Messaging, vi: Endpoint, frame: Frame) -> None:
     """All bytes of a message are in NIC memory."""
-    if not vi.connected:
+    if not vi.has(frame.epoch):
         return  # broken while its bytes were translated
     place, outcome = ni.firmware.match(frame.header)
-    _tell(ni, vi, frame.work, outcome.tell_first)
+    _tell(ni, frame, outcome.tell_first)
     work = None if outcome.request is None else ni.works[outcome.request]
     if outcome.status & STATUS_ERROR_MASK:
         assert work is not None
@@ -90,17 +91,17 @@ async def _arrived(ni: Messaging, vi: Vi, frame: Frame) -> None:
         return
     else:
         await _deliver(ni, frame, place, work, outcome)
-    _tell(ni, vi, frame.work, outcome.tell_last)
-    ni.carry_out(vi, outcome)
+    _tell(ni, frame, outcome.tell_last)
+    ni.carry_out(vi, outcome, frame.epoch)
 
 
 def _written(ni: Messaging, frame: Frame, work: Work | None, outcome: Outcome) -> None:
     """The host has brought an RDMA write's bytes to where they belong."""
     if work is not None and not work.told:
         if outcome.status & STATUS_IMMEDIATE:
-            work.descriptor.immediate = frame.immediate
+            work.immediate = frame.immediate
         ni.submit((work, outcome.status, frame.total))
-    _tell(ni, frame.target, frame.work, outcome.tell_last)
+    _tell(ni, frame, outcome.tell_last)
 
 
 async def _deliver(
@@ -120,7 +121,7 @@ async def _deliver(
     if work.queue == RECEIVE_QUEUE:
         work.journal = frame.journal
         if outcome.status & STATUS_IMMEDIATE:
-            work.descriptor.immediate = frame.immediate
+            work.immediate = frame.immediate
     await ni.complete(work, outcome.status, frame.total)
     if frame.kind == READ_RESPONSE:
         while work.vi.held:
@@ -150,11 +151,11 @@ async def _bring(ni: Messaging, work: Work, frame: Frame, place: int) -> None:
         one.ring()
 
 
-async def _read_for(ni: Messaging, vi: Vi, frame: Frame) -> None:
+async def _read_for(ni: Messaging, frame: Frame) -> None:
     """The other end wants to read this node's memory."""
     if not ni.port.coherent:
-        assistance.read_for(ni, vi, frame)
+        assistance.read_for(ni, frame)
         return
     place = ni.room_to_send(frame.total)
     runs = ni.firmware.runs_of_stretch(frame.remote_address, frame.total)
-    await assistance.answer(ni, vi, runs, place, frame.journal)
+    await assistance.answer(ni, frame, runs, place, frame.journal)

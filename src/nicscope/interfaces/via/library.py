@@ -118,7 +118,7 @@ class Nic(Posting, Completions):
         self._enter()
         memory, handle = self._owner.record_of(places, Descriptors)
         for vi in self._agent.vis:
-            if any(work.descriptor.places is places for queue in vi.posted for work in queue):
+            if any(work.among is places for queue in vi.posted for work in queue):
                 raise VipError(
                     Return.VIP_ERROR_RESOURCE,
                     f"VI {vi.number} has one posted, or not yet taken",
@@ -152,22 +152,24 @@ class Nic(Posting, Completions):
         """An idle VI.  Errors: the ``VIP_INVALID_...`` of what is wrong."""
         self._enter()
         known = self._agent.known_tag(self._owner, tag, Return.VIP_INVALID_PTAG)
-        for queue in (send_cq, recv_cq):
-            if queue is not None:
-                self._owner.record_of(queue, CompletionQueue)
+        send, receive = (
+            None if queue is None else self._owner.record_of(queue, CompletionQueue)
+            for queue in (send_cq, recv_cq)
+        )
         await self._agent.call()
         most = self._ni.settings.max_transfer if max_transfer is None else max_transfer
         attributes = Attributes(
             known, reliability, most, bool(enable_rdma_write), bool(enable_rdma_read)
         )
-        return self._owner.give(self._agent.create_vi(self._owner, attributes, send_cq, recv_cq))
+        made = self._agent.create_vi(self._owner, attributes, send, receive)
+        return self._owner.give(made.handle, made)
 
     async def destroy_vi(self, vi: Vi) -> None:
         """Errors: ``VIP_INVALID_STATE``, ``VIP_ERROR_RESOURCE``, ``VIP_INVALID_PARAMETER``."""
         self._enter()
-        self._owner.record_of(vi, Vi)
+        known = self._owner.record_of(vi, Vi)
         await self._agent.call()
-        self._agent.destroy_vi(vi)
+        self._agent.destroy_vi(known)
         self._owner.take_back(vi, "destroyed")
 
     async def create_cq(self, tag: int, entries: int = 64) -> CompletionQueue:
@@ -175,25 +177,24 @@ class Nic(Posting, Completions):
         self._enter()
         many = whole(entries, "a queue's number of entries", 1, MOST_AT_ONCE)
         memory, region = await self._registered(many * CQ_ENTRY, tag)
-        queue = self._agent.create_completion_queue(memory, region.handle, many)
-        return self._owner.give(queue)
+        made = self._agent.create_completion_queue(memory, region.handle, many)
+        return self._owner.give(made.handle, made)
 
     async def destroy_cq(self, queue: CompletionQueue) -> None:
         """Errors: ``VIP_ERROR_RESOURCE`` while a VI has it."""
         self._enter()
-        self._owner.record_of(queue, CompletionQueue)
-        if queue.users:
+        ring = self._owner.record_of(queue, CompletionQueue)
+        if ring.users:
             raise VipError(Return.VIP_ERROR_RESOURCE, "VIs still have this completion queue")
         self._owner.take_back(queue, "destroyed")
-        self._agent.destroy_completion_queue(queue)
-        await self._agent.deregister(queue.handle)
-        self._space.give_back(self._owner, queue.memory)
+        self._agent.destroy_completion_queue(ring)
+        await self._agent.deregister(ring.region)
+        self._space.give_back(self._owner, ring.memory)
 
     def errors(self, vi: Vi) -> list[Error]:
         """What the error callback would have been told of the VI, in order."""
         self._enter()
-        self._owner.record_of(vi, Vi)
-        return list(vi.errors)
+        return list(self._owner.record_of(vi, Vi).errors)
 
     # --- connections ---------------------------------------------------------------------
 
@@ -206,33 +207,34 @@ class Nic(Posting, Completions):
         ``VIP_REJECT``.
         """
         self._enter()
-        self._owner.record_of(vi, Vi)
+        known = self._owner.record_of(vi, Vi)
         there, name = whole(node, "a node", LEAST), a_name(discriminator)
-        await self._agent.connect_request(vi, there, name, self._latest(timeout_us))
+        await self._agent.connect_request(known, there, name, self._latest(timeout_us))
 
     async def connect_wait(self, discriminator: str, timeout_us: float | None = None) -> Request:
         """The next request for that discriminator.  Errors: ``VIP_TIMEOUT``."""
         self._enter()
         name = a_name(discriminator)
-        return self._owner.give(await self._agent.connect_wait(name, self._latest(timeout_us)))
+        asking = await self._agent.connect_wait(name, self._latest(timeout_us))
+        return self._owner.give(Request(), asking)
 
     async def connect_accept(self, request: Request, vi: Vi) -> None:
         """Errors: ``VIP_INVALID_STATE``, ``..._RELIABILITY_LEVEL``, ``..._MTU``, ``TIMEOUT``."""
         self._enter()
-        self._owner.record_of(vi, Vi)
-        self._owner.record_of(request, Request)
-        await self._agent.connect_accept(request, vi)
+        known = self._owner.record_of(vi, Vi)
+        asking = self._owner.record_of(request, Request)
+        await self._agent.connect_accept(asking, known)
         self._owner.take_back(request, "accepted")
 
     async def connect_reject(self, request: Request) -> None:
         """The other side gets ``VIP_REJECT``."""
         self._enter()
-        self._owner.record_of(request, Request)
-        await self._agent.connect_reject(request)
+        asking = self._owner.record_of(request, Request)
+        await self._agent.connect_reject(asking)
         self._owner.take_back(request, "rejected")
 
     async def disconnect(self, vi: Vi) -> None:
         """Back to idle, from any state; what is posted is flushed."""
         self._enter()
-        self._owner.record_of(vi, Vi)
-        await self._agent.disconnect(vi)
+        known = self._owner.record_of(vi, Vi)
+        await self._agent.disconnect(known)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from nicscope.interfaces.via import incoming, outgoing, repetition
 from nicscope.interfaces.via.descriptor import place_in
+from nicscope.interfaces.via.endpoint import RECEIVE_QUEUE, SEND_QUEUE, Work
 from nicscope.interfaces.via.journal import Part
 from nicscope.interfaces.via.moving import Moving
 from nicscope.interfaces.via.names import Status
 from nicscope.interfaces.via.network import Frame
 from nicscope.interfaces.via.reporting import Reporting
 from nicscope.interfaces.via.turns import hear
-from nicscope.interfaces.via.vi import RECEIVE_QUEUE, SEND_QUEUE, Work
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,8 +60,8 @@ class Messaging(Moving, Reporting):
             work.journal.resume(self.turns.now)
         if not work.read:
             await self._read(work, part)
-        if work.told:
-            return  # flushed before the NIC came to it
+        if work.told or work.flushed:
+            return  # before the NIC came to it
         assert work.request is not None
         if work.bad:
             await self.refuse(work, Status.VIP_STATUS_FORMAT_ERROR)

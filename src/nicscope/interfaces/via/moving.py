@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nicscope.interfaces.via.endpoint import SEND_QUEUE, Delivery
 from nicscope.interfaces.via.journal import Part
 from nicscope.interfaces.via.network import NO_BYTES
 from nicscope.interfaces.via.node import Node
 from nicscope.interfaces.via.turns import hear
-from nicscope.interfaces.via.vi import SEND_QUEUE, Delivery
 from nicscope.nic.vimsg.layout import FIRST_PAGE, PAGE
 
 if TYPE_CHECKING:

@@ -17,13 +17,16 @@ from nicscope.nic.vimsg.layout import HEADER
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from nicscope.interfaces.via.endpoint import Endpoint, Work
     from nicscope.interfaces.via.journal import Journal
-    from nicscope.interfaces.via.vi import Vi, Work
 
 NO_BYTES = np.zeros(0, np.uint8)
-_KIND, _INDEX, _LAST, _OFFSET, _COUNT, _TOTAL, _IMMEDIATE, _REMOTE_ADDRESS = (
+_KIND, _EPOCH, _INDEX, _LAST, _OFFSET, _COUNT, _TOTAL, _IMMEDIATE, _REMOTE_ADDRESS = (
     list(HEADER.names or ()).index(name)
-    for name in ["kind", "index", "last", "offset", "count", "total", "immediate", "remote_address"]
+    for name in (
+        *("kind", "epoch", "index", "last", "offset", "count", "total", "immediate"),
+        "remote_address",
+    )
 )
 
 
@@ -39,6 +42,7 @@ class Frame:
 
     __slots__ = (
         "begin",
+        "epoch",
         "header",
         "immediate",
         "index",
@@ -55,7 +59,12 @@ class Frame:
     )
 
     def __init__(
-        self, header: Any, raw: NDArray[np.uint8], source: Vi, target: Vi, message: Sending
+        self,
+        header: Any,
+        raw: NDArray[np.uint8],
+        source: Endpoint,
+        target: Endpoint,
+        message: Sending,
     ) -> None:
         """``header``: HEADER, shape (1,); ``raw``: all bytes of the message."""
         words = header.tolist()[0]
@@ -68,6 +77,7 @@ class Frame:
         self.work = message.work
         self.journal: Journal | None = None  # of the message, when it has come with this frame
         self.kind: int = words[_KIND]  # MESSAGE, WRITE, READ_REQUEST or READ_RESPONSE
+        self.epoch: int = words[_EPOCH]  # of the connection
         self.index: int = words[_INDEX]  # of the fragment
         self.last = bool(words[_LAST])
         self.total: int = words[_TOTAL]  # bytes of the message

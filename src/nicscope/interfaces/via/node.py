@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from nicscope.interfaces.via.addresses import AddressSpace
+    from nicscope.interfaces.via.endpoint import Delivery, Endpoint, Work
     from nicscope.interfaces.via.firmware import Firmware
     from nicscope.interfaces.via.journal import Journal, Part
     from nicscope.interfaces.via.messaging import Messaging
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from nicscope.interfaces.via.settings import Settings
     from nicscope.interfaces.via.translating import Translator
     from nicscope.interfaces.via.turns import Turns
-    from nicscope.interfaces.via.vi import Delivery, Vi, Work
 
     Task = Work | Frame | tuple[Work, int, int] | Callable[[], Awaitable[None]]
 
@@ -51,7 +51,7 @@ class Node:
         self.engines = (Engine(turns, port), Engine(turns, port))  # to send, received
         self.neighbours: list[Messaging] = []  # by node
         self.works: dict[int, Work] = {}  # by the place of what the NIC has read
-        self.unsettled: dict[int, Vi] = {}  # with frames not acknowledged, by place
+        self.unsettled: dict[int, Endpoint] = {}  # with frames not acknowledged, by place
         self.freed = Bell(turns)  # of a room, or of an entry of the receive queue
         self.deliveries: deque[Delivery] = deque()  # that the processor has to collect
         self.posting = False  # somebody is between publishing and the doorbell

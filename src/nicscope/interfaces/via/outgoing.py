@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nicscope.interfaces.via import repetition
+from nicscope.interfaces.via.endpoint import SEND_QUEUE
 from nicscope.interfaces.via.engine import Piece
 from nicscope.interfaces.via.journal import Part
 from nicscope.interfaces.via.network import NO_BYTES, Frame, Sending
-from nicscope.interfaces.via.vi import SEND_QUEUE
 from nicscope.nic.vimsg.layout import MESSAGE, READ_RESPONSE
 from nicscope.nic.vimsg.sending import HELD, READ, REFUSED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from nicscope.interfaces.via.endpoint import Endpoint, Work
     from nicscope.interfaces.via.journal import Journal
     from nicscope.interfaces.via.messaging import Messaging
-    from nicscope.interfaces.via.vi import Vi, Work
 
 
 async def send(ni: Messaging, work: Work, request: int) -> None:
@@ -30,9 +30,9 @@ async def send(ni: Messaging, work: Work, request: int) -> None:
         vi.held.append(work)
         return
     if found == REFUSED:
-        outcome = ni.firmware.outcome()
+        epoch, outcome = vi.epoch, ni.firmware.outcome()
         await ni.complete(work, outcome.status)
-        ni.carry_out(vi, outcome)
+        ni.carry_out(vi, outcome, epoch)
         return
     if ni.cut_through and found != READ:
         await _stream(ni, work, request)
@@ -58,7 +58,7 @@ async def _stream(ni: Messaging, work: Work, request: int) -> None:
     runs = ni.firmware.runs_of_request(request)
     for run in runs:
         await ni.translate(run, journal, Part.SEND, receive=False)
-    if vi.peer is None or not vi.connected:
+    if vi.peer is None or work.flushed:
         return
     raw = np.zeros(ni.firmware.length_of(request), np.uint8)
     place = ni.room_to_send(len(raw))
@@ -80,18 +80,21 @@ async def _stream(ni: Messaging, work: Work, request: int) -> None:
     ni.give(place)
 
 
-async def respond(ni: Messaging, vi: Vi, raw: NDArray[np.uint8], journal: Journal | None) -> None:
+async def respond(
+    ni: Messaging, vi: Endpoint, raw: NDArray[np.uint8], journal: Journal | None
+) -> None:
     """Send the bytes that the other end's RDMA read asked for."""
     await _transmit(ni, vi, READ_RESPONSE, raw, Sending(None, journal))
 
 
 async def _transmit(
-    ni: Messaging, vi: Vi, kind: int, raw: NDArray[np.uint8], message: Sending
+    ni: Messaging, vi: Endpoint, kind: int, raw: NDArray[np.uint8], message: Sending
 ) -> None:
     """Send a message frame by frame, unless the connection breaks, which flushes its descriptor."""
-    if vi.peer is None or not vi.connected:
+    work = message.work
+    if vi.peer is None or (work is not None and work.flushed):
         return  # broken while its bytes were fetched
-    request = None if message.work is None else message.work.request
+    peer, request = vi.peer, None if work is None else work.request
     for header in ni.firmware.fragments(vi.place, vi.node, request, kind, len(raw)):
-        if not await repetition.put(ni, Frame(header, raw, vi, vi.peer, message)):
+        if not await repetition.put(ni, Frame(header, raw, vi, peer, message)):
             return

@@ -14,13 +14,14 @@ from nicscope.interfaces.via.descriptor import (
     place_in,
     token_of,
 )
+from nicscope.interfaces.via.endpoint import RECEIVE_QUEUE, SEND_QUEUE, Work
 from nicscope.interfaces.via.journal import Journal, Part
 from nicscope.interfaces.via.names import Control, Return, Status, VipError
 from nicscope.interfaces.via.numbers import whole
 from nicscope.interfaces.via.places import Descriptors
 from nicscope.interfaces.via.program import Program
 from nicscope.interfaces.via.turns import hear
-from nicscope.interfaces.via.vi import RECEIVE_QUEUE, SEND_QUEUE, Vi, Work
+from nicscope.interfaces.via.vi import Vi
 from nicscope.nic.vimsg.requests import RDMA_READ
 
 if TYPE_CHECKING:
@@ -65,17 +66,17 @@ class Posting(Program):
         await self.post_send(vi, descriptor)
         return descriptor
 
-    async def _post(self, vi: Vi, queue: int, descriptor: Descriptor) -> None:
+    async def _post(self, handle: Vi, queue: int, descriptor: Descriptor) -> None:
         """Build the descriptor, do the processor's share, ring the doorbell.
 
         Errors: ``VIP_INVALID_PARAMETER`` for a VI, or memory, that is not this process's, and for a
         descriptor that is not in registered memory, not aligned, or still posted.
         """
         self._enter()
-        self._owner.record_of(vi, Vi)
-        raw, address, handle = self._checked(descriptor)
+        vi = self._owner.record_of(handle, Vi)
+        raw, address, region, among = self._checked(descriptor)
         tag = vi.attributes.tag
-        if not self._ni.firmware.permits(handle, address, len(raw), tag):
+        if not self._ni.firmware.permits(region, address, len(raw), tag):
             raise VipError(
                 Return.VIP_INVALID_PARAMETER,
                 f"a descriptor must lie in registered memory of tag {tag}, aligned to {ALIGNMENT}",
@@ -87,15 +88,16 @@ class Posting(Program):
         descriptor.status, descriptor.length = Status(0), 0
         journal = Journal(self._turns.now) if queue == SEND_QUEUE else None
         descriptor.journal = journal
-        count = len(descriptor.data) + (descriptor.remote is not None)
-        work = Work(vi, queue, descriptor, token_of(address, count), journal=journal)
+        data = tuple(descriptor.data)
+        token = token_of(address, len(data) + (descriptor.remote is not None))
+        what = descriptor.operation, descriptor.immediate
+        work = Work(vi, queue, descriptor, token, among, data, *what, journal=journal)
         vi.addresses.add(address)
         await self._ni.spend("vipl_post", journal, Part.LIBRARY)
         await self.write(address, raw)
         if journal is not None:
             journal.spend(Part.LIBRARY, self._turns.now)
         firmware = self._ni.firmware
-        data = descriptor.data
         mine = [one for one in data if firmware.permits(one.handle, one.address, one.length, tag)]
         if self._ni.translator is not None:
             await self._ni.pin(address, len(raw), journal, receive=False)
@@ -114,8 +116,8 @@ class Posting(Program):
         if self._port.has_share:
             end_posting(self._ni)
 
-    def _checked(self, descriptor: Descriptor) -> tuple[bytes, int, int]:
-        """The bytes of a descriptor, the address where they go, and the handle of that memory.
+    def _checked(self, descriptor: Descriptor) -> tuple[bytes, int, int, Descriptors]:
+        """The bytes of a descriptor, the address where they go, handle and places of that memory.
 
         What its segments say the NIC judges; those that a region gave say whose they are besides.
         """
@@ -137,17 +139,16 @@ class Posting(Program):
                 f"a descriptor lies in a place of its descriptors(), aligned to {ALIGNMENT}: what "
                 "request() gave does; it is not moved or made longer",
             )
-        return raw, address, descriptor.handle
+        return raw, address, descriptor.handle, places
 
     async def _hand_over(self, work: Work, byte_count: int, *, usable: bool) -> None:
         """The processor's share of a transfer: to copy, or to flush.
 
         ``usable``: all data are in memory that the VI may use.
         """
-        descriptor = work.descriptor
-        stretches = [(one.address, one.length) for one in descriptor.data]
+        stretches = [(one.address, one.length) for one in work.data]
         mine = usable and sum(n for _, n in stretches) <= work.vi.attributes.max_transfer
-        to_fill = work.queue == RECEIVE_QUEUE or descriptor.operation == RDMA_READ
+        to_fill = work.queue == RECEIVE_QUEUE or work.operation == RDMA_READ
         if mine and not to_fill:
             work.published = stretches
         if self._port.by_processor:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from nicscope.interfaces.ownership import Owner
     from nicscope.interfaces.via.addresses import Buffer
     from nicscope.interfaces.via.agent import Agent
+    from nicscope.interfaces.via.endpoint import Work
     from nicscope.interfaces.via.journal import Journal
-    from nicscope.interfaces.via.vi import Work
 
 
 class Program:
@@ -84,7 +84,7 @@ class Program:
         """Have no line of a receive's buffers in the caches, if the DMA engine passes them by."""
         if not self._port.flushed:
             return
-        for one in work.descriptor.data:
+        for one in work.data:
             for at, size in self._space.runs(one.address, one.length):
                 await self._turns.until(self._port.clear(at, size, self._turns.now, journal))
 

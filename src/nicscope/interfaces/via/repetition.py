@@ -13,9 +13,9 @@ from nicscope.interfaces.via.names import Error, Status
 from nicscope.nic.vimsg.layout import NOWHERE
 
 if TYPE_CHECKING:
+    from nicscope.interfaces.via.endpoint import Endpoint
     from nicscope.interfaces.via.messaging import Messaging
     from nicscope.interfaces.via.network import Frame
-    from nicscope.interfaces.via.vi import Vi
 
 
 async def put(ni: Messaging, frame: Frame) -> bool:
@@ -24,20 +24,20 @@ async def put(ni: Messaging, frame: Frame) -> bool:
     if not vi.reliable:
         ni.firmware.number(vi.place, frame.header)
         await _send(ni, frame)
-        return vi.connected
+        return vi.has(frame.epoch)
     while not ni.firmware.is_window_open(vi.place):
         await ni.turns.until(vi.resend_at)
-        if vi.connected:
+        if vi.has(frame.epoch):
             await repeat(ni, vi)
-        if not vi.connected:
+        if not vi.has(frame.epoch):
             return False
     ni.firmware.number(vi.place, frame.header)
     vi.unsettled.append(frame)
     await _go_on(ni, vi)
-    return vi.connected
+    return vi.has(frame.epoch)
 
 
-async def repeat(ni: Messaging, vi: Vi) -> None:
+async def repeat(ni: Messaging, vi: Endpoint) -> None:
     """Send all that is not acknowledged again, or if that was to no avail lose the connection."""
     if not ni.firmware.is_given_up(vi.place):
         await _go_on(ni, vi)
@@ -49,7 +49,7 @@ async def repeat(ni: Messaging, vi: Vi) -> None:
         await ni.refuse(work, Status.VIP_STATUS_TRANSPORT_ERROR)
 
 
-async def _go_on(ni: Messaging, vi: Vi) -> None:
+async def _go_on(ni: Messaging, vi: Endpoint) -> None:
     """Send the frames whose turn it is."""
     while vi.connected:
         place = ni.firmware.next_to_send(vi.place)
@@ -60,7 +60,7 @@ async def _go_on(ni: Messaging, vi: Vi) -> None:
         if journal is not None and journal.at < ni.turns.now:
             journal.resume(ni.turns.now)  # nothing came back in time
         acknowledgement = await _send(ni, frame)
-        if not vi.connected:
+        if not vi.has(frame.epoch):
             break
         settled = ni.firmware.settle(vi.place, acknowledgement)
         for _ in range(settled):

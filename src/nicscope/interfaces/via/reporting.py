@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope.interfaces.via.descriptor import STATUS_WORDS, place_in
+from nicscope.interfaces.via.endpoint import RECEIVE_QUEUE
 from nicscope.interfaces.via.journal import Part
-from nicscope.interfaces.via.names import Error, State, Status
+from nicscope.interfaces.via.names import Error, Status
 from nicscope.interfaces.via.node import Node
-from nicscope.interfaces.via.vi import RECEIVE_QUEUE
+from nicscope.nic.vimsg.layout import NOWHERE
 from nicscope.nic.vimsg.requests import STATUS_AT
 
 if TYPE_CHECKING:
+    from nicscope.interfaces.via.endpoint import Endpoint, Work
     from nicscope.interfaces.via.journal import Journal
     from nicscope.interfaces.via.tables import Outcome
-    from nicscope.interfaces.via.vi import Vi, Work
 
 CQ_ENTRY = 8  # bytes: VI and work queue
 
@@ -24,13 +25,16 @@ class Reporting(Node):
 
     async def refuse(self, work: Work, status: int) -> None:
         """Report an error of the request itself; with reliability it breaks the connection."""
-        outcome = self.firmware.refuse(work.vi.place, status)
+        epoch, outcome = work.vi.epoch, self.firmware.refuse(work.vi.place, status)
         await self.complete(work, status)
-        self.carry_out(work.vi, outcome)
+        self.carry_out(work.vi, outcome, epoch)
 
-    def carry_out(self, vi: Vi, outcome: Outcome) -> None:
-        """The library hears of an error, and if that is how it is the connection breaks."""
-        if outcome.error is None:
+    def carry_out(self, vi: Endpoint, outcome: Outcome, epoch: int) -> None:
+        """The library hears of an error, and if that is how it is the connection breaks.
+
+        Nothing happens if ``vi`` has begun another connection than that of ``epoch`` meanwhile.
+        """
+        if outcome.error is None or vi.epoch != epoch:
             return
         if outcome.breaks:
             self.break_connection(vi, outcome.error)
@@ -45,7 +49,7 @@ class Reporting(Node):
         journal = work.journal if work.queue == RECEIVE_QUEUE else None
         await self.spend("vimsg_complete", journal, Part.RECEIVE)
         word = self.firmware.status_word(work.request, status, receive=work.queue == RECEIVE_QUEUE)
-        raw = STATUS_WORDS.pack(work.descriptor.immediate, length, word)
+        raw = STATUS_WORDS.pack(work.immediate, length, word)
         await self._write(place_in(work.token)[0] + STATUS_AT, raw, journal)
         queue = work.vi.completion_queues[work.queue]
         if queue is not None:
@@ -74,19 +78,22 @@ class Reporting(Node):
             journal.spend(Part.RECEIVE, end)
         await self.turns.until(end)
 
-    def break_connection(self, vi: Vi, error: Error) -> None:
+    def break_connection(self, vi: Endpoint, error: Error) -> None:
         """Both ends go to the error state; what they have posted is flushed."""
-        self.fail(vi, error)
-        if vi.peer is not None and vi.peer.state is State.VIP_STATE_CONNECTED:
-            self.neighbours[vi.peer.node].fail(vi.peer, Error.VIP_ERROR_CONN_LOST)
+        peer = vi.peer  # which has this end as its own peer, or there is no connection any more
+        if self.fail(vi, error) and peer is not None:
+            self.neighbours[peer.node].fail(peer, Error.VIP_ERROR_CONN_LOST)
 
-    def fail(self, vi: Vi, error: Error) -> None:
-        """The VI goes to the error state, and what it has posted is flushed."""
-        if self.firmware.lose_connection(vi.place):
-            vi.errors.append(error)
-            self.flush(vi)
+    def fail(self, vi: Endpoint, error: Error) -> bool:
+        """The VI goes to the error state, and what it has posted is flushed; unless it has been."""
+        if vi.place == NOWHERE or not self.firmware.lose_connection(vi.place):
+            return False
+        vi.peer = None
+        vi.errors.append(error)
+        self.flush(vi)
+        return True
 
-    def flush(self, vi: Vi) -> None:
+    def flush(self, vi: Endpoint) -> None:
         """Have all posted descriptors completed as flushed."""
         self.firmware.forget(vi.place)
         vi.held.clear()
@@ -97,6 +104,7 @@ class Reporting(Node):
         for queue in vi.posted:
             for work in queue:
                 if not work.told:
+                    work.flushed = True
                     self.submit((work, Status.VIP_STATUS_DESC_FLUSHED_ERROR, 0))
         for bell in vi.bells:
             bell.ring()

@@ -167,9 +167,13 @@ class Tables:
         """The VI is no more."""
         self._free_vis.append(v)
 
-    def connect(self, v: int, node: int, peer: int, expected: int) -> None:
+    def connect(self, v: int, node: int, peer: int, expected: int, epoch: int) -> None:
         """``v`` is connected with ``peer`` of ``node``, whose next message is ``expected``."""
-        self._call(connections.connect, v, node, peer, expected)
+        self._call(connections.connect, v, node, peer, expected, epoch)
+
+    def epoch(self, v: int) -> int:
+        """Of the last connection that any VI had at place ``v``."""
+        return int(self.memory.links[v]["epoch"])
 
     def sent(self, v: int) -> int:
         """Messages that VI ``v`` has sent."""

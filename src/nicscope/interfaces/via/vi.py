@@ -1,61 +1,20 @@
-"""Virtual interfaces, their work queues, and completion queues, as host and NIC know them."""
+"""What programs hold of VIs and completion queues: names of what kernel agent and NIC keep.
+
+A program can read them.  What they stand for a call finds in its process's table
+(``interfaces.ownership``), and never in themselves.
+"""
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from nicscope.interfaces.ownership import Owned
-from nicscope.interfaces.via.names import Error, Reliability, State
-from nicscope.interfaces.via.turns import Bell
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from nicscope.interfaces.via.addresses import Buffer
-    from nicscope.interfaces.via.descriptor import Descriptor
-    from nicscope.interfaces.via.engine import Piece
-    from nicscope.interfaces.via.firmware import Firmware
-    from nicscope.interfaces.via.journal import Journal
-    from nicscope.interfaces.via.network import Frame
-    from nicscope.interfaces.via.tables import Run
-    from nicscope.interfaces.via.turns import Turns
-
-CONNECTED = int(State.VIP_STATE_CONNECTED)
-SEND_QUEUE = 0
-RECEIVE_QUEUE = 1
-
-
-class Work(msgspec.Struct, eq=False):
-    """One posted descriptor on its way through the NIC."""
-
-    vi: Vi
-    queue: int
-    descriptor: Descriptor
-    token: int
-    places: tuple[int, ...] = ()  # rooms for descriptor and message, if the CPU took them
-    published: list[tuple[int, int]] | None = None  # (virtual address, bytes) that the CPU moved
-    raw: NDArray[np.uint8] | None = None  # the message, once the NIC has taken what the CPU moved
-    request: int | None = None  # its place on the NIC, from when it is read
-    bad: bool = False  # the NIC cannot make sense of it
-    journal: Journal | None = None
-    read: bool = False  # by the NIC
-    told: bool = False  # the completion is on its way, or there
-    done: bool = False  # the host can see it
-    noted: bool = False  # in a completion queue
-    delivery: Delivery | None = None  # received bytes that the host has yet to take
-
-
-class Delivery(msgspec.Struct, eq=False):
-    """A received message that the processor itself must bring to its place."""
-
-    place: int
-    runs: list[tuple[int, int, int]]  # place in NIC memory, host address, bytes
-    bells: tuple[Bell, ...] = ()  # that its completion will ring
-    collected: bool = False
+    from nicscope.interfaces.via.endpoint import Endpoint, Ring
+    from nicscope.interfaces.via.names import Reliability, State
 
 
 class Attributes(msgspec.Struct, frozen=True):
@@ -74,49 +33,45 @@ class Vi(Owned):
     what = "a VI"
     origin = "create_vi()"
 
-    def __init__(
-        self,
-        node: int,
-        number: int,
-        attributes: Attributes,
-        queues: tuple[CompletionQueue | None, CompletionQueue | None],
-        turns: Turns,
-        firmware: Firmware,
-    ) -> None:
-        self.node = node
-        self.number = number
-        self.attributes = attributes
-        # Whether an error breaks the connection.
-        self.reliable = attributes.reliability != Reliability.VIP_SERVICE_UNRELIABLE
-        self.peer: Vi | None = None
-        self.completion_queues = queues
-        self.posted: tuple[deque[Work], deque[Work]] = (deque(), deque())  # as the host knows
-        self.addresses: set[int] = set()  # of their descriptors
-        self.bells = (Bell(turns), Bell(turns))
-        self.held: deque[Work] = deque()  # sends behind an RDMA read
-        self.unsettled: deque[Frame] = deque()  # sent, or to be sent, and not acknowledged
-        self.resend_at = 0  # ps: all of them, if there are any
-        self.errors: list[Error] = []
-        self.stream: list[Piece] | None = None  # of the message that goes to the host as it comes
-        self.stream_runs: list[Run] = []
-        self._firmware = firmware
-        self.place = firmware.open_vi(attributes)  # on the NIC
-        # By work queue: entries of its completion queue that were taken before their descriptors.
-        self.announced = [0, 0]
+    def __init__(self, shown: Endpoint) -> None:
+        """``shown``: what is read here."""
+        self._shown = shown
+
+    @property
+    def node(self) -> int:
+        """Whose NIC it is on."""
+        return self._shown.node
+
+    @property
+    def number(self) -> int:
+        """Its own among the node's VIs and completion queues."""
+        return self._shown.number
+
+    @property
+    def place(self) -> int:
+        """Where on the NIC it is; below 0 once it is destroyed."""
+        return self._shown.place
+
+    @property
+    def attributes(self) -> Attributes:
+        """What it was created with."""
+        return self._shown.attributes
 
     @property
     def state(self) -> State:
         """As the NIC has it."""
-        return State(int(self._firmware.states[self.place]))
-
-    def _enter(self, state: State) -> None:
-        """Be in that state from now on; for the kernel agent."""
-        self._firmware.states[self.place] = state
+        return self._shown.state
 
     @property
     def connected(self) -> bool:
         """Whether there is another end."""
-        return int(self._firmware.states[self.place]) == CONNECTED
+        return self._shown.connected
+
+    @property
+    def peer(self) -> Vi | None:
+        """The other end, while there is one."""
+        other = self._shown.peer
+        return None if other is None else other.handle
 
 
 class CompletionQueue(Owned):
@@ -125,53 +80,16 @@ class CompletionQueue(Owned):
     what = "a completion queue"
     origin = "create_cq()"
 
-    def __init__(
-        self, number: int, memory: Buffer, handle: int, entries: int, turns: Turns
-    ) -> None:
-        self.number = number
-        self.memory = memory
-        self.address = memory.address
-        self.handle = handle  # of its registration
-        self.entries = entries
-        self.written = 0
-        self.read = 0
-        self.users = 0  # work queues
-        self.bell = Bell(turns)
-        self._noted: deque[_Entry] = deque()  # written and not read
+    def __init__(self, shown: Ring) -> None:
+        """``shown``: what is read here."""
+        self._shown = shown
 
-    def _note(self, vi: Vi, queue: int) -> None:
-        """The NIC has written an entry."""
-        self._noted.append(_Entry(vi, queue))
-        self.written += 1
+    @property
+    def number(self) -> int:
+        """Its own among the node's VIs and completion queues."""
+        return self._shown.number
 
-    def _take(self) -> tuple[Vi, int]:
-        """The oldest entry, which there is: whose completion it announces."""
-        entry = self._noted.popleft()
-        self.read += 1
-        entry.vi.announced[entry.queue] += 1
-        self._pass_spent()
-        return entry.vi, entry.queue
-
-    def _spend(self, vi: Vi, queue: int) -> None:
-        """A completion is taken off its work queue: its entry announces nothing any more."""
-        if vi.announced[queue]:
-            vi.announced[queue] -= 1
-            return
-        for entry in self._noted:
-            if entry.vi is vi and entry.queue == queue and not entry.spent:
-                entry.spent = True
-                break
-        self._pass_spent()
-
-    def _pass_spent(self) -> None:
-        while self._noted and self._noted[0].spent:
-            self._noted.popleft()
-            self.read += 1
-
-
-class _Entry(msgspec.Struct, eq=False):
-    """Of a completion queue."""
-
-    vi: Vi
-    queue: int
-    spent: bool = False  # the completion was taken off the work queue itself
+    @property
+    def entries(self) -> int:
+        """Completions that it has room for."""
+        return self._shown.entries

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nicscope.kernel.decorators import kernel
-from nicscope.nic.transport import restart
+from nicscope.nic.transport import meet
 from nicscope.nic.vimsg.layout import NOWHERE
 from nicscope.nic.vimsg.outcomes import CONNECTED, ERROR
 from nicscope.nic.vimsg.rooms import leave_room
@@ -28,15 +28,19 @@ def open_vi(vimsg, v, level, tag, longest, rights):
 
 
 @kernel
-def connect(vimsg, v, node, peer, expected):
-    """VI ``v`` has VI ``peer`` of ``node`` as its other end, whose next message is ``expected``."""
+def connect(vimsg, v, node, peer, expected, epoch):
+    """VI ``v`` has VI ``peer`` of ``node`` as its other end, whose next message is ``expected``.
+
+    ``epoch`` is newer than that of any connection before at either place: by it frames of those
+    that are still on their way are told from this one's.
+    """
     vi = vimsg.vis[v]
     vi.state = CONNECTED
     vi.peer_node = node
     vi.peer = peer
     vi.expected = expected
     vi.fragment = 0
-    restart(vimsg.links[v])
+    meet(vimsg.links[v], epoch)
 
 
 @kernel

@@ -90,7 +90,8 @@ HEADER = np.dtype(
         ("target_node", "i8"),
         ("target", "i8"),
         ("number", "i8"),  # of the message, by its sender's VI
-        ("sequence", "i8"),  # of the frame, by its sender's VI (``nic.transport``)
+        ("epoch", "i8"),  # of the connection (``nic.transport``)
+        ("sequence", "i8"),  # of the frame, by its sender's VI
         ("index", "i8"),  # of the fragment
         ("last", "i8"),  # 1 if it is the message's last
         ("offset", "i8"),

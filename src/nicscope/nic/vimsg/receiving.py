@@ -55,7 +55,7 @@ def hear_frame(vimsg, frame):
     header = frame[0]
     vi = vimsg.vis[header.target]
     link = vimsg.links[header.target]
-    if not _is_of_connection(vi, header):
+    if not _is_of_connection(vimsg, header):
         return False, NOWHERE
     if vi.level == UNRELIABLE:
         return judge_unreliable(link, header.sequence) == SEQUENCE_WANTED, NOWHERE
@@ -71,7 +71,7 @@ def take_frame(vimsg, frame, memory, payload):
     nothing_wrong(vimsg)
     header = frame[0]
     vi = vimsg.vis[header.target]
-    if not _is_of_connection(vi, header) or not _is_next(vimsg, vi, header):
+    if not _is_of_connection(vimsg, header) or not _is_next(vimsg, vi, header):
         return IGNORED
     if header.kind == READ_REQUEST:
         if _may_reach(vimsg, vi, header, MAY_READ):
@@ -91,15 +91,18 @@ def place_frame(vimsg, frame, memory, payload):
     """The same for a frame that has waited for room."""
     header = frame[0]
     vi = vimsg.vis[header.target]
-    if not _is_of_connection(vi, header):
+    if not _is_of_connection(vimsg, header):
         return IGNORED
     return _place(vimsg, vi, header, memory, payload)
 
 
 @step
-def _is_of_connection(vi, header):
-    is_peer = vi.peer == header.source and vi.peer_node == header.source_node
-    return vi.state == CONNECTED and is_peer
+def _is_of_connection(vimsg, header):
+    """Whether the frame is of the connection that its target has now, not of one before it."""
+    vi = vimsg.vis[header.target]
+    if vi.state != CONNECTED or header.epoch != vimsg.links[header.target].epoch:
+        return False
+    return vi.peer == header.source and vi.peer_node == header.source_node
 
 
 @step

@@ -98,6 +98,7 @@ def open_message(vimsg, v, node, request, kind, count):
     header.target_node = vi.peer_node
     header.target = vi.peer
     header.number = vi.sent
+    header.epoch = vimsg.links[v].epoch
     vi.sent += 1
     header.index = NOWHERE
     header.offset = 0

@@ -149,4 +149,4 @@ class HostBuffer(Stretch):
 
 def read_only(view: NDArray[Any]) -> NDArray[Any]:
     """The same bytes, through which nobody stores: what the array lies upon is read-only too."""
-    return np.asarray(memoryview(view).toreadonly())
+    return np.asarray(view.data.toreadonly())

@@ -271,9 +271,7 @@ class Process:
         if len(segments) > 1:
             own |= GATHER
             length = len(segments)
-        asked = self._driven.request(
-            POST, which, length, name, address, offset, request, own
-        )
+        asked = self._driven.request(POST, which, length, name, address, offset, request, own)
         if own & GATHER:
             self._ports.gathers[self._driven.number, : len(segments)] = _whole_segments(segments)
         self._next_request += 1

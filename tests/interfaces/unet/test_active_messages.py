@@ -7,7 +7,7 @@ import pytest
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces.unet import Cluster
-from nicscope.interfaces.unet.active_messages import PIECE, ActiveMessages
+from nicscope.interfaces.unet.active_messages import ANSWER, PIECE, ActiveMessages
 
 MINE = 20  # a handler
 BUFFERS = 8
@@ -175,3 +175,25 @@ def test_a_handler_gets_while_a_get_is_under_way_and_each_has_its_own_bytes(node
     assert [found[:2] for found in results] == [(True, (nodes - 1) * len(sizes))] * nodes
     assert max(deepest for _, _, deepest, _ in results) > 1
     assert [strange for _, _, _, strange in results] == [0] * nodes
+
+
+@pytest.mark.requirement("UM-84")
+def test_an_answer_of_who_was_not_asked_is_not_taken_for_one():
+    size = 6 * PIECE
+
+    async def program(process, messages):
+        shown = process.allocate(size)
+        await shown.write(b"." * size)
+        messages.show(3, shown)
+        await messages.barrier()
+        if process.node == 0:
+            await messages.get(1, 3, 0, shown.part(0, size))
+        elif process.node == 2:
+            for at in range(0, 2 * PIECE, PIECE // 4):
+                await messages.request(0, ANSWER, at, 0, b"wrong")
+        await messages.barrier()
+        return await shown.read(), messages.strange
+
+    results, _ = run(program, nodes=3)
+    assert results[0][0] == b"." * size
+    assert results[0][1] >= 1

@@ -7,6 +7,8 @@ done so the host learns from the ring's state: the entry is free once the messag
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_right
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,6 +34,28 @@ class _Sent(NamedTuple):
     end: int
 
 
+class _Numbers:
+    """The numbers of one process's messages, which its node's processes count together.
+
+    Kept as runs of successive ones, of which there are as many as others have sent in between.
+    """
+
+    def __init__(self) -> None:
+        self._begins, self._ends = array("q"), array("q")
+
+    def add(self, number: int) -> None:
+        """``number``, above all that there are."""
+        if self._ends and self._ends[-1] == number:
+            self._ends[-1] += 1
+        else:
+            self._begins.append(number)
+            self._ends.append(number + 1)
+
+    def __contains__(self, number: int) -> bool:
+        run = bisect_right(self._begins, number) - 1
+        return run >= 0 and number < self._ends[run]
+
+
 class Payloads:
     """One process's memory on its host, and which of it the NIC may still have to read."""
 
@@ -45,22 +69,23 @@ class Payloads:
         self._process = process
         self._finished = finished
         self._outstanding: deque[_Sent] = deque()
+        self._sent = _Numbers()
         self._last = -1  # number of the last message
 
     def note_sent(self, number: int, address: int, count: int) -> None:
         """Message ``number`` is in the ring, with that payload."""
         self._done()
         self._last = number
+        self._sent.add(number)
         self._outstanding.append(_Sent(number, address, address + count))
 
     def is_sent(self, number: object) -> bool:
         """Whether the NIC has done with message ``number``."""
         self._owner.check_caller()
         named = whole(number, "a message's number")
-        done = self._done()
-        if named > self._last or (named >= done and named not in self._numbers()):
+        if named not in self._sent:
             raise SimulationError(f"{self._owner.name} has sent no message {named}")
-        return named < done
+        return named < self._done()
 
     async def wait_for(self, number: object) -> None:
         """Return when the NIC has done with message ``number``, by default the last one."""
@@ -94,9 +119,6 @@ class Payloads:
             self._outstanding.popleft()
         return done
 
-    def _numbers(self) -> set[int]:
-        return {each.number for each in self._outstanding}
-
 
 class HostBuffer(Stretch):
     """A stretch of a host's memory that payloads can be sent from or received into."""
@@ -126,6 +148,5 @@ class HostBuffer(Stretch):
 
 
 def read_only(view: NDArray[Any]) -> NDArray[Any]:
-    """The same bytes, through which nobody stores."""
-    view.flags.writeable = False
-    return view
+    """The same bytes, through which nobody stores: what the array lies upon is read-only too."""
+    return np.asarray(view.data.toreadonly())

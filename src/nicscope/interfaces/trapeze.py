@@ -87,7 +87,8 @@ class Endpoint:
         assert cluster.simulation is not None
         self._cluster = cluster
         self._process = process
-        self._control = process.control.data
+        self._control = process.control.data  # as sent and received last: the driver's
+        self._outgoing = memoryview(bytearray(CONTROL_BYTES))  # the next one, as it is built
         self._memory = cluster.host_bytes(process.node)
         self._reserved = 0
         name = f"process {number} of node {process.node}"
@@ -128,7 +129,8 @@ class Endpoint:
     def reserve(self, byte_count: int) -> memoryview:
         """The next ``byte_count`` bytes of the outgoing control message (``tpz_reserve``).
 
-        Each call goes on where the one before stopped; ``send`` takes what was reserved.
+        Each call goes on where the one before stopped; ``send`` takes what was reserved, whatever
+        has come in between.
         """
         self._owner.check_caller()
         begin, end = self._reserved, self._reserved + whole(byte_count, "a number of bytes")
@@ -138,7 +140,7 @@ class Endpoint:
                 f"{byte_count} more do not fit"
             )
         self._reserved = end
-        return self._control[begin:end]
+        return self._outgoing[begin:end]
 
     async def send(
         self, destination: int, payload: HostBuffer | None = None, tag: int = NO_TAG
@@ -154,6 +156,7 @@ class Endpoint:
             address, count = stretch_of(self._owner, self._payloads, payload)
         to = self._cluster.check_send(self.node, destination, count)
         marked = tag if type(tag) is int else whole(tag, "a tag", NO_TAG)
+        self._control[: self._reserved] = self._outgoing[: self._reserved]
         self._control[self._reserved :] = _ZEROS[self._reserved :]
         self._reserved = 0
         ended = await self._process.ask(SEND, to, count, marked, address)

@@ -103,6 +103,7 @@ PORT = np.dtype(
     [
         ("open", "i8"),
         ("space", "i8"),  # whose addresses: the process's number on its node
+        ("given", "i8"),  # how often it has been another's: who asks says which it means
         ("blocked", "i8"),
         ("posted", "i8"),  # descriptors; taken <= posted, reaped <= reported <= posted + refused
         ("taken", "i8"),

@@ -7,7 +7,7 @@ import pytest
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces.unet import Cluster
-from nicscope.interfaces.unet.active_messages import PIECE, ActiveMessages
+from nicscope.interfaces.unet.active_messages import ANSWER, PIECE, ActiveMessages
 
 MINE = 20  # a handler
 BUFFERS = 8
@@ -125,3 +125,75 @@ def test_what_cannot_be_is_refused_in_words():
             ActiveMessages(process, 9, BUFFERS)
 
     run(program)
+
+
+@pytest.mark.requirement("UM-84")
+@pytest.mark.parametrize("inside", [True, False])
+@pytest.mark.parametrize("nodes", [2, 3])
+def test_a_handler_gets_while_a_get_is_under_way_and_each_has_its_own_bytes(nodes, inside):
+    """Handlers of requests that come in the middle, one in the other, at all nodes at once."""
+    sizes = [9 * PIECE + 10, 3 * PIECE + 5, 7, 2 * PIECE]
+
+    def content(node, name):
+        return bytes((i * 7 + 50 * node + 13 * name) % 251 for i in range(sizes[name]))
+
+    async def program(process, messages):
+        mine, others, begun, done, depth = process.node, [], [], [], []
+        into = {}
+        for name, size in enumerate(sizes):
+            shown = process.allocate(size)
+            await shown.write(content(mine, name))
+            messages.show(name, shown)
+        for node in set(range(nodes)) - {mine}:
+            others.append(node)
+            into[node] = [process.allocate(size) for size in sizes]
+
+        async def gets(node, name, *_):
+            begun.append(name)
+            depth.append(len(begun) - len(done))
+            await messages.get(node, name, 0, into[node][name])
+            done.append(name)
+
+        messages.on(MINE, gets)
+        await messages.barrier()
+        for name in range(1, len(sizes)):
+            for node in others:
+                await messages.request(node, MINE, name)
+        for node in others:
+            await messages.get(node, 0, 0, into[node][0])
+        await messages.wait_until(lambda: len(done) == len(others) * (len(sizes) - 1))
+        await messages.barrier()
+        right = [
+            await buffer.read() == content(node, name)
+            for node, buffers in into.items()
+            for name, buffer in enumerate(buffers)
+        ]
+        return all(right), len(right), max(depth), messages.strange
+
+    results, lost = run(program, nodes, small_inside=inside)
+    assert lost == 0
+    assert [found[:2] for found in results] == [(True, (nodes - 1) * len(sizes))] * nodes
+    assert max(deepest for _, _, deepest, _ in results) > 1
+    assert [strange for _, _, _, strange in results] == [0] * nodes
+
+
+@pytest.mark.requirement("UM-84")
+def test_an_answer_of_who_was_not_asked_is_not_taken_for_one():
+    size = 6 * PIECE
+
+    async def program(process, messages):
+        shown = process.allocate(size)
+        await shown.write(b"." * size)
+        messages.show(3, shown)
+        await messages.barrier()
+        if process.node == 0:
+            await messages.get(1, 3, 0, shown.part(0, size))
+        elif process.node == 2:
+            for at in range(0, 2 * PIECE, PIECE // 4):
+                await messages.request(0, ANSWER, at, 0, b"wrong")
+        await messages.barrier()
+        return await shown.read(), messages.strange
+
+    results, _ = run(program, nodes=3)
+    assert results[0][0] == b"." * size
+    assert results[0][1] >= 1

@@ -26,7 +26,7 @@ from nicscope.drivers.simulate.machine import (
     TIMER,
 )
 from nicscope.drivers.simulate.ports.calls import begin_at_port, can_go_on_at_port
-from nicscope.drivers.simulate.ports.reporting import has_report
+from nicscope.drivers.simulate.ports.reporting import has_report, is_in_vain
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import step
@@ -108,7 +108,7 @@ def _can_go_on(machine, n, p):
     if operation == AWAIT_SEND:
         return endpoint.finished > machine.processes[p].packet
     if operation == REPORT:
-        return has_report(machine, n, p)
+        return has_report(machine, n, p) or is_in_vain(machine, n, p)
     if operation >= POST:
         return can_go_on_at_port(machine, n, p)
     return operation in (COMPUTE, COPY)

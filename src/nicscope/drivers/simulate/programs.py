@@ -94,7 +94,9 @@ class Ended(NamedTuple):
     duration: int
 
 
-TIME, PACKET, ADDRESS = map(Ended._fields.index, ("time", "packet", "address"))  # in a Record
+TIME, PACKET, ADDRESS, OWN = map(  # in a Record
+    Ended._fields.index, ("time", "packet", "address", "own")
+)
 _ended = functools.partial(tuple.__new__, Ended)  # as Ended._make, at half its cost
 
 

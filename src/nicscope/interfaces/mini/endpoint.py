@@ -174,6 +174,7 @@ class Endpoint(Process):
     async def close_port(self, port: int | None = None) -> None:
         """Close the port, as any: what is registered and opened is given up with it."""
         self._owner.check_caller()
+        which = self._own(port)
         entries = []
         for region in [*self._regions.values()]:
             entry = self._owner.record_of(region, Region)
@@ -184,7 +185,7 @@ class Endpoint(Process):
             self._owner.take_back(remote, "closed with its port")
             self.cluster.directory.close(self, number)
         self._remotes.clear()
-        await super().close_port(port)
+        await super().close_port(which)
         for entry in entries:
             await self._give_up(entry.place)
 

@@ -16,7 +16,8 @@ from nicscope.drivers.simulate.ports.posting import (
     POLL,
     SIGNAL,
 )
-from nicscope.drivers.simulate.programs import ADDRESS, PACKET, TIME
+from nicscope.drivers.simulate.ports.reporting import GIVEN_BITS
+from nicscope.drivers.simulate.programs import ADDRESS, OWN, PACKET, TIME
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.interfaces.arguments import LEAST, PS_PER_US, in_ps, raw_bytes, shown, whole
 from nicscope.interfaces.buffers import allocated
@@ -72,7 +73,7 @@ class Process:
         self._owner = Owner(f"process {number} of node {self._node}", cluster.simulation, driven)
         self._next_page = 0
         self._next_request = 0
-        self._mapped: set[int] = set()  # ports
+        self._mapped: dict[int, int] = {}  # ports, and what names each as this process's
         # A descriptor's piece of that many bytes is never more than can be pinned at once.
         self._surely_short = (cluster.size.longest - 1) * self._memory.page_size
         self._questions: dict[tuple[int, str, int | None], bytes] = {}  # for reports, as asked
@@ -110,11 +111,11 @@ class Process:
         record = self._ports.table[self._node, port]
         record["open"] = 1
         record["space"] = self._number
-        self._mapped.add(port)
+        self._mapped[port] = int(record["given"]) << GIVEN_BITS
 
     def _lose_port(self, port: int) -> None:
         """``port`` has closed and is another's now."""
-        self._mapped.discard(port)
+        del self._mapped[port]
         self._questions.clear()
 
     def waiting(self, port: int | None = None) -> int:
@@ -148,6 +149,14 @@ class Process:
                 f"port {port} of node {self._node} is not this process's; open it first"
             )
         return port
+
+    def _gone(self, port: int | None) -> SimulationError:
+        """The error for what a port that has closed does not do any more."""
+        which = self._port if port is None else port
+        return SimulationError(
+            f"port {which} of node {self._node} is closed: nothing more comes of it for "
+            f"{self._owner.name}; open it again, or another"
+        )
 
     def _check_open(self) -> None:
         """Return if the process's port is open: what is closed is not given new rights."""
@@ -255,20 +264,21 @@ class Process:
                 self._check_length(address, length)
         if type(name) is not int or type(offset) is not int:
             name, offset = whole(name, "a name", LEAST), whole(offset, "an offset", LEAST)
-        own = operation | ((NOTIFY if notify else 0) << KIND_BITS)
+        which = self._own(port)
+        own = self._mapped[which] | operation | ((NOTIFY if notify else 0) << KIND_BITS)
         request = self._next_request
         address, length = segments[0]
         if len(segments) > 1:
             own |= GATHER
             length = len(segments)
-        asked = self._driven.request(
-            POST, self._own(port), length, name, address, offset, request, own
-        )
+        asked = self._driven.request(POST, which, length, name, address, offset, request, own)
         if own & GATHER:
             self._ports.gathers[self._driven.number, : len(segments)] = _whole_segments(segments)
         self._next_request += 1
         ended = yield asked
         self._driven.now = ended[TIME]
+        if ended[OWN] < 0:
+            raise self._gone(which)
         return request
 
     def _check_length(self, address: int, length: int) -> None:
@@ -299,12 +309,15 @@ class Process:
         if type(name) is not int:
             name = whole(name, "a name", LEAST)
         request = self._next_request
-        own = operation | (INLINE << KIND_BITS)
-        asked = self._driven.request(POST, self._own(port), len(raw), name, 0, 0, request, own)
+        which = self._own(port)
+        own = self._mapped[which] | operation | (INLINE << KIND_BITS)
+        asked = self._driven.request(POST, which, len(raw), name, 0, 0, request, own)
         self._driven.control_bytes[: len(raw)] = raw
         self._next_request += 1
         ended = yield asked
         self._driven.now = ended[TIME]
+        if ended[OWN] < 0:
+            raise self._gone(which)
         return request
 
     async def system_call(self) -> None:
@@ -316,22 +329,32 @@ class Process:
         """Put a buffer into the free queue."""
         self._owner.check_caller()
         at = whole(address, "an address", LEAST)
-        await self._driven.ask(PROVIDE, peer=self._own(port), address=at)
+        which = self._own(port)
+        ended = await self._driven.ask(PROVIDE, which, address=at, own=self._mapped[which])
+        if ended.own < 0:
+            raise self._gone(which)
 
     @coroutine
     def done(self, mode: str = "poll", port: int | None = None) -> Generator[bytes, Record, Done]:
-        """How the next descriptor ended, when it has."""
+        """How the next descriptor ended, when it has.
+
+        Errors: ``SimulationError`` if the port is closed and has no report left.
+        """
         ended = yield self._question(SENT, mode, port)
         self._driven.now = ended[TIME]
+        if ended[OWN] < 0:
+            raise self._gone(port)
         return Done(ended[PACKET], STATUS_NAMES[ended[ADDRESS]])
 
     @coroutine
     def arrival(
         self, mode: str = "poll", port: int | None = None
     ) -> Generator[bytes, Record, Arrival]:
-        """The next arrival, when there is one."""
+        """The next arrival, when there is one.  Errors: as of ``done``."""
         ended = yield self._question(RECEIVED, mode, port)
-        _, _, self._driven.now, _, node, _, length, name, status, own, offset = ended
+        _, _, self._driven.now, _, node, place, length, name, status, own, offset = ended
+        if place < 0:
+            raise self._gone(port)
         many = own >> KIND_BITS
         content, buffers = None, ()
         operation = own & ((1 << FLAG_BITS) - 1)
@@ -353,9 +376,9 @@ class Process:
         if question is None:
             if mode not in MODES:
                 raise SimulationError(f"no way to wait {mode!r}{did_you_mean(mode, MODES)}")
-            question = self._driven.request(
-                REPORT, peer=self._own(port), own=which | MODES[mode] << 1
-            )
+            place = self._own(port)
+            own = self._mapped[place] | which | MODES[mode] << 1
+            question = self._driven.request(REPORT, peer=place, own=own)
             self._questions[which, mode, port] = question
         return question
 

@@ -19,6 +19,8 @@ from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import raw_bytes, whole
 from nicscope.interfaces.buffers import memory_of, stretch_of
 from nicscope.interfaces.ports.buffers import Buffer
+from nicscope.interfaces.unet.endpoint import SMALL
+from nicscope.nic.ports import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
@@ -32,8 +34,10 @@ PAGE = 4096
 SLOT = 64  # bytes of a small message's buffer
 HEADER = struct.Struct("<BxHIQ")  # handler, buffers given back, two arguments
 PIECE = PAGE - HEADER.size
-SMALLEST = 2  # peers together get half of the buffers, answers a quarter
+# Peers together get half of the buffers, answers a quarter, and the rest is for a question of each.
+SMALLEST = 2
 CREDIT, GET, ANSWER, ARRIVED, LEAVE = range(5)  # handlers of the layer's own
+WITHOUT_TURN = (GET, ANSWER)  # for which there are buffers beside the shares
 IN_FLIGHT = 48  # descriptors of an endpoint at a time; a queue has 64 places
 FIRST_FREE, LAST_FREE = 16, 255  # numbers below are the layer's
 
@@ -75,6 +79,7 @@ class ActiveMessages:
         self._pages: dict[int, Buffer] = {}  # for messages, by address
         self._readable: dict[int, Buffer] = {}
         self._wanted: Buffer | None = None
+        self._asked = NOBODY  # who has been asked for that
         self._awaited = 0  # bytes of answers
         self._arrived = 0
         self._left = 0
@@ -126,17 +131,12 @@ class ActiveMessages:
         first = whole(first, "a first argument", 0, (1 << 32) - 1)
         second = whole(second, "a second argument", 0, (1 << 64) - 1)
         content = raw_bytes(content)
-        small = 56 if self.process.cluster.small_inside else 0
         length = HEADER.size + len(content)
         if length > SLOT:
             raise SimulationError(f"a small message has {SLOT} bytes, {length} were given")
-        if length < small:
-            await self._post(node, None, self._head(node, number, first, second) + content)
-            return
-        await self._take_turn(node)
-        slot = await self._free(self._slots)
-        await slot.write(self._head(node, number, first, second) + content)
-        await self._post(node, (self._slots, slot), slot.part(0, length))
+        if not self._is_inside(length):
+            await self._take_turn(node)
+        await self._send_small(node, number, first, second, content)
 
     async def store(
         self, node: int, number: int, first: int, data: Buffer, second: int = 0
@@ -162,7 +162,11 @@ class ActiveMessages:
             await self._post(node, (self._slots, slot), slot.part(0, HEADER.size), piece)
 
     async def get(self, node: int, name: int, offset: int, into: Buffer) -> None:
-        """Fill ``into`` from ``offset`` of the memory that ``node`` shows as ``name``."""
+        """Fill ``into`` from ``offset`` of the memory that ``node`` shows as ``name``.
+
+        A handler may do so too: if there is another under way, it asks when that has what it has
+        asked for so far, and that one goes on after it.
+        """
         self._owner.check_caller()
         name = whole(name, "a memory's name", 0, (1 << 16) - 1)
         offset = whole(offset, "an offset", 0, (1 << 48) - 1)
@@ -174,9 +178,13 @@ class ActiveMessages:
             return
         self._check_peer(node)
         for at in range(0, len(into), PIECE * self._most_asked):
+            while self._awaited:  # by a get in the middle of which this one is
+                await self._take()
+            # From here until the question is sent no message is taken, so no other get begins.  It
+            # needs no turn: of each peer there is at most one, for which a buffer is left.
             self._wanted = into.part(at, min(PIECE * self._most_asked, len(into) - at))
-            self._awaited = len(self._wanted)
-            await self.request(node, GET, self._awaited, name << 48 | (offset + at))
+            self._asked, self._awaited = node, len(self._wanted)
+            await self._send_small(node, GET, self._awaited, name << 48 | (offset + at), b"")
             while self._awaited:
                 await self._take()
 
@@ -214,6 +222,22 @@ class ActiveMessages:
             raise SimulationError(
                 f"no messages go from node {self.node} to node {node}; open first"
             )
+
+    def _is_inside(self, length: int) -> bool:
+        """Whether a message of ``length`` bytes travels in its descriptor, and fills no buffer."""
+        return self.process.cluster.small_inside and length < SMALL
+
+    async def _send_small(
+        self, node: int, number: int, first: int, second: int, content: bytes
+    ) -> None:
+        """Send what its descriptor or a slot holds, now that there is a buffer for it."""
+        length = HEADER.size + len(content)
+        if self._is_inside(length):
+            await self._post(node, None, self._head(node, number, first, second) + content)
+            return
+        slot = await self._free(self._slots)
+        await slot.write(self._head(node, number, first, second) + content)
+        await self._post(node, (self._slots, slot), slot.part(0, length))
 
     def _head(self, node: int, number: int, first: int, second: int) -> bytes:
         given, self._emptied[node] = self._emptied[node], 0
@@ -267,7 +291,7 @@ class ActiveMessages:
         self._credit[message.node] += given
         taking, self._taking = self._taking, True
         await self._handlers[number](message.node, first, second, content[HEADER.size :])
-        if message.buffers and number != ANSWER:
+        if message.buffers and number not in WITHOUT_TURN:
             self._emptied[message.node] += 1
             if self._emptied[message.node] > self._share // 2:
                 await self.request(message.node, CREDIT)
@@ -291,9 +315,9 @@ class ActiveMessages:
             await self._post(node, (self._rooms, room), room.part(0, HEADER.size + len(piece)))
 
     async def _take_answer(self, node: int, first: int, second: int, content: bytes) -> None:
-        del node, second
-        if self._wanted is None or first + len(content) > len(self._wanted):
-            self.strange += 1  # nobody asked for that
+        del second
+        if self._wanted is None or node != self._asked or first + len(content) > len(self._wanted):
+            self.strange += 1  # it was not asked for that
             return
         await self._wanted.write(content, first)
         self._awaited -= len(content)

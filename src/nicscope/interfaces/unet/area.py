@@ -59,6 +59,7 @@ class Area:
         self.pages = pages
         self._next = 0
         self._rooms: list[Room] = []
+        self._is_closed = False
         memory.map(node, space, 0, pages)
         found = bound(_pin_area, machine)(node, space, pages)
         if found < 0:
@@ -68,12 +69,13 @@ class Area:
     @property
     def frames(self) -> list[int]:
         """The physical frames of its pages, in their order."""
+        self._check()
         entries = self._memory.state.entries[self._node, self._space, : self.pages]
         return [int(frame) for frame in entries["frame"]]
 
     def allocate(self, byte_count: int) -> Buffer:
         """A part of the area that nobody has yet, from a page's begin on."""
-        self._owner.check_caller()
+        self._check()
         page = self._memory.page_size
         count = whole(byte_count, "a number of bytes")
         if count < 1 or self._next + count > self.pages * page:
@@ -88,17 +90,28 @@ class Area:
 
     async def _store_at(self, address: int, content: bytes) -> None:
         """Store bytes at an offset."""
-        self._owner.check_caller()
+        self._check()
         self._memory.write(self._node, self._space, address, content)
 
     async def _load_at(self, address: int, count: int) -> bytes:
         """Load bytes from an offset."""
-        self._owner.check_caller()
+        self._check()
         return self._memory.read(self._node, self._space, address, count)
+
+    def _check(self) -> None:
+        """Return if the area is its process's: another's pages may lie at its addresses else."""
+        self._owner.check_caller()
+        if self._is_closed:
+            raise SimulationError(
+                f"a buffer area of {self._owner.name} that is closed with its endpoint already; "
+                "open another endpoint"
+            )
 
     def _close(self) -> None:
         """The pages may be used for something else, and buffers in them name nothing."""
+        self._is_closed = True
         for room in self._rooms:
             self._owner.take_back(room, "of an area that has closed")
+        self._rooms.clear()
         bound(_unpin_area, self._machine)(self._node, self._space, self.pages)
         self._memory.unmap(self._node, self._space, 0, self.pages)

@@ -65,11 +65,22 @@ class Process(ports.Process):
         last = cluster.opened.get((node, port))
         if last is not None:
             last._lose()
+            record["given"] += 1
         self._map_port(port)
         if area is not None:
             record["space"] = cluster.space_of_area(port)
         endpoint = cluster.opened[node, port] = Endpoint(self, port, area)
         return endpoint
+
+    def open_port(self, port: int) -> None:
+        """Open the port of an endpoint again, as any.  Errors: if there is no endpoint at it."""
+        self._owner.check_caller()
+        which = self._own(port)
+        if not self.cluster.registry.is_taken(self.node, which):
+            raise SimulationError(
+                f"port {which} of node {self.node} has no endpoint; open() opens one"
+            )
+        super().open_port(which)
 
     async def copy(self, source: Buffer, target: Buffer) -> None:
         """Copy ``source`` to the begin of ``target`` with the CPU."""

@@ -67,6 +67,10 @@ class Registry:
             f"node {node} has no endpoint left; give the cluster more than {many - 1} endpoints"
         )
 
+    def is_taken(self, node: int, port: int) -> bool:
+        """Whether there is an endpoint at ``port`` of ``node``."""
+        return (node, port) in self._taken
+
     def publish(self, node: int, name: str, port: int) -> None:
         """Let others find the endpoint at ``port`` of ``node`` as ``name``."""
         if (node, name) in self._names:

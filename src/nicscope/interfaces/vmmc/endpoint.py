@@ -186,6 +186,7 @@ class Endpoint(Process):
     async def close_port(self, port: int | None = None) -> None:
         """Close the port, as any: what is exported and imported is given up with it."""
         self._owner.check_caller()
+        which = self._own(port)
         places = [*self._redirected.values()]
         for exported in self._exported.values():
             name, offer = self._owner.record_of(exported, Exported)
@@ -197,7 +198,7 @@ class Endpoint(Process):
             self.cluster.directory.release(self, number)
         for held in (self._exported, self._imported, self._redirected):
             held.clear()
-        await super().close_port(port)
+        await super().close_port(which)
         for place in places:
             await self._give_up(place)
         if self._next_page:  # what the library had pinned and kept

@@ -12,6 +12,7 @@ from nicscope.drivers.simulate.machine import (
     POSTING,
     PROVIDE,
     REGISTER,
+    REPORT,
     TRAP,
     UNPIN,
 )
@@ -24,7 +25,7 @@ from nicscope.drivers.simulate.ports.calls import (
     report_sent,
     unpin_pages,
 )
-from nicscope.drivers.simulate.ports.reporting import has_report
+from nicscope.drivers.simulate.ports.reporting import GONE, has_report, is_given_on, is_in_vain
 from nicscope.drivers.simulate.ports.trapping import begin_in_trap, can_go_on_in_trap
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import distant, step
@@ -45,6 +46,7 @@ from nicscope.nic.ports import (
 POLL = 0
 BLOCK = 1
 SIGNAL = 2
+MODE_BITS = 2
 # In ``own`` of a POST: operation, flags, and whether the descriptor was written beforehand.
 KIND_BITS = 4
 FLAG_BITS = 4
@@ -58,6 +60,8 @@ def can_go_on_at_port(machine, n, p):
     ports = machine.ports
     process = machine.processes[p]
     port = ports.table[n, process.peer]
+    if is_lost(machine, n, p):
+        return True
     if process.operation == POST:
         slot = port.posted % ports.rules[0].ring
         if port.posted + port.refused - port.reaped == ports.rules[0].ring:
@@ -77,6 +81,15 @@ def can_go_on_at_port(machine, n, p):
     if process.operation == PROVIDE:
         return port.free_posted - port.free_taken < ports.rules[0].ring
     return has_report(machine, n, p)
+
+
+@step
+def is_lost(machine, n, p):
+    """Whether what process ``p`` asks cannot be done: its port is another's, or says no more."""
+    operation = machine.processes[p].operation
+    if operation == REPORT:
+        return is_in_vain(machine, n, p)
+    return operation in (POST, PROVIDE) and is_given_on(machine, n, p)
 
 
 @step
@@ -130,7 +143,9 @@ def begin_at_port(machine, n, p, now):
     process = machine.processes[p]
     costs = ports.costs[n]
     duration = costs.post
-    if process.operation == POST:
+    if is_lost(machine, n, p):
+        occupy_cpu(machine, n, now, POLLING, costs.poll)
+    elif process.operation == POST:
         slot = ports.table[n, process.peer].posted % ports.rules[0].ring
         if ports.table[n, process.peer].open == 1:
             duration += admit(machine, n, process.peer, slot)
@@ -157,7 +172,7 @@ def begin_at_port(machine, n, p, now):
     elif process.operation == GIVE_UP:
         occupy_cpu(machine, n, now, POSTING, costs.system_call)
     else:
-        mode = process.own >> 1
+        mode = (process.own >> 1) & ((1 << MODE_BITS) - 1)
         duration = costs.poll
         # Who slept, because there was nothing when it asked, has to be woken; who found the CPU
         # busy has not.
@@ -205,6 +220,10 @@ def _is_inside(machine, address, length):
 def end_at_port(machine, n, p, now):
     """Effect of what the CPU of ``n`` has done for process ``p`` at its port."""
     process = machine.processes[p]
+    if is_lost(machine, n, p):
+        process.own = process.packet = GONE
+        end_operation(machine, p, now)
+        return
     if process.operation == POST:
         _post(machine, n, process.peer)
     elif process.operation == PROVIDE:

@@ -6,6 +6,9 @@ from nicscope.drivers.simulate.ports.calls import leave_request
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports import DONE, RECEIVED, SENT
 
+GIVEN_BITS = 16  # above these in ``own`` of what is asked of a port: the ``given`` that is meant
+GONE = -1  # in ``own`` and ``packet`` of what ended because the port is closed, or another's
+
 
 @step
 def has_report(machine, n, p):
@@ -15,6 +18,22 @@ def has_report(machine, n, p):
     if process.own & 1 == SENT:
         return port.reported > port.reaped
     return port.received > port.read
+
+
+@step
+def is_given_on(machine, n, p):
+    """Whether the port that process ``p`` asks something of has become another's."""
+    process = machine.processes[p]
+    return machine.ports.table[n, process.peer].given != process.own >> GIVEN_BITS
+
+
+@step
+def is_in_vain(machine, n, p):
+    """Whether process ``p`` waits for a report that will not come: its port is closed and read."""
+    if is_given_on(machine, n, p):
+        return True
+    is_closed = machine.ports.table[n, machine.processes[p].peer].open == 0
+    return is_closed and not has_report(machine, n, p)
 
 
 @distant

@@ -1,0 +1,80 @@
+"""A port that is not closed, because the call is refused, keeps all that was given to it."""
+
+import pytest
+
+from nicscope.errors import SimulationError
+from nicscope.interfaces import mini, vmmc
+
+PAGE = 4096
+NOT_PORTS = [99, 0, 2, -1, 2**70, True, 1.5, "1"]
+
+
+def state(cluster):
+    """What the node has written down, of exports, imports and pinned pages."""
+    ports = cluster.simulation.machine.ports
+    return [
+        cluster.directory.in_use(0),
+        cluster.directory._names.copy(),
+        ports.table["open"].tolist(),
+        ports.exports.tolist(),
+        ports.imports.tolist(),
+        ports.memory.hosts["pinned"].tolist(),
+    ]
+
+
+@pytest.mark.parametrize("wrong", NOT_PORTS)
+@pytest.mark.parametrize("design", ["utlb", "vmmc-static"])
+def test_vmmc_gives_nothing_up_with_a_port_that_is_refused(design, wrong):
+    async def closes(endpoint):
+        table, other, mine = (endpoint.allocate(2 * PAGE) for _ in range(3))
+        exported = await endpoint.export(table, "mine")
+        await endpoint.redirect(exported, other)
+        imported = await endpoint.import_buffer(1, "theirs")
+        before = state(cluster)
+        with pytest.raises(SimulationError, match="port"):
+            await endpoint.close_port(wrong)
+        assert state(cluster) == before
+        assert (await endpoint.wait(await endpoint.store(imported, mine))).ok
+        await endpoint.unexport(exported)
+        endpoint.release(imported)
+        return cluster.directory.in_use(0)
+
+    async def neighbour(endpoint):
+        """Has port 2."""
+
+    async def exports(endpoint):
+        await endpoint.export(endpoint.allocate(2 * PAGE), "theirs")
+
+    cluster = vmmc.Cluster(design)
+    for node, program in ((0, closes), (0, neighbour), (1, exports)):
+        cluster.start(node, program)
+    assert cluster.run()[0] == (0, 0)
+
+
+@pytest.mark.parametrize("wrong", NOT_PORTS)
+@pytest.mark.parametrize("design", ["mini", "vmmc-static"])
+def test_mini_gives_nothing_up_with_a_port_that_is_refused(design, wrong):
+    async def closes(end):
+        table, mine = end.allocate(PAGE), end.allocate(PAGE)
+        region = await end.register(table, name="mine")
+        remote = await end.open(await end.find("theirs"))
+        before = state(cluster)
+        with pytest.raises(SimulationError, match="port"):
+            await end.close_port(wrong)
+        assert state(cluster) == before
+        await end.write(remote, mine, 64, notify=False)
+        assert (await end.done()).ok
+        await end.unregister(region)
+        await end.close(remote)
+        return cluster.directory.in_use(0)
+
+    async def neighbour(end):
+        """Has port 2."""
+
+    async def registers(end):
+        await end.register(end.allocate(PAGE), name="theirs")
+
+    cluster = mini.Cluster(design)
+    for node, program in ((0, closes), (0, neighbour), (1, registers)):
+        cluster.start(node, program)
+    assert cluster.run()[0] == (0, 0)

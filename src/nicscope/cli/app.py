@@ -45,6 +45,13 @@ class _Interrupted(Exception):  # noqa: N818 - nobody's error
 
 
 class _Commands(typer.core.TyperGroup):
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command, its help in paragraphs as wide as the terminal, not as the source."""
+        found = super().get_command(ctx, cmd_name)
+        if found is not None and found.help:
+            found.help = "\n\n".join(" ".join(each.split()) for each in found.help.split("\n\n"))
+        return found
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)

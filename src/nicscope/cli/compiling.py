@@ -14,8 +14,10 @@ from nicscope.cli.progress import progress
 from nicscope.errors import NicscopeError
 
 EXAMPLES = (
-    "Examples: nicscope compile; nicscope compile simulate examples/unet_pingpong.py; "
-    "nicscope compile --status"
+    "Examples:\n\n"
+    "[bold]nicscope compile[/bold]\n\n"
+    "[bold]nicscope compile simulate examples/unet_pingpong.py[/bold]\n\n"
+    "[bold]nicscope compile --status[/bold]"
 )
 CONTEXT = {
     "allow_extra_args": True,

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 # Options end where the program begins: what follows is the program's own.
 CONTEXT = {"allow_interspersed_args": False, "ignore_unknown_options": False}
 EXAMPLE = (
-    "Example: [bold]nicscope record -o redis.parquet -- redis-server --port 7777[/bold]   "
+    "Examples:\n\n"
+    "[bold]nicscope record -o redis.parquet -- redis-server --port 7777[/bold]\n\n"
     "[bold]nicscope record -o fetch.parquet --quiet -- curl -s http://localhost/[/bold]"
 )
 LINGER_S = 2.0  # before we say that the program has left processes behind

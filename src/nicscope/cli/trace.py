@@ -24,7 +24,8 @@ app = typer.Typer(
 
 
 @app.command(
-    epilog="Example: [bold]nicscope trace info redis.parquet[/bold]   "
+    epilog="Examples:\n\n"
+    "[bold]nicscope trace info redis.parquet[/bold]\n\n"
     "[bold]nicscope trace info redis.parquet --json | jq .reuse[/bold]"
 )
 def info(
@@ -46,12 +47,18 @@ def info(
 
 
 @app.command(
-    epilog="Examples: [bold]nicscope trace convert server.strace server.parquet[/bold]   "
-    "[bold]nicscope trace convert run.log run.parquet --from lackey --pid 7[/bold]   "
+    epilog="Examples:\n\n"
+    "[bold]nicscope trace convert server.strace server.parquet[/bold]\n\n"
+    "[bold]nicscope trace convert run.log run.parquet --from lackey --pid 7[/bold]\n\n"
     "[bold]nicscope trace convert redis.parquet redis.oracleGeneral.zst[/bold]"
 )
 def convert(
-    source: Annotated[Path, typer.Argument(metavar="IN", show_default=False)],
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="IN", help="A file, a FIFO, or - for standard input.", show_default=False
+        ),
+    ],
     target: Annotated[
         Path,
         typer.Argument(

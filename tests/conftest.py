@@ -33,25 +33,41 @@ settings.register_profile("quick", settings.get_profile("default"), max_examples
 settings.load_profile("quick" if SLOW else "default")
 
 
-# Folders and files whose tests enter no kernel, or only by the way: the three ways of ``make test``
-# would run them three times for nothing.  All run without the compiler, where coverage is measured.
+# The three ways of ``make test``.  Folders and files whose tests enter no kernel, or only by the
+# way, run without the compiler alone.
 ONCE = {
     "config", "fuzz", "mutation", "oracle", "outputs", "reports", "traces_recording",
     "test_errors.py", "test_imports.py", "test_inputs.py",
+    "cli/test_bad_input.py", "cli/test_curve_command.py", "cli/test_curve_figures.py",
+    "cli/test_help.py", "cli/test_numbers_recomputed.py", "cli/test_progress.py",
+    "cli/test_reading_anything.py", "cli/test_settings_are_named.py",
+    "cli/test_size_command.py", "cli/test_sweep_cluster.py",
+    "interfaces/ownership", "traces/test_checksums.py", "traces/test_round_trips.py",
+    "traces/test_room_for_traces.py", "traces/test_strace_descriptors.py",
+    "traces/test_strace_importer.py", "traces/test_strace_room.py",
+    "traces/test_trace_commands.py", "traces/test_traces_from_tables.py",
 }  # fmt: skip
-# Whole commands and studies: what they run is tested with bounds checks by itself.
-WHOLE = {"cli", "kernel", "reproduce", "studies"}
+# Kernels by themselves, and against their slow twins: with bounds checks as well.  Whatever index
+# of an array is wrong elsewhere, the interpreter refuses.
+KERNELS = {
+    "drivers", "fabric", "memory", "nic", "swarm", "test_indexing.py",
+    "drivers_coherent/test_safety.py", "drivers_coherent/test_transactions.py",
+    "drivers_simulate/test_delivery_agrees_with_the_oracle.py", "drivers_simulate/test_flow.py",
+    "ports/test_ports_agree_with_the_oracle.py", "ports/test_random_traffic.py",
+}  # fmt: skip
 
 
 def pytest_collection_modifyitems(items):
     """Mark the tests that not every way of ``make test`` runs."""
     root = Path(__file__).parent
+    assert all((root / place).exists() for place in ONCE | KERNELS)
     for item in items:
-        place = item.path.relative_to(root).parts[0]
-        if place in ONCE:
+        parts = item.path.relative_to(root).parts
+        places = {"/".join(parts[: 1 + depth]) for depth in range(len(parts))}
+        if places & ONCE:
             item.add_marker(pytest.mark.once)
-        if place in WHOLE:
-            item.add_marker(pytest.mark.whole)
+        if places & KERNELS:
+            item.add_marker(pytest.mark.kernels)
 
 
 @pytest.fixture(autouse=True)

@@ -38,13 +38,13 @@ test: $(VENV)/dev.stamp
 	@echo "1 of 3: compiled"
 	@$(PYTEST) -m "not once"
 	@echo "2 of 3: without the compiler"
-	@NUMBA_DISABLE_JIT=1 $(PYTEST)
+	@NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not compiled"
 	@echo "3 of 3: kernels with bounds checks"
 	@NUMBA_BOUNDSCHECK=1 $(PYTEST) -m kernels
 
 # Which lines no test runs; watching each line takes twice as long.
 coverage: $(VENV)/dev.stamp
-	@NUMBA_DISABLE_JIT=1 $(PYTEST) --cov --cov-report=term:skip-covered
+	@NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not compiled" --cov --cov-report=term:skip-covered
 
 # Other files each time; SEED=N gives those of an earlier run again.
 fuzz: $(VENV)/dev.stamp

@@ -43,9 +43,13 @@ ONCE = {
     "cli/test_reading_anything.py", "cli/test_settings_are_named.py",
     "cli/test_size_command.py", "cli/test_sweep_cluster.py",
     "interfaces/ownership", "traces/test_checksums.py", "traces/test_round_trips.py",
-    "traces/test_room_for_traces.py", "traces/test_strace_descriptors.py",
+    "traces/test_strace_descriptors.py",
     "traces/test_strace_importer.py", "traces/test_strace_room.py",
     "traces/test_trace_commands.py", "traces/test_traces_from_tables.py",
+}  # fmt: skip
+# What takes a million steps of the interpreter and shows nothing of them.
+COMPILED = {
+    "cli/test_flow_command.py", "cli/test_latency_command.py", "traces/test_room_for_traces.py",
 }  # fmt: skip
 # Kernels by themselves, and against their slow twins: with bounds checks as well.  Whatever index
 # of an array is wrong elsewhere, the interpreter refuses.
@@ -60,12 +64,14 @@ KERNELS = {
 def pytest_collection_modifyitems(items):
     """Mark the tests that not every way of ``make test`` runs."""
     root = Path(__file__).parent
-    assert all((root / place).exists() for place in ONCE | KERNELS)
+    assert all((root / place).exists() for place in ONCE | COMPILED | KERNELS)
     for item in items:
         parts = item.path.relative_to(root).parts
         places = {"/".join(parts[: 1 + depth]) for depth in range(len(parts))}
         if places & ONCE:
             item.add_marker(pytest.mark.once)
+        if places & COMPILED:
+            item.add_marker(pytest.mark.compiled)
         if places & KERNELS:
             item.add_marker(pytest.mark.kernels)
 

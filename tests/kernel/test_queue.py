@@ -148,7 +148,11 @@ def test_two_runs_at_once_share_one_process(place):
     found = [ended(run) for run in runs]
 
     assert [out[0] for out, _ in found] == ["True", "True"]
-    assert place.run("from tiny.kernel import queue; print(queue.waiting())")[0] == ["0"]
+    place.wait_for(2)
+    begin, left = time.monotonic(), [""]
+    while left != ["0"]:  # what is kept is waited for a moment longer
+        assert time.monotonic() - begin < PATIENCE_S, f"{left} wait"
+        left, _ = place.run("from tiny.kernel import queue; print(queue.waiting())")
     assert place.kept() == 2
 
 
@@ -304,11 +308,10 @@ def test_what_cannot_be_compiled_stays_interpreted_and_is_told(place):
     place.run(FIRST)
     begin = time.monotonic()
     told = []
-    while not told:
+    while "go:" not in told:  # ``add`` may be told before: its module enters ``go``
         assert time.monotonic() - begin < PATIENCE_S, "nobody tells"
         told, _ = place.run("from tiny.kernel import queue; print(*queue.failures())")
 
-    assert told[0] == "go:"
     assert place.run(FIRST) == (["3", "7"], "")
 
 

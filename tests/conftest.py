@@ -19,9 +19,6 @@ os.environ.setdefault("NICSCOPE_COMPILE", "wait")
 # Tables are as wide as wherever the tests are run says, and tests are run anywhere.
 os.environ["COLUMNS"] = "100"
 
-# Without the compiler, or with its bounds checks, an example costs many times more.
-SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"))
-
 settings.register_profile(
     "default",
     deadline=None,  # the first example pays for compilation
@@ -29,8 +26,12 @@ settings.register_profile(
     derandomize="CI" in os.environ,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("quick", settings.get_profile("default"), max_examples=25)
-settings.load_profile("quick" if SLOW else "default")
+# With bounds checks an example costs some times more, without the compiler many times.
+settings.register_profile("checked", settings.get_profile("default"), max_examples=25)
+settings.register_profile("interpreted", settings.get_profile("default"), max_examples=10)
+PROFILES = {"NUMBA_DISABLE_JIT": "interpreted", "NUMBA_BOUNDSCHECK": "checked"}
+fitting = [profile for name, profile in PROFILES.items() if os.environ.get(name) == "1"]
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or [*fitting, "default"][0])
 
 
 # The three ways of ``make test``.  Folders and files whose tests enter no kernel, or only by the

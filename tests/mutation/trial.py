@@ -82,6 +82,7 @@ def _pass(tests: tuple[str, ...], root: Path) -> bool:
         **os.environ,
         "CI": "1",  # the same examples each time
         "NUMBA_DISABLE_JIT": "1",
+        "HYPOTHESIS_PROFILE": "checked",  # examples enough to fall over what is broken
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": str(root / "src"),
     }

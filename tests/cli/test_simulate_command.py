@@ -92,7 +92,7 @@ def test_a_program_is_run_and_what_it_cost_is_told(program, capsys):
     out = capsys.readouterr().out
     lines = out.splitlines()
     assert lines[0] == "b'hello'"
-    assert lines[1].startswith("ports: utlb on utlb-prototype, 2 nodes, ")
+    assert lines[1].startswith("utlb, adaptive on utlb-prototype, 2 nodes, ")
     assert max(map(len, lines)) <= 100
     rows = [line.split() for line in lines if line.lstrip().startswith(("0 ", "1 "))]
     assert rows[0] == ["0", "1", "1", "0", "5", "0", "1", "0"]
@@ -115,14 +115,14 @@ def test_a_cluster_by_that_name_is_run_without_a_main(program, capsys):
 
     assert main(["simulate", program(text)]) == 0
 
-    assert capsys.readouterr().out.startswith("ports: utlb")
+    assert capsys.readouterr().out.startswith("utlb, adaptive")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("def mian(): pass", "has no main() and no cluster; did you mean 'mian'?"),
-        ("def main(): pass", "ran no cluster of U-Net, VMMC or miNI; call cluster.run() in main()"),
+        ("def main(): pass", "program.py: ran no cluster; call cluster.run() in main()"),
         ("async def main(): pass", "program.py:1: main() is 'async def'; make it a plain 'def'"),
         ("def main(trace): pass", "program.py:1: main() is called without arguments: missing a"),
         (
@@ -217,7 +217,7 @@ def test_a_failed_program_leaves_no_folder_of_results(program, tmp_path):
 
 @pytest.mark.parametrize(
     ("leaving", "status", "shown"),
-    [("3", 3, ""), ("'enough'", "enough", ""), ("", 0, "utlb on utlb-prototype")],
+    [("3", 3, ""), ("'enough'", "enough", ""), ("", 0, "utlb, adaptive on utlb-prototype")],
 )
 def test_a_program_that_leaves_decides_on_the_status(program, capsys, leaving, status, shown):
     text = dedent(PROGRAM) + f"    import sys; sys.exit({leaving})\n"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from nicscope.interfaces.ports.report import RunReport
+    from nicscope.interfaces.run_report import RunReport, Source
 
 MOST_BYTES = 1 << 22  # of a program's file
 ENTRY = "main"
@@ -48,22 +48,19 @@ def run_program(path: Path) -> ProgramRuns:
     anything, and for a mistake that nicscope has found in it; ``ProgramError`` for whatever else
     the program raises; ``SystemExit`` if it leaves with anything but success.
     """
-    from nicscope.interfaces.ports.report import forget, on_run
+    from nicscope.interfaces.run_report import on_run, report_of
 
     _check_source(path)
     runs: list[RunReport] = []
-    on_run(runs.append)
-    try:
-        with _beside(path), _awaits_minded(path), _failures_told(path):
-            names = runpy.run_path(str(path), run_name=path.stem)
-            _start(path, names, bool(runs))
-    finally:
-        forget(runs.append)
+
+    def note(source: Source) -> None:
+        runs.append(report_of(source))
+
+    with on_run(note), _beside(path), _awaits_minded(path), _failures_told(path):
+        names = runpy.run_path(str(path), run_name=path.stem)
+        _start(path, names, bool(runs))
     if not runs:
-        raise SimulationError(
-            f"{path}: ran no cluster of U-Net, VMMC or miNI; call cluster.run() in {ENTRY}(), or "
-            "run a program of Trapeze or VIA with python, as their runs have no such report"
-        )
+        raise SimulationError(f"{path}: ran no cluster; call cluster.run() in {ENTRY}()")
     return ProgramRuns(program=printable(str(path)), runs=runs)
 
 

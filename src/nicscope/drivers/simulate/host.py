@@ -27,6 +27,7 @@ from nicscope.drivers.simulate.observe import (
     count_arrival,
     keep_message,
     log_transfer,
+    log_work,
 )
 from nicscope.drivers.simulate.operations import (
     end_receive,
@@ -112,9 +113,13 @@ def end_host_work(machine, n, now):
         node.cpu_busy += stolen
         if node.cpu == COPYING:
             node.cpu_busy += now - node.cpu_since
+            log_work(machine, n, now)
+            node.cpu_since = now
             node.cpu = COMPUTING  # its bytes are moved; it has not gone on yet
         put(machine.agenda, n * KINDS + CPU, now + stolen)
         return
+    if node.cpu != WRITING and node.cpu != READING and node.cpu != CALLING:
+        log_work(machine, n, now)
     if node.cpu == IN_TRAP:
         node.cpu = IDLE
         serve_in_trap(machine, n, now)
@@ -132,6 +137,7 @@ def end_host_work(machine, n, now):
             machine, HOST_WRITE, n, n, packet.number, 1, node.cpu_since, now, CONTROL_BYTES
         )
         endpoint.written += 1
+        node.written_bytes += packet.payload
         if node.cpu_process >= 0:
             end_send(machine, n, packet, now)
     elif node.cpu == READING:

@@ -99,6 +99,7 @@ NODE = np.dtype(
         # for the observer
         ("aborted", "i8"),
         ("unheard", "i8"),  # of these, whose header had not come yet
+        ("written_bytes", "i8"),  # payload of what the CPU has put into the send ring
         ("received", "i8"),
         ("received_bytes", "i8"),
         ("latency_sum", "i8"),

@@ -116,6 +116,9 @@ FILES = [
         for name in ("r.parquet", "r.csv")
     ),
 ]
+FILES.append(
+    Case("simulate", "timeline", "t.json", (a_program, "--timeline", OUT)),
+)
 FOLDERS = [
     Case(command, "out", "results", (*arguments, "--out", OUT))
     for command, *arguments in (

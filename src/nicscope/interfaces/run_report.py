@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
-from nicscope.interfaces.run_tables import as_html, headline, tables_of
+from nicscope.interfaces.run_tables import as_html, headline, tables_of, title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -120,6 +120,10 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     def tables(self) -> list[Table]:
         """As people read it: messages, packets, lookups, the hosts' work, where time went."""
         return tables_of(self)
+
+    def title(self) -> str:
+        """What ran on what."""
+        return title(self)
 
     def headline(self) -> str:
         """One line: what ran, for how long."""

@@ -42,12 +42,15 @@ class Table(NamedTuple):
 def headline(report: RunReport) -> str:
     """One line: what ran, for how long."""
     count = len(report.nodes)
+    nodes = f"{count:,} node{'s' if count != 1 else ''}"
+    return f"{title(report)}, {nodes}, {report.elapsed_us:,.1f} us"
+
+
+def title(report: RunReport) -> str:
+    """What ran on what."""
     parts = [part for part in (report.design, report.way, report.delivery) if part is not None]
     interface = "" if report.interface is None else f"{report.interface}: "
-    return (
-        f"{interface}{', '.join(parts)} on {report.platform}, {count:,} "
-        f"node{'s' if count != 1 else ''}, {report.elapsed_us:,.1f} us"
-    )
+    return f"{interface}{', '.join(parts)} on {report.platform}"
 
 
 def tables_of(report: RunReport) -> list[Table]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from nicscope.interfaces.run_log import RunLog
     from nicscope.interfaces.run_report import RunReport, Source
 
 MOST_BYTES = 1 << 22  # of a program's file
@@ -35,14 +36,17 @@ class ProgramRuns(msgspec.Struct, frozen=True, kw_only=True):
 
     program: str
     runs: list[RunReport]
+    logs: list[RunLog] = []  # of each run, if they were kept
 
     def to_json(self) -> dict[str, Any]:
         """One object for ``--json`` and results.json."""
         return {"program": self.program, "runs": [run.to_json() for run in self.runs]}
 
 
-def run_program(path: Path) -> ProgramRuns:
+def run_program(path: Path, records: int = 0) -> ProgramRuns:
     """Run ``main()`` of the file, or else its ``cluster``, and collect what was run.
+
+    ``records``: how many of all logs are kept, those of the first runs first.
 
     Errors: ``SimulationError`` for a file that cannot be read, has neither or does not run
     anything, and for a mistake that nicscope has found in it; ``ProgramError`` for whatever else
@@ -52,16 +56,22 @@ def run_program(path: Path) -> ProgramRuns:
 
     _check_source(path)
     runs: list[RunReport] = []
+    logs: list[RunLog] = []
 
     def note(source: Source) -> None:
         runs.append(report_of(source))
+        if records:
+            logs.append(source.log())
 
-    with on_run(note), _beside(path), _awaits_minded(path), _failures_told(path):
+    def left() -> int:
+        return max(records - sum(len(log.records) for log in logs), 0)
+
+    with on_run(note, left), _beside(path), _awaits_minded(path), _failures_told(path):
         names = runpy.run_path(str(path), run_name=path.stem)
         _start(path, names, bool(runs))
     if not runs:
         raise SimulationError(f"{path}: ran no cluster; call cluster.run() in {ENTRY}()")
-    return ProgramRuns(program=printable(str(path)), runs=runs)
+    return ProgramRuns(program=printable(str(path)), runs=runs, logs=logs)
 
 
 def _check_source(path: Path) -> None:

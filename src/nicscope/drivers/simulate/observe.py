@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nicscope.drivers.simulate.log import Engine
+from nicscope.drivers.simulate.machine import INTERRUPTED
 from nicscope.kernel.decorators import routine, step
 
 HOST_WRITE = int(Engine.HOST_WRITE)
@@ -47,13 +48,14 @@ def log_action(machine, node, task, sender, packet, start, end):
 
 
 @step
-def log_work(machine, n, now):
-    """Keep one record of what the CPU of ``n`` has done until now, if that took time."""
+def log_work(machine, n, what, now):
+    """Keep one record of ``what`` the CPU of ``n`` has done until now, if that took time."""
     node = machine.nodes[n]
     if now > node.cpu_since:
-        log_transfer(machine, CPU_WORK, n, node.cpu_process, -1, 0, node.cpu_since, now, 0)
+        process = -1 if what == INTERRUPTED else node.cpu_process
+        log_transfer(machine, CPU_WORK, n, process, -1, 0, node.cpu_since, now, 0)
         if machine.tally[0].log <= machine.log.size:
-            machine.log[machine.tally[0].log - 1].task = node.cpu
+            machine.log[machine.tally[0].log - 1].task = what
 
 
 @step

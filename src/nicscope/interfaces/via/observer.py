@@ -76,7 +76,7 @@ class Worker:
     def work(self, begin: int, end: int, doing: str, frame: tuple[int, int]) -> None:
         """It works at ``doing`` from now, ``begin``, until ``end``."""
         self.observer.note_busy(self.engine, begin, end)
-        if self.observer.records.room:
+        if self.observer.records.room and end > begin:
             self.observer.records.add(self, frame, doing, begin, end)
 
 

@@ -120,17 +120,17 @@ def test_packets_that_the_watchdog_takes_away_are_broken_off_or_never_heard(monk
     monkeypatch.setattr(
         "nicscope.interfaces.trapeze.delivery_costs", lambda platform: _impatient(platform)
     )
-    plan = [(node, 1, 3000) for node in range(NODES)] * 6
+    plan = [(node, 1, size) for size in (3000, 64) for node in range(NODES)] * 6
     cluster, _ = run(plan, [0] * NODES)
     report = cluster.report()
     aborted = cluster.simulation.machine.nodes["aborted"]
     total = report.total
 
-    assert aborted.sum() > 0
+    assert aborted.sum() == 6 * NODES  # the long ones
     assert total.received.broken_off + total.sent.unheard == aborted.sum()
     assert total.sent.total == total.received.total + total.sent.unheard + total.sent.waiting
     assert total.messages_in == total.received.delivered == len(plan) - aborted.sum()
-    assert total.bytes_in == 3000 * total.messages_in
+    assert total.bytes_in == 64 * total.messages_in
 
 
 def _impatient(platform):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from textwrap import dedent
 
 import pyarrow.parquet as pq
@@ -10,6 +12,7 @@ import pytest
 
 from nicscope.cli.app import main
 
+DOCS = Path(__file__).parents[2] / "docs"
 TRACE = ["simulate", "bundled:redis_server", "--requests", "40", "--design", "utlb"]
 
 PROGRAM = """
@@ -92,7 +95,7 @@ def test_a_program_is_run_and_what_it_cost_is_told(program, capsys):
     out = capsys.readouterr().out
     lines = out.splitlines()
     assert lines[0] == "b'hello'"
-    assert lines[1].startswith("ports: utlb on utlb-prototype, 2 nodes, ")
+    assert lines[1].startswith("utlb, adaptive on utlb-prototype, 2 nodes, ")
     assert max(map(len, lines)) <= 100
     rows = [line.split() for line in lines if line.lstrip().startswith(("0 ", "1 "))]
     assert rows[0] == ["0", "1", "1", "0", "5", "0", "1", "0"]
@@ -110,19 +113,102 @@ def test_what_a_program_prints_is_not_in_the_json(program, capsys):
     assert "hello" in err
 
 
+TRAPEZE = """
+    from nicscope.interfaces.trapeze import Cluster
+
+    async def client(endpoint):
+        page = endpoint.allocate(3000)
+        await endpoint.send(1, page)
+        await endpoint.sent()
+
+    async def server(endpoint):
+        endpoint.release(await endpoint.receive())
+
+    def main():
+        for policy in ("adaptive", "store-and-forward"):
+            cluster = Cluster("p6-natoma", policy=policy)
+            cluster.start(0, client)
+            cluster.start(1, server)
+            cluster.run()
+"""
+VIA = re.findall(r"```python\n(.*?)```", (DOCS / "via.md").read_text(), re.DOTALL)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "heads", "nulls"),
+    [
+        (PROGRAM, ["utlb, adaptive on utlb-prototype"], {"interface", "way"}),
+        (
+            TRAPEZE,
+            ["Trapeze: adaptive on p6-natoma", "Trapeze: store-and-forward on p6-natoma"],
+            {"design", "way"},
+        ),
+        (VIA, ["VIA: edt, store-and-forward on sonic-via"], {"design"}),
+    ],
+    ids=["ports", "Trapeze", "VIA"],
+)
+def test_every_interface_has_a_report_a_folder_and_a_timeline_and_tells_no_zero_for_what_it_has_not(
+    program, capsys, tmp_path, text, heads, nulls
+):
+    path, drawn = program(text), tmp_path / "drawn.json"
+
+    assert main(["simulate", path, "--timeline", str(drawn), "--out", str(tmp_path / "out")]) == 0
+    out = capsys.readouterr().out
+    assert main(["simulate", path, "--json"]) == 0
+    plain = json.loads(capsys.readouterr().out)
+
+    assert json.loads((tmp_path / "out" / "results.json").read_text()) == plain
+    assert [head for head in heads if f"{head}, 2 nodes, " in out] == heads
+    assert out.splitlines()[-2:] == [f"  {tmp_path / 'out' / 'results.json'}", f"  {drawn}"]
+    assert len(plain["runs"]) == len(heads)
+    for run in plain["runs"]:
+        assert {name for name, value in run.items() if value is None} == nulls
+        shown = out.partition(run["platform"])[2].partition("written:")[0]
+        for heading, value in {
+            "again": run["total"]["sent"]["again"],
+            "lost": run["total"]["received"]["lost"],
+            "Lookups on the NIC": run["total"]["lookups"],
+            "page-ins": run["total"]["page_ins"],
+            "link": run["nodes"][0]["link_share"],
+        }.items():
+            assert (heading in shown) == (value is not None), heading
+    slices = [e for e in json.loads(drawn.read_text())["traceEvents"] if e["ph"] == "X"]
+    assert {one["pid"] for one in slices} == set(range(2 * len(heads)))
+
+
+def test_a_timeline_on_standard_output_is_all_that_is_there(program, capfd):
+    assert main(["simulate", program(TRAPEZE), "--timeline", "-"]) == 0
+
+    out, err = capfd.readouterr()
+    assert json.loads(out)["traceEvents"]
+    assert "Trapeze: adaptive on p6-natoma, 2 nodes" in err
+
+
+def test_a_timeline_that_could_not_hold_all_says_what_it_holds(
+    program, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("nicscope.studies.timeline.MOST_RECORDS", 50)
+
+    assert main(["simulate", program(TRAPEZE), "--timeline", str(tmp_path / "t.json")]) == 0
+
+    assert "t.json: the first 50 of " in capsys.readouterr().err
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    assert sum(event["ph"] == "X" for event in events) == 50
+
+
 def test_a_cluster_by_that_name_is_run_without_a_main(program, capsys):
     text = PROGRAM.replace("def main():", "if True:").replace("print(cluster.run()[1])", "pass")
 
     assert main(["simulate", program(text)]) == 0
 
-    assert capsys.readouterr().out.startswith("ports: utlb")
+    assert capsys.readouterr().out.startswith("utlb, adaptive")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("def mian(): pass", "has no main() and no cluster; did you mean 'mian'?"),
-        ("def main(): pass", "ran no cluster of U-Net, VMMC or miNI; call cluster.run() in main()"),
+        ("def main(): pass", "program.py: ran no cluster; call cluster.run() in main()"),
         ("async def main(): pass", "program.py:1: main() is 'async def'; make it a plain 'def'"),
         ("def main(trace): pass", "program.py:1: main() is called without arguments: missing a"),
         (
@@ -217,7 +303,7 @@ def test_a_failed_program_leaves_no_folder_of_results(program, tmp_path):
 
 @pytest.mark.parametrize(
     ("leaving", "status", "shown"),
-    [("3", 3, ""), ("'enough'", "enough", ""), ("", 0, "utlb on utlb-prototype")],
+    [("3", 3, ""), ("'enough'", "enough", ""), ("", 0, "utlb, adaptive on utlb-prototype")],
 )
 def test_a_program_that_leaves_decides_on_the_status(program, capsys, leaving, status, shown):
     text = dedent(PROGRAM) + f"    import sys; sys.exit({leaving})\n"
@@ -261,6 +347,9 @@ def test_a_forgotten_await_is_named_by_its_line(program, capsys):
         (["bundled:redis_serve"], "no bundled trace 'redis_serve'; did you mean 'redis_server'?"),
         (["bundled:redis_server", "--design", "utbl"], "did you mean 'utlb'?"),
         (["bundled:redis_server", "--design", "via-static"], "names no platform; give one with"),
+        (["bundled:redis_server", "--timeline", "t.json"], "--timeline is for programs; name a"),
+        ([__file__, "--timeline", "/nowhere/t.json"], "there is no folder /nowhere; make it, or"),
+        ([__file__, "--json", "--timeline", "-"], "is where --json prints; name a file"),
         (["x.py", "--design", "utlb"], "x.py makes its own clusters; --design is for traces"),
         (["bundled:redis_server", "--window", "65"], "less than or equal to 64"),
     ],

@@ -8,7 +8,7 @@ import pytest
 
 from nicscope.errors import SimulationError
 from nicscope.interfaces.ports.cluster import PortCluster
-from nicscope.interfaces.ports.report import forget, on_run
+from nicscope.interfaces.run_report import on_run
 from nicscope.nic.ports import SEND
 
 ROUNDS = 5
@@ -65,18 +65,17 @@ def test_a_report_is_plain_numbers_and_a_page():
 
     assert json.loads(json.dumps(report.to_json()))["nodes"][1]["messages_in"] == ROUNDS
     page = report._repr_html_()
-    assert page.startswith("<h3>ports: utlb on utlb-prototype, 2 nodes, ")
+    assert page.startswith("<h3>utlb, adaptive on utlb-prototype, 2 nodes, ")
     assert page.count("<table>") == len(report.tables()) == 6
 
 
 def test_whoever_listens_hears_of_each_run_until_forgotten():
     heard = []
-    on_run(heard.append)
-    started().run()
-    forget(heard.append)
+    with on_run(heard.append):
+        started().run()
     started().run()
 
-    assert [report.design for report in heard] == ["utlb"]
+    assert [source.names.design for source in heard] == ["utlb"]
 
 
 def test_a_cluster_that_has_not_run_has_nothing_to_report():

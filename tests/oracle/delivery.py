@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 CONTROL_BYTES = 128
-HOST_WRITE, HOST_TX, NET_TX, NET_RCV, HOST_RCV, HOST_READ, FIRMWARE = range(7)  # engines
+HOST_WRITE, HOST_TX, NET_TX, NET_RCV, HOST_RCV, HOST_READ, FIRMWARE, CPU_WORK, TABLE = range(9)
 POST_CONTROL, POST_PAYLOAD, TO_HOST, COMPLETE, TO_NET, FINISH, FROM_HOST = range(7)  # tasks
+COPYING = 4  # what a CPU works at, as records say
 STORE_AND_FORWARD, CUT_THROUGH = range(2)
 BYTES_AT_SENDER, BYTES_AT_RECEIVER, CPU, PCI, LINK, PROCESSOR, WATCHDOG = range(7)  # kinds
 LOG_FIELDS = ("packet", "sender", "node", "engine", "task", "control", "start", "end", "bytes")
@@ -38,6 +39,10 @@ class Transfer:
 
     def __init__(self, begins, byte_count, rate):
         self.pieces = [[begins, byte_count, rate]]
+
+    @property
+    def begins(self):
+        return self.pieces[0][0]
 
     @property
     def ends(self):
@@ -318,8 +323,9 @@ class Simulation:
 
     def cpu_event(self, node):
         if node.copy is not None:
-            node.copy = None
+            begun, node.copy = node.copy.begins, None
             node.counters.copy_end = self.now
+            self.work(node, COPYING, begun)
             return
         if node.cpu is None:  # the gap is over
             node.woken = node.next_packet
@@ -696,6 +702,12 @@ class Simulation:
         packet, sender = (-1, -1) if message is None else (message.packet, message.sender)
         values = (packet, sender, node.number, engine, task, int(control), start, self.now, count)
         self.log.append(dict(zip(LOG_FIELDS, values, strict=True)))
+
+    def work(self, node, what, start, process=-1):
+        """A record of what a CPU has worked at for ``process``, if that took time."""
+        if self.now > start:
+            values = (-1, process, node.number, CPU_WORK, what, 0, start, self.now, 0)
+            self.log.append(dict(zip(LOG_FIELDS, values, strict=True)))
 
 
 def simulate(costs, delivery, paths, hops, links, runs, copies=()):

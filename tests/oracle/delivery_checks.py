@@ -11,6 +11,7 @@ from itertools import pairwise
 from oracle.delivery import (
     COMPLETE,
     CONTROL_BYTES,
+    CPU_WORK,
     FINISH,
     FIRMWARE,
     FROM_HOST,
@@ -21,6 +22,7 @@ from oracle.delivery import (
     NET_RCV,
     NET_TX,
     POST_PAYLOAD,
+    TABLE,
 )
 
 # What does one thing at a time: hostTx and hostRcv are one engine, and there is one CPU.
@@ -29,6 +31,8 @@ UNITS = {
     HOST_READ: "cpu",
     HOST_TX: "pci",
     HOST_RCV: "pci",
+    CPU_WORK: "cpu",
+    TABLE: "pci",
     NET_TX: "netTx",
     NET_RCV: "netRcv",
     FIRMWARE: "processor",

@@ -23,6 +23,10 @@ OUT_OF_BOUNDS, NO_RIGHTS, BAD, REJECTED = (
     "bad descriptor",
     "rejected",
 )
+# What a CPU works at, as records say, by the operation of the process.
+COMPUTING, POSTING, POLLING = 5, 6, 7
+WORKS = {"compute": COMPUTING, "done": POLLING, "arrival": POLLING}
+WORKS |= dict.fromkeys(("post", "provide", "register"), POSTING)
 PEER_DEAD, NO_ROOM, PAGE_OUT = "peer dead", "no room", "page out"
 
 
@@ -295,8 +299,10 @@ class Hosts(Simulation):
                 process.resume = True
 
     def operation_ends(self, node):
-        process, node.cpu, node.busy = node.busy, None, None
+        process, begun, node.cpu, node.busy = node.busy, node.cpu.start, None, None
         step, process.asked = process.asked, None
+        place = process.number + sum(len(one.processes) for one in self.nodes[: node.number])
+        self.work(node, WORKS[step[0]], begun, place)
         port = node.ports[process.port]
         if step[0] == "post":
             port.places[port.posted % self.world.ring] = step[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oracle.delivery import Action, Pci, Posted, Transfer
+from oracle.delivery import TABLE, Action, Pci, Posted, Transfer
 from oracle.ports import DONE, NO_RIGHTS
 from oracle.ports_firmware import MISS
 from oracle.ports_transport import Reliable
@@ -78,6 +78,7 @@ class Translating(Reliable):
 
     def pci_ends(self, node):
         if node.pci.half is None:
+            self.record(None, node, TABLE, node.pci.start, 0)
             node.pci = None
         else:
             super().pci_ends(node)

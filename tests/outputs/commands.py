@@ -100,7 +100,7 @@ def _file(command: str, parameter: str, name: str, *arguments: Any) -> Case:
     return Case(command, parameter, name, arguments, options)
 
 
-FILES = [
+BY_NAME = [  # whose format is told by it
     *(
         _file("trace convert", "target", name, a_trace, OUT)
         for name in ("t.csv", "t.csv.zst", "u.parquet", "t.bin", "t.bin.gz")
@@ -116,6 +116,8 @@ FILES = [
         for name in ("r.parquet", "r.csv")
     ),
 ]
+TIMELINE = Case("simulate", "timeline", "t.json", (a_program, "--timeline", OUT))
+FILES = [*BY_NAME, TIMELINE]
 FOLDERS = [
     Case(command, "out", "results", (*arguments, "--out", OUT))
     for command, *arguments in (

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from commands import CASES, FILES, FOLDERS, a_program, commands, written_paths
+from commands import BY_NAME, CASES, FILES, FOLDERS, a_program, commands, written_paths
 from quickly import Commands
 from targets import OLD, TARGETS, a_null_device, tree
 
@@ -29,6 +29,7 @@ BEGINNINGS = {
     "csv.zst": b"\x28\xb5\x2f\xfd",
     "bin": bytes(4),  # seconds since the first request
     "bin.gz": b"\x1f\x8b",
+    "json": b'{"traceEvents": [',
 }
 
 
@@ -179,7 +180,7 @@ def test_json_is_not_mixed_with_a_result(case, run):
     assert "is where --json prints; name a file for the result" in ended.err
 
 
-@pytest.mark.parametrize("case", FILES, ids=label)
+@pytest.mark.parametrize("case", BY_NAME, ids=label)
 @pytest.mark.parametrize(
     "name", ["t", "t.txt", "t.csv.bak", "t.parquet.gz", "folder.csv/t", "t.strace"]
 )

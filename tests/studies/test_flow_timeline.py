@@ -11,7 +11,8 @@ import pytest
 
 from flow_samples import answered
 from nicscope.config.delivery import POLICIES
-from nicscope.studies.flow.timeline import TRACKS, timeline
+from nicscope.interfaces.run_log import TRACKS
+from nicscope.studies.flow.timeline import ENGINES, timeline
 
 PS_PER_US = 10**6
 
@@ -62,8 +63,8 @@ def test_each_engine_of_each_node_has_a_named_track(found, document):
     for node in range(found.question.topology.nodes):
         platform = found.question.platform_of(node).name
         assert names["process_name", node, 0] == {"name": f"node {node}: {platform}"}
-        for engine, track in TRACKS.items():
-            assert names["thread_name", node, engine] == {"name": track}
+        for engine in ENGINES:
+            assert names["thread_name", node, engine] == {"name": TRACKS[engine]}
 
 
 def test_slices_of_a_track_do_not_overlap(document):
@@ -88,7 +89,7 @@ def test_an_arrow_follows_each_packet_from_host_to_host(found, document):
     assert sorted(arrows) == sorted(f"{m['sender']}.{m['packet']}" for m in messages)
     for message in messages:
         stops = arrows[f"{message['sender']}.{message['packet']}"]
-        assert [stop["ph"] for stop in stops] == ["s", *"t" * (len(TRACKS) - 3), "f"]
+        assert [stop["ph"] for stop in stops] == ["s", *"t" * (len(ENGINES) - 3), "f"]
         assert stops[-1]["bp"] == "e"
         assert len({(stop["name"], stop["cat"]) for stop in stops}) == 1
         assert [stop["ts"] for stop in stops] == sorted(stop["ts"] for stop in stops)

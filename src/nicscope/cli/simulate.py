@@ -9,13 +9,16 @@ from typing import Annotated, Any
 
 import typer
 
+from nicscope.cli.out import output_path, text_beside
 from nicscope.cli.progress import progress
 from nicscope.cli.replay import print_written, trace_path
 from nicscope.cli.tables import print_json
+from nicscope.errors import SimulationError, printable
 
 EXAMPLES = (
     "Examples:\n\n"
     "[bold]nicscope simulate mine.py[/bold]\n\n"
+    "[bold]nicscope simulate mine.py --timeline mine.json[/bold]\n\n"
     "[bold]nicscope simulate bundled:redis_server --design utlb --design vmmc-interrupt[/bold]\n\n"
     "[bold]nicscope simulate mine.parquet --design mini --set entries=64 --json[/bold]"
 )
@@ -69,6 +72,15 @@ def simulate(
         Path | None,
         typer.Option(metavar="DIR", help="Folder for results.json and times.parquet."),
     ] = None,
+    timeline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            parser=output_path,
+            help="Of a program: what every engine did when, for ui.perfetto.dev; - for standard "
+            "output.",
+        ),
+    ] = None,
 ) -> None:
     """Run a program's clusters, or a trace's requests, in virtual time: what it cost, and why."""
     chosen = {
@@ -81,34 +93,60 @@ def simulate(
     }
     if what.endswith(PROGRAM):
         _simulate_program(
-            Path(what), [name for name, value in chosen.items() if value], as_json, out
+            Path(what), [name for name, value in chosen.items() if value], as_json, out, timeline
         )
         return
+    if timeline is not None:
+        raise SimulationError(f"{what}: --timeline is for programs; name a .py file")
     settings = {"most": requests, "timed": timed, "window": window}
     _simulate_trace(what, design or [], platform, assignments or [], settings, as_json, out)
 
 
-def _simulate_program(path: Path, chosen: list[str], as_json: bool, out: Path | None) -> None:
-    from nicscope.errors import SimulationError
+def _simulate_program(
+    path: Path, chosen: list[str], as_json: bool, out: Path | None, timeline: Path | None
+) -> None:
+    if chosen:
+        raise SimulationError(f"{path} makes its own clusters; {chosen[0]} is for traces")
+    beside: Any = contextlib.nullcontext() if timeline is None else text_beside(timeline, as_json)
+    with beside:
+        _run_program(path, as_json, out, timeline)
+
+
+def _run_program(path: Path, as_json: bool, out: Path | None, timeline: Path | None) -> None:
     from nicscope.reports.folder import folder_for
     from nicscope.reports.simulate_folder import write_program_runs
     from nicscope.reports.simulate_terminal import print_program_runs
 
-    if chosen:
-        raise SimulationError(f"{path} makes its own clusters; {chosen[0]} is for traces")
     # What the program prints is its own; with --json the standard output is one object.
     aside: Any = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
     with folder_for(out) as folder, progress("running", "", always_say=True):
+        from nicscope.reports.timeline_file import write_timeline
+        from nicscope.studies.program_timeline import program_timeline
         from nicscope.studies.programs import run_program
+        from nicscope.studies.timeline import MOST_RECORDS
 
         with aside:
-            found = run_program(path)
+            found = run_program(path, 0 if timeline is None else MOST_RECORDS)
         written = [] if folder is None else write_program_runs(found, folder)
+        if timeline is not None:
+            drawn = program_timeline(found)
+            written.append(write_timeline(drawn, timeline))
+            _tell_what_is_left_out(timeline, drawn["otherData"]["records"])
     if as_json:
         print_json(found.to_json())
         return
     print_program_runs(found)
     print_written(written)
+
+
+def _tell_what_is_left_out(timeline: Path, records: str) -> None:
+    drawn, _, every = records.partition(" of ")
+    if drawn != every:
+        print(
+            f"nicscope: {printable(str(timeline))}: the first {int(drawn):,} of {int(every):,} "
+            "records, which is as many as a browser holds",
+            file=sys.stderr,
+        )
 
 
 def _simulate_trace(

@@ -89,6 +89,14 @@ POLICIES: dict[str, Delivery] = {
 }
 
 
+def policy_name(delivery: Delivery) -> str:
+    """The name in ``POLICIES``; of a delivery with settings of its own, what kind it is."""
+    for name, each in POLICIES.items():
+        if each == delivery:
+            return name
+    return f"own {delivery.policy.name.lower().replace('_', '-')}"
+
+
 def delivery_costs(platform: Platform) -> dict[str, int]:
     """Picoseconds (per byte, where the name says so) of every cost in ``DELIVERY_COSTS``.
 

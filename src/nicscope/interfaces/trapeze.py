@@ -26,6 +26,8 @@ from nicscope.interfaces.arguments import LEAST, PS_PER_US, in_ps, whole
 from nicscope.interfaces.buffers import allocated, stretch_of
 from nicscope.interfaces.ownership import Owned, Owner
 from nicscope.interfaces.payloads import HostBuffer, Payloads, read_only
+from nicscope.interfaces.run_report import RunReport, records_to_keep, report_of, tell
+from nicscope.interfaces.trapeze_report import TrapezeRun
 from nicscope.room import check_room
 
 if TYPE_CHECKING:
@@ -251,10 +253,12 @@ class Cluster:
         self.delivery = POLICIES[policy] if isinstance(policy, str) else policy
         self._host_bytes = host_bytes
         self._tags = tags
-        self._keep_log = keep_log
+        self._keep_log = records_to_keep(keep_log)
         self._check_room(nodes if topology is None else topology.nodes, nodes)
         self.topology = crossbar(nodes) if topology is None else topology
-        costs = (shadow_costs if shadow else delivery_costs)(load_platform(platform))
+        priced = load_platform(platform)
+        costs = (shadow_costs if shadow else delivery_costs)(priced)
+        self._platform = priced.name
         self._costs = [costs] * self.topology.nodes
         self._programs: list[tuple[int, Callable[[Endpoint], Coroutine[Any, Any, object]]]] = []
         self._used = [0] * self.topology.nodes
@@ -311,7 +315,17 @@ class Cluster:
         results: list[object] = [None] * len(order)
         for place, i in enumerate(order):
             results[i] = simulation.results[place]
+        tell(self._source())
         return results
+
+    def report(self) -> RunReport:
+        """What the run has cost, node by node; errors: before there was one."""
+        return report_of(self._source())
+
+    def _source(self) -> TrapezeRun:
+        if self.simulation is None:
+            raise SimulationError("nothing has run yet; call run() first")
+        return TrapezeRun(self.simulation.machine, self.interface, self.delivery, self._platform)
 
     def memory(self, node: int) -> NDArray[Any]:
         """All bytes of a host's memory, uint8, to be read."""

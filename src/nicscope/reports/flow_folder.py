@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from nicscope.errors import OutputError
 from nicscope.reports.flow_page import MISSING, has_plotly, page_of
 from nicscope.reports.folder import write_figure, write_json, write_parquet, write_text
+from nicscope.reports.timeline_file import timeline_text
 from nicscope.studies.flow.parts import Part
 from nicscope.studies.flow.timeline import timeline
 from nicscope.studies.flow.transfers import BANDS
@@ -37,7 +37,7 @@ def write_flow(report: FlowReport, folder: OutputFolder) -> tuple[list[Path], st
         write_json(folder, "results.json", report.to_json()),
         write_parquet(folder, "messages.parquet", _messages(report)),
         write_parquet(folder, "transfers.parquet", _transfers(report)),
-        write_text(folder, "timeline.json", json.dumps(timeline(report)) + "\n"),
+        write_text(folder, "timeline.json", timeline_text(timeline(report))),
     ]
     if has_plotly():
         written.append(write_text(folder, "flow.html", page_of(report)))

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from nicscope.interfaces.ports.report import RunReport
+    from nicscope.interfaces.run_log import RunLog
+    from nicscope.interfaces.run_report import RunReport, Source
 
 MOST_BYTES = 1 << 22  # of a program's file
 ENTRY = "main"
@@ -35,36 +36,42 @@ class ProgramRuns(msgspec.Struct, frozen=True, kw_only=True):
 
     program: str
     runs: list[RunReport]
+    logs: list[RunLog] = []  # of each run, if they were kept
 
     def to_json(self) -> dict[str, Any]:
         """One object for ``--json`` and results.json."""
         return {"program": self.program, "runs": [run.to_json() for run in self.runs]}
 
 
-def run_program(path: Path) -> ProgramRuns:
+def run_program(path: Path, records: int = 0) -> ProgramRuns:
     """Run ``main()`` of the file, or else its ``cluster``, and collect what was run.
+
+    ``records``: how many of all logs are kept, those of the first runs first.
 
     Errors: ``SimulationError`` for a file that cannot be read, has neither or does not run
     anything, and for a mistake that nicscope has found in it; ``ProgramError`` for whatever else
     the program raises; ``SystemExit`` if it leaves with anything but success.
     """
-    from nicscope.interfaces.ports.report import forget, on_run
+    from nicscope.interfaces.run_report import on_run, report_of
 
     _check_source(path)
     runs: list[RunReport] = []
-    on_run(runs.append)
-    try:
-        with _beside(path), _awaits_minded(path), _failures_told(path):
-            names = runpy.run_path(str(path), run_name=path.stem)
-            _start(path, names, bool(runs))
-    finally:
-        forget(runs.append)
+    logs: list[RunLog] = []
+
+    def note(source: Source) -> None:
+        runs.append(report_of(source))
+        if records:
+            logs.append(source.log())
+
+    def left() -> int:
+        return max(records - sum(len(log.records) for log in logs), 0)
+
+    with on_run(note, left), _beside(path), _awaits_minded(path), _failures_told(path):
+        names = runpy.run_path(str(path), run_name=path.stem)
+        _start(path, names, bool(runs))
     if not runs:
-        raise SimulationError(
-            f"{path}: ran no cluster of U-Net, VMMC or miNI; call cluster.run() in {ENTRY}(), or "
-            "run a program of Trapeze or VIA with python, as their runs have no such report"
-        )
-    return ProgramRuns(program=printable(str(path)), runs=runs)
+        raise SimulationError(f"{path}: ran no cluster; call cluster.run() in {ENTRY}()")
+    return ProgramRuns(program=printable(str(path)), runs=runs, logs=logs)
 
 
 def _check_source(path: Path) -> None:

@@ -13,6 +13,7 @@ from nicscope.drivers.simulate.machine import (
     IDLE,
     IN_MISS,
     IN_TRAP,
+    INTERRUPTED,
     KINDS,
     POLLING,
     POSTING,
@@ -27,6 +28,7 @@ from nicscope.drivers.simulate.observe import (
     count_arrival,
     keep_message,
     log_transfer,
+    log_work,
 )
 from nicscope.drivers.simulate.operations import (
     end_receive,
@@ -45,6 +47,8 @@ from nicscope.drivers.simulate.ports.calls import (
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import CONTROL_BYTES
+
+BY_MESSAGE = (IDLE, CALLING, WRITING, READING)  # logged as what they carry, or nothing
 
 
 @step
@@ -110,11 +114,17 @@ def end_host_work(machine, n, now):
         stolen = machine.ports.nodes[n].stolen
         machine.ports.nodes[n].stolen = 0
         node.cpu_busy += stolen
+        _log_work(machine, n, now)
         if node.cpu == COPYING:
             node.cpu_busy += now - node.cpu_since
             node.cpu = COMPUTING  # its bytes are moved; it has not gone on yet
+        if node.cpu not in BY_MESSAGE:
+            node.cpu_since = now
+            node.interrupted = 1
         put(machine.agenda, n * KINDS + CPU, now + stolen)
         return
+    _log_work(machine, n, now)
+    node.interrupted = 0
     if node.cpu == IN_TRAP:
         node.cpu = IDLE
         serve_in_trap(machine, n, now)
@@ -132,6 +142,7 @@ def end_host_work(machine, n, now):
             machine, HOST_WRITE, n, n, packet.number, 1, node.cpu_since, now, CONTROL_BYTES
         )
         endpoint.written += 1
+        node.written_bytes += packet.payload
         if node.cpu_process >= 0:
             end_send(machine, n, packet, now)
     elif node.cpu == READING:
@@ -159,6 +170,13 @@ def end_host_work(machine, n, now):
     if (node.cpu == COPYING or node.cpu == COMPUTING) and node.cpu_process >= 0:
         end_operation(machine, node.cpu_process, now)
     node.cpu = IDLE
+
+
+@step
+def _log_work(machine, n, now):
+    node = machine.nodes[n]
+    if node.cpu not in BY_MESSAGE:
+        log_work(machine, n, INTERRUPTED if node.interrupted == 1 else node.cpu, now)
 
 
 @routine

@@ -17,6 +17,8 @@ class Engine(IntEnum):
     HOST_RCV = 4  # PCI: NIC to host memory
     HOST_READ = 5  # CPU: PIO from the receive ring
     FIRMWARE = 6  # the NIC's processor
+    CPU = 7  # whatever else it does for programs, or in its kernel
+    TABLE = 8  # PCI: the NIC reads entries of its host's translation table
 
 
 class Task(IntEnum):
@@ -38,10 +40,10 @@ class Task(IntEnum):
 LOG = np.dtype(
     [
         ("packet", "i8"),
-        ("sender", "i8"),
+        ("sender", "i8"),  # of a CPU record: the process that it worked for, or -1
         ("node", "i8"),  # where it happened
         ("engine", "i8"),  # Engine
-        ("task", "i8"),  # Task of a FIRMWARE record, else -1
+        ("task", "i8"),  # Task of a FIRMWARE record; what a CPU did (``machine``); else -1
         ("control", "i8"),  # 1: the control message; 0: the payload
         ("start", "i8"),
         ("end", "i8"),

@@ -79,6 +79,7 @@ NODE = np.dtype(
         ("task_packet", "i8"),  # the packet that the task was begun for, as its side counts
         ("cpu", "i8"),
         ("cpu_since", "i8"),
+        ("interrupted", "i8"),  # 1: that is over but for interrupts that came meanwhile
         ("pci", "i8"),
         ("fetching", "i8"),  # the packet that hostTx is moving, or -1
         ("link", "i8"),
@@ -99,6 +100,7 @@ NODE = np.dtype(
         # for the observer
         ("aborted", "i8"),
         ("unheard", "i8"),  # of these, whose header had not come yet
+        ("written_bytes", "i8"),  # payload of what the CPU has put into the send ring
         ("received", "i8"),
         ("received_bytes", "i8"),
         ("latency_sum", "i8"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nicscope.drivers.simulate.log import Engine
+from nicscope.drivers.simulate.machine import INTERRUPTED
 from nicscope.kernel.decorators import routine, step
 
 HOST_WRITE = int(Engine.HOST_WRITE)
@@ -12,6 +13,8 @@ NET_RCV = int(Engine.NET_RCV)
 HOST_RCV = int(Engine.HOST_RCV)
 HOST_READ = int(Engine.HOST_READ)
 FIRMWARE = int(Engine.FIRMWARE)
+CPU_WORK = int(Engine.CPU)
+TABLE = int(Engine.TABLE)
 
 
 @step
@@ -42,6 +45,17 @@ def log_action(machine, node, task, sender, packet, start, end):
     log_transfer(machine, FIRMWARE, node, sender, packet, 0, start, end, 0)
     if machine.tally[0].log <= machine.log.size:
         machine.log[machine.tally[0].log - 1].task = task
+
+
+@step
+def log_work(machine, n, what, now):
+    """Keep one record of ``what`` the CPU of ``n`` has done until now, if that took time."""
+    node = machine.nodes[n]
+    if now > node.cpu_since:
+        process = -1 if what == INTERRUPTED else node.cpu_process
+        log_transfer(machine, CPU_WORK, n, process, -1, 0, node.cpu_since, now, 0)
+        if machine.tally[0].log <= machine.log.size:
+            machine.log[machine.tally[0].log - 1].task = what
 
 
 @step

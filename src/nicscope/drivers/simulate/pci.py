@@ -6,7 +6,7 @@ from nicscope.drivers.simulate.agenda import NEVER, put
 from nicscope.drivers.simulate.flow import begin, change_rate, end_of, moved_by
 from nicscope.drivers.simulate.host import contends
 from nicscope.drivers.simulate.machine import KINDS, PCI, PCI_IDLE, PCI_READS, PCI_TABLE, PCI_WRITES
-from nicscope.drivers.simulate.observe import HOST_RCV, HOST_TX, log_transfer
+from nicscope.drivers.simulate.observe import HOST_RCV, HOST_TX, TABLE, log_transfer
 from nicscope.drivers.simulate.ports.calls import begin_fetch, check_transfer
 from nicscope.drivers.simulate.ports.state import AWAIT_BUS, has_ports
 from nicscope.drivers.simulate.store import deliver, fetch, has_bytes
@@ -51,6 +51,7 @@ def end_pci(machine, n, now):
     node.pci_busy += now - flow.begun
     if node.pci == PCI_TABLE:
         node.pci = PCI_IDLE
+        log_transfer(machine, TABLE, n, -1, -1, 0, flow.begun, now, 0)
         return
     if has_ports(machine.ports):
         check_transfer(machine, n)

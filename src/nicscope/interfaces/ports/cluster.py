@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from nicscope.config.delivery import POLICIES, Delivery, transfer_costs
+from nicscope.config.delivery import POLICIES, Delivery, policy_name, transfer_costs
 from nicscope.config.design import Design, load_design
 from nicscope.config.platform import load_platform
 from nicscope.config.program_costs import MIDDLE, program_costs
@@ -29,7 +29,8 @@ from nicscope.fabric.topology import crossbar
 from nicscope.interfaces.arguments import LEAST, whole
 from nicscope.interfaces.ports.memory import Memory
 from nicscope.interfaces.ports.process import Process
-from nicscope.interfaces.ports.report import Names, RunReport, report_of, tell
+from nicscope.interfaces.ports.report import PortsRun
+from nicscope.interfaces.run_report import Names, RunReport, records_to_keep, report_of, tell
 from nicscope.room import check_room
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ OWN_PORTS = 1  # of the firmware, per node
 class PortCluster(Generic[E]):
     """Hosts on one switch, each with a NIC that serves ports, and programs on them."""
 
-    interface = "ports"  # what its papers call it
+    interface: str | None = None  # what its papers call it; None: ports without a library
     process_type: type[Any] = Process
     transport: Transport = Transport()
     garbage = False  # whether what is not pinned has the garbage page in its table (UTLB 4.2)
@@ -89,7 +90,7 @@ class PortCluster(Generic[E]):
         self.host = host or HostSize()
         self.size = size or PortSize()
         self._fresh = fresh
-        self._keep_log = keep_log
+        self._keep_log = records_to_keep(keep_log)
         self._ports = ports
         self._transfers = transfer_costs(self.platform)
         costs = program_costs(self.platform, self.design.scheme, place=place)
@@ -136,7 +137,7 @@ class PortCluster(Generic[E]):
         results: list[object] = [None] * len(order)
         for place, i in enumerate(order):
             results[i] = simulation.results[place]
-        tell(self.report())
+        tell(self._source())
         return results
 
     def spaces(self, processes: int, ports: int) -> int:  # noqa: ARG002 - one per process
@@ -239,11 +240,19 @@ class PortCluster(Generic[E]):
 
         Errors: ``SimulationError`` before there was one.
         """
+        return report_of(self._source())
+
+    def _source(self) -> PortsRun:
         if self.simulation is None:
             raise SimulationError("nothing has run yet; call run() first")
-        names = Names(self.interface, self.design.name, self.platform.name)
+        names = Names(
+            interface=self.interface,
+            design=self.design.name,
+            delivery=policy_name(self.delivery),
+            platform=self.platform.name,
+        )
         counts = [self.counts(node) for node in range(self.topology.nodes)]
-        return report_of(self.simulation.machine, counts, names)
+        return PortsRun(self.simulation.machine, counts, names)
 
     @property
     def is_pinned_area(self) -> bool:

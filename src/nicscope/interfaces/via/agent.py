@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from nicscope.interfaces.via.vi import Attributes
 
 
+def _pages(address: int, length: int) -> int:
+    return (address % PAGE + length + PAGE - 1) // PAGE
+
+
 class Agent(Connections):
     """The kernel agent beside one NIC."""
 
@@ -82,9 +86,10 @@ class Agent(Connections):
                 Return.VIP_INVALID_PARAMETER, "0 bytes are not registered; give it a buffer of 1"
             )
         await self.call()
-        pages = (address % PAGE + length + PAGE - 1) // PAGE
+        pages = _pages(address, length)
         cost = self.ni.settings.costs["ka_register_page"]
-        await self.ni.turns.until(self.ni.turns.now + pages * cost)
+        self.ni.observer.pins += pages
+        await self.ni.turns.until(self.ni.turns.now + pages * cost, "register")
         if self.ni.port.mechanism is Mechanism.EDT:
             for at, size in space.runs(address, length):
                 await self._keep(at, size)
@@ -97,7 +102,7 @@ class Agent(Connections):
         """Give the stretch its buffer on the NIC; wait for room if registrations may wait."""
         while True:
             found, end = self.ni.port.register(at, size, self.ni.turns.now)
-            await self.ni.turns.until(end)
+            await self.ni.turns.until(end, "register")
             if found != POSTPONED:
                 self.outcomes.append(found)
                 return
@@ -108,11 +113,13 @@ class Agent(Connections):
         gone = self.ni.firmware.drop_region(handle)
         if gone is None:
             raise VipError(Return.VIP_INVALID_PARAMETER, f"no registered memory {handle}")
+        address, length = gone
+        self.ni.observer.unpins += _pages(address, length)
         await self.call()
         if self.ni.port.mechanism is Mechanism.EDT:
             for at, size in self.ni.space.runs(*gone):
                 _, end = self.ni.port.deregister(at, size, self.ni.turns.now)
-                await self.ni.turns.until(end)
+                await self.ni.turns.until(end, "deregister")
         self._unpinned.ring()
 
     # --- virtual interfaces --------------------------------------------------------------

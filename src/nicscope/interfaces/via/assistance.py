@@ -9,14 +9,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from nicscope.drivers.simulate.log import Engine
 from nicscope.interfaces.via import outgoing
 from nicscope.interfaces.via.endpoint import SEND_QUEUE
 from nicscope.interfaces.via.journal import Part
+from nicscope.interfaces.via.observer import Worker
 from nicscope.interfaces.via.turns import Bell, hear
 from nicscope.nic.coherent.mechanism import Mechanism
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
+    from typing import Any
 
     from nicscope.interfaces.via.endpoint import Delivery
     from nicscope.interfaces.via.journal import Journal
@@ -31,9 +34,9 @@ async def write_for(ni: Messaging, frame: Frame, place: int, finish: Callable[[]
     if ni.port.by_processor:
         delivery = await ni.scatter(runs, place, None)
         ni.deliveries.append(delivery)
-        ni.turns.start(_collect(ni, delivery, finish), "an RDMA's interrupt", serves=True)
+        _on_cpu(ni, _collect(ni, delivery, finish))
     else:
-        ni.turns.start(_flush_around(ni, runs, place, finish), "an RDMA's interrupt", serves=True)
+        _on_cpu(ni, _flush_around(ni, runs, place, finish))
 
 
 async def _collect(ni: Messaging, mine: Delivery, finish: Callable[[], None]) -> None:
@@ -66,7 +69,7 @@ async def _flush_around(
 
 def read_for(ni: Messaging, frame: Frame) -> None:
     """Have the bytes that the other end wants to read come to the NIC, and be sent."""
-    ni.turns.start(_publish(ni, frame), "an RDMA's interrupt", serves=True)
+    _on_cpu(ni, _publish(ni, frame))
 
 
 async def _publish(ni: Messaging, frame: Frame) -> None:
@@ -84,9 +87,9 @@ async def _publish(ni: Messaging, frame: Frame) -> None:
             if end >= 0:
                 break
             await hear(ni.freed)
-        await ni.turns.until(end)
+        await ni.turns.until(end, "publish")
         at += run.length
-    await ni.turns.until(ni.port.doorbell(0, ni.turns.now))
+    await ni.turns.until(ni.port.doorbell(0, ni.turns.now), "doorbell")
     ni.submit(partial(answer, ni, frame, runs, place, None))
     end_posting(ni)
 
@@ -101,13 +104,20 @@ async def answer(
         await outgoing.respond(ni, frame.target, raw, journal)
 
 
+def _on_cpu(ni: Messaging, work: Coroutine[Any, Any, None]) -> None:
+    """Have the kernel agent do ``work`` beside whatever else there is."""
+    ni.turns.start(work, "an RDMA's interrupt", Worker(ni.observer, Engine.CPU), serves=True)
+
+
 async def _interrupt(ni: Messaging) -> None:
-    await ni.turns.until(ni.turns.now + ni.settings.ka_interrupt)
+    ni.observer.interrupts += 1
+    await ni.turns.until(ni.turns.now + ni.settings.ka_interrupt, "interrupt")
 
 
 async def _flush(ni: Messaging, runs: Sequence[Run]) -> None:
     for run in runs:
-        await ni.turns.until(ni.port.clear(run.address, run.length, ni.turns.now, None))
+        end = ni.port.clear(run.address, run.length, ni.turns.now, None)
+        await ni.turns.until(end, "flush")
 
 
 async def begin_posting(ni: Messaging) -> None:
@@ -137,6 +147,6 @@ async def take(ni: Messaging, one: Delivery, journal: Journal | None) -> None:
     for place, at, size in one.runs:
         end = ni.port.pick_up(place, at, size, ni.turns.now, journal)
         assert end >= 0, "what was delivered can be collected"
-        await ni.turns.until(end)
+        await ni.turns.until(end, "collect")
     one.collected = True
     ni.give(one.place)

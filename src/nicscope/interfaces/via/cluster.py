@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.config.platform import load_platform
 from nicscope.drivers.coherent.machine import new_machine
+from nicscope.drivers.simulate.log import Engine
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.interfaces.arguments import LEAST, whole
 from nicscope.interfaces.ownership import Owner
+from nicscope.interfaces.run_report import Names, RunReport, records_to_keep, report_of, tell
 from nicscope.interfaces.via.addresses import AddressSpace
 from nicscope.interfaces.via.agent import Agent
 from nicscope.interfaces.via.firmware import Firmware
@@ -26,7 +28,9 @@ from nicscope.interfaces.via.library import Nic
 from nicscope.interfaces.via.messaging import Messaging
 from nicscope.interfaces.via.names import Return, VipError
 from nicscope.interfaces.via.network import Network
+from nicscope.interfaces.via.observer import Observer, Records, Worker
 from nicscope.interfaces.via.port import BY_PROCESSOR, Port
+from nicscope.interfaces.via.report import ViaRun
 from nicscope.interfaces.via.settings import read_settings
 from nicscope.interfaces.via.translating import Translator
 from nicscope.interfaces.via.turns import Turns
@@ -38,8 +42,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nicscope.interfaces.via.translating import Translation
+    from nicscope.interfaces.via.turns import Actor
 
 DELIVERIES = ("store-and-forward", "cut-through")
+MOVERS = (Engine.HOST_TX, Engine.HOST_RCV)  # of what is sent, and of what is received
 TAGS = 256  # registrations of stretches of host memory, at a time
 
 
@@ -123,6 +129,7 @@ class Cluster:
         self.machine.agents.watch["mbytes_s"] = self.settings.read_mbytes_s
         self.turns = Turns()
         self.network = Network(self._loss, self._seed)
+        self._records = Records(records_to_keep())
         self.translator = None
         if self._translation is not None:
             pages = self._usable() // PAGE
@@ -146,6 +153,7 @@ class Cluster:
             self.network,
             space,
             firmware,
+            Observer(number, self._records),
             self.translator,
             cut_through=self._cut_through,
         )
@@ -173,21 +181,45 @@ class Cluster:
         self._has_run = True
         for agent in self.agents:
             name = f"NIC {agent.ni.port.number}"
-            self.turns.start(agent.ni.serve(), name, serves=True)
-            for engine in agent.ni.engines if self._cut_through else ():
-                self.turns.start(engine.serve(), name, serves=True)
+            worker = Worker(agent.ni.observer, Engine.FIRMWARE)
+            self.turns.start(agent.ni.serve(), name, worker, serves=True)
+            if self._cut_through:
+                for engine, what in zip(agent.ni.engines, MOVERS, strict=True):
+                    worker = Worker(agent.ni.observer, what)
+                    self.turns.start(engine.serve(), name, worker, serves=True)
         programs, self._programs = self._programs, []
-        actors = []
+        actors: list[Actor] = []
         hosts: list[Host] = []
         for node, program in programs:
             number = sum(host.node == node for host in hosts)
             host = Host(self.agents[node], number)
             hosts.append(host)
-            actors.append(self.turns.start(program(host), host._owner.name))
+            observer = self.agents[node].ni.observer
+            observer.programs += 1
+            worker = Worker(observer, Engine.CPU, len(actors))
+            actors.append(self.turns.start(program(host), host._owner.name, worker))
             host._owner.act_as(actors[-1])
         try:
             self.turns.run()
         finally:
             for host in hosts:
                 host._owner.is_over = True
+        tell(self._source())
         return [actor.result for actor in actors]
+
+    def report(self) -> RunReport:
+        """What the run has cost, node by node; errors: before there was one."""
+        if not self._has_run:
+            raise SimulationError("nothing has run yet; call run() first")
+        return report_of(self._source())
+
+    def _source(self) -> ViaRun:
+        names = Names(
+            interface=self.interface,
+            design=None if self._translation is None else self._translation.design.name,
+            way=name_of(self.mechanism),
+            delivery=DELIVERIES[self._cut_through],
+            platform=self.settings.platform,
+        )
+        nodes = [agent.ni for agent in self.agents]
+        return ViaRun(nodes, self._records, self.translator, names)

@@ -55,7 +55,7 @@ class Completions(Program):
         """
         self._enter()
         ring = self._owner.record_of(queue, CompletionQueue)
-        await self._turns.until(self._turns.now + self._ni.settings.costs["vipl_poll"])
+        await self._turns.until(self._turns.now + self._ni.settings.costs["vipl_poll"], "poll")
         await self.read(ring.address + ring.read % ring.entries * CQ_ENTRY, CQ_ENTRY)
         if ring.read == ring.written:
             return None

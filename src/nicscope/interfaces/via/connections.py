@@ -44,7 +44,8 @@ class Connections:
 
     async def call(self) -> None:
         """Enter the kernel and come back."""
-        await self.ni.turns.until(self.ni.turns.now + self.ni.settings.costs["ka_call"])
+        end = self.ni.turns.now + self.ni.settings.costs["ka_call"]
+        await self.ni.turns.until(end, "system call")
 
     async def connect_request(
         self, vi: Endpoint, node: int, discriminator: str, latest: int | None

@@ -86,13 +86,13 @@ class Engine:
                     end = self._port.take(
                         address, count, piece.place + offset, now, note, Part.SEND
                     )
-                    await self._turns.until(end)
+                    await self._turns.until(end, "fetch")
                     raw[offset : offset + count] = self._port.fetched(
                         address, count, piece.place + offset
                     )
                 elif vi.stream is not None and piece in vi.stream:
                     end = self._port.bring(piece.place + offset, address, count, now, note)
-                    await self._turns.until(end)
+                    await self._turns.until(end, "deliver")
                 piece.notes.append(note)
             piece.done = True
             self._moved.ring()

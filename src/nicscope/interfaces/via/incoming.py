@@ -28,20 +28,24 @@ async def receive(ni: Messaging, frame: Frame) -> None:
     if journal is not None:
         # Until now this processor had the frames before this one, or something else.
         journal.spend(Part.RECEIVE if frame.index else Part.WAIT, ni.turns.now)
-    await ni.spend("vimsg_receive_frame", journal, Part.RECEIVE)
+    about = frame.source.node, frame.number
+    await ni.spend("vimsg_receive_frame", journal, Part.RECEIVE, about)
     found = ni.firmware.take_frame(frame.header, frame.raw, waited=False)
     while found == NO_ROOM:
         await hear(ni.freed)
         found = ni.firmware.take_frame(frame.header, frame.raw, waited=True)
         if journal is not None and journal.at < ni.turns.now:
             journal.resume(ni.turns.now)
+    ni.observer.note_found(frame, found)
     if ni.cut_through and found in (TAKEN, ARRIVED):
         await _stream(ni, frame.target, frame)
     if found == ARRIVED:
         await _arrived(ni, frame.target, frame)
     elif found == WANTED:
+        ni.observer.note_message(frame, "delivered")
         await _read_for(ni, frame)
     elif found == REFUSED:
+        ni.observer.note_message(frame, "refused")
         outcome = ni.firmware.outcome()
         _tell(ni, frame, outcome.tell_last)
         ni.carry_out(frame.target, outcome, frame.epoch)
@@ -78,6 +82,7 @@ def _tell(ni: Messaging, frame: Frame, status: int | None) -> None:
 async def _arrived(ni: Messaging, vi: Endpoint, frame: Frame) -> None:
     """All bytes of a message are in NIC memory."""
     if not vi.has(frame.epoch):
+        ni.observer.note_message(frame, "void")
         return  # broken while its bytes were translated
     place, outcome = ni.firmware.match(frame.header)
     _tell(ni, frame, outcome.tell_first)
@@ -85,6 +90,7 @@ async def _arrived(ni: Messaging, vi: Endpoint, frame: Frame) -> None:
     if outcome.status & STATUS_ERROR_MASK:
         assert work is not None
         ni.give(place)
+        ni.observer.note_message(frame, "refused")
         await ni.complete(work, outcome.status)
     elif frame.kind == WRITE and not ni.port.coherent:
         await assistance.write_for(ni, frame, place, partial(_written, ni, frame, work, outcome))
@@ -101,6 +107,7 @@ def _written(ni: Messaging, frame: Frame, work: Work | None, outcome: Outcome) -
         if outcome.status & STATUS_IMMEDIATE:
             work.immediate = frame.immediate
         ni.submit((work, outcome.status, frame.total))
+    ni.observer.note_message(frame, "delivered")
     _tell(ni, frame, outcome.tell_last)
 
 
@@ -116,6 +123,8 @@ async def _deliver(
         ni.give(place)  # the read that wanted it is gone
     else:
         await _bring(ni, work, frame, place)
+    is_void = frame.kind == READ_RESPONSE and work is None
+    ni.observer.note_message(frame, "void" if is_void else "delivered")
     if work is None:
         return
     if work.queue == RECEIVE_QUEUE:

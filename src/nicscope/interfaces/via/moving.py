@@ -52,7 +52,7 @@ class Moving(Node):
                 continue
             end = self.port.take(run.address, run.length, place, self.turns.now, journal, part)
             assert end >= 0, "what a doorbell announces has been published"
-            await self.turns.until(end)
+            await self.turns.until(end, "fetch")
             parts.append(self.port.fetched(run.address, run.length, place))
             place += run.length
         return np.concatenate(parts) if len(parts) > 1 else parts[0] if parts else NO_BYTES
@@ -69,7 +69,7 @@ class Moving(Node):
                 if end >= 0:
                     break
                 await self._make_way(done, journal)
-            await self.turns.until(end)
+            await self.turns.until(end, "deliver")
             done.append((place, run.address, run.length))
             place += run.length
         return Delivery(begin, done)
@@ -88,7 +88,9 @@ class Moving(Node):
                 end = self.turns.now + ps
                 if journal is not None:
                     journal.spend(what, end)
-                await self.turns.until(end)
+                if what is Part.MISS:
+                    self.observer.miss_ps += ps
+                await self.turns.until(end, what.name.lower())
 
     async def pin(
         self, address: int, length: int, journal: Journal | None, *, receive: bool
@@ -103,7 +105,7 @@ class Moving(Node):
             end = self.turns.now + ps
             if journal is not None:
                 journal.spend(what, end)
-            await self.turns.until(end)
+            await self.turns.until(end, what.name.lower())
 
     async def _make_way(self, runs: list[tuple[int, int, int]], journal: Journal | None) -> None:
         """The receive queue is full: of other messages, or of the runs before of this one.
@@ -114,7 +116,7 @@ class Moving(Node):
             place, at, size = runs.pop(0)
             end = self.port.pick_up(place, at, size, self.turns.now, journal)
             assert end >= 0, "what was delivered can be collected"
-            await self.turns.until(end)
+            await self.turns.until(end, "make way")
             return
         await hear(self.freed)
         if journal is not None:

@@ -50,8 +50,11 @@ class Frame:
         "kind",
         "last",
         "message",
+        "number",
+        "pieces",
         "raw",
         "remote_address",
+        "sent",
         "source",
         "target",
         "total",
@@ -69,6 +72,9 @@ class Frame:
         """``header``: HEADER, shape (1,); ``raw``: all bytes of the message."""
         words = header.tolist()[0]
         self.header = header
+        self.sent = False  # before
+        self.number = -1  # of its sender's frames, as it came
+        self.pieces = 1  # frames that it stands for: of a whole message its last does, for all
         self.begin: int = words[_OFFSET]  # in the message
         self.raw = raw[self.begin : self.begin + words[_COUNT]]
         self.source = source

@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from nicscope.interfaces.via.engine import Engine
-from nicscope.interfaces.via.turns import Bell
+from nicscope.interfaces.via.turns import NO_FRAME, Bell
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nicscope.interfaces.via.journal import Journal, Part
     from nicscope.interfaces.via.messaging import Messaging
     from nicscope.interfaces.via.network import Frame, Network
+    from nicscope.interfaces.via.observer import Observer
     from nicscope.interfaces.via.port import Port
     from nicscope.interfaces.via.settings import Settings
     from nicscope.interfaces.via.translating import Translator
@@ -36,6 +37,7 @@ class Node:
         network: Network,
         space: AddressSpace,
         firmware: Firmware,
+        observer: Observer,
         translator: Translator | None = None,
         *,
         cut_through: bool = False,
@@ -48,6 +50,7 @@ class Node:
         self.firmware = firmware
         self.translator = translator
         self.cut_through = cut_through
+        self.observer = observer
         self.engines = (Engine(turns, port), Engine(turns, port))  # to send, received
         self.neighbours: list[Messaging] = []  # by node
         self.works: dict[int, Work] = {}  # by the place of what the NIC has read
@@ -65,9 +68,11 @@ class Node:
         self._tasks.append(task)
         self._called.ring()
 
-    def spend(self, cost: str, journal: Journal | None, part: Part) -> Awaitable[None]:
-        """Let the firmware run for as long as ``cost`` says; to be awaited now."""
+    def spend(
+        self, cost: str, journal: Journal | None, part: Part, frame: tuple[int, int] = NO_FRAME
+    ) -> Awaitable[None]:
+        """Let firmware, or library, run for as long as ``cost`` says; to be awaited now."""
         end = self.turns.now + self.settings.costs[cost]
         if journal is not None:
             journal.spend(part, end)
-        return self.turns.until(end)
+        return self.turns.until(end, cost.partition("_")[2], frame)

@@ -39,6 +39,7 @@ class Port(Boundary):
         self.has_share = self.by_processor or self.flushed
         self._node = node = node_view(machine, number)
         self._times = node.nic.times
+        self._host = node.host.registers[0]
         self.memory: NDArray[np.uint8] = node.agent.memory  # the NIC's own
         self.counts: Any = node.host.counts  # bus transactions by master and kind
         self.block = int(node.nic.config[0]["block"])  # bytes in which memory is coherent
@@ -47,6 +48,11 @@ class Port(Boundary):
     def times(self) -> dict[str, int]:
         """Picoseconds by component since the beginning."""
         return {part.name.lower(): int(self._times[part]) for part in Component}
+
+    @property
+    def bus_busy(self) -> int:
+        """Picoseconds that data were on the host's bus."""
+        return int(self._host["data_busy"])
 
     def hand_out(
         self, address: int, count: int, place: int, now: int, journal: Journal | None

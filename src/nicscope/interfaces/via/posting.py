@@ -108,10 +108,11 @@ class Posting(Program):
             await begin_posting(self._ni)
             await self._hand_over(work, len(raw), usable=len(mine) == len(data))
         vi.posted[queue].append(work)
+        self._ni.observer.posted += 1
         end = self._port.doorbell(work.token, self._turns.now)
         if journal is not None:
             journal.spend(Part.LIBRARY, end)
-        await self._turns.until(end)
+        await self._turns.until(end, "doorbell")
         self._ni.submit(work)
         if self._port.has_share:
             end_posting(self._ni)
@@ -186,5 +187,5 @@ class Posting(Program):
                     await hear(self._ni.freed)
                     if work.journal is not None:
                         work.journal.resume(self._turns.now)
-                await self._turns.until(end)
+                await self._turns.until(end, "publish")
                 place += size

@@ -58,11 +58,12 @@ class Program:
         self._own(address, len(raw))
         runs = self._space.runs(address, len(raw))
         if len(runs) == 1:
-            await self._turns.until(self._port.write(runs[0][0], raw, self._turns.now))
+            await self._turns.until(self._port.write(runs[0][0], raw, self._turns.now), "write")
             return
         done = 0
         for at, size in runs:
-            await self._turns.until(self._port.write(at, raw[done : done + size], self._turns.now))
+            end = self._port.write(at, raw[done : done + size], self._turns.now)
+            await self._turns.until(end, "write")
             done += size
 
     async def read(self, address: int, byte_count: int) -> bytes:
@@ -71,14 +72,15 @@ class Program:
         parts: list[bytes] = []
         for at, size in self._space.runs(address, byte_count):
             raw, end = self._port.read(at, size, self._turns.now)
-            await self._turns.until(end)
+            await self._turns.until(end, "read")
             parts.append(raw)
         return b"".join(parts)
 
     async def compute(self, microseconds: float) -> None:
         """Do something else for a while."""
         self._enter()
-        await self._turns.until(self._turns.now + in_ps(microseconds, self._turns.now))
+        end = self._turns.now + in_ps(microseconds, self._turns.now)
+        await self._turns.until(end, "compute")
 
     async def _flush_buffers(self, work: Work, journal: Journal | None) -> None:
         """Have no line of a receive's buffers in the caches, if the DMA engine passes them by."""
@@ -86,7 +88,8 @@ class Program:
             return
         for one in work.data:
             for at, size in self._space.runs(one.address, one.length):
-                await self._turns.until(self._port.clear(at, size, self._turns.now, journal))
+                end = self._port.clear(at, size, self._turns.now, journal)
+                await self._turns.until(end, "flush")
 
     def _own(self, address: int, byte_count: int) -> None:
         self._enter()

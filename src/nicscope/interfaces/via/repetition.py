@@ -63,6 +63,7 @@ async def _go_on(ni: Messaging, vi: Endpoint) -> None:
         if not vi.has(frame.epoch):
             break
         settled = ni.firmware.settle(vi.place, acknowledgement)
+        ni.observer.acknowledged += settled
         for _ in range(settled):
             vi.unsettled.popleft()
         if settled or place == 0:
@@ -75,16 +76,25 @@ async def _go_on(ni: Messaging, vi: Endpoint) -> None:
 
 async def _send(ni: Messaging, frame: Frame) -> int:
     """Send one frame; the acknowledgement that comes back, or ``NOWHERE``."""
-    message = frame.message
-    await ni.spend("vimsg_send_frame", message.journal, Part.SEND)
+    message, other = frame.message, ni.neighbours[frame.target.node]
+    number = ni.observer.next_number
+    await ni.spend("vimsg_send_frame", message.journal, Part.SEND, (ni.port.number, number))
+    ni.observer.note_sent(frame)
     if ni.network.loses():
+        other.observer.note_came("lost")
         return NOWHERE
-    other = ni.neighbours[frame.target.node]
     heard, acknowledgement = other.firmware.hear_frame(frame.header)
-    if heard:
+    if not heard:
+        other.observer.note_turned_away(frame, other.firmware.memory.links)
+    else:
+        other.observer.note_came()
+        frame.number = number
         if frame.last:
             frame.journal, message.journal = message.journal, None
         other.submit(frame)
-    if acknowledgement != NOWHERE and ni.network.loses():
+    if acknowledgement == NOWHERE:
         return NOWHERE
-    return acknowledgement
+    other.observer.acknowledgements += 1
+    is_lost = ni.network.loses()
+    ni.observer.note_came("lost" if is_lost else "acknowledgements")
+    return NOWHERE if is_lost else acknowledgement

@@ -62,6 +62,7 @@ class Reporting(Node):
                 queue._note(work.vi, work.queue)
                 work.noted = True
         work.done = True
+        self.observer.note_end(status)
         if work.request is not None:
             del self.works[work.request]
             self.firmware.forget_request(work.request)
@@ -76,7 +77,7 @@ class Reporting(Node):
         end = self.port.complete(at, raw, self.turns.now)
         if journal is not None:
             journal.spend(Part.RECEIVE, end)
-        await self.turns.until(end)
+        await self.turns.until(end, "report")
 
     def break_connection(self, vi: Endpoint, error: Error) -> None:
         """Both ends go to the error state; what they have posted is flushed."""
@@ -96,6 +97,7 @@ class Reporting(Node):
     def flush(self, vi: Endpoint) -> None:
         """Have all posted descriptors completed as flushed."""
         self.firmware.forget(vi.place)
+        self.observer.note_given_up(vi)
         vi.held.clear()
         vi.unsettled.clear()
         self.unsettled.pop(vi.place, None)

@@ -73,6 +73,8 @@ class Translator:
         self._prices = translation.prices
         self.lookups = 0  # of pages, on all NICs
         self.misses = 0
+        self.looked = [[0, 0] for _ in range(nodes)]  # lookups to send, to receive, by node
+        self.missed = [[0, 0] for _ in range(nodes)]
         self._scheme = CODES[design.scheme]
         need = nodes * translation_bytes(design, 1, pages, longest)
         check_room(need, f"design {design.name!r} on {nodes:,} nodes", "give it fewer entries")
@@ -113,8 +115,10 @@ class Translator:
             self._call(admit_pages, frames, n, page, 1, receive)
             found = self._call(ask_page, frames, n, page, receive)
         self.lookups += 1
+        self.looked[n][receive] += 1
         if found == MISS:
             self.misses += 1
+            self.missed[n][receive] += 1
             served = self._call(serve_page, frames, n, page)
             if served < 0:
                 raise SimulationError(

@@ -17,6 +17,8 @@ from nicscope.errors import SimulationError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Coroutine, Generator, Iterator
 
+    from nicscope.interfaces.via.observer import Worker
+
 
 class Bell:
     """Wakes those that wait for it when it rings."""
@@ -59,6 +61,7 @@ class _Pass:
 
 _NOTHING: Iterator[Any] = iter(())
 _PASS = _Pass()
+NO_FRAME = (-1, -1)
 
 
 @coroutine
@@ -70,9 +73,16 @@ def hear(bell: Bell, latest: int | None = None) -> Generator[Any, None, None]:
 class Actor:
     """A coroutine, and when it goes on."""
 
-    def __init__(self, program: Coroutine[Any, Any, object], name: str, serves: bool) -> None:
+    def __init__(
+        self,
+        program: Coroutine[Any, Any, object],
+        name: str,
+        serves: bool,
+        worker: Worker,
+    ) -> None:
         self.program = program
         self.name = name
+        self.worker = worker
         self.run: object = None  # that the program is a process of, as its interface has it
         self.serves = serves  # it may wait for ever
         self.wake = 0  # entries of the agenda with another number are stale
@@ -85,26 +95,38 @@ class Turns:
 
     def __init__(self) -> None:
         self.now = 0
+        self.taken = 0  # turns
+        self._acting: Actor | None = None
         self._agenda: list[tuple[int, int, int, Actor]] = []
         self._order = 0
         self._actors: list[Actor] = []
         self._running = 0  # programs that have not ended
 
     def start(
-        self, program: Coroutine[Any, Any, object], name: str, *, serves: bool = False
+        self,
+        program: Coroutine[Any, Any, object],
+        name: str,
+        worker: Worker,
+        *,
+        serves: bool = False,
     ) -> Actor:
-        """Have ``program`` begin now."""
-        actor = Actor(program, name, serves)
+        """Have ``program`` begin now; ``worker`` is who works when it does."""
+        actor = Actor(program, name, serves, worker)
         self._actors.append(actor)
         self._running += not serves
         self.at(self.now, actor)
         return actor
 
-    def until(self, time: int) -> Awaitable[None]:
+    def until(
+        self, time: int, doing: str | None = None, frame: tuple[int, int] = NO_FRAME
+    ) -> Awaitable[None]:
         """Go on at ``time`` (ps), to be awaited now.
 
-        Whom nobody else comes before then goes on without a turn.
+        Whom nobody else comes before then goes on without a turn.  ``doing``: what it works at
+        until then, None if it waits; ``frame``: for which, by sender and number.
         """
+        if doing is not None and self._acting is not None:
+            self._acting.worker.work(self.now, time, doing, frame)
         agenda = self._agenda
         if agenda and agenda[0][0] <= time:
             return _Wait(time)
@@ -143,8 +165,9 @@ class Turns:
         if actor.done or wake != actor.wake:
             return
         self.now = time
+        self.taken += 1
         actor.wake += 1
-        RUNNING.program = actor
+        RUNNING.program = self._acting = actor
         try:
             wanted = actor.program.send(None)
         except StopIteration as stop:

@@ -128,6 +128,7 @@ def measure(workload: Workload, bench: Bench) -> Found:
         right = _is_product(results, factors, workload.blocking)
     else:
         right = np.array_equal(np.concatenate(results), np.sort(keys.ravel()))  # type: ignore[arg-type]
+    dropped = report.total.received.dropped or {}
     return Found(
         workload=workload.name,
         entries=bench.entries,
@@ -135,7 +136,7 @@ def measure(workload: Workload, bench: Bench) -> Found:
         counts={name: sum(one[name] or 0 for one in counts) for name in counts[0]},
         pages=max(one["ni_misses_compulsory"] or 0 for one in counts),
         elapsed_us=report.elapsed_us,
-        lost=sum(report.total.received.dropped[name] for name in ("buffer", "report")),
+        lost=sum(dropped[name] for name in ("buffer", "report")),
     )
 
 

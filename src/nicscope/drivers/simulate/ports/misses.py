@@ -169,6 +169,7 @@ def _wait(machine, n, now, stage, duration):
     machine.ports.nodes[n].miss_time += duration
     if machine.ports.rules[0].serves == 0:
         machine.ports.nodes[n].kernel_time += duration
+        node.cpu_since = now
         occupy_cpu(machine, n, now, IN_MISS, duration)
         return
     node.task = MISSING

@@ -1,0 +1,59 @@
+"""What a run of Trapeze programs is reported from: messages, each of which is one packet.
+
+Trapeze sends a packet once, over a network that loses none but those that its watchdog takes away,
+and takes one only into a buffer that waits for it.  So nothing comes again, is acknowledged or is
+dropped; nothing is translated on the NIC; and a program polls.  A descriptor has ended when the NIC
+has done with its message: more no program is told.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nicscope.config.delivery import policy_name
+from nicscope.interfaces.machine_run import MachineRun
+from nicscope.interfaces.run_report import Names, NodeReport, Received, Sent
+
+if TYPE_CHECKING:
+    from nicscope.config.delivery import Delivery
+    from nicscope.drivers.simulate.machine import Machine
+
+
+class TrapezeRun(MachineRun):
+    """A run on NICs whose only client is the endpoint library."""
+
+    def __init__(self, machine: Machine, interface: str, delivery: Delivery, platform: str) -> None:
+        names = Names(interface=interface, delivery=policy_name(delivery), platform=platform)
+        super().__init__(machine, names)
+
+    def nodes(self) -> list[NodeReport]:
+        """Every node's work."""
+        return [self._node(n) for n in range(len(self._machine.nodes))]
+
+    def _node(self, n: int) -> NodeReport:
+        endpoint, node = self._machine.endpoints[n], self._machine.nodes[n]
+        written, finished, shown, came = (
+            int(endpoint[name]) for name in ("written", "finished", "shown", "accepted")
+        )
+        return NodeReport(
+            **self._engines(n),
+            messages_out=written,
+            messages_in=shown,
+            bytes_out=int(node["written_bytes"]),
+            bytes_in=int(node["received_bytes"]) + self._unread_bytes(n),
+            requests={"done": finished} if finished else {},
+            open_requests=written - finished,
+            sent=Sent(total=written, first=written, **self._made(n)),
+            received=Received(
+                total=came,
+                delivered=shown,
+                broken_off=int(endpoint["dropped"]),
+                unfinished=came - int(endpoint["completed"]),
+            ),
+        )
+
+    def _unread_bytes(self, n: int) -> int:
+        """Payload that is in the host's memory and of which no program has heard."""
+        endpoint, inbox = self._machine.endpoints[n], self._machine.inboxes[n]
+        unread = range(int(endpoint["read"]), int(endpoint["shown"]))
+        return sum(int(inbox[i % len(inbox)]["payload"]) for i in unread)

@@ -1,0 +1,28 @@
+"""The timeline of what a program has run: every cluster's engines, one cluster beside the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nicscope import __version__
+from nicscope.studies.timeline import Drawn, document
+
+if TYPE_CHECKING:
+    from nicscope.interfaces.run_report import RunReport
+    from nicscope.studies.programs import ProgramRuns
+
+
+def program_timeline(found: ProgramRuns) -> dict[str, Any]:
+    """The whole document, of runs whose logs were kept."""
+    many = len(found.runs) > 1
+    runs = [
+        Drawn(_nodes(report, f"run {number}, " if many else ""), log)
+        for number, (report, log) in enumerate(zip(found.runs, found.logs, strict=True), 1)
+    ]
+    command = ["nicscope", "simulate", found.program]
+    return document(runs, command, __version__)
+
+
+def _nodes(report: RunReport, run: str) -> list[str]:
+    what = report.title()
+    return [f"{run}node {node.node}: {what}" for node in report.nodes]

@@ -11,6 +11,7 @@ from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Transport
+from nicscope.drivers.simulate.ports.streams import stream_to
 from nicscope.drivers.simulate.ports.traffic import ENDED_NAMES, FIRST_DROPPED, MADE_NAMES
 from nicscope.fabric.faults import CORRUPTED, LOST, REORDERED, fate
 from nicscope.nic.ports import ACKNOWLEDGEMENT, FETCH, SEND, WRITE
@@ -180,7 +181,7 @@ def assert_possible(machine: Any, d: int) -> None:
     if ports.rules[0]["reliable"]:
         for sender in range(len(machine.nodes)):
             numbers = sorted(confirmed.get(sender, []))
-            assert numbers == list(range(int(ports.links[d, sender]["confirmed"])))
+            assert numbers == list(range(int(stream_to(ports, d, sender)["confirmed"])))
 
 
 def control_messages_in(machine: Any, d: int) -> int:

@@ -172,6 +172,7 @@ TALLY = np.dtype(
         ("events", "i8"),
         ("now", "i8"),
         ("ended", "i8"),  # operations in ``inbox``
+        ("wants", "i8"),  # 1: something must grow or be made before more is fired (``growth``)
     ],
     align=True,
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from nicscope.drivers.simulate.ports.pools import BLANK
 from nicscope.drivers.simulate.ports.traffic import (
     ENDED_NAMES,
     FIRST_DROPPED,
@@ -215,12 +216,13 @@ def _node(machine: Machine, n: int, counts: dict[str, int | None], elapsed: int)
 
 def _sent(machine: Machine, n: int) -> Sent:
     endpoint = machine.endpoints[n]
-    links = machine.ports.links[n]
+    own = machine.ports.stream_of[n]
+    streams = machine.ports.pools.streams[own[own > BLANK]]
     unheard = int(machine.nodes[n]["unheard"])
     outstanding = 0
     if machine.ports.rules[0]["reliable"]:
-        outstanding = int(((links["fresh"] - links["oldest"]) & LAST).sum())
-    numbered = int(links["sent"].sum()) if machine.ports.rules[0]["reliable"] else 0
+        outstanding = int(((streams["fresh"] - streams["oldest"]) & LAST).sum())
+    numbered = int(streams["sent"].sum()) if machine.ports.rules[0]["reliable"] else 0
     left = int(endpoint["sent"]) + int(endpoint["control_sent"])
     made = machine.ports.made[n].tolist()
     return Sent(

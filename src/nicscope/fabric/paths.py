@@ -13,6 +13,7 @@ import numpy as np
 
 from nicscope.kernel.decorators import step
 from nicscope.kernel.growing import Growing
+from nicscope.kernel.layout import renew
 from nicscope.kernel.records import longer, records
 
 if TYPE_CHECKING:
@@ -114,8 +115,10 @@ def _make_room(routes: Routes, paths: int, links: int) -> None:
     if paths > routes.hops.size:
         routes.hops = longer(routes.hops, 2 * paths)
         routes.first = longer(routes.first, 2 * paths + 1)
+        renew(routes)
     if links > routes.links.size:
         routes.links = longer(routes.links, 2 * links)
+        renew(routes)
 
 
 @step

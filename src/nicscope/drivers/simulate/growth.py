@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from nicscope.drivers.simulate.ports.pools import grow
 from nicscope.fabric.paths import make_wanted
-from nicscope.kernel.layout import renew
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,9 +26,7 @@ def go_on(entry: Callable[[int, int], int], machine: Machine, topology: Topology
     """
     fired = 0
     while machine.tally[0]["wants"]:
-        if machine.paths.summary[0]["wanted"]:
-            make_wanted(machine.paths, topology)
-            renew(machine.paths.routes)
+        make_wanted(machine.paths, topology)
         grow(machine.ports)
         fired += entry(0, most - fired)
     return fired

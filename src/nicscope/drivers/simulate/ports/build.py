@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -216,7 +217,7 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
             setup.faults.corruption,
         ),
         deaths=new_deaths(
-            max(setup.links, nodes * nodes + 4 * nodes),
+            max(setup.links, 4 * nodes),  # of crossbars and trunks
             nodes,
             setup.faults.link_deaths,
             setup.faults.node_deaths,
@@ -339,5 +340,5 @@ def _ports(
 
 def _handle_caches(nodes: int, entries: int, words: int) -> Nic:
     """Caches of handles, an entry a line of ``words`` words, as one with an axis of nodes."""
-    made: Nic = stacked([new_cache(entries * words, HANDLE_WAYS, words) for _ in range(nodes)])
+    made: Nic = stacked(repeat(new_cache(entries * words, HANDLE_WAYS, words), nodes), nodes)
     return made

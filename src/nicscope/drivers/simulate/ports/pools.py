@@ -18,7 +18,7 @@ from nicscope.kernel.records import longer
 from nicscope.nic.delivery import PACKET
 from nicscope.nic.ports import HEAD, INLINE_BYTES
 from nicscope.nic.transport import TRANSPORT
-from nicscope.room import bytes_of, check_room, zeroed
+from nicscope.room import check_room, zeroed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -136,19 +136,18 @@ def grow(ports: Ports) -> None:
         size = pools.behind.size
         _double(pools, "packets", "heads", "inline", "behind")
         _chain(pools, ports.pool, size)
-    renew(pools)
 
 
 def _double(pools: Pools, *names: str) -> None:
-    for name in names:
-        array = getattr(pools, name)
-        shapes = {name: ((2 * len(array), *array.shape[1:]), array.dtype)}
-        check_room(
-            bytes_of(shapes),
-            "what the nodes of this cluster keep for each other",
-            "ask for fewer nodes, or have fewer of them talk",
-        )
+    arrays = {name: getattr(pools, name) for name in names}
+    check_room(
+        2 * sum(array.nbytes for array in arrays.values()),
+        "what the nodes of this cluster keep for each other",
+        "ask for fewer nodes, or have fewer of them talk",
+    )
+    for name, array in arrays.items():
         setattr(pools, name, longer(array, 2 * len(array)))
+    renew(pools)
 
 
 @step

@@ -87,27 +87,30 @@ def new_paths(topology: Topology) -> Paths:
 
 def make_wanted(paths: Paths, topology: Topology) -> None:
     """Make the paths of the pairs that are wanted, there and back."""
-    summary = paths.summary[0]
-    for s, d in paths.wanted[: summary["wanted"]].tolist():
+    wanted = paths.summary["wanted"]
+    for s, d in paths.wanted[: wanted[0]].tolist():
         make_path(paths, topology, s, d)
         make_path(paths, topology, d, s)
-    summary["wanted"] = 0
+    wanted[0] = 0
 
 
 def make_path(paths: Paths, topology: Topology, sender: int, destination: int) -> None:
     """Make every way between two nodes, unless that has been done; one that is none has no link."""
-    if paths.path_of[sender, destination] != 0:
-        return
     pair = (sender, destination)
-    begin = int(paths.summary[0]["made"])
-    for number, way in enumerate((topology.paths, *topology.spare), begin):
+    if paths.path_of[pair] != 0:
+        return
+    made, routes = paths.summary["made"], paths.routes
+    begin = number = int(made[0])
+    for way in (topology.paths, *topology.spare):
         links = way.get(pair, ())
-        end = int(paths.routes.first[number]) + len(links)
-        _make_room(paths.routes, number + 1, end)
-        paths.routes.hops[number] = topology.hops.get(pair, -1)
-        paths.routes.links[end - len(links) : end] = links
-        paths.routes.first[number + 1] = end
-        paths.summary[0]["made"] = number + 1
+        end = int(routes.first[number]) + len(links)
+        _make_room(routes, number + 1, end)
+        routes.hops[number] = topology.hops.get(pair, -1)
+        for place, link in enumerate(links, end - len(links)):
+            routes.links[place] = link
+        number += 1
+        routes.first[number] = end
+    made[0] = number
     paths.path_of[pair] = begin
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nicscope.drivers.simulate.machine import PATHS, ROOM
 from nicscope.drivers.simulate.ports.pools import grow
 from nicscope.fabric.paths import make_wanted
 
@@ -25,8 +26,11 @@ def go_on(entry: Callable[[int, int], int], machine: Machine, topology: Topology
     How many it has fired; fewer than ``most`` only as ``advance`` itself.
     """
     fired = 0
-    while machine.tally[0]["wants"]:
-        make_wanted(machine.paths, topology)
-        grow(machine.ports)
+    wants = machine.tally["wants"]
+    while wants[0]:
+        if wants[0] & PATHS:
+            make_wanted(machine.paths, topology)
+        if wants[0] & ROOM:
+            grow(machine.ports)
         fired += entry(0, most - fired)
     return fired

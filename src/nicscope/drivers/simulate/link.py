@@ -12,6 +12,7 @@ from nicscope.drivers.simulate.machine import (
     KINDS,
     LINK,
     LINK_IDLE,
+    PATHS,
     PCI_IDLE,
     QUEUED,
     STALLED,
@@ -65,7 +66,7 @@ def begin_link(machine, s, now, control, byte_count):
     """
     node = machine.nodes[s]
     if control == 1 and want_path(machine.paths, s, sending(machine, s).destination):
-        machine.tally[0].wants = 1
+        machine.tally[0].wants |= PATHS
     node.link = STARTING
     node.link_control = control
     node.link_bytes = byte_count

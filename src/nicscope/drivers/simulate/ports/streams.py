@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.drivers.simulate.machine import ROOM
 from nicscope.drivers.simulate.ports.pools import AT_ONCE, BLANK, NO_ENTRY, lacks
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import routine, step
@@ -41,7 +42,7 @@ def _make_stream(machine, n, d):
     streams[pool.streams] = streams[BLANK]
     pool.streams += 1
     if lacks(streams.size, pool.streams, AT_ONCE):
-        machine.tally[0].wants = 1
+        machine.tally[0].wants |= ROOM
 
 
 @step
@@ -54,7 +55,7 @@ def store_from(machine, n, d, p):
         stream.stores = pool.stores
         pool.stores += 1
         if lacks(ports.pools.storing.shape[0], pool.stores, AT_ONCE):
-            machine.tally[0].wants = 1
+            machine.tally[0].wants |= ROOM
     return ports.pools.storing[stream.stores, p]
 
 
@@ -77,7 +78,7 @@ def keep_packet(machine, stream, packet, head, inline):
         pools.behind[stream.newest_kept] = entry
     stream.newest_kept = entry
     if lacks(pools.behind.size, pool.kept, pool.most_kept):
-        machine.tally[0].wants = 1
+        machine.tally[0].wants |= ROOM
 
 
 @step

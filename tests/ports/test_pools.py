@@ -212,6 +212,7 @@ def test_a_pool_that_cannot_grow_says_so_in_one_line(monkeypatch):
         for node in range(1, 4):
             world.join(process, node, node, 0)
             await process.post_inline(SEND, node, b"x")
+        await process.sleep(10_000)
 
     cluster.start(0, program)
     with pytest.raises(RoomError, match="what the nodes of this cluster keep for each other"):

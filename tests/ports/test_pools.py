@@ -155,14 +155,17 @@ def all_to_all(monkeypatch, first, **how):
     async def program(end):
         area = end.allocate(nodes * 4096)
         await end.export(area, "area")
-        for turn in range(3):
-            last = []
-            for step in range(1, nodes):
-                remote = await end.import_buffer((end.node + step) % nodes, "area")
-                own = end.allocate(4096)
-                last.append(await end.store(remote, own, end.node * 4096, length=100 + turn))
-            for request in last:
-                await end.wait(request)
+        far = [
+            await end.import_buffer((end.node + step) % nodes, "area") for step in range(1, nodes)
+        ]
+        own = end.allocate(4096)
+        last = [  # more than fits the pool, when all streams are there already
+            await end.store(remote, own, end.node * 4096, length=100 + turn)
+            for turn in range(8)
+            for remote in far
+        ]
+        for request in last:
+            await end.wait(request)
         await end.sleep(1_000_000)
 
     for node in range(nodes):

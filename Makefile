@@ -83,6 +83,8 @@ bench: $(VENV)/bench.stamp
 	@echo
 	@$(BIN)/python bench/bench_ports.py
 	@echo
+	@$(BIN)/python bench/bench_pairs.py
+	@echo
 	@$(BIN)/python bench/bench_coherent.py
 	@echo
 	@$(BIN)/python bench/bench_via.py

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import sys
+
 import msgspec
 import numpy as np
 import pytest
@@ -77,7 +81,7 @@ def arrays(state):
     """Every array of nested tuples."""
     if isinstance(state, np.ndarray):
         yield state
-    elif isinstance(state, tuple):
+    elif hasattr(state, "_fields"):
         for part in state:
             yield from arrays(part)
 
@@ -226,3 +230,33 @@ def test_this_machine_has_something_left():
     left = room.bytes_left()
     assert left is not None
     assert left > 1 << 20
+
+
+def pages_in_memory(array):
+    """Pages of ``array`` that have memory, as the kernel says."""
+    pages = -(-array.nbytes // mmap.PAGESIZE)
+    found = (ctypes.c_ubyte * pages)()
+    libc = ctypes.CDLL(None, use_errno=True)
+    address = ctypes.c_void_p(array.ctypes.data)
+    assert libc.mincore(address, ctypes.c_size_t(array.nbytes), found) == 0
+    return sum(each & 1 for each in bytes(found))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux")
+def test_large_zeros_take_memory_only_where_they_are_written():
+    array = room.zeros((8, 1 << 22), np.dtype(np.uint8))
+    assert array.flags.writeable
+    assert pages_in_memory(array) == 0
+
+    array[3, 1 << 20] = 7
+    array[5, -1] = 8
+
+    assert pages_in_memory(array) == 2
+    assert array[3].sum() == 7
+
+
+def test_large_zeros_of_records_have_their_fields_as_attributes():
+    few, many = (room.zeros((size,), np.dtype([("a", "i8"), ("b", "u1")])) for size in (2, 1 << 20))
+    for array in (few, many):
+        array[1].a = 5
+        assert (array[1].a, array["a"].sum(), array["b"].any()) == (5, 5, False)

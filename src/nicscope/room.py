@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 import resource
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nicscope.errors import RoomError
-from nicscope.kernel.records import records
+from nicscope.kernel.records import as_records
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     Shapes = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
 
 GIB = 1 << 30
+_LARGE = 1 << 20  # bytes of an array that gets pages of its own
 _MEMINFO = Path("/proc/meminfo")
 _CGROUPS = Path("/sys/fs/cgroup")
 # Of a control group, by version: its limit, what it has taken, and where it says what it can drop.
@@ -103,7 +105,28 @@ def bytes_of(shapes: Shapes) -> int:
 
 def zeroed(shapes: Shapes) -> dict[str, NDArray[Any]]:
     """Arrays of ``shapes``, all zeros; records have their fields as attributes."""
-    return {
-        name: records(shape, dtype) if dtype.names else np.zeros(shape, dtype)
-        for name, (shape, dtype) in shapes.items()
-    }
+    return {name: zeros(shape, dtype) for name, (shape, dtype) in shapes.items()}
+
+
+def zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Zeros that take memory where they are written to, a page at a time; records likewise.
+
+    NumPy asks for huge pages, and takes memory that was used before and has to be cleared: of a
+    cluster's hosts, which touch little of what they have, each would take megabytes.
+    """
+    count = math.prod(shape) * dtype.itemsize
+    if count < _LARGE:
+        array = np.zeros(shape, dtype)
+    else:
+        array = np.frombuffer(_fresh_pages(count), dtype).reshape(shape)
+    return as_records(array) if dtype.names else array
+
+
+def _fresh_pages(count: int) -> mmap.mmap:
+    try:
+        pages = mmap.mmap(-1, count, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"no {count} bytes of memory: {error}") from error
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        pages.madvise(mmap.MADV_NOHUGEPAGE)
+    return pages

@@ -6,12 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.fabric.paths import NOBODY, acquire, leave_queue, new_paths, release
+from nicscope.fabric.paths import (
+    NOBODY,
+    acquire,
+    leave_queue,
+    make_path,
+    new_paths,
+    path_to,
+    release,
+)
 from nicscope.fabric.topology import Topology, crossbar, pair, trunk
 
 
 def asks(paths, topology, sender, destination):
-    paths.pair[sender] = sender * topology.nodes + destination
+    make_path(paths, topology, sender, destination)
+    paths.path[sender] = path_to(paths, sender, destination)
     paths.held[sender] = 0
     return acquire(paths, sender)
 
@@ -74,7 +83,7 @@ def test_who_leaves_the_queue_is_passed_over(leaver):
 def test_no_link_has_two_holders_and_nobody_waits_for_ever(data):
     topology = trunk(3, 3)
     paths = new_paths(topology)
-    on_the_way, waiting = {}, set()
+    on_the_way, waiting = {}, {}
     for _ in range(30):
         idle = [s for s in range(6) if s not in on_the_way and s not in waiting]
         if idle and data.draw(st.booleans()):
@@ -84,13 +93,12 @@ def test_no_link_has_two_holders_and_nobody_waits_for_ever(data):
             if asks(paths, topology, sender, destination):
                 on_the_way[sender] = destination
             else:
-                waiting.add(sender)
+                waiting[sender] = destination
         elif on_the_way:
             sender = data.draw(st.sampled_from(sorted(on_the_way)))
             del on_the_way[sender]
             for heir in lets_go(paths, sender):
-                waiting.discard(heir)
-                on_the_way[heir] = paths.pair[heir] % 6
+                on_the_way[heir] = waiting.pop(heir)
         held = [link for s, d in on_the_way.items() for link in topology.paths[s, d]]
         assert len(held) == len(set(held))
         for s, d in on_the_way.items():
@@ -99,8 +107,7 @@ def test_no_link_has_two_holders_and_nobody_waits_for_ever(data):
         sender = min(on_the_way)
         del on_the_way[sender]
         for heir in lets_go(paths, sender):
-            waiting.discard(heir)
-            on_the_way[heir] = 0
+            on_the_way[heir] = waiting.pop(heir)
     assert not waiting
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fresh_links import new_links
 from numba.core import config
 
 from nicscope.fabric.faults import (
@@ -42,7 +43,6 @@ from nicscope.nic.transport import (
     OLD,
     is_outstanding,
     meet,
-    new_links,
     next_to_send,
     note_sent,
     number_next,

@@ -6,11 +6,13 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 import port_world as world
+from hypothesis import strategies as st
 
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.machine import REGISTER
-from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Transport
+from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Transport
+from nicscope.drivers.simulate.ports.streams import stream_to
 from nicscope.drivers.simulate.ports.traffic import ENDED_NAMES, FIRST_DROPPED, MADE_NAMES
 from nicscope.fabric.faults import CORRUPTED, LOST, REORDERED, fate
 from nicscope.nic.ports import ACKNOWLEDGEMENT, FETCH, SEND, WRITE
@@ -19,6 +21,7 @@ LOG = 40_000  # records
 HOSTS = (0, 0, 1, 2)  # of each process
 ROOM = 6 * world.PAGE  # of a process's source, and of its export
 UNIT = 3000
+ALL = range(len(HOSTS))
 PATIENCE_US = 120_000.0  # far beyond the last time-out
 
 
@@ -37,6 +40,36 @@ class Seen(NamedTuple):
     statuses: list[Counter[str]]
     messages: list[int]
     message_bytes: list[int]
+
+
+def moves(operations: tuple[int, ...]) -> st.SearchStrategy[list[list[Move]]]:
+    """What each process does."""
+
+    def of(me: int) -> st.SearchStrategy[list[Move]]:
+        return st.lists(
+            st.builds(
+                Move,
+                st.sampled_from(operations),
+                st.sampled_from([peer for peer in ALL if HOSTS[peer] != HOSTS[me]]),
+                st.integers(0, ROOM // 2),
+                st.one_of(st.integers(1, 64), st.integers(1, ROOM // 2)),
+            ),
+            max_size=6,
+        )
+
+    return st.tuples(*map(of, ALL)).map(list)
+
+
+rates = st.sampled_from([0.0, 0.05, 0.2])
+networks = st.builds(
+    Faults,
+    seed=st.integers(0, 1000),
+    loss=rates,
+    duplication=rates,
+    reordering=rates,
+    corruption=rates,
+    node_deaths=st.sampled_from([{}, {}, {}, {2: 25_000_000_000}]),
+)
 
 
 def run(design: str, plans: list[list[Move]], buffers: int, ring: int, **how: Any):
@@ -180,7 +213,7 @@ def assert_possible(machine: Any, d: int) -> None:
     if ports.rules[0]["reliable"]:
         for sender in range(len(machine.nodes)):
             numbers = sorted(confirmed.get(sender, []))
-            assert numbers == list(range(int(ports.links[d, sender]["confirmed"])))
+            assert numbers == list(range(int(stream_to(ports, d, sender)["confirmed"])))
 
 
 def control_messages_in(machine: Any, d: int) -> int:

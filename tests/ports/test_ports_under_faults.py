@@ -57,8 +57,8 @@ def test_small_messages_arrive_once_in_order_and_unchanged(rate):
     came = cluster.report().total.received
     assert came.lost > 0
     assert came.corrupted > 0
-    links = cluster.simulation.machine.ports.links
-    assert links["duplicates"].sum() > 0
+    streams = cluster.simulation.machine.ports.pools.streams
+    assert streams["duplicates"].sum() > 0
 
 
 @pytest.mark.requirement("SH-5")
@@ -286,7 +286,7 @@ def test_a_dead_link_looks_like_a_dead_peer_to_both_and_to_nobody_else():
     patience = Transport(time_out_ps=100_000_000, most_retries=3)
     cluster = world.cluster_of("vmmc-static", nodes=3, transport=patience)
     # The link from node 0 to the switch: nothing of node 0 gets through.
-    link = int(first_link_of(cluster, 0))
+    link = first_link_of(cluster, 0)
     cluster.faults = Faults(link_deaths={link: 500_000_000})
 
     async def program(process):
@@ -312,11 +312,7 @@ def test_a_dead_link_looks_like_a_dead_peer_to_both_and_to_nobody_else():
 
 def first_link_of(cluster, node: int) -> int:
     """The first link of every way that leads out of ``node``."""
-    from nicscope.fabric.paths import new_paths
-
-    paths = new_paths(cluster.topology)
-    pair = node * cluster.topology.nodes + (1 if node == 0 else 0)
-    return paths.route[paths.first[pair]]
+    return cluster.topology.paths[node, 1 if node == 0 else 0][0]
 
 
 def test_an_unreliable_port_loses_messages_but_never_doubles_or_breaks_one():
@@ -406,7 +402,7 @@ def test_memory_of_a_message_whose_peer_was_given_up_is_read_no_more():
     hasty = Transport(time_out_ps=150_000_000, most_retries=1)
     cluster = world.cluster_of("unet-mm-pca200", transport=hasty)
     # Nothing that node 1 says gets through, and it hears all: node 0 gives it up too early.
-    cluster.faults = Faults(link_deaths={int(first_link_of(cluster, 1)): 0})
+    cluster.faults = Faults(link_deaths={first_link_of(cluster, 1): 0})
     before = world.content(1, 12 * world.PAGE)
 
     async def sender(process):

@@ -16,6 +16,7 @@ from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.replay import replay
 from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, Transport
+from nicscope.drivers.simulate.ports.streams import stream_to
 from nicscope.interfaces.ports.process import PINS_FIRST
 from nicscope.nic.ports import FETCH, OWN_PORT, SEND, WRITE
 from nicscope.traces.schema import Requests
@@ -24,37 +25,6 @@ PAGE = world.PAGE
 
 SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"))
 DESIGNS = ["vmmc-static", "vmmc-interrupt", "unet-mm-pca200", "mini", "utlb", "utlb-shared"]
-ALL = range(len(made.HOSTS))
-
-
-def moves(operations):
-    """What each process does."""
-
-    def of(me):
-        return st.lists(
-            st.builds(
-                made.Move,
-                st.sampled_from(operations),
-                st.sampled_from([peer for peer in ALL if made.HOSTS[peer] != made.HOSTS[me]]),
-                st.integers(0, made.ROOM // 2),
-                st.one_of(st.integers(1, 64), st.integers(1, made.ROOM // 2)),
-            ),
-            max_size=6,
-        )
-
-    return st.tuples(*map(of, ALL)).map(list)
-
-
-rates = st.sampled_from([0.0, 0.05, 0.2])
-networks = st.builds(
-    Faults,
-    seed=st.integers(0, 1000),
-    loss=rates,
-    duplication=rates,
-    reordering=rates,
-    corruption=rates,
-    node_deaths=st.sampled_from([{}, {}, {}, {2: 25_000_000_000}]),
-)
 
 
 def check(cluster, seen):
@@ -83,12 +53,13 @@ def check(cluster, seen):
 
 
 def _check_acknowledged(machine, node):
-    links = machine.ports.links[node.node]
+    ports, many = machine.ports, range(len(machine.nodes))
+    oldest = [int(stream_to(ports, node.node, peer)["oldest"]) for peer in many]
     if machine.ports.rules[0]["reliable"]:
-        assert node.sent.acknowledged == links["oldest"].sum()
+        assert node.sent.acknowledged == sum(oldest)
         assert node.sent.acknowledged + node.sent.unacknowledged == node.sent.first
-        there = machine.ports.links[:, node.node]["confirmed"]
-        assert (links["oldest"] <= there).all()
+        there = [int(stream_to(ports, peer, node.node)["confirmed"]) for peer in many]
+        assert all(here <= taken for here, taken in zip(oldest, there, strict=True))
     else:
         assert (node.sent.acknowledged, node.sent.again, node.sent.acknowledgements) == (0, 0, 0)
 
@@ -98,7 +69,7 @@ def _check_requests(machine, node, seen):
     posted = int((table["posted"] + table["refused"]).sum())
     assert sum(node.requests.values()) + node.open_requests == posted
     if node.node not in _dead(machine):
-        own = [seen.statuses[me] for me in ALL if made.HOSTS[me] == node.node]
+        own = [seen.statuses[me] for me in made.ALL if made.HOSTS[me] == node.node]
         assert node.requests == dict(sum(own, start=type(own[0])()))
 
 
@@ -142,8 +113,8 @@ def _check_conservation(report):
 @pytest.mark.parametrize("design", DESIGNS)
 @settings(max_examples=3 if SLOW else 25, suppress_health_check=list(HealthCheck))
 @given(
-    plans=moves(made.EVERY),
-    faults=networks,
+    plans=made.moves(made.EVERY),
+    faults=made.networks,
     buffers=st.integers(0, 9),
     ring=st.sampled_from([8, 32]),
 )
@@ -154,7 +125,7 @@ def test_every_number_of_a_reliable_run_is_that_of_its_log(design, plans, faults
 
 @pytest.mark.parametrize("design", [*DESIGNS, "unet-mm-dc21140"])
 @settings(max_examples=3 if SLOW else 25, suppress_health_check=list(HealthCheck))
-@given(plans=moves((SEND, SEND, WRITE)), faults=networks, buffers=st.integers(0, 9))
+@given(plans=made.moves((SEND, SEND, WRITE)), faults=made.networks, buffers=st.integers(0, 9))
 def test_so_it_is_over_an_unreliable_transport(design, plans, faults, buffers):
     if design == "unet-mm-dc21140":  # it has no remote memory
         plans = [[move._replace(operation=SEND) for move in plan] for plan in plans]
@@ -166,7 +137,7 @@ def test_so_it_is_over_an_unreliable_transport(design, plans, faults, buffers):
 
 @pytest.mark.parametrize("design", DESIGNS)
 @settings(max_examples=2 if SLOW else 15, suppress_health_check=list(HealthCheck))
-@given(plans=moves(made.EVERY))
+@given(plans=made.moves(made.EVERY))
 def test_on_a_perfect_network_nothing_is_lost_and_bytes_out_are_bytes_in(design, plans):
     cluster, seen = made.run(design, plans, 60, 64, transport=Transport(time_out_ps=15 * 10**9))
     check(cluster, seen)
@@ -181,7 +152,7 @@ def test_on_a_perfect_network_nothing_is_lost_and_bytes_out_are_bytes_in(design,
     assert report.total.bytes_out == report.total.bytes_in
     assert report.total.bytes_out == sum(move.length for plan in plans for move in plan)
     for node in report.nodes:
-        here = [me for me in ALL if made.HOSTS[me] == node.node]
+        here = [me for me in made.ALL if made.HOSTS[me] == node.node]
         assert node.messages_out == sum(len(plans[me]) for me in here)
         assert node.requests.get("done", 0) == node.messages_out
         sends = [

@@ -1,16 +1,20 @@
 """Wormhole paths: links are taken one after another, held to the packet's end, granted in order.
 
 A sender has at most one packet on the network, so a link's queue is a chain through the senders.
-Source: Trapeze, 3.5.
+Source: Trapeze, 3.5.  A path is made when its two nodes first talk: a sender that finds none wants
+it, and the driver makes it before the packet goes on.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nicscope.kernel.decorators import step
+from nicscope.kernel.growing import Growing
+from nicscope.kernel.layout import renew
+from nicscope.kernel.records import longer, records
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,68 +24,149 @@ if TYPE_CHECKING:
 NOBODY = -1
 
 
+PATHS = np.dtype(
+    [
+        ("ways", "i8"),  # between any two nodes
+        ("made", "i8"),  # paths, that of number 0 among them
+        ("wanted", "i8"),  # pairs whose paths are still to be made
+    ],
+    align=True,
+)
+FIRST = 256  # paths that there is room for at first
+
+
+class Routes(Growing):
+    """The links of the paths that have been used: path p has first[p] up to first[p + 1]."""
+
+    first: NDArray[np.int64]  # shape (paths + 1,)
+    hops: NDArray[np.int64]  # shape (paths,): switches on the way; -1: no path
+    links: NDArray[np.int64]
+
+
 class Paths(NamedTuple):
     """Routes, and who holds and who waits for each link."""
 
-    # shape (ways * nodes * nodes + 1,): where a pair's links begin in ``route``, way by way
-    first: NDArray[np.int64]
-    route: NDArray[np.int64]  # links
-    hops: NDArray[np.int64]  # shape (ways * nodes * nodes,): switches on the way; -1: no path
+    summary: NDArray[Any]  # PATHS, shape (1,)
+    routes: Routes
+    # shape (nodes, nodes): the path that new packets take, one of as many in a row as there are
+    # ways; 0: none has been made
+    path_of: NDArray[np.int32]
+    wanted: NDArray[np.int64]  # shape (nodes, 2): pairs, a sender at most once
     holder: NDArray[np.int64]  # shape (links,): sender or NOBODY
     queue_head: NDArray[np.int64]  # shape (links,): the sender that waits longest, or NOBODY
     queue_tail: NDArray[np.int64]
     next_waiting: NDArray[np.int64]  # shape (nodes,): behind this sender in its queue, or NOBODY
     held: NDArray[np.int64]  # shape (nodes,): links of its path that the sender holds
-    # shape (nodes,): which path, as (way * nodes + sender) * nodes + destination
-    pair: NDArray[np.int64]
-    way: NDArray[np.int64]  # shape (nodes, nodes): the one that new packets take
+    path: NDArray[np.int64]  # shape (nodes,): which path the sender's packet is on
 
 
 def new_paths(topology: Topology) -> Paths:
-    """The idle network of ``topology``."""
+    """The idle network of ``topology``, with no path made yet."""
     n = topology.nodes
-    pairs = [(s, d) for s in range(n) for d in range(n)]
-    ways = (topology.paths, *topology.spare)
-    lengths = [len(paths.get(pair, ())) for paths in ways for pair in pairs]
-    route = [link for paths in ways for pair in pairs for link in paths.get(pair, ())]
+    summary = records(1, PATHS)
+    summary["ways"] = 1 + len(topology.spare)
+    summary["made"] = 1
+    routes = {
+        "first": np.zeros(FIRST + 1, np.int64),
+        "hops": np.full(FIRST, -1, np.int64),
+        "links": np.zeros(FIRST, np.int64),
+    }
     return Paths(
-        first=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        route=np.array(route, np.int64),
-        hops=np.array([topology.hops.get(pair, -1) for pair in pairs] * len(ways), np.int64),
+        summary=summary,
+        routes=Routes(routes),
+        path_of=np.zeros((n, n), np.int32),
+        wanted=np.zeros((n, 2), np.int64),
         holder=np.full(topology.links, NOBODY, np.int64),
         queue_head=np.full(topology.links, NOBODY, np.int64),
         queue_tail=np.full(topology.links, NOBODY, np.int64),
         next_waiting=np.full(n, NOBODY, np.int64),
         held=np.zeros(n, np.int64),
-        pair=np.zeros(n, np.int64),
-        way=np.zeros((n, n), np.int64),
+        path=np.zeros(n, np.int64),
     )
+
+
+def make_wanted(paths: Paths, topology: Topology) -> None:
+    """Make the paths of the pairs that are wanted, there and back."""
+    wanted = paths.summary["wanted"]
+    for s, d in paths.wanted[: wanted[0]].tolist():
+        make_path(paths, topology, s, d)
+        make_path(paths, topology, d, s)
+    wanted[0] = 0
+
+
+def make_path(paths: Paths, topology: Topology, sender: int, destination: int) -> None:
+    """Make every way between two nodes, unless that has been done; one that is none has no link."""
+    pair = (sender, destination)
+    if paths.path_of[pair] != 0:
+        return
+    made, routes = paths.summary["made"], paths.routes
+    begin = number = int(made[0])
+    for way in (topology.paths, *topology.spare):
+        links = way.get(pair, ())
+        end = int(routes.first[number]) + len(links)
+        _make_room(routes, number + 1, end)
+        routes.hops[number] = topology.hops.get(pair, -1)
+        for place, link in enumerate(links, end - len(links)):
+            routes.links[place] = link
+        number += 1
+        routes.first[number] = end
+    made[0] = number
+    paths.path_of[pair] = begin
+
+
+def _make_room(routes: Routes, paths: int, links: int) -> None:
+    if paths > routes.hops.size:
+        routes.hops = longer(routes.hops, 2 * paths)
+        routes.first = longer(routes.first, 2 * paths + 1)
+        renew(routes)
+    if links > routes.links.size:
+        routes.links = longer(routes.links, 2 * links)
+        renew(routes)
+
+
+@step
+def want_path(paths, sender, destination):
+    """Whether the paths between two nodes have to be made before a packet can go on one."""
+    if paths.path_of[sender, destination] != 0:
+        return False
+    summary = paths.summary[0]
+    paths.wanted[summary.wanted, 0] = sender
+    paths.wanted[summary.wanted, 1] = destination
+    summary.wanted += 1
+    return True
 
 
 @step
 def ways_of(paths):
     """How many ways there are between any two nodes."""
-    return paths.hops.size // paths.way.size
+    return paths.summary[0].ways
 
 
 @step
 def path_to(paths, sender, destination):
     """The path that a packet takes which leaves now."""
-    nodes = paths.way.shape[0]
-    return (paths.way[sender, destination] * nodes + sender) * nodes + destination
+    return np.int64(paths.path_of[sender, destination])
+
+
+@step
+def take_way(paths, sender, destination, way):
+    """Have new packets take the ``way``-th of the paths between two nodes, if there are any."""
+    path = np.int64(paths.path_of[sender, destination])
+    if path != 0:
+        paths.path_of[sender, destination] = path - (path - 1) % ways_of(paths) + way
 
 
 @step
 def path_length(paths, sender):
     """Links on the sender's present path."""
-    pair = paths.pair[sender]
-    return paths.first[pair + 1] - paths.first[pair]
+    path = paths.path[sender]
+    return paths.routes.first[path + 1] - paths.routes.first[path]
 
 
 @step
 def link_of(paths, sender, place):
     """The link at ``place`` of the sender's present path."""
-    return paths.route[paths.first[paths.pair[sender]] + place]
+    return paths.routes.links[paths.routes.first[paths.path[sender]] + place]
 
 
 @step

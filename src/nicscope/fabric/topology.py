@@ -2,7 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeVar
+
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+T = TypeVar("T")
+Pair = tuple[int, int]  # sender, destination
+Links = tuple[int, ...]  # in order
+
+
+class EveryPair(Mapping[Pair, T]):
+    """Something of every pair of nodes, by a rule that is asked when it is looked up.
+
+    A table of a thousand nodes' pairs would take a second to make and hundreds of megabytes.
+    """
+
+    def __init__(self, nodes: int, rule: Callable[[int, int], T]) -> None:
+        self._nodes = nodes
+        self._rule = rule
+
+    def __getitem__(self, pair: Pair) -> T:
+        s, d = pair
+        if s == d or not (0 <= s < self._nodes and 0 <= d < self._nodes):
+            raise KeyError(pair)
+        return self._rule(s, d)
+
+    def __iter__(self) -> Iterator[Pair]:
+        return ((s, d) for s in range(self._nodes) for d in range(self._nodes) if s != d)
+
+    def __len__(self) -> int:
+        return self._nodes * (self._nodes - 1) if self._nodes > 0 else 0
 
 
 class Topology(msgspec.Struct, frozen=True):
@@ -11,9 +44,9 @@ class Topology(msgspec.Struct, frozen=True):
     name: str
     nodes: int
     links: int
-    paths: dict[tuple[int, int], tuple[int, ...]]  # (sender, destination): links in order
-    hops: dict[tuple[int, int], int]
-    spare: tuple[dict[tuple[int, int], tuple[int, ...]], ...] = ()
+    paths: Mapping[Pair, Links]
+    hops: Mapping[Pair, int]
+    spare: tuple[Mapping[Pair, Links], ...] = ()
     """Further ways, each as ``paths`` and over as many switches, for when a link has died."""
 
 
@@ -24,30 +57,32 @@ def pair() -> Topology:
 
 def crossbar(nodes: int) -> Topology:
     """``nodes`` nodes on one full-crossbar switch: a link to it and one from it for each."""
-    pairs = [(s, d) for s in range(nodes) for d in range(nodes) if s != d]
     return Topology(
-        "crossbar",
-        nodes,
-        2 * nodes,
-        {(s, d): (s, nodes + d) for s, d in pairs},
-        dict.fromkeys(pairs, 1),
+        "crossbar", nodes, 2 * nodes, _over_switch(nodes, 0), EveryPair(nodes, lambda _s, _d: 1)
     )
+
+
+def _over_switch(nodes: int, switch: int) -> Mapping[Pair, Links]:
+    """Paths over the ``switch``-th of some crossbars that all nodes are on."""
+    first = 2 * nodes * switch
+    return EveryPair(nodes, lambda s, d: (first + s, first + nodes + d))
 
 
 def trunk(left: int, right: int) -> Topology:
     """``left`` and ``right`` nodes on two switches that one link each way joins."""
     nodes = left + right
-    paths: dict[tuple[int, int], tuple[int, ...]] = {}
-    hops: dict[tuple[int, int], int] = {}
-    for s in range(nodes):
-        for d in range(nodes):
-            if s == d:
-                continue
-            crosses = (s < left) != (d < left)
-            between = (2 * nodes + (0 if s < left else 1),) if crosses else ()
-            paths[s, d] = (s, *between, nodes + d)
-            hops[s, d] = 2 if crosses else 1
-    return Topology("trunk", nodes, 2 * nodes + 2, paths, hops)
+
+    def between(s: int, d: int) -> Links:
+        crosses = (s < left) != (d < left)
+        return (2 * nodes + (0 if s < left else 1),) if crosses else ()
+
+    return Topology(
+        "trunk",
+        nodes,
+        2 * nodes + 2,
+        EveryPair(nodes, lambda s, d: (s, *between(s, d), nodes + d)),
+        EveryPair(nodes, lambda s, d: 1 + len(between(s, d))),
+    )
 
 
 def redundant(nodes: int, switches: int = 2) -> Topology:
@@ -56,9 +91,12 @@ def redundant(nodes: int, switches: int = 2) -> Topology:
     Switch k has the links ``2 * nodes * k + s`` from node s and ``2 * nodes * k + nodes + d`` to
     node d; the first is used until it fails.
     """
-    first = crossbar(nodes)
-    ways = [
-        {pair: tuple(2 * nodes * k + link for link in path) for pair, path in first.paths.items()}
-        for k in range(switches)
-    ]
-    return Topology("redundant", nodes, 2 * nodes * switches, ways[0], first.hops, tuple(ways[1:]))
+    ways = [_over_switch(nodes, switch) for switch in range(switches)]
+    return Topology(
+        "redundant",
+        nodes,
+        2 * nodes * switches,
+        ways[0],
+        EveryPair(nodes, lambda _s, _d: 1),
+        tuple(ways[1:]),
+    )

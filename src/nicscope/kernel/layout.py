@@ -28,6 +28,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nicscope.kernel.growing import Growing
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -45,6 +47,8 @@ class ArrayKind(NamedTuple):
 
 class StateKind(NamedTuple):
     """A NamedTuple of arrays and of such NamedTuples; the arguments of a call, or a tuple of them.
+
+    A part that grows (``growing``) is described as if it were a NamedTuple too.
 
     What one of its class may have and this one has not is None.
     """
@@ -115,6 +119,22 @@ def _table_of_arguments(arguments: Any) -> NDArray[np.int64]:
     return np.concatenate([np.array(each, np.int64) for each in (*parts, words)])
 
 
+def renew(part: Growing) -> None:
+    """Have every table of a state with ``part`` in it name the arrays that ``part`` has now.
+
+    Each keeps its place and its kind, so compiled code that was bound to it finds them there.
+    """
+    for known in [*_by_state.values()]:
+        if known.kind.name != "arguments" and _has_part(known.state, part):
+            known.table[:] = [*_words_of_fields(known.state)]
+
+
+def _has_part(state: Any, part: Growing) -> bool:
+    return state is part or any(
+        _has_part(field, part) for field in state if isinstance(field, (tuple, Growing))
+    )
+
+
 def handed_at(address: int) -> Handed:
     """Whose table begins at ``address``."""
     return _by_address[address]
@@ -124,7 +144,7 @@ def _words_of_fields(state: Any) -> Iterator[int]:
     for field in state:
         if isinstance(field, np.ndarray):
             yield from _words_of_array(field)
-        elif isinstance(field, tuple):
+        elif isinstance(field, (tuple, Growing)):
             yield from _words_of_fields(field)
         elif field is not None:
             yield _word_of_number(field)

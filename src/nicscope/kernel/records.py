@@ -47,6 +47,7 @@ def longer(array: NDArray[Any], length: int) -> NDArray[Any]:
     """``array`` itself if it has ``length`` elements, else a copy with zeros behind."""
     if len(array) >= length:
         return array
-    copy = records(length, array.dtype) if array.dtype.names else np.zeros(length, array.dtype)
+    shape = (length, *array.shape[1:])
+    copy = records(shape, array.dtype) if array.dtype.names else np.zeros(shape, array.dtype)
     copy[: len(array)] = array
     return copy

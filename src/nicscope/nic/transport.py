@@ -9,15 +9,9 @@ protocol and what it promises (UTLB, 4.1; miNI, IV.A and V).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from nicscope.kernel.decorators import step
-from nicscope.kernel.records import records
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 MOST_WINDOW = 2**15  # packets
 LAST = 0xFFFFFFFF  # sequence number; behind it comes 0
@@ -65,19 +59,6 @@ TRANSPORT = np.dtype(
     ],
     align=True,
 )
-
-
-def new_links(nodes: int, first: int = 0) -> NDArray[Any]:
-    """TRANSPORT, shape (nodes, nodes), by (node, peer): all alive, nothing sent.
-
-    Numbers begin at ``first``.  Errors: ValueError.
-    """
-    if not 0 <= first <= LAST:
-        raise ValueError(f"a sequence number must be from 0 to {LAST}, got {first!r}")
-    links = records((nodes, nodes), TRANSPORT)
-    for field in ("oldest", "turn", "fresh", "numbered", "confirmed", "wanted"):
-        links[field] = first
-    return links
 
 
 @step

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.config.design import load_design
 from nicscope.drivers.simulate.ports.build import HostSize
+from nicscope.drivers.simulate.ports.streams import stream_to
 from nicscope.interfaces.mini.cluster import Cluster
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ class _Play:
         ports = self.cluster.simulation.machine.ports
         handled = int(ports.nodes[ANSWERER]["handled"]) - 1
         event = ports.events[ANSWERER, handled % ports.events.shape[1]]
-        ran_out = int(ports.peers[BEGINNER, ANSWERER]["ran_out_at"])
+        ran_out = int(stream_to(ports, BEGINNER, ANSWERER)["ran_out_at"])
         stations = (int(event["raised"]), int(event["begun"]), int(event["ended"]), ran_out)
         times = [begun, *(each / PS_PER_US for each in stations), ended]
         return Trip(

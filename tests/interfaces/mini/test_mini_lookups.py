@@ -8,6 +8,7 @@ import pytest
 
 from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
+from nicscope.drivers.simulate.ports.streams import stream_to
 from nicscope.interfaces.mini.cluster import TIME_OUT_PS, Cluster
 
 PAGE = 4096
@@ -80,8 +81,8 @@ def test_a_miss_is_an_interrupt_a_drop_and_one_time_out():
     dropped = cluster.report().nodes[1].received.dropped
     assert receiver["interrupts"] == receiver["handled"] == sum(dropped.values()) == 3
     assert (dropped["handle"], dropped["translation"]) == (2, 1)
-    assert ports.links[0, 1]["time_outs"] == 3
-    assert ports.links[0, 1]["resent"] == 3
+    assert stream_to(ports, 0, 1)["time_outs"] == 3
+    assert stream_to(ports, 0, 1)["resent"] == 3
     assert ports.rules[0]["time_out"] == TIME_OUT_PS
 
 
@@ -128,7 +129,7 @@ def test_a_send_that_misses_stays_in_its_queue_and_is_looked_at_again():
     sender = served(cluster, 0)
 
     assert sender["interrupts"] == 3  # process, buffer and page of the source
-    assert cluster.simulation.machine.ports.links[1, 0]["time_outs"] == 0
+    assert stream_to(cluster.simulation.machine.ports, 1, 0)["time_outs"] == 0
     assert sender["repeated"] == 1
     assert sum(cluster.report().nodes[0].received.dropped.values()) == 0
 

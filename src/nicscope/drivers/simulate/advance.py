@@ -48,17 +48,20 @@ def advance(machine, begun, most):
 
     Programs go on at the time at which an operation of theirs ends, so nothing later is fired; all
     that ended at that time are in ``inbox[:ended]``.  With ``begun`` of -1 every node looks first.
-    Call this through ``bound``.
+    With ``tally.wants`` it has stopped early, and goes on when ``growth`` has seen to that.  Call
+    this through ``bound``.
     """
     tally = machine.tally[0]
-    tally.ended = 0
+    if tally.wants == 0:
+        tally.ended = 0
+    tally.wants = 0
     for i in range(begun):
         take_operation(machine, machine.outbox[i])
     looks = machine.nodes.size if begun < 0 else begun
     looked = 0
     fired = 0
     # One call of ``_fire``, not three: all that it does is inlined wherever it is called.
-    while fired < most or looked < looks:
+    while looked < looks or (fired < most and tally.wants == 0):
         if looked < looks:
             n, kind, now = _first_look(machine, begun, looked), LOOK, tally.now
             looked += 1

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.store import Store
     from nicscope.fabric.topology import Topology
 
-PAIR_BYTES = 512  # of the ways between two nodes, most of it while they are put together
+PAIR_BYTES = 128  # of the paths between two nodes that talk
 NODE_BYTES = 4096  # of a node's records
 _CONFIGURED = (
     "eager",

@@ -12,6 +12,7 @@ from nicscope.drivers.simulate.machine import (
     KINDS,
     LINK,
     LINK_IDLE,
+    PATHS,
     PCI_IDLE,
     QUEUED,
     STALLED,
@@ -27,7 +28,7 @@ from nicscope.drivers.simulate.observe import (
 from nicscope.drivers.simulate.ports.calls import meet_packet
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.store import carry, copy_control, has_bytes
-from nicscope.fabric.paths import NOBODY, acquire, leave_queue, path_to, release
+from nicscope.fabric.paths import NOBODY, acquire, leave_queue, path_to, release, want_path
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import CONTROL, NOTHING, PAYLOAD
 
@@ -59,8 +60,13 @@ def accepted_bytes(machine, d, now):
 
 @step
 def begin_link(machine, s, now, control, byte_count):
-    """Begin a netTx transfer: its start-up comes first."""
+    """Begin a netTx transfer: its start-up comes first.
+
+    What begins with it is a packet's way, whose path must have been made when that ends.
+    """
     node = machine.nodes[s]
+    if control == 1 and want_path(machine.paths, s, sending(machine, s).destination):
+        machine.tally[0].wants |= PATHS
     node.link = STARTING
     node.link_control = control
     node.link_bytes = byte_count
@@ -75,7 +81,7 @@ def go_on(machine, s, now):
     put(machine.agenda, s * KINDS + LINK, NEVER)
     if node.link == STARTING and node.link_control == 1:
         d = sending(machine, s).destination
-        machine.paths.pair[s] = path_to(machine.paths, s, d)
+        machine.paths.path[s] = path_to(machine.paths, s, d)
         machine.paths.held[s] = 0
         node.link = QUEUED
         _take_links(machine, s, now)
@@ -92,7 +98,7 @@ def _take_links(machine, s, now):
     if whole:
         node = machine.nodes[s]
         node.link = HEADING
-        hops = machine.paths.hops[machine.paths.pair[s]]
+        hops = machine.paths.routes.hops[machine.paths.path[s]]
         put(machine.agenda, s * KINDS + LINK, now + hops * machine.costs[s].switch_hop)
 
 

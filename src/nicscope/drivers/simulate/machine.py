@@ -167,6 +167,10 @@ SCRIPTED = np.dtype(
     align=True,
 )
 
+# What advance may want.
+PATHS = 1  # of pairs of nodes
+ROOM = 2  # in pools
+
 TALLY = np.dtype(
     [
         ("messages", "i8"),
@@ -174,6 +178,10 @@ TALLY = np.dtype(
         ("events", "i8"),
         ("now", "i8"),
         ("ended", "i8"),  # operations in ``inbox``
+        (
+            "wants",
+            "i8",
+        ),  # PATHS and ROOM: what to make before more is fired (``growth``)
     ],
     align=True,
 )

@@ -18,6 +18,7 @@ import numpy as np
 from nicscope.drivers.running import RUNNING
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
+from nicscope.drivers.simulate.growth import go_on
 from nicscope.drivers.simulate.machine import (
     AWAIT_SEND,
     COMPUTE,
@@ -225,6 +226,7 @@ class Simulation:
         self._outbox = self.machine.outbox.view(np.uint8).data
         self._inbox = self.machine.inbox.view(np.uint8).data
         self._ended = self.machine.tally["ended"].data
+        self._wants = self.machine.tally["wants"].data
         self._attached = self.machine.endpoints["attached"].data
         self._ring = store.attached.data
         self._ring_tail = store.attached_tail.data
@@ -288,8 +290,11 @@ class Simulation:
         begun.clear()
         if at_rest:
             self._go_on(_ALL_LOOK, 0)
+            go_on(self._go_on, self.machine, self.topology, 0)
         most = portion(self._go_on, _EVENTS_AT_ONCE, _INTERPRETED_AT_ONCE)
         fired = self._go_on(count, most)
+        if self._wants[0]:
+            fired += go_on(self._go_on, self.machine, self.topology, most - fired)
         ended = self._ended[0]
         if ended == 0 and fired < most:
             self._drop(int(NEVER) - 1)

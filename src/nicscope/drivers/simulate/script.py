@@ -9,6 +9,7 @@ import msgspec
 from nicscope.config.delivery import DELIVERY_COSTS
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import give_script, machine_bytes, new_machine
+from nicscope.drivers.simulate.growth import go_on
 from nicscope.drivers.simulate.machine import COPYING
 from nicscope.drivers.simulate.store import no_store
 from nicscope.errors import SimulationError
@@ -89,11 +90,13 @@ def simulate_script(
     )
     give_script(machine, _by_sender(runs))
     _begin_copies(machine, copies)
-    go_on = bound(advance, machine)
+    entry = bound(advance, machine)
     begun = _AT_REST
     while True:
-        most = portion(go_on, _EVENTS_AT_ONCE, _INTERPRETED_AT_ONCE)
-        if go_on(begun, most) != most:
+        most = portion(entry, _EVENTS_AT_ONCE, _INTERPRETED_AT_ONCE)
+        fired = entry(begun, most)
+        fired += go_on(entry, machine, topology, most - fired)
+        if fired != most:
             break
         begun = 0
         progress(int(machine.tally[0]["messages"]), total)

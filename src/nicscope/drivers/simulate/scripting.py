@@ -8,6 +8,7 @@ import numpy as np
 
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
+from nicscope.drivers.simulate.growth import go_on
 from nicscope.drivers.simulate.machine import OPERATION, REPORT, ROW, SLEEP
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.drivers.simulate.store import new_store
@@ -73,6 +74,7 @@ class Scripted:
         self.machine.ports.table["open"][:, 0] = 1
         link(self.machine, FUNCTIONS)
         self._go_on = bound(advance, self.machine)
+        self._topology = topology
         self._hosts = hosts
         self._room = rows_at_once
         self._ring = int(ports.rules[0]["ring"])
@@ -103,9 +105,11 @@ class Scripted:
             self._give(ready, scripts, taken)
             if at_rest:
                 self._go_on(_ALL_LOOK, 0)
+                go_on(self._go_on, self.machine, self._topology, 0)
                 at_rest = False
             most = portion(self._go_on, _EVENTS_AT_ONCE, _INTERPRETED_AT_ONCE)
             fired = self._go_on(len(ready), most)
+            fired += go_on(self._go_on, self.machine, self._topology, most - fired)
             ended = int(self.machine.tally[0]["ended"])
             if ended == 0 and fired < most:
                 raise SimulationError(self._stuck(scripts))

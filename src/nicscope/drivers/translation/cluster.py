@@ -22,14 +22,15 @@ from nicscope.drivers.translation.deeds import deeds_needed
 from nicscope.drivers.translation.state import DEED, Host
 from nicscope.errors import DesignError
 from nicscope.kernel.decorators import kernel, step
-from nicscope.kernel.records import as_records, records
+from nicscope.kernel.records import records
 from nicscope.kernel.rows import row_of
 from nicscope.memory.indices import grown_indices
 from nicscope.memory.numbering import BLOCK, Numbering, capacity, grown, new_numbering, number
 from nicscope.nic.layout import VICTIM, Nic, new_table
+from nicscope.room import zeros
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from nicscope.config.design import Design
     from nicscope.drivers.translation.book import Book
@@ -96,8 +97,8 @@ def new_translations(
     blocks = max(len(numbering.owners) for numbering in numberings)
     most = max(processes)
     room = deeds_needed(design, longest) if deeds is None else deeds
-    nodes = []
-    for place, (numbering, count) in enumerate(zip(numberings, processes, strict=True)):
+
+    def node(place: int, numbering: Numbering, count: int) -> Parts:
         seed = place if node_numbers is None else node_numbers[place]
         parts = grown_parts(
             new_parts(design, page_bits, kinds, seed), design, grown(numbering, blocks), most
@@ -108,8 +109,12 @@ def new_translations(
         leaving = 0
         if victims_grow and design.scheme is Scheme.UNET_MM:
             parts, leaving = _growing(parts)
-        nodes.append(_timed(parts, design, room + 2 * leaving, longest))
-    return Translations(*stacked(nodes))
+        return _timed(parts, design, room + 2 * leaving, longest)
+
+    nodes = (
+        node(place, *each) for place, each in enumerate(zip(numberings, processes, strict=True))
+    )
+    return Translations(*stacked(nodes, len(numberings)))
 
 
 def _timed(parts: Parts, design: Design, deeds: int, longest: int) -> Parts:
@@ -139,14 +144,32 @@ def _growing(parts: Parts) -> tuple[Parts, int]:
     return parts._replace(nic=parts.nic._replace(victims=records(room + 1, VICTIM))), room - nominal
 
 
-def stacked(parts: Sequence[Any]) -> Any:
-    """Equal parts of every node as one, each array with a leading axis of nodes."""
-    first = parts[0]
-    if isinstance(first, tuple):
-        columns = (stacked(column) for column in zip(*parts, strict=True))
-        return tuple.__new__(type(first), columns)
-    stack = np.stack([np.asarray(part) for part in parts])
-    return as_records(stack) if first.dtype.names else stack
+def stacked(parts: Iterable[Any], nodes: int) -> Any:
+    """Equal parts of ``nodes`` nodes as one, each array with a leading axis of nodes.
+
+    One part after the other is copied, and of it only what is not zero: the rest takes no memory.
+    """
+    whole = None
+    for place, part in enumerate(parts):
+        if whole is None:
+            whole = _rows_like(part, nodes)
+        _put(whole, place, part)
+    return whole
+
+
+def _rows_like(part: Any, nodes: int) -> Any:
+    if isinstance(part, tuple):
+        return tuple.__new__(type(part), (_rows_like(field, nodes) for field in part))
+    array = np.asarray(part)
+    return zeros((nodes, *array.shape), array.dtype)
+
+
+def _put(whole: Any, place: int, part: Any) -> None:
+    if isinstance(part, tuple):
+        for rows, field in zip(whole, part, strict=True):
+            _put(rows, place, field)
+    elif np.ascontiguousarray(part).view(np.uint8).any():
+        whole[place] = part
 
 
 def counts_of(translations: Translations, n: int) -> dict[str, int | None]:

@@ -11,14 +11,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nicscope.drivers.simulate.ports.pools import BLANK, NO_ENTRY
 from nicscope.drivers.translation.cluster import nic_memory_bytes
 from nicscope.kernel.rows import row_of
 from nicscope.nic.layout import region_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from nicscope.drivers.simulate.machine import Machine
+    from nicscope.drivers.simulate.ports.pools import Pools
+    from nicscope.drivers.simulate.ports.state import Ports
 
 WORD = 4
 OBSERVERS = ("why",)  # fields of packets' headers that no firmware would have
@@ -50,14 +55,11 @@ PLACES = {
     "channels": PROCESSES,
     "filling": PROCESSES,
     "fetches": PROCESSES,
-    "storing": PROCESSES,
     "nodes": PROCESSES,
-    "links": TRANSPORT,
-    "windows": TRANSPORT,
-    "window_heads": TRANSPORT,
-    "window_bytes": TRANSPORT,
-    "rejects": TRANSPORT,
-    "peers": TRANSPORT,
+    "stream_of": TRANSPORT,
+    "timed": TRANSPORT,
+    "wishing": TRANSPORT,
+    "pools": TRANSPORT,
     "send_heads": PACKETS,
     "arrival_heads": PACKETS,
     "shown": PACKETS,
@@ -82,6 +84,7 @@ PLACES = {
     "events": HOST,
     "memory": HOST,
     "host": HOST,
+    "pool": OWN,
     "rules": OWN,
     "costs": OWN,
     "user_pin": OWN,
@@ -128,6 +131,7 @@ def nic_structures(machine: Machine, node: int) -> dict[str, Structure]:
             if group in ON_NIC and isinstance(array, np.ndarray):
                 row = array[node : node + 1]
                 found[name] = Structure(group, _bytes_of(row), (row,))
+    found |= _of_peers(ports, node)
     nic = row_of(ports.translations.nic, node)
     for name, size in nic_memory_bytes(ports.translations, node).items():
         lies = (getattr(nic, name),) if hasattr(nic, name) else ()
@@ -145,6 +149,39 @@ def nic_structures(machine: Machine, node: int) -> dict[str, Structure]:
         (machine.endpoints[node : node + 1],),
     )
     return {name: each for name, each in found.items() if each.byte_count}
+
+
+def _of_peers(ports: Ports, node: int) -> dict[str, Structure]:
+    """What the NIC keeps for its peers: firmware has room for every one, and for whole windows.
+
+    The simulation has it only for those that talk, in pools of all nodes.
+    """
+    pools = ports.pools
+    own = ports.stream_of[node]
+    streams = own[own != BLANK].tolist()
+    rows = [row for row in pools.streams["stores"][streams].tolist() if row]
+    kept = [entry for stream in streams for entry in _chain(pools, stream)]
+    peers = len(own)
+    packets = peers * int(ports.rules[0]["window"])
+    found = {}
+    for name in pools._fields:
+        array = getattr(pools, name)
+        group, many, used = TRANSPORT, packets, kept
+        if name == "streams":
+            many, used = peers, streams
+        elif name == "storing":
+            group, many, used = PROCESSES, peers, rows
+        lies = tuple(array[place : place + 1] for place in used)
+        found[f"pools.{name}"] = Structure(group, many * _bytes_of(array[:1]), lies)
+    return found
+
+
+def _chain(pools: Pools, stream: int) -> Iterator[int]:
+    """Where the packets of ``stream`` lie that are not acknowledged."""
+    entry = int(pools.streams[stream]["oldest_kept"])
+    while entry != NO_ENTRY:
+        yield entry
+        entry = int(pools.behind[entry])
 
 
 def nic_memory(machine: Machine, node: int) -> dict[str, int]:

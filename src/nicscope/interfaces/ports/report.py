@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nicscope.drivers.simulate.ports.pools import BLANK
 from nicscope.drivers.simulate.ports.traffic import (
     ENDED_NAMES,
     FIRST_DROPPED,
@@ -75,11 +76,12 @@ class PortsRun(MachineRun):
 
     def _sent(self, n: int) -> Sent:
         ports = self._machine.ports
-        links = ports.links[n]
+        own = ports.stream_of[n]
+        streams = ports.pools.streams[own[own > BLANK]]
         numbered = outstanding = 0
         if ports.rules[0]["reliable"]:
-            numbered = int(links["sent"].sum())
-            outstanding = int(((links["fresh"] - links["oldest"]) & LAST).sum())
+            numbered = int(streams["sent"].sum())
+            outstanding = int(((streams["fresh"] - streams["oldest"]) & LAST).sum())
         made = ports.made[n].tolist()
         return Sent(
             total=sum(made),

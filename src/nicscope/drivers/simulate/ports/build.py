@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,6 +12,7 @@ from nicscope.config.design import load_design
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.agenda import NEVER
 from nicscope.drivers.simulate.ports.directory import TABLE_PAGES
+from nicscope.drivers.simulate.ports.pools import new_pools
 from nicscope.drivers.simulate.ports.shapes import Extent, port_shapes
 from nicscope.drivers.simulate.ports.state import (
     COSTS,
@@ -31,7 +33,6 @@ from nicscope.memory.paging.swapper import take_frame
 from nicscope.nic.handles import BUFFER_WORDS, PROCESS_WORDS
 from nicscope.nic.layout import new_cache
 from nicscope.nic.ports import NOBODY
-from nicscope.nic.transport import new_links
 from nicscope.room import zeroed
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def no_ports(nodes: int) -> Ports:
     numbering = space_numbering(design, 1, 16)
     translations = new_translations(design, [numbering], [1], 1)
     return _ports(
-        nodes, 0, PortSize(ring=0, ready=0, channels=0, exports=0, imports=0), (0, 0), 0,
+        nodes, 0, PortSize(ring=0, ready=0, channels=0, exports=0, imports=0), (0, 0),
         translations, new_memory(1, 2, 4096, 1, 1, 0), links=0,
     )  # fmt: skip
 
@@ -193,8 +194,7 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
     )
     ports = _ports(
         nodes, setup.ports, setup.size, (delivery.send_ring, delivery.receive_ring),
-        setup.transport.window, translations, memory, links=nodes,
-        processes=sum(setup.processes), log=setup.keep_log,
+        translations, memory, links=nodes, processes=sum(setup.processes), log=setup.keep_log,
     )  # fmt: skip
     _give_rules(ports, setup)
     if _has_tables(setup):
@@ -217,7 +217,7 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
             setup.faults.corruption,
         ),
         deaths=new_deaths(
-            max(setup.links, nodes * nodes + 4 * nodes),
+            max(setup.links, 4 * nodes),  # of crossbars and trunks
             nodes,
             setup.faults.link_deaths,
             setup.faults.node_deaths,
@@ -291,7 +291,6 @@ def _ports(
     ports: int,
     size: PortSize,
     rings: tuple[int, int],
-    window: int,
     translations: Translations,
     memory: HostMemory,
     links: int,
@@ -303,7 +302,6 @@ def _ports(
         nodes=nodes,
         ports=ports,
         links=links,
-        window=window,
         processes=processes,
         keys=keys.shape[1],
         table_nodes=keys.shape[0],
@@ -311,9 +309,10 @@ def _ports(
         log=log,
         **{name: getattr(size, name) for name in QUEUES},
     )
+    arrays = zeroed(port_shapes(extent))
     made = Ports(
-        **zeroed(port_shapes(extent)),
-        links=new_links(links),
+        **arrays,
+        pools=new_pools(ports, rings[0], arrays["pool"]),
         buffer_cache=_handle_caches(nodes, size.buffer_entries, BUFFER_WORDS),
         process_cache=_handle_caches(nodes, size.process_entries, PROCESS_WORDS),
         translations=translations,
@@ -326,14 +325,6 @@ def _ports(
     made.channels["placed"] = -1
     made.imports["port"] = NOBODY
     made.fetches["node"] = NOBODY
-    made.peers["time_out_at"] = NEVER
-    made.peers["ack_at"] = NEVER
-    made.peers["rest_at"] = NEVER
-    made.peers["missed"] = -1
-    made.peers["unwanted"] = -1
-    made.peers["missed_handle"] = -1
-    made.peers["hopeless"] = -1
-    made.peers["waits"] = -1
     for promised in ("promised_to", "promised_page", "promised_export", "promised_process"):
         made.nodes[promised] = NOBODY
     made.nodes["thread_at"] = NEVER
@@ -349,5 +340,5 @@ def _ports(
 
 def _handle_caches(nodes: int, entries: int, words: int) -> Nic:
     """Caches of handles, an entry a line of ``words`` words, as one with an axis of nodes."""
-    made: Nic = stacked([new_cache(entries * words, HANDLE_WAYS, words) for _ in range(nodes)])
+    made: Nic = stacked(repeat(new_cache(entries * words, HANDLE_WAYS, words), nodes), nodes)
     return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.ports.reliable import may_send_to
+from nicscope.drivers.simulate.ports.streams import next_marked, stream_to, unmark
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports import FREE_TO_GO, SEND
 
@@ -61,11 +62,16 @@ def choose_source(machine, n):
 @step
 def _choose_peer(machine, n):
     ports = machine.ports
-    for d in range(ports.peers.shape[1]):
-        if ports.nodes[n].acks > 0 and ports.peers[n, d].urgent == 1:
+    many = ports.stream_of.shape[1]
+    d = next_marked(ports.wishing, n, 0, many)
+    while d < many:
+        stream = stream_to(ports, n, d)
+        if stream.urgent == 1:
             return source_of(ACK, d)
-        if ports.nodes[n].resends > 0 and ports.peers[n, d].resending == 1:
+        if stream.resending == 1:
             return source_of(RESEND, d)
+        unmark(ports.wishing, n, d)
+        d = next_marked(ports.wishing, n, d + 1, many)
     if ports.nodes[n].cuts > 0:
         for tag in range(ports.channels.shape[1]):
             channel = ports.channels[n, tag]

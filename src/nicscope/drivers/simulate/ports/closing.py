@@ -14,7 +14,9 @@ from nicscope.drivers.simulate.ports.calls import (
 )
 from nicscope.drivers.simulate.ports.directory import let_tables_go, take_tables
 from nicscope.drivers.simulate.ports.knowing import looks_up_handles
+from nicscope.drivers.simulate.ports.pools import NO_ENTRY
 from nicscope.drivers.simulate.ports.state import ABANDONED
+from nicscope.drivers.simulate.ports.streams import stream_to
 from nicscope.drivers.translation.asking import page_of_key
 from nicscope.drivers.translation.cluster import translation_of
 from nicscope.drivers.translation.codes import INTERRUPT, UNET_MM, UTLB
@@ -27,7 +29,6 @@ from nicscope.memory.pinning import PINNED
 from nicscope.nic.delivery import MISSING
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
 from nicscope.nic.ports import CLOSED, FREE_TO_GO, NOBODY, OWN_PORT, SEND, WRITE
-from nicscope.nic.transport import LAST, distance
 
 
 @distant
@@ -90,14 +91,12 @@ def _has_pending(machine, n, p):
     for tag in range(ports.channels.shape[1]):
         if ports.channels[n, tag].port == p and ports.channels[n, tag].cut != 0:
             return True
-    for d in range(ports.peers.shape[1]):
-        if ports.peers[n, d].dead == 1:
-            continue
-        link = ports.links[n, d]
-        for ahead in range(distance(link.numbered, link.oldest)):
-            place = ((link.oldest + ahead) & LAST) % ports.rules[0].window
-            if _is_from(machine, n, p, ports.window_heads[n, d, place]):
+    for d in range(ports.stream_of.shape[1]):
+        entry = stream_to(ports, n, d).oldest_kept
+        while entry != NO_ENTRY:
+            if _is_from(machine, n, p, ports.pools.heads[entry]):
                 return True
+            entry = ports.pools.behind[entry]
     return False
 
 

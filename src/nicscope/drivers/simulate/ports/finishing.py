@@ -28,7 +28,13 @@ from nicscope.drivers.simulate.ports.placing import (
     without_room,
 )
 from nicscope.drivers.simulate.ports.promising import keep_promise, patience
-from nicscope.drivers.simulate.ports.reliable import acknowledge, follow_way, set_deadline
+from nicscope.drivers.simulate.ports.reliable import (
+    acknowledge,
+    follow_way,
+    set_stream_deadline,
+    wish_acknowledgement,
+)
+from nicscope.drivers.simulate.ports.streams import store_from, stream_to
 from nicscope.drivers.simulate.ports.traffic import (
     ACKNOWLEDGED,
     BROKEN_OFF,
@@ -72,7 +78,7 @@ def complete_arrival(machine, d, slot, now):
     if head.kind == BARRED:
         count_ended(machine, d, packet, head, head.why)
         return
-    ports.peers[d, packet.sender].heard_at = now
+    stream_to(ports, d, packet.sender).heard_at = now
     if head.kind == SEND and head.last == 0:
         _mind_rest(machine, d, packet.sender, now)
     if ports.rules[0].reliable == 0:
@@ -92,22 +98,22 @@ def complete_arrival(machine, d, slot, now):
 @step
 def _mind_rest(machine, d, s, now):
     """A message of node ``s`` has begun: its buffers must not wait for ever if that node dies."""
-    peer = machine.ports.peers[d, s]
-    if peer.rest_at == NEVER:
-        peer.rest_at = now + patience(machine)
-        set_deadline(machine, d, peer.rest_at)
+    stream = stream_to(machine.ports, d, s)
+    if stream.rest_at == NEVER:
+        stream.rest_at = now + patience(machine)
+        set_stream_deadline(machine, d, s, stream.rest_at)
 
 
 @step
 def _complete_reliable(machine, d, slot, packet, head, now):
     """Confirm or refuse the packet; what became of it."""
     ports = machine.ports
-    link = ports.links[d, packet.sender]
+    stream = stream_to(ports, d, packet.sender)
     let_go(machine, d, head)
     status = head.status
     if status in (PASSED_BY, DROPPED):
         return head.why
-    if not may_confirm(link, head.sequence):
+    if not may_confirm(stream, head.sequence):
         return TAKEN_BACK
     _take_in(machine, d, slot, packet, head)
     status = head.status
@@ -123,11 +129,11 @@ def _complete_reliable(machine, d, slot, packet, head, now):
         why = head.why
         take_back(machine, d, packet.sender)
         return why
-    confirm(link, head.sequence)
+    confirm(stream, head.sequence)
     keep_promise(machine, d, packet.sender, head.sequence)
     is_refused = status in (REFUSED_FOR_GOOD, NO_PLACE)
     reject = np.uint64(1) if is_refused else np.uint64(0)
-    ports.rejects[d, packet.sender] = ports.rejects[d, packet.sender] << np.uint64(1) | reject
+    stream.rejects = stream.rejects << np.uint64(1) | reject
     if is_refused:
         ports.nodes[d].rejected += 1
         if head.kind == REPLY:
@@ -206,17 +212,16 @@ def _complete_unreliable(machine, d, slot, packet, head, now):
 @step
 def _mind_acknowledgement(machine, d, s, now):
     ports = machine.ports
-    peer = ports.peers[d, s]
-    if not ack_is_due(ports.links[d, s]) or peer.urgent == 1:
+    stream = stream_to(ports, d, s)
+    if not ack_is_due(stream) or stream.urgent == 1:
         return
     if ports.rules[0].ack_delay == 0:
-        peer.urgent = 1
-        ports.nodes[d].acks += 1
+        wish_acknowledgement(machine, d, s)
         return
     when = now + ports.rules[0].ack_delay
-    if when < peer.ack_at:
-        peer.ack_at = when
-        set_deadline(machine, d, when)
+    if when < stream.ack_at:
+        stream.ack_at = when
+        set_stream_deadline(machine, d, s, when)
 
 
 @step
@@ -303,7 +308,7 @@ def _deliver_piece(machine, d, slot, packet, head):
 @step
 def _end_store(machine, d, packet, head):
     ports = machine.ports
-    storing = ports.storing[d, packet.sender, head.from_port]
+    storing = store_from(machine, d, packet.sender, head.from_port)
     if storing.message != head.message:
         storing.message = head.message
         storing.arrived = 0
@@ -381,7 +386,7 @@ def _end_fetch(machine, d, packet, head, status):
     if status != DONE:
         fetch.failure = status
     if head.last == 1:
-        ports.peers[d, packet.sender].fetching -= 1
+        stream_to(ports, d, packet.sender).fetching -= 1
         fetch.node = NOBODY
         told = head.options if fetch.failure == DONE else fetch.failure
         report_sent(machine, d, head.name, head.slot, told)

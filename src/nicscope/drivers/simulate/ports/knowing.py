@@ -10,6 +10,7 @@ import numpy as np
 
 from nicscope.drivers.simulate.ports.calls import has_handle, raise_event
 from nicscope.drivers.simulate.ports.promising import note_dropped
+from nicscope.drivers.simulate.ports.streams import stream_to
 from nicscope.drivers.simulate.ports.traffic import NO_HANDLE
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
@@ -91,19 +92,19 @@ def process_for(machine, d, packet, head, p, now):
 @step
 def _missed_at(machine, d, packet, head):
     """The lookup that this packet missed when it came before, or 0."""
-    peer = machine.ports.peers[d, packet.sender]
+    stream = stream_to(machine.ports, d, packet.sender)
     if head.sequence < 0:
         return np.int64(0)
-    if head.sequence == peer.missed:
+    if head.sequence == stream.missed:
         return np.int64(SECOND)  # its page
-    return np.int64(peer.missed_at) if head.sequence == peer.missed_handle else np.int64(0)
+    return np.int64(stream.missed_at) if head.sequence == stream.missed_handle else np.int64(0)
 
 
 @step
 def _note_miss(machine, d, packet, head, which):
-    peer = machine.ports.peers[d, packet.sender]
+    stream = stream_to(machine.ports, d, packet.sender)
     before = _missed_at(machine, d, packet, head)
-    peer.missed_handle = head.sequence
-    peer.missed_at = max(before, which)
+    stream.missed_handle = head.sequence
+    stream.missed_at = max(before, which)
     head.why = NO_HANDLE
     note_dropped(machine, d, packet.sender, head.sequence)

@@ -10,13 +10,13 @@ from nicscope.drivers.simulate.ports.build import (
     Setup,
     spaces_of_memory,
 )
+from nicscope.drivers.simulate.ports.pools import pool_shapes
 from nicscope.drivers.simulate.ports.shapes import Extent, port_shapes
 from nicscope.drivers.translation.need import translation_bytes
 from nicscope.memory.numbering import BLOCK, capacity
 from nicscope.memory.paging.layout import memory_shapes
 from nicscope.nic.handles import BUFFER_WORDS, PROCESS_WORDS
 from nicscope.nic.layout import cache_bytes
-from nicscope.nic.transport import TRANSPORT
 from nicscope.room import bytes_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ def ports_bytes(setup: Setup, delivery: Delivery) -> int:
         nodes=nodes,
         ports=setup.ports,
         links=nodes,
-        window=setup.transport.window,
         processes=sum(setup.processes),
         keys=keys,
         table_nodes=nodes,
@@ -57,7 +56,7 @@ def ports_bytes(setup: Setup, delivery: Delivery) -> int:
     return (
         bytes_of(port_shapes(extent))
         + bytes_of(memory)
-        + nodes**2 * TRANSPORT.itemsize
+        + bytes_of(pool_shapes(setup.ports, delivery.send_ring))
         + nodes * translation_bytes(setup.design, spaces, keys, setup.size.longest)
         + nodes * sum(cache_bytes(count * words, HANDLE_WAYS, words) for count, words in handles)
     )

@@ -27,6 +27,7 @@ from nicscope.drivers.simulate.ports.knowing import export_for, process_for
 from nicscope.drivers.simulate.ports.misses import ARRIVAL
 from nicscope.drivers.simulate.ports.promising import note_dropped
 from nicscope.drivers.simulate.ports.state import THREAD
+from nicscope.drivers.simulate.ports.streams import open_stream, stream_to
 from nicscope.drivers.simulate.ports.traffic import (
     DELIVERED,
     DUPLICATE,
@@ -47,6 +48,7 @@ from nicscope.drivers.simulate.ports.translating import (
     page_at,
 )
 from nicscope.fabric.faults import CORRUPTED, LOST, REORDERED, fate, is_dead
+from nicscope.fabric.paths import link_of, path_length
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.delivery import PAYLOAD
@@ -97,14 +99,16 @@ def meet_packet(machine, d, sender, place, now):
     head.why = VOID if head.kind == BARRED else DELIVERED
     if ports.rules[0].faults == 1:
         _suffer(machine, d, packet, head, now)
-    if head.kind == BARRED or head.kind == ACKNOWLEDGEMENT:
+    if head.kind == BARRED:
+        return
+    stream = open_stream(machine, d, sender)
+    if head.kind == ACKNOWLEDGEMENT:
         return
     head.status = TAKEN
-    link = ports.links[d, sender]
     if ports.rules[0].reliable == 1:
-        found = judge(link, head.sequence)
+        found = judge(stream, head.sequence)
     else:
-        found = judge_unreliable(link, head.sequence)
+        found = judge_unreliable(stream, head.sequence)
     if found != WANTED:
         head.status = PASSED_BY
         head.why = DUPLICATE if found == HAD_BEFORE else OUT_OF_TURN
@@ -139,10 +143,8 @@ def is_cut_off(machine, s, d, now):
     deaths = machine.ports.deaths
     if is_dead(deaths.nodes, s, now) or is_dead(deaths.nodes, d, now):
         return True
-    paths = machine.paths
-    pair = paths.pair[s]  # that the packet is on
-    for i in range(paths.first[pair], paths.first[pair + 1]):
-        if is_dead(deaths.links, paths.route[i], now):
+    for place in range(path_length(machine.paths, s)):  # that the packet is on
+        if is_dead(deaths.links, link_of(machine.paths, s, place), now):
             return True
     return False
 
@@ -294,9 +296,9 @@ def turn_away(machine, d, packet, head):
 def refuse_packet(machine, d, packet, head):
     """Have the transport take the packet's acceptance back; its sender gets a sign of life."""
     if machine.ports.rules[0].reliable == 1:
-        link = machine.ports.links[d, packet.sender]
-        refuse(link, head.sequence)
-        link.ack_due = 1
+        stream = stream_to(machine.ports, d, packet.sender)
+        refuse(stream, head.sequence)
+        stream.ack_due = 1
 
 
 @step
@@ -317,14 +319,14 @@ def without_room(machine, d, packet, head):
 @routine
 def is_too_often_unwanted(machine, d, sender, sequence):
     """Note that a packet finds no place; whether it has come in vain often enough."""
-    peer = machine.ports.peers[d, sender]
-    if peer.unwanted != sequence:
-        peer.unwanted = sequence
-        peer.unwanted_times = 0
-    peer.unwanted_times += 1
-    if peer.unwanted_times <= machine.ports.rules[0].most_retries:
+    stream = stream_to(machine.ports, d, sender)
+    if stream.unwanted != sequence:
+        stream.unwanted = sequence
+        stream.unwanted_times = 0
+    stream.unwanted_times += 1
+    if stream.unwanted_times <= machine.ports.rules[0].most_retries:
         return False
-    peer.unwanted = -1
+    stream.unwanted = -1
     return True
 
 
@@ -431,18 +433,18 @@ def _translate(machine, d, packet, head, space, address, now):
     if packet.address + packet.payload > np.int64(1) << ports.rules[0].page_bits:
         pass_by(packet, head, REFUSED_FOR_GOOD)  # what is redirected lies otherwise in its page
         return False
-    peer = ports.peers[d, packet.sender]
-    if peer.missed == head.sequence and head.sequence >= 0:
+    stream = stream_to(ports, d, packet.sender)
+    if stream.missed == head.sequence and head.sequence >= 0:
         # It has been looked up before, missed, and comes again.
         ports.nodes[d].repeated += 1
-        peer.missed = -1
+        stream.missed = -1
         frame = translated_frame(machine, d, space, page, 1)
         if frame != MISSED:
-            peer.hopeless = -1
+            stream.hopeless = -1
             _settle(machine, d, frame)
             return False
-        if peer.hopeless == head.sequence:
-            peer.hopeless = -1
+        if stream.hopeless == head.sequence:
+            stream.hopeless = -1
             pass_by(packet, head, NO_PLACE)
             return False
         if is_barred(machine, d, space, page):
@@ -505,7 +507,7 @@ def drop_arrival(machine, d, now):
     ports = machine.ports
     slot = last_arrival(machine, d)
     head = ports.arrival_heads[d, slot]
-    ports.peers[d, machine.arrivals[d, slot].sender].missed = head.sequence
+    stream_to(ports, d, machine.arrivals[d, slot].sender).missed = head.sequence
     head.why = NO_TRANSLATION
     note_dropped(machine, d, machine.arrivals[d, slot].sender, head.sequence)
     turn_away(machine, d, machine.arrivals[d, slot], head)

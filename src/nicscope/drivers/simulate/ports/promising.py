@@ -10,6 +10,7 @@ from __future__ import annotations
 from nicscope.drivers.simulate.ports.handles import keep_handle, let_handle_go
 from nicscope.drivers.simulate.ports.holding import unblock
 from nicscope.drivers.simulate.ports.state import THREAD
+from nicscope.drivers.simulate.ports.streams import stream_to
 from nicscope.drivers.simulate.ports.translating import key_of
 from nicscope.drivers.translation.cluster import translation_of
 from nicscope.drivers.translation.holding import hold_key, release_key
@@ -21,10 +22,10 @@ from nicscope.nic.ports import NOBODY
 @step
 def note_dropped(machine, d, sender, sequence):
     """Note since when the packet of ``sender`` that is dropped waits for what it misses."""
-    peer = machine.ports.peers[d, sender]
-    if peer.waits != sequence:
-        peer.waits = sequence
-        peer.since = machine.tally[0].now
+    stream = stream_to(machine.ports, d, sender)
+    if stream.waits != sequence:
+        stream.waits = sequence
+        stream.since = machine.tally[0].now
 
 
 @step
@@ -72,9 +73,11 @@ def promise(machine, n, sender, space, page, now):
 @routine
 def make_turn(machine, n, sender):
     """End the promise if the packet of ``sender`` was dropped before the one that has it."""
-    holder = machine.ports.nodes[n].promised_to
-    peers = machine.ports.peers
-    if holder != NOBODY and peers[n, sender].since < peers[n, holder].since:
+    ports = machine.ports
+    holder = ports.nodes[n].promised_to
+    if holder == NOBODY:
+        return
+    if stream_to(ports, n, sender).since < stream_to(ports, n, holder).since:
         withdraw(machine, n)
 
 
@@ -82,7 +85,7 @@ def make_turn(machine, n, sender):
 def keep_promise(machine, n, sender, sequence):
     """A packet of ``sender`` is wholly in: if it has the promise, that has been kept."""
     ports = machine.ports
-    if ports.nodes[n].promised_to == sender and ports.peers[n, sender].waits == sequence:
+    if ports.nodes[n].promised_to == sender and stream_to(ports, n, sender).waits == sequence:
         withdraw(machine, n)
 
 

@@ -1,4 +1,4 @@
-"""Reliable delivery at work: windows of packets, acknowledgements, deadlines, peers that die."""
+"""Reliable delivery at work: windows of packets, acknowledgements, packets that go again."""
 
 from __future__ import annotations
 
@@ -6,42 +6,39 @@ import numpy as np
 
 from nicscope.drivers.simulate.agenda import NEVER, put
 from nicscope.drivers.simulate.machine import KINDS, TIMER
-from nicscope.drivers.simulate.ports.calls import end_request, give_up_message, hold, report_sent
+from nicscope.drivers.simulate.ports.calls import hold, report_sent
 from nicscope.drivers.simulate.ports.holding import hold_for, let_go
-from nicscope.drivers.simulate.ports.placing import take_back
-from nicscope.drivers.simulate.ports.promising import patience, withdraw
+from nicscope.drivers.simulate.ports.streams import (
+    entry_of,
+    give_entry_back,
+    keep_packet,
+    mark,
+    open_stream,
+    stream_to,
+    take_oldest,
+)
 from nicscope.drivers.simulate.ports.traffic import AGAIN, BARE, FIRST, count_made
-from nicscope.fabric.paths import ways_of
+from nicscope.fabric.paths import take_way, ways_of
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.ports import (
     ACKNOWLEDGEMENT,
-    AWAITS_USE,
-    BARRED,
     CUT,
     FETCH,
-    FREE_TO_GO,
     INLINE_BYTES,
-    NO_ROOM,
     NOBODY,
-    PEER_DEAD,
     PROBE,
     REJECTED,
     REPLY,
 )
 from nicscope.nic.reception import take_ack
 from nicscope.nic.transport import (
-    DEAD,
-    LAST,
     NONE,
-    distance,
     is_outstanding,
     next_to_send,
     note_sent,
     number_next,
-    revive,
     take_acknowledgement,
-    time_out,
     window_open,
 )
 
@@ -52,10 +49,10 @@ def may_send_to(machine, n, d):
     ports = machine.ports
     if ports.rules[0].reliable == 0:
         return True
-    peer = ports.peers[n, d]
-    if peer.dead == 1:
+    stream = stream_to(ports, n, d)
+    if stream.dead == 1:
         return True  # to fail at once
-    return peer.resending == 0 and window_open(ports.links[n, d], ports.rules[0].window)
+    return stream.resending == 0 and window_open(stream, ports.rules[0].window)
 
 
 @step
@@ -67,6 +64,13 @@ def set_deadline(machine, n, when):
         slot = n * KINDS + TIMER
         if when < machine.agenda.times[slot]:
             put(machine.agenda, slot, when)
+
+
+@step
+def set_stream_deadline(machine, n, d, when):
+    """See to it that at ``when`` at the latest the stream of ``n`` to ``d`` is looked at."""
+    mark(machine.ports.timed, n, d)
+    set_deadline(machine, n, when)
 
 
 @step
@@ -128,31 +132,34 @@ def push(machine, n, packet, head, inline, why):
 
 @step
 def _put_acknowledgement(machine, n, d, head):
-    ports = machine.ports
-    head.acknowledged = take_ack(ports.links[n, d])
-    head.rejects = ports.rejects[n, d]
-    peer = ports.peers[n, d]
-    head.route = peer.route
-    peer.ack_at = NEVER
-    if peer.urgent == 1:
-        peer.urgent = 0
-        ports.nodes[n].acks -= 1
+    stream = stream_to(machine.ports, n, d)
+    head.acknowledged = take_ack(stream)
+    head.rejects = stream.rejects
+    head.route = stream.route
+    stream.ack_at = NEVER
+    if stream.urgent == 1:
+        stream.urgent = 0
+        machine.ports.nodes[n].acks -= 1
+
+
+@step
+def wish_acknowledgement(machine, n, d):
+    """Have an acknowledgement go to ``d`` now, unless one is to already."""
+    stream = stream_to(machine.ports, n, d)
+    if stream.urgent == 0:
+        stream.urgent = 1
+        machine.ports.nodes[n].acks += 1
+        mark(machine.ports.wishing, n, d)
 
 
 @routine
 def send_numbered(machine, n, packet, head, inline):
-    """Give the packet its sequence number and a place in the window, and send it."""
-    ports = machine.ports
-    d = packet.destination
-    link = ports.links[n, d]
-    sequence = number_next(link)
-    head.sequence = sequence
-    place = sequence % ports.rules[0].window
-    ports.windows[n, d, place] = packet
-    ports.window_heads[n, d, place] = head
-    copy_bytes(ports.window_bytes[n, d, place], 0, inline, 0, INLINE_BYTES)
-    hold(machine, n, head.key)  # until it is acknowledged
-    note_sent(link, sequence)
+    """Give the packet its sequence number, keep it until it is acknowledged, and send it."""
+    stream = open_stream(machine, n, packet.destination)
+    head.sequence = number_next(stream)
+    keep_packet(machine, stream, packet, head, inline)
+    hold(machine, n, head.key)
+    note_sent(stream, head.sequence)
     push(machine, n, packet, head, inline, FIRST)
 
 
@@ -160,31 +167,25 @@ def send_numbered(machine, n, packet, head, inline):
 def note_left(machine, n, head, d, now):
     """A numbered packet's last byte has left: the time-out runs from here."""
     ports = machine.ports
-    if head.sequence < 0 or ports.peers[n, d].dead == 1:
+    if head.sequence < 0:
         return
-    if is_outstanding(ports.links[n, d]):
-        ports.peers[n, d].time_out_at = now + ports.rules[0].time_out
-        set_deadline(machine, n, ports.peers[n, d].time_out_at)
+    stream = stream_to(ports, n, d)
+    if is_outstanding(stream):
+        stream.resend_at = now + ports.rules[0].time_out
+        set_stream_deadline(machine, n, d, stream.resend_at)
 
 
 @distant
 def send_again(machine, n, d):
     """Send the next packet of the window to ``d`` once more."""
-    ports = machine.ports
-    link = ports.links[n, d]
-    sequence = next_to_send(link)
+    pools = machine.ports.pools
+    stream = stream_to(machine.ports, n, d)
+    sequence = next_to_send(stream)
     if sequence != NONE:
-        place = sequence % ports.rules[0].window
-        push(
-            machine,
-            n,
-            ports.windows[n, d, place],
-            ports.window_heads[n, d, place],
-            ports.window_bytes[n, d, place],
-            AGAIN,
-        )
-        note_sent(link, sequence)
-        sequence = next_to_send(link)
+        entry = entry_of(machine.ports, stream, sequence)
+        push(machine, n, pools.packets[entry], pools.heads[entry], pools.inline[entry], AGAIN)
+        note_sent(stream, sequence)
+        sequence = next_to_send(stream)
     if sequence == NONE:
         stop_resending(machine, n, d)
 
@@ -192,9 +193,9 @@ def send_again(machine, n, d):
 @step
 def stop_resending(machine, n, d):
     """All that is outstanding to ``d`` is on its way."""
-    peer = machine.ports.peers[n, d]
-    if peer.resending == 1:
-        peer.resending = 0
+    stream = stream_to(machine.ports, n, d)
+    if stream.resending == 1:
+        stream.resending = 0
         machine.ports.nodes[n].resends -= 1
     machine.ports.nodes[n].attention = 1
 
@@ -215,36 +216,35 @@ def send_bare_acknowledgement(machine, n, d):
 def acknowledge(machine, n, d, head, now):
     """Take the acknowledgement that a packet from ``d`` brought: what it names has arrived."""
     ports = machine.ports
-    link = ports.links[n, d]
-    link.retries = 0  # whoever is heard of is not dead, whatever it has no room for
-    newly = take_acknowledgement(link, head.acknowledged)
+    stream = stream_to(ports, n, d)
+    stream.retries = 0  # whoever is heard of is not dead, whatever it has no room for
+    newly = take_acknowledgement(stream, head.acknowledged)
     if newly == 0:
         return
-    window = ports.rules[0].window
     for back in range(newly - 1, -1, -1):
-        place = ((head.acknowledged - 1 - back) & LAST) % window
         bit = (head.rejects >> np.uint64(back)) & np.uint64(1)
-        _arrived(machine, n, ports.windows[n, d, place], ports.window_heads[n, d, place], bit)
-    peer = ports.peers[n, d]
-    peer.tried = 0
-    peer.time_out_at = NEVER
-    if is_outstanding(link) or peer.fetching > 0:
-        peer.time_out_at = now + ports.rules[0].time_out
-        set_deadline(machine, n, peer.time_out_at)
-    if peer.resending == 1 and next_to_send(link) == NONE:
+        entry = take_oldest(ports, stream)
+        _arrived(machine, n, stream, ports.pools.heads[entry], bit)
+        give_entry_back(ports, entry)
+    stream.tried = 0
+    stream.resend_at = NEVER
+    if is_outstanding(stream) or stream.fetching > 0:
+        stream.resend_at = now + ports.rules[0].time_out
+        set_stream_deadline(machine, n, d, stream.resend_at)
+    if stream.resending == 1 and next_to_send(stream) == NONE:
         stop_resending(machine, n, d)
     ports.nodes[n].attention = 1
 
 
 @step
-def _arrived(machine, n, packet, head, is_rejected):
+def _arrived(machine, n, stream, head, is_rejected):
     """A packet of ``n`` is known to have arrived; its page may go, and perhaps it was the last."""
     let_go(machine, n, head)
     if head.kind in (REPLY, PROBE, CUT):
         return
     if head.kind == FETCH:
         if is_rejected == 1:
-            machine.ports.peers[n, packet.destination].fetching -= 1
+            stream.fetching -= 1
             machine.ports.fetches[n, head.from_port, head.slot].node = NOBODY
             report_sent(machine, n, head.from_port, head.slot, REJECTED)
         return
@@ -257,192 +257,19 @@ def _arrived(machine, n, packet, head, is_rejected):
         report_sent(machine, n, head.from_port, head.slot, pending.status)
 
 
-@distant
-def mind_deadlines(machine, n, now):
-    """What is due at ``n`` by now: acknowledgements to send, packets to send again."""
-    ports = machine.ports
-    serving = ports.nodes[n]
-    if now < serving.deadline:
-        return
-    serving.deadline = NEVER
-    for d in range(ports.peers.shape[1]):
-        peer = ports.peers[n, d]
-        if peer.ack_at <= now:
-            peer.ack_at = NEVER
-            if peer.urgent == 0:
-                peer.urgent = 1
-                serving.acks += 1
-        if peer.time_out_at <= now:
-            _run_out(machine, n, d, now)
-        if peer.rest_at <= now:
-            _mind_silence(machine, n, d, now)
-        first = min(peer.ack_at, min(peer.time_out_at, peer.rest_at))
-        serving.deadline = min(serving.deadline, first)
-    serving.deadline = min(serving.deadline, serving.scan_at)
-    if serving.promised_to != NOBODY:
-        if serving.promised_until <= now:
-            withdraw(machine, n)
-        else:
-            serving.deadline = min(serving.deadline, serving.promised_until)
-    if serving.use_blocked > 0:
-        _mind_patience(machine, n, now)
-
-
 @step
-def _mind_silence(machine, n, d, now):
-    """A message of ``d`` has long begun to come: if ``d`` is silent, ask whether it lives.
-
-    Over an unreliable transport nobody would answer, and the message is given up.
-    """
-    ports = machine.ports
-    peer = ports.peers[n, d]
-    peer.rest_at = NEVER
-    if peer.dead == 1 or not _has_part(machine, n, d):
-        return
-    if peer.heard_at + patience(machine) > now:
-        peer.rest_at = peer.heard_at + patience(machine)
-    elif ports.rules[0].reliable == 0:
-        _give_up_messages(machine, n, d)
-    else:
-        peer.rest_at = now + patience(machine)
-        if not is_outstanding(ports.links[n, d]):
-            _probe(machine, n, d, now)
-
-
-@step
-def _has_part(machine, n, d):
-    """Whether a part of a message from node ``d`` is there."""
-    for tag in range(machine.ports.channels.shape[1]):
-        channel = machine.ports.channels[n, tag]
-        if channel.port != NOBODY and channel.node == d and channel.placed >= 0:
-            return True
-    return False
-
-
-@step
-def _give_up_messages(machine, n, d):
-    """What was to come from node ``d`` will not."""
-    for tag in range(machine.ports.channels.shape[1]):
-        channel = machine.ports.channels[n, tag]
-        if channel.port != NOBODY and channel.node == d:
-            give_up_message(machine, n, tag)
-
-
-@step
-def _mind_patience(machine, n, now):
-    """End the requests that have waited long enough for an entry which transfers use."""
-    ports = machine.ports
-    for p in range(ports.table.shape[1]):
-        port = ports.table[n, p]
-        if port.blocked != AWAITS_USE:
-            continue
-        if port.until <= now:
-            port.blocked = FREE_TO_GO
-            end_request(machine, n, p, NO_ROOM)
-            ports.nodes[n].attention = 1
-        else:
-            ports.nodes[n].deadline = min(ports.nodes[n].deadline, port.until)
-
-
-@step
-def _run_out(machine, n, d, now):
-    ports = machine.ports
-    peer = ports.peers[n, d]
-    link = ports.links[n, d]
-    peer.time_out_at = NEVER
-    if not is_outstanding(link):
-        if peer.fetching > 0:
-            _probe(machine, n, d, now)
-        return
-    if time_out(link, ports.rules[0].most_retries) == DEAD:
-        if peer.tried + 1 >= ways_of(machine.paths):
-            _bury(machine, n, d)
-            return
-        peer.tried += 1
-        _take_way(machine, n, d, peer.route + 1)
-        revive(link)
-    peer.ran_out_at = now
-    if peer.resending == 0:
-        peer.resending = 1
-        ports.nodes[n].resends += 1
-    peer.time_out_at = now + ports.rules[0].time_out
-
-
-@step
-def _take_way(machine, n, d, route):
+def change_way(machine, n, d, route):
     """Send by another way from now on: the ``route``-th, counted in turns (UTLB 4.1)."""
-    machine.ports.peers[n, d].route = route
-    machine.paths.way[n, d] = route % ways_of(machine.paths)
+    stream_to(machine.ports, n, d).route = route
+    take_way(machine.paths, n, d, route % ways_of(machine.paths))
     machine.ports.nodes[n].remaps += 1
 
 
 @routine
 def follow_way(machine, n, d, route):
     """A packet from ``d`` came by a newer way than ours: what we send goes by that one too."""
-    peer = machine.ports.peers[n, d]
-    if route > peer.route:
-        _take_way(machine, n, d, route)
-        peer.tried = 0
-        machine.ports.links[n, d].retries = 0
-
-
-@step
-def _probe(machine, n, d, now):
-    """Ask for a sign of life of a peer that owes an answer, if there is room for a packet."""
-    endpoint = machine.endpoints[n]
-    ports = machine.ports
-    ports.peers[n, d].time_out_at = now + ports.rules[0].time_out
-    # What SERVE does now may need the last place of the ring.
-    if endpoint.written - endpoint.finished >= endpoint.send_ring - 1:
-        return
-    packet = ports.blank[0]
-    head = ports.blank_head[0]
-    clear(packet, head)
-    packet.destination = d
-    head.kind = PROBE
-    send_numbered(machine, n, packet, head, ports.blank_bytes)
-
-
-@step
-def _void_packets(machine, n, d):
-    """What is still to leave for ``d`` counts no more: its memory is its process's again.
-
-    Or a peer that lives and was not heard would take what the process writes there next.
-    """
-    endpoint = machine.endpoints[n]
-    for i in range(endpoint.sent, endpoint.written):
-        place = i % endpoint.send_ring
-        if machine.sends[n, place].destination == d:
-            machine.ports.send_heads[n, place].kind = BARRED
-    if machine.nodes[d].source == n and endpoint.control_sent == 1:
-        there = machine.endpoints[d]
-        machine.arrivals[d, (there.accepted - 1) % there.receive_ring].broken = 1
-
-
-@step
-def _bury(machine, n, d):
-    """The peer is dead: what was meant for it has failed."""
-    ports = machine.ports
-    peer = ports.peers[n, d]
-    link = ports.links[n, d]
-    peer.dead = 1
-    stop_resending(machine, n, d)
-    _void_packets(machine, n, d)
-    take_back(machine, n, d)
-    if ports.nodes[n].promised_to == d:
-        withdraw(machine, n)
-    _give_up_messages(machine, n, d)
-    window = ports.rules[0].window
-    for ahead in range(distance(link.numbered, link.oldest)):
-        head = ports.window_heads[n, d, ((link.oldest + ahead) & LAST) % window]
-        let_go(machine, n, head)
-        if head.last == 1 and head.kind != REPLY and head.kind != FETCH:
-            report_sent(machine, n, head.from_port, head.slot, PEER_DEAD)
-    peer.fetching = 0
-    for p in range(ports.table.shape[1]):
-        for slot in range(ports.rules[0].ring):
-            fetch = ports.fetches[n, p, slot]
-            if fetch.node == d:
-                fetch.node = NOBODY
-                report_sent(machine, n, p, slot, PEER_DEAD)
-    ports.nodes[n].attention = 1
+    stream = stream_to(machine.ports, n, d)
+    if route > stream.route:
+        change_way(machine, n, d, route)
+        stream.tried = 0
+        stream.retries = 0

@@ -44,6 +44,7 @@ from nicscope.drivers.simulate.ports.promising import (
 )
 from nicscope.drivers.simulate.ports.reliable import may_send_to, set_deadline
 from nicscope.drivers.simulate.ports.state import ABANDONED, KERNEL
+from nicscope.drivers.simulate.ports.streams import stream_to
 from nicscope.drivers.simulate.ports.translating import may_be_written, table_frame
 from nicscope.drivers.simulate.ports.yielding import yield_entries
 from nicscope.drivers.translation.codes import REFUSED, REJECTED
@@ -131,7 +132,7 @@ def _go_on(machine, n, now):
     else:
         enter_page(machine, n, who, serving.miss_page, frame)
         d = destination_of(machine, n, who)
-        if machine.ports.peers[n, d].dead == 1:
+        if stream_to(machine.ports, n, d).dead == 1:
             end_request(machine, n, who, PEER_DEAD)  # it died over the miss
         elif may_send_to(machine, n, d):
             next_packet(machine, n, who)
@@ -277,7 +278,7 @@ def _give_up_on(machine, n, event):
 
     That need not become better while its sender waits: the packet is rejected when it comes again.
     """
-    machine.ports.peers[n, event.sender].hopeless = event.sequence
+    stream_to(machine.ports, n, event.sender).hopeless = event.sequence
 
 
 @step

@@ -28,6 +28,7 @@ from nicscope.drivers.simulate.ports.choose import (
 from nicscope.drivers.simulate.ports.holding import NO_KEY
 from nicscope.drivers.simulate.ports.knowing import knows_request, looks_up_handles
 from nicscope.drivers.simulate.ports.reliable import clear, may_send_to, push, send_numbered
+from nicscope.drivers.simulate.ports.streams import open_stream, stream_to
 from nicscope.drivers.simulate.ports.traffic import FIRST
 from nicscope.drivers.simulate.ports.translating import (
     MISSED,
@@ -82,7 +83,7 @@ def serve(machine, n, now):
     kind = kind_of(serving.source)
     index = index_of(serving.source)
     if kind == ACK:
-        if machine.ports.peers[n, index].urgent == 1:
+        if stream_to(machine.ports, n, index).urgent == 1:
             send_bare_acknowledgement(machine, n, index)
     elif kind == RESEND:
         send_again(machine, n, index)
@@ -112,7 +113,7 @@ def serve_port(machine, n, p, now):
             calls.end_request(machine, n, p, status)
             return
     d = destination_of(machine, n, p)
-    if machine.ports.peers[n, d].dead == 1:
+    if stream_to(machine.ports, n, d).dead == 1:
         calls.end_request(machine, n, p, PEER_DEAD)
         return
     if not may_send_to(machine, n, d):
@@ -251,7 +252,7 @@ def _check_channel(machine, n, p):
         return BAD_TAG
     if port.total > channel.most:
         return OUT_OF_BOUNDS
-    if ports.peers[n, channel.node].dead == 1:
+    if stream_to(ports, n, channel.node).dead == 1:
         return PEER_DEAD
     channel.sent += 1
     port.message = channel.sent
@@ -276,7 +277,7 @@ def _check_import(machine, n, p):
     needed = MAY_FETCH if port.operation == FETCH else MAY_WRITE
     if imported.rights & needed == 0:
         return NO_RIGHTS
-    if ports.peers[n, imported.node].dead == 1:
+    if stream_to(ports, n, imported.node).dead == 1:
         return PEER_DEAD
     return DONE
 
@@ -327,12 +328,12 @@ def _tell_of_cut(machine, n, tag):
     head.message = channel.cut
     channel.cut = 0
     ports.nodes[n].cuts -= 1
-    if ports.peers[n, channel.node].dead == 1:
+    if stream_to(ports, n, channel.node).dead == 1:
         return
     if ports.rules[0].reliable == 1:
         send_numbered(machine, n, packet, head, ports.blank_bytes)
     else:
-        head.sequence = number_unreliable(ports.links[n, packet.destination])
+        head.sequence = number_unreliable(open_stream(machine, n, packet.destination))
         push(machine, n, packet, head, ports.blank_bytes, FIRST)
 
 
@@ -391,7 +392,7 @@ def next_packet(machine, n, p):
     if ports.rules[0].reliable == 1:
         send_numbered(machine, n, packet, head, ports.carried[n, p])
     else:
-        head.sequence = number_unreliable(ports.links[n, packet.destination])
+        head.sequence = number_unreliable(open_stream(machine, n, packet.destination))
         push(machine, n, packet, head, ports.carried[n, p], FIRST)
     if moves_all:
         calls.end_request(machine, n, p, DONE)
@@ -444,8 +445,7 @@ def _await_answer(machine, n, p, head):
     fetch.arrived = 0
     fetch.failure = DONE
     fetch.cookie = port.cookie
-    peer = ports.peers[n, fetch.node]
-    peer.fetching += 1
+    open_stream(machine, n, fetch.node).fetching += 1
     head.into = fetch.address & ((1 << ports.rules[0].page_bits) - 1)
 
 

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from nicscope.drivers.simulate.ports.pools import POOLS
 from nicscope.drivers.simulate.ports.state import (
     COSTS,
     FETCHING,
-    PEER,
     PENDING,
     RULES,
     SERVICE,
     SERVING,
-    STORING,
 )
+from nicscope.drivers.simulate.ports.streams import MARKS
 from nicscope.drivers.simulate.ports.traffic import ENDED_NAMES, HAPPENING, MADE_NAMES
 from nicscope.nic.delivery import PACKET
 from nicscope.nic.ports import (
@@ -37,7 +37,7 @@ from nicscope.nic.ports import (
 if TYPE_CHECKING:
     from nicscope.room import Shapes
 
-BYTE, NUMBER, BITS = np.dtype(np.uint8), np.dtype(np.int64), np.dtype(np.uint64)
+BYTE, NUMBER = np.dtype(np.uint8), np.dtype(np.int64)
 
 
 class Extent(NamedTuple):
@@ -46,7 +46,6 @@ class Extent(NamedTuple):
     nodes: int
     ports: int  # of each node
     links: int  # nodes that the transport knows peers of: all, or none
-    window: int  # packets
     processes: int
     keys: int  # pages, or what stands for them, of a node
     table_nodes: int  # nodes that have tables of translations
@@ -61,9 +60,10 @@ class Extent(NamedTuple):
 
 
 def port_shapes(extent: Extent) -> Shapes:
-    """The arrays of ``Ports`` that are the ports' own, but for links and caches of handles."""
+    """The arrays of ``Ports`` that are the ports' own, but for pools and caches of handles."""
     n, p, links, ring = extent.nodes, extent.ports, extent.links, extent.ring
     sends, arrivals = extent.rings
+    words = -(-links // (1 << MARKS))
     return {
         "rules": ((1,), RULES),
         "costs": ((n,), COSTS),
@@ -89,14 +89,9 @@ def port_shapes(extent: Extent) -> Shapes:
         "pending": ((n, p, ring), PENDING),
         "kept": ((n, p, ring, SEGMENTS), SEGMENT),
         "fetches": ((n, p, ring), FETCHING),
-        "storing": ((n, n, p), STORING),
         "send_heads": ((n, sends), HEAD),
         "arrival_heads": ((n, arrivals), HEAD),
         "arrival_buffers": ((n, arrivals, BUFFERS), BUFFER),
-        "windows": ((links, links, extent.window), PACKET),
-        "window_heads": ((links, links, extent.window), HEAD),
-        "window_bytes": ((links, links, extent.window, INLINE_BYTES), BYTE),
-        "rejects": ((links, links), BITS),
         "filled": ((extent.processes, BUFFERS), NUMBER),
         "gathers": ((extent.processes, SEGMENTS), SEGMENT),
         "owners": ((extent.table_nodes, extent.keys), NUMBER),
@@ -105,7 +100,10 @@ def port_shapes(extent: Extent) -> Shapes:
         "blank_head": ((1,), HEAD),
         "copies": ((1,), HEAD),
         "blank_bytes": ((INLINE_BYTES,), BYTE),
-        "peers": ((links, links), PEER),
+        "stream_of": ((links, links), np.dtype(np.int32)),
+        "timed": ((links, words), NUMBER),
+        "wishing": ((links, words), NUMBER),
+        "pool": ((1,), POOLS),
         "frames": ((extent.table_nodes, extent.keys), NUMBER),
         "events": ((n, extent.events), SERVICE),
         "shown": ((n,), EXPORT),

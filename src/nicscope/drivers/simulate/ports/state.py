@@ -11,6 +11,7 @@ from nicscope.kernel.decorators import step
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from nicscope.drivers.simulate.ports.pools import Pools
     from nicscope.drivers.translation.cluster import Translations
     from nicscope.fabric.faults import Deaths
     from nicscope.memory.paging.layout import HostMemory
@@ -158,31 +159,6 @@ SERVING = np.dtype(
     ],
     align=True,
 )
-# What a node keeps about a peer beside the transport's own record.
-PEER = np.dtype(
-    [
-        ("urgent", "i8"),  # 1: an acknowledgement is to go now
-        ("resending", "i8"),  # 1: packets are to go again
-        ("dead", "i8"),
-        ("time_out_at", "i8"),  # ps, or NEVER
-        ("ack_at", "i8"),
-        ("heard_at", "i8"),  # ps: when a packet of it was last in
-        ("rest_at", "i8"),  # ps, or NEVER: when the rest of a message should have come
-        ("ran_out_at", "i8"),  # for the observer: when its packets last had to go again
-        ("fetching", "i8"),  # questions that wait for their answers
-        ("missed", "i8"),  # the packet that was dropped for want of its translation, or -1
-        ("route", "i8"),  # how often the way there has been changed, by either end
-        ("tried", "i8"),  # ways in a row on which nothing was acknowledged
-        ("unwanted", "i8"),  # the one that was last turned away by its port, or -1
-        ("unwanted_times", "i8"),
-        ("missed_handle", "i8"),  # or for want of a handle
-        ("missed_at", "i8"),  # the lookup that it was: 1 buffer, 2 process
-        ("waits", "i8"),  # the one that was dropped last for want of something, or -1
-        ("since", "i8"),  # ps: when it was first
-        ("hopeless", "i8"),  # the one for whose page the host had no frame, or -1
-    ],
-    align=True,
-)
 # A descriptor that has been posted and whose end has not been reported.
 PENDING = np.dtype(
     [
@@ -207,8 +183,6 @@ FETCHING = np.dtype(
     ],
     align=True,
 )
-# The store that arrives from a port of another node.
-STORING = np.dtype([("message", "i8"), ("arrived", "i8")], align=True)  # its number, its bytes
 SERVICE = np.dtype(
     [
         ("port", "i8"),  # to go on with, or NOBODY
@@ -232,7 +206,7 @@ ABANDONED = -3  # in place of the port of an event: it has closed meanwhile
 
 
 class Ports(NamedTuple):
-    """All arrays have the node first; no ports: arrays of no length."""
+    """All arrays but pools have the node first; no ports: arrays of no length."""
 
     rules: NDArray[Any]  # RULES, shape (1,)
     costs: NDArray[Any]  # COSTS, shape (nodes,)
@@ -258,15 +232,9 @@ class Ports(NamedTuple):
     pending: NDArray[Any]  # PENDING, shape (nodes, ports, ring): posted, not yet reported
     kept: NDArray[Any]  # SEGMENT, shape (nodes, ports, ring, SEGMENTS): first page, pages
     fetches: NDArray[Any]  # FETCHING, shape (nodes, ports, ring): where answers go
-    storing: NDArray[Any]  # STORING, shape (nodes, nodes, ports): by where it comes from
     send_heads: NDArray[Any]  # HEAD, shape (nodes, send_ring)
     arrival_heads: NDArray[Any]  # HEAD, shape (nodes, receive_ring)
     arrival_buffers: NDArray[Any]  # BUFFER, shape (nodes, receive_ring, BUFFERS)
-    links: NDArray[Any]  # TRANSPORT, shape (nodes, nodes)
-    windows: NDArray[Any]  # PACKET, shape (nodes, nodes, window)
-    window_heads: NDArray[Any]  # HEAD, likewise
-    window_bytes: NDArray[np.uint8]  # shape (nodes, nodes, window, INLINE_BYTES)
-    rejects: NDArray[np.uint64]  # shape (nodes, nodes): of the last 64 packets confirmed
     filled: NDArray[np.int64]  # shape (processes, BUFFERS): addresses in the report read last
     gathers: NDArray[Any]  # SEGMENT, shape (processes, SEGMENTS): of a descriptor to be posted
     owners: NDArray[np.int64]  # shape (nodes, keys): the port that used the page last, or -1
@@ -275,7 +243,12 @@ class Ports(NamedTuple):
     blank_head: NDArray[Any]  # HEAD, shape (1,)
     copies: NDArray[Any]  # HEAD, shape (1,)
     blank_bytes: NDArray[np.uint8]  # shape (INLINE_BYTES,)
-    peers: NDArray[Any]  # PEER, shape (nodes, nodes)
+    stream_of: NDArray[np.int32]  # shape (nodes, nodes): in ``pools.streams``; 0: never talked
+    # shape (nodes, words): whose streams may have a deadline, and whose may wish to send
+    timed: NDArray[np.int64]
+    wishing: NDArray[np.int64]
+    pool: NDArray[Any]  # POOLS, shape (1,)
+    pools: Pools
     frames: NDArray[np.int64]  # shape (nodes, keys): the hosts' tables; else the garbage page
     events: NDArray[Any]  # SERVICE, shape (nodes, events that can wait for the kernel thread)
     buffer_cache: Nic  # leading axis of nodes: handles of buffers, each a line of words

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from nicscope.drivers.simulate.ports.calls import release
 from nicscope.drivers.simulate.ports.holding import NO_KEY, hold_for, holds_entries, share_set
+from nicscope.drivers.simulate.ports.pools import NO_ENTRY
 from nicscope.drivers.simulate.ports.serve import leave_page
+from nicscope.drivers.simulate.ports.streams import stream_to
 from nicscope.drivers.translation.asking import page_of_key
 from nicscope.drivers.translation.cluster import translation_of
 from nicscope.kernel.decorators import routine, step
-from nicscope.nic.transport import LAST, distance
 
 
 @routine
@@ -26,11 +27,11 @@ def yield_entries(machine, n, space, page):
     if not holds_entries(machine) or ports.rules[0].sparse == 1 or ports.rules[0].reliable == 0:
         return False
     given = False
-    for d in range(ports.peers.shape[1]):
-        link = ports.links[n, d]
-        for ahead in range(0 if ports.peers[n, d].dead else distance(link.numbered, link.oldest)):
-            place = ((link.oldest + ahead) & LAST) % ports.rules[0].window
-            head = ports.window_heads[n, d, place]
+    for d in range(ports.stream_of.shape[1]):
+        entry = stream_to(ports, n, d).oldest_kept
+        while entry != NO_ENTRY:
+            head = ports.pools.heads[entry]
+            entry = ports.pools.behind[entry]
             if _is_in_way(machine, n, head.key, space, page):
                 key = head.key
                 head.space, _ = _page_of(machine, n, key)

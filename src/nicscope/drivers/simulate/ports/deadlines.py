@@ -1,0 +1,225 @@
+"""What is due between a node and its peers: acknowledgements, time-outs, peers that are dead."""
+
+from __future__ import annotations
+
+from nicscope.drivers.simulate.agenda import NEVER
+from nicscope.drivers.simulate.ports.calls import end_request, give_up_message, report_sent
+from nicscope.drivers.simulate.ports.holding import let_go
+from nicscope.drivers.simulate.ports.placing import take_back
+from nicscope.drivers.simulate.ports.pools import NO_ENTRY
+from nicscope.drivers.simulate.ports.promising import patience, withdraw
+from nicscope.drivers.simulate.ports.reliable import (
+    change_way,
+    clear,
+    send_numbered,
+    stop_resending,
+    wish_acknowledgement,
+)
+from nicscope.drivers.simulate.ports.streams import (
+    give_entry_back,
+    mark,
+    next_marked,
+    stream_to,
+    take_oldest,
+    unmark,
+)
+from nicscope.fabric.paths import ways_of
+from nicscope.kernel.decorators import distant, step
+from nicscope.nic.ports import (
+    AWAITS_USE,
+    BARRED,
+    FETCH,
+    FREE_TO_GO,
+    NO_ROOM,
+    NOBODY,
+    PEER_DEAD,
+    PROBE,
+    REPLY,
+)
+from nicscope.nic.transport import (
+    DEAD,
+    is_outstanding,
+    revive,
+    time_out,
+)
+
+
+@distant
+def mind_deadlines(machine, n, now):
+    """What is due at ``n`` by now: acknowledgements to send, packets to send again."""
+    ports = machine.ports
+    serving = ports.nodes[n]
+    if now < serving.deadline:
+        return
+    serving.deadline = NEVER
+    many = ports.stream_of.shape[1]
+    d = next_marked(ports.timed, n, 0, many)
+    while d < many:
+        first = _mind_stream(machine, n, d, now)
+        serving.deadline = min(serving.deadline, first)
+        if first == NEVER:
+            unmark(ports.timed, n, d)
+        d = next_marked(ports.timed, n, d + 1, many)
+    serving.deadline = min(serving.deadline, serving.scan_at)
+    if serving.promised_to != NOBODY:
+        if serving.promised_until <= now:
+            withdraw(machine, n)
+        else:
+            serving.deadline = min(serving.deadline, serving.promised_until)
+    if serving.use_blocked > 0:
+        _mind_patience(machine, n, now)
+
+
+@step
+def _mind_stream(machine, n, d, now):
+    """What is due at ``n`` by now for ``d``; when something is due next, or NEVER."""
+    stream = stream_to(machine.ports, n, d)
+    if stream.ack_at <= now:
+        stream.ack_at = NEVER
+        wish_acknowledgement(machine, n, d)
+    if stream.resend_at <= now:
+        _run_out(machine, n, d, now)
+    if stream.rest_at <= now:
+        _mind_silence(machine, n, d, now)
+    return min(stream.ack_at, min(stream.resend_at, stream.rest_at))
+
+
+@step
+def _mind_silence(machine, n, d, now):
+    """A message of ``d`` has long begun to come: if ``d`` is silent, ask whether it lives.
+
+    Over an unreliable transport nobody would answer, and the message is given up.
+    """
+    ports = machine.ports
+    stream = stream_to(ports, n, d)
+    stream.rest_at = NEVER
+    if stream.dead == 1 or not _has_part(machine, n, d):
+        return
+    if stream.heard_at + patience(machine) > now:
+        stream.rest_at = stream.heard_at + patience(machine)
+    elif ports.rules[0].reliable == 0:
+        _give_up_messages(machine, n, d)
+    else:
+        stream.rest_at = now + patience(machine)
+        if not is_outstanding(stream):
+            _probe(machine, n, d, now)
+
+
+@step
+def _has_part(machine, n, d):
+    """Whether a part of a message from node ``d`` is there."""
+    for tag in range(machine.ports.channels.shape[1]):
+        channel = machine.ports.channels[n, tag]
+        if channel.port != NOBODY and channel.node == d and channel.placed >= 0:
+            return True
+    return False
+
+
+@step
+def _give_up_messages(machine, n, d):
+    """What was to come from node ``d`` will not."""
+    for tag in range(machine.ports.channels.shape[1]):
+        channel = machine.ports.channels[n, tag]
+        if channel.port != NOBODY and channel.node == d:
+            give_up_message(machine, n, tag)
+
+
+@step
+def _mind_patience(machine, n, now):
+    """End the requests that have waited long enough for an entry which transfers use."""
+    ports = machine.ports
+    for p in range(ports.table.shape[1]):
+        port = ports.table[n, p]
+        if port.blocked != AWAITS_USE:
+            continue
+        if port.until <= now:
+            port.blocked = FREE_TO_GO
+            end_request(machine, n, p, NO_ROOM)
+            ports.nodes[n].attention = 1
+        else:
+            ports.nodes[n].deadline = min(ports.nodes[n].deadline, port.until)
+
+
+@step
+def _run_out(machine, n, d, now):
+    ports = machine.ports
+    stream = stream_to(ports, n, d)
+    stream.resend_at = NEVER
+    if not is_outstanding(stream):
+        if stream.fetching > 0:
+            _probe(machine, n, d, now)
+        return
+    if time_out(stream, ports.rules[0].most_retries) == DEAD:
+        if stream.tried + 1 >= ways_of(machine.paths):
+            _bury(machine, n, d)
+            return
+        stream.tried += 1
+        change_way(machine, n, d, stream.route + 1)
+        revive(stream)
+    stream.ran_out_at = now
+    if stream.resending == 0:
+        stream.resending = 1
+        ports.nodes[n].resends += 1
+        mark(ports.wishing, n, d)
+    stream.resend_at = now + ports.rules[0].time_out
+
+
+@step
+def _probe(machine, n, d, now):
+    """Ask for a sign of life of a peer that owes an answer, if there is room for a packet."""
+    endpoint = machine.endpoints[n]
+    ports = machine.ports
+    stream_to(ports, n, d).resend_at = now + ports.rules[0].time_out
+    # What SERVE does now may need the last place of the ring.
+    if endpoint.written - endpoint.finished >= endpoint.send_ring - 1:
+        return
+    packet = ports.blank[0]
+    head = ports.blank_head[0]
+    clear(packet, head)
+    packet.destination = d
+    head.kind = PROBE
+    send_numbered(machine, n, packet, head, ports.blank_bytes)
+
+
+@step
+def _void_packets(machine, n, d):
+    """What is still to leave for ``d`` counts no more: its memory is its process's again.
+
+    Or a peer that lives and was not heard would take what the process writes there next.
+    """
+    endpoint = machine.endpoints[n]
+    for i in range(endpoint.sent, endpoint.written):
+        place = i % endpoint.send_ring
+        if machine.sends[n, place].destination == d:
+            machine.ports.send_heads[n, place].kind = BARRED
+    if machine.nodes[d].source == n and endpoint.control_sent == 1:
+        there = machine.endpoints[d]
+        machine.arrivals[d, (there.accepted - 1) % there.receive_ring].broken = 1
+
+
+@step
+def _bury(machine, n, d):
+    """The peer is dead: what was meant for it has failed."""
+    ports = machine.ports
+    stream = stream_to(ports, n, d)
+    stop_resending(machine, n, d)
+    _void_packets(machine, n, d)
+    take_back(machine, n, d)
+    if ports.nodes[n].promised_to == d:
+        withdraw(machine, n)
+    _give_up_messages(machine, n, d)
+    while stream.oldest_kept != NO_ENTRY:
+        entry = take_oldest(ports, stream)
+        head = ports.pools.heads[entry]
+        let_go(machine, n, head)
+        if head.last == 1 and head.kind != REPLY and head.kind != FETCH:
+            report_sent(machine, n, head.from_port, head.slot, PEER_DEAD)
+        give_entry_back(ports, entry)
+    stream.fetching = 0
+    for p in range(ports.table.shape[1]):
+        for slot in range(ports.rules[0].ring):
+            fetch = ports.fetches[n, p, slot]
+            if fetch.node == d:
+                fetch.node = NOBODY
+                report_sent(machine, n, p, slot, PEER_DEAD)
+    ports.nodes[n].attention = 1

@@ -1,0 +1,133 @@
+"""Streams between pairs of nodes at work: found, made, marked for what is due, their packets kept.
+
+A node's streams are walked in the order of their peers.  Where only those count that have a
+deadline or a wish, marks say which may have one: a bit a pair, cleared when it is found idle.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.drivers.simulate.machine import ROOM
+from nicscope.drivers.simulate.ports.pools import AT_ONCE, BLANK, NO_ENTRY, lacks
+from nicscope.kernel.bytecopy import copy_bytes
+from nicscope.kernel.decorators import routine, step
+from nicscope.nic.ports import INLINE_BYTES
+from nicscope.nic.transport import distance
+
+MARKS = 5  # bits of a peer's number that say which mark of a word is its own
+
+
+@step
+def stream_to(ports, n, d):
+    """What node ``n`` keeps about ``d``, to be read: a blank record if they have not talked."""
+    return ports.pools.streams[ports.stream_of[n, d]]
+
+
+@step
+def open_stream(machine, n, d):
+    """What node ``n`` keeps about ``d``, to be written; with their first packet it is made."""
+    ports = machine.ports
+    if ports.stream_of[n, d] == BLANK:
+        _make_stream(machine, n, d)
+    return ports.pools.streams[ports.stream_of[n, d]]
+
+
+@routine
+def _make_stream(machine, n, d):
+    ports = machine.ports
+    pool = ports.pool[0]
+    streams = ports.pools.streams
+    ports.stream_of[n, d] = pool.streams
+    streams[pool.streams] = streams[BLANK]
+    pool.streams += 1
+    if lacks(streams.size, pool.streams, AT_ONCE):
+        machine.tally[0].wants |= ROOM
+
+
+@step
+def store_from(machine, n, d, p):
+    """The store that arrives at node ``n`` from port ``p`` of ``d``, whose stream is there."""
+    ports = machine.ports
+    stream = stream_to(ports, n, d)
+    if stream.stores == 0:
+        pool = ports.pool[0]
+        stream.stores = pool.stores
+        pool.stores += 1
+        if lacks(ports.pools.storing.shape[0], pool.stores, AT_ONCE):
+            machine.tally[0].wants |= ROOM
+    return ports.pools.storing[stream.stores, p]
+
+
+@step
+def keep_packet(machine, stream, packet, head, inline):
+    """Keep a packet, with the bytes of its descriptor, as the newest of ``stream``."""
+    ports = machine.ports
+    pool = ports.pool[0]
+    pools = ports.pools
+    entry = pool.unused
+    pool.unused = pools.behind[entry]
+    pool.kept += 1
+    pools.packets[entry] = packet
+    pools.heads[entry] = head
+    copy_bytes(pools.inline[entry], 0, inline, 0, INLINE_BYTES)
+    pools.behind[entry] = NO_ENTRY
+    if stream.oldest_kept == NO_ENTRY:
+        stream.oldest_kept = entry
+    else:
+        pools.behind[stream.newest_kept] = entry
+    stream.newest_kept = entry
+    if lacks(pools.behind.size, pool.kept, pool.most_kept):
+        machine.tally[0].wants |= ROOM
+
+
+@step
+def entry_of(ports, stream, sequence):
+    """Where the packet of ``stream`` with that number is kept."""
+    entry = stream.oldest_kept
+    for _ in range(distance(sequence, stream.oldest)):
+        entry = ports.pools.behind[entry]
+    return entry
+
+
+@step
+def take_oldest(ports, stream):
+    """Take the oldest packet out of ``stream``; its entry, which is to be given back."""
+    entry = stream.oldest_kept
+    stream.oldest_kept = ports.pools.behind[entry]
+    return entry
+
+
+@step
+def give_entry_back(ports, entry):
+    """The packet in ``entry`` is forgotten."""
+    pool = ports.pool[0]
+    ports.pools.behind[entry] = pool.unused
+    pool.unused = entry
+    pool.kept -= 1
+
+
+@step
+def mark(marks, n, d):
+    """Note that the stream of ``n`` to ``d`` may have something due."""
+    marks[n, d >> MARKS] |= np.int64(1) << (d & ((1 << MARKS) - 1))
+
+
+@step
+def unmark(marks, n, d):
+    """Note that it has nothing due."""
+    marks[n, d >> MARKS] &= ~(np.int64(1) << (d & ((1 << MARKS) - 1)))
+
+
+@step
+def next_marked(marks, n, d, nodes):
+    """The first peer of ``n`` from ``d`` on whose mark is set, or ``nodes``."""
+    while d < nodes:
+        left = marks[n, d >> MARKS] >> (d & ((1 << MARKS) - 1))
+        if left == 0:
+            d = ((d >> MARKS) + 1) << MARKS
+        elif left & 1:
+            return d
+        else:
+            d += 1
+    return nodes

@@ -1,0 +1,65 @@
+"""Paths of every pair by a rule: what a table of them all would say, without the table."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from nicscope.fabric.paths import make_path, make_wanted, new_paths, path_to, want_path
+from nicscope.fabric.topology import EveryPair, crossbar, pair, redundant, trunk
+
+
+@pytest.mark.parametrize("nodes", [-1, 0, 1, 2, 5])
+def test_there_is_a_value_for_each_two_nodes_and_for_no_other_pair(nodes):
+    every = EveryPair(nodes, lambda s, d: 10 * s + d)
+    table = {(s, d): 10 * s + d for s in range(nodes) for d in range(nodes) if s != d}
+
+    assert dict(every) == table
+    assert every == table
+    assert len(every) == len(table)
+    for here in range(-2, nodes + 2):
+        for there in range(-2, nodes + 2):
+            assert ((here, there) in every) == ((here, there) in table)
+            assert every.get((here, there)) == table.get((here, there))
+
+
+def test_trunks_cross_between_the_switches_and_only_there():
+    topology = trunk(2, 3)
+
+    assert topology.paths[0, 1] == (0, 6)
+    assert topology.paths[1, 4] == (1, 10, 9)
+    assert topology.paths[4, 1] == (4, 11, 6)
+    assert topology.paths[2, 3] == (2, 8)
+    assert [topology.hops[each] for each in ((0, 1), (1, 4), (2, 3))] == [1, 2, 1]
+
+
+def test_a_topology_of_many_nodes_takes_no_more_memory_than_one_of_few():
+    few, many = (
+        sum(map(sys.getsizeof, (each, each.paths, each.hops, *each.spare)))
+        for each in (redundant(2, 3), redundant(10_000, 3))
+    )
+
+    assert few == many
+
+
+@pytest.mark.parametrize("topology", [pair(), crossbar(4), trunk(2, 2), redundant(3, 2)])
+def test_a_path_is_made_there_and_back_when_it_is_first_wanted_and_once(topology):
+    paths = new_paths(topology)
+    assert path_to(paths, 0, 1) == path_to(paths, 1, 0) == 0
+
+    assert want_path(paths, 0, 1)
+    make_wanted(paths, topology)
+    made = [path_to(paths, 0, 1), path_to(paths, 1, 0)]
+    ways = 1 + len(topology.spare)
+    assert sorted(made) == [1, 1 + ways]
+    assert paths.summary[0]["made"] == 1 + 2 * ways
+    assert not want_path(paths, 0, 1)
+    assert not want_path(paths, 1, 0)
+    make_path(paths, topology, 0, 1)
+    assert paths.summary[0]["made"] == 1 + 2 * ways
+    routes = paths.routes
+    for number, way in enumerate((topology.paths, *topology.spare), made[0]):
+        links = routes.links[routes.first[number] : routes.first[number + 1]]
+        assert tuple(links) == way[0, 1]
+        assert routes.hops[number] == topology.hops[0, 1]

@@ -6,6 +6,7 @@ has the hosts: processes, their CPU, queues and reports.
 
 from __future__ import annotations
 
+# ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,8 @@ OUT_OF_BOUNDS, NO_RIGHTS, BAD, REJECTED = (
     "bad descriptor",
     "rejected",
 )
+NO_ENTRY = "no entry that no transfer uses"  # of a lookup
+READS, WRITES = "send", "receive"  # paths of a page
 PEER_DEAD, NO_ROOM, PAGE_OUT = "peer dead", "no room", "page out"
 
 
@@ -47,6 +50,9 @@ class Descriptor:
     status: str | None = None
     peer: int = -1
     page: int | None = None  # that the port holds to send from
+    holds: tuple[int, int] | None = None  # that page, and of which memory it is
+    refused_here: str | None = None  # by the library
+    kept: list[range] = field(default_factory=list)  # pages, until it ends
 
     @property
     def length(self):
@@ -104,8 +110,19 @@ class Packet(Message):
     port: int = 0
     source: int | None = None  # address
     space: int = 0
+    holds: tuple[int, int] | None = None  # space and page
     ack: int = 0
     rejects: frozenset[int] = frozenset()
+
+
+@dataclass(eq=False)
+class Waiting:
+    """What a lookup of a port waits for."""
+
+    for_reader: bool = False  # the buffer is to come back, and there is no place for its report
+    for_entry: bool = False  # transfers use all that it could have
+    repeats: bool = False  # it has asked before
+    until: int | None = None
 
 
 @dataclass(eq=False)
@@ -118,6 +135,8 @@ class Port:
     places: dict[int, Any]  # of descriptors, by turn
     posted: int = 0
     reaped: int = 0
+    refused: int = 0  # descriptors that the library kept from the NIC
+    registered: str = DONE  # how the last registration ended
     requests: deque[Descriptor] = field(default_factory=deque)  # that the NIC has not taken
     current: Descriptor | None = None
     free: deque[int] = field(default_factory=deque)
@@ -126,7 +145,8 @@ class Port:
     received: deque[Received] = field(default_factory=deque)
     reserved: int = 0  # places of the queue of received reports
     filling: int = 0
-    waits_for_reader: bool = False  # the buffer to be translated is to come back, and cannot yet
+    waiting: Waiting = field(default_factory=Waiting)  # of the descriptor under way
+    ahead: Waiting = field(default_factory=Waiting)  # of the buffer to be translated
 
 
 @dataclass(eq=False)
@@ -232,14 +252,14 @@ class Hosts(Simulation):
             key=lambda one: (one.since, one.number),
         )
         for process in waiting:
-            duration = self.duration(node, process)
+            duration = self.begins(node, process)
             if duration is not None:
                 node.busy = process
                 node.cpu = Action("program", self.now, self.now + duration)
                 return
 
-    def duration(self, node, process):
-        """What the operation takes; None if it cannot begin yet."""
+    def begins(self, node, process):
+        """Begin the operation: what it takes; None if it cannot begin yet."""
         step, service = process.asked, node.service
         port = node.ports[process.port]
         if step[0] == "compute":
@@ -252,22 +272,51 @@ class Hosts(Simulation):
         if step[0] == "provide":
             if len(port.free) >= self.world.ring:
                 return None
-            pages = [step[1] // self.world.page]
-            return self.library(node, process, pages) + service["post"]
+            pages = self.pages_of(step[1], 1)
+            cost, _ = self.have_pinned(node, process.number, pages)
+            self.keep(node, process.number, pages)
+            return cost + service["post"]
         if step[0] == "register":
-            pages = range(
-                step[1] // self.world.page, (step[1] + step[2] - 1) // self.world.page + 1
-            )
-            return service["system_call"] + self.library(node, process, pages)
+            return self.begin_to_register(node, port, self.pages_of(*step[1:]))
         assert step[0] == "post"
-        before = port.places[port.posted % self.world.ring]  # places are used in turn
-        if port.posted - port.reaped >= self.world.ring or (before and before.status is None):
+        return self.begin_to_post(node, port, step[1])
+
+    def begin_to_register(self, node, port, pages):
+        """All of it stays pinned, or nothing is kept."""
+        if not self.could_pin(node, port, pages):
             return None
-        cost = service["post"]
-        for address, length in step[1].segments:
-            pages = range(address // self.world.page, (address + length - 1) // self.world.page + 1)
-            cost += self.library(node, process, pages)
+        cost, port.registered = self.have_pinned(node, port.space, pages)
+        if port.registered == DONE:
+            self.keep(node, port.space, pages)
+        return cost + node.service["system_call"]
+
+    def begin_to_post(self, node, port, descriptor):
+        """Pages are looked up and pinned now, segment by segment, until one cannot be."""
+        before = port.places[port.posted % self.world.ring]  # places are used in turn
+        unread = port.posted + port.refused - port.reaped
+        if unread >= self.world.ring or (before and before.status is None):
+            return None
+        pieces = [self.pages_of(*segment) for segment in descriptor.segments]
+        if not all(self.could_pin(node, port, pages) for pages in pieces):
+            return None
+        cost = node.service["post"]
+        for pages in pieces:
+            spent, status = self.have_pinned(node, port.space, pages)
+            cost += spent
+            if status != DONE:
+                descriptor.refused_here = status
+                break
+            self.keep(node, port.space, pages)
+            descriptor.kept.append(pages)
         return cost
+
+    def pages_of(self, address, length):
+        return range(address // self.world.page, (address + length - 1) // self.world.page + 1)
+
+    def is_under_way(self, port):
+        """Whether something of the port's will yet end, so that pages may be unpinned."""
+        descriptors = any(one is not None and one.status is None for one in port.places.values())
+        return descriptors or bool(port.free or port.ready or port.filling)
 
     def happen(self, node, kind):
         if kind == CPU:
@@ -299,10 +348,7 @@ class Hosts(Simulation):
         step, process.asked = process.asked, None
         port = node.ports[process.port]
         if step[0] == "post":
-            port.places[port.posted % self.world.ring] = step[1]
-            port.posted += 1
-            step[1].space = port.space
-            port.requests.append(step[1])
+            self.post(node, port, step[1])
             self.end_operation(process, step[1].number)
         elif step[0] == "provide":
             port.free.append(step[1])
@@ -313,26 +359,40 @@ class Hosts(Simulation):
             self.end_operation(process, report)
         elif step[0] == "arrival":
             report = port.received.popleft()
-            port.waits_for_reader = False
+            port.ahead.for_reader = False
             if len(step) > 2 and step[2]:
                 for buffer in reversed(report.buffers):
                     if report.status == DONE:
                         process.plan.appendleft(("provide", buffer))
             self.end_operation(process, report)
         elif step[0] == "register":
-            self.end_operation(process, 0)
+            self.end_operation(process, port.registered)
         else:
             self.end_operation(process, None)
+
+    def post(self, node, port, descriptor):
+        """The descriptor is the NIC's, or never reaches it."""
+        descriptor.space = port.space
+        if descriptor.refused_here is not None:
+            port.refused += 1
+            self.end_descriptor(port, descriptor, descriptor.refused_here)
+            return
+        port.places[port.posted % self.world.ring] = descriptor
+        port.posted += 1
+        port.requests.append(descriptor)
 
     # --- reports --------------------------------------------------------------------------------
 
     def end_descriptor(self, port, descriptor, status):
         descriptor.status = status
+        for pages in descriptor.kept:
+            self.leave(self.nodes[port.node], port.space, pages)
         port.sent.append(Sent(descriptor.number, status))
 
     def has_place(self, port):
         return len(port.received) + port.reserved < self.world.ring
 
     def give_back(self, node, port, address, status):
+        self.leave(node, port.space, self.pages_of(address, 1))
         report = Received(BACK, NO_NAME, node.number, 0, None, (address,), 0, status)
         port.received.append(report)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+# ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from oracle.delivery import COMPLETE, FINISH, FIRMWARE, FROM_HOST, POST_PAYLOAD, Action
 from oracle.ports import (
     BAD,
     DONE,
     FETCH,
     NO_BUFFER,
+    NO_ENTRY,
+    NO_ROOM,
     NO_TAG,
     OUT_OF_BOUNDS,
+    READS,
     REPLY,
     SEND,
+    WRITES,
     Packet,
+    Waiting,
 )
 from oracle.ports_receiving import WANTED, Receiving
 
@@ -72,7 +78,7 @@ class Firmware(Receiving):
         super().begin(node, task)
         half = node.processor.half
         if task == POST_PAYLOAD and half.verdict == WANTED:
-            node.processor.ends += self.placing_cost(node, half.message)
+            node.processor.ends += self.placing_cost(node, half)
         elif task == COMPLETE and half.verdict == WANTED and half.message.last:
             node.processor.ends += node.service["receive_message"]
 
@@ -112,6 +118,8 @@ class Firmware(Receiving):
             port = node.ports[(node.last_served + step) % count]
             if port.free and self.may_translate_ahead(port):
                 return "buffer", port
+            if port.waiting.for_entry:
+                continue
             if port.current is not None:
                 if self.may_send_to(node, port.current.peer):
                     return "next", port
@@ -124,19 +132,33 @@ class Firmware(Receiving):
         """Whether a buffer is wanted, and there is a place for it among those ready and filling."""
         most = self.world.ready + self.world.ring
         room = len(port.ready) < self.world.ready and len(port.ready) + port.filling < most
-        return room and not port.waits_for_reader
+        return room and not (port.ahead.for_reader or port.ahead.for_entry)
 
     def serve_cost(self, node, what, port):
         service = node.service
         if what == "buffer":
-            return service["lookup_free"]
+            return service["lookup_free"] + self.ways_cost(node, port.space, port.free[0])
         descriptor = port.current if what == "next" else port.requests[0]
         cost = service["serve_request"] if what == "new" else 0
-        if descriptor.content is None and descriptor.operation != FETCH:
-            place = descriptor.place()[0] // self.world.page
-            if descriptor.page != place:
-                cost += service["lookup_send"]
+        if self.has_pages(descriptor):
+            address, _ = descriptor.place()
+            if descriptor.page != address // self.world.page:
+                cost += service["lookup_send"] + self.ways_cost(node, descriptor.space, address)
         return cost
+
+    def has_pages(self, descriptor):
+        """Whether something of memory goes with the next packet."""
+        control = descriptor.content is not None or descriptor.operation == FETCH
+        return not (control or descriptor.void)
+
+    def ways_cost(self, node, space, address):
+        """Of the ways that a lookup checks after the first, as the set is now."""
+        ways = self.further_ways(node, space, address // self.world.page)
+        return ways * node.service["further_way"]
+
+    def further_ways(self, node, space, page):
+        """How many they are; none where nothing is searched."""
+        return 0
 
     def serve(self, node, what, port):
         node.last_served = port.number
@@ -161,14 +183,50 @@ class Firmware(Receiving):
         address = port.free[0]
 
         def then(status, space):
+            if status == NO_ENTRY:
+                self.await_entry(port.ahead)
+                return
+            port.ahead = Waiting(port.ahead.for_reader)
             if status == DONE:
                 port.ready.append((port.free.popleft(), space))
             elif self.has_place(port):
                 self.give_back(node, port, port.free.popleft(), status)
             else:
-                port.waits_for_reader = True
+                port.ahead.for_reader = True
 
-        self.translate(node, port.space, address // self.world.page, None, then)
+        page = address // self.world.page
+        self.translate(node, port.space, page, WRITES, None, then, port.ahead.repeats)
+
+    def await_entry(self, waiting):
+        """Until a transfer lets go of an entry, and not for ever."""
+        waiting.for_entry = waiting.repeats = True
+        if waiting.until is None:
+            waiting.until = self.now + self.longest_silence()
+
+    def longest_silence(self):
+        """After which a peer is dead, and nothing that one waits for comes any more."""
+        return (self.world.most_retries + 1) * self.world.time_out
+
+    def timers(self, node):
+        yield from super().timers(node)
+        for port in node.ports:
+            for waiting in (port.ahead, port.waiting):
+                if waiting.until is not None:
+                    yield waiting.until
+
+    def timer(self, node):
+        super().timer(node)
+        for port in node.ports:
+            if port.waiting.until == self.now:
+                port.waiting = Waiting()
+                descriptor, port.current = port.current, None
+                self.cannot_send(port, descriptor, NO_ROOM)
+            if port.ahead.until == self.now:
+                port.ahead = Waiting(port.ahead.for_reader)
+                if self.has_place(port):
+                    self.give_back(node, port, port.free.popleft(), NO_ROOM)
+                else:
+                    port.ahead.for_reader = True
 
     def check(self, node, port, descriptor):
         """Lengths and operation, then tag or import, then bounds and rights."""
@@ -198,7 +256,7 @@ class Firmware(Receiving):
         packet.whole, packet.begins = descriptor.length, descriptor.offset
         packet.notify, packet.at = descriptor.notify, descriptor.made
         there = self.name_place(node, packet, descriptor)
-        if descriptor.content is not None or descriptor.operation == FETCH or descriptor.void:
+        if not self.has_pages(descriptor):
             packet.content = descriptor.content
             descriptor.made = descriptor.length
         else:
@@ -210,6 +268,12 @@ class Firmware(Receiving):
             packet.payload = min(left, self.world.page - before, there)
             packet.source, packet.space = address, descriptor.source
             descriptor.made += packet.payload
+            self.hold_for(node, packet, descriptor.source, page)
+            if (
+                descriptor.made == descriptor.length
+                or descriptor.place()[0] // self.world.page != page
+            ):
+                self.leave_page(node, descriptor)
         packet.last = descriptor.made == descriptor.length
         if packet.last:
             port.current = None
@@ -242,18 +306,37 @@ class Firmware(Receiving):
 
     def look_up_to_send(self, node, port, descriptor, page):
         def then(status, space):
+            if status == NO_ENTRY:
+                self.await_entry(port.waiting)
+                return
+            port.waiting = Waiting()
             if status == DONE:
                 descriptor.page, descriptor.source = page, space
+                self.hold_for(node, descriptor, space, page)
                 self.make_packet(node, port, descriptor)
             else:
                 port.current = None
                 self.cannot_send(port, descriptor, status)
 
-        self.translate(node, descriptor.space, page, None, then)
+        self.translate(node, descriptor.space, page, READS, None, then, port.waiting.repeats)
+
+    def hold_for(self, node, one, space, page):
+        """``one`` uses a page, unless it is the garbage page."""
+        if space is not None:
+            one.holds = space, page
+            self.hold_page(node, *one.holds)
+
+    def leave_page(self, node, descriptor):
+        """The port does not send from the page any more."""
+        if descriptor.holds is not None:
+            self.let_go(node, *descriptor.holds)
+        descriptor.page = descriptor.holds = None
 
     def cannot_send(self, port, descriptor, status):
         self.end_descriptor(port, descriptor, status)
 
     def has_left(self, node, packet):
+        if packet.holds is not None:
+            self.let_go(node, *packet.holds)
         if packet.last:
             self.end_descriptor(node.ports[packet.port], packet.descriptor, DONE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from oracle.ports import BAD, DONE, REJECTED, REPLY, SEND, WRITE, Hosts, Received
+from oracle.ports import BAD, DONE, NO_ENTRY, REJECTED, REPLY, SEND, WRITE, WRITES, Hosts, Received
 
 MOST_BUFFERS = 16
 WANTED, LATER = "wanted", "later"  # of a packet; LATER: it may come again
@@ -27,9 +27,19 @@ class Receiving(Hosts):
         self.bytes = {}  # (node, space): the memory of a process
         self.garbage = [bytearray(world.page) for _ in self.nodes]
 
-    def placing_cost(self, node, packet):
-        service = node.service
-        return service["lookup_buffer" if packet.operation == SEND else "lookup_receive"]
+    def placing_cost(self, node, half):
+        """Of the lookup, by what the NIC takes the packet for when it begins."""
+        if half.message.operation == SEND:
+            return node.service["lookup_buffer"]
+        cost = node.service["lookup_receive"]
+        place = (
+            self.place_store(node, half)
+            if half.message.operation == WRITE
+            else self.place_reply(node, half)
+        )
+        if place == REJECTED:
+            return cost
+        return cost + self.ways_cost(node, *place)
 
     def flow_ends(self, node):
         control, message = node.tx.control, node.tx.half.message
@@ -59,11 +69,16 @@ class Receiving(Hosts):
 
             def then(status, memory):
                 half.where = memory, address
-                if status != DONE:
+                if status == DONE:
+                    self.hold_for(node, half, memory, address // self.world.page)
+                else:
                     half.done = True
-                    self.turn_away(node, half, REJECTED)
+                    self.turn_away(node, half, LATER if status == NO_ENTRY else REJECTED)
 
-            self.translate(node, space, address // self.world.page, half, then)
+            self.translate(node, space, address // self.world.page, WRITES, half, then)
+        else:
+            space, address = half.where
+            self.hold_for(node, half, space, address // self.world.page)
 
     def turn_away(self, node, half, why):
         half.verdict = why
@@ -156,6 +171,8 @@ class Receiving(Hosts):
 
     def complete(self, node, half):
         packet = half.message
+        if half.holds is not None:
+            self.let_go(node, *half.holds)
         if half.verdict == WANTED and not packet.payload:
             why = self.take_control(node, packet)
             if why != DONE:
@@ -170,6 +187,8 @@ class Receiving(Hosts):
             )
             port.reserved -= 1
             port.filling -= len(buffers)
+            for address in buffers:
+                self.leave(node, port.space, self.pages_of(address, 1))
             self.report(port, SEND, packet, None, buffers, 0)
         elif packet.operation == WRITE:
             packet.descriptor.in_memory += packet.payload

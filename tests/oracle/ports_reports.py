@@ -7,13 +7,25 @@ from types import SimpleNamespace
 
 from oracle.delivery import LOG_FIELDS
 from oracle.ports import Descriptor, Port, Process
-from oracle.ports_translation import Translating
+from oracle.ports_translation import Static, Tables
+from oracle.ports_utlb import Utlb, UtlbShared
 from oracle.ports_worlds import content
+
+COUNTED = (
+    "lookups_send", "lookups_receive", "misses_send", "misses_receive", "repeated",
+    "pins", "unpins", "interrupts",
+)  # fmt: skip
+SCHEMES = {
+    "vmmc-static": Static,
+    "utlb": Utlb,
+    "utlb-shared": UtlbShared,
+    "utlb-process": Tables,
+}
 
 
 def told(world, is_lost):
-    """Results by process, log, and final memory by process."""
-    twin = Translating(world, is_lost)
+    """Results by process, log, final memory by process, counts by node, and what is pinned."""
+    twin = SCHEMES[world.design](world, is_lost)
     processes = []
     for me, program in enumerate(world.programs):
         node = twin.nodes[program.node]
@@ -46,7 +58,8 @@ def told(world, is_lost):
     log = [tuple(record[name] for name in LOG_FIELDS) for record in twin.log]
     results = [[(time, plain(result)) for time, result in process.results] for process in processes]
     memory = [bytes(twin.bytes[process.node, process.number]) for process in processes]
-    return results, log, memory
+    counts = [{name: counted[name] for name in COUNTED} for counted in twin.counts]
+    return results, log, memory, counts, sorted(twin.pinned_at_last())
 
 
 def plain(result):

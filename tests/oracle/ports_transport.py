@@ -74,6 +74,8 @@ class Reliable(Firmware):
                 return
             before = stream.packets[stream.to_send[0]]
             stream.note_sent()
+            if before.holds is not None:
+                self.hold_page(node, *before.holds)
             self.hand_over(node, copy(before))
         else:
             super().serve(node, what, port)
@@ -86,6 +88,8 @@ class Reliable(Firmware):
         packet.number = stream.number_next()
         stream.note_sent()
         stream.packets[packet.number] = packet
+        if packet.holds is not None:
+            self.keep(node, packet.holds[0], [packet.holds[1]])
         if packet.operation == FETCH:
             stream.awaited.append(packet.descriptor)
 
@@ -93,6 +97,8 @@ class Reliable(Firmware):
         if not self.world.reliable:
             super().has_left(node, packet)
         elif packet.operation != ACK:
+            if packet.holds is not None:  # it stays pinned until it is acknowledged
+                self.let_go(node, *packet.holds)
             self.set_deadline(node, packet.destination)
 
     def hand_over(self, node, packet):
@@ -145,6 +151,8 @@ class Reliable(Firmware):
         for number in range(before, stream.acknowledged):
             gone = stream.packets.pop(number)
             descriptor = gone.descriptor
+            if gone.holds is not None:
+                self.leave(node, gone.holds[0], [gone.holds[1]])
             if gone.operation == PROBE:
                 continue
             descriptor.refused |= number in packet.rejects

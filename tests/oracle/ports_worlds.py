@@ -25,12 +25,9 @@ STEPS = (
 )  # fmt: skip
 
 
-SETTINGS = {  # caches in which no two pages meet, tables that hold all pages
-    "vmmc-static": {},
-    "utlb": {"entries": 1024},
-    "utlb-shared": {"entries": 1024},
-    "utlb-process": {"entries": 64},
-}
+TABLES = ("vmmc-static",)  # no page is unpinned
+LIBRARIES = ("utlb", "utlb-shared", "utlb-process")
+DESIGNS = (*TABLES, *LIBRARIES)
 
 
 class Channel(NamedTuple):
@@ -98,8 +95,10 @@ class World:
     ring: int = 8
     ready: int = 8
     frames: int = 512
+    garbage: bool = False  # whether a page stands in for what no library has pinned
 
     page = PAGE
+    last_page = 63  # of an address space
 
     def number(self, process):
         """Of a process on its node: its address space; its port is one more."""
@@ -128,9 +127,13 @@ def services(draw):
 def tables():
     """A call of n pages, n from 0 to 64."""
     return st.builds(
-        lambda call, page: [0, *(call + page * count for count in range(1, 65))],
+        lambda call, page, more: [
+            0,
+            *(call + page * count + more * (count % 3) for count in range(1, 65)),
+        ],
         st.integers(0, 300),
         st.integers(0, 100),
+        st.integers(0, 50),
     )
 
 
@@ -152,7 +155,29 @@ def deliveries():
 
 
 @st.composite
-def worlds(draw, designs=tuple(SETTINGS), reliable=(False, True), losses=(0.0,)):
+def settings_of(draw, design):
+    """Tables and caches that are too small as often as not."""
+    if design in TABLES:
+        return {"entries": draw(st.sampled_from((8, 24, 1024)))}
+    found = {
+        "replacement": draw(st.sampled_from(("lru", "mru", "lfu", "mfu", "random"))),
+        "prepin": draw(st.sampled_from((1, 1, 2, 5))),
+        "seed": draw(st.integers(0, 3)),
+    }
+    if design == "utlb-process":
+        return found | {"entries": draw(st.sampled_from((6, 9, 64)))}
+    entries = draw(st.sampled_from((1, 2, 4, 8, 8, 1024)))
+    return found | {
+        "entries": entries,
+        "ways": min(entries, draw(st.sampled_from((1, 2, 4)))),
+        "prefetch": draw(st.sampled_from((1, 1, 2, 4))),
+        "index_offset": draw(st.booleans()),
+        "pin_limit": draw(st.sampled_from((6, 9, "none"))),
+    }
+
+
+@st.composite
+def worlds(draw, designs=DESIGNS, reliable=(False, True), losses=(0.0,)):
     network = crossbar(draw(st.integers(2, 3)))
     hosts = list(range(network.nodes))
     hosts += draw(st.lists(st.integers(0, network.nodes - 1), max_size=2))
@@ -189,7 +214,7 @@ def worlds(draw, designs=tuple(SETTINGS), reliable=(False, True), losses=(0.0,))
         exports,
         imports,
         design=design,
-        settings=dict(SETTINGS[design]),
+        settings=draw(settings_of(design)),
         reliable=draw(st.sampled_from(reliable)),
         window=draw(st.sampled_from((1, 2, 4, 8))),
         time_out=draw(st.sampled_from((20_000, 100_000, 300_000))),
@@ -199,6 +224,7 @@ def worlds(draw, designs=tuple(SETTINGS), reliable=(False, True), losses=(0.0,))
         ack_delay=draw(st.sampled_from((0, 100, 1000, 5000))),
         ring=ring,
         ready=draw(st.integers(1, 8)),
+        garbage=design in LIBRARIES and draw(st.booleans()),
     )
 
 
@@ -206,7 +232,7 @@ def worlds(draw, designs=tuple(SETTINGS), reliable=(False, True), losses=(0.0,))
 def plans(draw, me, hosts, ring, places):
     """Buffers; posts with pauses; then every post's end, and what has come."""
     peers = [peer for peer in range(len(hosts)) if hosts[peer] != hosts[me]]
-    steps = [("register", EXPORTED * PAGE, SHARED * PAGE)]
+    steps = [("register", EXPORTED * PAGE, draw(st.sampled_from((SHARED, SHARED, 1))) * PAGE)]
     for place in draw(st.lists(st.integers(0, places - 1), max_size=6, unique=True)):
         address = (BUFFERS + place) * PAGE + draw(st.sampled_from((0, 0, 0, 100)))
         steps.append(("provide", address))
@@ -249,6 +275,7 @@ def pieces(draw):
     """Segments, offset in the export, notify."""
     segments = []
     for _ in range(draw(st.sampled_from((1, 1, 1, 2, 4)))):
-        length = draw(st.one_of(st.integers(1, 60), st.integers(1, 900)))
-        segments.append((draw(st.integers(0, 8 * PAGE - length)), length))
+        length = draw(st.one_of(st.integers(1, 60), st.integers(1, 900), st.integers(1, 2000)))
+        most = draw(st.sampled_from((8, 8, 8, 8, 10, PAGES + 2))) * PAGE
+        segments.append((draw(st.integers(0, most - length)), length))
     return segments, draw(st.integers(0, 3 * PAGE)), draw(st.booleans())

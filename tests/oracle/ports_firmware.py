@@ -4,8 +4,11 @@ from __future__ import annotations
 
 # ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from oracle.delivery import COMPLETE, FINISH, FIRMWARE, FROM_HOST, POST_PAYLOAD, Action
-from oracle.ports import (
+from oracle.ports_receiving import WANTED, Receiving
+from oracle.ports_records import (
+    AGAIN,
     BAD,
+    CUT,
     DONE,
     FETCH,
     NO_BUFFER,
@@ -13,14 +16,16 @@ from oracle.ports import (
     NO_ROOM,
     NO_TAG,
     OUT_OF_BOUNDS,
+    PEER_DEAD,
     READS,
     REPLY,
     SEND,
     WRITES,
+    Held,
     Packet,
+    Ready,
     Waiting,
 )
-from oracle.ports_receiving import WANTED, Receiving
 
 SERVE, MISS = 7, 8  # tasks
 
@@ -113,13 +118,16 @@ class Firmware(Receiving):
 
     def choose(self, node):
         """What SERVE is for, or None."""
+        for tag, channel in sorted(node.channels.items()):
+            if channel.cut is not None and self.may_send_to(node, channel.node):
+                return "cut", tag
         count = len(node.ports)
         for step in range(1, count + 1):
             port = node.ports[(node.last_served + step) % count]
-            if port.free and self.may_translate_ahead(port):
-                return "buffer", port
             if port.waiting.for_entry:
                 continue
+            if port.free and self.may_translate_ahead(port):
+                return "buffer", port
             if port.current is not None:
                 if self.may_send_to(node, port.current.peer):
                     return "next", port
@@ -136,6 +144,8 @@ class Firmware(Receiving):
 
     def serve_cost(self, node, what, port):
         service = node.service
+        if what == "cut":
+            return 0
         if what == "buffer":
             return service["lookup_free"] + self.ways_cost(node, port.space, port.free[0])
         descriptor = port.current if what == "next" else port.requests[0]
@@ -149,7 +159,7 @@ class Firmware(Receiving):
     def has_pages(self, descriptor):
         """Whether something of memory goes with the next packet."""
         control = descriptor.content is not None or descriptor.operation == FETCH
-        return not (control or descriptor.void)
+        return not control and descriptor.void is None
 
     def ways_cost(self, node, space, address):
         """Of the ways that a lookup checks after the first, as the set is now."""
@@ -161,6 +171,9 @@ class Firmware(Receiving):
         return 0
 
     def serve(self, node, what, port):
+        if what == "cut":
+            self.tell_of_cut(node, port)
+            return
         node.last_served = port.number
         if what == "buffer":
             self.serve_buffer(node, port)
@@ -184,24 +197,38 @@ class Firmware(Receiving):
 
         def then(status, space):
             if status == NO_ENTRY:
-                self.await_entry(port.ahead)
-                return
-            port.ahead = Waiting(port.ahead.for_reader)
-            if status == DONE:
-                port.ready.append((port.free.popleft(), space))
+                port.ahead.for_entry = True
+            elif status == AGAIN:
+                pass
+            elif status == DONE:
+                port.ready.append(Ready(port.free.popleft(), space))
+                self.hold_buffer(node, port.ready[-1], page)
             elif self.has_place(port):
                 self.give_back(node, port, port.free.popleft(), status)
             else:
                 port.ahead.for_reader = True
 
         page = address // self.world.page
-        self.translate(node, port.space, page, WRITES, None, then, port.ahead.repeats)
+        self.translate(node, port.space, page, WRITES, None, then)
 
-    def await_entry(self, waiting):
+    def await_entry(self, port):
         """Until a transfer lets go of an entry, and not for ever."""
-        waiting.for_entry = waiting.repeats = True
-        if waiting.until is None:
-            waiting.until = self.now + self.longest_silence()
+        if port.waiting.until is None:
+            port.waiting.until = self.now + self.longest_silence()
+        if port.waiting.until <= self.now:
+            self.give_up_request(port, NO_ROOM)
+        else:
+            port.waiting.for_entry = True
+
+    def give_up_request(self, port, status):
+        """The descriptor under way goes no further."""
+        descriptor, port.current = port.current, None
+        port.waiting = Waiting()
+        node = self.nodes[port.node]
+        self.leave_page(node, descriptor)
+        if descriptor.operation == SEND and descriptor.made > 0 and status != PEER_DEAD:
+            node.channels[descriptor.name].cut = descriptor
+        self.cannot_send(port, descriptor, status)
 
     def longest_silence(self):
         """After which a peer is dead, and nothing that one waits for comes any more."""
@@ -210,23 +237,14 @@ class Firmware(Receiving):
     def timers(self, node):
         yield from super().timers(node)
         for port in node.ports:
-            for waiting in (port.ahead, port.waiting):
-                if waiting.until is not None:
-                    yield waiting.until
+            if port.waiting.for_entry:
+                yield port.waiting.until
 
     def timer(self, node):
         super().timer(node)
         for port in node.ports:
-            if port.waiting.until == self.now:
-                port.waiting = Waiting()
-                descriptor, port.current = port.current, None
-                self.cannot_send(port, descriptor, NO_ROOM)
-            if port.ahead.until == self.now:
-                port.ahead = Waiting(port.ahead.for_reader)
-                if self.has_place(port):
-                    self.give_back(node, port, port.free.popleft(), NO_ROOM)
-                else:
-                    port.ahead.for_reader = True
+            if port.waiting.for_entry and port.waiting.until == self.now:
+                self.give_up_request(port, NO_ROOM)
 
     def check(self, node, port, descriptor):
         """Lengths and operation, then tag or import, then bounds and rights."""
@@ -268,20 +286,38 @@ class Firmware(Receiving):
             packet.payload = min(left, self.world.page - before, there)
             packet.source, packet.space = address, descriptor.source
             descriptor.made += packet.payload
-            self.hold_for(node, packet, descriptor.source, page)
-            if (
-                descriptor.made == descriptor.length
-                or descriptor.place()[0] // self.world.page != page
-            ):
-                self.leave_page(node, descriptor)
+            if descriptor.source is not None:
+                packet.holds = Held(descriptor.source, page)
         packet.last = descriptor.made == descriptor.length
+        self.number(node, packet)
+        self.hand_over(node, packet)
         if packet.last:
             port.current = None
+            self.leave_page(node, descriptor)
+
+    def hold_packet(self, node, held):
+        """One more use of the page of a packet."""
+        if held is not None:
+            self.hold_page(node, held.space, held.page)
+
+    def let_packet_go(self, node, held):
+        if held is not None:
+            self.let_go(node, held.space, held.page)
+
+    def tell_of_cut(self, node, tag):
+        """Tell the receiver that the rest of a message will not come."""
+        channel = node.channels[tag]
+        if channel.cut is None or not self.may_send_to(node, channel.node):
+            return
+        packet = Packet(node.number, 0, channel.node, 0, self.now, operation=CUT, last=False)
+        packet.name, packet.sender_name = channel.peer_tag, tag
+        packet.descriptor, channel.cut = channel.cut, None
         self.number(node, packet)
         self.hand_over(node, packet)
 
     def hand_over(self, node, packet):
-        """Give the packet to the engines."""
+        """Give the packet to the engines; its page is held until it has left."""
+        self.hold_packet(node, packet.holds)
         packet.packet = node.next_packet
         node.next_packet += 1
         node.ring.append(packet)
@@ -307,18 +343,21 @@ class Firmware(Receiving):
     def look_up_to_send(self, node, port, descriptor, page):
         def then(status, space):
             if status == NO_ENTRY:
-                self.await_entry(port.waiting)
+                self.await_entry(port)
                 return
-            port.waiting = Waiting()
             if status == DONE:
+                port.waiting = Waiting()
                 descriptor.page, descriptor.source = page, space
                 self.hold_for(node, descriptor, space, page)
-                self.make_packet(node, port, descriptor)
-            else:
-                port.current = None
-                self.cannot_send(port, descriptor, status)
+                if self.may_send_to(node, descriptor.peer):
+                    self.make_packet(node, port, descriptor)
+            elif status != AGAIN:
+                self.give_up_request(port, status)
 
-        self.translate(node, descriptor.space, page, READS, None, then, port.waiting.repeats)
+        self.leave_page(node, descriptor)  # or it might have the only entry that the next can have
+        repeats = port.waiting.missed == page
+        port.waiting.missed = page
+        self.translate(node, descriptor.space, page, READS, None, then, repeats)
 
     def hold_for(self, node, one, space, page):
         """``one`` uses a page, unless it is the garbage page."""
@@ -336,7 +375,6 @@ class Firmware(Receiving):
         self.end_descriptor(port, descriptor, status)
 
     def has_left(self, node, packet):
-        if packet.holds is not None:
-            self.let_go(node, *packet.holds)
-        if packet.last:
+        self.let_packet_go(node, packet.holds)
+        if packet.last and packet.operation != CUT:
             self.end_descriptor(node.ports[packet.port], packet.descriptor, DONE)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 
 from oracle.pinning import PlainList, Xorshift
-from oracle.ports import DONE, NO_RIGHTS, NO_ROOM
+from oracle.ports_records import DONE, NO_RIGHTS, NO_ROOM
 from oracle.ports_transport import Reliable
 
 

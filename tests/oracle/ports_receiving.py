@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+# ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from dataclasses import dataclass, field
+from typing import Any
 
-from oracle.ports import BAD, DONE, NO_ENTRY, REJECTED, REPLY, SEND, WRITE, WRITES, Hosts, Received
+from oracle.ports import Hosts
+from oracle.ports_records import (
+    BAD,
+    CUT,
+    DONE,
+    NO_ENTRY,
+    NO_TRANSLATION,
+    PAGE_OUT,
+    REJECTED,
+    REPLY,
+    SEND,
+    WRITE,
+    WRITES,
+    Ready,
+    Received,
+)
 
 MOST_BUFFERS = 16
 WANTED, LATER = "wanted", "later"  # of a packet; LATER: it may come again
@@ -15,7 +32,8 @@ class Arriving:
     """A message that is put together."""
 
     expected: int = 0
-    buffers: list[int] = field(default_factory=list)
+    buffers: list[Ready] = field(default_factory=list)
+    descriptor: Any = None  # of the sender
 
 
 class Receiving(Hosts):
@@ -73,14 +91,22 @@ class Receiving(Hosts):
                     self.hold_for(node, half, memory, address // self.world.page)
                 else:
                     half.done = True
-                    self.turn_away(node, half, LATER if status == NO_ENTRY else REJECTED)
+                    later = status in (NO_ENTRY, NO_TRANSLATION)
+                    if later:
+                        self.note_miss(node, packet)
+                    self.turn_away(node, half, LATER if later else REJECTED, status)
 
-            self.translate(node, space, address // self.world.page, WRITES, half, then)
-        else:
-            space, address = half.where
-            self.hold_for(node, half, space, address // self.world.page)
+            page, repeats = address // self.world.page, self.comes_again(node, packet)
+            self.translate(node, space, page, WRITES, half, then, repeats)
 
-    def turn_away(self, node, half, why):
+    def comes_again(self, node, packet):
+        """Whether the packet's page has been looked up and missed before."""
+        return False
+
+    def note_miss(self, node, packet):
+        """It will come again, and be looked up then."""
+
+    def turn_away(self, node, half, why, status=None):
         half.verdict = why
         if half.message.operation == SEND and why == LATER:
             self.give_up(node, (node.number, half.message.name))
@@ -106,10 +132,14 @@ class Receiving(Hosts):
             return REJECTED
         port = node.ports[channel.port]
         message = self.arriving.get(key)
-        if packet.at == 0 and message is not None and message.expected > 0:
+        if packet.at == 0 and message is not None:
             self.give_up(node, key)
             message = None
-        elif packet.at > 0 and (message is None or message.expected != packet.at):
+        elif packet.at > 0 and (
+            message is None
+            or message.expected != packet.at
+            or message.descriptor is not packet.descriptor
+        ):
             return REJECTED
         if packet.at % channel.unit == 0:
             if packet.at // channel.unit == MOST_BUFFERS:
@@ -119,8 +149,8 @@ class Receiving(Hosts):
                 if not self.has_place(port):
                     return LATER
                 port.reserved += 1  # and stays so while the packet comes again
-                message = self.arriving[key] = Arriving()
-            if not port.ready or self.is_misfit(channel, port.ready[0][0]):
+                message = self.arriving[key] = Arriving(descriptor=packet.descriptor)
+            if not port.ready or not self.fits(channel, port.ready[0]):
                 return LATER
             message.buffers.append(port.ready.popleft())
             port.filling += 1
@@ -128,16 +158,28 @@ class Receiving(Hosts):
         if packet.last:
             self.arriving.pop(key)
         half.placed = message
-        address, space = message.buffers[-1]
-        return space, address + packet.at % channel.unit
+        buffer = message.buffers[-1]
+        return buffer.source, buffer.address + packet.at % channel.unit
 
-    def is_misfit(self, channel, address):
-        return address % self.world.page + channel.unit > self.world.page
+    def fits(self, channel, buffer):
+        within = buffer.address % self.world.page + channel.unit <= self.world.page
+        return buffer.there and within
 
     def return_misfits(self, node, port, channel):
         """Those in front that do not hold a unit, while the queue of reports has a place."""
-        while port.ready and self.is_misfit(channel, port.ready[0][0]) and self.has_place(port):
-            self.give_back(node, port, port.ready.popleft()[0], BAD)
+        while port.ready and not self.fits(channel, port.ready[0]) and self.has_place(port):
+            buffer = port.ready.popleft()
+            self.leave_buffer(node, buffer)
+            self.give_back(node, port, buffer.address, BAD if buffer.there else PAGE_OUT)
+
+    def hold_buffer(self, node, buffer, page):
+        """Keep the page of a buffer that is ready where it is."""
+
+    def leave_buffer(self, node, buffer):
+        """The buffer is its process's again."""
+        if buffer.holds is not None:
+            self.let_go(node, *buffer.holds)
+            buffer.holds = None
 
     def give_up(self, node, key):
         message = self.arriving.pop(key, None)
@@ -181,10 +223,10 @@ class Receiving(Hosts):
             return
         if packet.operation == SEND and packet.last:
             channel = node.channels[packet.name]
-            port, buffers = (
-                node.ports[channel.port],
-                tuple(address for address, _ in half.placed.buffers),
-            )
+            port = node.ports[channel.port]
+            buffers = tuple(buffer.address for buffer in half.placed.buffers)
+            for buffer in half.placed.buffers:
+                self.leave_buffer(node, buffer)
             port.reserved -= 1
             port.filling -= len(buffers)
             for address in buffers:
@@ -207,6 +249,11 @@ class Receiving(Hosts):
         channel = self.channel_of(node, packet)
         if channel is None:
             return REJECTED
+        if packet.operation == CUT:
+            message = self.arriving.get((node.number, packet.name))
+            if message is not None and message.descriptor is packet.descriptor:
+                self.give_up(node, (node.number, packet.name))
+            return DONE
         port = node.ports[channel.port]
         if not self.has_place(port):
             return LATER

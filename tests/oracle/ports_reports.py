@@ -6,17 +6,21 @@ from collections import deque
 from types import SimpleNamespace
 
 from oracle.delivery import LOG_FIELDS
-from oracle.ports import Descriptor, Port, Process
-from oracle.ports_translation import Static, Tables
+from oracle.ports_kernel import Interrupt, UnetMm
+from oracle.ports_records import Descriptor, Port, Process
+from oracle.ports_translation import Area, Static, Tables
 from oracle.ports_utlb import Utlb, UtlbShared
-from oracle.ports_worlds import content
+from oracle.ports_worlds import LIBRARIES, TABLES, content
 
 COUNTED = (
     "lookups_send", "lookups_receive", "misses_send", "misses_receive", "repeated",
     "pins", "unpins", "interrupts",
 )  # fmt: skip
 SCHEMES = {
+    "unet": Area,
     "vmmc-static": Static,
+    "vmmc-interrupt": Interrupt,
+    "unet-mm-pca200": UnetMm,
     "utlb": Utlb,
     "utlb-shared": UtlbShared,
     "utlb-process": Tables,
@@ -34,6 +38,8 @@ def told(world, is_lost):
         twin.bytes[node.number, number] = bytearray(content(me))
         plan, posted = deque(), 0
         for step in program.steps:
+            if step[0] == "register" and world.design not in (*TABLES, *LIBRARIES):
+                continue  # nobody pins before the NIC asks
             if step[0] == "inline":
                 plan.append(("post", Descriptor(posted, 1, step[1], content=step[2])))
                 posted += 1
@@ -52,7 +58,7 @@ def told(world, is_lost):
         ):
             for one in names:
                 if one.process == me:
-                    owner = {"port": number + 1, "space": number}
+                    owner = {"port": number + 1, "space": number, "cut": None}
                     table[getattr(one, key)] = SimpleNamespace(**owner, **one._asdict())
     twin.run()
     log = [tuple(record[name] for name in LOG_FIELDS) for record in twin.log]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 # ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from oracle.delivery import Action
-from oracle.ports import DONE, NO_RIGHTS, NO_ROOM
 from oracle.ports_firmware import MISS
 from oracle.ports_library import Library, runs_of
+from oracle.ports_records import DONE, NO_RIGHTS, NO_ROOM
 
 
 class Translating(Library):
@@ -25,11 +25,14 @@ class Translating(Library):
         if self.needs_pinning and not self.is_pinned(node, space, page) and not self.has_garbage:
             then(NO_RIGHTS, None)  # no library has entered it in a table
             return
-        if self.is_on_nic(node, space, page):
+        look = self.is_there if repeated else self.is_on_nic
+        found = look(node, space, page)
+        if found and self.is_fit(node, space, page, path):
             then(DONE, space)
             return
-        counts[f"misses_{path}"] += self.is_served(node, space, page) and not repeated
-        self.miss(node, space, page, half, then)
+        misses = not found and not repeated and self.is_served(node, space, page)
+        counts[f"misses_{path}"] += misses
+        self.miss(node, space, page, half, then, path)
 
     def is_served(self, node, space, page):
         """Whether somebody has a translation of the page: else it is not a miss but a mistake."""
@@ -39,7 +42,15 @@ class Translating(Library):
         """Whether the lookup finds the page; it is used then."""
         raise NotImplementedError
 
-    def miss(self, node, space, page, half, then):
+    def is_fit(self, node, space, page, path):
+        """Whether the page is pinned for what is to be done."""
+        return True
+
+    def is_there(self, node, space, page):
+        """Whether a lookup that is repeated finds it; that is no use."""
+        return self.is_on_nic(node, space, page)
+
+    def miss(self, node, space, page, half, then, path):
         """Nobody serves it: the page is not registered."""
         node.processor = Action(MISS, self.now, self.now, half)
         node.processor.then = lambda: then(NO_RIGHTS, None)
@@ -53,6 +64,34 @@ class Translating(Library):
     def let_go(self, node, space, page):
         """The transfer has ended."""
         self.leave(node, space, [page])
+
+
+class Area(Translating):
+    """U-Net's own: each process's area is pinned, and its pages are found by adding."""
+
+    needs_pinning = False
+
+    def could_pin(self, node, port, pages):
+        return True
+
+    def have_pinned(self, node, space, pages):
+        return 0, DONE
+
+    def is_served(self, node, space, page):
+        return False
+
+    def is_on_nic(self, node, space, page):
+        return self.is_mapped(node, space, page)
+
+    def miss(self, node, space, page, half, then, path):
+        then(NO_RIGHTS, None)
+
+    def pinned_at_last(self):
+        return [
+            (*where, page)
+            for where, memory in self.bytes.items()
+            for page in range(len(memory) // self.world.page)
+        ]
 
 
 class Static(Translating):
@@ -105,5 +144,5 @@ class Tables(Translating):
     def is_on_nic(self, node, space, page):
         return self.is_pinned(node, space, page)
 
-    def miss(self, node, space, page, half, then):
+    def miss(self, node, space, page, half, then, path):
         then(DONE, None)  # the garbage page's entry

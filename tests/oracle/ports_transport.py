@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from copy import copy
 
-from oracle.ports import DONE, FETCH, NO_RIGHTS, REJECTED, REPLY, SEND, Descriptor, Packet
 from oracle.ports_firmware import Firmware
 from oracle.ports_receiving import LATER, WANTED
+from oracle.ports_records import (
+    ACK,
+    CUT,
+    DONE,
+    FETCH,
+    NO_TRANSLATION,
+    PROBE,
+    REJECTED,
+    REPLY,
+    SEND,
+    Descriptor,
+    Packet,
+)
 from oracle.transport import Link
 
 LOST = "lost"  # of a packet
-ACK, PROBE = 5, 6  # operations of packets that only acknowledge, or only ask for that
 
 
 class Stream(Link):
@@ -19,6 +30,7 @@ class Stream(Link):
     def __init__(self):
         super().__init__()
         self.packets = {}  # by number, until acknowledged
+        self.holds = {}  # their pages, likewise
         self.refused_there = set()  # numbers that the peer has rejected
         self.rejects = set()  # numbers that were rejected here
         self.ack_at = None
@@ -26,6 +38,7 @@ class Stream(Link):
         self.resend_at = None
         self.awaited = []  # fetches whose answers have not all come
         self.turned_away = None
+        self.missed = None  # the packet whose page is to be looked up again
         self.times = 0
 
 
@@ -74,9 +87,9 @@ class Reliable(Firmware):
                 return
             before = stream.packets[stream.to_send[0]]
             stream.note_sent()
-            if before.holds is not None:
-                self.hold_page(node, *before.holds)
-            self.hand_over(node, copy(before))
+            again = copy(before)
+            again.holds = copy(stream.holds.get(before.number))
+            self.hand_over(node, again)
         else:
             super().serve(node, what, port)
 
@@ -89,7 +102,8 @@ class Reliable(Firmware):
         stream.note_sent()
         stream.packets[packet.number] = packet
         if packet.holds is not None:
-            self.keep(node, packet.holds[0], [packet.holds[1]])
+            stream.holds[packet.number] = copy(packet.holds)
+            self.hold_packet(node, packet.holds)
         if packet.operation == FETCH:
             stream.awaited.append(packet.descriptor)
 
@@ -97,8 +111,7 @@ class Reliable(Firmware):
         if not self.world.reliable:
             super().has_left(node, packet)
         elif packet.operation != ACK:
-            if packet.holds is not None:  # it stays pinned until it is acknowledged
-                self.let_go(node, *packet.holds)
+            self.let_packet_go(node, packet.holds)
             self.set_deadline(node, packet.destination)
 
     def hand_over(self, node, packet):
@@ -151,9 +164,8 @@ class Reliable(Firmware):
         for number in range(before, stream.acknowledged):
             gone = stream.packets.pop(number)
             descriptor = gone.descriptor
-            if gone.holds is not None:
-                self.leave(node, gone.holds[0], [gone.holds[1]])
-            if gone.operation == PROBE:
+            self.let_packet_go(node, stream.holds.pop(number, None))
+            if gone.operation in (PROBE, CUT):
                 continue
             descriptor.refused |= number in packet.rejects
             if descriptor.operation == FETCH:
@@ -193,14 +205,24 @@ class Reliable(Firmware):
             self.take_acknowledgement(node, half.message)
         super().complete(node, half)
 
-    def turn_away(self, node, half, why):
+    def comes_again(self, node, packet):
+        stream = self.stream(node, packet.sender)
+        again = stream.missed == packet.number and self.world.reliable
+        if again:
+            stream.missed = None
+        return again
+
+    def note_miss(self, node, packet):
+        self.stream(node, packet.sender).missed = packet.number
+
+    def turn_away(self, node, half, why, status=None):
         if not self.world.reliable:
             super().turn_away(node, half, why)
             return
         packet = half.message
         stream = self.stream(node, packet.sender)
         half.verdict = REJECTED
-        if why == LATER and self.may_come_again(stream, packet):
+        if why == LATER and (status == NO_TRANSLATION or self.may_come_again(stream, packet)):
             half.verdict = LATER
             if stream.is_accepted(packet.number):
                 self.take_back(node, packet)
@@ -269,7 +291,7 @@ class Reliable(Firmware):
             return DONE
         if packet.operation == REPLY:
             descriptor = packet.descriptor
-            self.end_descriptor(node.ports[descriptor.name], descriptor.fetch, NO_RIGHTS)
+            self.end_descriptor(node.ports[descriptor.name], descriptor.fetch, descriptor.void)
             return DONE
         return super().take_control(node, packet)
 
@@ -278,7 +300,7 @@ class Reliable(Firmware):
             super().cannot_send(port, descriptor, status)
             return
         # The answer without data is a descriptor of its own, and is charged as any.
-        descriptor.void = True
+        descriptor.void = status
         port.requests.append(descriptor)
 
     def end_descriptor(self, port, descriptor, status):

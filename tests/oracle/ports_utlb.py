@@ -4,8 +4,8 @@ from __future__ import annotations
 
 # ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from oracle.delivery import Action, Pci, Posted, Transfer
-from oracle.ports import DONE, NO_RIGHTS
 from oracle.ports_firmware import MISS
+from oracle.ports_records import DONE, NO_RIGHTS
 from oracle.ports_translation import Translating
 from oracle.replay import Cache
 
@@ -20,6 +20,10 @@ class Entries(Cache):
         ways = settings.get("ways", 1)
         step = OFFSET_STEP if settings.get("index_offset", True) else 0
         super().__init__(settings["entries"] // ways, ways, lambda space: space * step)
+
+    def place_of(self, key):
+        space, number = key
+        return (number + self.offset_of(space)) % len(self.sets)
 
     def use(self, key):
         if key in self:
@@ -63,7 +67,7 @@ class Utlb(Translating):
         self.caches[node.number].drop((space, self.number_of(node, space, page)))
         super().unpin(node, space, page)
 
-    def miss(self, node, space, page, half, then):
+    def miss(self, node, space, page, half, then, path):
         node.processor = Action(MISS, self.now, None, half)
         node.processor.then = lambda: self.fetched(node, space, page, half, then)
         if half is not None:

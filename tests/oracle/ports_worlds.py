@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from oracle.delivery import CUT_THROUGH, STORE_AND_FORWARD, Delivery
 from oracle.delivery_strategies import Network, costs, crossbar
-from oracle.ports import FETCH, INLINE_BYTES, SEND, WRITE
+from oracle.ports_records import FETCH, INLINE_BYTES, SEND, WRITE
 
 PAGE = 512
 PAGES = 24  # of each process's memory, from address 0
@@ -27,7 +27,8 @@ STEPS = (
 
 TABLES = ("vmmc-static",)  # no page is unpinned
 LIBRARIES = ("utlb", "utlb-shared", "utlb-process")
-DESIGNS = (*TABLES, *LIBRARIES)
+KERNELS = ("vmmc-interrupt", "unet-mm-pca200")  # pages are pinned in an interrupt
+DESIGNS = ("unet", *TABLES, *LIBRARIES, *KERNELS)
 
 
 class Channel(NamedTuple):
@@ -117,9 +118,10 @@ def step_costs():
 
 
 @st.composite
-def services(draw):
+def services(draw, design):
     found = {name: draw(step_costs()) for name in STEPS}
     found["post"] += 1
+    found["handshake"] *= design == "unet-mm-pca200"
     found["fetch"] += found["table_dma"]  # which is a part of it
     return found
 
@@ -157,8 +159,21 @@ def deliveries():
 @st.composite
 def settings_of(draw, design):
     """Tables and caches that are too small as often as not."""
+    if design == "unet":
+        return {"area_bytes": PAGES * PAGE}
     if design in TABLES:
         return {"entries": draw(st.sampled_from((8, 24, 1024)))}
+    entries = draw(st.sampled_from((1, 2, 4, 8, 8, 1024)))
+    if design == "unet-mm-pca200":
+        return {"entries": entries, "victim_entries": draw(st.sampled_from((0, 1, 2, 4)))}
+    cache = {
+        "entries": entries,
+        "ways": min(entries, draw(st.sampled_from((1, 2, 4)))),
+        "index_offset": draw(st.booleans()),
+        "pin_limit": draw(st.sampled_from((6, 9, "none"))),
+    }
+    if design == "vmmc-interrupt":
+        return cache | {"pin_limit": draw(st.sampled_from((3, 6, "none")))}
     found = {
         "replacement": draw(st.sampled_from(("lru", "mru", "lfu", "mfu", "random"))),
         "prepin": draw(st.sampled_from((1, 1, 2, 5))),
@@ -166,14 +181,7 @@ def settings_of(draw, design):
     }
     if design == "utlb-process":
         return found | {"entries": draw(st.sampled_from((6, 9, 64)))}
-    entries = draw(st.sampled_from((1, 2, 4, 8, 8, 1024)))
-    return found | {
-        "entries": entries,
-        "ways": min(entries, draw(st.sampled_from((1, 2, 4)))),
-        "prefetch": draw(st.sampled_from((1, 1, 2, 4))),
-        "index_offset": draw(st.booleans()),
-        "pin_limit": draw(st.sampled_from((6, 9, "none"))),
-    }
+    return found | cache | {"prefetch": draw(st.sampled_from((1, 1, 2, 4)))}
 
 
 @st.composite
@@ -205,7 +213,7 @@ def worlds(draw, designs=DESIGNS, reliable=(False, True), losses=(0.0,)):
     return World(
         network,
         draw(costs((10**12,))),
-        draw(services()),
+        draw(services(design)),
         draw(tables()),
         draw(tables()),
         draw(deliveries()),

@@ -20,6 +20,7 @@ from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Tr
 from nicscope.errors import SimulationError
 from nicscope.fabric.faults import LOST, fate, new_faults
 from nicscope.fabric.topology import Topology
+from nicscope.interfaces.unet.area import Area
 from nicscope.nic.ports import SEND, STATUS_NAMES
 from oracle.delivery import LOG_FIELDS
 from oracle.ports_reports import COUNTED, SCHEMES, told
@@ -38,6 +39,7 @@ def cluster_of(drawn: World) -> Any:
     changed = [one.replace("True", "true").replace("False", "false") for one in changed]
     cluster = world.cluster_of(
         with_settings(load_design(drawn.design), changed),
+        platform="pca200-linux" if drawn.design == "unet" else None,  # where the NIC serves
         nodes=network.nodes,
         policy=Delivery(**delivery),
         topology=Topology("drawn", network.nodes, network.links, network.paths, network.hops),
@@ -65,7 +67,10 @@ def cluster_of(drawn: World) -> Any:
 
 async def perform(process: Any, drawn: World, me: int, results: list) -> None:
     """Prepare the memory and the names of process ``me``, then do its steps."""
-    process.allocate(PAGES * PAGE)
+    if process.cluster.is_pinned_area:
+        Area(process._owner, process._machine, process._memory, process.node, process.number, PAGES)
+    else:
+        process.allocate(PAGES * PAGE)
     process._memory.write(process.node, process.number, 0, content(me))
     for one in drawn.channels:
         if one.process == me:
@@ -194,13 +199,13 @@ def compare(drawn: World) -> None:
 
 
 @pytest.mark.parametrize("design", SCHEMES)
-@settings(max_examples=500 if LONG else 18)
+@settings(max_examples=250 if LONG else 10)
 @given(data=st.data())
 def test_every_report_action_and_byte_is_what_the_twin_says(design, data):
     compare(data.draw(worlds(designs=(design,))))
 
 
-@settings(max_examples=500 if LONG else 12)
+@settings(max_examples=250 if LONG else 10)
 @given(worlds(losses=(0.03, 0.1)))
 def test_so_it_is_where_packets_are_lost(drawn):
     compare(drawn)

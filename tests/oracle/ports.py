@@ -73,7 +73,7 @@ class Hosts(Simulation):
         if node.cpu is None:
             node.cpu = Action("interrupt", self.now, self.now + duration)
         else:
-            node.cpu.ends += duration
+            node.stolen += duration
 
     # --- the CPU --------------------------------------------------------------------------------
 
@@ -175,8 +175,23 @@ class Hosts(Simulation):
             if process.wakes == self.now:
                 process.wakes = None
                 process.resume = True
+        self.before_peers(node)
+        self.mind_peers(node)
+        self.after_peers(node)
+
+    def before_peers(self, node):
+        """What is due before what the transport does."""
+
+    def mind_peers(self, node):
+        """What is due of the transport."""
+
+    def after_peers(self, node):
+        """What is due behind that."""
 
     def operation_ends(self, node):
+        if node.stolen:
+            node.cpu.ends, node.stolen = self.now + node.stolen, 0
+            return
         process, node.cpu, node.busy = node.busy, None, None
         if process is None:
             return  # it was an interrupt

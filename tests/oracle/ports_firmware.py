@@ -124,7 +124,8 @@ class Firmware(Receiving):
         count = len(node.ports)
         for step in range(1, count + 1):
             port = node.ports[(node.last_served + step) % count]
-            if port.waiting.for_entry:
+            waiting = port.waiting
+            if waiting.for_entry or waiting.for_thread or waiting.for_queue:
                 continue
             if port.free and self.may_translate_ahead(port):
                 return "buffer", port
@@ -149,12 +150,22 @@ class Firmware(Receiving):
         if what == "buffer":
             return service["lookup_free"] + self.ways_cost(node, port.space, port.free[0])
         descriptor = port.current if what == "next" else port.requests[0]
-        cost = service["serve_request"] if what == "new" else 0
+        cost = 0
+        if what == "new":
+            cost = service["serve_request"] + self.handles_cost(node, port, descriptor)
         if self.has_pages(descriptor):
             address, _ = descriptor.place()
             if descriptor.page != address // self.world.page:
                 cost += service["lookup_send"] + self.ways_cost(node, descriptor.space, address)
         return cost
+
+    def handles_cost(self, node, port, descriptor):
+        """Of looking up whom and what a new descriptor names, where that is not at hand."""
+        return 0
+
+    def knows_request(self, node, port, descriptor):
+        """Whether that has been found."""
+        return True
 
     def has_pages(self, descriptor):
         """Whether something of memory goes with the next packet."""
@@ -179,6 +190,8 @@ class Firmware(Receiving):
             self.serve_buffer(node, port)
             return
         if what == "new":
+            if port.number and not self.knows_request(node, port, port.requests[0]):
+                return
             descriptor = port.requests.popleft()
             status = self.check(node, port, descriptor)
             if status != DONE:
@@ -208,7 +221,7 @@ class Firmware(Receiving):
             else:
                 port.ahead.for_reader = True
 
-        page = address // self.world.page
+        page, self.asking = address // self.world.page, port
         self.translate(node, port.space, page, WRITES, None, then)
 
     def await_entry(self, port):
@@ -240,8 +253,8 @@ class Firmware(Receiving):
             if port.waiting.for_entry:
                 yield port.waiting.until
 
-    def timer(self, node):
-        super().timer(node)
+    def after_peers(self, node):
+        super().after_peers(node)
         for port in node.ports:
             if port.waiting.for_entry and port.waiting.until == self.now:
                 self.give_up_request(port, NO_ROOM)
@@ -356,7 +369,7 @@ class Firmware(Receiving):
 
         self.leave_page(node, descriptor)  # or it might have the only entry that the next can have
         repeats = port.waiting.missed == page
-        port.waiting.missed = page
+        port.waiting.missed, self.asking = page, port
         self.translate(node, descriptor.space, page, READS, None, then, repeats)
 
     def hold_for(self, node, one, space, page):

@@ -166,10 +166,10 @@ class Kernel(Translating):
                     self.let_go(node, held.space, held.page)
         for port in node.ports:
             descriptor = port.current
-            if descriptor is not None and descriptor.holds is not None:
-                if self.share_set(descriptor.holds, key):
-                    self.leave_page(node, descriptor)
-                    given = True
+            holds = None if descriptor is None else descriptor.holds
+            if holds is not None and self.share_set(holds, key):
+                self.leave_page(node, descriptor)
+                given = True
         return given
 
     def is_in_way(self, node, other, key):

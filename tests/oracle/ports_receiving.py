@@ -11,6 +11,7 @@ from oracle.ports_records import (
     BAD,
     CUT,
     DONE,
+    NO_ANSWER,
     NO_ENTRY,
     NO_TRANSLATION,
     PAGE_OUT,
@@ -49,7 +50,7 @@ class Receiving(Hosts):
         """Of the lookup, by what the NIC takes the packet for when it begins."""
         if half.message.operation == SEND:
             return node.service["lookup_buffer"]
-        cost = node.service["lookup_receive"]
+        cost = node.service["lookup_receive"] + self.arriving_handles_cost(node, half.message)
         place = (
             self.place_store(node, half)
             if half.message.operation == WRITE
@@ -82,6 +83,9 @@ class Receiving(Hosts):
         if half.where in (LATER, REJECTED):
             half.done = True
             self.turn_away(node, half, half.where)
+        elif packet.operation != SEND and not self.knows_packet(node, packet):
+            half.done = True
+            self.turn_away(node, half, LATER, NO_TRANSLATION)
         elif packet.operation != SEND:
             space, address = half.where
 
@@ -98,6 +102,14 @@ class Receiving(Hosts):
 
             page, repeats = address // self.world.page, self.comes_again(node, packet)
             self.translate(node, space, page, WRITES, half, then, repeats)
+
+    def arriving_handles_cost(self, node, packet):
+        """Of looking up whom and what it names, where that is not at hand."""
+        return 0
+
+    def knows_packet(self, node, packet):
+        """Whether that has been found."""
+        return True
 
     def comes_again(self, node, packet):
         """Whether the packet's page has been looked up and missed before."""
@@ -218,7 +230,8 @@ class Receiving(Hosts):
         if half.verdict == WANTED and not packet.payload:
             why = self.take_control(node, packet)
             if why != DONE:
-                self.turn_away(node, half, why)
+                later = why in (NO_TRANSLATION, NO_ANSWER)
+                self.turn_away(node, half, LATER if later else why, why)
         if not self.confirm(node, half) or not packet.payload:
             return
         if packet.operation == SEND and packet.last:

@@ -20,6 +20,7 @@ OUT_OF_BOUNDS, NO_RIGHTS, BAD, REJECTED = (
     "rejected",
 )
 NO_ENTRY, NO_TRANSLATION = "no entry that no transfer uses", "no translation"  # of a lookup
+NO_ANSWER = "no place for the answer"
 AGAIN = "again"  # of a lookup, that is to be tried at once
 READS, WRITES = "send", "receive"  # paths of a page
 PEER_DEAD, NO_ROOM, PAGE_OUT = "peer dead", "no room", "page out"
@@ -117,6 +118,8 @@ class Waiting:
 
     for_reader: bool = False  # the buffer is to come back, and there is no place for its report
     for_entry: bool = False  # transfers use all that it could have
+    for_thread: bool = False  # the kernel thread is to bring it
+    for_queue: bool = False  # that one's queue is full
     missed: int | None = None  # the page that it has asked for before
     until: int | None = None  # of a descriptor
 
@@ -158,6 +161,7 @@ class Port:
     ready: deque[Ready] = field(default_factory=deque)
     sent: deque[Sent] = field(default_factory=deque)
     received: deque[Received] = field(default_factory=deque)
+    looked_up: int = 0  # handles of the descriptor to be taken that have missed
     reserved: int = 0  # places of the queue of received reports
     filling: int = 0
     waiting: Waiting = field(default_factory=Waiting)  # of the descriptor under way
@@ -194,6 +198,7 @@ class Host(Node):
     serving: Any = None
     last_served: int = 0
     busy: Process | None = None  # whose operation the CPU does
+    stolen: int = 0  # from it by interrupts
 
     def pio(self):
         """Whether the CPU's accesses slow down the bus: what programs do here is no PIO of it."""

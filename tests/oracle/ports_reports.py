@@ -6,6 +6,7 @@ from collections import deque
 from types import SimpleNamespace
 
 from oracle.delivery import LOG_FIELDS
+from oracle.ports_handles import Handles
 from oracle.ports_kernel import Interrupt, UnetMm
 from oracle.ports_records import Descriptor, Port, Process
 from oracle.ports_translation import Area, Static, Tables
@@ -13,12 +14,14 @@ from oracle.ports_utlb import Utlb, UtlbShared
 from oracle.ports_worlds import LIBRARIES, TABLES, content
 
 COUNTED = (
-    "lookups_send", "lookups_receive", "misses_send", "misses_receive", "repeated",
+    "lookups_send", "lookups_receive", "misses_send", "misses_receive", "lookups_handles",
+    "misses_handles", "repeated",
     "pins", "unpins", "interrupts",
 )  # fmt: skip
 SCHEMES = {
     "unet": Area,
     "vmmc-static": Static,
+    "mini": Handles,
     "vmmc-interrupt": Interrupt,
     "unet-mm-pca200": UnetMm,
     "utlb": Utlb,

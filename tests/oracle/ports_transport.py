@@ -11,6 +11,7 @@ from oracle.ports_records import (
     CUT,
     DONE,
     FETCH,
+    NO_ANSWER,
     NO_TRANSLATION,
     PROBE,
     REJECTED,
@@ -39,6 +40,9 @@ class Stream(Link):
         self.awaited = []  # fetches whose answers have not all come
         self.turned_away = None
         self.missed = None  # the packet whose page is to be looked up again
+        self.handle_missed = None, 0  # one whose handles are, and which of them
+        self.hopeless = None  # one for whose page there is no place
+        self.waits = self.since = None  # one that was dropped for a miss, and when first
         self.times = 0
 
 
@@ -130,8 +134,7 @@ class Reliable(Firmware):
                 if time is not None:
                     yield time
 
-    def timer(self, node):
-        super().timer(node)
+    def mind_peers(self, node):
         for peer, stream in self.streams_of(node):
             if stream.ack_at == self.now:
                 stream.ack_at, stream.ack_wanted = None, True
@@ -222,7 +225,9 @@ class Reliable(Firmware):
         packet = half.message
         stream = self.stream(node, packet.sender)
         half.verdict = REJECTED
-        if why == LATER and (status == NO_TRANSLATION or self.may_come_again(stream, packet)):
+        if why == LATER and (
+            status in (NO_TRANSLATION, NO_ANSWER) or self.may_come_again(stream, packet)
+        ):
             half.verdict = LATER
             if stream.is_accepted(packet.number):
                 self.take_back(node, packet)
@@ -237,12 +242,16 @@ class Reliable(Firmware):
         stream = self.stream(node, packet.sender)
         if half.verdict in (WANTED, REJECTED) and stream.may_confirm(packet.number):
             stream.confirm()
+            self.confirmed(node, packet)
             if half.verdict == REJECTED:
                 stream.rejects.add(packet.number)
                 if packet.operation == SEND:
                     self.give_up(node, (node.number, packet.name))
         self.acknowledge_soon(stream)
         return half.verdict == WANTED
+
+    def confirmed(self, node, packet):
+        """The packet is in for good."""
 
     def may_come_again(self, stream, packet):
         """A packet for which there is no place comes again so often; then it is rejected."""
@@ -276,12 +285,14 @@ class Reliable(Firmware):
 
     def take_control(self, node, packet):
         if packet.operation == FETCH:
+            if not self.knows_packet(node, packet):
+                return NO_TRANSLATION
             export = node.exports.get(packet.name)
             if export is None or packet.at + packet.whole > export.length:
                 return REJECTED
             answers = node.ports[0]
             if len(answers.requests) + 1 >= self.world.ring:
-                return LATER
+                return NO_ANSWER
             place = (export.start + packet.at, packet.whole)
             answer = Descriptor(0, REPLY, packet.port, [place], space=export.space)
             answer.fetch, answer.peer = packet.descriptor, packet.sender

@@ -28,7 +28,7 @@ STEPS = (
 TABLES = ("vmmc-static",)  # no page is unpinned
 LIBRARIES = ("utlb", "utlb-shared", "utlb-process")
 KERNELS = ("vmmc-interrupt", "unet-mm-pca200")  # pages are pinned in an interrupt
-DESIGNS = ("unet", *TABLES, *LIBRARIES, *KERNELS)
+DESIGNS = ("unet", *TABLES, *LIBRARIES, *KERNELS, "mini")
 
 
 class Channel(NamedTuple):
@@ -96,6 +96,9 @@ class World:
     ring: int = 8
     ready: int = 8
     frames: int = 512
+    events: int = 256  # that can wait for a kernel thread
+    buffer_entries: int = 1024
+    process_entries: int = 64
     garbage: bool = False  # whether a page stands in for what no library has pinned
 
     page = PAGE
@@ -163,6 +166,10 @@ def settings_of(draw, design):
         return {"area_bytes": PAGES * PAGE}
     if design in TABLES:
         return {"entries": draw(st.sampled_from((8, 24, 1024)))}
+    if design == "mini":
+        line, ways = draw(st.sampled_from((1, 2, 4))), draw(st.sampled_from((1, 2)))
+        sets = draw(st.sampled_from((1, 2, 4, 128)))
+        return {"entries": sets * line * ways, "line": line, "ways": ways}
     entries = draw(st.sampled_from((1, 2, 4, 8, 8, 1024)))
     if design == "unet-mm-pca200":
         return {"entries": entries, "victim_entries": draw(st.sampled_from((0, 1, 2, 4)))}
@@ -232,6 +239,9 @@ def worlds(draw, designs=DESIGNS, reliable=(False, True), losses=(0.0,)):
         ack_delay=draw(st.sampled_from((0, 100, 1000, 5000))),
         ring=ring,
         ready=draw(st.integers(1, 8)),
+        events=draw(st.sampled_from((1, 2, 3, 256))),
+        buffer_entries=draw(st.sampled_from((4, 8, 1024))),
+        process_entries=draw(st.sampled_from((4, 64))),
         garbage=design in LIBRARIES and draw(st.booleans()),
     )
 

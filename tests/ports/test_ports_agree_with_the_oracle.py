@@ -52,7 +52,13 @@ def cluster_of(drawn: World) -> Any:
         ),
         faults=Faults(seed=drawn.seed, loss=drawn.loss),
         host=HostSize(frames=drawn.frames, pages_per_space=drawn.last_page + 1),
-        size=PortSize(ring=drawn.ring, ready=drawn.ready),
+        size=PortSize(
+            ring=drawn.ring,
+            ready=drawn.ready,
+            events=drawn.events,
+            buffer_entries=drawn.buffer_entries,
+            process_entries=drawn.process_entries,
+        ),
         keep_log=KEEP_LOG,
     )
     cluster.garbage = drawn.garbage
@@ -157,7 +163,7 @@ def counted(node: Any) -> dict[str, int]:
     found = {name: getattr(node, name) for name in COUNTED if "_" not in name}
     for name in set(COUNTED) - set(found):
         what, path = name.split("_")
-        found[name] = getattr(getattr(node, what), path)
+        found[name] = getattr(getattr(node, what), path) or 0
     return found
 
 

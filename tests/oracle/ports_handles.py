@@ -233,9 +233,10 @@ class Handles(Threads):
         stream = self.stream(node, event.sender)
         if status == DONE:
             self.promise(node, event.sender, "page", key)
-        elif status == NO_ENTRY and self.threads[node.number].promised_to is None:
-            if not self.may_come_again(stream, event):
-                stream.hopeless = event.number
+            return
+        others = self.threads[node.number].promised_to is not None
+        if status == NO_ENTRY and not others and not self.may_come_again(stream, event):
+            stream.hopeless = event.number
 
     def tell_buffer(self, node, port, status, space, page):
         if status == DONE:

@@ -387,7 +387,11 @@ class Firmware(Receiving):
     def cannot_send(self, port, descriptor, status):
         self.end_descriptor(port, descriptor, status)
 
+    def ends_with(self, node, packet):
+        """Whether the descriptor ends when the packet has left."""
+        raise NotImplementedError
+
     def has_left(self, node, packet):
         self.let_packet_go(node, packet.holds)
-        if packet.last and packet.operation != CUT:
+        if self.ends_with(node, packet):
             self.end_descriptor(node.ports[packet.port], packet.descriptor, DONE)

@@ -46,8 +46,8 @@ class Handles(Threads):
 
     needs_pinning = False
 
-    def __init__(self, world, is_lost):
-        super().__init__(world, is_lost)
+    def __init__(self, world, network):
+        super().__init__(world, network)
         settings, many = world.settings, len(self.nodes)
         self.line = settings["line"]
         sets = settings["entries"] // self.line // settings["ways"]

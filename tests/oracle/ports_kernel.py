@@ -17,8 +17,8 @@ class Kernel(Translating):
 
     needs_pinning = False
 
-    def __init__(self, world, is_lost):
-        super().__init__(world, is_lost)
+    def __init__(self, world, network):
+        super().__init__(world, network)
         self.in_use = Counter()  # (node, space, page): transfers, and buffers that are ready
         self.alone = Counter()  # likewise: packets for which it is pinned without an entry
 
@@ -179,8 +179,8 @@ class Kernel(Translating):
 class Interrupt(Kernel):
     """UTLB, 6.2: a cache in which each process may pin so many pages."""
 
-    def __init__(self, world, is_lost):
-        super().__init__(world, is_lost)
+    def __init__(self, world, network):
+        super().__init__(world, network)
         self.caches = [Entries(world.settings) for _ in self.nodes]
         self.recent = {}  # (node, space): pinned pages, the least recently looked up first
 
@@ -245,8 +245,8 @@ class Interrupt(Kernel):
 class UnetMm(Kernel):
     """U-Net/MM, 4.2 and 5.1: a direct-mapped table and a list of victims, first in first out."""
 
-    def __init__(self, world, is_lost):
-        super().__init__(world, is_lost)
+    def __init__(self, world, network):
+        super().__init__(world, network)
         self.primary = [{} for _ in self.nodes]  # slot: key
         self.victims = [[] for _ in self.nodes]
         self.written = set()  # (node, space, page): pinned to be written

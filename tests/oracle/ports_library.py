@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 
 from oracle.pinning import PlainList, Xorshift
+from oracle.ports_faults import Faulty
 from oracle.ports_records import DONE, NO_RIGHTS, NO_ROOM
-from oracle.ports_transport import Reliable
 
 
 class Pins:
@@ -49,11 +49,11 @@ class Pins:
         return choose(candidates, key=self.pages.get)
 
 
-class Library(Reliable):
+class Library(Faulty):
     """Checks, makes room, pins run by run: UTLB, 3.1 and 3.4.  Without a limit nobody goes."""
 
-    def __init__(self, world, is_lost):
-        super().__init__(world, is_lost)
+    def __init__(self, world, network):
+        super().__init__(world, network)
         settings = world.settings
         self.pins = {}  # (node, space)
         limit = settings.get("pin_limit", "none")

@@ -33,6 +33,7 @@ class Arriving:
     """A message that is put together."""
 
     expected: int = 0
+    arrived: int = 0  # bytes that are in memory
     buffers: list[Ready] = field(default_factory=list)
     descriptor: Any = None  # of the sender
 
@@ -196,10 +197,14 @@ class Receiving(Hosts):
     def give_up(self, node, key):
         message = self.arriving.pop(key, None)
         if message is not None:
-            port = node.ports[node.channels[key[1]].port]
-            port.reserved -= 1
-            port.filling -= len(message.buffers)
-            port.ready.extend(message.buffers)  # behind the others
+            self.put_back(node, key[1], message)
+
+    def put_back(self, node, tag, message):
+        """Buffers that were to be filled wait for another message, behind the others."""
+        port = node.ports[node.channels[tag].port]
+        port.reserved -= 1
+        port.filling -= len(message.buffers)
+        port.ready.extend(message.buffers)
 
     def place_store(self, node, half):
         packet = half.message
@@ -234,7 +239,11 @@ class Receiving(Hosts):
                 self.turn_away(node, half, LATER if later else why, why)
         if not self.confirm(node, half) or not packet.payload:
             return
-        if packet.operation == SEND and packet.last:
+        if packet.operation == SEND:
+            half.placed.arrived += packet.payload
+        if packet.operation == SEND and packet.last and half.placed.arrived != packet.whole:
+            self.put_back(node, packet.name, half.placed)
+        elif packet.operation == SEND and packet.last:
             channel = node.channels[packet.name]
             port = node.ports[channel.port]
             buffers = tuple(buffer.address for buffer in half.placed.buffers)

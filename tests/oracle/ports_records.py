@@ -110,6 +110,8 @@ class Packet(Message):
     holds: Held | None = None
     ack: int = 0
     rejects: frozenset[int] = frozenset()
+    copied: bool = False  # by the network
+    tells: bool = False  # of a copy: with it the descriptor ends
 
 
 @dataclass(eq=False)

@@ -30,9 +30,9 @@ SCHEMES = {
 }
 
 
-def told(world, is_lost):
+def told(world, network):
     """Results by process, log, final memory by process, counts by node, and what is pinned."""
-    twin = SCHEMES[world.design](world, is_lost)
+    twin = SCHEMES[world.design](world, network)
     processes = []
     for me, program in enumerate(world.programs):
         node = twin.nodes[program.node]

@@ -38,8 +38,8 @@ class Thread:
 class Threads(Translating):
     """Misses that are served by a thread, of whatever kind they are."""
 
-    def __init__(self, world, is_lost):
-        super().__init__(world, is_lost)
+    def __init__(self, world, network):
+        super().__init__(world, network)
         self.threads = [Thread([], promised={}) for _ in self.nodes]
 
     # --- the queue -------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ class Translating(Library):
 
     needs_pinning = True  # by a user library
 
-    def __init__(self, world, is_lost):
-        super().__init__(world, is_lost)
+    def __init__(self, world, network):
+        super().__init__(world, network)
         self.has_garbage = world.garbage
 
     def translate(self, node, space, page, path, half, then, repeated=False):
@@ -108,11 +108,11 @@ class Static(Translating):
         for page in pages:
             if page in pins.pages:
                 continue
-            if not self.is_mapped(node, space, page):
-                status = NO_RIGHTS
-            elif self.registered_on(node) == self.world.settings["entries"]:
+            if self.registered_on(node) == self.world.settings["entries"]:
                 status = NO_ROOM
                 break
+            if not self.is_mapped(node, space, page):
+                status = NO_RIGHTS
             else:
                 pins.pin(page, 1)
                 self.pinned(node, space, page)
@@ -133,8 +133,8 @@ class Static(Translating):
 class Tables(Translating):
     """A table for each process on the NIC, which is what limits its pins: UTLB, 3.1."""
 
-    def __init__(self, world, is_lost):
-        super().__init__(world, is_lost)
+    def __init__(self, world, network):
+        super().__init__(world, network)
         self.limit = world.settings["entries"]
 
     def is_served(self, node, space, page):

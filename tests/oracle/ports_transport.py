@@ -35,6 +35,8 @@ class Stream(Link):
         self.refused_there = set()  # numbers that the peer has rejected
         self.rejects = set()  # numbers that were rejected here
         self.ack_at = None
+        self.heard_at = 0
+        self.rest_at = None  # of a message, and when it is missed
         self.ack_wanted = False
         self.resend_at = None
         self.awaited = []  # fetches whose answers have not all come
@@ -49,11 +51,9 @@ class Stream(Link):
 class Reliable(Firmware):
     """Go-back-n below the firmware, and what it makes possible: fetches."""
 
-    def __init__(self, world, is_lost):
-        """``is_lost`` is told the sender and the number that its NIC gave a packet."""
+    def __init__(self, world):
         super().__init__(world)
         self.streams = {}
-        self.is_lost = is_lost
 
     def stream(self, node, peer):
         return self.streams.setdefault((node.number, peer), Stream())
@@ -116,7 +116,8 @@ class Reliable(Firmware):
             super().has_left(node, packet)
         elif packet.operation != ACK:
             self.let_packet_go(node, packet.holds)
-            self.set_deadline(node, packet.destination)
+            if self.stream(node, packet.destination).is_outstanding():
+                self.set_deadline(node, packet.destination)
 
     def hand_over(self, node, packet):
         """With it goes what is to be acknowledged."""
@@ -136,14 +137,18 @@ class Reliable(Firmware):
 
     def mind_peers(self, node):
         for peer, stream in self.streams_of(node):
-            if stream.ack_at == self.now:
-                stream.ack_at, stream.ack_wanted = None, True
-            if stream.resend_at == self.now:
-                if stream.is_outstanding():
-                    stream.time_out(self.world.most_retries)
-                elif stream.awaited:
-                    self.probe(node, peer)
-                self.set_deadline(node, peer)
+            self.mind_peer(node, peer, stream)
+
+    def mind_peer(self, node, peer, stream):
+        """What is due of one peer."""
+        if stream.ack_at == self.now:
+            stream.ack_at, stream.ack_wanted = None, True
+        if stream.resend_at == self.now:
+            if stream.is_outstanding():
+                stream.time_out(self.world.most_retries)
+            elif stream.awaited:
+                self.probe(node, peer)
+            self.set_deadline(node, peer)
 
     def set_deadline(self, node, peer):
         stream = self.stream(node, peer)
@@ -160,6 +165,7 @@ class Reliable(Firmware):
 
     def take_acknowledgement(self, node, packet):
         stream = self.stream(node, packet.sender)
+        stream.retries = 0  # a sign of life
         before = stream.acknowledged
         if not stream.take_acknowledgement(packet.ack):
             return
@@ -182,12 +188,6 @@ class Reliable(Firmware):
 
     def header_is_in(self, node, half):
         packet = half.message
-        if self.is_lost(packet.sender, packet.packet):
-            half.verdict = LOST
-            return
-        if not self.world.reliable:
-            return
-        self.stream(node, packet.sender).retries = 0  # a sign of life
         if packet.operation == ACK:
             half.verdict = "acknowledgement"
             return
@@ -204,7 +204,7 @@ class Reliable(Firmware):
     def complete(self, node, half):
         if half.verdict == LOST:
             return
-        if self.world.reliable:
+        if self.world.reliable and not half.corrupted:
             self.take_acknowledgement(node, half.message)
         super().complete(node, half)
 
@@ -260,11 +260,13 @@ class Reliable(Firmware):
         stream.times += 1
         return stream.times <= self.world.most_retries
 
-    def take_back(self, node, packet):
+    def take_back(self, node, packet, itself=None):
         """What the same sender sent after the packet is as if it had never come."""
-        for half in reversed(node.incoming):
+        halves = node.incoming[::-1] + [itself] * (itself is not None)
+        for half in halves:
             later = half.message
-            if later.sender != packet.sender or later.number <= packet.number:
+            after = later.sender == packet.sender and later.number > packet.number
+            if not after and half is not itself:
                 continue
             if half.verdict == WANTED:
                 half.verdict = "gap"

@@ -34,8 +34,8 @@ class Entries(Cache):
 class Utlb(Translating):
     """One cache for all processes of a node, by process and page."""
 
-    def __init__(self, world, is_lost):
-        super().__init__(world, is_lost)
+    def __init__(self, world, network):
+        super().__init__(world, network)
         self.caches = [Entries(world.settings) for _ in self.nodes]
         self.prefetch = world.settings.get("prefetch", 1)
         self.waiting = {}  # node: the miss that waits for the bus
@@ -120,8 +120,8 @@ class Utlb(Translating):
 class UtlbShared(Utlb):
     """By process and place in its table; the lowest place that is free is the next: UTLB, 3.2."""
 
-    def __init__(self, world, is_lost):
-        super().__init__(world, is_lost)
+    def __init__(self, world, network):
+        super().__init__(world, network)
         self.tables = {}  # (node, space): {number: page}
 
     def table_of(self, node, space):

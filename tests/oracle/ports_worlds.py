@@ -93,6 +93,9 @@ class World:
     ack_delay: int = 100  # ps
     seed: int = 0
     loss: float = 0.0
+    duplication: float = 0.0
+    reordering: float = 0.0
+    corruption: float = 0.0
     ring: int = 8
     ready: int = 8
     frames: int = 512
@@ -192,7 +195,7 @@ def settings_of(draw, design):
 
 
 @st.composite
-def worlds(draw, designs=DESIGNS, reliable=(False, True), losses=(0.0,)):
+def worlds(draw, designs=DESIGNS, reliable=(False, True), losses=(0.0,), others=(0.0,)):
     network = crossbar(draw(st.integers(2, 3)))
     hosts = list(range(network.nodes))
     hosts += draw(st.lists(st.integers(0, network.nodes - 1), max_size=2))
@@ -233,9 +236,14 @@ def worlds(draw, designs=DESIGNS, reliable=(False, True), losses=(0.0,)):
         reliable=draw(st.sampled_from(reliable)),
         window=draw(st.sampled_from((1, 2, 4, 8))),
         time_out=draw(st.sampled_from((20_000, 100_000, 300_000))),
-        most_retries=20 if loss else draw(st.integers(2, 5)),  # nobody is taken for dead
+        most_retries=20
+        if loss or any(others)
+        else draw(st.integers(2, 5)),  # nobody is taken for dead
         seed=draw(st.integers(0, 1000)),
         loss=loss,
+        duplication=draw(st.sampled_from(others)),
+        reordering=draw(st.sampled_from(others)),
+        corruption=draw(st.sampled_from(others)),
         ack_delay=draw(st.sampled_from((0, 100, 1000, 5000))),
         ring=ring,
         ready=draw(st.integers(1, 8)),

@@ -18,7 +18,7 @@ from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Transport
 from nicscope.errors import SimulationError
-from nicscope.fabric.faults import LOST, fate, new_faults
+from nicscope.fabric.faults import CORRUPTED, DUPLICATED, LOST, REORDERED, fate, flip, new_faults
 from nicscope.fabric.topology import Topology
 from nicscope.interfaces.unet.area import Area
 from nicscope.nic.ports import SEND, STATUS_NAMES
@@ -28,6 +28,7 @@ from oracle.ports_worlds import PAGE, PAGES, World, content, worlds
 
 KEEP_LOG = 1 << 15
 LONG = os.environ.get("NICSCOPE_LONG_TESTS") == "1"  # 2,000 worlds
+FATES = {LOST: "lost", DUPLICATED: "doubled", REORDERED: "late", CORRUPTED: "corrupted"}
 REGISTERING = ("vmmc-static", "utlb", "utlb-shared", "utlb-process")
 
 
@@ -50,7 +51,13 @@ def cluster_of(drawn: World) -> Any:
             most_retries=drawn.most_retries,
             ack_delay_ps=drawn.ack_delay,
         ),
-        faults=Faults(seed=drawn.seed, loss=drawn.loss),
+        faults=Faults(
+            seed=drawn.seed,
+            loss=drawn.loss,
+            duplication=drawn.duplication,
+            reordering=drawn.reordering,
+            corruption=drawn.corruption,
+        ),
         host=HostSize(frames=drawn.frames, pages_per_space=drawn.last_page + 1),
         size=PortSize(
             ring=drawn.ring,
@@ -177,10 +184,28 @@ def pinned(memory: Any) -> list[tuple[int, int, int]]:
     return found
 
 
-def losses(drawn: World) -> Any:
-    """Whether a packet is lost, as the network draws it by seed."""
-    faults = new_faults(drawn.seed, loss=drawn.loss)[0]
-    return lambda sender, packet: fate(faults, sender, packet, 0) == LOST
+class Network:
+    """What becomes of packets, as it is drawn by seed."""
+
+    def __init__(self, drawn: World) -> None:
+        self.faults = new_faults(
+            drawn.seed,
+            loss=drawn.loss,
+            duplication=drawn.duplication,
+            reordering=drawn.reordering,
+            corruption=drawn.corruption,
+        )[0]
+
+    def fate(self, sender: int, packet: int) -> list[str]:
+        """All that befalls a packet."""
+        found = fate(self.faults, sender, packet, 0)
+        return [name for bit, name in FATES.items() if found & bit]
+
+    def flip(self, sender: int, packet: int, payload: bytes) -> bytes:
+        """The payload with one bit wrong."""
+        content = np.frombuffer(payload, np.uint8).copy()
+        flip(content, self.faults, sender, packet, 0)
+        return content.tobytes()
 
 
 def in_order(log):
@@ -191,7 +216,7 @@ def in_order(log):
 def compare(drawn: World) -> None:
     """The same of both."""
     results, log, memory, counts, pins = driven(drawn)
-    told_results, told_log, told_memory, told_counts, told_pins = told(drawn, losses(drawn))
+    told_results, told_log, told_memory, told_counts, told_pins = told(drawn, Network(drawn))
     for ours, theirs in zip(in_order(log), in_order(told_log), strict=False):
         assert ours == theirs, f"at {min(ours[7], theirs[7])}\n machine {ours}\n twin    {theirs}"
     for me in range(len(results)):
@@ -212,6 +237,6 @@ def test_every_report_action_and_byte_is_what_the_twin_says(design, data):
 
 
 @settings(max_examples=250 if LONG else 10)
-@given(worlds(losses=(0.03, 0.1)))
-def test_so_it_is_where_packets_are_lost(drawn):
+@given(worlds(losses=(0.0, 0.03, 0.1), others=(0.0, 0.05, 0.1)))
+def test_so_it_is_where_packets_are_lost_doubled_late_or_corrupted(drawn):
     compare(drawn)

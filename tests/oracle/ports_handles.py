@@ -198,7 +198,7 @@ class Handles(Threads):
         else:
             event.port.waiting.for_thread = False
         if event.what[0] != "page":
-            kind, number = event.what
+            kind, _ = event.what
             cache = (self.processes if kind == PROCESS else self.buffers)[node.number]
             cache.fill(event.what, self.threads[node.number].promised.values())
             if event.port is None:

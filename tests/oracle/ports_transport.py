@@ -204,7 +204,7 @@ class Reliable(Firmware):
     def complete(self, node, half):
         if half.verdict == LOST:
             return
-        if self.world.reliable and not half.corrupted:
+        if self.world.reliable:
             self.take_acknowledgement(node, half.message)
         super().complete(node, half)
 

@@ -173,7 +173,7 @@ def settings_of(draw, design):
         line, ways = draw(st.sampled_from((1, 2, 4))), draw(st.sampled_from((1, 2)))
         sets = draw(st.sampled_from((1, 2, 4, 128)))
         return {"entries": sets * line * ways, "line": line, "ways": ways}
-    entries = draw(st.sampled_from((1, 2, 4, 8, 8, 1024)))
+    entries = draw(st.sampled_from((1, 2, 2, 4, 4, 8, 8, 1024)))
     if design == "unet-mm-pca200":
         return {"entries": entries, "victim_entries": draw(st.sampled_from((0, 1, 2, 4)))}
     cache = {
@@ -259,12 +259,13 @@ def plans(draw, me, hosts, ring, places):
     """Buffers; posts with pauses; then every post's end, and what has come."""
     peers = [peer for peer in range(len(hosts)) if hosts[peer] != hosts[me]]
     steps = [("register", EXPORTED * PAGE, draw(st.sampled_from((SHARED, SHARED, 1))) * PAGE)]
-    for place in draw(st.lists(st.integers(0, places - 1), max_size=6, unique=True)):
+    provided = draw(st.permutations(range(places)))[: draw(st.sampled_from((0, 2, 6)))]
+    for place in provided:
         address = (BUFFERS + place) * PAGE + draw(st.sampled_from((0, 0, 0, 100)))
         steps.append(("provide", address))
     steps.append(("sleep", draw(st.integers(0, 20_000))))
     posted = 0
-    for _ in range(draw(st.integers(0, 6))):
+    for _ in range(draw(st.sampled_from((1, 3, 6, 9)))):
         what = draw(st.sampled_from(("inline", "post", "post", "post", "wait", "drain", "compute")))
         if posted == ring and what in ("inline", "post"):
             what = "wait"  # a program that asks for no report would wait for ever
@@ -301,7 +302,7 @@ def pieces(draw):
     """Segments, offset in the export, notify."""
     segments = []
     for _ in range(draw(st.sampled_from((1, 1, 1, 2, 4)))):
-        length = draw(st.one_of(st.integers(1, 60), st.integers(1, 900), st.integers(1, 2000)))
-        most = draw(st.sampled_from((8, 8, 8, 8, 10, PAGES + 2))) * PAGE
-        segments.append((draw(st.integers(0, most - length)), length))
+        length = draw(st.sampled_from((1, 17, 60, 300, 511, 700, 1300, 2000)))
+        page = draw(st.sampled_from((*range(8), *range(8), PAGES - 2)))
+        segments.append((page * PAGE + draw(st.integers(0, PAGE - 1)), length))
     return segments, draw(st.integers(0, 3 * PAGE)), draw(st.booleans())

@@ -261,10 +261,15 @@ class Receiving(Hosts):
                 if self.has_place(port):
                     self.report(port, WRITE, packet, None, (), packet.begins)
         elif packet.operation == REPLY:
-            fetch = packet.descriptor.fetch
-            fetch.in_memory += packet.payload
-            if fetch.in_memory == fetch.length:
-                self.end_descriptor(node.ports[packet.descriptor.name], fetch, DONE)
+            self.take_piece(node, packet, None)
+
+    def take_piece(self, node, packet, failure):
+        """A piece of an answer is in, or may not go where it should; the last ends the fetch."""
+        fetch = packet.descriptor.fetch
+        fetch.failure = failure or fetch.failure
+        if packet.last and fetch.status is None:
+            port = node.ports[packet.descriptor.name]
+            self.end_descriptor(port, fetch, fetch.failure or DONE)
 
     def take_control(self, node, packet):
         """What a packet without payload asks for."""

@@ -44,6 +44,7 @@ class Descriptor:
     refused: bool = False  # the other side has rejected a packet of it
     fetch: Any = None  # of a REPLY: the descriptor that asked
     void: str | None = None  # of a REPLY: it says that the bytes may not be read
+    failure: str | None = None  # of a FETCH: why a piece of its answer did not come in
     status: str | None = None
     peer: int = -1
     page: int | None = None  # that the port holds to send from

@@ -12,6 +12,9 @@ from oracle.ports_records import (
     DONE,
     FETCH,
     NO_ANSWER,
+    NO_ENTRY,
+    NO_RIGHTS,
+    NO_ROOM,
     NO_TRANSLATION,
     PROBE,
     REJECTED,
@@ -225,6 +228,7 @@ class Reliable(Firmware):
         packet = half.message
         stream = self.stream(node, packet.sender)
         half.verdict = REJECTED
+        half.told = NO_ROOM if status in (NO_ENTRY, NO_ROOM) else NO_RIGHTS
         if why == LATER and (
             status in (NO_TRANSLATION, NO_ANSWER) or self.may_come_again(stream, packet)
         ):
@@ -245,6 +249,8 @@ class Reliable(Firmware):
             self.confirmed(node, packet)
             if half.verdict == REJECTED:
                 stream.rejects.add(packet.number)
+                if packet.operation == REPLY:
+                    self.take_piece(node, packet, half.told)
                 if packet.operation == SEND:
                     self.give_up(node, (node.number, packet.name))
         self.acknowledge_soon(stream)

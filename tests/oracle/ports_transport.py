@@ -87,6 +87,8 @@ class Reliable(Firmware):
 
     def serve(self, node, what, port):
         if what == "ack":
+            if not self.stream(node, port).ack_wanted:
+                return  # it has gone with a probe meanwhile
             self.hand_over(node, Packet(node.number, 0, port, 0, self.now, operation=ACK))
         elif what == "again":
             stream = self.stream(node, port)

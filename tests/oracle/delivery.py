@@ -108,6 +108,9 @@ class Half:
     held: list[int] = field(default_factory=list)
     held_since: int | None = None
     has_path: bool = False
+    told: Any = None  # with ports: why it was rejected
+    corrupted: bool = False  # with ports: a bit of it is flipped on its way
+    holds: Any = None  # with ports: the page that the payload goes to
 
     def deposited(self, now):
         return sum(transfer.moved(now) for transfer in self.source)

@@ -6,167 +6,20 @@ has the hosts: processes, their CPU, queues and reports.
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field
-from typing import Any
-
-from oracle.delivery import CPU, Action, Message, Node, Simulation
-
-TIMER = 7  # kind, after those of ``delivery``
-SEND, WRITE, FETCH, REPLY, BACK = 1, 2, 3, 4, 7  # operations of descriptors, packets and reports
-NO_NAME = -1
-INLINE_BYTES = 64
-DONE, CLOSED, NO_TAG, NO_BUFFER = "done", "closed", "tag not registered", "no such buffer"
-OUT_OF_BOUNDS, NO_RIGHTS, BAD, REJECTED = (
-    "out of bounds",
-    "no rights",
-    "bad descriptor",
-    "rejected",
+# ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
+from oracle.delivery import CPU, Action, Simulation
+from oracle.ports_records import (
+    BACK,
+    DONE,
+    INTERRUPTED,
+    NO_NAME,
+    TIMER,
+    WORKS,
+    Host,
+    Port,
+    Received,
+    Sent,
 )
-# What a CPU works at, as records say, by the operation of the process.
-COMPUTING, POSTING, POLLING = 5, 6, 7
-WORKS = {"compute": COMPUTING, "done": POLLING, "arrival": POLLING}
-WORKS |= dict.fromkeys(("post", "provide", "register"), POSTING)
-PEER_DEAD, NO_ROOM, PAGE_OUT = "peer dead", "no room", "page out"
-
-
-@dataclass(eq=False)
-class Descriptor:
-    """What a process asks of its NIC."""
-
-    number: int
-    operation: int
-    name: int
-    segments: list[tuple[int, int]] = field(default_factory=list)
-    offset: int = 0
-    notify: bool = False
-    content: bytes | None = None  # INLINE
-    made: int = 0  # bytes of it that are in packets
-    space: int = 0
-    source: int | None = None  # the memory that the held page is of, None for the garbage page
-    in_memory: int = 0  # bytes that have come
-    refused: bool = False  # the other side has rejected a packet of it
-    fetch: Any = None  # of a REPLY: the descriptor that asked
-    void: bool = False  # of a REPLY: it says that the bytes may not be read
-    status: str | None = None
-    peer: int = -1
-    page: int | None = None  # that the port holds to send from
-
-    @property
-    def length(self):
-        if self.content is not None:
-            return len(self.content)
-        return sum(length for _, length in self.segments)
-
-    def place(self):
-        """Address of the next byte, and how many are left in its segment."""
-        before = 0
-        for address, length in self.segments:
-            if self.made < before + length:
-                return address + self.made - before, before + length - self.made
-            before += length
-        raise AssertionError
-
-
-@dataclass
-class Sent:
-    """How a descriptor ended."""
-
-    request: int
-    status: str
-
-
-@dataclass
-class Received:
-    """What has come."""
-
-    operation: int
-    name: int
-    node: int
-    length: int
-    content: bytes | None
-    buffers: tuple[int, ...]
-    offset: int
-    status: str
-
-
-@dataclass(eq=False)
-class Packet(Message):
-    """With what its control message says."""
-
-    operation: int = SEND
-    name: int = 0  # at the receiver
-    sender_name: int = 0
-    at: int = 0  # offset in the message or export
-    whole: int = 0  # bytes of the message or store
-    begins: int = 0  # where in the export the whole begins
-    last: bool = True
-    notify: bool = False
-    content: bytes = b""
-    number: int = 0  # sequence
-    descriptor: Descriptor | None = None
-    port: int = 0
-    source: int | None = None  # address
-    space: int = 0
-    ack: int = 0
-    rejects: frozenset[int] = frozenset()
-
-
-@dataclass(eq=False)
-class Port:
-    """The queues of one process's port, and what the firmware knows of it."""
-
-    node: int
-    number: int
-    space: int
-    places: dict[int, Any]  # of descriptors, by turn
-    posted: int = 0
-    reaped: int = 0
-    requests: deque[Descriptor] = field(default_factory=deque)  # that the NIC has not taken
-    current: Descriptor | None = None
-    free: deque[int] = field(default_factory=deque)
-    ready: deque[int] = field(default_factory=deque)
-    sent: deque[Sent] = field(default_factory=deque)
-    received: deque[Received] = field(default_factory=deque)
-    reserved: int = 0  # places of the queue of received reports
-    filling: int = 0
-    waits_for_reader: bool = False  # the buffer to be translated is to come back, and cannot yet
-
-
-@dataclass(eq=False)
-class Process:
-    """A program: what it still does, and what came of what it did."""
-
-    number: int  # of its node
-    node: int
-    port: int
-    plan: deque[tuple[Any, ...]]
-    asked: tuple[Any, ...] | None = None
-    since: int = 0
-    slept: bool = False  # when it asked, there was nothing
-    wakes: int | None = None
-    resume: bool = True
-    results: list[tuple[Any, ...]] = field(default_factory=list)
-
-
-@dataclass(eq=False)
-class Host(Node):
-    """A node whose NIC serves ports."""
-
-    service: dict[str, Any] = field(default_factory=dict)
-    ports: list[Port] = field(default_factory=list)
-    processes: list[Process] = field(default_factory=list)
-    channels: dict[int, Any] = field(default_factory=dict)
-    exports: dict[int, Any] = field(default_factory=dict)
-    imports: dict[int, Any] = field(default_factory=dict)
-    memory: Any = None
-    serving: Any = None
-    last_served: int = 0
-    busy: Process | None = None  # whose operation the CPU does
-
-    def pio(self):
-        """Whether the CPU's accesses slow down the bus: what programs do here is no PIO of it."""
-        return False
 
 
 class Hosts(Simulation):
@@ -226,6 +79,13 @@ class Hosts(Simulation):
         process.results.append((self.now, *result))
         process.resume = True
 
+    def interrupt(self, node, duration):
+        """Take so much time of the CPU: of what it does, if it does not idle."""
+        if node.cpu is None:
+            node.cpu = Action("interrupt", self.now, self.now + duration)
+        else:
+            node.stolen += duration
+
     # --- the CPU --------------------------------------------------------------------------------
 
     def cpu_looks(self, node):
@@ -236,14 +96,14 @@ class Hosts(Simulation):
             key=lambda one: (one.since, one.number),
         )
         for process in waiting:
-            duration = self.duration(node, process)
+            duration = self.begins(node, process)
             if duration is not None:
                 node.busy = process
                 node.cpu = Action("program", self.now, self.now + duration)
                 return
 
-    def duration(self, node, process):
-        """What the operation takes; None if it cannot begin yet."""
+    def begins(self, node, process):
+        """Begin the operation: what it takes; None if it cannot begin yet."""
         step, service = process.asked, node.service
         port = node.ports[process.port]
         if step[0] == "compute":
@@ -256,22 +116,51 @@ class Hosts(Simulation):
         if step[0] == "provide":
             if len(port.free) >= self.world.ring:
                 return None
-            pages = [step[1] // self.world.page]
-            return self.library(node, process, pages) + service["post"]
+            pages = self.pages_of(step[1], 1)
+            cost, _ = self.have_pinned(node, process.number, pages)
+            self.keep(node, process.number, pages)
+            return cost + service["post"]
         if step[0] == "register":
-            pages = range(
-                step[1] // self.world.page, (step[1] + step[2] - 1) // self.world.page + 1
-            )
-            return service["system_call"] + self.library(node, process, pages)
+            return self.begin_to_register(node, port, self.pages_of(*step[1:]))
         assert step[0] == "post"
-        before = port.places[port.posted % self.world.ring]  # places are used in turn
-        if port.posted - port.reaped >= self.world.ring or (before and before.status is None):
+        return self.begin_to_post(node, port, step[1])
+
+    def begin_to_register(self, node, port, pages):
+        """All of it stays pinned, or nothing is kept."""
+        if not self.could_pin(node, port, pages):
             return None
-        cost = service["post"]
-        for address, length in step[1].segments:
-            pages = range(address // self.world.page, (address + length - 1) // self.world.page + 1)
-            cost += self.library(node, process, pages)
+        cost, port.registered = self.have_pinned(node, port.space, pages)
+        if port.registered == DONE:
+            self.keep(node, port.space, pages)
+        return cost + node.service["system_call"]
+
+    def begin_to_post(self, node, port, descriptor):
+        """Pages are looked up and pinned now, segment by segment, until one cannot be."""
+        before = port.places[port.posted % self.world.ring]  # places are used in turn
+        unread = port.posted + port.refused - port.reaped
+        if unread >= self.world.ring or (before and before.status is None):
+            return None
+        pieces = [self.pages_of(*segment) for segment in descriptor.segments]
+        if not all(self.could_pin(node, port, pages) for pages in pieces):
+            return None
+        cost = node.service["post"]
+        for pages in pieces:
+            spent, status = self.have_pinned(node, port.space, pages)
+            cost += spent
+            if status != DONE:
+                descriptor.refused_here = status
+                break
+            self.keep(node, port.space, pages)
+            descriptor.kept.append(pages)
         return cost
+
+    def pages_of(self, address, length):
+        return range(address // self.world.page, (address + length - 1) // self.world.page + 1)
+
+    def is_under_way(self, port):
+        """Whether something of the port's will yet end, so that pages may be unpinned."""
+        descriptors = any(one is not None and one.status is None for one in port.places.values())
+        return descriptors or bool(port.free or port.ready or port.filling)
 
     def happen(self, node, kind):
         if kind == CPU:
@@ -297,18 +186,36 @@ class Hosts(Simulation):
             if process.wakes == self.now:
                 process.wakes = None
                 process.resume = True
+        self.before_peers(node)
+        self.mind_peers(node)
+        self.after_peers(node)
+
+    def before_peers(self, node):
+        """What is due before what the transport does."""
+
+    def mind_peers(self, node):
+        """What is due of the transport."""
+
+    def after_peers(self, node):
+        """What is due behind that."""
 
     def operation_ends(self, node):
-        process, begun, node.cpu, node.busy = node.busy, node.cpu.start, None, None
+        action, process = node.cpu, node.busy
+        if action.what == "interrupt":
+            self.work(node, INTERRUPTED, action.start)
+        else:
+            place = process.number + sum(len(one.processes) for one in self.nodes[: node.number])
+            self.work(node, WORKS[process.asked[0]], action.start, place)
+        if node.stolen:
+            node.cpu, node.stolen = Action("interrupt", self.now, self.now + node.stolen), 0
+            return
+        node.cpu = node.busy = None
+        if process is None:
+            return
         step, process.asked = process.asked, None
-        place = process.number + sum(len(one.processes) for one in self.nodes[: node.number])
-        self.work(node, WORKS[step[0]], begun, place)
         port = node.ports[process.port]
         if step[0] == "post":
-            port.places[port.posted % self.world.ring] = step[1]
-            port.posted += 1
-            step[1].space = port.space
-            port.requests.append(step[1])
+            self.post(node, port, step[1])
             self.end_operation(process, step[1].number)
         elif step[0] == "provide":
             port.free.append(step[1])
@@ -319,26 +226,40 @@ class Hosts(Simulation):
             self.end_operation(process, report)
         elif step[0] == "arrival":
             report = port.received.popleft()
-            port.waits_for_reader = False
+            port.ahead.for_reader = False
             if len(step) > 2 and step[2]:
                 for buffer in reversed(report.buffers):
                     if report.status == DONE:
                         process.plan.appendleft(("provide", buffer))
             self.end_operation(process, report)
         elif step[0] == "register":
-            self.end_operation(process, 0)
+            self.end_operation(process, port.registered)
         else:
             self.end_operation(process, None)
+
+    def post(self, node, port, descriptor):
+        """The descriptor is the NIC's, or never reaches it."""
+        descriptor.space = port.space
+        if descriptor.refused_here is not None:
+            port.refused += 1
+            self.end_descriptor(port, descriptor, descriptor.refused_here)
+            return
+        port.places[port.posted % self.world.ring] = descriptor
+        port.posted += 1
+        port.requests.append(descriptor)
 
     # --- reports --------------------------------------------------------------------------------
 
     def end_descriptor(self, port, descriptor, status):
         descriptor.status = status
+        for pages in descriptor.kept:
+            self.leave(self.nodes[port.node], port.space, pages)
         port.sent.append(Sent(descriptor.number, status))
 
     def has_place(self, port):
         return len(port.received) + port.reserved < self.world.ring
 
     def give_back(self, node, port, address, status):
+        self.leave(node, port.space, self.pages_of(address, 1))
         report = Received(BACK, NO_NAME, node.number, 0, None, (address,), 0, status)
         port.received.append(report)

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+# ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from oracle.delivery import COMPLETE, FINISH, FIRMWARE, FROM_HOST, POST_PAYLOAD, Action
-from oracle.ports import (
+from oracle.ports_receiving import WANTED, Receiving
+from oracle.ports_records import (
+    AGAIN,
     BAD,
+    CUT,
     DONE,
     FETCH,
     NO_BUFFER,
+    NO_ENTRY,
+    NO_ROOM,
     NO_TAG,
     OUT_OF_BOUNDS,
+    PEER_DEAD,
+    READS,
     REPLY,
     SEND,
+    WRITES,
+    Held,
     Packet,
+    Ready,
+    Waiting,
 )
-from oracle.ports_receiving import WANTED, Receiving
 
 SERVE, MISS = 7, 8  # tasks
 
@@ -72,7 +83,7 @@ class Firmware(Receiving):
         super().begin(node, task)
         half = node.processor.half
         if task == POST_PAYLOAD and half.verdict == WANTED:
-            node.processor.ends += self.placing_cost(node, half.message)
+            node.processor.ends += self.placing_cost(node, half)
         elif task == COMPLETE and half.verdict == WANTED and half.message.last:
             node.processor.ends += node.service["receive_message"]
 
@@ -107,9 +118,15 @@ class Firmware(Receiving):
 
     def choose(self, node):
         """What SERVE is for, or None."""
+        for tag, channel in sorted(node.channels.items()):
+            if channel.cut is not None and self.may_send_to(node, channel.node):
+                return "cut", tag
         count = len(node.ports)
         for step in range(1, count + 1):
             port = node.ports[(node.last_served + step) % count]
+            waiting = port.waiting
+            if waiting.for_entry or waiting.for_thread or waiting.for_queue:
+                continue
             if port.free and self.may_translate_ahead(port):
                 return "buffer", port
             if port.current is not None:
@@ -124,26 +141,57 @@ class Firmware(Receiving):
         """Whether a buffer is wanted, and there is a place for it among those ready and filling."""
         most = self.world.ready + self.world.ring
         room = len(port.ready) < self.world.ready and len(port.ready) + port.filling < most
-        return room and not port.waits_for_reader
+        return room and not (port.ahead.for_reader or port.ahead.for_entry)
 
     def serve_cost(self, node, what, port):
         service = node.service
+        if what == "cut":
+            return 0
         if what == "buffer":
-            return service["lookup_free"]
+            return service["lookup_free"] + self.ways_cost(node, port.space, port.free[0])
         descriptor = port.current if what == "next" else port.requests[0]
-        cost = service["serve_request"] if what == "new" else 0
-        if descriptor.content is None and descriptor.operation != FETCH:
-            place = descriptor.place()[0] // self.world.page
-            if descriptor.page != place:
-                cost += service["lookup_send"]
+        cost = 0
+        if what == "new":
+            cost = service["serve_request"] + self.handles_cost(node, port, descriptor)
+        if self.has_pages(descriptor):
+            address, _ = descriptor.place()
+            if descriptor.page != address // self.world.page:
+                cost += service["lookup_send"] + self.ways_cost(node, descriptor.space, address)
         return cost
 
+    def handles_cost(self, node, port, descriptor):
+        """Of looking up whom and what a new descriptor names, where that is not at hand."""
+        return 0
+
+    def knows_request(self, node, port, descriptor):
+        """Whether that has been found."""
+        return True
+
+    def has_pages(self, descriptor):
+        """Whether something of memory goes with the next packet."""
+        control = descriptor.content is not None or descriptor.operation == FETCH
+        return not control and descriptor.void is None
+
+    def ways_cost(self, node, space, address):
+        """Of the ways that a lookup checks after the first, as the set is now."""
+        ways = self.further_ways(node, space, address // self.world.page)
+        return ways * node.service["further_way"]
+
+    def further_ways(self, node, space, page):
+        """How many they are; none where nothing is searched."""
+        return 0
+
     def serve(self, node, what, port):
+        if what == "cut":
+            self.tell_of_cut(node, port)
+            return
         node.last_served = port.number
         if what == "buffer":
             self.serve_buffer(node, port)
             return
         if what == "new":
+            if port.number and not self.knows_request(node, port, port.requests[0]):
+                return
             descriptor = port.requests.popleft()
             status = self.check(node, port, descriptor)
             if status != DONE:
@@ -161,14 +209,55 @@ class Firmware(Receiving):
         address = port.free[0]
 
         def then(status, space):
-            if status == DONE:
-                port.ready.append((port.free.popleft(), space))
+            if status == NO_ENTRY:
+                port.ahead.for_entry = True
+            elif status == AGAIN:
+                pass
+            elif status == DONE:
+                port.ready.append(Ready(port.free.popleft(), space))
+                self.hold_buffer(node, port.ready[-1], page)
             elif self.has_place(port):
                 self.give_back(node, port, port.free.popleft(), status)
             else:
-                port.waits_for_reader = True
+                port.ahead.for_reader = True
 
-        self.translate(node, port.space, address // self.world.page, None, then)
+        page, self.asking = address // self.world.page, port
+        self.translate(node, port.space, page, WRITES, None, then)
+
+    def await_entry(self, port):
+        """Until a transfer lets go of an entry, and not for ever."""
+        if port.waiting.until is None:
+            port.waiting.until = self.now + self.longest_silence()
+        if port.waiting.until <= self.now:
+            self.give_up_request(port, NO_ROOM)
+        else:
+            port.waiting.for_entry = True
+
+    def give_up_request(self, port, status):
+        """The descriptor under way goes no further."""
+        descriptor, port.current = port.current, None
+        port.waiting = Waiting()
+        node = self.nodes[port.node]
+        self.leave_page(node, descriptor)
+        if descriptor.operation == SEND and descriptor.made > 0 and status != PEER_DEAD:
+            node.channels[descriptor.name].cut = descriptor
+        self.cannot_send(port, descriptor, status)
+
+    def longest_silence(self):
+        """After which a peer is dead, and nothing that one waits for comes any more."""
+        return (self.world.most_retries + 1) * self.world.time_out
+
+    def timers(self, node):
+        yield from super().timers(node)
+        for port in node.ports:
+            if port.waiting.for_entry:
+                yield port.waiting.until
+
+    def after_peers(self, node):
+        super().after_peers(node)
+        for port in node.ports:
+            if port.waiting.for_entry and port.waiting.until == self.now:
+                self.give_up_request(port, NO_ROOM)
 
     def check(self, node, port, descriptor):
         """Lengths and operation, then tag or import, then bounds and rights."""
@@ -198,7 +287,7 @@ class Firmware(Receiving):
         packet.whole, packet.begins = descriptor.length, descriptor.offset
         packet.notify, packet.at = descriptor.notify, descriptor.made
         there = self.name_place(node, packet, descriptor)
-        if descriptor.content is not None or descriptor.operation == FETCH or descriptor.void:
+        if not self.has_pages(descriptor):
             packet.content = descriptor.content
             descriptor.made = descriptor.length
         else:
@@ -210,14 +299,38 @@ class Firmware(Receiving):
             packet.payload = min(left, self.world.page - before, there)
             packet.source, packet.space = address, descriptor.source
             descriptor.made += packet.payload
+            if descriptor.source is not None:
+                packet.holds = Held(descriptor.source, page)
         packet.last = descriptor.made == descriptor.length
+        self.number(node, packet)
+        self.hand_over(node, packet)
         if packet.last:
             port.current = None
+            self.leave_page(node, descriptor)
+
+    def hold_packet(self, node, held):
+        """One more use of the page of a packet."""
+        if held is not None:
+            self.hold_page(node, held.space, held.page)
+
+    def let_packet_go(self, node, held):
+        if held is not None:
+            self.let_go(node, held.space, held.page)
+
+    def tell_of_cut(self, node, tag):
+        """Tell the receiver that the rest of a message will not come."""
+        channel = node.channels[tag]
+        if channel.cut is None or not self.may_send_to(node, channel.node):
+            return
+        packet = Packet(node.number, 0, channel.node, 0, self.now, operation=CUT, last=False)
+        packet.name, packet.sender_name = channel.peer_tag, tag
+        packet.descriptor, channel.cut = channel.cut, None
         self.number(node, packet)
         self.hand_over(node, packet)
 
     def hand_over(self, node, packet):
-        """Give the packet to the engines."""
+        """Give the packet to the engines; its page is held until it has left."""
+        self.hold_packet(node, packet.holds)
         packet.packet = node.next_packet
         node.next_packet += 1
         node.ring.append(packet)
@@ -242,18 +355,43 @@ class Firmware(Receiving):
 
     def look_up_to_send(self, node, port, descriptor, page):
         def then(status, space):
+            if status == NO_ENTRY:
+                self.await_entry(port)
+                return
             if status == DONE:
+                port.waiting = Waiting()
                 descriptor.page, descriptor.source = page, space
-                self.make_packet(node, port, descriptor)
-            else:
-                port.current = None
-                self.cannot_send(port, descriptor, status)
+                self.hold_for(node, descriptor, space, page)
+                if self.may_send_to(node, descriptor.peer):
+                    self.make_packet(node, port, descriptor)
+            elif status != AGAIN:
+                self.give_up_request(port, status)
 
-        self.translate(node, descriptor.space, page, None, then)
+        self.leave_page(node, descriptor)  # or it might have the only entry that the next can have
+        repeats = port.waiting.missed == page
+        port.waiting.missed, self.asking = page, port
+        self.translate(node, descriptor.space, page, READS, None, then, repeats)
+
+    def hold_for(self, node, one, space, page):
+        """``one`` uses a page, unless it is the garbage page."""
+        if space is not None:
+            one.holds = space, page
+            self.hold_page(node, *one.holds)
+
+    def leave_page(self, node, descriptor):
+        """The port does not send from the page any more."""
+        if descriptor.holds is not None:
+            self.let_go(node, *descriptor.holds)
+        descriptor.page = descriptor.holds = None
 
     def cannot_send(self, port, descriptor, status):
         self.end_descriptor(port, descriptor, status)
 
+    def ends_with(self, node, packet):
+        """Whether the descriptor ends when the packet has left."""
+        raise NotImplementedError
+
     def has_left(self, node, packet):
-        if packet.last:
+        self.let_packet_go(node, packet.holds)
+        if self.ends_with(node, packet):
             self.end_descriptor(node.ports[packet.port], packet.descriptor, DONE)

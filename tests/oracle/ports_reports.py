@@ -6,14 +6,33 @@ from collections import deque
 from types import SimpleNamespace
 
 from oracle.delivery import LOG_FIELDS
-from oracle.ports import Descriptor, Port, Process
-from oracle.ports_translation import Translating
-from oracle.ports_worlds import content
+from oracle.ports_handles import Handles
+from oracle.ports_kernel import Interrupt, UnetMm
+from oracle.ports_records import Descriptor, Port, Process
+from oracle.ports_translation import Area, Static, Tables
+from oracle.ports_utlb import Utlb, UtlbShared
+from oracle.ports_worlds import LIBRARIES, TABLES, content
+
+COUNTED = (
+    "lookups_send", "lookups_receive", "misses_send", "misses_receive", "lookups_handles",
+    "misses_handles", "repeated",
+    "pins", "unpins", "interrupts",
+)  # fmt: skip
+SCHEMES = {
+    "unet": Area,
+    "vmmc-static": Static,
+    "mini": Handles,
+    "vmmc-interrupt": Interrupt,
+    "unet-mm-pca200": UnetMm,
+    "utlb": Utlb,
+    "utlb-shared": UtlbShared,
+    "utlb-process": Tables,
+}
 
 
-def told(world, is_lost):
-    """Results by process, log, and final memory by process."""
-    twin = Translating(world, is_lost)
+def told(world, network):
+    """Results by process, log, final memory by process, counts by node, and what is pinned."""
+    twin = SCHEMES[world.design](world, network)
     processes = []
     for me, program in enumerate(world.programs):
         node = twin.nodes[program.node]
@@ -22,6 +41,8 @@ def told(world, is_lost):
         twin.bytes[node.number, number] = bytearray(content(me))
         plan, posted = deque(), 0
         for step in program.steps:
+            if step[0] == "register" and world.design not in (*TABLES, *LIBRARIES):
+                continue  # nobody pins before the NIC asks
             if step[0] == "inline":
                 plan.append(("post", Descriptor(posted, 1, step[1], content=step[2])))
                 posted += 1
@@ -40,13 +61,14 @@ def told(world, is_lost):
         ):
             for one in names:
                 if one.process == me:
-                    owner = {"port": number + 1, "space": number}
+                    owner = {"port": number + 1, "space": number, "cut": None}
                     table[getattr(one, key)] = SimpleNamespace(**owner, **one._asdict())
     twin.run()
     log = [tuple(record[name] for name in LOG_FIELDS) for record in twin.log]
     results = [[(time, plain(result)) for time, result in process.results] for process in processes]
     memory = [bytes(twin.bytes[process.node, process.number]) for process in processes]
-    return results, log, memory
+    counts = [{name: counted[name] for name in COUNTED} for counted in twin.counts]
+    return results, log, memory, counts, sorted(twin.pinned_at_last())
 
 
 def plain(result):

@@ -1,95 +1,148 @@
-"""How NICs that serve ports find pages, scheme by scheme, and what the user library does for it."""
+"""What all schemes share: lookups and misses by path, pages that transfers use, ports that wait."""
 
 from __future__ import annotations
 
-from oracle.delivery import TABLE, Action, Pci, Posted, Transfer
-from oracle.ports import DONE, NO_RIGHTS
+# ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
+from oracle.delivery import Action
 from oracle.ports_firmware import MISS
-from oracle.ports_transport import Reliable
-
-STATIC, UTLB, TABLES = "static", "utlb", "tables"
-SCHEMES = {
-    "vmmc-static": STATIC,
-    "utlb": UTLB,
-    "utlb-shared": UTLB,
-    "utlb-process": TABLES,
-}
+from oracle.ports_library import Library, runs_of
+from oracle.ports_records import DONE, NO_RIGHTS, NO_ROOM
 
 
-class Translating(Reliable):
-    """Tables that hold every registered page, or a cache of entries read from the host's."""
+class Translating(Library):
+    """A lookup, and what follows from it, by the rules of a scheme below."""
 
-    def __init__(self, world, is_lost):
-        super().__init__(world, is_lost)
-        self.scheme = SCHEMES[world.design]
-        self.registered = set()  # (node, space, page): pinned by the library
-        self.cached = set()  # likewise: on the NIC
-        self.waiting = {}  # node: the miss that waits for the bus
+    needs_pinning = True  # by a user library
 
-    def library(self, node, process, pages):
-        """The time to look pages up and have the missing ones pinned, one call for each run."""
-        cost = 0 if self.scheme == STATIC else len(pages) * node.service["check"]
-        run = 0
-        for page in pages:
-            key = node.number, process.number, page
-            mapped = (page + 1) * self.world.page <= len(self.bytes[key[:2]])
-            if key in self.registered or not mapped:
-                cost, run = cost + self.world.user_pin[run], 0
-            else:
-                self.registered.add(key)
-                run += 1
-        return cost + self.world.user_pin[run]
+    def __init__(self, world, network):
+        super().__init__(world, network)
+        self.has_garbage = world.garbage
 
-    def translate(self, node, space, page, half, then):
+    def translate(self, node, space, page, path, half, then, repeated=False):
         """``then`` hears how it ended, and of which memory the page is."""
-        key = node.number, space, page
-        if key in (self.cached if self.scheme == UTLB else self.registered):
-            then(DONE, space)
-        elif self.scheme != UTLB:
-            node.processor = Action(MISS, self.now, self.now, half)
-            node.processor.then = lambda: then(NO_RIGHTS, None)
-        elif not any(key[:2] == one[:2] for one in self.registered):
-            then(NO_RIGHTS, None)  # the directory says that there is no table to read from
-        else:
-            node.processor = Action(MISS, self.now, None, half)
-            node.processor.then = lambda: self.fetched(node, key, half, then)
-            if half is not None:
-                node.rx = None  # the receive is posted when the page is known
-            self.fetch(node)
-
-    def fetch(self, node):
-        """The processor waits for the bus, then for the entry, whose DMA takes the bus at first."""
-        if node.pci is not None:
-            self.waiting[node.number] = node
+        counts = self.counts[node.number]
+        counts["repeated" if repeated else f"lookups_{path}"] += 1
+        if self.needs_pinning and not self.is_pinned(node, space, page) and not self.has_garbage:
+            then(NO_RIGHTS, None)  # no library has entered it in a table
             return
-        node.processor.ends = self.now + node.service["fetch"]
-        begins = self.now + node.service["table_dma"]
-        node.pci = Pci(False, None, self.now, Transfer(begins, 0, 1))
+        look = self.is_there if repeated else self.is_on_nic
+        found = look(node, space, page)
+        if found and self.is_fit(node, space, page, path):
+            then(DONE, space)
+            return
+        misses = not found and not repeated and self.is_served(node, space, page)
+        counts[f"misses_{path}"] += misses
+        self.miss(node, space, page, half, then, path)
 
-    def fetched(self, node, key, half, then):
-        """What is not pinned has the garbage page in its entry, which is not cached."""
-        if half is not None:
-            node.rx = Posted(half, self.now)
-        if key in self.registered:
-            self.cached.add(key)
-            then(DONE, key[1])
-        else:
-            then(DONE, None)
+    def is_served(self, node, space, page):
+        """Whether somebody has a translation of the page: else it is not a miss but a mistake."""
+        return self.is_pinned(node, space, page)
 
-    def pci_ends(self, node):
-        if node.pci.half is None:
-            self.record(None, node, TABLE, node.pci.start, 0)
-            node.pci = None
-        else:
-            super().pci_ends(node)
-        if self.waiting.pop(node.number, None):
-            self.fetch(node)
+    def is_on_nic(self, node, space, page):
+        """Whether the lookup finds the page; it is used then."""
+        raise NotImplementedError
 
-    def pending_of(self, node):
-        action = node.processor
-        waits = action is not None and action.ends is None
-        if waits:
-            node.processor = None
-        yield from list(super().pending_of(node))
-        if waits:
-            node.processor = action
+    def is_fit(self, node, space, page, path):
+        """Whether the page is pinned for what is to be done."""
+        return True
+
+    def is_there(self, node, space, page):
+        """Whether a lookup that is repeated finds it; that is no use."""
+        return self.is_on_nic(node, space, page)
+
+    def miss(self, node, space, page, half, then, path):
+        """Nobody serves it: the page is not registered."""
+        node.processor = Action(MISS, self.now, self.now, half)
+        node.processor.then = lambda: then(NO_RIGHTS, None)
+
+    # --- pages in use ---------------------------------------------------------------------------
+
+    def hold_page(self, node, space, page):
+        """A transfer uses the page, which stays pinned; its entry may leave."""
+        self.keep(node, space, [page])
+
+    def let_go(self, node, space, page):
+        """The transfer has ended."""
+        self.leave(node, space, [page])
+
+
+class Area(Translating):
+    """U-Net's own: each process's area is pinned, and its pages are found by adding."""
+
+    needs_pinning = False
+
+    def could_pin(self, node, port, pages):
+        return True
+
+    def have_pinned(self, node, space, pages):
+        return 0, DONE
+
+    def is_served(self, node, space, page):
+        return False
+
+    def is_on_nic(self, node, space, page):
+        return self.is_mapped(node, space, page)
+
+    def miss(self, node, space, page, half, then, path):
+        then(NO_RIGHTS, None)
+
+    def pinned_at_last(self):
+        return [
+            (*where, page)
+            for where, memory in self.bytes.items()
+            for page in range(len(memory) // self.world.page)
+        ]
+
+
+class Static(Translating):
+    """A table of every registered page."""
+
+    needs_pinning = False
+
+    def could_pin(self, node, port, pages):
+        return True
+
+    def have_pinned(self, node, space, pages):
+        """Pages that are used first are registered for good."""
+        pins, fresh, status = self.pins_of(node, space), [], DONE
+        for page in pages:
+            if page in pins.pages:
+                continue
+            if self.registered_on(node) == self.world.settings["entries"]:
+                status = NO_ROOM
+                break
+            if not self.is_mapped(node, space, page):
+                status = NO_RIGHTS
+            else:
+                pins.pin(page, 1)
+                self.pinned(node, space, page)
+                fresh.append(page)
+        return sum(self.world.user_pin[len(run)] for run in runs_of(fresh)), status
+
+    def registered_on(self, node):
+        return sum(len(one.pages) for (where, _), one in self.pins.items() if where == node.number)
+
+    def is_served(self, node, space, page):
+        """Whether somebody has a translation of the page: else it is not a miss but a mistake."""
+        return self.is_pinned(node, space, page)
+
+    def is_on_nic(self, node, space, page):
+        return self.is_pinned(node, space, page)
+
+
+class Tables(Translating):
+    """A table for each process on the NIC, which is what limits its pins: UTLB, 3.1."""
+
+    def __init__(self, world, network):
+        super().__init__(world, network)
+        self.limit = world.settings["entries"]
+
+    def is_served(self, node, space, page):
+        """Whether somebody has a translation of the page: else it is not a miss but a mistake."""
+        return self.is_pinned(node, space, page)
+
+    def is_on_nic(self, node, space, page):
+        return self.is_pinned(node, space, page)
+
+    def miss(self, node, space, page, half, then, path):
+        then(DONE, None)  # the garbage page's entry

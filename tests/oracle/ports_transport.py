@@ -4,13 +4,28 @@ from __future__ import annotations
 
 from copy import copy
 
-from oracle.ports import DONE, FETCH, NO_RIGHTS, REJECTED, REPLY, SEND, Descriptor, Packet
 from oracle.ports_firmware import Firmware
 from oracle.ports_receiving import LATER, WANTED
+from oracle.ports_records import (
+    ACK,
+    CUT,
+    DONE,
+    FETCH,
+    NO_ANSWER,
+    NO_ENTRY,
+    NO_RIGHTS,
+    NO_ROOM,
+    NO_TRANSLATION,
+    PROBE,
+    REJECTED,
+    REPLY,
+    SEND,
+    Descriptor,
+    Packet,
+)
 from oracle.transport import Link
 
 LOST = "lost"  # of a packet
-ACK, PROBE = 5, 6  # operations of packets that only acknowledge, or only ask for that
 
 
 class Stream(Link):
@@ -19,24 +34,29 @@ class Stream(Link):
     def __init__(self):
         super().__init__()
         self.packets = {}  # by number, until acknowledged
+        self.holds = {}  # their pages, likewise
         self.refused_there = set()  # numbers that the peer has rejected
         self.rejects = set()  # numbers that were rejected here
         self.ack_at = None
+        self.heard_at = 0
+        self.rest_at = None  # of a message, and when it is missed
         self.ack_wanted = False
         self.resend_at = None
         self.awaited = []  # fetches whose answers have not all come
         self.turned_away = None
+        self.missed = None  # the packet whose page is to be looked up again
+        self.handle_missed = None, 0  # one whose handles are, and which of them
+        self.hopeless = None  # one for whose page there is no place
+        self.waits = self.since = None  # one that was dropped for a miss, and when first
         self.times = 0
 
 
 class Reliable(Firmware):
     """Go-back-n below the firmware, and what it makes possible: fetches."""
 
-    def __init__(self, world, is_lost):
-        """``is_lost`` is told the sender and the number that its NIC gave a packet."""
+    def __init__(self, world):
         super().__init__(world)
         self.streams = {}
-        self.is_lost = is_lost
 
     def stream(self, node, peer):
         return self.streams.setdefault((node.number, peer), Stream())
@@ -67,6 +87,8 @@ class Reliable(Firmware):
 
     def serve(self, node, what, port):
         if what == "ack":
+            if not self.stream(node, port).ack_wanted:
+                return  # it has gone with a probe meanwhile
             self.hand_over(node, Packet(node.number, 0, port, 0, self.now, operation=ACK))
         elif what == "again":
             stream = self.stream(node, port)
@@ -74,7 +96,9 @@ class Reliable(Firmware):
                 return
             before = stream.packets[stream.to_send[0]]
             stream.note_sent()
-            self.hand_over(node, copy(before))
+            again = copy(before)
+            again.holds = copy(stream.holds.get(before.number))
+            self.hand_over(node, again)
         else:
             super().serve(node, what, port)
 
@@ -86,6 +110,9 @@ class Reliable(Firmware):
         packet.number = stream.number_next()
         stream.note_sent()
         stream.packets[packet.number] = packet
+        if packet.holds is not None:
+            stream.holds[packet.number] = copy(packet.holds)
+            self.hold_packet(node, packet.holds)
         if packet.operation == FETCH:
             stream.awaited.append(packet.descriptor)
 
@@ -93,7 +120,9 @@ class Reliable(Firmware):
         if not self.world.reliable:
             super().has_left(node, packet)
         elif packet.operation != ACK:
-            self.set_deadline(node, packet.destination)
+            self.let_packet_go(node, packet.holds)
+            if self.stream(node, packet.destination).is_outstanding():
+                self.set_deadline(node, packet.destination)
 
     def hand_over(self, node, packet):
         """With it goes what is to be acknowledged."""
@@ -111,17 +140,20 @@ class Reliable(Firmware):
                 if time is not None:
                     yield time
 
-    def timer(self, node):
-        super().timer(node)
+    def mind_peers(self, node):
         for peer, stream in self.streams_of(node):
-            if stream.ack_at == self.now:
-                stream.ack_at, stream.ack_wanted = None, True
-            if stream.resend_at == self.now:
-                if stream.is_outstanding():
-                    stream.time_out(self.world.most_retries)
-                elif stream.awaited:
-                    self.probe(node, peer)
-                self.set_deadline(node, peer)
+            self.mind_peer(node, peer, stream)
+
+    def mind_peer(self, node, peer, stream):
+        """What is due of one peer."""
+        if stream.ack_at == self.now:
+            stream.ack_at, stream.ack_wanted = None, True
+        if stream.resend_at == self.now:
+            if stream.is_outstanding():
+                stream.time_out(self.world.most_retries)
+            elif stream.awaited:
+                self.probe(node, peer)
+            self.set_deadline(node, peer)
 
     def set_deadline(self, node, peer):
         stream = self.stream(node, peer)
@@ -138,6 +170,7 @@ class Reliable(Firmware):
 
     def take_acknowledgement(self, node, packet):
         stream = self.stream(node, packet.sender)
+        stream.retries = 0  # a sign of life
         before = stream.acknowledged
         if not stream.take_acknowledgement(packet.ack):
             return
@@ -145,7 +178,8 @@ class Reliable(Firmware):
         for number in range(before, stream.acknowledged):
             gone = stream.packets.pop(number)
             descriptor = gone.descriptor
-            if gone.operation == PROBE:
+            self.let_packet_go(node, stream.holds.pop(number, None))
+            if gone.operation in (PROBE, CUT):
                 continue
             descriptor.refused |= number in packet.rejects
             if descriptor.operation == FETCH:
@@ -159,12 +193,6 @@ class Reliable(Firmware):
 
     def header_is_in(self, node, half):
         packet = half.message
-        if self.is_lost(packet.sender, packet.packet):
-            half.verdict = LOST
-            return
-        if not self.world.reliable:
-            return
-        self.stream(node, packet.sender).retries = 0  # a sign of life
         if packet.operation == ACK:
             half.verdict = "acknowledgement"
             return
@@ -185,14 +213,27 @@ class Reliable(Firmware):
             self.take_acknowledgement(node, half.message)
         super().complete(node, half)
 
-    def turn_away(self, node, half, why):
+    def comes_again(self, node, packet):
+        stream = self.stream(node, packet.sender)
+        again = stream.missed == packet.number and self.world.reliable
+        if again:
+            stream.missed = None
+        return again
+
+    def note_miss(self, node, packet):
+        self.stream(node, packet.sender).missed = packet.number
+
+    def turn_away(self, node, half, why, status=None):
         if not self.world.reliable:
             super().turn_away(node, half, why)
             return
         packet = half.message
         stream = self.stream(node, packet.sender)
         half.verdict = REJECTED
-        if why == LATER and self.may_come_again(stream, packet):
+        half.told = NO_ROOM if status in (NO_ENTRY, NO_ROOM) else NO_RIGHTS
+        if why == LATER and (
+            status in (NO_TRANSLATION, NO_ANSWER) or self.may_come_again(stream, packet)
+        ):
             half.verdict = LATER
             if stream.is_accepted(packet.number):
                 self.take_back(node, packet)
@@ -207,12 +248,18 @@ class Reliable(Firmware):
         stream = self.stream(node, packet.sender)
         if half.verdict in (WANTED, REJECTED) and stream.may_confirm(packet.number):
             stream.confirm()
+            self.confirmed(node, packet)
             if half.verdict == REJECTED:
                 stream.rejects.add(packet.number)
+                if packet.operation == REPLY:
+                    self.take_piece(node, packet, half.told)
                 if packet.operation == SEND:
                     self.give_up(node, (node.number, packet.name))
         self.acknowledge_soon(stream)
         return half.verdict == WANTED
+
+    def confirmed(self, node, packet):
+        """The packet is in for good."""
 
     def may_come_again(self, stream, packet):
         """A packet for which there is no place comes again so often; then it is rejected."""
@@ -221,11 +268,13 @@ class Reliable(Firmware):
         stream.times += 1
         return stream.times <= self.world.most_retries
 
-    def take_back(self, node, packet):
+    def take_back(self, node, packet, itself=None):
         """What the same sender sent after the packet is as if it had never come."""
-        for half in reversed(node.incoming):
+        halves = node.incoming[::-1] + [itself] * (itself is not None)
+        for half in halves:
             later = half.message
-            if later.sender != packet.sender or later.number <= packet.number:
+            after = later.sender == packet.sender and later.number > packet.number
+            if not after and half is not itself:
                 continue
             if half.verdict == WANTED:
                 half.verdict = "gap"
@@ -246,12 +295,14 @@ class Reliable(Firmware):
 
     def take_control(self, node, packet):
         if packet.operation == FETCH:
+            if not self.knows_packet(node, packet):
+                return NO_TRANSLATION
             export = node.exports.get(packet.name)
             if export is None or packet.at + packet.whole > export.length:
                 return REJECTED
             answers = node.ports[0]
             if len(answers.requests) + 1 >= self.world.ring:
-                return LATER
+                return NO_ANSWER
             place = (export.start + packet.at, packet.whole)
             answer = Descriptor(0, REPLY, packet.port, [place], space=export.space)
             answer.fetch, answer.peer = packet.descriptor, packet.sender
@@ -261,7 +312,7 @@ class Reliable(Firmware):
             return DONE
         if packet.operation == REPLY:
             descriptor = packet.descriptor
-            self.end_descriptor(node.ports[descriptor.name], descriptor.fetch, NO_RIGHTS)
+            self.end_descriptor(node.ports[descriptor.name], descriptor.fetch, descriptor.void)
             return DONE
         return super().take_control(node, packet)
 
@@ -270,7 +321,7 @@ class Reliable(Firmware):
             super().cannot_send(port, descriptor, status)
             return
         # The answer without data is a descriptor of its own, and is charged as any.
-        descriptor.void = True
+        descriptor.void = status
         port.requests.append(descriptor)
 
     def end_descriptor(self, port, descriptor, status):

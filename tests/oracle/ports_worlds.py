@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from oracle.delivery import CUT_THROUGH, STORE_AND_FORWARD, Delivery
 from oracle.delivery_strategies import Network, costs, crossbar
-from oracle.ports import FETCH, INLINE_BYTES, SEND, WRITE
+from oracle.ports_records import FETCH, INLINE_BYTES, SEND, WRITE
 
 PAGE = 512
 PAGES = 24  # of each process's memory, from address 0
@@ -25,12 +25,10 @@ STEPS = (
 )  # fmt: skip
 
 
-SETTINGS = {  # caches in which no two pages meet, tables that hold all pages
-    "vmmc-static": {},
-    "utlb": {"entries": 1024},
-    "utlb-shared": {"entries": 1024},
-    "utlb-process": {"entries": 64},
-}
+TABLES = ("vmmc-static",)  # no page is unpinned
+LIBRARIES = ("utlb", "utlb-shared", "utlb-process")
+KERNELS = ("vmmc-interrupt", "unet-mm-pca200")  # pages are pinned in an interrupt
+DESIGNS = ("unet", *TABLES, *LIBRARIES, *KERNELS, "mini")
 
 
 class Channel(NamedTuple):
@@ -95,11 +93,19 @@ class World:
     ack_delay: int = 100  # ps
     seed: int = 0
     loss: float = 0.0
+    duplication: float = 0.0
+    reordering: float = 0.0
+    corruption: float = 0.0
     ring: int = 8
     ready: int = 8
     frames: int = 512
+    events: int = 256  # that can wait for a kernel thread
+    buffer_entries: int = 1024
+    process_entries: int = 64
+    garbage: bool = False  # whether a page stands in for what no library has pinned
 
     page = PAGE
+    last_page = 63  # of an address space
 
     def number(self, process):
         """Of a process on its node: its address space; its port is one more."""
@@ -118,9 +124,10 @@ def step_costs():
 
 
 @st.composite
-def services(draw):
+def services(draw, design):
     found = {name: draw(step_costs()) for name in STEPS}
     found["post"] += 1
+    found["handshake"] *= design == "unet-mm-pca200"
     found["fetch"] += found["table_dma"]  # which is a part of it
     return found
 
@@ -128,9 +135,13 @@ def services(draw):
 def tables():
     """A call of n pages, n from 0 to 64."""
     return st.builds(
-        lambda call, page: [0, *(call + page * count for count in range(1, 65))],
+        lambda call, page, more: [
+            0,
+            *(call + page * count + more * (count % 3) for count in range(1, 65)),
+        ],
         st.integers(0, 300),
         st.integers(0, 100),
+        st.integers(0, 50),
     )
 
 
@@ -152,7 +163,39 @@ def deliveries():
 
 
 @st.composite
-def worlds(draw, designs=tuple(SETTINGS), reliable=(False, True), losses=(0.0,)):
+def settings_of(draw, design):
+    """Tables and caches that are too small as often as not."""
+    if design == "unet":
+        return {"area_bytes": PAGES * PAGE}
+    if design in TABLES:
+        return {"entries": draw(st.sampled_from((8, 24, 1024)))}
+    if design == "mini":
+        line, ways = draw(st.sampled_from((1, 2, 4))), draw(st.sampled_from((1, 2)))
+        sets = draw(st.sampled_from((1, 2, 4, 128)))
+        return {"entries": sets * line * ways, "line": line, "ways": ways}
+    entries = draw(st.sampled_from((1, 2, 2, 4, 4, 8, 8, 1024)))
+    if design == "unet-mm-pca200":
+        return {"entries": entries, "victim_entries": draw(st.sampled_from((0, 1, 2, 4)))}
+    cache = {
+        "entries": entries,
+        "ways": min(entries, draw(st.sampled_from((1, 2, 4)))),
+        "index_offset": draw(st.booleans()),
+        "pin_limit": draw(st.sampled_from((6, 9, "none"))),
+    }
+    if design == "vmmc-interrupt":
+        return cache | {"pin_limit": draw(st.sampled_from((3, 6, "none")))}
+    found = {
+        "replacement": draw(st.sampled_from(("lru", "mru", "lfu", "mfu", "random"))),
+        "prepin": draw(st.sampled_from((1, 1, 2, 5))),
+        "seed": draw(st.integers(0, 3)),
+    }
+    if design == "utlb-process":
+        return found | {"entries": draw(st.sampled_from((6, 9, 64)))}
+    return found | cache | {"prefetch": draw(st.sampled_from((1, 1, 2, 4)))}
+
+
+@st.composite
+def worlds(draw, designs=DESIGNS, reliable=(False, True), losses=(0.0,), others=(0.0,)):
     network = crossbar(draw(st.integers(2, 3)))
     hosts = list(range(network.nodes))
     hosts += draw(st.lists(st.integers(0, network.nodes - 1), max_size=2))
@@ -180,7 +223,7 @@ def worlds(draw, designs=tuple(SETTINGS), reliable=(False, True), losses=(0.0,))
     return World(
         network,
         draw(costs((10**12,))),
-        draw(services()),
+        draw(services(design)),
         draw(tables()),
         draw(tables()),
         draw(deliveries()),
@@ -189,16 +232,25 @@ def worlds(draw, designs=tuple(SETTINGS), reliable=(False, True), losses=(0.0,))
         exports,
         imports,
         design=design,
-        settings=dict(SETTINGS[design]),
+        settings=draw(settings_of(design)),
         reliable=draw(st.sampled_from(reliable)),
         window=draw(st.sampled_from((1, 2, 4, 8))),
         time_out=draw(st.sampled_from((20_000, 100_000, 300_000))),
-        most_retries=20 if loss else draw(st.integers(2, 5)),  # nobody is taken for dead
+        most_retries=20
+        if loss or any(others)
+        else draw(st.integers(2, 5)),  # nobody is taken for dead
         seed=draw(st.integers(0, 1000)),
         loss=loss,
+        duplication=draw(st.sampled_from(others)),
+        reordering=draw(st.sampled_from(others)),
+        corruption=draw(st.sampled_from(others)),
         ack_delay=draw(st.sampled_from((0, 100, 1000, 5000))),
         ring=ring,
         ready=draw(st.integers(1, 8)),
+        events=draw(st.sampled_from((1, 2, 3, 256))),
+        buffer_entries=draw(st.sampled_from((4, 8, 1024))),
+        process_entries=draw(st.sampled_from((4, 64))),
+        garbage=design in LIBRARIES and draw(st.booleans()),
     )
 
 
@@ -206,13 +258,14 @@ def worlds(draw, designs=tuple(SETTINGS), reliable=(False, True), losses=(0.0,))
 def plans(draw, me, hosts, ring, places):
     """Buffers; posts with pauses; then every post's end, and what has come."""
     peers = [peer for peer in range(len(hosts)) if hosts[peer] != hosts[me]]
-    steps = [("register", EXPORTED * PAGE, SHARED * PAGE)]
-    for place in draw(st.lists(st.integers(0, places - 1), max_size=6, unique=True)):
+    steps = [("register", EXPORTED * PAGE, draw(st.sampled_from((SHARED, SHARED, 1))) * PAGE)]
+    provided = draw(st.permutations(range(places)))[: draw(st.sampled_from((0, 2, 6)))]
+    for place in provided:
         address = (BUFFERS + place) * PAGE + draw(st.sampled_from((0, 0, 0, 100)))
         steps.append(("provide", address))
     steps.append(("sleep", draw(st.integers(0, 20_000))))
     posted = 0
-    for _ in range(draw(st.integers(0, 6))):
+    for _ in range(draw(st.sampled_from((1, 3, 6, 9)))):
         what = draw(st.sampled_from(("inline", "post", "post", "post", "wait", "drain", "compute")))
         if posted == ring and what in ("inline", "post"):
             what = "wait"  # a program that asks for no report would wait for ever
@@ -249,6 +302,7 @@ def pieces(draw):
     """Segments, offset in the export, notify."""
     segments = []
     for _ in range(draw(st.sampled_from((1, 1, 1, 2, 4)))):
-        length = draw(st.one_of(st.integers(1, 60), st.integers(1, 900)))
-        segments.append((draw(st.integers(0, 8 * PAGE - length)), length))
+        length = draw(st.sampled_from((1, 17, 60, 300, 511, 700, 1300, 2000)))
+        page = draw(st.sampled_from((*range(8), *range(8), PAGES - 2)))
+        segments.append((page * PAGE + draw(st.integers(0, PAGE - 1)), length))
     return segments, draw(st.integers(0, 3 * PAGE)), draw(st.booleans())

@@ -8,11 +8,16 @@ from nicscope.drivers.simulate.ports import calls
 from nicscope.drivers.simulate.ports.calls import carry_out, mend_page
 from nicscope.drivers.simulate.ports.directory import has_tables, let_tables_go, take_tables
 from nicscope.drivers.simulate.ports.translating import key_of, page_at
-from nicscope.drivers.translation.asking import admit_request, could_admit, key_of_page
+from nicscope.drivers.translation.asking import (
+    admit_request,
+    could_admit,
+    key_of_page,
+    page_of_key,
+)
 from nicscope.drivers.translation.book import note_request
 from nicscope.drivers.translation.cluster import translation_of
 from nicscope.drivers.translation.codes import ADMITTED, MISS, PINNED_AREA, STATIC, UNKNOWN, UTLB
-from nicscope.drivers.translation.deeds import clear_deeds, unpin_page
+from nicscope.drivers.translation.deeds import PIN, clear_deeds, unpin_page
 from nicscope.drivers.translation.holding import keep_page, leave_page
 from nicscope.drivers.translation.static import ask_static, copy_request, serve_static
 from nicscope.drivers.translation.user_library import forget
@@ -79,7 +84,8 @@ def _could_admit(machine, n, p, first, pages):
     """Refused for good, rather than put off, where nothing is under way whose end makes room."""
     ports = machine.ports
     port = ports.table[n, p]
-    if port.posted + port.refused == port.reported and port.free_posted == 0:
+    buffers = port.free_posted - port.free_taken + port.ready_in - port.ready_out + port.filling
+    if port.posted + port.refused == port.reported and buffers == 0:
         return True
     _, host, book = translation_of(ports.translations, n)
     return could_admit(ports.rules[0].scheme, host, book, port.space, first, pages)
@@ -144,8 +150,6 @@ def admit_piece(machine, n, space, first, pages):
     serving.admitted = DONE
     counts = book.counts[0]
     unpin_calls = counts.unpin_calls
-    pin_calls = counts.pin_calls
-    pins = counts.pins
     if scheme < UTLB and scheme != STATIC:
         return np.int64(0)
     spent = ports.costs[n].check * pages
@@ -165,9 +169,7 @@ def admit_piece(machine, n, space, first, pages):
     if scheme == STATIC:
         return _register(machine, n, space, first, pages)
     spent += (counts.unpin_calls - unpin_calls) * ports.user_unpin[n, 1]
-    calls = counts.pin_calls - pin_calls
-    if calls > 0:
-        spent += calls * _call_time(machine, n, (counts.pins - pins) // calls)
+    spent += _calls_time(machine, n, first, pages)
     if carry_out(machine, n, 0) < 0 and not _take_back(machine, n, space, first, pages):
         serving.admitted = NO_RIGHTS
     if writes:
@@ -285,6 +287,29 @@ def _register(machine, n, space, first, pages):
         elif run > 0:
             spent += _call_time(machine, n, run)
             run = np.int64(0)
+    return spent + _call_time(machine, n, run)
+
+
+@step
+def _calls_time(machine, n, first, pages):
+    """Time of the calls whose pins are written down: one for each run of the pages asked for.
+
+    What a call pins ahead of its use follows its run, and lies outside what was asked for.
+    """
+    _, host, book = translation_of(machine.ports.translations, n)
+    spent = np.int64(0)
+    run = np.int64(0)
+    before = np.int64(-1)
+    for i in range(host.deed_count[0]):
+        if host.deeds[i].what != PIN:
+            continue
+        _, page = page_of_key(host, book, host.deeds[i].key)
+        begins = first <= page < first + pages and (page == first or page != before + 1)
+        if begins and run > 0:
+            spent += _call_time(machine, n, run)
+            run = np.int64(0)
+        run += 1
+        before = np.int64(page)
     return spent + _call_time(machine, n, run)
 
 

@@ -349,6 +349,7 @@ def _answer_without_data(machine, n, status):
     request.cookie = port.cookie
     request.offset = 0
     request.segments = 0
+    request.space = NOBODY  # nothing is looked up for it
     request.options = 0
     request.length = status
     port.posted += 1

@@ -1,0 +1,147 @@
+"""The user library of a process: which pages it has pinned, whom it unpins, what its calls take."""
+
+from __future__ import annotations
+
+# ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
+from collections import Counter, OrderedDict
+
+from oracle.pinning import PlainList, Xorshift
+from oracle.ports_faults import Faulty
+from oracle.ports_records import DONE, NO_RIGHTS, NO_ROOM
+
+
+class Pins:
+    """Pages of one process: uses of each, the least recently used first."""
+
+    def __init__(self, limit, policy, generator):
+        self.limit, self.policy, self.generator = limit, policy, generator
+        self.pages = OrderedDict()
+        self.members = PlainList()  # in the order in which RANDOM draws
+        self.kept = Counter()  # by requests that have not ended
+
+    def pin(self, page, uses):
+        self.pages[page] = uses
+        self.members.pin(page)
+
+    def unpin(self, page):
+        del self.pages[page]
+        self.members.unpin(page)
+
+    def use(self, page):
+        self.pages[page] += 1
+        self.pages.move_to_end(page)
+
+    def may_go(self, asked):
+        return [page for page in self.pages if page not in asked and not self.kept[page]]
+
+    def surplus(self, count):
+        """How many must go before ``count`` more are pinned."""
+        return 0 if self.limit is None else len(self.pages) + count - self.limit
+
+    def victim(self, asked):
+        candidates = self.may_go(asked)
+        if self.policy == "random":
+            others = [page for page in self.pages if page not in candidates]
+            return self.members.victim(others, self.generator)
+        if self.policy in ("lru", "mru"):
+            return candidates[0 if self.policy == "lru" else -1]
+        choose = min if self.policy == "lfu" else max
+        return choose(candidates, key=self.pages.get)
+
+
+class Library(Faulty):
+    """Checks, makes room, pins run by run: UTLB, 3.1 and 3.4.  Without a limit nobody goes."""
+
+    def __init__(self, world, network):
+        super().__init__(world, network)
+        settings = world.settings
+        self.pins = {}  # (node, space)
+        limit = settings.get("pin_limit", "none")
+        self.limit = None if limit == "none" else limit
+        self.policy = settings.get("replacement", "lru")
+        self.prepin = settings.get("prepin", 1)
+        seed = settings.get("seed", 0)
+        self.generators = [Xorshift(seed + node.number) for node in self.nodes]
+        self.counts = [Counter() for _ in self.nodes]
+
+    def pins_of(self, node, space):
+        made = Pins(self.limit, self.policy, self.generators[node.number])
+        return self.pins.setdefault((node.number, space), made)
+
+    def is_pinned(self, node, space, page):
+        return page in self.pins_of(node, space).pages
+
+    def is_mapped(self, node, space, page):
+        return (page + 1) * self.world.page <= len(self.bytes[node.number, space])
+
+    def could_pin(self, node, port, pages):
+        """Whether the library need not wait: what never fits, or waits for nothing, is refused."""
+        pins = self.pins_of(node, port.space)
+        if not self.is_under_way(port) or (pins.limit is not None and len(pages) > pins.limit):
+            return True
+        missing = sum(page not in pins.pages for page in pages)
+        return missing == 0 or pins.surplus(missing) <= len(pins.may_go(pages))
+
+    def have_pinned(self, node, space, pages):
+        """Have the pages pinned: what that takes, and a status."""
+        pins, cost = self.pins_of(node, space), len(pages) * node.service["check"]
+        missing = [page for page in pages if page not in pins.pages]
+        if pins.limit is not None and len(pages) > pins.limit:
+            return cost, NO_ROOM
+        if missing and pins.surplus(len(missing)) > len(pins.may_go(pages)):
+            return cost, NO_ROOM
+        for page in pages:
+            if page in pins.pages:
+                pins.use(page)
+        while missing and pins.surplus(len(missing)) > 0:
+            self.unpin(node, space, pins.victim(pages))
+            cost += self.world.user_unpin[1]
+        refused = [page for page in missing if not self.is_mapped(node, space, page)]
+        for run in runs_of(missing):
+            cost += self.world.user_pin[self.pin_run(node, space, run, pages, missing)]
+        return cost, NO_RIGHTS if refused else DONE
+
+    def pin_run(self, node, space, run, pages, missing):
+        """One call; how many pages it names: those that are not mapped too."""
+        pins = self.pins_of(node, space)
+        called = list(run)
+        last = min(run[0] + self.prepin - 1, self.world.last_page)
+        for page in run:
+            missing.remove(page)
+        for page in range(pages[-1] + 1, last + 1):
+            if page not in pins.pages and pins.surplus(len(called) + len(missing) + 1) <= 0:
+                called.append(page)
+        for page in called:
+            if self.is_mapped(node, space, page):
+                pins.pin(page, int(page in run))
+                self.pinned(node, space, page)
+        return len(called)
+
+    def pinned(self, node, space, page):
+        """It may be found by the NIC."""
+        self.counts[node.number]["pins"] += 1
+
+    def unpin(self, node, space, page):
+        """It may not be found any more."""
+        self.pins_of(node, space).unpin(page)
+        self.counts[node.number]["unpins"] += 1
+
+    def pinned_at_last(self):
+        return [(*where, page) for where, pins in self.pins.items() for page in pins.pages]
+
+    def keep(self, node, space, pages):
+        self.pins_of(node, space).kept.update(pages)
+
+    def leave(self, node, space, pages):
+        self.pins_of(node, space).kept.subtract(pages)
+
+
+def runs_of(pages):
+    """The maximal runs of consecutive numbers in an ascending list."""
+    runs = []
+    for page in pages:
+        if runs and runs[-1][-1] == page - 1:
+            runs[-1].append(page)
+        else:
+            runs.append([page])
+    return runs

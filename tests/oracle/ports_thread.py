@@ -1,0 +1,153 @@
+"""The kernel thread that serves misses one after another: its queue, its turns, its promise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from oracle.ports_translation import Translating
+
+TICK = 10_000_000_000  # ps
+
+
+@dataclass(eq=False)
+class Event:
+    """Something that is not on the NIC, and who missed it."""
+
+    what: Any
+    port: Any  # or None: a packet
+    sender: int = -1
+    number: int = -1
+    path: str = ""
+    ahead: bool = False
+    raised: int = 0
+
+
+@dataclass(eq=False)
+class Thread:
+    """That of one node."""
+
+    queue: list[Event]
+    state: str = "asleep"
+    at: int | None = None
+    promised_to: int | None = None
+    promised_until: int = 0
+    promised: Any = None  # places that stay, by their kind
+
+
+class Threads(Translating):
+    """Misses that are served by a thread, of whatever kind they are."""
+
+    def __init__(self, world, network):
+        super().__init__(world, network)
+        self.threads = [Thread([], promised={}) for _ in self.nodes]
+
+    # --- the queue -------------------------------------------------------------------------------
+
+    def raise_event(self, node, event):
+        """Interrupt the host, whose handler appends the miss to the queue and wakes the thread."""
+        thread, service = self.threads[node.number], node.service
+        self.counts[node.number]["interrupts"] += 1
+        self.interrupt(node, service["interrupt"])
+        if event.port is None and any(other.what == event.what for other in thread.queue):
+            return
+        places = self.world.events - (event.port is not None and self.world.events > 1)
+        if len(thread.queue) >= places:
+            if event.port is not None:
+                event.port.waiting.for_queue = True
+            return
+        thread.queue.append(event)
+        event.raised = self.now + service["interrupt"]
+        if event.port is not None:
+            event.port.waiting.for_thread = True
+        if thread.state == "asleep":
+            thread.state = "waking"
+            thread.at = self.now + service["interrupt"] + service["thread_delay"]
+
+    def timers(self, node):
+        yield from super().timers(node)
+        thread = self.threads[node.number]
+        if thread.at is not None:
+            yield thread.at
+        if thread.promised_to is not None:
+            yield thread.promised_until
+
+    def before_peers(self, node):
+        """The thread's turn comes behind processes that sleep."""
+        thread = self.threads[node.number]
+        if thread.at != self.now:
+            return
+        thread.at = None
+        if thread.state == "working":
+            self.serve_event(node, thread.queue[0])
+            self.turn_to_next(node, thread)
+            return
+        computes = node.busy is not None and node.busy.asked[0] == "compute"
+        if thread.state == "waking" and computes:
+            thread.state = "runnable"  # when that leaves the CPU, or at the next tick
+            thread.at = min(node.cpu.ends, (self.now // TICK + 1) * TICK)
+            return
+        thread.state = "working"
+        self.interrupt(node, node.service["thread_work"])
+        thread.at = self.now + node.service["thread_work"]
+
+    def turn_to_next(self, node, thread):
+        thread.queue.pop(0)
+        for port in node.ports:
+            port.waiting.for_queue = False
+        thread.state = "asleep"
+        if thread.queue:
+            thread.state, thread.at = "runnable", max(self.now, thread.queue[0].raised)
+
+    def serve_event(self, node, event):
+        """What the thread has brought is on the NIC now, or cannot be."""
+        raise NotImplementedError
+
+    # --- the promise to the packet that was dropped first ----------------------------------------
+
+    def note_dropped(self, node, packet):
+        stream = self.stream(node, packet.sender)
+        if stream.waits != packet.number:
+            stream.waits, stream.since = packet.number, self.now
+
+    def make_turn(self, node, sender):
+        """End the promise to a packet that was dropped behind that of ``sender``."""
+        thread = self.threads[node.number]
+        if thread.promised_to is not None:
+            holder = self.stream(node, thread.promised_to)
+            if self.stream(node, sender).since < holder.since:
+                self.withdraw(node)
+
+    def promise(self, node, sender, kind, what):
+        """What was brought for the packet stays until it is in."""
+        thread = self.threads[node.number]
+        if not self.world.reliable or thread.promised_to not in (None, sender):
+            return
+        thread.promised_to = sender
+        thread.promised_until = self.now + self.longest_silence()
+        thread.promised[kind] = what
+
+    def withdraw(self, node):
+        """Whether there was a promise; whoever waits for its places may have them."""
+        thread = self.threads[node.number]
+        if thread.promised_to is None:
+            return False
+        thread.promised_to, thread.promised = None, {}
+        self.wake(node)
+        return True
+
+    def wake(self, node):
+        for port in node.ports:
+            port.waiting.for_entry = port.ahead.for_entry = False
+
+    def confirmed(self, node, packet):
+        """The packet is in: a promise to it has been kept."""
+        thread = self.threads[node.number]
+        waits = self.stream(node, packet.sender).waits == packet.number
+        if thread.promised_to == packet.sender and waits:
+            self.withdraw(node)
+
+    def after_peers(self, node):
+        thread = self.threads[node.number]
+        if thread.promised_to is not None and thread.promised_until <= self.now:
+            self.withdraw(node)

@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "outputs": {"errors"},
     "room": {"errors", "kernel"},
     "memory": {"kernel", "hashing", "room"},
-    "nic": {"kernel", "hashing"},
+    "nic": {"kernel", "hashing", "memory"},  # memory: a NIC on the bus knows the states of blocks
     "fabric": {"kernel"},
     "config": {"errors", "inputs", "memory"},
     "drivers": DRIVING,

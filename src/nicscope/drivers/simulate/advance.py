@@ -6,6 +6,8 @@ import numpy as np
 
 from nicscope.drivers.simulate.account import part_time
 from nicscope.drivers.simulate.agenda import NEVER, earliest, put
+from nicscope.drivers.simulate.bus.calls import fire_bus, go_on_moving
+from nicscope.drivers.simulate.bus.state import RESTING, has_bus
 from nicscope.drivers.simulate.firmware import look, take_effect, wait_for_bytes_to_drain
 from nicscope.drivers.simulate.flow import change_rate
 from nicscope.drivers.simulate.host import (
@@ -23,8 +25,10 @@ from nicscope.drivers.simulate.link import (
     sending,
 )
 from nicscope.drivers.simulate.machine import (
+    BUS,
     COPYING,
     CPU,
+    ENGINE,
     FLOWING,
     KINDS,
     LINK,
@@ -38,6 +42,7 @@ from nicscope.drivers.simulate.operations import take_operation
 from nicscope.drivers.simulate.pci import end_pci, retime_pci
 from nicscope.fabric.paths import NOBODY
 from nicscope.kernel.decorators import kernel, step
+from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, REPORT
 
 LOOK = -1  # in place of a kind: nothing has happened, but the node looks
 
@@ -87,11 +92,17 @@ def _first_look(machine, begun, place):
 @step
 def _fire(machine, n, kind, now):
     node = machine.nodes[n]
+    if kind == BUS:
+        fire_bus(machine, n, now)  # whoever goes on does so by a slot of its own
+        return
     peer = n
     # An event of a flow belongs to both ends.
     if kind in (LINK, WATCHDOG):
         peer = sending(machine, n).destination
-    if kind == PROCESSOR:
+    master = _mover(machine, n, kind)
+    if master != NOBODY:
+        go_on_moving(machine, n, master, now)
+    elif kind == PROCESSOR:
         take_effect(machine, n, now)
     elif kind == CPU:
         end_host_work(machine, n, now)
@@ -109,6 +120,23 @@ def _fire(machine, n, kind, now):
     elif kind != LOOK:
         put(machine.agenda, n * KINDS + kind, NEVER)
     _go_on(machine, n, peer, now)
+
+
+@step
+def _mover(machine, n, kind):
+    """Whose move over a bus goes on at an event of ``kind``, or ``NOBODY``."""
+    if not has_bus(machine.bus):
+        return np.int64(NOBODY)
+    master = np.int64(NOBODY)
+    if kind == PCI:
+        master = np.int64(ENGINE_OUT)
+    elif kind == ENGINE:
+        master = np.int64(ENGINE_IN)
+    elif kind == PROCESSOR:
+        master = np.int64(REPORT)
+    if master != NOBODY and machine.bus.timing[n, master].state == RESTING:
+        return np.int64(NOBODY)
+    return master
 
 
 @step

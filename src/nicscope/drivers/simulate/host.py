@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import NEVER, put
+from nicscope.drivers.simulate.bus.calls import go_on_accessing
 from nicscope.drivers.simulate.cpu import end_operation, occupy_cpu
 from nicscope.drivers.simulate.flow import end_of
 from nicscope.drivers.simulate.machine import (
+    ACCESSING,
     CALLING,
     COMPUTING,
     COPYING,
@@ -114,6 +116,9 @@ def end_host_work(machine, n, now):
             node.cpu_busy += now - node.cpu_since
             node.cpu = COMPUTING  # its bytes are moved; it has not gone on yet
         put(machine.agenda, n * KINDS + CPU, now + stolen)
+        return
+    if node.cpu == ACCESSING:
+        go_on_accessing(machine, n, now)
         return
     if node.cpu == IN_TRAP:
         node.cpu = IDLE

@@ -12,20 +12,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.simulate.agenda import Agenda
+    from nicscope.drivers.simulate.bus.state import Bus
     from nicscope.drivers.simulate.ports.state import Ports
     from nicscope.drivers.simulate.store import Store
     from nicscope.fabric.paths import Paths
 
 # Kinds of pending things; their order is that of equal times (docs/virtual-time.md, Order).
-SEND_READY = 0
-RECEIVE_READY = 1
-CPU = 2
-PCI = 3
-LINK = 4
-PROCESSOR = 5
-WATCHDOG = 6
-TIMER = 7
-KINDS = 8  # a power of two
+BUS = 0  # a transaction is ordered
+SEND_READY = 1
+RECEIVE_READY = 2
+CPU = 3
+PCI = 4
+LINK = 5
+PROCESSOR = 6
+WATCHDOG = 7
+TIMER = 8
+ENGINE = 9  # the second one of a NIC on a bus
+KINDS = 16  # a power of two
 
 # What a CPU does.
 IDLE = 0
@@ -39,6 +42,7 @@ POLLING = 7  # a report of a port
 INTERRUPTED = 8  # by the NIC, while nothing else was to do
 IN_TRAP = 9  # serves a port, where the NIC cannot
 IN_MISS = 10  # and has to have a page pinned for it
+ACCESSING = 11  # memory, through its caches or past them
 
 # What a PCI engine does.
 PCI_IDLE = 0
@@ -69,6 +73,7 @@ GIVE_UP = 10
 UNPIN = 11  # that the library unpins pages that it names
 TRAP = 12  # that the kernel has served the process's port, after a POST or PROVIDE
 AWAIT_SEND = 13  # that the ring's entry of a message is free again: the NIC has done with it
+ACCESS = 14  # the CPU, for loads and stores of a host that has caches
 
 COSTS = np.dtype([(name, "i8") for name in DELIVERY_COSTS], align=True)
 
@@ -203,4 +208,5 @@ class Machine(NamedTuple):
     account: NDArray[np.int64]  # ps of node 0 by what went on (``account``), if that is kept
     store: Store
     ports: Ports
-    calls: NDArray[np.int64]  # addresses of what serves the ports (``ports.calls``)
+    bus: Bus
+    calls: NDArray[np.int64]  # addresses of what serves ports and buses (``ports.calls``)

@@ -19,6 +19,7 @@ from nicscope.drivers.running import RUNNING
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
 from nicscope.drivers.simulate.machine import (
+    ACCESS,
     AWAIT_SEND,
     COMPUTE,
     COPY,
@@ -67,6 +68,7 @@ _DOING = {
     UNPIN: "unpin memory",
     TRAP: "leave the kernel",
     AWAIT_SEND: "have the NIC done with a message",
+    ACCESS: "access memory",
 }
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from nicscope.kernel.decorators import routine, step
 from nicscope.memory.coherence.asks import ENGINE_IN
 from nicscope.memory.coherence.device import INTERVENED
-from nicscope.memory.coherence.layout import EMPTY, INVALID, WRITE, WRITE_BACK
+from nicscope.memory.coherence.layout import EMPTY, WRITE, WRITE_BACK
 from nicscope.memory.coherence.lines import copy_bytes
 from nicscope.nic.coherent.layout import VALID
 from nicscope.nic.coherent.parameters import COHERENT_METHOD
@@ -18,6 +18,7 @@ from nicscope.nic.ways.state import (
     INTERVENING,
     ask_for_bus,
     await_blocks,
+    await_rest,
     block_part,
 )
 
@@ -100,8 +101,10 @@ def _fill_buffer(ways, n, m):
         size = block_part(ways, n, address, m.count - m.done)
         home = home_of(ways, n, address)
         copy = ways.agents.copies[n, home // block]
-        if copy.state == INVALID and size < block:
-            return await_blocks(m, home // block, home // block + 1)
+        if size < block:
+            needed = await_rest(ways, n, m, home // block)
+            if needed != FINISHED:
+                return needed
         copy_bytes(memory, home, memory, m.place + m.done, size)
         copy.state = VALID
         copy.arrived = 0  # nobody need wait for its bytes

@@ -6,8 +6,8 @@ import numpy as np
 
 from nicscope.kernel.decorators import step
 from nicscope.memory.coherence.device import INTERVENED
-from nicscope.memory.coherence.layout import INVALID, MODIFIED, UPGRADE
-from nicscope.nic.ways.state import FINISHED, ask_for_bus, await_blocks
+from nicscope.memory.coherence.layout import MODIFIED, UPGRADE
+from nicscope.nic.ways.state import FINISHED, ask_for_bus, await_rest
 
 
 @step
@@ -18,7 +18,9 @@ def own_block(ways, n, m, master, place, count):
     copy = ways.agents.copies[n, home]
     if copy.state == MODIFIED:
         return FINISHED
-    if copy.state == INVALID and count < block:
-        return await_blocks(m, home, home + 1)
+    if count < block:
+        needed = await_rest(ways, n, m, home)
+        if needed != FINISHED:
+            return needed
     zero = np.int64(0)
     return ask_for_bus(ways, n, master, UPGRADE, copy.block * block, count, zero, INTERVENED)

@@ -14,9 +14,16 @@ from nicscope.kernel.decorators import step
 from nicscope.kernel.records import records
 from nicscope.memory.coherence.access import new_accesses
 from nicscope.memory.coherence.asks import MASTERS, new_asks
-from nicscope.memory.coherence.layout import MODIFIED, SHARED
+from nicscope.memory.coherence.layout import INVALID, MODIFIED, SHARED
 from nicscope.memory.coherence.watcher import NEVER, watch_block
-from nicscope.nic.coherent.layout import POINTER_BLOCKS, QUEUES, RECEIVE, SEND, Interface
+from nicscope.nic.coherent.layout import (
+    NOWHERE,
+    POINTER_BLOCKS,
+    QUEUES,
+    RECEIVE,
+    SEND,
+    Interface,
+)
 from nicscope.nic.coherent.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -69,6 +76,7 @@ MOVE = np.dtype(
         ("pause", "i8"),
         ("first", "i8"),  # blocks of the NIC
         ("last", "i8"),
+        ("waited", "i8"),  # the block of the NIC that it waited for last, or NOWHERE
         ("void", "i8"),  # 1: what it asked for was no longer to be had
     ],
     align=True,
@@ -133,6 +141,7 @@ def begin_move(m, way, call, address, place, count):
     m.done = 0
     m.size = 0
     m.window = 1
+    m.waited = NOWHERE
     m.void = 0
 
 
@@ -142,6 +151,18 @@ def await_blocks(m, first, last):
     m.first = first
     m.last = last
     return AWAIT
+
+
+@step
+def await_rest(ways, n, m, home):
+    """What is needed before a part of the NIC's block is replaced; FINISHED if nothing.
+
+    The rest of it must have come, not only be on its way.
+    """
+    if m.waited == home and ways.agents.copies[n, home].state != INVALID:
+        return FINISHED
+    m.waited = home
+    return await_blocks(m, home, home + 1)
 
 
 @step

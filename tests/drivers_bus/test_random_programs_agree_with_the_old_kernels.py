@@ -102,8 +102,6 @@ def new_step(world, kind, address, count, pause, raw):
     return world.nic_bytes(place, count), end
 
 
-
-
 @given(program=steps, host=hosts, nic=interfaces, seed=st.integers(0, 3))
 @example(  # an upgrade behind a write miss, while a read of the agent's stands
     program=[(STORE, 0, 4, 0), (STORE, 64, 4, 0), (STORE, 600, 4, 0), (STORE, 128, 4, 0)],

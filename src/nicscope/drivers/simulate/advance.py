@@ -35,6 +35,7 @@ from nicscope.drivers.simulate.machine import (
     PCI,
     PCI_IDLE,
     PROCESSOR,
+    REPORTING,
     TIMER,
     WATCHDOG,
 )
@@ -132,7 +133,7 @@ def _mover(machine, n, kind):
         master = np.int64(ENGINE_OUT)
     elif kind == ENGINE:
         master = np.int64(ENGINE_IN)
-    elif kind == PROCESSOR:
+    elif kind == REPORTING:
         master = np.int64(REPORT)
     if master != NOBODY and machine.bus.timing[n, master].state == RESTING:
         return np.int64(NOBODY)

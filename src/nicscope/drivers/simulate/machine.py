@@ -28,6 +28,7 @@ PROCESSOR = 6
 WATCHDOG = 7
 TIMER = 8
 ENGINE = 9  # the second one of a NIC on a bus
+REPORTING = 10  # its completions, which its processor need not wait for
 KINDS = 16  # a power of two
 
 # What a CPU does.

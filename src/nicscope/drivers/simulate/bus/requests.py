@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import NEVER, put
-from nicscope.drivers.simulate.machine import BUS, CPU, ENGINE, KINDS, PCI
-from nicscope.drivers.simulate.machine import PROCESSOR as NIC_PROCESSOR
+from nicscope.drivers.simulate.machine import BUS, CPU, ENGINE, KINDS, PCI, REPORTING
 from nicscope.kernel.decorators import routine, step
 from nicscope.memory.coherence.asks import AGENT, ENGINE_IN, ENGINE_OUT, FAR, REPORT, first_asker
 from nicscope.memory.coherence.bus import ordered_at
@@ -31,5 +30,5 @@ def slot_of(n, master):
     if master == ENGINE_IN:
         return n * KINDS + ENGINE
     if master == REPORT:
-        return n * KINDS + NIC_PROCESSOR
+        return n * KINDS + REPORTING
     return n * KINDS + CPU

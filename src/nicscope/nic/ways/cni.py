@@ -68,7 +68,10 @@ def publish(ways, n, m):
         queue.credit = credit_of(nic, SEND)
         m.stage = _CHECK
         if queue.credit == 0:
-            return REFUSED
+            return _tell_of_part(ways, n, m, nic)
+    if m.stage == _TAIL:
+        m.stage = _CHECK
+        return REFUSED
     if m.stage == _LOADED or m.stage == _PAYLOAD:
         return _store_entry(ways, n, m, nic)
     if m.stage == _ENTRY:
@@ -88,6 +91,17 @@ def publish(ways, n, m):
         return FINISHED
     put_word(nic.scratch, 0, queue.tail)
     return _cpu_word(ways, n, m, _LAST, STORE, pointer_place(nic, SEND, 0))
+
+
+@step
+def _tell_of_part(ways, n, m, nic):
+    """The queue is full: the NIC hears of what is in it, where it looks at the tail."""
+    tail = nic.queues[SEND].tail
+    if nic.config[0].valid_bits != 0 or m.told == tail:
+        return REFUSED
+    m.told = tail
+    put_word(nic.scratch, 0, tail)
+    return _cpu_word(ways, n, m, _TAIL, STORE, pointer_place(nic, SEND, 0))
 
 
 @step
@@ -268,15 +282,31 @@ def deliver(ways, n, m):
             queue.credit = credit_of(nic, RECEIVE)
             m.stage = _LOOKING
             if queue.credit == 0:
+                m.stage = _TELLING
+        if m.stage == _TELLING:
+            needed = _tell_tail(ways, n, m, nic)
+            if needed == FINISHED:
+                m.stage = _LOOKING
                 return REFUSED
+            return needed
         if queue.credit == 0:
             return _nic_reads(ways, n, m, _POINTER, pointer_place(nic, RECEIVE, 1))
         needed = _fill_entry(ways, n, m, nic)
         if needed != FINISHED:
             return needed
-    if nic.config[0].valid_bits != 0 or m.count == 0:
+    return _tell_tail(ways, n, m, nic)
+
+
+@step
+def _tell_tail(ways, n, m, nic):
+    """What is needed before the CPU can see the tail, where it looks at that."""
+    tail = nic.queues[RECEIVE].tail
+    if nic.config[0].valid_bits != 0 or m.told == tail:
         return FINISHED
-    return _nic_stores(ways, n, m, ENGINE_IN, pointer_place(nic, RECEIVE, 0), queue.tail)
+    needed = _nic_stores(ways, n, m, ENGINE_IN, pointer_place(nic, RECEIVE, 0), tail)
+    if needed == FINISHED:
+        m.told = tail
+    return needed
 
 
 @step

@@ -77,6 +77,7 @@ MOVE = np.dtype(
         ("first", "i8"),  # blocks of the NIC
         ("last", "i8"),
         ("waited", "i8"),  # the block of the NIC that it waited for last, or NOWHERE
+        ("told", "i8"),  # entries of a queue that its tail, as the other side sees it, counts
         ("void", "i8"),  # 1: what it asked for was no longer to be had
     ],
     align=True,
@@ -142,6 +143,7 @@ def begin_move(m, way, call, address, place, count):
     m.size = 0
     m.window = 1
     m.waited = NOWHERE
+    m.told = 0
     m.void = 0
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import earliest, put
+from nicscope.drivers.simulate.bus.moving import turn_away
 from nicscope.drivers.simulate.bus.requests import schedule
-from nicscope.drivers.simulate.bus.state import IN_ACCESS, RESTING, TURNED_AWAY
+from nicscope.drivers.simulate.bus.state import IN_ACCESS, RESTING
 from nicscope.drivers.simulate.cpu import end_operation
 from nicscope.drivers.simulate.machine import ACCESSING, CPU, IDLE, KINDS
 from nicscope.kernel.decorators import distant, step
@@ -55,7 +56,8 @@ def go_on_accessing(machine, n, now):
     access = ways.access[n, 0]
     host = host_of(machine.bus.hosts, n)
     window = machine.bus.windows[machine.nodes[n].cpu_process]
-    machine.bus.timing[n, PROCESSOR].state = IN_ACCESS
+    timing = machine.bus.timing[n, PROCESSOR]
+    timing.state = IN_ACCESS
     while True:
         horizon = machine.agenda.times[earliest(machine.agenda)]
         outcome, when = run_access(host, access, window, ways.nics.scratch[n], now, horizon)
@@ -68,11 +70,13 @@ def go_on_accessing(machine, n, now):
             return
         if ways.moves[n, PROCESSOR].call == NO_CALL:
             break
+        seen = timing.seen
+        timing.seen = machine.bus.playing[n].crossings
         needed = take_step(ways, n, PROCESSOR)
         if needed == FINISHED:
             break
         if needed != ACCESS:
-            machine.bus.timing[n, PROCESSOR].state = TURNED_AWAY
+            turn_away(machine, n, PROCESSOR, seen, now)
             return
     _end_access(machine, n, now)
 

@@ -28,6 +28,7 @@ def fire_bus(machine, n, now):
     """The first request of the bus of ``n`` is ordered now."""
     asks = machine.bus.ways.asks[n]
     master = first_asker(asks)
+    machine.bus.playing[n].crossings += 1
     if master == PROCESSOR:
         end = _serve_processor(machine, n, now)
     elif master in (AGENT, CACHE):

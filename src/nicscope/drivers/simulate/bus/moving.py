@@ -64,6 +64,8 @@ def take_steps(machine, n, master, now):
     """Let the way go on, until it waits for something."""
     timing = machine.bus.timing[n, master]
     m = machine.bus.ways.moves[n, master]
+    seen = timing.seen
+    timing.seen = machine.bus.playing[n].crossings
     needed = take_step(machine.bus.ways, n, master)
     if needed == ASK:
         ends = machine.bus.ends[n, master]
@@ -82,7 +84,21 @@ def take_steps(machine, n, master, now):
         timing.state = ENDING
         put(machine.agenda, slot_of(n, master), timing.until)
     else:
-        timing.state = TURNED_AWAY
+        turn_away(machine, n, master, seen, now)
+
+
+@step
+def turn_away(machine, n, master, seen, now):
+    """Have the move look again when something has crossed the bus, or now if that was meanwhile.
+
+    What it found may be older than what has crossed since it began to look, when ``seen`` was the
+    number of crossings.  It looks in vain no more than once: then its blocks are there.
+    """
+    timing = machine.bus.timing[n, master]
+    timing.state = TURNED_AWAY
+    if seen != machine.bus.playing[n].crossings:
+        timing.state = PAUSING
+        put(machine.agenda, slot_of(n, master), now)
 
 
 @step

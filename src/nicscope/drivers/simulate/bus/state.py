@@ -38,13 +38,21 @@ TIMING = np.dtype(
         ("transfers", "i8"),  # so far
         ("arrived", "i8"),  # ps: when the blocks that it awaits have all come
         ("next", "i8"),  # the first of these that has not
+        ("seen", "i8"),  # ``crossings`` when its way was asked last
         ("began", "i8"),
         ("ended", "i8"),
     ],
     align=True,
 )
 
-PLAYING = np.dtype([("row", "i8"), ("rows", "i8")], align=True)
+PLAYING = np.dtype(
+    [
+        ("row", "i8"),  # the next one
+        ("rows", "i8"),
+        ("crossings", "i8"),  # requests that were granted on this bus so far
+    ],
+    align=True,
+)
 
 
 class Bus(NamedTuple):

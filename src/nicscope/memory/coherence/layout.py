@@ -185,6 +185,12 @@ def new_hosts(
     )
 
 
+def no_hosts() -> Host:
+    """No host: of a memory without caches."""
+    small = {"memory_bytes": 128, "l1_bytes": 64, "l2_bytes": 256}
+    return Host(*(array[:0] for array in new_hosts(1, small)))
+
+
 def _empty_lines(nodes: int, count: int) -> NDArray[Any]:
     lines = records((nodes, count), LINE)
     lines["tag"] = EMPTY

@@ -18,18 +18,21 @@ if TYPE_CHECKING:
     from nicscope.fabric.paths import Paths
 
 # Kinds of pending things; their order is that of equal times (docs/virtual-time.md, Order).
+SEND_READY = 0
+RECEIVE_READY = 1
+CPU = 2
+PCI = 3
+LINK = 4
+PROCESSOR = 5
+WATCHDOG = 6
+TIMER = 7
+KINDS = 8  # a power of two
+# Those of a node with a bus stand in a tree of their own, so that others pay for none of them: the
+# first of each node comes before all of the above at the same time, the others behind them.
 BUS = 0  # a transaction is ordered
-SEND_READY = 1
-RECEIVE_READY = 2
-CPU = 3
-PCI = 4
-LINK = 5
-PROCESSOR = 6
-WATCHDOG = 7
-TIMER = 8
-ENGINE = 9  # the second one of a NIC on a bus
-REPORTING = 10  # its completions, which its processor need not wait for
-KINDS = 16  # a power of two
+ENGINE = 1  # the NIC's second engine goes on
+REPORTING = 2  # its write of a completion does, for which its processor need not wait
+BUS_KINDS = 4  # a power of two
 
 # What a CPU does.
 IDLE = 0

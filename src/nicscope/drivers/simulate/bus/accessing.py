@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.agenda import earliest, put
+from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.moving import turn_away
-from nicscope.drivers.simulate.bus.requests import schedule
+from nicscope.drivers.simulate.bus.requests import next_time, schedule
 from nicscope.drivers.simulate.bus.state import IN_ACCESS, RESTING
 from nicscope.drivers.simulate.cpu import end_operation
 from nicscope.drivers.simulate.machine import ACCESSING, CPU, IDLE, KINDS
@@ -59,7 +59,7 @@ def go_on_accessing(machine, n, now):
     timing = machine.bus.timing[n, PROCESSOR]
     timing.state = IN_ACCESS
     while True:
-        horizon = machine.agenda.times[earliest(machine.agenda)]
+        horizon = next_time(machine)
         outcome, when = run_access(host, access, window, ways.nics.scratch[n], now, horizon)
         if outcome == ASKS:
             ways.asks[n, PROCESSOR].at = when

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.agenda import NEVER, put
-from nicscope.drivers.simulate.bus.requests import schedule, slot_of
+from nicscope.drivers.simulate.agenda import NEVER
+from nicscope.drivers.simulate.bus.requests import schedule, wake
 from nicscope.drivers.simulate.bus.state import (
     ABOUT_TO_AWAIT,
     ASKING,
@@ -37,14 +37,14 @@ def start_move(machine, n, master, way, call, address, place, count, when):
     timing = machine.bus.timing[n, master]
     timing.state = PAUSING
     timing.began = when
-    put(machine.agenda, slot_of(n, master), when)
+    wake(machine, n, master, when)
 
 
 @distant
 def go_on_moving(machine, n, master, now):
     """The move of ``master`` goes on: what it waited for is over."""
     timing = machine.bus.timing[n, master]
-    put(machine.agenda, slot_of(n, master), NEVER)
+    wake(machine, n, master, NEVER)
     if timing.state == ENDING:
         timing.state = RESTING
         timing.ended = now
@@ -74,15 +74,15 @@ def take_steps(machine, n, master, now):
         timing.state = ASKING
     elif needed == PAUSE:
         timing.state = PAUSING
-        put(machine.agenda, slot_of(n, master), timing.until + _pause(machine, n, m))
+        wake(machine, n, master, timing.until + _pause(machine, n, m))
     elif needed == AWAIT and timing.until > now:
         timing.state = ABOUT_TO_AWAIT
-        put(machine.agenda, slot_of(n, master), timing.until)
+        wake(machine, n, master, timing.until)
     elif needed == AWAIT:
         _begin_waiting(machine, n, master, now)
     elif needed == FINISHED:
         timing.state = ENDING
-        put(machine.agenda, slot_of(n, master), timing.until)
+        wake(machine, n, master, timing.until)
     else:
         turn_away(machine, n, master, seen, now)
 
@@ -98,7 +98,7 @@ def turn_away(machine, n, master, seen, now):
     timing.state = TURNED_AWAY
     if seen != machine.bus.playing[n].crossings:
         timing.state = PAUSING
-        put(machine.agenda, slot_of(n, master), now)
+        wake(machine, n, master, now)
 
 
 @step
@@ -137,7 +137,7 @@ def note_arrivals(machine, n, master, now):
         timing.arrived = max(timing.arrived, copy.arrived)
         timing.next += 1
     timing.state = PAUSING
-    put(machine.agenda, slot_of(n, master), timing.arrived)
+    wake(machine, n, master, timing.arrived)
 
 
 @step
@@ -155,4 +155,4 @@ def call_again(machine, n, when):
         timing = machine.bus.timing[n, master]
         if timing.state == TURNED_AWAY:
             timing.state = PAUSING
-            put(machine.agenda, slot_of(n, master), when)
+            wake(machine, n, master, when)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.agenda import NEVER, put
-from nicscope.drivers.simulate.machine import BUS, CPU, ENGINE, KINDS, PCI, REPORTING
+from nicscope.drivers.simulate.agenda import NEVER, earliest, put
+from nicscope.drivers.simulate.machine import BUS, BUS_KINDS, CPU, ENGINE, KINDS, PCI, REPORTING
 from nicscope.kernel.decorators import routine, step
-from nicscope.memory.coherence.asks import AGENT, ENGINE_IN, ENGINE_OUT, FAR, REPORT, first_asker
+from nicscope.memory.coherence.asks import AGENT, ENGINE_IN, ENGINE_OUT, FAR, PROCESSOR, first_asker
 from nicscope.memory.coherence.bus import ordered_at
 from nicscope.memory.coherence.device_grants import agent_asks_at
 from nicscope.memory.coherence.nodes import host_of, watcher_of
@@ -19,16 +19,23 @@ def schedule(machine, n):
     asks[AGENT].at = agent_asks_at(watcher_of(ways.agents, n))
     at = asks[first_asker(asks)].at
     when = NEVER if at == FAR else ordered_at(host_of(machine.bus.hosts, n), at)
-    put(machine.agenda, n * KINDS + BUS, when)
+    put(machine.bus.agenda, n * BUS_KINDS + BUS, when)
 
 
 @step
-def slot_of(n, master):
-    """Where the end of what the move of ``master`` waits for stands."""
+def wake(machine, n, master, when):
+    """Have the move of ``master`` go on at ``when``, or at no time if that is ``NEVER``."""
     if master == ENGINE_OUT:
-        return n * KINDS + PCI
-    if master == ENGINE_IN:
-        return n * KINDS + ENGINE
-    if master == REPORT:
-        return n * KINDS + REPORTING
-    return n * KINDS + CPU
+        put(machine.agenda, n * KINDS + PCI, when)
+    elif master == PROCESSOR:
+        put(machine.agenda, n * KINDS + CPU, when)
+    else:
+        kind = ENGINE if master == ENGINE_IN else REPORTING
+        put(machine.bus.agenda, n * BUS_KINDS + kind, when)
+
+
+@step
+def next_time(machine):
+    """The time of the earliest event of all."""
+    agenda = machine.bus.agenda
+    return min(machine.agenda.times[earliest(machine.agenda)], agenda.times[earliest(agenda)])

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nicscope.drivers.simulate.agenda import Agenda, new_agenda
+from nicscope.drivers.simulate.machine import BUS_KINDS
 from nicscope.errors import SimulationError
 from nicscope.kernel.decorators import step
 from nicscope.kernel.records import records
@@ -66,12 +68,19 @@ class Bus(NamedTuple):
     others: NDArray[np.uint8]  # memory of a device that is no interface
     script: NDArray[Any]  # ASK, shape (nodes, rows): what that device does
     playing: NDArray[Any]  # PLAYING, shape (nodes,)
+    agenda: Agenda  # BUS_KINDS slots per node, beside those of the machine
 
 
 @step
 def has_bus(bus):
     """Whether the hosts of this simulation have caches and a bus."""
     return bus.playing.size > 0
+
+
+@step
+def is_moving(machine, n, master):
+    """Whether ``master`` has a move over the bus of ``n`` under way."""
+    return has_bus(machine.bus) and machine.bus.timing[n, master].state != RESTING
 
 
 def no_bus() -> Bus:
@@ -134,4 +143,5 @@ def new_bus(
         others=np.zeros((nodes, other_bytes), np.uint8),
         script=records((nodes, rows), ASK),
         playing=records(nodes, PLAYING),
+        agenda=new_agenda(nodes * BUS_KINDS),
     )

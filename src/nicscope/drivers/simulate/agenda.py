@@ -46,15 +46,12 @@ def put(agenda, slot, time):
     place = (slot + times.size) >> 1
     left = slot & ~1
     winner = left if times[left] <= times[left + 1] else left + 1
-    # Where another slot fires first, before and after, nothing above can differ.
-    while winner == slot or winners[place] != winner:
-        winners[place] = winner
-        if place == 1:
-            return
+    winners[place] = winner
+    while place > 1:
         place >>= 1
         left = winners[2 * place]
         right = winners[2 * place + 1]
-        winner = left if times[left] <= times[right] else right
+        winners[place] = left if times[left] <= times[right] else right
 
 
 @step

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.kernel.records import records
+from nicscope.kernel.records import records, without_rows
 from nicscope.memory.coherence.parameters import HOST_PARAMETERS
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def new_hosts(
 def no_hosts() -> Host:
     """No host: of a memory without caches."""
     small = {"memory_bytes": 128, "l1_bytes": 64, "l2_bytes": 256}
-    return Host(*(array[:0] for array in new_hosts(1, small)))
+    return without_rows(new_hosts(1, small))
 
 
 def _empty_lines(nodes: int, count: int) -> NDArray[Any]:

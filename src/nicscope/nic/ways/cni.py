@@ -77,15 +77,15 @@ def publish(ways, n, m):
     if m.stage == _ENTRY:
         queue.tail += 1
         queue.credit -= 1
-        m.done += m.size
+        m.done += m.length
         m.stage = _CHECK
     if m.stage == _CHECK and m.done < m.count:
         if queue.credit == 0:
             return _cpu_word(ways, n, m, _HEAD, LOAD, pointer_place(nic, SEND, 1))
-        m.size = min(payload_bytes(nic), m.count - m.done)
+        m.length = min(payload_bytes(nic), m.count - m.done)
         m.stage = _LOADED
         zero = np.int64(0)
-        begin_access(ways.access[n, 0], LOAD, m.address + m.done, zero, m.size, SCRATCH)
+        begin_access(ways.access[n, 0], LOAD, m.address + m.done, zero, m.length, SCRATCH)
         return ACCESS
     if m.stage == _LAST or nic.config[0].valid_bits != 0 or m.count == 0:
         return FINISHED
@@ -112,11 +112,11 @@ def _store_entry(ways, n, m, nic):
     offset = entry_place(nic, SEND, queue.tail)
     zero, word = np.int64(0), np.int64(WORD)
     if m.stage == _PAYLOAD:
-        return _cpu_moves(ways, n, m, _ENTRY, STORE, offset + room, m.size, word)
+        return _cpu_moves(ways, n, m, _ENTRY, STORE, offset + room, m.length, word)
     # The word goes to the entry's end.
-    put_word(nic.scratch, m.size, 2 * m.size + sense_of(nic, queue.tail))
-    if m.size < room:
-        return _cpu_moves(ways, n, m, _PAYLOAD, STORE, offset, zero, m.size)
+    put_word(nic.scratch, m.length, 2 * m.length + sense_of(nic, queue.tail))
+    if m.length < room:
+        return _cpu_moves(ways, n, m, _PAYLOAD, STORE, offset, zero, m.length)
     return _cpu_moves(ways, n, m, _ENTRY, STORE, offset, zero, room + WORD)
 
 
@@ -134,7 +134,7 @@ def collect(ways, n, m):
     if m.stage == _LOADED:
         return _copy_out(ways, n, m, nic, entry)
     if m.stage == _ENTRY:
-        nic.registers[0].taken += m.size
+        nic.registers[0].taken += m.length
         m.stage = _CLEARED
         if nic.config[0].valid_bits != 0 and nic.config[0].sense_reverse == 0:
             put_word(nic.scratch, 0, np.int64(0))
@@ -159,11 +159,11 @@ def _copy_out(ways, n, m, nic, entry):
     if nic.config[0].valid_bits != 0 and (word & 1) != sense_of(nic, queue.head):
         m.stage = _CHECK
         return REFUSED
-    m.size = word >> 1
+    m.length = word >> 1
     m.stage = _ENTRY
     to = m.address + nic.registers[0].taken
     start = nic.config[0].queue_address + entry
-    begin_access(ways.access[n, 0], COPY, start, to, m.size, SCRATCH)
+    begin_access(ways.access[n, 0], COPY, start, to, m.length, SCRATCH)
     return ACCESS
 
 

@@ -71,13 +71,13 @@ def _transfer(ways, n, m, master, kind):
         m.window = ways.nics.config[n, 0].dma_window
         m.pause = SET_UP
         return PAUSE
-    m.done += m.size
-    m.size = 0
+    m.done += m.length
+    m.length = 0
     if m.stage == _MOVING and m.done < m.count:
         address = m.address + m.done
-        m.size = block_part(ways, n, address, m.count - m.done)
+        m.length = block_part(ways, n, address, m.count - m.done)
         place = m.place + m.done
-        return ask_for_bus(ways, n, master, kind, address, m.size, place, answer_of(m.way))
+        return ask_for_bus(ways, n, master, kind, address, m.length, place, answer_of(m.way))
     if m.stage == _MOVING:
         m.stage = _MOVED
         m.pause = INTERRUPT

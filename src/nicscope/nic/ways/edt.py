@@ -110,7 +110,7 @@ def _fill_buffer(ways, n, m):
         copy.arrived = 0  # nobody need wait for its bytes
         m.done += size
     m.done = 0
-    m.size = 0
+    m.length = 0
     m.window = ways.nics.config[n, 0].dma_window
     m.stage = _BEGINNING
     return _write_back_buffer(ways, n, m)
@@ -122,17 +122,17 @@ def _write_back_buffer(ways, n, m):
     block = ways.nics.config[n, 0].block
     taken = m.stage == _WRITING_BACK and m.void != 0
     if not taken:
-        m.done += m.size
+        m.done += m.length
     m.stage = _WRITING_BACK
     if m.done == m.count:
         return FINISHED
     address = m.address + m.done
-    m.size = block_part(ways, n, address, m.count - m.done)
+    m.length = block_part(ways, n, address, m.count - m.done)
     home = home_of(ways, n, address)
     zero = np.int64(0)
     if ways.agents.copies[n, home // block].state != VALID:
         m.stage = _MERGING
         place = m.place + m.done
-        return ask_for_bus(ways, n, ENGINE_IN, WRITE, address, m.size, place, INTERVENED)
+        return ask_for_bus(ways, n, ENGINE_IN, WRITE, address, m.length, place, INTERVENED)
     start = address // block * block
     return ask_for_bus(ways, n, ENGINE_IN, WRITE_BACK, start, block, zero, INTERVENED)

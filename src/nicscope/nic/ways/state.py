@@ -70,7 +70,7 @@ MOVE = np.dtype(
         ("place", "i8"),  # of the NIC's
         ("count", "i8"),  # bytes
         ("done", "i8"),  # of these
-        ("size", "i8"),  # under way
+        ("length", "i8"),  # of the part under way
         # What it needs.
         ("window", "i8"),  # transactions that may be under way; the next one follows their ends
         ("pause", "i8"),
@@ -140,7 +140,7 @@ def begin_move(m, way, call, address, place, count):
     m.place = place
     m.count = count
     m.done = 0
-    m.size = 0
+    m.length = 0
     m.window = 1
     m.waited = NOWHERE
     m.told = 0

@@ -10,7 +10,7 @@ from nicscope.drivers.simulate.agenda import Agenda, new_agenda
 from nicscope.drivers.simulate.machine import BUS_KINDS
 from nicscope.errors import SimulationError
 from nicscope.kernel.decorators import step
-from nicscope.kernel.records import records
+from nicscope.kernel.records import records, without_rows
 from nicscope.memory.coherence.asks import ASK, MASTERS
 from nicscope.memory.coherence.layout import Host, new_hosts
 from nicscope.memory.coherence.watcher import WINDOW, Watcher, new_watchers
@@ -85,15 +85,7 @@ def is_moving(machine, n, master):
 
 def no_bus() -> Bus:
     """Of a simulation whose hosts are memory without caches."""
-    small = new_bus(1, 1, {"memory_bytes": 1 << 16})
-    return Bus(*(_without_nodes(part) for part in small))
-
-
-def _without_nodes(part: Any) -> Any:
-    """An array of no length, or a state of such arrays."""
-    if not hasattr(part, "_fields"):
-        return np.ascontiguousarray(part[:0])
-    return type(part)(*(_without_nodes(each) for each in part))
+    return without_rows(new_bus(1, 1, {"memory_bytes": 1 << 16}))
 
 
 def new_bus(

@@ -198,3 +198,27 @@ def test_a_stream_of_messages_under_edt_arrives_whole_while_another_device_reads
         agent.memory[0, :count] = np.frombuffer(back, np.uint8)
         world.deliver(EDT, 0, 0, count)
         assert world.load(0, count)[0] == back
+
+
+def test_a_read_behind_one_that_is_passed_over_is_ordered_after_that_and_not_before():
+    world = BusWorld(ROOM, {**NIC, "dma_init": 0, "dma_interrupt": 0})
+    agent = world.bus.ways.agents
+    first = int(world.bus.ways.nics.config[0, 0]["buffer_start"]) // 128
+    for block in range(2):
+        agent.home[0, block] = first + block
+        copy = agent.copies[0, first + block]
+        copy["block"], copy["state"], copy["reaction"] = block, SHARED, 900_000
+    world.store(0, b"lost")  # a read of block 0 is due 900 ns later
+    world.deliver(int(Mechanism.DMA_INTERVENTION), 256, 128, 128)  # and one of block 1 behind it
+    world.deliver(EDT, 256, 0, 128)  # block 0 is whole again before its turn
+    assert agent.copies[0, first]["state"] == SHARED
+    assert agent.copies[0, first + 1]["state"] == INVALID
+
+    times = [world.now]
+    while world.fire():
+        times.append(world.now)
+
+    assert times == sorted(times)
+    assert agent.copies[0, first + 1]["state"] == SHARED
+    # Passed over when it would have been ordered; the other is ordered 40 ns after that.
+    assert agent.copies[0, first + 1]["arrived"] >= times[0] + 40_000

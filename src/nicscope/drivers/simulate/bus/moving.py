@@ -36,7 +36,6 @@ def start_move(machine, n, master, way, call, address, place, count, when):
     begin_move(machine.bus.ways.moves[n, master], way, call, address, place, count)
     timing = machine.bus.timing[n, master]
     timing.state = PAUSING
-    timing.began = when
     wake(machine, n, master, when)
 
 

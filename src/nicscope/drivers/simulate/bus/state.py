@@ -41,7 +41,6 @@ TIMING = np.dtype(
         ("arrived", "i8"),  # ps: when the blocks that it awaits have all come
         ("next", "i8"),  # the first of these that has not
         ("seen", "i8"),  # ``crossings`` when its way was asked last
-        ("began", "i8"),
         ("ended", "i8"),
     ],
     align=True,

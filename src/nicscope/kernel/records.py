@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -41,6 +41,18 @@ def _with_attributes(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def _set_field(name: str, record: Any, value: Any) -> None:
     record[name] = value
+
+
+State = TypeVar("State", bound=Any)
+
+
+def without_rows(state: State) -> State:
+    """The same NamedTuple of arrays, and of such NamedTuples, with arrays of no length."""
+    parts = (
+        without_rows(part) if hasattr(part, "_fields") else np.ascontiguousarray(part[:0])
+        for part in state
+    )
+    return cast("State", type(state)(*parts))
 
 
 def longer(array: NDArray[Any], length: int) -> NDArray[Any]:

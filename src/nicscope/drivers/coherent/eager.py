@@ -7,7 +7,7 @@ import numpy as np
 from nicscope.drivers.coherent.engine import block_part, next_slot, take_slot
 from nicscope.drivers.coherent.machine import charge
 from nicscope.kernel.decorators import routine, step
-from nicscope.memory.coherence.layout import EMPTY, INVALID
+from nicscope.memory.coherence.layout import EMPTY
 from nicscope.memory.coherence.lines import copy_bytes
 from nicscope.memory.coherence.watched import agent_write, agent_write_back
 from nicscope.memory.coherence.watcher import await_copies, give_way
@@ -83,7 +83,7 @@ def _put_in_buffer(node, place, address, count, now):
         size = block_part(node, address + done, count - done)
         to = home_of(node, address + done)
         copy = node.agent.copies[to >> shift]
-        if copy.state == INVALID and size < np.int64(1) << shift:
+        if size < np.int64(1) << shift:
             now = await_copies(node.host, node.agent, to >> shift, (to >> shift) + 1, now)
         copy_bytes(node.agent.memory, to, node.agent.memory, place + done, size)
         copy.state = VALID

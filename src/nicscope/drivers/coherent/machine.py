@@ -6,19 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.errors import SimulationError
 from nicscope.kernel.decorators import step
-from nicscope.memory.coherence.layout import LINE, MODIFIED, SHARED, Host, host_settings, new_hosts
+from nicscope.memory.coherence.layout import LINE, Host, host_settings, new_hosts
 from nicscope.memory.coherence.nodes import host_of, watcher_of
-from nicscope.memory.coherence.watcher import COPY, NEVER, Watcher, new_watchers, watch_block
-from nicscope.nic.coherent.layout import (
-    POINTER_BLOCKS,
-    QUEUES,
-    RECEIVE,
-    SEND,
-    TAG,
-    Interface,
-    new_interfaces,
-    nic_settings,
-)
+from nicscope.memory.coherence.watcher import COPY, Watcher, new_watchers
+from nicscope.nic.coherent.layout import TAG, Interface, new_interfaces, nic_settings
+from nicscope.nic.ways.state import nic_of, watch_queues
 from nicscope.room import check_room
 
 if TYPE_CHECKING:
@@ -28,7 +20,6 @@ HOME_BYTES = 4  # of where a block of the host, or of the NIC, stands
 KEY_BYTES = 8
 NODE_BYTES = 1 << 16  # of registers, queues, and of the firmware's tables
 PAGE, PAGE_BYTES = 4096, 64  # of a page that a program may allocate
-POINTERS_OF_NIC = (2 * SEND + 1, 2 * RECEIVE)  # head of what it consumes, tail of what it produces
 
 
 class Machine(NamedTuple):
@@ -81,7 +72,8 @@ def new_machine(
     )
     machine = Machine(hosts, agents, nics)
     for n in range(nodes):
-        _watch_queues(node_view(machine, n))
+        node = node_view(machine, n)
+        watch_queues(node.agent, node.nic)
     return machine
 
 
@@ -107,22 +99,6 @@ def machine_bytes(
     return nodes * (caches + room + room // block * HOME_BYTES + copies + staging + pages + small)
 
 
-def _watch_queues(node: Node) -> None:
-    """Give the interface its cacheable queues and device registers."""
-    config = node.nic.config[0]
-    block, per_queue = int(config["block"]), int(config["queue_blocks"])
-    first = int(config["queue_start"]) // block
-    home = int(config["queue_address"]) // block
-    for b in range(QUEUES * per_queue + POINTER_BLOCKS):
-        noticed = b < per_queue or b == QUEUES * per_queue + 2 * SEND
-        watch_block(
-            node.agent, home + b, first + b, int(config["queue_poll"]) if noticed else NEVER
-        )
-        node.agent.copies[first + b]["state"] = SHARED
-    for pointer in POINTERS_OF_NIC:
-        node.agent.copies[first + QUEUES * per_queue + pointer]["state"] = MODIFIED
-
-
 def node_view(machine: Machine, n: int) -> Node:
     """Node ``n``, its arrays seen without their first axis, for Python."""
     return Node(
@@ -135,19 +111,7 @@ def node_view(machine: Machine, n: int) -> Node:
 @step
 def node_of(machine, n):
     """The same in kernels."""
-    nics = machine.nics
-    nic = Interface(
-        nics.config[n],
-        nics.registers[n],
-        nics.tags[n],
-        nics.packets[n],
-        nics.queues[n],
-        nics.times[n],
-        nics.ends[n],
-        nics.scratch[n],
-        nics.assembly[n],
-    )
-    return Node(host_of(machine.hosts, n), watcher_of(machine.agents, n), nic)
+    return Node(host_of(machine.hosts, n), watcher_of(machine.agents, n), nic_of(machine.nics, n))
 
 
 @step

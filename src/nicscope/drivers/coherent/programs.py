@@ -9,6 +9,7 @@ from nicscope.drivers.coherent.registration import deregister_region, register_r
 from nicscope.drivers.coherent.words import load_words, store_words
 from nicscope.kernel.decorators import kernel
 from nicscope.memory.coherence.uncached import WIDEST, drain, uncached_write
+from nicscope.memory.coherence.watcher import give_way
 from nicscope.nic.coherent.layout import Component
 
 
@@ -33,7 +34,9 @@ def doorbell(machine, n, token, now):
     """When ``token`` is in the NIC's doorbell register; combining buffers leave before it."""
     node = node_of(machine, n)
     scratch = node.nic.scratch
+    give_way(node.host, node.agent, now)
     end = drain(node.host, node.agent.memory, now)
+    give_way(node.host, node.agent, end)
     for i in range(WIDEST):
         scratch[i] = (token >> (8 * i)) & 255
     # The register is no part of NIC memory: what the uncached write carries is put into it here.

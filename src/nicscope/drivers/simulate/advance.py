@@ -6,6 +6,8 @@ import numpy as np
 
 from nicscope.drivers.simulate.account import part_time
 from nicscope.drivers.simulate.agenda import NEVER, earliest, put
+from nicscope.drivers.simulate.bus.calls import fire_bus, go_on_moving
+from nicscope.drivers.simulate.bus.state import has_bus, is_moving
 from nicscope.drivers.simulate.firmware import look, take_effect, wait_for_bytes_to_drain
 from nicscope.drivers.simulate.flow import change_rate
 from nicscope.drivers.simulate.host import (
@@ -23,14 +25,19 @@ from nicscope.drivers.simulate.link import (
     sending,
 )
 from nicscope.drivers.simulate.machine import (
+    BUS,
+    BUS_KINDS,
     COPYING,
     CPU,
+    ENGINE,
     FLOWING,
     KINDS,
     LINK,
     PCI,
     PCI_IDLE,
     PROCESSOR,
+    RECEIVE_READY,
+    SEND_READY,
     TIMER,
     WATCHDOG,
 )
@@ -38,7 +45,9 @@ from nicscope.drivers.simulate.operations import take_operation
 from nicscope.drivers.simulate.pci import end_pci, retime_pci
 from nicscope.fabric.paths import NOBODY
 from nicscope.kernel.decorators import kernel, step
+from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, REPORT
 
+OF_BUS = KINDS
 LOOK = -1  # in place of a kind: nothing has happened, but the node looks
 
 
@@ -66,8 +75,7 @@ def advance(machine, begun, most):
             n, kind, now = _first_look(machine, begun, looked), LOOK, tally.now
             looked += 1
         else:
-            slot = earliest(machine.agenda)
-            n, kind, now = slot // KINDS, slot % KINDS, machine.agenda.times[slot]
+            n, kind, now = _first_event(machine)
             if now == NEVER or (tally.ended > 0 and now > tally.now):
                 break
             if machine.account.size > 0:
@@ -88,6 +96,24 @@ def _first_look(machine, begun, place):
 
 
 @step
+def _first_event(machine):
+    """Node, kind and time of what is fired next; of equal times the lower node, then as kinds go.
+
+    Kinds of a bus are numbered from ``OF_BUS`` on.
+    """
+    slot = earliest(machine.agenda)
+    n, kind, now = slot // KINDS, slot % KINDS, machine.agenda.times[slot]
+    if has_bus(machine.bus):
+        slot = earliest(machine.bus.agenda)
+        when = machine.bus.agenda.times[slot]
+        node, which = slot // BUS_KINDS, slot % BUS_KINDS
+        first = node < n or (node == n and which == BUS)
+        if when < now or (when == now and first):
+            return node, OF_BUS + which, when
+    return n, kind, now
+
+
+@step
 def _fire(machine, n, kind, now):
     node = machine.nodes[n]
     peer = n
@@ -99,7 +125,10 @@ def _fire(machine, n, kind, now):
     elif kind == CPU:
         end_host_work(machine, n, now)
     elif kind == PCI:
-        end_pci(machine, n, now)
+        if is_moving(machine, n, ENGINE_OUT):
+            go_on_moving(machine, n, ENGINE_OUT, now)
+        else:
+            end_pci(machine, n, now)
     elif kind == LINK:
         if node.link == FLOWING:
             end_flow(machine, n, now)
@@ -109,8 +138,13 @@ def _fire(machine, n, kind, now):
         abort(machine, n, now)
     elif kind == TIMER:
         end_timer(machine, n, now)
-    elif kind != LOOK:
+    elif kind in (SEND_READY, RECEIVE_READY):
         put(machine.agenda, n * KINDS + kind, NEVER)
+    elif kind == OF_BUS + BUS:
+        fire_bus(machine, n, now)
+        return  # whoever goes on does so by a slot of its own
+    elif kind != LOOK:
+        go_on_moving(machine, n, ENGINE_IN if kind == OF_BUS + ENGINE else REPORT, now)
     _go_on(machine, n, peer, now)
 
 

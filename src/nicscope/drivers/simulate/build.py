@@ -8,6 +8,7 @@ import numpy as np
 
 from nicscope.drivers.simulate.account import ACCOUNTS
 from nicscope.drivers.simulate.agenda import new_agenda
+from nicscope.drivers.simulate.bus.state import no_bus
 from nicscope.drivers.simulate.flow import FLOW
 from nicscope.drivers.simulate.log import LOG, MESSAGE
 from nicscope.drivers.simulate.machine import (
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nicscope.config.delivery import Delivery
+    from nicscope.drivers.simulate.bus.state import Bus
     from nicscope.drivers.simulate.ports.state import Ports
     from nicscope.drivers.simulate.script import Run
     from nicscope.drivers.simulate.store import Store
@@ -66,12 +68,14 @@ def new_machine(
     ports: Ports | None = None,
     script: int = 0,
     accounts: bool = False,
+    bus: Bus | None = None,
 ) -> Machine:
     """The cluster of ``topology`` at time 0.
 
     ``hosts`` are the nodes of the processes, rising; ``runs`` is the length of the script that
     CPUs without processes send, ``script`` the room for the rows of scripted processes.  With
-    ``accounts`` the time of node 0 is parted by what went on.
+    ``accounts`` the time of node 0 is parted by what went on.  With a ``bus`` the hosts have
+    caches, and their memory is the bytes behind these.
     """
     n = topology.nodes
     machine = Machine(
@@ -98,6 +102,7 @@ def new_machine(
         account=np.zeros(ACCOUNTS if accounts else 0, np.int64),
         store=store,
         ports=no_ports(n) if ports is None else ports,
+        bus=no_bus() if bus is None else bus,
         calls=new_calls(len(PORTS)),
     )
     for name in COSTS.names or ():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import NEVER, put
+from nicscope.drivers.simulate.bus.calls import go_on_accessing
 from nicscope.drivers.simulate.cpu import end_operation, occupy_cpu
 from nicscope.drivers.simulate.flow import end_of
 from nicscope.drivers.simulate.machine import (
+    ACCESSING,
     CALLING,
     COMPUTING,
     COPYING,
@@ -122,6 +124,9 @@ def end_host_work(machine, n, now):
             node.cpu_since = now
             node.interrupted = 1
         put(machine.agenda, n * KINDS + CPU, now + stolen)
+        return
+    if node.cpu == ACCESSING:
+        go_on_accessing(machine, n, now)
         return
     _log_work(machine, n, now)
     node.interrupted = 0

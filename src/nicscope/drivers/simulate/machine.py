@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.simulate.agenda import Agenda
+    from nicscope.drivers.simulate.bus.state import Bus
     from nicscope.drivers.simulate.ports.state import Ports
     from nicscope.drivers.simulate.store import Store
     from nicscope.fabric.paths import Paths
@@ -26,6 +27,12 @@ PROCESSOR = 5
 WATCHDOG = 6
 TIMER = 7
 KINDS = 8  # a power of two
+# Those of a node with a bus stand in a tree of their own, so that others pay for none of them: the
+# first of each node comes before all of the above at the same time, the others behind them.
+BUS = 0  # a transaction is ordered
+ENGINE = 1  # the NIC's second engine goes on
+REPORTING = 2  # its write of a completion does, for which its processor need not wait
+BUS_KINDS = 4  # a power of two
 
 # What a CPU does.
 IDLE = 0
@@ -39,6 +46,7 @@ POLLING = 7  # a report of a port
 INTERRUPTED = 8  # by the NIC, while nothing else was to do
 IN_TRAP = 9  # serves a port, where the NIC cannot
 IN_MISS = 10  # and has to have a page pinned for it
+ACCESSING = 11  # memory, through its caches or past them
 
 # What a PCI engine does.
 PCI_IDLE = 0
@@ -69,6 +77,7 @@ GIVE_UP = 10
 UNPIN = 11  # that the library unpins pages that it names
 TRAP = 12  # that the kernel has served the process's port, after a POST or PROVIDE
 AWAIT_SEND = 13  # that the ring's entry of a message is free again: the NIC has done with it
+ACCESS = 14  # the CPU, for loads and stores of a host that has caches
 
 COSTS = np.dtype([(name, "i8") for name in DELIVERY_COSTS], align=True)
 
@@ -213,4 +222,5 @@ class Machine(NamedTuple):
     account: NDArray[np.int64]  # ps of node 0 by what went on (``account``), if that is kept
     store: Store
     ports: Ports
-    calls: NDArray[np.int64]  # addresses of what serves the ports (``ports.calls``)
+    bus: Bus
+    calls: NDArray[np.int64]  # addresses of what serves ports and buses (``ports.calls``)

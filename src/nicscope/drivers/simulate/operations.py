@@ -7,9 +7,11 @@ Of those that can go on, receives come first, then the one that has waited longe
 from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import NEVER, put
+from nicscope.drivers.simulate.bus.calls import begin_at_bus
 from nicscope.drivers.simulate.cpu import end_operation, occupy_cpu
 from nicscope.drivers.simulate.flow import begin
 from nicscope.drivers.simulate.machine import (
+    ACCESS,
     AWAIT_SEND,
     CALLING,
     COMPUTE,
@@ -88,6 +90,8 @@ def look_for_operation(machine, n, now):
         _begin_send(machine, n, chosen, now)
     elif process.operation == AWAIT_SEND:
         occupy_cpu(machine, n, now, COMPUTING, 0)
+    elif process.operation == ACCESS:
+        begin_at_bus(machine, n, chosen, now)
     elif process.operation >= POST:
         begin_at_port(machine, n, chosen, now)
     elif process.operation == COMPUTE:
@@ -109,9 +113,9 @@ def _can_go_on(machine, n, p):
         return endpoint.finished > machine.processes[p].packet
     if operation == REPORT:
         return has_report(machine, n, p) or is_in_vain(machine, n, p)
-    if operation >= POST:
+    if operation >= POST and operation != ACCESS:
         return can_go_on_at_port(machine, n, p)
-    return operation in (COMPUTE, COPY)
+    return operation in (COMPUTE, COPY, ACCESS)
 
 
 @step

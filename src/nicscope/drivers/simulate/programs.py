@@ -20,6 +20,7 @@ from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
 from nicscope.drivers.simulate.growth import go_on
 from nicscope.drivers.simulate.machine import (
+    ACCESS,
     AWAIT_SEND,
     COMPUTE,
     COPY,
@@ -68,6 +69,7 @@ _DOING = {
     UNPIN: "unpin memory",
     TRAP: "leave the kernel",
     AWAIT_SEND: "have the NIC done with a message",
+    ACCESS: "access memory",
 }
 
 

@@ -30,14 +30,20 @@ def ordered_at(host, asks):
 
 
 @step
-def address_phase(host, master, kind, asks):
-    """When the transaction is ordered (ps); it is counted and takes the address part."""
+def order(host, master, kind, ordered):
+    """Count a transaction that is ordered at ``ordered`` (ps); the address part was its."""
     config = host.config[0]
-    ordered = ordered_at(host, asks)
     registers = host.registers[0]
     registers.address_free = ordered - config.snoop * config.bus_cycle
     registers.address_busy += config.address_phase * config.bus_cycle
     host.counts[master, kind] += 1
+
+
+@step
+def address_phase(host, master, kind, asks):
+    """When the transaction is ordered (ps); it is counted and takes the address part."""
+    ordered = ordered_at(host, asks)
+    order(host, master, kind, ordered)
     return ordered
 
 

@@ -49,7 +49,8 @@ def cpu_read(host, watcher, address, count, target, place, now):
         now = obtain(host, watcher, address, 0, now)
         line = find_l1(host, address)
     note_use(host, host.l1, line)
-    size, words = _run(host, watcher, address, count, now)
+    ahead = watcher.watch[0].next_order - now
+    size, words = run_of_words(host, address, count, ahead)
     host.registers[0].cpu_reads += words
     width = np.int64(1) << host.config[0].l1_shift
     copy_bytes(target, place, host.l1_data, line * width + (address & (width - 1)), size)
@@ -65,7 +66,8 @@ def cpu_write(host, watcher, address, count, source, place, now):
         now = obtain(host, watcher, address, 1, now)
         line = find_l1(host, address)
     note_use(host, host.l1, line)
-    size, words = _run(host, watcher, address, count, now)
+    ahead = watcher.watch[0].next_order - now
+    size, words = run_of_words(host, address, count, ahead)
     host.registers[0].cpu_writes += words
     width = np.int64(1) << host.config[0].l1_shift
     copy_bytes(host.l1_data, line * width + (address & (width - 1)), source, place, size)
@@ -73,8 +75,8 @@ def cpu_write(host, watcher, address, count, source, place, now):
 
 
 @step
-def _run(host, watcher, address, count, now):
-    """Bytes, and words, of the accesses that hit in the line before the agent's next read.
+def run_of_words(host, address, count, ahead):
+    """Bytes, and words, of the accesses that hit in the line and begin within ``ahead`` ps.
 
     The first word always does: it is what the line was fetched for.
     """
@@ -86,7 +88,6 @@ def _run(host, watcher, address, count, now):
     if size <= first:
         return size, np.int64(1)
     words = 1 + (size - first + word - 1) // word
-    ahead = watcher.watch[0].next_order - now
     if ahead < words * config.l1_latency:
         words = max(np.int64(1), (ahead + config.l1_latency - 1) // config.l1_latency)
         size = min(size, first + (words - 1) * word)
@@ -109,15 +110,17 @@ def obtain(host, watcher, address, to_write, now):
         now = _load(host, watcher, line, block, to_write, now)
     if to_write != 0:
         if host.l2[line].state == SHARED:
+            give_way(host, watcher, now)
             now = _upgrade(host, watcher, block, now)
         host.l2[line].state = MODIFIED
     note_use(host, host.l2, line)
-    _fill_l1(host, line, address, to_write)
+    fill_l1(host, line, address, to_write)
     return now
 
 
 @step
-def _fill_l1(host, l2_line, address, to_write):
+def fill_l1(host, l2_line, address, to_write):
+    """The first level gets the line of ``address`` out of ``l2_line``, or the right to write it."""
     config = host.config[0]
     line = find_l1(host, address)
     if line == EMPTY:
@@ -151,21 +154,32 @@ def _room(host, block, now):
 @step
 def _write_back(host, line, now):
     """When the block's bytes, which are modified, are in memory (ps)."""
+    return write_out(host, line, address_phase(host, CPU, WRITE_BACK, now))
+
+
+@step
+def write_out(host, line, ordered):
+    """When the block, whose write-back is ordered at ``ordered``, is in memory (ps)."""
     gather(host, line, 1)
     l2_to_memory(host, line)
-    ordered = address_phase(host, CPU, WRITE_BACK, now)
     return data_phase(host, ordered, np.int64(1) << host.config[0].l2_shift, 0)
 
 
 @step
 def _load(host, watcher, line, block, to_write, now):
-    """When the block is in ``line`` of the second level (ps); sets its state.
+    """When the block is in ``line`` of the second level (ps)."""
+    exclusive = to_write != 0 and host.config[0].fill_then_invalidate == 0
+    ordered = address_phase(host, CPU, READ_EXCLUSIVE if exclusive else READ, now)
+    return fill_l2(host, watcher, line, block, exclusive, ordered)
+
+
+@step
+def fill_l2(host, watcher, line, block, exclusive, ordered):
+    """When the block, whose read is ordered at ``ordered``, is in ``line`` (ps); sets its state.
 
     A block that the agent watches comes SHARED, so that the write that follows shows on the bus.
     """
     config = host.config[0]
-    exclusive = to_write != 0 and config.fill_then_invalidate == 0
-    ordered = address_phase(host, CPU, READ_EXCLUSIVE if exclusive else READ, now)
     ready = ordered + config.memory_latency
     place = np.int64(watcher.home[block])
     width = np.int64(1) << config.l2_shift

@@ -29,7 +29,8 @@ INTERVENED = 2  # the cache supplies, or merges, the bytes on the bus
 
 
 @step
-def _dirty(host, block):
+def is_dirty(host, block):
+    """Whether the host's cache has modified the block."""
     line = find_l2(host, block)
     return line != EMPTY and host.l2[line].state == MODIFIED
 
@@ -52,11 +53,21 @@ def _written_back(host, block, asks):
 @step
 def device_read(host, address, count, target, place, asks, mbytes_s, answer):
     """When ``count`` bytes at ``address`` are in ``target[place:]`` (ps)."""
-    config = host.config[0]
-    block = address >> config.l2_shift
-    if answer == RETRIED and _dirty(host, block):
+    block = address >> host.config[0].l2_shift
+    if answer == RETRIED and is_dirty(host, block):
         asks = _written_back(host, block, asks)
     ordered = address_phase(host, DEVICE, READ, asks)
+    return supply(host, address, count, target, place, ordered, mbytes_s, answer)
+
+
+@step
+def supply(host, address, count, target, place, ordered, mbytes_s, answer):
+    """When the bytes of a device's read that is ordered at ``ordered`` have crossed (ps).
+
+    States and bytes change now; of a block that was RETRIED, nothing is modified any more.
+    """
+    config = host.config[0]
+    block = address >> config.l2_shift
     ready = ordered + config.memory_latency
     if answer != UNSNOOPED:
         line = find_l2(host, block)
@@ -76,12 +87,20 @@ def device_write(host, address, count, source, place, asks, mbytes_s, answer, ki
     Copies in the host's caches go.  If one was modified, its other bytes reach memory first: by a
     write-back that makes the device retry, or merged on the bus (INTERVENED).
     """
+    block = address >> host.config[0].l2_shift
+    whole = count == np.int64(1) << host.config[0].l2_shift
+    if answer == RETRIED and not whole and is_dirty(host, block):
+        asks = _written_back(host, block, asks)
+    ordered = address_phase(host, DEVICE, kind, asks)
+    return absorb(host, address, count, source, place, ordered, mbytes_s, answer)
+
+
+@step
+def absorb(host, address, count, source, place, ordered, mbytes_s, answer):
+    """When the bytes of a device's write that is ordered at ``ordered`` are in memory (ps)."""
     config = host.config[0]
     block = address >> config.l2_shift
     whole = count == np.int64(1) << config.l2_shift
-    if answer == RETRIED and not whole and _dirty(host, block):
-        asks = _written_back(host, block, asks)
-    ordered = address_phase(host, DEVICE, kind, asks)
     ready = ordered
     if answer != UNSNOOPED:
         line = find_l2(host, block)

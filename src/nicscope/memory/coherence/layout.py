@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.kernel.records import records
+from nicscope.kernel.records import records, without_rows
 from nicscope.memory.coherence.parameters import HOST_PARAMETERS
 
 if TYPE_CHECKING:
@@ -157,8 +157,10 @@ def _check(values: Mapping[str, int]) -> None:
             raise ValueError(f"{name} must be at least 1, got {values[name]!r}")
 
 
-def new_hosts(nodes: int, changed: Mapping[str, int]) -> Host:
-    """``nodes`` equal hosts with empty caches and memories of zeros."""
+def new_hosts(
+    nodes: int, changed: Mapping[str, int], memory: NDArray[np.uint8] | None = None
+) -> Host:
+    """``nodes`` equal hosts with empty caches and memories of zeros, or before ``memory``."""
     values = host_settings(changed)
     lines = {level: values[f"{level}_bytes"] // values[f"{level}_line"] for level in ("l1", "l2")}
     config = records((nodes, 1), CONFIG)
@@ -175,12 +177,18 @@ def new_hosts(nodes: int, changed: Mapping[str, int]) -> Host:
         l1_data=np.zeros((nodes, values["l1_bytes"]), np.uint8),
         l2=_empty_lines(nodes, lines["l2"]),
         l2_data=np.zeros((nodes, values["l2_bytes"]), np.uint8),
-        memory=np.zeros((nodes, values["memory_bytes"]), np.uint8),
+        memory=np.zeros((nodes, values["memory_bytes"]), np.uint8) if memory is None else memory,
         buffers=_empty_buffers(nodes, values["combine_buffers"]),
         buffer_data=np.zeros(
             (nodes, values["combine_buffers"] * values["combine_bytes"]), np.uint8
         ),
     )
+
+
+def no_hosts() -> Host:
+    """No host: of a memory without caches."""
+    small = {"memory_bytes": 128, "l1_bytes": 64, "l2_bytes": 256}
+    return without_rows(new_hosts(1, small))
 
 
 def _empty_lines(nodes: int, count: int) -> NDArray[Any]:

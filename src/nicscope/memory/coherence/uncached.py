@@ -44,31 +44,46 @@ def combined_write(host, device, place, count, source, start, now):
     """When the store of ``count`` bytes, within one stretch, is in a combining buffer (ps)."""
     config = host.config[0]
     stretch = place // config.combine_bytes * config.combine_bytes
-    chosen = np.int64(EMPTY)
-    for b in range(config.combine_buffers):
-        if host.buffers[b].start == stretch:
-            chosen = np.int64(b)
+    chosen = buffer_over(host, stretch)
     if chosen == EMPTY:
-        chosen = _oldest(host)
+        chosen = oldest_buffer(host)
         now = _leave(host, device, chosen, now)
-        host.buffers[chosen].start = stretch
-    buffer = host.buffers[chosen]
-    host.registers[0].clock += 1
-    buffer.used = host.registers[0].clock
-    within = place - stretch
-    copy_bytes(host.buffer_data, chosen * config.combine_bytes + within, source, start, count)
-    buffer.mask |= ((np.int64(1) << count) - 1) << within
+    is_whole = combine(host, chosen, place, count, source, start)
     now += config.l1_latency
-    if buffer.mask == (np.int64(1) << config.combine_bytes) - 1:
+    if is_whole:
         now = _leave(host, device, chosen, now)
     return now
+
+
+@step
+def buffer_over(host, stretch):
+    """The combining buffer that gathers the stretch which begins there, or ``EMPTY``."""
+    chosen = np.int64(EMPTY)
+    for b in range(host.config[0].combine_buffers):
+        if host.buffers[b].start == stretch:
+            chosen = np.int64(b)
+    return chosen
+
+
+@step
+def combine(host, chosen, place, count, source, start):
+    """Put the store into the buffer; whether all of its stretch is there now."""
+    whole = host.config[0].combine_bytes
+    buffer = host.buffers[chosen]
+    buffer.start = place // whole * whole
+    host.registers[0].clock += 1
+    buffer.used = host.registers[0].clock
+    within = place - buffer.start
+    copy_bytes(host.buffer_data, chosen * whole + within, source, start, count)
+    buffer.mask |= ((np.int64(1) << count) - 1) << within
+    return buffer.mask == (np.int64(1) << whole) - 1
 
 
 @step
 def drain(host, device, now):
     """When all combining buffers have left the CPU, the oldest first (ps)."""
     for _ in range(host.config[0].combine_buffers):
-        oldest = _oldest_full(host)
+        oldest = oldest_with_bytes(host)
         if host.buffers[oldest].mask == 0:
             return now
         now = _leave(host, device, oldest, now)
@@ -76,7 +91,7 @@ def drain(host, device, now):
 
 
 @step
-def _oldest(host):
+def oldest_buffer(host):
     """A free buffer, or the one that was used least recently."""
     chosen = np.int64(0)
     for b in range(host.config[0].combine_buffers):
@@ -88,7 +103,7 @@ def _oldest(host):
 
 
 @step
-def _oldest_full(host):
+def oldest_with_bytes(host):
     """The buffer with bytes that was used least recently; any, if none has."""
     chosen = np.int64(0)
     for b in range(1, host.config[0].combine_buffers):
@@ -102,33 +117,42 @@ def _oldest_full(host):
 @routine
 def _leave(host, device, chosen, now):
     """Send the buffer's bytes to the device, as one burst if they are whole; when done (ps)."""
-    config = host.config[0]
-    buffer = host.buffers[chosen]
-    data = chosen * config.combine_bytes
-    if buffer.mask == (np.int64(1) << config.combine_bytes) - 1:
-        copy_bytes(device, buffer.start, host.buffer_data, data, config.combine_bytes)
-        ordered = address_phase(host, CPU, COMBINED_WRITE, now)
-        now = data_phase(host, ordered, config.combine_bytes, 0)
-    elif buffer.mask != 0:
-        first = np.int64(0)
-        while first < config.combine_bytes:
-            if (buffer.mask >> first) & 1 == 0:
-                first += 1
-                continue
-            last = first
-            limit = min(config.combine_bytes, (first // WIDEST + 1) * WIDEST)
-            while last < limit and (buffer.mask >> last) & 1 != 0:
-                last += 1
-            now = uncached_write(
-                host,
-                device,
-                buffer.start + first,
-                last - first,
-                host.buffer_data,
-                data + first,
-                now,
-            )
-            first = last
-    buffer.start = EMPTY
-    buffer.mask = 0
+    while host.buffers[chosen].mask != 0:
+        first, count = next_piece(host, chosen)
+        ordered = address_phase(host, CPU, kind_of_piece(host, count), now)
+        now = send_piece(host, device, chosen, first, count, ordered)
+    host.buffers[chosen].start = EMPTY
     return now
+
+
+@step
+def next_piece(host, chosen):
+    """First byte and bytes of what leaves the buffer next: all of it, or up to 8 in a row."""
+    mask = host.buffers[chosen].mask
+    whole = host.config[0].combine_bytes
+    if mask == (np.int64(1) << whole) - 1:
+        return np.int64(0), whole
+    first = np.int64(0)
+    while (mask >> first) & 1 == 0:
+        first += 1
+    last = first
+    limit = min(whole, (first // WIDEST + 1) * WIDEST)
+    while last < limit and (mask >> last) & 1 != 0:
+        last += 1
+    return first, last - first
+
+
+@step
+def kind_of_piece(host, count):
+    """The transaction that takes ``count`` bytes out of a buffer."""
+    return COMBINED_WRITE if count == host.config[0].combine_bytes else UNCACHED_WRITE
+
+
+@step
+def send_piece(host, device, chosen, first, count, ordered):
+    """When a piece of the buffer, which is ordered at ``ordered``, is at the device (ps)."""
+    buffer = host.buffers[chosen]
+    start = chosen * host.config[0].combine_bytes + first
+    copy_bytes(device, buffer.start + first, host.buffer_data, start, count)
+    buffer.mask &= ~(((np.int64(1) << count) - 1) << first)
+    return data_phase(host, ordered, count, 0)

@@ -7,7 +7,6 @@ import numpy as np
 from nicscope.kernel.decorators import routine, step
 from nicscope.memory.coherence.device import INTERVENED, device_upgrade, device_write
 from nicscope.memory.coherence.layout import (
-    INVALID,
     MODIFIED,
     SHARED,
     WRITE_BACK,
@@ -35,7 +34,7 @@ def _own(host, watcher, place, count, asks):
     shift = host.config[0].l2_shift
     home = place >> shift
     copy = watcher.copies[home]
-    if copy.state == INVALID and count < np.int64(1) << shift:
+    if count < np.int64(1) << shift:
         asks = await_copies(host, watcher, home, home + 1, asks)
     asks = device_upgrade(host, copy.block, asks)
     copy.state = MODIFIED

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import routine, step
+from nicscope.memory.coherence.frames import forget, settle
 from nicscope.memory.paging.faults import bring, need
 from nicscope.memory.paging.layout import COPY, DISK, NOT_MAPPED, ZERO
 
@@ -30,6 +31,7 @@ def read_bytes(memory, h, space, address, out, count):
         offset = (address + done) & (page_size - 1)
         size = min(page_size - offset, count - done)
         start = frame * page_size + offset
+        settle(memory.caches, h, start, size)
         for i in range(size):
             out[done + i] = memory.bytes[h, start + i]
         done += size
@@ -54,6 +56,7 @@ def write_bytes(memory, h, space, address, data, count):
         offset = (address + done) & (page_size - 1)
         size = min(page_size - offset, count - done)
         start = frame * page_size + offset
+        forget(memory.caches, h, start, size)
         for i in range(size):
             memory.bytes[h, start + i] = data[done + i]
         done += size

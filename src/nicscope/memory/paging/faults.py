@@ -13,8 +13,10 @@ from nicscope.kernel.decorators import routine, step
 from nicscope.memory.paging.frames import (
     copy_page,
     drop_block,
+    forget_frame,
     free_if_unused,
     note_access,
+    settle_frame,
     zero_frame,
 )
 from nicscope.memory.paging.layout import (
@@ -137,6 +139,7 @@ def _page_in(memory, h, space, page):
         return np.int64(NO_FRAME)
     # The entry's reference to the block becomes the frame's.
     block = np.int64(memory.entries[h, space, page].block)
+    forget_frame(memory, h, frame)
     copy_page(memory, h, memory.bytes, frame, memory.block_bytes, block)
     memory.hosts[h].page_ins += 1
     install(memory, h, space, page, frame)
@@ -175,6 +178,8 @@ def copied_frame(memory, h, source, page):
     copy = take_frame(memory, h, page)
     memory.frames[h, source].pins -= 1
     if copy != NOBODY:
+        settle_frame(memory, h, source)
+        forget_frame(memory, h, copy)
         copy_page(memory, h, memory.bytes, copy, memory.bytes, source)
         memory.frames[h, copy].dirty = 1
         memory.hosts[h].copied += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import routine, step
+from nicscope.memory.coherence.frames import forget, settle
 from nicscope.memory.paging.layout import NOBODY
 
 
@@ -20,8 +21,23 @@ def copy_page(memory, h, target, to, source, start):
 
 
 @step
+def settle_frame(memory, h, frame):
+    """What caches have modified of ``frame`` is in its bytes, which are to be read."""
+    page_size = memory.config[0].page_size
+    settle(memory.caches, h, frame * page_size, page_size)
+
+
+@step
+def forget_frame(memory, h, frame):
+    """No cache has anything of ``frame``, whose bytes are to be overwritten."""
+    page_size = memory.config[0].page_size
+    forget(memory.caches, h, frame * page_size, page_size)
+
+
+@step
 def zero_frame(memory, h, frame):
     """Set the bytes of ``frame`` to zero; counted."""
+    forget_frame(memory, h, frame)
     page_size = memory.config[0].page_size
     for i in range(page_size):
         memory.bytes[h, frame * page_size + i] = 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nicscope.memory.coherence.layout import Host, no_hosts
 from nicscope.room import zeroed
 
 if TYPE_CHECKING:
@@ -146,6 +147,7 @@ class HostMemory(NamedTuple):
     bytes: NDArray[np.uint8]  # shape (hosts, frames * page_size)
     blocks: NDArray[Any]  # BLOCK, shape (hosts, swap_blocks)
     block_bytes: NDArray[np.uint8]  # shape (hosts, swap_blocks * page_size)
+    caches: Host  # before ``bytes``, which is their memory; of no length if there are none
 
 
 def memory_shapes(
@@ -188,7 +190,8 @@ def new_memory(
     if max(frames, pages_per_space, swap_blocks, spaces) >= 1 << 31:
         raise ValueError("frames, pages, blocks and spaces are numbered with 31 bits")
     memory = HostMemory(
-        **zeroed(memory_shapes(hosts, frames, page_size, spaces, pages_per_space, swap_blocks))
+        **zeroed(memory_shapes(hosts, frames, page_size, spaces, pages_per_space, swap_blocks)),
+        caches=no_hosts(),
     )
     memory.config["page_size"] = page_size
     memory.config["page_shift"] = page_size.bit_length() - 1

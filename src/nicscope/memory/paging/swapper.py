@@ -14,6 +14,7 @@ from nicscope.memory.paging.frames import (
     free_if_unused,
     pop_block,
     pop_frame,
+    settle_frame,
 )
 from nicscope.memory.paging.layout import DEMAND_ZERO, NOBODY, PRESENT, SWAPPED
 
@@ -71,6 +72,7 @@ def _evict(memory, h, frame):
     host = memory.hosts[h]
     if record.dirty != 0:
         block = pop_block(memory, h)
+        settle_frame(memory, h, frame)
         copy_page(memory, h, memory.block_bytes, block, memory.bytes, frame)
         host.page_outs += 1
         record.block = block

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from nicscope.drivers.simulate.bus import accessing, granting, moving
+from nicscope.drivers.simulate.bus.calls import fire_bus  # noqa: F401  declared before counted
 from nicscope.drivers.simulate.ports import (
     admitting,
     ahead,
@@ -32,6 +34,9 @@ from nicscope.drivers.simulate.ports import (
 from nicscope.drivers.simulate.ports.calls import PORTS
 
 FUNCTIONS = PORTS.found_in(
+    accessing,
+    granting,
+    moving,
     admitting,
     ahead,
     checking,

@@ -1,0 +1,96 @@
+"""The CPU in virtual time: hits until anything else may happen, then the bus."""
+
+from __future__ import annotations
+
+from nicscope.drivers.simulate.agenda import put
+from nicscope.drivers.simulate.bus.moving import turn_away
+from nicscope.drivers.simulate.bus.requests import next_time, schedule
+from nicscope.drivers.simulate.bus.state import IN_ACCESS, RESTING
+from nicscope.drivers.simulate.cpu import end_operation
+from nicscope.drivers.simulate.machine import ACCESSING, CPU, IDLE, KINDS
+from nicscope.kernel.decorators import distant, step
+from nicscope.memory.coherence.access import DOORBELL, LOAD, STORE, WINDOW, begin_access
+from nicscope.memory.coherence.access import KINDS as ACCESS_KINDS
+from nicscope.memory.coherence.asks import PROCESSOR
+from nicscope.memory.coherence.nodes import host_of
+from nicscope.memory.coherence.processor import ASKS, ENDED, run_access
+from nicscope.nic.ways.state import (
+    ACCESS,
+    COLLECT,
+    FINISHED,
+    NO_CALL,
+    PUBLISH,
+    begin_move,
+)
+from nicscope.nic.ways.steps import take_step
+
+# What a process asks for beside the kinds of an access: the CPU's part of a way.
+TO_PUBLISH = ACCESS_KINDS
+TO_COLLECT = ACCESS_KINDS + 1
+
+
+@distant
+def begin_at_bus(machine, n, p, now):
+    """Begin the access of process ``p`` on the idle CPU of ``n``."""
+    process = machine.processes[p]
+    ways = machine.bus.ways
+    node = machine.nodes[n]
+    node.cpu = ACCESSING
+    m, kind = ways.moves[n, PROCESSOR], process.tag
+    m.call = NO_CALL
+    count, place = process.payload, process.packet
+    if kind in (TO_PUBLISH, TO_COLLECT):
+        call = PUBLISH if kind == TO_PUBLISH else COLLECT
+        begin_move(m, process.peer, call, process.address, place, count)
+        kind, count = LOAD, 0  # of nothing: then the way says what first
+    elif kind in (LOAD, STORE):
+        place = 0
+    begin_access(ways.access[n, 0], kind, process.address, place, count, WINDOW)
+    put(machine.agenda, n * KINDS + CPU, now)
+
+
+@distant
+def go_on_accessing(machine, n, now):
+    """The CPU of ``n`` goes on with its access, which may end."""
+    ways = machine.bus.ways
+    access = ways.access[n, 0]
+    host = host_of(machine.bus.hosts, n)
+    window = machine.bus.windows[machine.nodes[n].cpu_process]
+    timing = machine.bus.timing[n, PROCESSOR]
+    timing.state = IN_ACCESS
+    while True:
+        horizon = next_time(machine)
+        outcome, when = run_access(host, access, window, ways.nics.scratch[n], now, horizon)
+        if outcome == ASKS:
+            ways.asks[n, PROCESSOR].at = when
+            schedule(machine, n)
+            return
+        if outcome != ENDED or when > now:
+            put(machine.agenda, n * KINDS + CPU, when)
+            return
+        if ways.moves[n, PROCESSOR].call == NO_CALL:
+            break
+        seen = timing.seen
+        timing.seen = machine.bus.playing[n].crossings
+        needed = take_step(ways, n, PROCESSOR)
+        if needed == FINISHED:
+            break
+        if needed != ACCESS:
+            turn_away(machine, n, PROCESSOR, seen, now)
+            return
+    _end_access(machine, n, now)
+
+
+@step
+def _end_access(machine, n, now):
+    """The process has what it asked for; the CPU is free."""
+    node = machine.nodes[n]
+    registers = machine.bus.ways.nics.registers[n, 0]
+    if machine.bus.ways.access[n, 0].kind == DOORBELL:
+        registers.token = machine.processes[node.cpu_process].address
+        registers.doorbells += 1
+    machine.bus.timing[n, PROCESSOR].state = RESTING
+    machine.bus.ways.moves[n, PROCESSOR].call = NO_CALL
+    node.cpu_busy += now - node.cpu_since
+    node.cpu = IDLE
+    end_operation(machine, node.cpu_process, now)

@@ -1,0 +1,25 @@
+"""What happens at a bus, called from a distance: a simulation without one compiles none of it."""
+
+from __future__ import annotations
+
+from nicscope.drivers.simulate.ports.calls import PORTS
+
+
+@PORTS.function
+def fire_bus(machine, n, now):
+    """The first request of the bus of ``n`` is ordered now."""
+
+
+@PORTS.function
+def begin_at_bus(machine, n, p, now):
+    """Begin the access of process ``p`` on the idle CPU of ``n``."""
+
+
+@PORTS.function
+def go_on_accessing(machine, n, now):
+    """The CPU of ``n`` goes on with its access, which may end."""
+
+
+@PORTS.function
+def go_on_moving(machine, n, master, now):
+    """The move of ``master`` goes on: what it waited for is over."""

@@ -1,0 +1,138 @@
+"""What a simulation keeps of its buses: caches, requests, moves, and when each goes on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nicscope.drivers.simulate.agenda import Agenda, new_agenda
+from nicscope.drivers.simulate.machine import BUS_KINDS
+from nicscope.errors import SimulationError
+from nicscope.kernel.decorators import step
+from nicscope.kernel.records import records, without_rows
+from nicscope.memory.coherence.asks import ASK, MASTERS
+from nicscope.memory.coherence.layout import Host, new_hosts
+from nicscope.memory.coherence.watcher import WINDOW, Watcher, new_watchers
+from nicscope.nic.coherent.layout import Interface, new_interfaces, nic_settings
+from nicscope.nic.ways.state import Ways, new_ways, watch_queues
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+# What a move waits for.
+RESTING = 0
+ASKING = 1  # the bus
+PAUSING = 2  # a time
+AWAITING = 3  # blocks that the interface is to read
+ABOUT_TO_AWAIT = 4  # the end of its last transaction; then for blocks
+IN_ACCESS = 5  # the CPU
+TURNED_AWAY = 6  # that something crosses the bus
+ENDING = 7  # the end of its last transaction
+
+TIMING = np.dtype(
+    [
+        ("state", "i8"),
+        ("since", "i8"),  # ps: from here on it may go on, but for its own transactions
+        ("until", "i8"),  # ps: the end of the last of these
+        ("transfers", "i8"),  # so far
+        ("arrived", "i8"),  # ps: when the blocks that it awaits have all come
+        ("next", "i8"),  # the first of these that has not
+        ("seen", "i8"),  # ``crossings`` when its way was asked last
+        ("ended", "i8"),
+    ],
+    align=True,
+)
+
+PLAYING = np.dtype(
+    [
+        ("row", "i8"),  # the next one
+        ("rows", "i8"),
+        ("crossings", "i8"),  # requests that were granted on this bus so far
+    ],
+    align=True,
+)
+
+
+class Bus(NamedTuple):
+    """Everything that is at the bus of each node; the first axis is the node."""
+
+    hosts: Host  # ``memory`` is the bytes of the host, whoever else has them
+    ways: Ways
+    timing: NDArray[Any]  # TIMING, shape (nodes, MASTERS), beside ``ways.moves``
+    ends: NDArray[np.int64]  # shape (nodes, MASTERS, WINDOW): of the last transactions, ps
+    windows: NDArray[np.uint8]  # shape (processes, bytes): what a program holds in registers
+    others: NDArray[np.uint8]  # memory of a device that is no interface
+    script: NDArray[Any]  # ASK, shape (nodes, rows): what that device does
+    playing: NDArray[Any]  # PLAYING, shape (nodes,)
+    agenda: Agenda  # BUS_KINDS slots per node, beside those of the machine
+
+
+@step
+def has_bus(bus):
+    """Whether the hosts of this simulation have caches and a bus."""
+    return bus.playing.size > 0
+
+
+@step
+def is_moving(machine, n, master):
+    """Whether ``master`` has a move over the bus of ``n`` under way."""
+    return has_bus(machine.bus) and machine.bus.timing[n, master].state != RESTING
+
+
+def no_bus() -> Bus:
+    """Of a simulation whose hosts are memory without caches."""
+    return without_rows(new_bus(1, 1, {"memory_bytes": 1 << 16}))
+
+
+def new_bus(
+    nodes: int,
+    processes: int,
+    host: Mapping[str, int] | None = None,
+    nic: Mapping[str, int] | None = None,
+    *,
+    memory: NDArray[np.uint8] | None = None,
+    window_bytes: int = 0,
+    other_bytes: int = 0,
+    rows: int = 0,
+    tags: int = 64,
+    packets: int = 64,
+) -> Bus:
+    """Caches that are empty, interfaces that watch their queues alone, and nothing that moves.
+
+    ``memory``: the bytes of the hosts, shape (nodes, bytes), if a simulation has them elsewhere; a
+    block's number is its physical address by the length of a block.  Errors: SimulationError.
+    """
+    try:
+        hosts = new_hosts(nodes, host or {}, memory)
+        settings = nic_settings(nic or {})
+        block, room = int(hosts.config[0]["l2_line"][0]), hosts.memory.shape[1]
+        if settings["memory_bytes"] % block or room % block:
+            raise ValueError(f"memory of host and NIC must be whole blocks of {block} bytes")
+        nics = new_interfaces(nodes, nic or {}, block, room, tags, packets)
+    except ValueError as error:
+        raise SimulationError(str(error)) from error
+    agents = new_watchers(
+        nodes,
+        room // block,
+        settings["memory_bytes"] // block,
+        block,
+        settings["read_window"],
+        settings["dma_mbytes_s"],
+    )
+    for n in range(nodes):
+        agent = Watcher(*(array[n] for array in agents))
+        watch_queues(agent, Interface(*(array[n] for array in nics)))
+    return Bus(
+        hosts=hosts,
+        ways=new_ways(nics, agents),
+        timing=records((nodes, MASTERS), TIMING),
+        ends=np.zeros((nodes, MASTERS, WINDOW), np.int64),
+        windows=np.zeros((processes, window_bytes), np.uint8),
+        others=np.zeros((nodes, other_bytes), np.uint8),
+        script=records((nodes, rows), ASK),
+        playing=records(nodes, PLAYING),
+        agenda=new_agenda(nodes * BUS_KINDS),
+    )

@@ -1,0 +1,1 @@
+"""How bytes cross between a host and its NIC: each way's steps, which know no time."""

@@ -1,0 +1,34 @@
+"""PIO: the CPU moves a message between its buffer and NIC memory by uncached accesses."""
+
+from __future__ import annotations
+
+from nicscope.kernel.decorators import routine
+from nicscope.memory.coherence.access import (
+    FROM_DEVICE,
+    SCRATCH,
+    TO_DEVICE,
+    TO_DEVICE_COMBINED,
+    begin_access,
+)
+from nicscope.nic.ways.state import ACCESS, FINISHED, PIO_COMBINED
+
+
+@routine
+def publish(ways, n, m):
+    """The CPU moves the bytes to their place, past the caches or through combining buffers."""
+    if m.stage != 0:
+        return FINISHED
+    m.stage = 1
+    kind = TO_DEVICE_COMBINED if m.way == PIO_COMBINED else TO_DEVICE
+    begin_access(ways.access[n, 0], kind, m.address, m.place, m.count, SCRATCH)
+    return ACCESS
+
+
+@routine
+def collect(ways, n, m):
+    """The CPU moves the bytes from their place to the program's buffer."""
+    if m.stage != 0:
+        return FINISHED
+    m.stage = 1
+    begin_access(ways.access[n, 0], FROM_DEVICE, m.address, m.place, m.count, SCRATCH)
+    return ACCESS

@@ -33,6 +33,7 @@ ACTIONS = {
         doing.COMPUTING: "compute",
         doing.POSTING: "post",
         doing.POLLING: "take a report",
+        doing.ACCESSING: "load or store",
         doing.INTERRUPTED: "interrupt",
         doing.IN_TRAP: "trap",
         doing.IN_MISS: "miss in the kernel",

@@ -8,6 +8,7 @@ from nicscope.drivers.simulate.bus.requests import next_time, schedule
 from nicscope.drivers.simulate.bus.state import IN_ACCESS, RESTING
 from nicscope.drivers.simulate.cpu import end_operation
 from nicscope.drivers.simulate.machine import ACCESSING, CPU, IDLE, KINDS
+from nicscope.drivers.simulate.observe import log_work
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.coherence.access import DOORBELL, LOAD, STORE, WINDOW, begin_access
 from nicscope.memory.coherence.access import KINDS as ACCESS_KINDS
@@ -92,5 +93,6 @@ def _end_access(machine, n, now):
     machine.bus.timing[n, PROCESSOR].state = RESTING
     machine.bus.ways.moves[n, PROCESSOR].call = NO_CALL
     node.cpu_busy += now - node.cpu_since
+    log_work(machine, n, ACCESSING, now)
     node.cpu = IDLE
     end_operation(machine, node.cpu_process, now)

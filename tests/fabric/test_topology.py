@@ -6,8 +6,16 @@ import sys
 
 import pytest
 
-from nicscope.fabric.paths import make_path, make_wanted, new_paths, path_to, want_path
-from nicscope.fabric.topology import EveryPair, crossbar, pair, redundant, trunk
+from nicscope.fabric.paths import (
+    acquire,
+    make_path,
+    make_wanted,
+    new_paths,
+    path_to,
+    release,
+    want_path,
+)
+from nicscope.fabric.topology import EveryPair, Topology, crossbar, pair, redundant, trunk
 
 
 @pytest.mark.parametrize("nodes", [-1, 0, 1, 2, 5])
@@ -61,5 +69,20 @@ def test_a_path_is_made_there_and_back_when_it_is_first_wanted_and_once(topology
     routes = paths.routes
     for number, way in enumerate((topology.paths, *topology.spare), made[0]):
         links = routes.links[routes.first[number] : routes.first[number + 1]]
-        assert tuple(links) == way[0, 1]
+        nic = (topology.links + 1,) * topology.has_several_ports()
+        assert tuple(links) == (*way[0, 1], *nic)
         assert routes.hops[number] == topology.hops[0, 1]
+
+
+def test_a_nic_takes_one_packet_at_a_time_where_they_come_over_different_links():
+    own = Topology("own", 3, 4, {(0, 2): (0,), (1, 2): (1,)}, {(0, 2): 1, (1, 2): 1})
+    assert own.has_several_ports()
+    paths = new_paths(own)
+    for s in (0, 1):
+        make_path(paths, own, s, 2)
+        paths.path[s] = path_to(paths, s, 2)
+
+    assert acquire(paths, 0)
+    assert not acquire(paths, 1)
+    assert release(paths, 0) == 1
+    assert acquire(paths, 1)

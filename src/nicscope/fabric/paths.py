@@ -2,7 +2,8 @@
 
 A sender has at most one packet on the network, so a link's queue is a chain through the senders.
 Source: Trapeze, 3.5.  A path is made when its two nodes first talk: a sender that finds none wants
-it, and the driver makes it before the packet goes on.
+it, and the driver makes it before the packet goes on.  Where packets may come to a node over
+different links, a path ends with its NIC, which takes one at a time, as if that were a link.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ PATHS = np.dtype(
         ("ways", "i8"),  # between any two nodes
         ("made", "i8"),  # paths, that of number 0 among them
         ("wanted", "i8"),  # pairs whose paths are still to be made
+        ("port", "i8"),  # number of node 0's NIC as a link; 0: NICs are none
     ],
     align=True,
 )
@@ -52,8 +54,8 @@ class Paths(NamedTuple):
     # ways; 0: none has been made
     path_of: NDArray[np.int32]
     wanted: NDArray[np.int64]  # shape (nodes, 2): pairs, a sender at most once
-    holder: NDArray[np.int64]  # shape (links,): sender or NOBODY
-    queue_head: NDArray[np.int64]  # shape (links,): the sender that waits longest, or NOBODY
+    holder: NDArray[np.int64]  # shape (links + nodes,): sender or NOBODY
+    queue_head: NDArray[np.int64]  # likewise: the sender that waits longest, or NOBODY
     queue_tail: NDArray[np.int64]
     next_waiting: NDArray[np.int64]  # shape (nodes,): behind this sender in its queue, or NOBODY
     held: NDArray[np.int64]  # shape (nodes,): links of its path that the sender holds
@@ -66,6 +68,8 @@ def new_paths(topology: Topology) -> Paths:
     summary = records(1, PATHS)
     summary["ways"] = 1 + len(topology.spare)
     summary["made"] = 1
+    summary["port"] = topology.links if topology.has_several_ports() else 0
+    held = topology.links + n
     routes = {
         "first": np.zeros(FIRST + 1, np.int64),
         "hops": np.full(FIRST, -1, np.int64),
@@ -76,9 +80,9 @@ def new_paths(topology: Topology) -> Paths:
         routes=Routes(routes),
         path_of=np.zeros((n, n), np.int32),
         wanted=np.zeros((n, 2), np.int64),
-        holder=np.full(topology.links, NOBODY, np.int64),
-        queue_head=np.full(topology.links, NOBODY, np.int64),
-        queue_tail=np.full(topology.links, NOBODY, np.int64),
+        holder=np.full(held, NOBODY, np.int64),
+        queue_head=np.full(held, NOBODY, np.int64),
+        queue_tail=np.full(held, NOBODY, np.int64),
         next_waiting=np.full(n, NOBODY, np.int64),
         held=np.zeros(n, np.int64),
         path=np.zeros(n, np.int64),
@@ -101,8 +105,11 @@ def make_path(paths: Paths, topology: Topology, sender: int, destination: int) -
         return
     made, routes = paths.summary["made"], paths.routes
     begin = number = int(made[0])
+    port = int(paths.summary[0]["port"])
     for way in (topology.paths, *topology.spare):
         links = way.get(pair, ())
+        if links and port > 0:
+            links = (*links, port + destination)
         end = int(routes.first[number]) + len(links)
         _make_room(routes, number + 1, end)
         routes.hops[number] = topology.hops.get(pair, -1)

@@ -49,6 +49,14 @@ class Topology(msgspec.Struct, frozen=True):
     spare: tuple[Mapping[Pair, Links], ...] = ()
     """Further ways, each as ``paths`` and over as many switches, for when a link has died."""
 
+    def has_several_ports(self) -> bool:
+        """Whether packets may come to some node over different links."""
+        if self.spare or isinstance(self.paths, EveryPair):
+            return bool(self.spare)
+        last: dict[int, int] = {}
+        pairs = self.paths.items()
+        return any(links and last.setdefault(d, links[-1]) != links[-1] for (_, d), links in pairs)
+
 
 def pair() -> Topology:
     """Two nodes back to back: a link each way, no switch."""

@@ -163,9 +163,11 @@ def test_ways_share_no_link(switches):
     for way in (*range(switches), 0):
         take_way(paths, 2, 1, way)
         path = path_to(paths, 2, 1)
+        nic = [topology.links + 1] * (switches > 1)
         assert routes.links[routes.first[path] : routes.first[path + 1]].tolist() == [
             6 * way + 2,
             6 * way + 3 + 1,
+            *nic,
         ]
         assert routes.hops[path] == 1
 

@@ -217,7 +217,7 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
             setup.faults.corruption,
         ),
         deaths=new_deaths(
-            max(setup.links, 4 * nodes),  # of crossbars and trunks
+            max(setup.links, 4 * nodes) + nodes,  # of crossbars and trunks, and NICs
             nodes,
             setup.faults.link_deaths,
             setup.faults.node_deaths,

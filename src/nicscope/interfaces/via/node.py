@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
     from nicscope.interfaces.via.turns import Turns
 
     Task = Work | Frame | tuple[Work, int, int] | Callable[[], Awaitable[None]]
+
+
+@functools.cache
+def _doing(cost: str) -> str:
+    """What is done that costs so much, by the name without whom it costs."""
+    return cost.partition("_")[2]
 
 
 class Node:
@@ -75,4 +82,4 @@ class Node:
         end = self.turns.now + self.settings.costs[cost]
         if journal is not None:
             journal.spend(part, end)
-        return self.turns.until(end, cost.partition("_")[2], frame)
+        return self.turns.until(end, _doing(cost), frame)

@@ -65,6 +65,16 @@ class Records:
         return log[np.argsort(log["end"], kind="stable")]
 
 
+class Busy:
+    """How long an engine has been at work, in ps, and until when it is."""
+
+    __slots__ = ("spent", "until")
+
+    def __init__(self) -> None:
+        self.spent = 0
+        self.until = 0
+
+
 class Worker:
     """One engine of a node, or one process on its CPU."""
 
@@ -72,12 +82,17 @@ class Worker:
         self.observer = observer
         self.engine = engine
         self.process = process
+        self._busy = observer.busy[engine]
+        self._records = observer.records
 
     def work(self, begin: int, end: int, doing: str, frame: tuple[int, int]) -> None:
-        """It works at ``doing`` from now, ``begin``, until ``end``."""
-        self.observer.note_busy(self.engine, begin, end)
-        if self.observer.records.room and end > begin:
-            self.observer.records.add(self, frame, doing, begin, end)
+        """It works at ``doing`` from now, ``begin``, until ``end``; processes may do so at once."""
+        busy = self._busy
+        if end > busy.until:
+            busy.spent += end - (begin if begin > busy.until else busy.until)
+            busy.until = end
+        if self._records.room and end > begin:
+            self._records.add(self, frame, doing, begin, end)
 
 
 class Observer:
@@ -104,22 +119,15 @@ class Observer:
         self.pins = 0
         self.unpins = 0
         self.miss_ps = 0
-        self._busy: Counter[Engine] = Counter()  # ps
-        self._busy_until: dict[Engine, int] = {}
+        self.busy = {engine: Busy() for engine in Engine}
         self._arriving: dict[Endpoint, tuple[Sending, int]] = {}  # frames of a message not whole
 
     # --- engines -------------------------------------------------------------------------
 
-    def note_busy(self, engine: Engine, begin: int, end: int) -> None:
-        """Work begins now, at ``begin``; two processes may be at it at once."""
-        before = self._busy_until.get(engine, 0)
-        self._busy[engine] += max(end - max(begin, before), 0)
-        self._busy_until[engine] = max(end, before)
-
     def busy_ps(self, engine: Engine, elapsed: int) -> int:
         """How long ``engine`` was at work until ``elapsed``, the end of the run."""
-        over = max(self._busy_until.get(engine, 0) - elapsed, 0)
-        return self._busy[engine] - over
+        busy = self.busy[engine]
+        return busy.spent - max(busy.until - elapsed, 0)
 
     # --- descriptors ---------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ class BusWorld:
         self.machine.tally[0]["now"] = now
         link(self.machine, FUNCTIONS)
         self._go_on = bound(advance, self.machine)
-        # The NICs' firmware posts its receives, which takes it a few ps: nothing here is after that.
+        # The NICs' firmware posts its receives, in a few ps, before all that follows.
         self._go_on(-1, MANY)
         self.machine.tally[0]["now"] = now
 

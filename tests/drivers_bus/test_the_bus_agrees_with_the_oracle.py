@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from bus_world import BusWorld
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.bus.state import RESTING
@@ -280,6 +280,16 @@ def drive(machine, steps, engines, raws):
     host=constants,
     nic=interfaces,
     seed=st.integers(0, 3),
+)
+@example(  # nothing but the last load, from time 0 on
+    steps=[(PAUSE, 0, 1, 0)],
+    out=[],
+    into=[],
+    reports=[],
+    other=[],
+    host={"l2_bytes": 256, "l2_latency": 0, "snoop": 0},
+    nic={"reaction": 0, "read_window": 1, "dma_window": 1, "receive_method": 1},
+    seed=0,
 )
 def test_random_masters_agree_with_the_oracle(steps, out, into, reports, other, host, nic, seed):
     rng = np.random.default_rng(seed)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
-PAGE = (Path(__file__).parents[3] / "docs" / "via.md").read_text()
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "via.md").read_text()
 
 
 def test_the_program_on_the_page_prints_what_the_page_says(capsys):
@@ -15,6 +17,13 @@ def test_the_program_on_the_page_prints_what_the_page_says(capsys):
     exec(compile(program, "docs/via.md", "exec"), {})
 
     assert capsys.readouterr().out.strip() == said
+
+
+def test_the_example_prints_what_is_kept_beside_it(capsys):
+    runpy.run_path(str(ROOT / "examples" / "via_ways.py"), run_name="__main__")
+
+    assert capsys.readouterr().out == (ROOT / "examples" / "via_ways.out").read_text()
+    assert "python examples/via_ways.py" in PAGE
 
 
 def test_every_call_of_the_library_is_on_the_page():

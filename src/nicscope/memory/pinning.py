@@ -38,7 +38,7 @@ RULES = np.dtype(
     align=True,
 )
 PROCESS = np.dtype([("pinned", "i8"), ("fewest", "i4"), ("most", "i4")], align=True)
-PAGE_LINK = np.dtype([("older", "i4"), ("newer", "i4"), ("bucket", "i4")], align=True)
+PAGE_LINK = np.dtype([("bucket", "i4"), ("older", "i4"), ("newer", "i4")], align=True)
 BUCKET = np.dtype(
     [("uses", "i8"), ("fewer", "i4"), ("more", "i4"), ("oldest", "i4"), ("newest", "i4")],
     align=True,

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 # What a node keeps about a node that it talks with: the transport's own record, and more.
 STREAM = np.dtype(
-    [(name, "i8") for name in TRANSPORT.names or ()]
-    + [
+    [
         ("urgent", "i8"),  # 1: an acknowledgement is to go now
         ("resending", "i8"),  # 1: packets are to go again
         ("heard_at", "i8"),  # ps: when a packet of the peer was last in
@@ -50,6 +49,8 @@ STREAM = np.dtype(
         ("oldest_kept", "i8"),  # of the packets not acknowledged, a chain in the pool; or NO_ENTRY
         ("newest_kept", "i8"),
         ("stores", "i8"),  # its row of the stores that arrive, or 0
+        # Last: a record that begins as another does is one of that kind to the compiler.
+        *((name, "i8") for name in TRANSPORT.names or ()),
     ],
     align=True,
 )

@@ -1,4 +1,4 @@
-"""A platform: what each operation costs on one machine, every number with unit and evidence.
+"""A platform: one machine, and what each operation costs on it, all with unit and evidence.
 
 Each entry of ``[costs]`` is a value, a range (``value = [low, high]``) or a table (``at`` and
 ``value``); see ``docs/platforms.md``.  Times are integer picoseconds inside.
@@ -15,15 +15,26 @@ import msgspec
 
 from nicscope.config.cost_name import COSTS
 from nicscope.config.evidence import Evidence, Origin, only_known, read_origin
+from nicscope.config.machine import Parameter, read_machine
+from nicscope.config.part import ServedBy
 from nicscope.config.shelf import open_shelf, read_text, read_texts, shelf_names
 from nicscope.config.time_unit import LONGEST_PS, PER_BYTE_UNITS, TIME_UNITS, whole_ps
-from nicscope.errors import PlatformError
+from nicscope.errors import PlatformError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-_SECTIONS = ("title", "description", "sources", "costs", "not_applicable")
+_SECTIONS = (
+    "title",
+    "description",
+    "sources",
+    "served_by",
+    "costs",
+    "machine",
+    "not_applicable",
+)
+_CHOICE = ("value", "evidence", "source")
 _CELL = ("at", "value", "unit", "evidence", "source")
 
 
@@ -74,6 +85,9 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
     sources: dict[str, str]
     costs: dict[str, UnitCost]
     not_applicable: dict[str, str]  # cost that this machine has no use for: why
+    machine: dict[str, Parameter] = {}  # of a coherent host and its interface, by ``MACHINE``
+    served_by: str = ServedBy.NIC.value  # who can serve ports: a NIC without firmware cannot
+    served_by_origin: Origin | None = None  # None: the file does not say it
 
 
 def platform_names() -> list[str]:
@@ -108,7 +122,27 @@ def load_platform(name_or_path: str | Path) -> Platform:
             for key, cell in cells.items()
         },
         not_applicable=absent,
+        machine=read_machine(content.get("machine", {}), sources, called),
+        **_read_served_by(content, sources, called),
     )
+
+
+def _read_served_by(
+    content: Mapping[str, Any], sources: Mapping[str, str], called: str
+) -> dict[str, Any]:
+    if "served_by" not in content:
+        return {}
+    cell, where = content["served_by"], f"{called}: served_by"
+    if not isinstance(cell, dict) or "value" not in cell:
+        raise PlatformError(f"{where} must be a table of value, evidence and source")
+    only_known(cell, _CHOICE, where, PlatformError)
+    names = [one.value for one in ServedBy]
+    if cell["value"] not in names:
+        raise PlatformError(
+            f"{where}: no {cell['value']!r}{did_you_mean(str(cell['value']), names)}"
+        )
+    origin = read_origin(cell, sources, where, PlatformError)
+    return {"served_by": cell["value"], "served_by_origin": origin}
 
 
 def _read_cost(key: str, cell: Any, sources: Mapping[str, str], where: str) -> UnitCost:

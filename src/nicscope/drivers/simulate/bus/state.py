@@ -12,9 +12,14 @@ from nicscope.errors import SimulationError
 from nicscope.kernel.decorators import step
 from nicscope.kernel.records import records, without_rows
 from nicscope.memory.coherence.asks import ASK, MASTERS
-from nicscope.memory.coherence.layout import Host, new_hosts
+from nicscope.memory.coherence.layout import HOST_PARAMETERS, Host, new_hosts
 from nicscope.memory.coherence.watcher import WINDOW, Watcher, new_watchers
-from nicscope.nic.coherent.layout import Interface, new_interfaces, nic_settings
+from nicscope.nic.coherent.layout import (
+    NIC_PARAMETERS,
+    Interface,
+    new_interfaces,
+    nic_settings,
+)
 from nicscope.nic.ways.state import Ways, new_ways, watch_queues
 
 if TYPE_CHECKING:
@@ -84,14 +89,17 @@ def is_moving(machine, n, master):
 
 def no_bus() -> Bus:
     """Of a simulation whose hosts are memory without caches."""
-    return without_rows(new_bus(1, 1, {"memory_bytes": 1 << 16}))
+    room = {"memory_bytes": 1 << 16}  # for the smallest queues
+    host = dict.fromkeys(HOST_PARAMETERS, 1) | room
+    nic = dict.fromkeys(NIC_PARAMETERS, 1) | room | {"queue_blocks": 2}
+    return without_rows(new_bus(1, 1, host, nic))
 
 
 def new_bus(
     nodes: int,
     processes: int,
-    host: Mapping[str, int] | None = None,
-    nic: Mapping[str, int] | None = None,
+    host: Mapping[str, int],
+    nic: Mapping[str, int],
     *,
     memory: NDArray[np.uint8] | None = None,
     window_bytes: int = 0,
@@ -102,16 +110,17 @@ def new_bus(
 ) -> Bus:
     """Caches that are empty, interfaces that watch their queues alone, and nothing that moves.
 
+    ``host`` and ``nic`` are what ``HOST_PARAMETERS`` and ``NIC_PARAMETERS`` name.
     ``memory``: the bytes of the hosts, shape (nodes, bytes), if a simulation has them elsewhere; a
     block's number is its physical address by the length of a block.  Errors: SimulationError.
     """
     try:
-        hosts = new_hosts(nodes, host or {}, memory)
-        settings = nic_settings(nic or {})
+        hosts = new_hosts(nodes, host, memory)
+        settings = nic_settings(nic)
         block, room = int(hosts.config[0]["l2_line"][0]), hosts.memory.shape[1]
         if settings["memory_bytes"] % block or room % block:
             raise ValueError(f"memory of host and NIC must be whole blocks of {block} bytes")
-        nics = new_interfaces(nodes, nic or {}, block, room, tags, packets)
+        nics = new_interfaces(nodes, nic, block, room, tags, packets)
     except ValueError as error:
         raise SimulationError(str(error)) from error
     agents = new_watchers(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 RUNS = "runs"
 OVER_THE_BUS = tuple(way for way in Way if way is not Way.PCI)
+OF_PORTS = (Way.PCI, Way.CC_DMA_RETRY, Way.CC_DMA_INTERVENTION)
 BY_PROCESSOR = (Way.PIO, Way.PIO_COMBINED, Way.CNI)
 # The NIC asks for such a page when it misses it, and the host pins it then (UTLB, 2; U-Net/MM, 3;
 # miNI, IV): the others have pinned before the doorbell.
@@ -39,9 +40,9 @@ class Interface(NamedTuple):
 
 
 INTERFACES: dict[str, Interface] = {
-    "U-Net": Interface((Way.PCI,)),
+    "U-Net": Interface(OF_PORTS),
     "VMMC": Interface(
-        (Way.PCI,),
+        OF_PORTS,
         (
             Scheme.UTLB,
             Scheme.UTLB_SHARED,
@@ -50,8 +51,8 @@ INTERFACES: dict[str, Interface] = {
             Scheme.INTERRUPT,
         ),
     ),
-    "miNI": Interface((Way.PCI,), (Scheme.HANDLE, Scheme.STATIC)),
-    "ports": Interface((Way.PCI,)),  # without a library
+    "miNI": Interface(OF_PORTS, (Scheme.HANDLE, Scheme.STATIC)),
+    "ports": Interface(OF_PORTS),  # without a library
     "Trapeze": Interface((Way.PCI,), serves_ports=False),
     "VIA": Interface(OVER_THE_BUS, translates=True, serves_ports=False),
 }
@@ -183,7 +184,9 @@ def why_no_way(
 def _of_prices(asked: Combination, interface: Interface) -> NicscopeError | None:
     platform = asked.platform
     if asked.way != Way.PCI:
-        return _of_bus_prices(platform, interface)
+        refusal = _of_bus_prices(platform, interface)
+        if refusal is not None or not interface.serves_ports:
+            return refusal
     try:
         (transfer_costs if interface.serves_ports else delivery_costs)(platform)
         if asked.design is not None and interface.serves_ports:

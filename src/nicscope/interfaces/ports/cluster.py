@@ -13,7 +13,10 @@ from nicscope.config.platform import load_platform
 from nicscope.config.program_costs import MIDDLE, program_costs
 from nicscope.config.scheme import Scheme
 from nicscope.config.transport import Transport, chosen_transport
+from nicscope.drivers.coherent.machine import machine_bytes as coherent_bytes
+from nicscope.drivers.coherent.parameters import machine_parameters
 from nicscope.drivers.simulate.build import machine_bytes
+from nicscope.drivers.simulate.bus.build import bus_of_ports
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Setup, new_ports
 from nicscope.drivers.simulate.ports.costs import service_costs
 from nicscope.drivers.simulate.ports.need import ports_bytes
@@ -27,6 +30,7 @@ from nicscope.interfaces.ports.process import Process
 from nicscope.interfaces.ports.report import PortsRun
 from nicscope.interfaces.run_report import Names, RunReport, records_to_keep, report_of, tell
 from nicscope.interfaces.ways import Combination, check_runs
+from nicscope.nic.coherent.mechanism import NAMES as MECHANISMS
 from nicscope.room import check_room
 
 if TYPE_CHECKING:
@@ -84,10 +88,10 @@ class PortCluster(Generic[E]):
         policy = policy or self.design.parts()["delivery"] or "adaptive"
         self.delivery = POLICIES[policy] if isinstance(policy, str) else policy
         self.served_by = self.design.served_on(self.platform)
-        way = self.design.parts()["way"] or Way.PCI
+        self.way = Way(self.design.parts()["way"] or Way.PCI)
         cuts_through = self.delivery.policy == Policy.CUT_THROUGH
         asked = Combination(
-            self.interface or "ports", self.platform, way, self.design, cuts_through
+            self.interface or "ports", self.platform, self.way, self.design, cuts_through
         )
         check_runs(asked)
         own = chosen_transport(self.design.transport, self.transport)
@@ -167,6 +171,9 @@ class PortCluster(Generic[E]):
         """Refuse a cluster that has no room, before anything of it is made."""
         nodes, delivery = len(processes), self._wide_delivery
         need = ports_bytes(self._setup(processes, links), delivery)
+        if self.way != Way.PCI:
+            host, nic = machine_parameters(self.platform)
+            need += coherent_bytes(nodes, host, nic, 64, 64)
         self._check(need + machine_bytes(delivery, nodes, programs, keep_log=self._keep_log), nodes)
 
     def _check(self, need: int, nodes: int) -> None:
@@ -209,6 +216,12 @@ class PortCluster(Generic[E]):
         links = self.topology.links
         self._check_room(processes, links, len(hosts))
         delivery = self._wide_delivery
+        ports, bus = new_ports(self._setup(processes, links), delivery), None
+        if self.way != Way.PCI:
+            parameters = machine_parameters(self.platform)
+            mechanism = MECHANISMS[self.way]
+            bus = bus_of_ports(parameters, mechanism, delivery, ports.memory.bytes, len(hosts))
+            ports = ports._replace(memory=ports.memory._replace(caches=bus.hosts))
         simulation = Simulation(
             [self._transfers] * self.topology.nodes,
             delivery,
@@ -216,7 +229,8 @@ class PortCluster(Generic[E]):
             hosts,
             0,
             keep_log=self._keep_log,
-            ports=new_ports(self._setup(processes, links), delivery),
+            ports=ports,
+            bus=bus,
         )
         self.simulation = simulation
         self.memory = Memory(simulation.machine.ports.memory)
@@ -256,6 +270,7 @@ class PortCluster(Generic[E]):
         names = Names(
             interface=self.interface,
             design=self.design.name,
+            way=None if self.way == Way.PCI else self.way.value,
             delivery=policy_name(self.delivery),
             platform=self.platform.name,
         )

@@ -61,6 +61,18 @@ PLAYING = np.dtype(
 )
 
 
+NO_WAY = -1  # of a node whose NIC reaches the host's memory over an I/O bus of its own
+
+RULES = np.dtype(
+    [
+        ("way", "i8"),  # over which what ports send and receive crosses this bus, or NO_WAY
+        ("receives", "i8"),  # where the NIC's memory has its first buffer for what arrives
+        ("buffer", "i8"),  # bytes of a buffer
+    ],
+    align=True,
+)
+
+
 class Bus(NamedTuple):
     """Everything that is at the bus of each node; the first axis is the node."""
 
@@ -72,6 +84,7 @@ class Bus(NamedTuple):
     others: NDArray[np.uint8]  # memory of a device that is no interface
     script: NDArray[Any]  # ASK, shape (nodes, rows): what that device does
     playing: NDArray[Any]  # PLAYING, shape (nodes,)
+    rules: NDArray[Any]  # RULES, shape (nodes,)
     agenda: Agenda  # BUS_KINDS slots per node, beside those of the machine
 
 
@@ -79,6 +92,12 @@ class Bus(NamedTuple):
 def has_bus(bus):
     """Whether the hosts of this simulation have caches and a bus."""
     return bus.playing.size > 0
+
+
+@step
+def crosses_bus(machine, n):
+    """Whether what the ports of ``n`` send and receive goes over its bus, block by block."""
+    return has_bus(machine.bus) and machine.bus.rules[n].way != NO_WAY
 
 
 @step
@@ -107,12 +126,14 @@ def new_bus(
     rows: int = 0,
     tags: int = 64,
     packets: int = 64,
+    queues: bool = True,
 ) -> Bus:
     """Caches that are empty, interfaces that watch their queues alone, and nothing that moves.
 
     ``host`` and ``nic`` are what ``HOST_PARAMETERS`` and ``NIC_PARAMETERS`` name.
     ``memory``: the bytes of the hosts, shape (nodes, bytes), if a simulation has them elsewhere; a
-    block's number is its physical address by the length of a block.  Errors: SimulationError.
+    block's number is its physical address by the length of a block.  Without ``queues`` the
+    interfaces watch nothing, and all of that memory is the hosts' own.  Errors: SimulationError.
     """
     try:
         hosts = new_hosts(nodes, host, memory)
@@ -131,9 +152,11 @@ def new_bus(
         settings["read_window"],
         settings["dma_mbytes_s"],
     )
-    for n in range(nodes):
+    for n in range(nodes if queues else 0):
         agent = Watcher(*(array[n] for array in agents))
         watch_queues(agent, Interface(*(array[n] for array in nics)))
+    rules = records(nodes, RULES)
+    rules["way"] = NO_WAY
     return Bus(
         hosts=hosts,
         ways=new_ways(nics, agents),
@@ -143,5 +166,6 @@ def new_bus(
         others=np.zeros((nodes, other_bytes), np.uint8),
         script=records((nodes, rows), ASK),
         playing=records(nodes, PLAYING),
+        rules=rules,
         agenda=new_agenda(nodes * BUS_KINDS),
     )

@@ -14,6 +14,7 @@ import time
 from typing import TYPE_CHECKING
 
 from nicscope.config.delivery import DELIVERY_COSTS, POLICIES
+from nicscope.drivers.coherent.parameters import unfitted
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
 from nicscope.drivers.simulate.bus.granting import play
@@ -45,7 +46,15 @@ class World:
     """Nodes with a bus each, of which the first is at work."""
 
     def __init__(self, nodes: int, rows: int) -> None:
-        self.bus = new_bus(nodes, nodes, window_bytes=MESSAGE, rows=rows, other_bytes=BLOCK)
+        self.bus = new_bus(
+            nodes,
+            nodes,
+            unfitted().host,
+            unfitted().nic,
+            window_bytes=MESSAGE,
+            rows=rows,
+            other_bytes=BLOCK,
+        )
         costs = dict.fromkeys(DELIVERY_COSTS, 1)
         self.machine = new_machine(
             [costs] * nodes,

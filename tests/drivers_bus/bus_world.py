@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.config.delivery import DELIVERY_COSTS, POLICIES
+from nicscope.drivers.coherent.parameters import unfitted
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
 from nicscope.drivers.simulate.bus.accessing import TO_COLLECT, TO_PUBLISH
@@ -31,7 +32,14 @@ class BusWorld:
 
     def __init__(self, host=None, nic=None, *, old=None, now=0, rows=0, memory=None):
         self.bus = new_bus(
-            2, 2, host, nic, window_bytes=1 << 17, other_bytes=1 << 12, rows=rows, memory=memory
+            2,
+            2,
+            unfitted().host | (host or {}),
+            unfitted().nic | (nic or {}),
+            window_bytes=1 << 17,
+            other_bytes=1 << 12,
+            rows=rows,
+            memory=memory,
         )
         if old is not None:
             self._become(old)

@@ -7,6 +7,7 @@ from bus_world import BusWorld
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nicscope.drivers.coherent.parameters import unfitted
 from nicscope.drivers.simulate.bus.state import new_bus
 from nicscope.memory.coherence.layout import MODIFIED
 from nicscope.memory.paging.access import read_bytes, write_bytes
@@ -133,7 +134,7 @@ def test_what_only_a_cache_holds_goes_to_swap_and_comes_back():
 def test_the_bus_and_the_pages_have_the_same_bytes():
     memory = new_memory(2, 64, 4096, 1, 8, 0)
 
-    bus = new_bus(2, 1, memory=memory.bytes)
+    bus = new_bus(2, 1, unfitted().host, unfitted().nic, memory=memory.bytes)
 
     assert np.shares_memory(bus.hosts.memory, memory.bytes)
     assert bus.ways.agents.home.shape[1] == memory.bytes.shape[1] // 128

@@ -112,7 +112,7 @@ def test_a_report_says_what_was_asked():
         (16, "pio"),
     ]
     assert (report.mtu, report.dma_mbytes_s) == (64, 800)
-    assert report.evidence == {"derived": 3, "published": 1, "assumed": 12, "fitted": 3}
+    assert report.evidence == {"derived": 3, "published": 1, "assumed": 15, "fitted": 3}
     for one in report.to_json()["latencies"]:
         assert sum(one["parts_ps"].values()) == one["total_ps"]
 

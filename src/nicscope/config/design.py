@@ -1,7 +1,7 @@
-"""A design: a translation scheme with its sizes and policies, each number with its evidence.
+"""A design: a translation scheme with its sizes and policies, and the parts beside it.
 
-A design file is flat TOML with the names of ``SETTINGS``; see ``docs/designs.md``.  A value may
-stand alone (``entries = 8192``) or with its evidence
+A design file is flat TOML with the names of ``SETTINGS`` and ``PARTS``; see ``docs/designs.md``.
+A value may stand alone (``entries = 8192``) or with its evidence
 (``entries = { value = 8192, evidence = "published", source = "UTLB, section 4.2" }``), as every
 number of the catalog does.
 """
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nicscope.config.evidence import Evidence, Origin, only_known, read_origin
+from nicscope.config.part import PARTS, read_part
 from nicscope.config.scheme import SETTINGS, USES, Scheme, Value
 from nicscope.config.setting import known_setting, read_scheme, read_setting
 from nicscope.config.shelf import open_shelf, read_text, read_texts, shelf_names
@@ -22,6 +23,8 @@ from nicscope.memory.replacement import Replacement
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from nicscope.config.platform import Platform
 
 __all__ = [
     "Design",
@@ -64,10 +67,29 @@ class Design(msgspec.Struct, frozen=True, kw_only=True):
     high_water: int | None = None  # pages per node; None: never unpin
     seed: int | None = None
     page_size: int | None = None  # bytes
+    served_by: str | None = None  # None: as the platform's NIC allows
+    delivery: str | None = None  # None: the default of ``PARTS``
+    transport: str | None = None  # None: the interface's own
+    way: str | None = None
 
     def settings(self) -> dict[str, Value]:
         """Every setting that the scheme uses, by name."""
         return {key: getattr(self, key) for key in USES[self.scheme]}
+
+    def parts(self) -> dict[str, str | None]:
+        """Every part beside the translation, by the names of ``PARTS``; None: others decide."""
+        return {key: getattr(self, key) or part.default for key, part in PARTS.items()}
+
+    def part_origins(self) -> dict[str, Origin]:
+        """The evidence of each part; of one that is not said, who decides it."""
+        return {
+            key: self.origins.get(key, Origin(Evidence.ASSUMED, part.unsaid))
+            for key, part in PARTS.items()
+        }
+
+    def served_on(self, platform: Platform) -> str:
+        """Who serves ports on ``platform``: whom the design names, or else who can there."""
+        return self.served_by or platform.served_by
 
     def at_page_size(self, page_size: int) -> Design:
         """Itself with ``page_size`` bytes per page, unless it states its own."""
@@ -99,14 +121,15 @@ def load_design(name_or_path: str | Path) -> Design:
         raise DesignError(f"{called}: has no scheme{did_you_mean('', list(Scheme))}")
     scheme = read_scheme(content["scheme"], called)
     sources = read_texts(content, "sources", called, DesignError)
-    values: dict[str, Value] = {}
+    values: dict[str, Value | str] = {}
     origins: dict[str, Origin] = {}
     for key, given in content.items():
         if key in _BOOKKEEPING:
             continue
-        known_setting(scheme, key, called)
+        if key not in PARTS:
+            known_setting(scheme, key, called)
         value, origin = _cell(given, sources, called, key)
-        values[key] = read_setting(scheme, key, value, called)
+        values[key] = _read(scheme, key, value, called)
         origins[key] = origin
     bookkeeping = {
         "title": read_text(content, "title", name, called, DesignError),
@@ -129,13 +152,13 @@ def with_settings(design: Design, assignments: Sequence[str]) -> Design:
     for key, text in pairs:
         if key == "scheme":
             scheme = read_scheme(text, f"--set scheme={text}")
-    kept = [key for key in USES[scheme] if key in design.origins]
+    kept = [key for key in (*USES[scheme], *PARTS) if key in design.origins]
     values = {key: getattr(design, key) for key in kept}
     origins = {key: design.origins[key] for key in kept}
     for key, text in pairs:
         if key == "scheme":
             continue
-        values[key] = read_setting(scheme, key, text, f"--set {key}={text}")
+        values[key] = _read(scheme, key, text, f"--set {key}={text}")
         origins[key] = Origin(Evidence.ASSUMED, f"--set {key}={text}")
     bookkeeping = {
         "name": design.name,
@@ -148,9 +171,13 @@ def with_settings(design: Design, assignments: Sequence[str]) -> Design:
     return _assemble(bookkeeping, values, origins, f"design {design.name!r} as set")
 
 
+def _read(scheme: Scheme, key: str, given: Any, where: str) -> Value | str:
+    return read_part(key, given, where) if key in PARTS else read_setting(scheme, key, given, where)
+
+
 def _assemble(
     bookkeeping: Mapping[str, Any],
-    values: Mapping[str, Value],
+    values: Mapping[str, Value | str],
     origins: Mapping[str, Origin],
     called: str,
 ) -> Design:

@@ -1,4 +1,4 @@
-"""A platform: what each operation costs on one machine, every number with unit and evidence.
+"""A platform: one machine, and what each operation costs on it, all with unit and evidence.
 
 Each entry of ``[costs]`` is a value, a range (``value = [low, high]``) or a table (``at`` and
 ``value``); see ``docs/platforms.md``.  Times are integer picoseconds inside.
@@ -9,21 +9,33 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from nicscope.config.cost_name import COSTS
 from nicscope.config.evidence import Evidence, Origin, only_known, read_origin
+from nicscope.config.machine import Parameter, read_machine
+from nicscope.config.part import ServedBy
 from nicscope.config.shelf import open_shelf, read_text, read_texts, shelf_names
 from nicscope.config.time_unit import LONGEST_PS, PER_BYTE_UNITS, TIME_UNITS, whole_ps
-from nicscope.errors import PlatformError
+from nicscope.errors import PlatformError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-_SECTIONS = ("title", "description", "sources", "costs", "not_applicable")
+_SECTIONS = (
+    "title",
+    "description",
+    "sources",
+    "served_by",
+    "combines",
+    "costs",
+    "machine",
+    "not_applicable",
+)
+_CHOICE = ("value", "evidence", "source")
 _CELL = ("at", "value", "unit", "evidence", "source")
 
 
@@ -65,6 +77,9 @@ class UnitCost(msgspec.Struct, frozen=True, kw_only=True):
         return Evidence.DERIVED
 
 
+T = TypeVar("T", UnitCost, Parameter)
+
+
 class Platform(msgspec.Struct, frozen=True, kw_only=True):
     """Costs of one machine by the names of ``COSTS``; what is in neither dict is not known."""
 
@@ -74,6 +89,9 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
     sources: dict[str, str]
     costs: dict[str, UnitCost]
     not_applicable: dict[str, str]  # cost that this machine has no use for: why
+    machine: dict[str, Parameter] = {}  # of a coherent host and its interface, by ``MACHINE``
+    served_by: str = ServedBy.NIC.value  # who can serve ports: a NIC without firmware cannot
+    served_by_origin: Origin | None = None  # None: the file does not say it
 
 
 def platform_names() -> list[str]:
@@ -91,14 +109,15 @@ def load_platform(name_or_path: str | Path) -> Platform:
     sources = read_texts(content, "sources", called, PlatformError)
     absent = read_texts(content, "not_applicable", called, PlatformError)
     only_known(absent, COSTS, f"{called}: not_applicable", PlatformError)
+    parts = _read_parts(content, called)
     cells = content.get("costs", {})
-    if not isinstance(cells, dict) or not cells:
+    if not isinstance(cells, dict) or not (cells or parts):
         raise PlatformError(f"{called}: has no [costs]; state at least one")
     only_known(cells, COSTS, f"{called}: costs", PlatformError)
     for key in absent:
         if key in cells:
             raise PlatformError(f"{called}: {key} has a cost and is not applicable; drop one")
-    return Platform(
+    own = Platform(
         name=name,
         title=read_text(content, "title", name, called, PlatformError),
         description=read_text(content, "description", "", called, PlatformError),
@@ -108,7 +127,76 @@ def load_platform(name_or_path: str | Path) -> Platform:
             for key, cell in cells.items()
         },
         not_applicable=absent,
+        machine=read_machine(content.get("machine", {}), sources, called),
+        **_read_served_by(content, sources, called),
     )
+    return _completed(own, parts)
+
+
+def _read_parts(content: Mapping[str, Any], called: str) -> list[Platform]:
+    """The platforms that the file combines, if any."""
+    names = content.get("combines", [])
+    if not isinstance(names, list) or not all(name in platform_names() for name in names):
+        raise PlatformError(f"{called}: combines must be a list of platforms of the catalog")
+    for name in names:
+        if "combines" in open_shelf("platforms", name, PlatformError)[2]:
+            raise PlatformError(f"{called}: combines {name!r}, which is combined itself")
+    return [load_platform(name) for name in names]
+
+
+def _completed(own: Platform, parts: Sequence[Platform]) -> Platform:
+    """``own`` with what it says nothing of from the first of ``parts`` that does.
+
+    No such machine was ever built, so all of that is assumed here, with its source behind it.
+    """
+    costs, absent, machine = dict(own.costs), dict(own.not_applicable), dict(own.machine)
+    served_by, origin = own.served_by, own.served_by_origin
+    for part in parts:
+        for name, why in part.not_applicable.items():
+            if name not in costs:
+                absent.setdefault(name, f"{part.name}: {why}")
+        for name, cost in part.costs.items():
+            if name not in absent:
+                costs.setdefault(name, _assumed(cost, part))
+        for name, parameter in part.machine.items():
+            machine.setdefault(name, _assumed(parameter, part))
+        if origin is None and part.served_by_origin is not None:
+            served_by, origin = part.served_by, part.served_by_origin
+    return msgspec.structs.replace(
+        own,
+        costs=costs,
+        not_applicable=absent,
+        machine=machine,
+        served_by=served_by,
+        served_by_origin=origin,
+        sources={key: text for each in (*parts, own) for key, text in each.sources.items()},
+    )
+
+
+def _assumed(stated: T, part: Platform) -> T:
+    """The same number where it stands in for that of a machine which has ``part`` in it."""
+    before = stated.origin
+    source = before.source.removeprefix("assumed: ")
+    origin = Origin(Evidence.ASSUMED, f"assumed: as {part.name} ({before.evidence}: {source})")
+    return msgspec.structs.replace(stated, origin=origin)
+
+
+def _read_served_by(
+    content: Mapping[str, Any], sources: Mapping[str, str], called: str
+) -> dict[str, Any]:
+    if "served_by" not in content:
+        return {}
+    cell, where = content["served_by"], f"{called}: served_by"
+    if not isinstance(cell, dict) or "value" not in cell:
+        raise PlatformError(f"{where} must be a table of value, evidence and source")
+    only_known(cell, _CHOICE, where, PlatformError)
+    names = [one.value for one in ServedBy]
+    if cell["value"] not in names:
+        raise PlatformError(
+            f"{where}: no {cell['value']!r}{did_you_mean(str(cell['value']), names)}"
+        )
+    origin = read_origin(cell, sources, where, PlatformError)
+    return {"served_by": cell["value"], "served_by_origin": origin}
 
 
 def _read_cost(key: str, cell: Any, sources: Mapping[str, str], where: str) -> UnitCost:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
+from nicscope.config.part import ServedBy
 from nicscope.config.scheme import Scheme
 from nicscope.errors import PlatformError
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 # Whatever translates: queues, the kernel, processes, the disk.
 EVERYWHERE = (
-    "trap",
     "system_call",
     "post",
     "poll",
@@ -36,6 +36,8 @@ EVERYWHERE = (
     "send_queue",
     "receive_queue",
 )
+# Where the host's kernel serves ports, besides; elsewhere it need not be stated.
+OF_KERNEL = ("trap",)
 _COPY = ("copy_start", "copy_per_byte")
 _KERNEL = ("interrupt", "kernel_pin", "kernel_unpin")
 # What translation takes besides.
@@ -70,6 +72,7 @@ OF_SCHEME: dict[Scheme, tuple[str, ...]] = {
 OF_DESIGN = ("ni_further_way",)
 TABLES = ("request_check_min", "request_check_max", "user_pin", "user_unpin", "ni_dma", "ni_miss")
 PROGRAM_COSTS = (
+    *OF_KERNEL,
     *EVERYWHERE,
     *dict.fromkeys(name for names in OF_SCHEME.values() for name in names if name not in TABLES),
     *OF_DESIGN,
@@ -105,18 +108,25 @@ class ProgramCosts(NamedTuple):
     0.  Beyond its end the straight line through its last two entries goes on."""
     unstated: tuple[str, ...]
     """Names of ``OF_DESIGN`` that the platform does not state; they are 0 in ``steps``."""
+    served_by: str = ServedBy.NIC.value
 
 
 def program_costs(
-    platform: Platform, scheme: Scheme, longest: int = LONGEST, place: Fraction = MIDDLE
+    platform: Platform,
+    scheme: Scheme,
+    longest: int = LONGEST,
+    place: Fraction = MIDDLE,
+    *,
+    served_by: str = ServedBy.NIC,
 ) -> ProgramCosts:
     """Costs of programs on ``platform`` whose NICs translate by ``scheme``.
 
     Tables reach to ``longest`` (33 or more, so that its end lies beyond every printed size).  Of a
     range the value at ``place`` is taken: 0 is its low end, 1 its high end.  What the scheme never
-    charges is 0 if the platform does not state it.  Errors: ``PlatformError`` naming every cost
-    that scheme and program need and the platform does not state; ``ValueError`` for a ``longest``
-    or ``place`` out of range.
+    charges is 0 if the platform does not state it; what only a kernel that serves ports charges is
+    0 unless ``served_by`` is one, whatever the platform states.  Errors: ``PlatformError`` naming
+    every cost that scheme and program need and the platform does not state; ``ValueError`` for a
+    ``longest`` or ``place`` out of range.
     """
     import numpy as np
 
@@ -128,7 +138,12 @@ def program_costs(
         steps["miss_processing"], miss_pin = 0, _step(platform, "kernel_pin", place)
     tables = {name: _table(platform, name, longest, place) for name in TABLES}
     found = {**steps, **tables}
-    absent = [name for name in (*EVERYWHERE, *OF_SCHEME[scheme]) if found[name] is None]
+    needed = [*EVERYWHERE, *OF_SCHEME[scheme]]
+    if served_by == ServedBy.KERNEL:
+        needed += OF_KERNEL
+    else:
+        steps |= dict.fromkeys(OF_KERNEL, 0)
+    absent = [name for name in needed if found[name] is None]
     if miss_pin is None:
         absent.append("miss_processing")
     if absent:
@@ -144,6 +159,7 @@ def program_costs(
             for name, row in tables.items()
         },
         tuple(name for name in OF_DESIGN if found[name] is None),
+        served_by,
     )
 
 

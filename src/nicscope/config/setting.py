@@ -6,6 +6,7 @@ import re
 from decimal import Decimal
 from typing import Any
 
+from nicscope.config.part import PARTS
 from nicscope.config.scheme import SETTINGS, TABLES, USES, Kind, Scheme, Setting, Value
 from nicscope.errors import DesignError, did_you_mean
 from nicscope.memory.replacement import Replacement
@@ -22,7 +23,9 @@ def known_setting(scheme: Scheme, key: str, where: str) -> Setting:
     Errors: ``DesignError`` if there is none of that name, or the scheme does not use it.
     """
     if key not in SETTINGS:
-        raise DesignError(f"{where}: unknown key {key!r}{did_you_mean(key, ['scheme', *SETTINGS])}")
+        raise DesignError(
+            f"{where}: unknown key {key!r}{did_you_mean(key, ['scheme', *SETTINGS, *PARTS])}"
+        )
     if key not in USES[scheme]:
         raise DesignError(
             f"{where}: scheme {scheme.value!r} does not use {key!r}; "

@@ -28,6 +28,7 @@ from nicscope.interfaces.ownership import Owned, Owner
 from nicscope.interfaces.payloads import HostBuffer, Payloads, read_only
 from nicscope.interfaces.run_report import RunReport, records_to_keep, report_of, tell
 from nicscope.interfaces.trapeze_report import TrapezeRun
+from nicscope.interfaces.ways import Combination, check_runs
 from nicscope.room import check_room
 
 if TYPE_CHECKING:
@@ -257,6 +258,7 @@ class Cluster:
         self._check_room(nodes if topology is None else topology.nodes, nodes)
         self.topology = crossbar(nodes) if topology is None else topology
         priced = load_platform(platform)
+        check_runs(Combination(self.interface, priced))
         costs = (shadow_costs if shadow else delivery_costs)(priced)
         self._platform = priced.name
         self._costs = [costs] * self.topology.nodes

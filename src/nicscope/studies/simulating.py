@@ -159,7 +159,7 @@ def _runnable(design: Design, platform: Platform | None) -> Runnable:
 
     if platform is None:
         raise DesignError(f"design {design.name!r} names no platform; give one with --platform")
-    costs = program_costs(platform, design.scheme)
+    costs = program_costs(platform, design.scheme, served_by=design.served_on(platform))
     return Runnable(design, platform, transfer_costs(platform), service_costs(costs, design))
 
 

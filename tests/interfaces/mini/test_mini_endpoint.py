@@ -197,7 +197,7 @@ def test_a_name_is_taken_once_and_rights_are_known():
 
 
 def test_other_designs_are_refused():
-    with pytest.raises(DesignError, match="'utlb' is of scheme 'utlb'"):
+    with pytest.raises(DesignError, match="'utlb': miNI translates by handle, static, not by utlb"):
         Cluster("utlb")
 
 

@@ -11,8 +11,7 @@ from nicscope.memory.coherence.layout import EMPTY
 from nicscope.memory.coherence.lines import copy_bytes
 from nicscope.memory.coherence.watched import agent_write, agent_write_back
 from nicscope.memory.coherence.watcher import await_copies, give_way
-from nicscope.nic.coherent.layout import VALID, Component
-from nicscope.nic.coherent.parameters import COHERENT_METHOD
+from nicscope.nic.coherent.layout import COHERENT_METHOD, VALID, Component
 
 
 @step

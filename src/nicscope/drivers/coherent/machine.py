@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from nicscope.drivers.coherent.parameters import unfitted
 from nicscope.errors import SimulationError
 from nicscope.kernel.decorators import step
 from nicscope.memory.coherence.layout import LINE, Host, host_settings, new_hosts
@@ -46,20 +47,21 @@ def new_machine(
     tags: int = 64,
     packets: int = 64,
 ) -> Machine:
-    """``nodes`` equal nodes at rest.  Parameters not in ``host`` and ``nic`` are as published.
+    """``nodes`` equal nodes at rest.  What is not in ``host`` and ``nic`` is as before any fit.
 
     ``tags`` regions may be registered at a time; keys of packets go up to ``packets``.
     Errors: SimulationError.
     """
-    need = machine_bytes(nodes, host or {}, nic or {}, tags, packets)
+    of_host, of_nic = unfitted().host | dict(host or {}), unfitted().nic | dict(nic or {})
+    need = machine_bytes(nodes, of_host, of_nic, tags, packets)
     check_room(need, f"a cluster of {nodes:,} nodes", "ask for fewer nodes, less memory or caches")
     try:
-        hosts = new_hosts(nodes, host or {})
-        settings = nic_settings(nic or {})
+        hosts = new_hosts(nodes, of_host)
+        settings = nic_settings(of_nic)
         block, room = int(hosts.config[0]["l2_line"][0]), hosts.memory.shape[1]
         if settings["memory_bytes"] % block:
             raise ValueError(f"memory_bytes is no multiple of a block of {block} bytes")
-        nics = new_interfaces(nodes, nic or {}, block, room, tags, packets)
+        nics = new_interfaces(nodes, of_nic, block, room, tags, packets)
     except ValueError as error:
         raise SimulationError(str(error)) from error
     agents = new_watchers(
@@ -82,7 +84,8 @@ def machine_bytes(
 ) -> int:
     """Bytes that ``new_machine`` takes at most; 0 of what it refuses."""
     try:
-        values, settings = host_settings(host), nic_settings(nic)
+        values = host_settings(unfitted().host | dict(host))
+        settings = nic_settings(unfitted().nic | dict(nic))
     except ValueError:
         return 0
     block = values["l2_line"]

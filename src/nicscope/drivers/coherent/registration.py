@@ -18,8 +18,7 @@ from nicscope.memory.coherence.watcher import (
     unwatch_block,
     watch_block,
 )
-from nicscope.nic.coherent.layout import NOWHERE, Component
-from nicscope.nic.coherent.parameters import BY_READING, FALL_BACK
+from nicscope.nic.coherent.layout import BY_READING, FALL_BACK, NOWHERE, Component
 from nicscope.nic.coherent.tags import (
     clear_tag,
     free_tag,

@@ -35,6 +35,8 @@ from nicscope.drivers.simulate.machine import (
     LINK,
     PCI,
     PCI_IDLE,
+    PCI_READS,
+    PCI_WRITES,
     PROCESSOR,
     RECEIVE_READY,
     SEND_READY,
@@ -117,6 +119,7 @@ def _first_event(machine):
 def _fire(machine, n, kind, now):
     node = machine.nodes[n]
     peer = n
+    ended = False  # a transfer between host and NIC
     # An event of a flow belongs to both ends.
     if kind in (LINK, WATCHDOG):
         peer = sending(machine, n).destination
@@ -127,8 +130,9 @@ def _fire(machine, n, kind, now):
     elif kind == PCI:
         if is_moving(machine, n, ENGINE_OUT):
             go_on_moving(machine, n, ENGINE_OUT, now)
+            ended = node.pci == PCI_READS and not is_moving(machine, n, ENGINE_OUT)
         else:
-            end_pci(machine, n, now)
+            ended = True
     elif kind == LINK:
         if node.link == FLOWING:
             end_flow(machine, n, now)
@@ -145,6 +149,9 @@ def _fire(machine, n, kind, now):
         return  # whoever goes on does so by a slot of its own
     elif kind != LOOK:
         go_on_moving(machine, n, ENGINE_IN if kind == OF_BUS + ENGINE else REPORT, now)
+        ended = node.pci == PCI_WRITES and not is_moving(machine, n, ENGINE_IN)
+    if ended:
+        end_pci(machine, n, now)
     _go_on(machine, n, peer, now)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import NEVER, put
+from nicscope.drivers.simulate.bus.calls import fetched_at
+from nicscope.drivers.simulate.bus.state import crosses_bus
 from nicscope.drivers.simulate.flow import time_of
 from nicscope.drivers.simulate.link import (
     accepted_bytes,
@@ -87,7 +89,7 @@ def look(machine, n, now):
     engines = engines_of(machine, n, now)
     task = next_task(endpoint, machine.sends[n], machine.arrivals[n], engines)
     if task == NO_TASK:
-        _wait_for_bytes_to_send(machine, n)
+        wait_for_bytes_to_send(machine, n)
         wait_for_bytes_to_drain(machine, n)
         return
     node.task = task
@@ -140,14 +142,15 @@ def duration_of(machine, n, task):
 
 
 @step
-def _wait_for_bytes_to_send(machine, n):
+def wait_for_bytes_to_send(machine, n):
     """Look again when hostTx has deposited enough for netTx."""
     node = machine.nodes[n]
     endpoint = machine.endpoints[n]
     when = NEVER
     if node.link == LINK_IDLE and endpoint.sent == node.fetching:
         flow = machine.pci_flows[n]
-        when = time_of(flow, enough(endpoint, endpoint.minpulse_send, endpoint.sunk, flow.total))
+        wanted = enough(endpoint, endpoint.minpulse_send, endpoint.sunk, flow.total)
+        when = fetched_at(machine, n, wanted) if crosses_bus(machine, n) else time_of(flow, wanted)
     put(machine.agenda, n * KINDS + SEND_READY, when)
 
 
@@ -320,6 +323,7 @@ def _send(machine, n, now):
         deposited = fetched_bytes(machine, n, now)
     count = bytes_to_move(endpoint, endpoint.minpulse_send, deposited, endpoint.sunk)
     endpoint.sunk += count
-    if has_bytes(machine.store) and endpoint.sent == machine.nodes[n].fetching:
+    fetching = endpoint.sent == machine.nodes[n].fetching
+    if has_bytes(machine.store) and fetching and not crosses_bus(machine, n):
         fetch(machine.store, n, packet, endpoint.sunk)
     begin_link(machine, n, now, 0, count)

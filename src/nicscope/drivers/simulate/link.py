@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.agenda import NEVER, put
+from nicscope.drivers.simulate.bus.state import crosses_bus
 from nicscope.drivers.simulate.flow import begin, change_rate, end_of, moved_by
 from nicscope.drivers.simulate.machine import (
     FLOWING,
@@ -277,7 +278,7 @@ def memory_share(machine, n):
     flows = np.int64(node.link == FLOWING)
     if node.source != NOBODY and machine.nodes[node.source].link == FLOWING:
         flows += 1
-    if node.pci == PCI_IDLE:
-        return flows * byte
+    if node.pci == PCI_IDLE or crosses_bus(machine, n):
+        return flows * byte  # transactions of a bus are too short to slow a link
     pci = machine.pci_flows[n].rate
     return flows * (byte * pci // (pci - byte))

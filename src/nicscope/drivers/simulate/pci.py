@@ -1,8 +1,14 @@
-"""The PCI engine of a NIC: hostTx and hostRcv, one at a time, slower while the CPU contends."""
+"""The PCI engine of a NIC: hostTx and hostRcv, one at a time, slower while the CPU contends.
+
+Where a design's way goes over a coherent bus, the engine stands at that bus instead, and what it
+moves is a move there (``bus/payloads.py``).
+"""
 
 from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import NEVER, put
+from nicscope.drivers.simulate.bus.calls import begin_payload, fetched_over_bus
+from nicscope.drivers.simulate.bus.state import crosses_bus
 from nicscope.drivers.simulate.flow import begin, change_rate, end_of, moved_by
 from nicscope.drivers.simulate.host import contends
 from nicscope.drivers.simulate.machine import KINDS, PCI, PCI_IDLE, PCI_READS, PCI_TABLE, PCI_WRITES
@@ -34,6 +40,10 @@ def begin_pci(machine, n, now, direction, byte_count):
     node = machine.nodes[n]
     costs = machine.costs[n]
     node.pci = direction
+    if crosses_bus(machine, n):
+        begin_payload(machine, n, byte_count, now)
+        check_transfer(machine, n)
+        return
     start = costs.pci_read_start if direction == PCI_READS else costs.pci_write_start
     begin(machine.pci_flows[n], now, start, byte_count, pci_rate(machine, n))
     if has_ports(machine.ports):
@@ -58,7 +68,7 @@ def end_pci(machine, n, now):
     if node.pci == PCI_READS:
         packet = machine.sends[n, node.fetching % endpoint.send_ring]
         number = packet.number
-        if has_bytes(machine.store):
+        if has_bytes(machine.store) and not crosses_bus(machine, n):
             fetch(machine.store, n, packet, flow.total)
         node.fetching = -1
         log_transfer(machine, HOST_TX, n, n, number, 0, flow.begun, now, flow.total)
@@ -67,7 +77,7 @@ def end_pci(machine, n, now):
         log_transfer(
             machine, HOST_RCV, n, packet.sender, packet.number, 0, flow.begun, now, flow.total
         )
-        if has_bytes(machine.store):
+        if has_bytes(machine.store) and not crosses_bus(machine, n):
             upto = endpoint.drain_sunk
             deliver(machine.store, n, packet, upto - flow.total, upto)
         settle(endpoint, machine.arrivals[n], False)
@@ -79,7 +89,7 @@ def end_pci(machine, n, now):
 @step
 def retime_pci(machine, n, now):
     """Let the PCI transfer go on at the rate that things now allow."""
-    if machine.nodes[n].pci == PCI_IDLE:
+    if machine.nodes[n].pci == PCI_IDLE or crosses_bus(machine, n):
         return
     flow = machine.pci_flows[n]
     if change_rate(flow, now, pci_rate(machine, n)):
@@ -89,6 +99,8 @@ def retime_pci(machine, n, now):
 @step
 def fetched_bytes(machine, n, now):
     """Payload bytes in NIC memory of the packet that hostTx is moving, if any."""
+    if crosses_bus(machine, n):
+        return fetched_over_bus(machine, n, now)
     return moved_by(machine.pci_flows[n], now)
 
 

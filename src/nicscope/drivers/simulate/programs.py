@@ -18,6 +18,7 @@ import numpy as np
 from nicscope.drivers.running import RUNNING
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
+from nicscope.drivers.simulate.bus.build import buffers_of
 from nicscope.drivers.simulate.growth import go_on
 from nicscope.drivers.simulate.machine import (
     ACCESS,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.config.delivery import Delivery
+    from nicscope.drivers.simulate.bus.state import Bus
     from nicscope.drivers.simulate.ports.state import Ports
     from nicscope.fabric.topology import Topology
 
@@ -193,10 +195,12 @@ class Simulation:
         tags: int = 0,
         keep_log: int = 0,
         ports: Ports | None = None,
+        bus: Bus | None = None,
     ) -> None:
         """``hosts``: the node of each process, rising; ``host_bytes`` of memory per node.
 
-        With ``ports``, whose paged memory is the hosts', their NICs serve those.
+        With ``ports``, whose paged memory is the hosts', their NICs serve those; with a ``bus``,
+        before that memory, what they send and receive crosses it.
         """
         store = new_store(
             topology.nodes,
@@ -209,6 +213,9 @@ class Simulation:
         )
         if ports is not None:
             store = store._replace(host=ports.memory.bytes)
+        if bus is not None:
+            sent, received = buffers_of(bus, delivery)
+            store = store._replace(send_buffers=sent, receive_buffers=received)
         self.delivery = delivery
         self.topology = topology
         self.machine = new_machine(
@@ -220,6 +227,7 @@ class Simulation:
             keep_log=keep_log,
             hosts=hosts,
             ports=ports,
+            bus=bus,
         )
         self.machine.endpoints["attached"] = 0 if ports is None else 1
         if ports is not None:

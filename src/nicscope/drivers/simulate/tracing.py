@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from nicscope.config.delivery import POLICIES
+from nicscope.config.transport import Transport
 from nicscope.drivers.replay import parting
 from nicscope.drivers.replay.columns import Stream
 from nicscope.drivers.replay.naming import numbering_of
@@ -22,13 +23,7 @@ from nicscope.drivers.replay.parting import Parter
 from nicscope.drivers.simulate.account import ACCOUNT_NAMES
 from nicscope.drivers.simulate.build import machine_bytes
 from nicscope.drivers.simulate.machine import POST
-from nicscope.drivers.simulate.ports.build import (
-    HostSize,
-    PortSize,
-    Setup,
-    Transport,
-    new_ports,
-)
+from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Setup, new_ports
 from nicscope.drivers.simulate.ports.need import ports_bytes
 from nicscope.drivers.simulate.scripting import ROWS_AT_ONCE, Scripted, rows_of
 from nicscope.drivers.translation.build import line_bits_of

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.config.design import load_design
 from nicscope.config.scheme import Scheme
-from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Transport
-from nicscope.errors import DesignError
+from nicscope.config.transport import Transport
+from nicscope.drivers.simulate.ports.build import HostSize, PortSize
 from nicscope.interfaces.mini.directory import Directory
 from nicscope.interfaces.mini.endpoint import Endpoint
 from nicscope.interfaces.mini.memory import nic_memory
@@ -33,7 +33,6 @@ PLATFORM = "mini-cluster"
 # Assumed: the papers give no value.  The longest penalty that miNI calls usual is 50 + 500 us, so
 # that what misses has its entries when it comes again: a miss costs one retransmission.
 TIME_OUT_PS = 600_000_000
-SCHEMES = (Scheme.HANDLE, Scheme.STATIC)
 BUFFERS = 4096  # registered and opened buffers of a node; of static tables, entries on the NIC
 
 
@@ -57,11 +56,6 @@ class Cluster(PortCluster[Endpoint]):
         Errors: ``DesignError`` for other schemes, and as ``PortCluster``.
         """
         chosen = load_design(design) if isinstance(design, str) else design
-        if chosen.scheme not in SCHEMES:
-            raise DesignError(
-                f"miNI's endpoints need a design that looks handles up or has static tables; "
-                f"{chosen.name!r} is of scheme {chosen.scheme.value!r}"
-            )
         room = size
         if room is None:
             pages = (options.get("host") or HostSize()).pages_per_space

@@ -6,20 +6,18 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from nicscope.config.delivery import POLICIES, Delivery, policy_name, transfer_costs
+from nicscope.config.delivery import POLICIES, Delivery, Policy, policy_name, transfer_costs
 from nicscope.config.design import Design, load_design
+from nicscope.config.part import ServedBy, Way
 from nicscope.config.platform import load_platform
 from nicscope.config.program_costs import MIDDLE, program_costs
 from nicscope.config.scheme import Scheme
+from nicscope.config.transport import Transport, chosen_transport
+from nicscope.drivers.coherent.machine import machine_bytes as coherent_bytes
+from nicscope.drivers.coherent.parameters import machine_parameters
 from nicscope.drivers.simulate.build import machine_bytes
-from nicscope.drivers.simulate.ports.build import (
-    Faults,
-    HostSize,
-    PortSize,
-    Setup,
-    Transport,
-    new_ports,
-)
+from nicscope.drivers.simulate.bus.build import bus_of_ports
+from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Setup, new_ports
 from nicscope.drivers.simulate.ports.costs import service_costs
 from nicscope.drivers.simulate.ports.need import ports_bytes
 from nicscope.drivers.simulate.programs import Simulation
@@ -31,6 +29,8 @@ from nicscope.interfaces.ports.memory import Memory
 from nicscope.interfaces.ports.process import Process
 from nicscope.interfaces.ports.report import PortsRun
 from nicscope.interfaces.run_report import Names, RunReport, records_to_keep, report_of, tell
+from nicscope.interfaces.ways import Combination, check_runs
+from nicscope.nic.coherent.mechanism import NAMES as MECHANISMS
 from nicscope.room import check_room
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class PortCluster(Generic[E]):
         platform: str | None = None,
         *,
         nodes: int = 2,
-        policy: str | Delivery = "adaptive",
+        policy: str | Delivery | None = None,
         topology: Topology | None = None,
         transport: Transport | None = None,
         faults: Faults | None = None,
@@ -72,9 +72,10 @@ class PortCluster(Generic[E]):
     ) -> None:
         """``design`` and ``platform`` are of the catalog; its design names a platform itself.
 
-        ``ports``: of each node, at least one per process.  ``place``: which value of a cost that
-        is stated as a range, from 0, its low end, to 1.  Errors: ``DesignError``,
-        ``PlatformError``, ``SimulationError`` naming what is not there.
+        ``policy`` and ``transport``: the design's unless given.  ``ports``: of each node, at least
+        one per process.  ``place``: which value of a cost that is stated as a range, from 0, its
+        low end, to 1.  Errors: ``DesignError``, ``PlatformError``, ``SimulationError`` naming what
+        is not there, or why it cannot run together.
         """
         if isinstance(policy, str) and policy not in POLICIES:
             raise SimulationError(f"no policy {policy!r}{did_you_mean(policy, POLICIES)}")
@@ -84,8 +85,17 @@ class PortCluster(Generic[E]):
         if name is None:
             raise SimulationError(f"design {self.design.name!r} names no platform; give one")
         self.platform = load_platform(name)
+        policy = policy or self.design.parts()["delivery"] or "adaptive"
         self.delivery = POLICIES[policy] if isinstance(policy, str) else policy
-        self.transport_of_run = self.transport if transport is None else transport
+        self.served_by = self.design.served_on(self.platform)
+        self.way = Way(self.design.parts()["way"] or Way.PCI)
+        cuts_through = self.delivery.policy == Policy.CUT_THROUGH
+        asked = Combination(
+            self.interface or "ports", self.platform, self.way, self.design, cuts_through
+        )
+        check_runs(asked)
+        own = chosen_transport(self.design.transport, self.transport)
+        self.transport_of_run = own if transport is None else transport
         self.faults = faults or Faults()
         self.host = host or HostSize()
         self.size = size or PortSize()
@@ -93,7 +103,9 @@ class PortCluster(Generic[E]):
         self._keep_log = records_to_keep(keep_log)
         self._ports = ports
         self._transfers = transfer_costs(self.platform)
-        costs = program_costs(self.platform, self.design.scheme, place=place)
+        costs = program_costs(
+            self.platform, self.design.scheme, place=place, served_by=self.served_by
+        )
         self._service = service_costs(costs, self.design)
         if topology is None:
             self._check_nodes(nodes)
@@ -159,6 +171,9 @@ class PortCluster(Generic[E]):
         """Refuse a cluster that has no room, before anything of it is made."""
         nodes, delivery = len(processes), self._wide_delivery
         need = ports_bytes(self._setup(processes, links), delivery)
+        if self.way != Way.PCI:
+            host, nic = machine_parameters(self.platform)
+            need += coherent_bytes(nodes, host, nic, 64, 64)
         self._check(need + machine_bytes(delivery, nodes, programs, keep_log=self._keep_log), nodes)
 
     def _check(self, need: int, nodes: int) -> None:
@@ -201,6 +216,12 @@ class PortCluster(Generic[E]):
         links = self.topology.links
         self._check_room(processes, links, len(hosts))
         delivery = self._wide_delivery
+        ports, bus = new_ports(self._setup(processes, links), delivery), None
+        if self.way != Way.PCI:
+            parameters = machine_parameters(self.platform)
+            mechanism = MECHANISMS[self.way]
+            bus = bus_of_ports(parameters, mechanism, delivery, ports.memory.bytes, len(hosts))
+            ports = ports._replace(memory=ports.memory._replace(caches=bus.hosts))
         simulation = Simulation(
             [self._transfers] * self.topology.nodes,
             delivery,
@@ -208,7 +229,8 @@ class PortCluster(Generic[E]):
             hosts,
             0,
             keep_log=self._keep_log,
-            ports=new_ports(self._setup(processes, links), delivery),
+            ports=ports,
+            bus=bus,
         )
         self.simulation = simulation
         self.memory = Memory(simulation.machine.ports.memory)
@@ -228,7 +250,7 @@ class PortCluster(Generic[E]):
     @property
     def nic_serves(self) -> bool:
         """Whether the NIC serves ports itself; else a fast trap and a handler of the kernel do."""
-        return "trap" not in self.platform.costs
+        return self.served_by == ServedBy.NIC
 
     def counts(self, node: int) -> dict[str, int | None]:
         """What translation has counted on ``node``, by the names of a replay."""
@@ -248,6 +270,7 @@ class PortCluster(Generic[E]):
         names = Names(
             interface=self.interface,
             design=self.design.name,
+            way=None if self.way == Way.PCI else self.way.value,
             delivery=policy_name(self.delivery),
             platform=self.platform.name,
         )

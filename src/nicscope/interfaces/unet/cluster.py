@@ -8,9 +8,9 @@ import msgspec
 
 from nicscope.config.design import Design, load_design
 from nicscope.config.scheme import Scheme
+from nicscope.config.transport import Transport
 from nicscope.drivers.simulate.machine import COMPUTE
-from nicscope.drivers.simulate.ports.build import Transport
-from nicscope.errors import SimulationError
+from nicscope.errors import PlatformError, SimulationError
 from nicscope.interfaces.arguments import a_name
 from nicscope.interfaces.buffers import memory_of, stretch_of
 from nicscope.interfaces.ports import process as ports
@@ -127,7 +127,7 @@ class Cluster(PortCluster[Process]):
         ``endpoints`` of each node, one per process by default; ``buffer_bytes`` of a receive
         buffer, which lies in one page; ``area_bytes`` of U-Net's pinned area.
         ``fresh``: an absent receive buffer gets a page of zeros instead of its content from disk;
-        by default so where buffers are pages and the platform says what that costs.
+        by default so where U-Net/MM's NIC serves and buffers are pages.
         ``small_inside``: messages of less than 56 bytes travel in their descriptors.  Messages may
         be lost unless ``transport`` is reliable.
         """
@@ -144,10 +144,16 @@ class Cluster(PortCluster[Process]):
                 f"a receive buffer has 1 to {PAGE_SIZE} bytes, {buffer_bytes} were asked for"
             )
         self.buffer_bytes = buffer_bytes
-        is_mapped = chosen.scheme is Scheme.UNET_MM and "zero_map_in" in self.platform.costs
+        # a NIC asks for such a page (5.1); a kernel that serves brings it in its owner's trap (5.2)
+        is_mapped = chosen.scheme is Scheme.UNET_MM and self.nic_serves
         if fresh and buffer_bytes < PAGE_SIZE:
             raise SimulationError("buffers that share a page cannot be zeroed; drop fresh")
         self._fresh = is_mapped and buffer_bytes == PAGE_SIZE if fresh is None else fresh
+        if self._fresh and "zero_map_in" not in self.platform.costs:
+            raise PlatformError(
+                f"platform {self.platform.name!r} states no zero_map_in, which an absent receive "
+                "buffer of zeros costs; state it in a file of your own, or give fresh=False"
+            )
         self.small_inside = small_inside
         self.tags = tags or AtmCircuits()
         self.processes: list[int] = []  # of each node

@@ -29,11 +29,12 @@ from nicscope.interfaces.via.messaging import Messaging
 from nicscope.interfaces.via.names import Return, VipError
 from nicscope.interfaces.via.network import Network
 from nicscope.interfaces.via.observer import Observer, Records, Worker
-from nicscope.interfaces.via.port import BY_PROCESSOR, Port
+from nicscope.interfaces.via.port import Port
 from nicscope.interfaces.via.report import ViaRun
 from nicscope.interfaces.via.settings import read_settings
 from nicscope.interfaces.via.translating import Translator
 from nicscope.interfaces.via.turns import Turns
+from nicscope.interfaces.ways import Combination, check_runs
 from nicscope.nic.coherent.mechanism import NAMES, Mechanism, name_of
 from nicscope.nic.vimsg.layout import PAGE
 
@@ -103,7 +104,8 @@ class Cluster:
             mechanism = NAMES[mechanism]
         if nodes < 1:
             raise SimulationError(f"a cluster must have at least 1 node, got {nodes!r}")
-        self.settings = read_settings(load_platform(platform), settings)
+        priced = load_platform(platform)
+        self.settings = read_settings(priced, settings)
         self.mechanism = mechanism
         self._nodes = nodes
         self._tags = tags
@@ -114,11 +116,9 @@ class Cluster:
         if delivery not in DELIVERIES:
             raise SimulationError(f"no delivery {delivery!r}{did_you_mean(delivery, DELIVERIES)}")
         self._cut_through = delivery == "cut-through"
-        if self._cut_through and mechanism in BY_PROCESSOR:
-            raise SimulationError(
-                f"{name_of(mechanism)} cannot cut through: the processor itself moves whole "
-                "messages, before the doorbell and after the completion"
-            )
+        design = None if translation is None else translation.design
+        way = name_of(mechanism)
+        check_runs(Combination("VIA", priced, way, design, self._cut_through))
         self._has_run = False
         self._make()
 
@@ -134,9 +134,7 @@ class Cluster:
         if self._translation is not None:
             pages = self._usable() // PAGE
             longest = max(self.settings.max_transfer // PAGE + 2, 4)
-            self.translator = Translator(
-                self._translation, self.mechanism, self._nodes, pages, longest
-            )
+            self.translator = Translator(self._translation, self._nodes, pages, longest)
         self.agents = [self._node(n) for n in range(self._nodes)]
         for agent in self.agents:
             agent.others = self.agents

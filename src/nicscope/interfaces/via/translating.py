@@ -15,7 +15,6 @@ from nicscope.errors import SimulationError
 from nicscope.interfaces.via.journal import Part
 from nicscope.interfaces.via.names import Return, VipError
 from nicscope.kernel.entering import bound
-from nicscope.nic.coherent.mechanism import Mechanism, name_of
 from nicscope.nic.vimsg.layout import PAGE
 from nicscope.room import check_room
 
@@ -32,10 +31,6 @@ if TYPE_CHECKING:
 # What the program's side does before it posts, and what a lookup takes; the rest is of a miss.
 BY_LIBRARY = ("user_check", "user_pin", "user_unpin", "registration")
 LOOKUP = ("ni_check", "further_ways", "ni_hit_send", "ni_hit_receive")
-WHY_NOT = {
-    Mechanism.EDT: "EDT's NIC finds a registered block by its tag, at a place of its own",
-    Mechanism.CNI: "the processor moves the bytes by itself, at addresses of its own",
-}
 
 
 class Translation(NamedTuple):
@@ -45,23 +40,11 @@ class Translation(NamedTuple):
     prices: Prices
 
 
-def why_no_translation(mechanism: Mechanism) -> str | None:
-    """Why a translation cache makes no sense under that mechanism; None where it does."""
-    if mechanism in (Mechanism.PIO, Mechanism.PIO_COMBINED):
-        return WHY_NOT[Mechanism.CNI]
-    return WHY_NOT.get(mechanism)
-
-
 class Translator:
     """The caches of all nodes."""
 
-    def __init__(
-        self, translation: Translation, mechanism: Mechanism, nodes: int, pages: int, longest: int
-    ) -> None:
+    def __init__(self, translation: Translation, nodes: int, pages: int, longest: int) -> None:
         """``pages``: of a process; ``longest``: of a stretch.  Errors: ``SimulationError``."""
-        why = why_no_translation(mechanism)
-        if why is not None:
-            raise SimulationError(f"{name_of(mechanism)} takes no translation cache: {why}")
         design = translation.design.at_page_size(PAGE)
         if design.page_size != PAGE or design.scheme not in CODES or not CODES[design.scheme]:
             raise SimulationError(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from nicscope.config.design import Design, load_design, with_settings
 from nicscope.config.program_costs import program_costs
 from nicscope.config.scheme import Scheme
-from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Transport
-from nicscope.errors import DesignError
+from nicscope.config.transport import Transport
+from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.interfaces.vmmc.directory import Directory
 from nicscope.interfaces.vmmc.endpoint import Endpoint
@@ -18,14 +18,6 @@ if TYPE_CHECKING:
 
     from nicscope.drivers.simulate.programs import Simulation
     from nicscope.fabric.topology import Topology
-
-SCHEMES = (
-    Scheme.UTLB,
-    Scheme.UTLB_SHARED,
-    Scheme.UTLB_PROCESS,
-    Scheme.STATIC,
-    Scheme.INTERRUPT,
-)
 
 
 class Cluster(PortCluster[Endpoint]):
@@ -57,11 +49,6 @@ class Cluster(PortCluster[Endpoint]):
         Errors: ``DesignError`` for a design that is not VMMC's or a setting that it does not have.
         """
         chosen = load_design(design) if isinstance(design, str) else design
-        if chosen.scheme not in SCHEMES:
-            raise DesignError(
-                f"design {chosen.name!r}: VMMC translates by {', '.join(SCHEMES)}, not by "
-                f"{chosen.scheme.value}; choose a design of one of these"
-            )
         changes = [f"{key}={str(value).lower()}" for key, value in settings.items()]
         host = host or HostSize()
         super().__init__(

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.kernel.records import records, without_rows
-from nicscope.memory.coherence.parameters import HOST_PARAMETERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,6 +56,33 @@ KIND_NAMES = (
 )
 
 EMPTY = -1
+
+# What a host is like: times in ps, sizes in bytes, phases of the bus in its cycles.
+HOST_PARAMETERS = (
+    "memory_bytes",
+    "l1_bytes",
+    "l1_line",
+    "l1_ways",
+    "l2_bytes",
+    "l2_line",
+    "l2_ways",
+    "word",
+    "l1_latency",
+    "l2_latency",
+    "bus_cycle",
+    "bus_bytes",
+    "arbitration",
+    "address_phase",
+    "snoop",
+    "memory_latency",
+    "cache_supply",
+    "retry_delay",
+    "flush_instruction",
+    "device_latency",
+    "combine_buffers",
+    "combine_bytes",
+    "fill_then_invalidate",
+)
 
 CONFIG = np.dtype(
     [(name, "i8") for name in HOST_PARAMETERS]
@@ -112,13 +138,15 @@ class Host(NamedTuple):
     buffer_data: NDArray[np.uint8]  # shape (buffers * combine_bytes,)
 
 
-def host_settings(changed: Mapping[str, int]) -> dict[str, int]:
-    """Every parameter's value, those in ``changed`` as given there.  Errors: ValueError."""
-    values = {name: parameter.value for name, parameter in HOST_PARAMETERS.items()}
-    for name in changed:
-        if name not in values:
+def host_settings(given: Mapping[str, int]) -> dict[str, int]:
+    """Every parameter's value.  Errors: ValueError for one that is wrong, or is not given."""
+    for name in given:
+        if name not in HOST_PARAMETERS:
             raise ValueError(f"no parameter {name!r} of a host")
-    values.update(changed)
+    for name in HOST_PARAMETERS:
+        if name not in given:
+            raise ValueError(f"a host needs {name}")
+    values = dict(given)
     _check(values)
     return values
 
@@ -158,10 +186,10 @@ def _check(values: Mapping[str, int]) -> None:
 
 
 def new_hosts(
-    nodes: int, changed: Mapping[str, int], memory: NDArray[np.uint8] | None = None
+    nodes: int, given: Mapping[str, int], memory: NDArray[np.uint8] | None = None
 ) -> Host:
     """``nodes`` equal hosts with empty caches and memories of zeros, or before ``memory``."""
-    values = host_settings(changed)
+    values = host_settings(given)
     lines = {level: values[f"{level}_bytes"] // values[f"{level}_line"] for level in ("l1", "l2")}
     config = records((nodes, 1), CONFIG)
     for name, value in values.items():
@@ -187,8 +215,7 @@ def new_hosts(
 
 def no_hosts() -> Host:
     """No host: of a memory without caches."""
-    small = {"memory_bytes": 128, "l1_bytes": 64, "l2_bytes": 256}
-    return without_rows(new_hosts(1, small))
+    return without_rows(new_hosts(1, dict.fromkeys(HOST_PARAMETERS, 1)))
 
 
 def _empty_lines(nodes: int, count: int) -> NDArray[Any]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.kernel.records import records
-from nicscope.nic.coherent.parameters import NIC_PARAMETERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +26,33 @@ POINTER_BLOCKS = 4  # send tail and head, receive tail and head
 NOWHERE = -1
 
 VALID = 4  # state of a block that holds new bytes from the network (DMA-like receive)
+
+# Values of ``receive_method``, ``initialisation`` and ``when_full`` that are asked for.
+COHERENT_METHOD = 1  # else like DMA
+BY_READING = 2  # else by flushing
+FALL_BACK = 1  # else postpone
+
+# What an interface is like: times in ps, sizes in bytes.
+NIC_PARAMETERS = (
+    "memory_bytes",
+    "staging_bytes",
+    "dma_mbytes_s",
+    "dma_window",
+    "dma_init",
+    "dma_interrupt",
+    "reaction",
+    "read_window",
+    "doorbell_bytes",
+    "receive_method",
+    "initialisation",
+    "when_full",
+    "pinned_bytes_max",
+    "queue_blocks",
+    "queue_poll",
+    "lazy_pointers",
+    "valid_bits",
+    "sense_reverse",
+)
 
 WINDOW = 8  # the most transfers that a DMA engine may have under way
 
@@ -123,13 +149,15 @@ class Interface(NamedTuple):
     assembly: NDArray[np.uint8]  # ring of bytes taken out of the send queue
 
 
-def nic_settings(changed: Mapping[str, int]) -> dict[str, int]:
-    """Every parameter's value, those in ``changed`` as given there.  Errors: ValueError."""
-    values = {name: entry[0] for name, entry in NIC_PARAMETERS.items()}
-    for name in changed:
-        if name not in values:
+def nic_settings(given: Mapping[str, int]) -> dict[str, int]:
+    """Every parameter's value.  Errors: ValueError for one that is wrong, or is not given."""
+    for name in given:
+        if name not in NIC_PARAMETERS:
             raise ValueError(f"no parameter {name!r} of a coherent interface")
-    values.update(changed)
+    for name in NIC_PARAMETERS:
+        if name not in given:
+            raise ValueError(f"a coherent interface needs {name}")
+    values = dict(given)
     for name in ("dma_window", "read_window"):
         if not 1 <= values[name] <= WINDOW:
             raise ValueError(f"{name} must be from 1 to {WINDOW}, got {values[name]!r}")
@@ -151,10 +179,10 @@ def nic_settings(changed: Mapping[str, int]) -> dict[str, int]:
 
 
 def new_interfaces(
-    nodes: int, changed: Mapping[str, int], block: int, host_bytes: int, tags: int, packets: int
+    nodes: int, given: Mapping[str, int], block: int, host_bytes: int, tags: int, packets: int
 ) -> Interface:
     """``nodes`` equal interfaces with nothing registered; Errors: ValueError."""
-    values = nic_settings(changed)
+    values = nic_settings(given)
     queues = (QUEUES * values["queue_blocks"] + POINTER_BLOCKS) * block
     staging = -(-values["staging_bytes"] // block) * block
     if staging + queues > values["memory_bytes"] or queues > host_bytes:

@@ -9,8 +9,7 @@ from nicscope.memory.coherence.asks import ENGINE_IN
 from nicscope.memory.coherence.device import INTERVENED
 from nicscope.memory.coherence.layout import EMPTY, WRITE, WRITE_BACK
 from nicscope.memory.coherence.lines import copy_bytes
-from nicscope.nic.coherent.layout import VALID
-from nicscope.nic.coherent.parameters import COHERENT_METHOD
+from nicscope.nic.coherent.layout import COHERENT_METHOD, VALID
 from nicscope.nic.ways import dma
 from nicscope.nic.ways.owning import own_block
 from nicscope.nic.ways.state import (

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.errors import StudyError, did_you_mean
-from nicscope.nic.coherent.mechanism import NAMES, Mechanism
+from nicscope.interfaces.ways import why_no_way
+from nicscope.nic.coherent.mechanism import NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MOST_BYTES = 65536
 MOST_PAGES = 256
-MOVED_BY_PROCESSOR = (Mechanism.PIO, Mechanism.PIO_COMBINED, Mechanism.CNI)
 DEFAULT_MECHANISMS = "edt,cc-dma-intervention,cc-dma-retry,cni,dma,pio"
 DEFAULT_BYTES = "64..4096"
 PLATFORM = "sonic-via"
@@ -109,34 +109,17 @@ def _names(mechanisms: str | None, *, translates: bool, delivery: str) -> tuple[
             )
         if name not in NAMES:
             raise StudyError(f"no mechanism {name!r}{did_you_mean(name.lower(), NAMES)}")
-    makes_no_sense = {name: _why_not(name, translates, delivery) for name in names}
+    cuts_through = delivery == CUT_THROUGH
+    makes_no_sense = {
+        name: why_no_way("VIA", name, cuts_through=cuts_through, caches=translates)
+        for name in names
+    }
     if mechanisms is None:
         return tuple(name for name in names if makes_no_sense[name] is None)
     for why in makes_no_sense.values():
         if why is not None:
-            raise StudyError(why)
+            raise StudyError(str(why))
     return names
-
-
-def _why_not(name: str, translates: bool, delivery: str) -> str | None:
-    """Why the combination makes no sense, in a sentence."""
-    mechanism = NAMES[name]
-    if mechanism in MOVED_BY_PROCESSOR and delivery == CUT_THROUGH:
-        return (
-            f"{name} cannot cut through: the processor itself moves whole messages, before the "
-            "doorbell and after the completion; use edt or a DMA mechanism"
-        )
-    if translates and mechanism in MOVED_BY_PROCESSOR:
-        return (
-            f"{name} takes no translation cache: the processor moves the bytes by itself, at "
-            "addresses of its own; use a DMA mechanism"
-        )
-    if translates and mechanism is Mechanism.EDT:
-        return (
-            "edt takes no translation cache: its NIC finds a registered block by its tag, at a "
-            "place of its own; use a DMA mechanism"
-        )
-    return None
 
 
 def _sizes(text: str) -> tuple[int, ...]:

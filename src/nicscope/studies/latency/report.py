@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from nicscope.config.machine import MACHINE_TIMES, VIA_COSTS
 from nicscope.config.platform import load_platform
 from nicscope.interfaces.via.journal import DATA_TRANSFER, TRANSPORT, Part
-from nicscope.interfaces.via.settings import MACHINE_TIMES, VIA_COSTS, read_settings
-from nicscope.nic.coherent.parameters import NIC_PARAMETERS
+from nicscope.interfaces.via.settings import read_settings
 from nicscope.studies.latency.ping_pong import MEASURED, WARM_UP, ping_pong
 from nicscope.studies.latency.translation import Pricing, Translating
 
@@ -128,12 +128,11 @@ def measure(
         if cost in platform.costs and cost not in changes:
             kind = platform.costs[cost].origin.evidence.value
             evidence[kind] = evidence.get(kind, 0) + 1
-    rate = settings.nic.get("dma_mbytes_s", NIC_PARAMETERS["dma_mbytes_s"][0])
     return LatencyReport(
         platform.name,
         changes,
         settings.mtu,
-        rate,
+        settings.nic["dma_mbytes_s"],
         evidence,
         latencies,
         list(command),

@@ -21,5 +21,20 @@ def go_on_accessing(machine, n, now):
 
 
 @PORTS.function
+def begin_payload(machine, n, count, now):
+    """Begin the move of ``count`` bytes of the packet that the engine of ``n`` is for."""
+
+
+@PORTS.function
+def fetched_over_bus(machine, n, now):
+    """Payload bytes in NIC memory of the packet that is fetched."""
+
+
+@PORTS.function
+def fetched_at(machine, n, count):
+    """When ``count`` bytes of it will be there, as far as that is settled, else ``NEVER``."""
+
+
+@PORTS.function
 def go_on_moving(machine, n, master, now):
     """The move of ``master`` goes on: what it waited for is over."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.moving import call_again, note_reads, take_steps
 from nicscope.drivers.simulate.bus.requests import schedule
-from nicscope.drivers.simulate.machine import CPU, KINDS
+from nicscope.drivers.simulate.firmware import wait_for_bytes_to_send
+from nicscope.drivers.simulate.machine import CPU, KINDS, PCI_READS
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.coherence.asks import (
     AGAIN,
     AGENT,
     CACHE,
+    ENGINE_OUT,
     FAR,
     OTHER,
     PROCESSOR,
@@ -21,6 +23,7 @@ from nicscope.memory.coherence.device_grants import grant_agent, grant_cache, gr
 from nicscope.memory.coherence.nodes import host_of, watcher_of
 from nicscope.memory.coherence.processor_grants import grant_processor
 from nicscope.memory.coherence.watcher import WINDOW
+from nicscope.nic.delivery import NO_TASK
 
 
 @distant
@@ -92,6 +95,9 @@ def _serve_device(machine, n, master, now):
         timing.transfers += 1
     timing.until = max(timing.until, end)
     take_steps(machine, n, master, now)
+    node = machine.nodes[n]
+    if master == ENGINE_OUT and node.pci == PCI_READS and node.task == NO_TASK:
+        wait_for_bytes_to_send(machine, n)  # this transaction may bring what the link waits for
     return end
 
 

@@ -12,9 +12,14 @@ from nicscope.errors import SimulationError
 from nicscope.kernel.decorators import step
 from nicscope.kernel.records import records, without_rows
 from nicscope.memory.coherence.asks import ASK, MASTERS
-from nicscope.memory.coherence.layout import Host, new_hosts
+from nicscope.memory.coherence.layout import HOST_PARAMETERS, Host, new_hosts
 from nicscope.memory.coherence.watcher import WINDOW, Watcher, new_watchers
-from nicscope.nic.coherent.layout import Interface, new_interfaces, nic_settings
+from nicscope.nic.coherent.layout import (
+    NIC_PARAMETERS,
+    Interface,
+    new_interfaces,
+    nic_settings,
+)
 from nicscope.nic.ways.state import Ways, new_ways, watch_queues
 
 if TYPE_CHECKING:
@@ -56,6 +61,18 @@ PLAYING = np.dtype(
 )
 
 
+NO_WAY = -1  # of a node whose NIC reaches the host's memory over an I/O bus of its own
+
+RULES = np.dtype(
+    [
+        ("way", "i8"),  # over which what ports send and receive crosses this bus, or NO_WAY
+        ("receives", "i8"),  # where the NIC's memory has its first buffer for what arrives
+        ("buffer", "i8"),  # bytes of a buffer
+    ],
+    align=True,
+)
+
+
 class Bus(NamedTuple):
     """Everything that is at the bus of each node; the first axis is the node."""
 
@@ -67,6 +84,7 @@ class Bus(NamedTuple):
     others: NDArray[np.uint8]  # memory of a device that is no interface
     script: NDArray[Any]  # ASK, shape (nodes, rows): what that device does
     playing: NDArray[Any]  # PLAYING, shape (nodes,)
+    rules: NDArray[Any]  # RULES, shape (nodes,)
     agenda: Agenda  # BUS_KINDS slots per node, beside those of the machine
 
 
@@ -77,6 +95,12 @@ def has_bus(bus):
 
 
 @step
+def crosses_bus(machine, n):
+    """Whether what the ports of ``n`` send and receive goes over its bus, block by block."""
+    return has_bus(machine.bus) and machine.bus.rules[n].way != NO_WAY
+
+
+@step
 def is_moving(machine, n, master):
     """Whether ``master`` has a move over the bus of ``n`` under way."""
     return has_bus(machine.bus) and machine.bus.timing[n, master].state != RESTING
@@ -84,14 +108,17 @@ def is_moving(machine, n, master):
 
 def no_bus() -> Bus:
     """Of a simulation whose hosts are memory without caches."""
-    return without_rows(new_bus(1, 1, {"memory_bytes": 1 << 16}))
+    room = {"memory_bytes": 1 << 16}  # for the smallest queues
+    host = dict.fromkeys(HOST_PARAMETERS, 1) | room
+    nic = dict.fromkeys(NIC_PARAMETERS, 1) | room | {"queue_blocks": 2}
+    return without_rows(new_bus(1, 1, host, nic))
 
 
 def new_bus(
     nodes: int,
     processes: int,
-    host: Mapping[str, int] | None = None,
-    nic: Mapping[str, int] | None = None,
+    host: Mapping[str, int],
+    nic: Mapping[str, int],
     *,
     memory: NDArray[np.uint8] | None = None,
     window_bytes: int = 0,
@@ -99,19 +126,22 @@ def new_bus(
     rows: int = 0,
     tags: int = 64,
     packets: int = 64,
+    queues: bool = True,
 ) -> Bus:
     """Caches that are empty, interfaces that watch their queues alone, and nothing that moves.
 
+    ``host`` and ``nic`` are what ``HOST_PARAMETERS`` and ``NIC_PARAMETERS`` name.
     ``memory``: the bytes of the hosts, shape (nodes, bytes), if a simulation has them elsewhere; a
-    block's number is its physical address by the length of a block.  Errors: SimulationError.
+    block's number is its physical address by the length of a block.  Without ``queues`` the
+    interfaces watch nothing, and all of that memory is the hosts' own.  Errors: SimulationError.
     """
     try:
-        hosts = new_hosts(nodes, host or {}, memory)
-        settings = nic_settings(nic or {})
+        hosts = new_hosts(nodes, host, memory)
+        settings = nic_settings(nic)
         block, room = int(hosts.config[0]["l2_line"][0]), hosts.memory.shape[1]
         if settings["memory_bytes"] % block or room % block:
             raise ValueError(f"memory of host and NIC must be whole blocks of {block} bytes")
-        nics = new_interfaces(nodes, nic or {}, block, room, tags, packets)
+        nics = new_interfaces(nodes, nic, block, room, tags, packets)
     except ValueError as error:
         raise SimulationError(str(error)) from error
     agents = new_watchers(
@@ -122,9 +152,11 @@ def new_bus(
         settings["read_window"],
         settings["dma_mbytes_s"],
     )
-    for n in range(nodes):
+    for n in range(nodes if queues else 0):
         agent = Watcher(*(array[n] for array in agents))
         watch_queues(agent, Interface(*(array[n] for array in nics)))
+    rules = records(nodes, RULES)
+    rules["way"] = NO_WAY
     return Bus(
         hosts=hosts,
         ways=new_ways(nics, agents),
@@ -134,5 +166,6 @@ def new_bus(
         others=np.zeros((nodes, other_bytes), np.uint8),
         script=records((nodes, rows), ASK),
         playing=records(nodes, PLAYING),
+        rules=rules,
         agenda=new_agenda(nodes * BUS_KINDS),
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from nicscope.config.design import load_design
 from nicscope.config.scheme import Scheme
+from nicscope.config.transport import Transport
 from nicscope.drivers.simulate.agenda import NEVER
 from nicscope.drivers.simulate.ports.directory import TABLE_PAGES
 from nicscope.drivers.simulate.ports.pools import new_pools
@@ -61,16 +62,6 @@ _SERVICE = {
     Scheme.UNET_MM: KERNEL,
     Scheme.HANDLE: THREAD,
 }
-
-
-class Transport(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether and how packets are brought again that did not arrive."""
-
-    reliable: bool = True
-    window: int = 32  # packets on the way between two nodes
-    time_out_ps: int = 1_000_000_000
-    most_retries: int = 12
-    ack_delay_ps: int = 20_000_000
 
 
 class Faults(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from nicscope.config.part import ServedBy
 from nicscope.config.scheme import Scheme
 from nicscope.errors import PlatformError
 from nicscope.nic.layout import SEARCHED_WAYS
@@ -83,7 +84,7 @@ def service_costs(costs: ProgramCosts, design: Design) -> ServiceCosts:
     steps["lookup_handle"] = 0
     steps["fetch"] = _at(costs.tables["ni_miss"], design.prefetch or 1)
     steps["thread_work"] = steps["pin_send"]
-    if steps["trap"] > 0:
+    if costs.served_by == ServedBy.KERNEL:
         steps["thread_work"] = 0  # a fault in a trap ends with the page in place
     if scheme is Scheme.INTERRUPT:
         # UTLB 6.2, as replay prices it: an interrupt and a pin, on either path.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.bus import accessing, granting, moving
+from nicscope.drivers.simulate.bus import accessing, granting, moving, payloads
 from nicscope.drivers.simulate.bus.calls import fire_bus  # noqa: F401  declared before counted
 from nicscope.drivers.simulate.ports import (
     admitting,
@@ -37,6 +37,7 @@ FUNCTIONS = PORTS.found_in(
     accessing,
     granting,
     moving,
+    payloads,
     admitting,
     ahead,
     checking,

@@ -1,0 +1,160 @@
+"""What a coherent host, its interface and the messaging on it are like: the words of ``[machine]``.
+
+A platform states there what is no time: sizes, counts, cycles, rates and switches, each with its
+evidence; the times of the same machine are costs.  See ``docs/coherence.md``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nicscope.config.evidence import Origin, only_known, read_origin
+from nicscope.errors import PlatformError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nicscope.config.platform import Platform
+
+BYTES = "bytes"
+SIZES = {BYTES: 1, "KiB": 1 << 10, "MiB": 1 << 20}
+SWITCH = "0 or 1"
+_CELL = ("value", "unit", "evidence", "source")
+_MOST = 2**62
+
+
+class MachineWord(msgspec.Struct, frozen=True):
+    """What one parameter says, and in what unit."""
+
+    meaning: str
+    unit: str
+
+
+MACHINE: dict[str, MachineWord] = {
+    # the host: caches, bus, memory
+    "memory_bytes": MachineWord("memory of a host", BYTES),
+    "l1_bytes": MachineWord("first level", BYTES),
+    "l1_line": MachineWord("line of the first level", BYTES),
+    "l1_ways": MachineWord("lines of a set of the first level", "lines"),
+    "l2_bytes": MachineWord("second level", BYTES),
+    "l2_line": MachineWord("block: a line of the second level", BYTES),
+    "l2_ways": MachineWord("lines of a set of the second level", "lines"),
+    "word": MachineWord("what a program writes and reads at a time", BYTES),
+    "bus_bytes": MachineWord("what the bus moves in a cycle", BYTES),
+    "arbitration": MachineWord("from a request to the grant on an idle bus", "bus cycles"),
+    "address_phase": MachineWord("address phase of a transaction", "bus cycles"),
+    "snoop": MachineWord("from the address to the caches' answer", "bus cycles"),
+    "retry_delay": MachineWord("from a retry to the next attempt", "bus cycles"),
+    "combine_buffers": MachineWord("write-combining buffers of the processor", "buffers"),
+    "combine_bytes": MachineWord("what each of them holds", BYTES),
+    "fill_then_invalidate": MachineWord(
+        "a write that misses loads the block, then invalidates", SWITCH
+    ),
+    # the interface
+    "nic_memory_bytes": MachineWord("memory of an interface", BYTES),
+    "staging_bytes": MachineWord("of it for messages outside registrations", BYTES),
+    "dma_mbytes_s": MachineWord("peak rate of the DMA engine", "MB/s"),
+    "dma_window": MachineWord("reads or writes that the engine has under way", "blocks"),
+    "read_window": MachineWord("reads that the cache controller has under way", "blocks"),
+    "doorbell_bytes": MachineWord("a token", BYTES),
+    "receive_method": MachineWord("EDT's: 1 coherent, 2 like DMA", "1 or 2"),
+    "initialisation": MachineWord("of registered blocks: 1 by flushing, 2 by reading", "1 or 2"),
+    "when_full": MachineWord("no room to register: 1 DMA instead, 2 wait", "1 or 2"),
+    "pinned_bytes_max": MachineWord("registered memory kept at most", BYTES),
+    "queue_blocks": MachineWord("of each of the two cacheable queues", "blocks"),
+    "lazy_pointers": MachineWord("the producer looks at the head only when it must", SWITCH),
+    "valid_bits": MachineWord("an entry itself says that it is there", SWITCH),
+    "sense_reverse": MachineWord("what says so alternates with passes", SWITCH),
+    # the messaging
+    "mtu": MachineWord("of a message in a frame", BYTES),
+    "max_transfer": MachineWord("of a message", BYTES),
+    "window": MachineWord("frames of a connection on their way", "frames"),
+    "retries": MachineWord("time-outs in a row before a connection is lost", "times"),
+    "read_mbytes_s": MachineWord("of blocks that the host wrote; 0: the bus's rate", "MB/s"),
+}
+
+
+# The times of the same machine and of the messaging on it: names of ``COSTS``.
+MACHINE_TIMES = (
+    "l1_latency",
+    "l2_latency",
+    "bus_cycle",
+    "memory_latency",
+    "cache_supply",
+    "device_latency",
+    "flush_instruction",
+    "reaction",
+    "queue_poll",
+    "dma_init",
+    "dma_interrupt",
+)
+VIA_COSTS = (
+    "vipl_post",
+    "vipl_poll",
+    "ka_call",
+    "ka_interrupt",
+    "ka_register_page",
+    "vimsg_token",
+    "vimsg_translate",
+    "vimsg_send_frame",
+    "vimsg_receive_frame",
+    "vimsg_complete",
+    "retry_timeout",
+)
+# What the messaging has, beside what host and interface have.
+OF_VIA = ("mtu", "max_transfer", "window", "retries", "read_mbytes_s")
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """A whole number in the unit of ``MACHINE``, and where it is from."""
+
+    name: str
+    value: int
+    unit: str  # of the citation
+    origin: Origin
+
+
+def read_machine(cells: Any, sources: Mapping[str, str], called: str) -> dict[str, Parameter]:
+    """The parameters that a platform's ``[machine]`` states.
+
+    Errors: ``PlatformError`` beginning with ``called`` for the first that is wrong.
+    """
+    if not isinstance(cells, dict):
+        raise PlatformError(f"{called}: machine must be a table of parameters")
+    only_known(cells, MACHINE, f"{called}: machine", PlatformError)
+    return {
+        key: _read(key, cell, sources, f"{called}: machine.{key}") for key, cell in cells.items()
+    }
+
+
+def _read(key: str, cell: Any, sources: Mapping[str, str], where: str) -> Parameter:
+    if not isinstance(cell, dict):
+        raise PlatformError(f"{where} must be a table of value, unit, evidence and source")
+    only_known(cell, _CELL, where, PlatformError)
+    origin = read_origin(cell, sources, where, PlatformError)
+    own = MACHINE[key].unit
+    units = SIZES if own == BYTES else {own: 1}
+    unit = cell.get("unit")
+    if not isinstance(unit, str) or unit not in units:
+        found = "has no unit" if unit is None else f"has unknown unit {unit!r}"
+        raise PlatformError(f"{where} {found}; choose from {', '.join(units)}")
+    value = cell.get("value")
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise PlatformError(f"{where}: value must be a whole number, got {value!r}")
+    if not 0 <= value <= _MOST // units[unit]:
+        raise PlatformError(f"{where}: value must be from 0 to {_MOST // units[unit]}, got {value}")
+    if own in (SWITCH, "1 or 2") and str(value) not in own.split(" or "):
+        raise PlatformError(f"{where}: value must be {own}, got {value}")
+    return Parameter(key, value * units[unit], unit, origin)
+
+
+def unstated_machine(platform: Platform, beside: Sequence[str] = ()) -> list[str]:
+    """Times and parameters of a coherent host and its interface that ``platform`` does not state.
+
+    ``beside``: names of ``MACHINE`` that are asked for as well, such as ``OF_VIA``.
+    """
+    times = [name for name in MACHINE_TIMES if name not in platform.costs]
+    words = [name for name in MACHINE if name not in OF_VIA] + [*beside]
+    return times + [name for name in words if name not in platform.machine]

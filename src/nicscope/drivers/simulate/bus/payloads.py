@@ -1,0 +1,76 @@
+"""What ports send and receive, over the bus: a packet's bytes are a move of the NIC's engine.
+
+The engine is one, as on an I/O bus: it fetches or it delivers.  Bytes are in NIC memory when the
+transaction that brings them has ended, so the link may take them before the move is over.
+"""
+
+from __future__ import annotations
+
+from nicscope.drivers.simulate.agenda import NEVER
+from nicscope.drivers.simulate.bus.moving import start_move
+from nicscope.drivers.simulate.flow import begin
+from nicscope.drivers.simulate.machine import PCI_READS
+from nicscope.kernel.decorators import distant, step
+from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT
+from nicscope.memory.coherence.watcher import WINDOW
+from nicscope.nic.ways.state import DELIVER, FETCH
+
+
+@distant
+def begin_payload(machine, n, count, now):
+    """Begin the move of ``count`` bytes of the packet that the engine of ``n`` is for."""
+    node = machine.nodes[n]
+    endpoint = machine.endpoints[n]
+    rules = machine.bus.rules[n]
+    begin(machine.pci_flows[n], now, 0, count, 1)  # for the log
+    if node.pci == PCI_READS:
+        packet = machine.sends[n, node.fetching % endpoint.send_ring]
+        place = packet.buffer * rules.buffer
+        start_move(machine, n, ENGINE_OUT, rules.way, FETCH, packet.address, place, count, now)
+    else:
+        packet = machine.arrivals[n, endpoint.drained % endpoint.receive_ring]
+        done = endpoint.drain_sunk - count
+        place = rules.receives + packet.buffer * rules.buffer + done
+        address = packet.address + done
+        start_move(machine, n, ENGINE_IN, rules.way, DELIVER, address, place, count, now)
+
+
+@step
+def _blocks_upto(machine, n, count):
+    """Blocks that the first ``count`` bytes of what is fetched lie in."""
+    block = machine.bus.ways.nics.config[n, 0].block
+    within = machine.bus.ways.moves[n, ENGINE_OUT].address % block
+    return (within + count + block - 1) // block
+
+
+@step
+def _end_of(machine, n, back):
+    """When the transaction ends that was granted ``back`` before the last one."""
+    last = machine.bus.timing[n, ENGINE_OUT].transfers - 1
+    return machine.bus.ends[n, ENGINE_OUT, (last - back) % WINDOW]
+
+
+@distant
+def fetched_over_bus(machine, n, now):
+    """Payload bytes in NIC memory of the packet that is fetched."""
+    m = machine.bus.ways.moves[n, ENGINE_OUT]
+    granted = _blocks_upto(machine, n, m.done) if m.done > 0 else 0
+    under_way = 0
+    while under_way < min(granted, WINDOW) and _end_of(machine, n, under_way) > now:
+        under_way += 1
+    if under_way == 0:
+        return m.done
+    block = machine.bus.ways.nics.config[n, 0].block
+    return max(0, (granted - under_way) * block - m.address % block)
+
+
+@distant
+def fetched_at(machine, n, count):
+    """When ``count`` bytes of it will be there, as far as that is settled, else ``NEVER``."""
+    m = machine.bus.ways.moves[n, ENGINE_OUT]
+    if m.done < count:
+        return NEVER
+    back = _blocks_upto(machine, n, m.done) - _blocks_upto(machine, n, count)
+    if back >= WINDOW:
+        return machine.tally[0].now
+    return max(machine.tally[0].now, _end_of(machine, n, back))

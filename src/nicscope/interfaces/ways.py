@@ -1,0 +1,217 @@
+"""What can run on what: an interface over a way into the NIC, with a design, on a platform.
+
+``why_not`` is the one place that says so.  Clusters ask it before they build anything, and the
+table in ``docs/ways.md`` is made from it.  A line of ``INTERFACES`` says what an interface's
+machine has so far; the other rules hold for whoever has it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from nicscope.config.delivery import delivery_costs, transfer_costs
+from nicscope.config.machine import OF_VIA, VIA_COSTS, unstated_machine
+from nicscope.config.part import ServedBy, Way
+from nicscope.config.platform import load_platform, platform_names
+from nicscope.config.program_costs import program_costs
+from nicscope.config.scheme import Scheme
+from nicscope.errors import DesignError, NicscopeError, PlatformError, SimulationError
+
+if TYPE_CHECKING:
+    from nicscope.config.design import Design
+    from nicscope.config.platform import Platform
+
+RUNS = "runs"
+OVER_THE_BUS = tuple(way for way in Way if way is not Way.PCI)
+OF_PORTS = (Way.PCI, Way.CC_DMA_RETRY, Way.CC_DMA_INTERVENTION)
+BY_PROCESSOR = (Way.PIO, Way.PIO_COMBINED, Way.CNI)
+# The NIC asks for such a page when it misses it, and the host pins it then (UTLB, 2; U-Net/MM, 3;
+# miNI, IV): the others have pinned before the doorbell.
+PINNED_AT_THE_MISS = (Scheme.INTERRUPT, Scheme.UNET_MM, Scheme.HANDLE)
+
+
+class Interface(NamedTuple):
+    """What the machine under an interface has."""
+
+    ways: tuple[Way, ...]
+    schemes: tuple[Scheme, ...] | None = None  # of its translations; None: any
+    translates: bool = False  # its messaging does, by tables or tags; a design's cache replaces it
+    serves_ports: bool = True
+
+
+INTERFACES: dict[str, Interface] = {
+    "U-Net": Interface(OF_PORTS),
+    "VMMC": Interface(
+        OF_PORTS,
+        (
+            Scheme.UTLB,
+            Scheme.UTLB_SHARED,
+            Scheme.UTLB_PROCESS,
+            Scheme.STATIC,
+            Scheme.INTERRUPT,
+        ),
+    ),
+    "miNI": Interface(OF_PORTS, (Scheme.HANDLE, Scheme.STATIC)),
+    "ports": Interface(OF_PORTS),  # without a library
+    "Trapeze": Interface((Way.PCI,), serves_ports=False),
+    "VIA": Interface(OVER_THE_BUS, translates=True, serves_ports=False),
+}
+
+
+class Combination(NamedTuple):
+    """What is asked to run together; ``interface`` is a name of ``INTERFACES``."""
+
+    interface: str
+    platform: Platform
+    way: str = Way.PCI
+    design: Design | None = None  # None: there is no translation of a design
+    cuts_through: bool = False
+
+
+def check_runs(asked: Combination) -> None:
+    """Return if ``asked`` runs; else raise the error whose one line says why it does not."""
+    refusal = _refusal(asked)
+    if refusal is not None:
+        raise refusal
+
+
+def why_not(asked: Combination) -> str | None:
+    """Why ``asked`` does not run, in one line; None if it runs."""
+    refusal = _refusal(asked)
+    return None if refusal is None else str(refusal)
+
+
+def _refusal(asked: Combination) -> NicscopeError | None:
+    """What makes no sense comes first, then what is not built, then what has no price."""
+    for rule in (_of_schemes, _of_who_serves, _of_ways, _of_parts, _of_prices):
+        found = rule(asked, INTERFACES[asked.interface])
+        if found is not None:
+            return found
+    return None
+
+
+def _of_schemes(asked: Combination, interface: Interface) -> NicscopeError | None:
+    if asked.design is None or interface.schemes is None:
+        return None
+    if asked.design.scheme in interface.schemes:
+        return None
+    return DesignError(
+        f"design {asked.design.name!r}: {asked.interface} translates by "
+        f"{', '.join(interface.schemes)}, not by {asked.design.scheme.value}; choose a design of "
+        "one of these"
+    )
+
+
+def _of_who_serves(asked: Combination, interface: Interface) -> NicscopeError | None:
+    design, platform = asked.design, asked.platform
+    if design is None or not interface.serves_ports:
+        return None
+    by_kernel = design.served_on(platform) == ServedBy.KERNEL
+    if by_kernel and asked.way != Way.PCI:
+        return DesignError(
+            f"{asked.way} is a way of a NIC that serves ports itself; where the host's kernel "
+            "serves them the NIC only moves frames: take way=pci, or served_by=nic on another "
+            "platform"
+        )
+    if by_kernel and "trap" in platform.not_applicable:
+        return PlatformError(
+            f"design {design.name!r} has the host's kernel serve ports in a trap, and platform "
+            f"{platform.name!r} has none ({platform.not_applicable['trap']}); choose another, or "
+            "served_by=nic"
+        )
+    if not by_kernel and platform.served_by == ServedBy.KERNEL:
+        assert platform.served_by_origin is not None
+        return PlatformError(
+            f"design {design.name!r} has the NIC serve ports, and that of platform "
+            f"{platform.name!r} cannot ({platform.served_by_origin.source}); choose another, or "
+            "served_by=kernel"
+        )
+    return None
+
+
+def _of_ways(asked: Combination, interface: Interface) -> NicscopeError | None:
+    design, way = asked.design, asked.way
+    late = design is not None and design.scheme in PINNED_AT_THE_MISS
+    if design is not None and way == Way.EDT and late and not interface.translates:
+        return DesignError(
+            f"edt needs a buffer on the NIC before the program writes, and under "
+            f"{design.scheme.value} a page is pinned only when the NIC misses it; take a scheme "
+            "that pins before the doorbell"
+        )
+    if way in interface.ways:
+        return None
+    others = [name for name, one in INTERFACES.items() if way in one.ways and name != "ports"]
+    return SimulationError(
+        f"{asked.interface} has no {way} so far: it runs over "
+        f"{', '.join(interface.ways)}, and over {way} {'do' if len(others) > 1 else 'does'} "
+        f"{', '.join(others)}"
+    )
+
+
+def _of_parts(asked: Combination, interface: Interface) -> NicscopeError | None:
+    del interface
+    caches = asked.design is not None
+    return why_no_way(asked.interface, asked.way, cuts_through=asked.cuts_through, caches=caches)
+
+
+def why_no_way(
+    interface: str, way: str, *, cuts_through: bool, caches: bool
+) -> NicscopeError | None:
+    """Why a delivery, or a translation cache, makes no sense over ``way``, whatever it costs.
+
+    ``caches``: a design translates.  None where it makes sense.
+    """
+    if cuts_through and way in BY_PROCESSOR:
+        return SimulationError(
+            f"{way} cannot cut through: the processor itself moves whole messages, before the "
+            "doorbell and after the completion; use edt or a DMA mechanism"
+        )
+    if not caches or not INTERFACES[interface].translates:
+        return None
+    if way in BY_PROCESSOR:
+        return SimulationError(
+            f"{way} takes no translation cache: the processor moves the bytes by itself, at "
+            "addresses of its own; use a DMA mechanism"
+        )
+    if way == Way.EDT:
+        return SimulationError(
+            "edt takes no translation cache: its NIC finds a registered block by its tag, at a "
+            "place of its own; use a DMA mechanism"
+        )
+    return None
+
+
+def _of_prices(asked: Combination, interface: Interface) -> NicscopeError | None:
+    platform = asked.platform
+    if asked.way != Way.PCI:
+        refusal = _of_bus_prices(platform, interface)
+        if refusal is not None or not interface.serves_ports:
+            return refusal
+    try:
+        (transfer_costs if interface.serves_ports else delivery_costs)(platform)
+        if asked.design is not None and interface.serves_ports:
+            served_by = asked.design.served_on(platform)
+            program_costs(platform, asked.design.scheme, served_by=served_by)
+    except PlatformError as error:
+        return error
+    return None
+
+
+def _of_bus_prices(platform: Platform, interface: Interface) -> NicscopeError | None:
+    absent = _unstated(platform, interface)
+    if not absent:
+        return None
+    every = (load_platform(name) for name in platform_names())
+    known = [one.name for one in every if not _unstated(one, interface)]
+    more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
+    return PlatformError(
+        f"platform {platform.name!r} states no {absent[0]}{more}, so a coherent bus and what is "
+        f"on it cannot be simulated on it; it can on {', '.join(known)}"
+    )
+
+
+def _unstated(platform: Platform, interface: Interface) -> list[str]:
+    if not interface.translates:
+        return unstated_machine(platform)
+    costs = [name for name in VIA_COSTS if name not in platform.costs]
+    return costs + unstated_machine(platform, OF_VIA)

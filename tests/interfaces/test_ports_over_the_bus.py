@@ -1,0 +1,212 @@
+"""Programs on ports over a coherent bus: the same bytes as over PCI, in the times of that bus."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from nicscope.config.design import load_design, with_settings
+from nicscope.drivers.simulate.log import Engine
+from nicscope.drivers.simulate.ports.build import Faults
+from nicscope.interfaces import mini, unet, vmmc
+
+WAYS = ("pci", "cc-dma-retry", "cc-dma-intervention")
+OVER_BUS = WAYS[1:]
+LOSSES = (0.0, 0.05)
+NS = 1_000
+SIZE = 9_000
+ROUNDS = 4
+
+
+def over(way, name, **others):
+    """The catalog's design ``name`` over another way."""
+    parts = {"way": way, "transport": "reliable", **others}
+    return with_settings(load_design(name), [f"{key}={value}" for key, value in parts.items()])
+
+
+def pattern(turn, count):
+    return bytes((i * 7 + turn * 31) % 251 for i in range(count))
+
+
+def on_unet(way, loss, **how):
+    """What each side of a conversation has heard: every message comes back, in other buffers."""
+    design = over(way, "unet-mm-pca200", **how)
+    cluster = unet.Cluster(design, "pca200-edt", faults=Faults(loss=loss, seed=5))
+
+    async def ping(process):
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        room, heard = endpoint.allocate(2 * 4096), []
+        await endpoint.provide(*(endpoint.allocate(4096) for _ in range(2 * ROUNDS)))
+        for turn in range(ROUNDS):
+            content = pattern(turn, 500 + 1300 * turn)
+            await room.write(content, 17)
+            await endpoint.send(tag, room.part(17, len(content)))
+            answer = await endpoint.receive()
+            heard.append(await answer.read())
+        return heard
+
+    async def pong(process):
+        endpoint = await process.open("pong")
+        await endpoint.provide(*(endpoint.allocate(4096) for _ in range(2 * ROUNDS)))
+        heard = []
+        for _ in range(ROUNDS):
+            message = await endpoint.receive()
+            heard.append(await message.read())
+            await endpoint.send(message.tag, message.buffers[0].part(0, min(message.length, 4000)))
+        await process.sleep(200_000)
+        return heard
+
+    return _run(cluster, ping, pong)
+
+
+def on_vmmc(way, loss, design="utlb", **how):
+    """What the owner of a table finds in it, and what its user has fetched."""
+    cluster = vmmc.Cluster(over(way, design, **how), "utlb-edt", faults=Faults(loss=loss, seed=5))
+
+    async def owner(endpoint):
+        table = endpoint.allocate(SIZE)
+        await table.write(bytes(SIZE))
+        await endpoint.export(table, "table", allow=1)
+        await endpoint.notification()
+        return await table.read()
+
+    async def user(endpoint):
+        remote = await endpoint.import_buffer(0, "table")
+        room, back = endpoint.allocate(SIZE), endpoint.allocate(SIZE)
+        for turn in range(ROUNDS):
+            await room.write(pattern(turn, SIZE - 1000))
+            last = turn == ROUNDS - 1
+            sent = await endpoint.store(remote, room, 100 * turn, length=SIZE - 1000, notify=last)
+            assert (await endpoint.wait(sent)).ok
+        assert (await endpoint.wait(await endpoint.fetch(remote, back))).ok
+        return await back.read()
+
+    return _run(cluster, owner, user)
+
+
+def on_mini(way, loss, **how):
+    """What a registered buffer holds, and what was read of it."""
+    cluster = mini.Cluster(over(way, "mini", **how), "mini-edt", faults=Faults(loss=loss, seed=5))
+
+    async def owner(end):
+        room = end.allocate(SIZE)
+        await room.write(bytes(SIZE))
+        await end.register(room, name="table")
+        await end.sleep(100_000)
+        return await room.read()
+
+    async def user(end):
+        room, back = end.allocate(SIZE), end.allocate(SIZE)
+        await room.write(pattern(1, SIZE))
+        remote = await end.open(await end.find("table"))
+        for _ in range(ROUNDS):
+            await end.write(remote, room, notify=False)
+            assert (await end.done()).ok
+        await end.read(remote, back)
+        assert (await end.done()).ok
+        return await back.read()
+
+    return _run(cluster, owner, user)
+
+
+def _run(cluster, first, second):
+    cluster.start(0, first)
+    cluster.start(1, second)
+    return cluster.run(), cluster
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("way", OVER_BUS)
+@pytest.mark.parametrize("conversation", [on_unet, on_vmmc, on_mini])
+def test_the_same_bytes_arrive_over_the_bus_as_over_pci(conversation, way, loss):
+    over_pci, _ = conversation("pci", 0.0)
+
+    heard, cluster = conversation(way, loss)
+
+    assert heard == over_pci
+    assert (cluster.simulation.machine.ports.nodes["stale"] == 0).all()
+    assert ((cluster.report().total.received.lost or 0) > 0) == (loss > 0)
+
+
+@pytest.mark.parametrize("conversation", [on_unet, on_vmmc, on_mini])
+def test_reports_count_the_same_over_the_bus_as_over_pci(conversation):
+    counts = []
+    for way in WAYS:
+        _, cluster = conversation(way, 0.0)
+        total = cluster.report().total
+        work = (total.requests, total.messages_in, total.bytes_in, total.lookups, total.misses)
+        counts.append([*work, *(cluster.counts(node) for node in range(2))])
+
+    assert all(one == other for one, other in pairwise(counts))
+
+
+@pytest.mark.parametrize(
+    ("delivery", "design"),
+    [
+        ("store-and-forward", "utlb-shared"),
+        ("cut-through", "utlb-process"),
+        ("cut-through-minpulse", "vmmc-static"),
+        ("adaptive", "vmmc-interrupt"),
+    ],
+)
+def test_every_delivery_carries_the_same_bytes_over_the_bus(delivery, design):
+    over_pci, _ = on_vmmc("pci", 0.0, design, delivery=delivery)
+
+    heard, _ = on_vmmc("cc-dma-intervention", 0.05, design, delivery=delivery)
+
+    assert heard == over_pci
+
+
+def one_page(delivery):
+    """The one store of a page by ``delivery``: what each engine logs of its payload."""
+    cluster = vmmc.Cluster(
+        over("cc-dma-intervention", "vmmc-static", delivery=delivery), "utlb-edt", keep_log=400
+    )
+
+    async def owner(endpoint):
+        table = endpoint.allocate(4096)
+        await endpoint.export(table, "table", allow=1)
+        await endpoint.sleep(10_000)
+
+    async def user(endpoint):
+        remote = await endpoint.import_buffer(0, "table")
+        await endpoint.wait(await endpoint.store(remote, endpoint.allocate(4096)))
+
+    _, cluster = _run(cluster, owner, user)
+    log = cluster.simulation.machine.log
+    payload = log[(log["control"] == 0) & (log["bytes"] > 0)]
+    return {engine: payload[payload["engine"] == engine] for engine in Engine}
+
+
+def next_edge(when):
+    """The first clock edge of the bus at or after ``when`` (ps)."""
+    return -(-when // (10 * NS)) * 10 * NS
+
+
+def test_a_page_crosses_the_bus_in_the_time_that_its_transactions_take():
+    moved = one_page("store-and-forward")
+    (out,), (into,) = moved[Engine.HOST_TX], moved[Engine.HOST_RCV]
+
+    # Set-up 300, then arbitration 10: the first block is granted at an edge and ordered 30 later.
+    # Two are under way.  A block's data take 80 and come 60 after the order: of the first two 90
+    # to 170 and 170 to 250 after the grant; the next two ask at 170 and 250, and so end 180 after
+    # these.  The last of 32 ends 15 * 180 later than the second; then the interrupt, 500.
+    granted = next_edge(out["start"] + 310 * NS)
+    assert out["end"] == granted + (250 + 15 * 180 + 500) * NS
+
+    # Written data are there at once: from 30 after the grant on, 80 a block without a gap.
+    granted = next_edge(into["start"] + 310 * NS)
+    assert into["end"] == granted + (30 + 32 * 80 + 500) * NS
+
+
+def test_the_link_takes_the_first_bytes_while_the_bus_brings_the_rest():
+    moved = one_page("adaptive")
+    (out,), parts = moved[Engine.HOST_TX], moved[Engine.NET_TX]
+
+    # The link takes more than 128 bytes, so two blocks: they are there 250 after the grant.  The
+    # processor looks at once, and starts the link when it has done what a transfer takes.
+    granted = next_edge(out["start"] + 310 * NS)
+    assert granted + 250 * NS <= parts["start"][0] < out["end"] - 500 * NS
+    assert parts["bytes"].sum() == 4096

@@ -22,11 +22,15 @@ if TYPE_CHECKING:
     from nicscope.config.platform import Platform
 
 RUNS = "runs"
+PORTS = "a cluster of ports"
 OVER_THE_BUS = tuple(way for way in Way if way is not Way.PCI)
 BY_PROCESSOR = (Way.PIO, Way.PIO_COMBINED, Way.CNI)
 # The NIC asks for such a page when it misses it, and the host pins it then (UTLB, 2; U-Net/MM, 3;
 # miNI, IV): the others have pinned before the doorbell.
 PINNED_AT_THE_MISS = (Scheme.INTERRUPT, Scheme.UNET_MM, Scheme.HANDLE)
+
+
+LOOKED_UP = tuple(scheme for scheme in Scheme if scheme is not Scheme.PINNED)  # page by page
 
 
 class Interface(NamedTuple):
@@ -51,9 +55,9 @@ INTERFACES: dict[str, Interface] = {
         ),
     ),
     "miNI": Interface((Way.PCI,), (Scheme.HANDLE, Scheme.STATIC)),
-    "ports": Interface((Way.PCI,)),  # without a library
+    PORTS: Interface((Way.PCI,)),  # without a library
     "Trapeze": Interface((Way.PCI,), serves_ports=False),
-    "VIA": Interface(OVER_THE_BUS, translates=True, serves_ports=False),
+    "VIA": Interface(OVER_THE_BUS, LOOKED_UP, translates=True, serves_ports=False),
 }
 
 
@@ -139,11 +143,11 @@ def _of_ways(asked: Combination, interface: Interface) -> NicscopeError | None:
         )
     if way in interface.ways:
         return None
-    others = [name for name, one in INTERFACES.items() if way in one.ways and name != "ports"]
+    others = [name for name, one in INTERFACES.items() if way in one.ways and name != PORTS]
+    do = "does" if len(others) == 1 else "do"
     return SimulationError(
-        f"{asked.interface} has no {way} so far: it runs over "
-        f"{', '.join(interface.ways)}, and over {way} {'do' if len(others) > 1 else 'does'} "
-        f"{', '.join(others)}"
+        f"{asked.interface} runs over {', '.join(interface.ways)} so far, not over {way} as "
+        f"{', '.join(others)} {do}"
     )
 
 
@@ -183,7 +187,7 @@ def why_no_way(
 def _of_prices(asked: Combination, interface: Interface) -> NicscopeError | None:
     platform = asked.platform
     if asked.way != Way.PCI:
-        return _of_bus_prices(platform, interface)
+        return _of_bus_prices(asked, interface)
     try:
         (transfer_costs if interface.serves_ports else delivery_costs)(platform)
         if asked.design is not None and interface.serves_ports:
@@ -194,16 +198,16 @@ def _of_prices(asked: Combination, interface: Interface) -> NicscopeError | None
     return None
 
 
-def _of_bus_prices(platform: Platform, interface: Interface) -> NicscopeError | None:
-    absent = _unstated(platform, interface)
+def _of_bus_prices(asked: Combination, interface: Interface) -> NicscopeError | None:
+    absent = _unstated(asked.platform, interface)
     if not absent:
         return None
     every = (load_platform(name) for name in platform_names())
     known = [one.name for one in every if not _unstated(one, interface)]
     more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
     return PlatformError(
-        f"platform {platform.name!r} states no {absent[0]}{more}, so a coherent bus and what is "
-        f"on it cannot be simulated on it; it can on {', '.join(known)}"
+        f"platform {asked.platform.name!r} states no {absent[0]}{more}, so {asked.interface} "
+        f"cannot be simulated on it; it can on {', '.join(known)}"
     )
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from nicscope.config.delivery import POLICIES, Delivery, Policy, policy_name, transfer_costs
 from nicscope.config.design import Design, load_design
-from nicscope.config.part import ServedBy, Way
+from nicscope.config.part import ServedBy
 from nicscope.config.platform import load_platform
 from nicscope.config.program_costs import MIDDLE, program_costs
 from nicscope.config.scheme import Scheme
@@ -26,7 +26,7 @@ from nicscope.interfaces.ports.memory import Memory
 from nicscope.interfaces.ports.process import Process
 from nicscope.interfaces.ports.report import PortsRun
 from nicscope.interfaces.run_report import Names, RunReport, records_to_keep, report_of, tell
-from nicscope.interfaces.ways import Combination, check_runs
+from nicscope.interfaces.ways import PORTS, Combination, check_runs
 from nicscope.room import check_room
 
 if TYPE_CHECKING:
@@ -81,13 +81,12 @@ class PortCluster(Generic[E]):
         if name is None:
             raise SimulationError(f"design {self.design.name!r} names no platform; give one")
         self.platform = load_platform(name)
-        policy = policy or self.design.parts()["delivery"] or "adaptive"
+        policy = policy or self.design.delivery
         self.delivery = POLICIES[policy] if isinstance(policy, str) else policy
         self.served_by = self.design.served_on(self.platform)
-        way = self.design.parts()["way"] or Way.PCI
         cuts_through = self.delivery.policy == Policy.CUT_THROUGH
         asked = Combination(
-            self.interface or "ports", self.platform, way, self.design, cuts_through
+            self.interface or PORTS, self.platform, self.design.way, self.design, cuts_through
         )
         check_runs(asked)
         own = chosen_transport(self.design.transport, self.transport)
@@ -256,6 +255,7 @@ class PortCluster(Generic[E]):
         names = Names(
             interface=self.interface,
             design=self.design.name,
+            way=self.design.way,
             delivery=policy_name(self.delivery),
             platform=self.platform.name,
         )

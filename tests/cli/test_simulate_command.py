@@ -201,7 +201,7 @@ def test_a_cluster_by_that_name_is_run_without_a_main(program, capsys):
 
     assert main(["simulate", program(text)]) == 0
 
-    assert capsys.readouterr().out.startswith("utlb, adaptive")
+    assert capsys.readouterr().out.startswith("utlb, pci, adaptive")
 
 
 @pytest.mark.parametrize(

@@ -223,6 +223,18 @@ def test_a_designs_delivery_and_transport_hold_unless_others_are_given():
     assert given.transport_of_run.reliable is False  # U-Net's own: its designs do not say
 
 
+def test_ways_that_are_searched_need_a_price(monkeypatch):
+    design = with_settings(load_design("utlb"), ["ways=4"])
+    silent = stated(load_platform("utlb-prototype"), "ni_further_way", None)
+    monkeypatch.setattr(ports, "load_platform", lambda _: silent)
+
+    with pytest.raises(PlatformError, match="states no ni_further_way") as refused:
+        vmmc.Cluster(design)
+
+    assert why_not(Combination("VMMC", silent, Way.PCI, design)) == str(refused.value)
+    assert why_not(Combination("VMMC", silent, Way.PCI, load_design("utlb"))) is None
+
+
 def test_trapeze_runs_where_delivery_has_a_price():
     with pytest.raises(PlatformError, match="prices firmware_start, firmware_finish as part"):
         trapeze.Cluster("pca200-linux")

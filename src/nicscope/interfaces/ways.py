@@ -15,6 +15,7 @@ from nicscope.config.part import ServedBy, Way
 from nicscope.config.platform import load_platform, platform_names
 from nicscope.config.program_costs import program_costs
 from nicscope.config.scheme import Scheme
+from nicscope.drivers.simulate.ports.costs import service_costs
 from nicscope.errors import DesignError, NicscopeError, PlatformError, SimulationError
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ BY_PROCESSOR = (Way.PIO, Way.PIO_COMBINED, Way.CNI)
 # The NIC asks for such a page when it misses it, and the host pins it then (UTLB, 2; U-Net/MM, 3;
 # miNI, IV): the others have pinned before the doorbell.
 PINNED_AT_THE_MISS = (Scheme.INTERRUPT, Scheme.UNET_MM, Scheme.HANDLE)
-
-
 LOOKED_UP = tuple(scheme for scheme in Scheme if scheme is not Scheme.PINNED)  # page by page
 
 
@@ -87,27 +86,26 @@ def why_not(asked: Combination) -> str | None:
 def _refusal(asked: Combination) -> NicscopeError | None:
     """What makes no sense comes first, then what is not built, then what has no price."""
     for rule in (_of_schemes, _of_who_serves, _of_ways, _of_parts, _of_prices):
-        found = rule(asked, INTERFACES[asked.interface])
+        found = rule(asked)
         if found is not None:
             return found
     return None
 
 
-def _of_schemes(asked: Combination, interface: Interface) -> NicscopeError | None:
-    if asked.design is None or interface.schemes is None:
-        return None
-    if asked.design.scheme in interface.schemes:
+def _of_schemes(asked: Combination) -> NicscopeError | None:
+    schemes = INTERFACES[asked.interface].schemes
+    if asked.design is None or schemes is None or asked.design.scheme in schemes:
         return None
     return DesignError(
         f"design {asked.design.name!r}: {asked.interface} translates by "
-        f"{', '.join(interface.schemes)}, not by {asked.design.scheme.value}; choose a design of "
+        f"{', '.join(schemes)}, not by {asked.design.scheme.value}; choose a design of "
         "one of these"
     )
 
 
-def _of_who_serves(asked: Combination, interface: Interface) -> NicscopeError | None:
+def _of_who_serves(asked: Combination) -> NicscopeError | None:
     design, platform = asked.design, asked.platform
-    if design is None or not interface.serves_ports:
+    if design is None or not INTERFACES[asked.interface].serves_ports:
         return None
     by_kernel = design.served_on(platform) == ServedBy.KERNEL
     if by_kernel and asked.way != Way.PCI:
@@ -132,12 +130,12 @@ def _of_who_serves(asked: Combination, interface: Interface) -> NicscopeError | 
     return None
 
 
-def _of_ways(asked: Combination, interface: Interface) -> NicscopeError | None:
-    design, way = asked.design, asked.way
-    late = design is not None and design.scheme in PINNED_AT_THE_MISS
-    if design is not None and way == Way.EDT and late and not interface.translates:
+def _of_ways(asked: Combination) -> NicscopeError | None:
+    design, way, interface = asked.design, asked.way, INTERFACES[asked.interface]
+    is_late = design is not None and design.scheme in PINNED_AT_THE_MISS
+    if design is not None and is_late and way == Way.EDT and not interface.translates:
         return DesignError(
-            f"edt needs a buffer on the NIC before the program writes, and under "
+            "edt needs a buffer on the NIC before the program writes, and under "
             f"{design.scheme.value} a page is pinned only when the NIC misses it; take a scheme "
             "that pins before the doorbell"
         )
@@ -145,14 +143,12 @@ def _of_ways(asked: Combination, interface: Interface) -> NicscopeError | None:
         return None
     others = [name for name, one in INTERFACES.items() if way in one.ways and name != PORTS]
     do = "does" if len(others) == 1 else "do"
-    return SimulationError(
-        f"{asked.interface} runs over {', '.join(interface.ways)} so far, not over {way} as "
-        f"{', '.join(others)} {do}"
-    )
+    as_they_do = f" as {', '.join(others)} {do}" if others else ""
+    own = ", ".join(interface.ways)
+    return SimulationError(f"{asked.interface} runs over {own} so far, not over {way}{as_they_do}")
 
 
-def _of_parts(asked: Combination, interface: Interface) -> NicscopeError | None:
-    del interface
+def _of_parts(asked: Combination) -> NicscopeError | None:
     caches = asked.design is not None
     return why_no_way(asked.interface, asked.way, cuts_through=asked.cuts_through, caches=caches)
 
@@ -184,26 +180,27 @@ def why_no_way(
     return None
 
 
-def _of_prices(asked: Combination, interface: Interface) -> NicscopeError | None:
-    platform = asked.platform
+def _of_prices(asked: Combination) -> NicscopeError | None:
+    platform, serves_ports = asked.platform, INTERFACES[asked.interface].serves_ports
     if asked.way != Way.PCI:
-        return _of_bus_prices(asked, interface)
+        return _of_bus_prices(asked)
     try:
-        (transfer_costs if interface.serves_ports else delivery_costs)(platform)
-        if asked.design is not None and interface.serves_ports:
+        (transfer_costs if serves_ports else delivery_costs)(platform)
+        if asked.design is not None and serves_ports:
             served_by = asked.design.served_on(platform)
-            program_costs(platform, asked.design.scheme, served_by=served_by)
+            costs = program_costs(platform, asked.design.scheme, served_by=served_by)
+            service_costs(costs, asked.design)
     except PlatformError as error:
         return error
     return None
 
 
-def _of_bus_prices(asked: Combination, interface: Interface) -> NicscopeError | None:
-    absent = _unstated(asked.platform, interface)
+def _of_bus_prices(asked: Combination) -> NicscopeError | None:
+    absent = _unstated(asked.platform, asked.interface)
     if not absent:
         return None
     every = (load_platform(name) for name in platform_names())
-    known = [one.name for one in every if not _unstated(one, interface)]
+    known = [one.name for one in every if not _unstated(one, asked.interface)]
     more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
     return PlatformError(
         f"platform {asked.platform.name!r} states no {absent[0]}{more}, so {asked.interface} "
@@ -211,8 +208,8 @@ def _of_bus_prices(asked: Combination, interface: Interface) -> NicscopeError | 
     )
 
 
-def _unstated(platform: Platform, interface: Interface) -> list[str]:
-    if not interface.translates:
+def _unstated(platform: Platform, interface: str) -> list[str]:
+    if not INTERFACES[interface].translates:
         return unstated_machine(platform)
     costs = [name for name in VIA_COSTS if name not in platform.costs]
     return costs + unstated_machine(platform, OF_VIA)

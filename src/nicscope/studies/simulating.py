@@ -84,6 +84,7 @@ class Simulated(msgspec.Struct, frozen=True, kw_only=True):
         """Plain values, times in us."""
         return {
             "design": self.design.to_json(),
+            "parts": self.design.parts(),
             "platform": self.platform,
             "requests": self.requests,
             "elapsed_us": self.elapsed_ps / PS_PER_US,

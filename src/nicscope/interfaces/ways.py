@@ -13,9 +13,9 @@ from nicscope.config.delivery import delivery_costs, transfer_costs
 from nicscope.config.machine import OF_VIA, VIA_COSTS, unstated_machine
 from nicscope.config.part import ServedBy, Way
 from nicscope.config.platform import load_platform, platform_names
-from nicscope.config.program_costs import program_costs
+from nicscope.config.program_costs import check_priced, unpriced_of_design
 from nicscope.config.scheme import Scheme
-from nicscope.drivers.simulate.ports.costs import service_costs
+from nicscope.drivers.simulate.ports.costs import check_searched
 from nicscope.errors import DesignError, NicscopeError, PlatformError, SimulationError
 
 if TYPE_CHECKING:
@@ -188,8 +188,8 @@ def _of_prices(asked: Combination) -> NicscopeError | None:
         (transfer_costs if serves_ports else delivery_costs)(platform)
         if asked.design is not None and serves_ports:
             served_by = asked.design.served_on(platform)
-            costs = program_costs(platform, asked.design.scheme, served_by=served_by)
-            service_costs(costs, asked.design)
+            check_priced(platform, asked.design.scheme, served_by)
+            check_searched(asked.design, unpriced_of_design(platform))
     except PlatformError as error:
         return error
     return None

@@ -95,7 +95,7 @@ def test_a_program_is_run_and_what_it_cost_is_told(program, capsys):
     out = capsys.readouterr().out
     lines = out.splitlines()
     assert lines[0] == "b'hello'"
-    assert lines[1].startswith("utlb, adaptive on utlb-prototype, 2 nodes, ")
+    assert lines[1].startswith("utlb, pci, adaptive on utlb-prototype, 2 nodes, ")
     assert max(map(len, lines)) <= 100
     rows = [line.split() for line in lines if line.lstrip().startswith(("0 ", "1 "))]
     assert rows[0] == ["0", "1", "1", "0", "5", "0", "1", "0"]
@@ -137,11 +137,11 @@ VIA = re.findall(r"```python\n(.*?)```", (DOCS / "via.md").read_text(), re.DOTAL
 @pytest.mark.parametrize(
     ("text", "heads", "nulls"),
     [
-        (PROGRAM, ["utlb, adaptive on utlb-prototype"], {"interface", "way"}),
+        (PROGRAM, ["utlb, pci, adaptive on utlb-prototype"], {"interface"}),
         (
             TRAPEZE,
-            ["Trapeze: adaptive on p6-natoma", "Trapeze: store-and-forward on p6-natoma"],
-            {"design", "way"},
+            ["Trapeze: pci, adaptive on p6-natoma", "Trapeze: pci, store-and-forward on p6-natoma"],
+            {"design"},
         ),
         (VIA, ["VIA: edt, store-and-forward on sonic-via"], {"design"}),
     ],
@@ -181,7 +181,7 @@ def test_a_timeline_on_standard_output_is_all_that_is_there(program, capfd):
 
     out, err = capfd.readouterr()
     assert json.loads(out)["traceEvents"]
-    assert "Trapeze: adaptive on p6-natoma, 2 nodes" in err
+    assert "Trapeze: pci, adaptive on p6-natoma, 2 nodes" in err
 
 
 def test_a_timeline_that_could_not_hold_all_says_what_it_holds(
@@ -201,7 +201,7 @@ def test_a_cluster_by_that_name_is_run_without_a_main(program, capsys):
 
     assert main(["simulate", program(text)]) == 0
 
-    assert capsys.readouterr().out.startswith("utlb, adaptive")
+    assert capsys.readouterr().out.startswith("utlb, pci, adaptive")
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_a_failed_program_leaves_no_folder_of_results(program, tmp_path):
 
 @pytest.mark.parametrize(
     ("leaving", "status", "shown"),
-    [("3", 3, ""), ("'enough'", "enough", ""), ("", 0, "utlb, adaptive on utlb-prototype")],
+    [("3", 3, ""), ("'enough'", "enough", ""), ("", 0, "utlb, pci, adaptive on utlb-prototype")],
 )
 def test_a_program_that_leaves_decides_on_the_status(program, capsys, leaving, status, shown):
     text = dedent(PROGRAM) + f"    import sys; sys.exit({leaving})\n"

@@ -65,7 +65,7 @@ def test_a_report_is_plain_numbers_and_a_page():
 
     assert json.loads(json.dumps(report.to_json()))["nodes"][1]["messages_in"] == ROUNDS
     page = report._repr_html_()
-    assert page.startswith("<h3>utlb, adaptive on utlb-prototype, 2 nodes, ")
+    assert page.startswith("<h3>utlb, pci, adaptive on utlb-prototype, 2 nodes, ")
     assert page.count("<table>") == len(report.tables()) == 6
 
 

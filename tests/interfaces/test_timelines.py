@@ -159,7 +159,7 @@ def test_runs_stand_beside_each_other():
 
     titles = [e["args"]["name"] for e in found.of_kind("M") if e["name"] == "process_name"]
     assert titles == [
-        f"run {run}, node {node}: Trapeze: adaptive on p6-natoma"
+        f"run {run}, node {node}: Trapeze: pci, adaptive on p6-natoma"
         for run in (1, 2)
         for node in (0, 1)
     ]

@@ -144,7 +144,7 @@ def test_what_trapeze_has_not_is_none():
     report = cluster.report()
     total = report.total
 
-    assert (report.interface, report.design, report.way) == ("Trapeze", None, None)
+    assert (report.interface, report.design, report.way) == ("Trapeze", None, "pci")
     for absent in ("lookups", "misses", "repeated", "interrupts", "page_ins", "pins", "miss_us"):
         assert getattr(total, absent) is None
     for absent in ("again", "acknowledgements", "copies", "acknowledged", "unacknowledged"):

@@ -115,6 +115,7 @@ def commands(folder: Path) -> list[list[str]]:
         ["platforms"],
         ["platforms", "show", "dc21140-linux"],
         ["platforms", "show", "mini-cluster"],
+        ["platforms", "show", "sonic-via"],
         ["trace", "info", trace],
         ["reproduce", "utlb/table6", "unet_mm/table1", "trapeze/netperf"],
         ["coverage", "--tests", str(folder)],

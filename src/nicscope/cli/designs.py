@@ -35,6 +35,7 @@ def designs(context: typer.Context, as_json: _Json = False) -> None:
             [
                 design.to_json()
                 | {
+                    "parts": design.parts(),
                     "title": design.title,
                     "platform": design.platform,
                     "papers": list(design.sources.values()),
@@ -51,11 +52,12 @@ def show(
     name: Annotated[str, typer.Argument(help="A design of the catalog, or a .toml file.")],
     as_json: _Json = False,
 ) -> None:
-    """Show one design: every setting with its evidence and source.
+    """Show one design: every setting and part with its evidence and source.
 
     Example: nicscope designs show utlb
     """
     from nicscope.config.design import load_design
+    from nicscope.config.part import PARTS
     from nicscope.config.scheme import SETTINGS, Kind
 
     design = load_design(name)
@@ -70,6 +72,16 @@ def show(
         for key, value in design.to_json().items()
         if key in SETTINGS
     ]
+    origins = design.part_origins()
+    parts = [
+        {
+            "name": key,
+            "value": value,
+            "meaning": PARTS[key].meaning,
+            **origins[key].to_json(),
+        }
+        for key, value in design.parts().items()
+    ]
     if as_json:
         print_json(
             {
@@ -79,6 +91,7 @@ def show(
                 "description": design.description,
                 "platform": design.platform,
                 "settings": settings,
+                "parts": parts,
                 "sources": design.sources,
             }
         )
@@ -88,6 +101,8 @@ def show(
     print_text(f"scheme {design.scheme.value}, platform {design.platform or 'none printed'}")
     print_text()
     print_table(setting_rows(settings))
+    print_text()
+    print_table(part_rows(parts))
     print_text()
     for key, citation in design.sources.items():
         print_text(f"{key}: {citation}")
@@ -113,6 +128,28 @@ def design_rows(found: Sequence[Design]) -> Rows:
         ],
         left=(0, 1, 2, 3, 4, 5),
         least=("paper", "platform", "settings", "scheme"),
+    )
+
+
+def part_rows(parts: Sequence[dict[str, Any]]) -> Rows:
+    """A row for each part of a design beside its translation, and where that is from."""
+    from nicscope.reports.table import Rows
+
+    return Rows(
+        "",
+        ["part", "value", "meaning", "evidence", "source"],
+        [
+            [
+                part["name"],
+                part["value"] or "not said",
+                part["meaning"],
+                part["evidence"],
+                part["source"],
+            ]
+            for part in parts
+        ],
+        left=(0, 1, 2, 3, 4),
+        prose=(2, 4),
     )
 
 

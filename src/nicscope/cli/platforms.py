@@ -55,11 +55,12 @@ def show(
     name: Annotated[str, typer.Argument(help="A platform of the catalog, or a .toml file.")],
     as_json: _Json = False,
 ) -> None:
-    """Show one platform: every cost with its evidence and source.
+    """Show one platform: every cost and parameter with its evidence and source.
 
     Example: nicscope platforms show utlb-prototype
     """
     from nicscope.config.cost_name import COSTS
+    from nicscope.config.machine import MACHINE
     from nicscope.config.platform import load_platform
 
     platform = load_platform(name)
@@ -70,6 +71,17 @@ def show(
                 "title": platform.title,
                 "description": platform.description,
                 "costs": [_as_json(cost) for cost in platform.costs.values()],
+                "served_by": platform.served_by,
+                "machine": [
+                    {
+                        "name": one.name,
+                        "meaning": MACHINE[one.name].meaning,
+                        "value": one.value,
+                        "unit": MACHINE[one.name].unit,
+                        **one.origin.to_json(),
+                    }
+                    for one in platform.machine.values()
+                ],
                 "not_applicable": platform.not_applicable,
                 "not_stated": [
                     key
@@ -83,8 +95,16 @@ def show(
     print_text(f"{platform.name}: {platform.title}")
     print_text(platform.description)
     print_text()
+    if platform.served_by_origin is not None:
+        print_text(
+            f"ports are served by the {platform.served_by} ({platform.served_by_origin.source})"
+        )
+        print_text()
     print_table(cost_rows(platform))
     print_text()
+    if platform.machine:
+        print_table(machine_rows(platform))
+        print_text()
     for key, citation in platform.sources.items():
         print_text(f"{key}: {citation}")
 
@@ -127,6 +147,30 @@ def cost_rows(platform: Platform) -> Rows:
         left=(0, 1, 2, 3, 4),
         prose=(1, 2, 4),
         least=("per", "evidence", "source"),
+    )
+
+
+def machine_rows(platform: Platform) -> Rows:
+    """A row for each parameter of a coherent host, its interface and the messaging on it."""
+    from nicscope.config.machine import MACHINE
+    from nicscope.reports.table import Rows
+
+    return Rows(
+        "",
+        ["parameter", "value", "meaning", "evidence", "source"],
+        [
+            [
+                one.name,
+                f"{one.value:,} {MACHINE[one.name].unit}",
+                MACHINE[one.name].meaning,
+                one.origin.evidence.value,
+                one.origin.source,
+            ]
+            for one in platform.machine.values()
+        ],
+        left=(0, 1, 2, 3, 4),
+        prose=(2, 4),
+        least=("meaning", "evidence", "source"),
     )
 
 

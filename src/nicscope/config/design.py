@@ -68,9 +68,9 @@ class Design(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None = None
     page_size: int | None = None  # bytes
     served_by: str | None = None  # None: as the platform's NIC allows
-    delivery: str | None = None  # None: the default of ``PARTS``
+    delivery: str = PARTS["delivery"].default or ""
     transport: str | None = None  # None: the interface's own
-    way: str | None = None
+    way: str = PARTS["way"].default or ""
 
     def settings(self) -> dict[str, Value]:
         """Every setting that the scheme uses, by name."""
@@ -78,7 +78,7 @@ class Design(msgspec.Struct, frozen=True, kw_only=True):
 
     def parts(self) -> dict[str, str | None]:
         """Every part beside the translation, by the names of ``PARTS``; None: others decide."""
-        return {key: getattr(self, key) or part.default for key, part in PARTS.items()}
+        return {key: getattr(self, key) for key in PARTS}
 
     def part_origins(self) -> dict[str, Origin]:
         """The evidence of each part; of one that is not said, who decides it."""

@@ -48,7 +48,7 @@ class Part(msgspec.Struct, frozen=True):
 PARTS: dict[str, Part] = {
     "served_by": Part(
         "who serves a process's queues",
-        tuple(ServedBy),
+        tuple(one.value for one in ServedBy),
         None,
         "the platform: its NIC, unless it runs no firmware",
     ),
@@ -56,7 +56,9 @@ PARTS: dict[str, Part] = {
     "transport": Part(
         "whether what is lost comes again", tuple(TRANSPORTS), None, "the interface's own"
     ),
-    "way": Part("how bytes cross between host and NIC", tuple(Way), Way.PCI.value),
+    "way": Part(
+        "how bytes cross between host and NIC", tuple(one.value for one in Way), Way.PCI.value
+    ),
 }
 
 

@@ -92,6 +92,7 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True):
     machine: dict[str, Parameter] = {}  # of a coherent host and its interface, by ``MACHINE``
     served_by: str = ServedBy.NIC.value  # who can serve ports: a NIC without firmware cannot
     served_by_origin: Origin | None = None  # None: the file does not say it
+    combines: tuple[str, ...] = ()  # platforms of whose parts this one would be built
 
 
 def platform_names() -> list[str]:
@@ -169,6 +170,7 @@ def _completed(own: Platform, parts: Sequence[Platform]) -> Platform:
         machine=machine,
         served_by=served_by,
         served_by_origin=origin,
+        combines=tuple(part.name for part in parts),
         sources={key: text for each in (*parts, own) for key, text in each.sources.items()},
     )
 

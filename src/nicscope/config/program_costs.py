@@ -132,34 +132,58 @@ def program_costs(
 
     if longest < 33 or not 0 <= place <= 1:
         raise ValueError(f"longest must be 33 or more and place from 0 to 1: {longest}, {place}")
+    check_priced(platform, scheme, served_by)
     steps = {name: _step(platform, name, place) for name in PROGRAM_COSTS}
+    if served_by != ServedBy.KERNEL:
+        steps |= dict.fromkeys(OF_KERNEL, 0)
     miss_pin: int | None = 0
     if scheme is Scheme.HANDLE and not _knows(platform, "miss_processing"):
         steps["miss_processing"], miss_pin = 0, _step(platform, "kernel_pin", place)
     tables = {name: _table(platform, name, longest, place) for name in TABLES}
-    found = {**steps, **tables}
-    needed = [*EVERYWHERE, *OF_SCHEME[scheme]]
-    if served_by == ServedBy.KERNEL:
-        needed += OF_KERNEL
-    else:
-        steps |= dict.fromkeys(OF_KERNEL, 0)
-    absent = [name for name in needed if found[name] is None]
-    if miss_pin is None:
-        absent.append("miss_processing")
-    if absent:
-        raise PlatformError(
-            f"platform {platform.name!r} states no {', '.join(absent)}: programs over "
-            f"{scheme.value} cannot be simulated on it; state them in a file of your own, or "
-            "choose another platform"
-        )
     return ProgramCosts(
         {name: ps or 0 for name, ps in steps.items()} | {"miss_pin": miss_pin or 0},
         {
             name: np.array([0] * (longest + 1) if row is None else row, np.int64)
             for name, row in tables.items()
         },
-        tuple(name for name in OF_DESIGN if found[name] is None),
+        unpriced_of_design(platform),
         served_by,
+    )
+
+
+def check_priced(platform: Platform, scheme: Scheme, served_by: str = ServedBy.NIC) -> None:
+    """Return if ``platform`` states all that programs whose NICs translate by ``scheme`` need.
+
+    Errors: ``PlatformError`` naming what it does not.
+    """
+    needed = [*EVERYWHERE, *OF_SCHEME[scheme]]
+    needed += OF_KERNEL if served_by == ServedBy.KERNEL else ()
+    absent = [name for name in needed if not _is_priced(platform, name)]
+    if scheme is Scheme.HANDLE and not _is_priced(platform, "miss_processing"):
+        by_page = _is_priced(platform, "kernel_pin")
+        absent = [name for name in absent if name != "miss_processing"]
+        absent += [] if by_page else ["miss_processing"]
+    if absent:
+        raise PlatformError(
+            f"platform {platform.name!r} states no {', '.join(absent)}: programs over "
+            f"{scheme.value} cannot be simulated on it; state them in a file of your own, or "
+            "choose another platform"
+        )
+
+
+def unpriced_of_design(platform: Platform) -> tuple[str, ...]:
+    """Names of ``OF_DESIGN`` that ``platform`` does not state."""
+    return tuple(name for name in OF_DESIGN if not _is_priced(platform, name))
+
+
+def _is_priced(platform: Platform, name: str) -> bool:
+    """Whether ``platform`` states that cost, what stands in for it, or that it does not apply."""
+    if name in platform.not_applicable:
+        return True
+    if any(one in platform.costs for one in (name, *FALLBACKS.get(name, ()))):
+        return True
+    return name in _CALLS and all(
+        _is_priced(platform, part) for part in ("system_call", _CALLS[name])
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope.config.delivery import policy_name
+from nicscope.config.part import Way
 from nicscope.interfaces.machine_run import MachineRun
 from nicscope.interfaces.run_report import Names, NodeReport, Received, Sent
 
@@ -23,7 +24,12 @@ class TrapezeRun(MachineRun):
     """A run on NICs whose only client is the endpoint library."""
 
     def __init__(self, machine: Machine, interface: str, delivery: Delivery, platform: str) -> None:
-        names = Names(interface=interface, delivery=policy_name(delivery), platform=platform)
+        names = Names(
+            interface=interface,
+            way=Way.PCI.value,
+            delivery=policy_name(delivery),
+            platform=platform,
+        )
         super().__init__(machine, names)
 
     def nodes(self) -> list[NodeReport]:

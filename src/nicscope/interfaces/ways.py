@@ -13,8 +13,9 @@ from nicscope.config.delivery import delivery_costs, transfer_costs
 from nicscope.config.machine import OF_VIA, VIA_COSTS, unstated_machine
 from nicscope.config.part import ServedBy, Way
 from nicscope.config.platform import load_platform, platform_names
-from nicscope.config.program_costs import program_costs
+from nicscope.config.program_costs import check_priced, unpriced_of_design
 from nicscope.config.scheme import Scheme
+from nicscope.drivers.simulate.ports.costs import check_searched
 from nicscope.errors import DesignError, NicscopeError, PlatformError, SimulationError
 
 if TYPE_CHECKING:
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
     from nicscope.config.platform import Platform
 
 RUNS = "runs"
+PORTS = "a cluster of ports"
 OVER_THE_BUS = tuple(way for way in Way if way is not Way.PCI)
 OF_PORTS = (Way.PCI, Way.CC_DMA_RETRY, Way.CC_DMA_INTERVENTION)
 BY_PROCESSOR = (Way.PIO, Way.PIO_COMBINED, Way.CNI)
 # The NIC asks for such a page when it misses it, and the host pins it then (UTLB, 2; U-Net/MM, 3;
 # miNI, IV): the others have pinned before the doorbell.
 PINNED_AT_THE_MISS = (Scheme.INTERRUPT, Scheme.UNET_MM, Scheme.HANDLE)
+LOOKED_UP = tuple(scheme for scheme in Scheme if scheme is not Scheme.PINNED)  # page by page
 
 
 class Interface(NamedTuple):
@@ -52,9 +55,9 @@ INTERFACES: dict[str, Interface] = {
         ),
     ),
     "miNI": Interface(OF_PORTS, (Scheme.HANDLE, Scheme.STATIC)),
-    "ports": Interface(OF_PORTS),  # without a library
+    PORTS: Interface(OF_PORTS),  # without a library
     "Trapeze": Interface((Way.PCI,), serves_ports=False),
-    "VIA": Interface(OVER_THE_BUS, translates=True, serves_ports=False),
+    "VIA": Interface(OVER_THE_BUS, LOOKED_UP, translates=True, serves_ports=False),
 }
 
 
@@ -84,27 +87,26 @@ def why_not(asked: Combination) -> str | None:
 def _refusal(asked: Combination) -> NicscopeError | None:
     """What makes no sense comes first, then what is not built, then what has no price."""
     for rule in (_of_schemes, _of_who_serves, _of_ways, _of_parts, _of_prices):
-        found = rule(asked, INTERFACES[asked.interface])
+        found = rule(asked)
         if found is not None:
             return found
     return None
 
 
-def _of_schemes(asked: Combination, interface: Interface) -> NicscopeError | None:
-    if asked.design is None or interface.schemes is None:
-        return None
-    if asked.design.scheme in interface.schemes:
+def _of_schemes(asked: Combination) -> NicscopeError | None:
+    schemes = INTERFACES[asked.interface].schemes
+    if asked.design is None or schemes is None or asked.design.scheme in schemes:
         return None
     return DesignError(
         f"design {asked.design.name!r}: {asked.interface} translates by "
-        f"{', '.join(interface.schemes)}, not by {asked.design.scheme.value}; choose a design of "
+        f"{', '.join(schemes)}, not by {asked.design.scheme.value}; choose a design of "
         "one of these"
     )
 
 
-def _of_who_serves(asked: Combination, interface: Interface) -> NicscopeError | None:
+def _of_who_serves(asked: Combination) -> NicscopeError | None:
     design, platform = asked.design, asked.platform
-    if design is None or not interface.serves_ports:
+    if design is None or not INTERFACES[asked.interface].serves_ports:
         return None
     by_kernel = design.served_on(platform) == ServedBy.KERNEL
     if by_kernel and asked.way != Way.PCI:
@@ -129,27 +131,25 @@ def _of_who_serves(asked: Combination, interface: Interface) -> NicscopeError | 
     return None
 
 
-def _of_ways(asked: Combination, interface: Interface) -> NicscopeError | None:
-    design, way = asked.design, asked.way
-    late = design is not None and design.scheme in PINNED_AT_THE_MISS
-    if design is not None and way == Way.EDT and late and not interface.translates:
+def _of_ways(asked: Combination) -> NicscopeError | None:
+    design, way, interface = asked.design, asked.way, INTERFACES[asked.interface]
+    is_late = design is not None and design.scheme in PINNED_AT_THE_MISS
+    if design is not None and is_late and way == Way.EDT and not interface.translates:
         return DesignError(
-            f"edt needs a buffer on the NIC before the program writes, and under "
+            "edt needs a buffer on the NIC before the program writes, and under "
             f"{design.scheme.value} a page is pinned only when the NIC misses it; take a scheme "
             "that pins before the doorbell"
         )
     if way in interface.ways:
         return None
-    others = [name for name, one in INTERFACES.items() if way in one.ways and name != "ports"]
-    return SimulationError(
-        f"{asked.interface} has no {way} so far: it runs over "
-        f"{', '.join(interface.ways)}, and over {way} {'do' if len(others) > 1 else 'does'} "
-        f"{', '.join(others)}"
-    )
+    others = [name for name, one in INTERFACES.items() if way in one.ways and name != PORTS]
+    do = "does" if len(others) == 1 else "do"
+    as_they_do = f" as {', '.join(others)} {do}" if others else ""
+    own = ", ".join(interface.ways)
+    return SimulationError(f"{asked.interface} runs over {own} so far, not over {way}{as_they_do}")
 
 
-def _of_parts(asked: Combination, interface: Interface) -> NicscopeError | None:
-    del interface
+def _of_parts(asked: Combination) -> NicscopeError | None:
     caches = asked.design is not None
     return why_no_way(asked.interface, asked.way, cuts_through=asked.cuts_through, caches=caches)
 
@@ -181,37 +181,47 @@ def why_no_way(
     return None
 
 
-def _of_prices(asked: Combination, interface: Interface) -> NicscopeError | None:
-    platform = asked.platform
+def _of_prices(asked: Combination) -> NicscopeError | None:
     if asked.way != Way.PCI:
-        refusal = _of_bus_prices(platform, interface)
-        if refusal is not None or not interface.serves_ports:
+        refusal = _of_bus_prices(asked)
+        if refusal is not None or not INTERFACES[asked.interface].serves_ports:
             return refusal
+    return _of_link_prices(asked)
+
+
+def _of_link_prices(asked: Combination) -> NicscopeError | None:
+    platform, serves_ports = asked.platform, INTERFACES[asked.interface].serves_ports
     try:
-        (transfer_costs if interface.serves_ports else delivery_costs)(platform)
-        if asked.design is not None and interface.serves_ports:
+        (transfer_costs if serves_ports else delivery_costs)(platform)
+        if asked.design is not None and serves_ports:
             served_by = asked.design.served_on(platform)
-            program_costs(platform, asked.design.scheme, served_by=served_by)
+            check_priced(platform, asked.design.scheme, served_by)
+            check_searched(asked.design, unpriced_of_design(platform))
     except PlatformError as error:
         return error
     return None
 
 
-def _of_bus_prices(platform: Platform, interface: Interface) -> NicscopeError | None:
-    absent = _unstated(platform, interface)
+def _of_bus_prices(asked: Combination) -> NicscopeError | None:
+    absent = _unstated(asked.platform, asked.interface)
     if not absent:
         return None
-    every = (load_platform(name) for name in platform_names())
-    known = [one.name for one in every if not _unstated(one, interface)]
+    every = [load_platform(name) for name in platform_names()]
+    known = [one.name for one in every if _states_all(asked._replace(platform=one))]
     more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
     return PlatformError(
-        f"platform {platform.name!r} states no {absent[0]}{more}, so a coherent bus and what is "
-        f"on it cannot be simulated on it; it can on {', '.join(known)}"
+        f"platform {asked.platform.name!r} states no {absent[0]}{more}, so {asked.interface} "
+        f"cannot be simulated on it; it can on {', '.join(known)}"
     )
 
 
-def _unstated(platform: Platform, interface: Interface) -> list[str]:
-    if not interface.translates:
+def _states_all(asked: Combination) -> bool:
+    has_links = not INTERFACES[asked.interface].serves_ports or _of_link_prices(asked) is None
+    return has_links and not _unstated(asked.platform, asked.interface)
+
+
+def _unstated(platform: Platform, interface: str) -> list[str]:
+    if not INTERFACES[interface].translates:
         return unstated_machine(platform)
     costs = [name for name in VIA_COSTS if name not in platform.costs]
     return costs + unstated_machine(platform, OF_VIA)

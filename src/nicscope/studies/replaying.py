@@ -13,13 +13,14 @@ import msgspec
 from nicscope import __version__
 from nicscope.config.design import design_names, load_design, with_settings
 from nicscope.config.evidence import Evidence
+from nicscope.config.part import PARTS
 from nicscope.config.platform import Platform, load_platform
 from nicscope.errors import DesignError, printable
 from nicscope.studies.denominator import Denominator, denominator_of
 from nicscope.studies.pricing import Cost, price
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from nicscope.config.design import Design
     from nicscope.drivers.replay import ReplayResult
@@ -125,13 +126,26 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choose_subjects(
-    names: Sequence[str], platform: str | None, assignments: Sequence[str]
+    names: Sequence[str],
+    platform: str | None,
+    assignments: Sequence[str],
+    parts: Collection[str] = (),
 ) -> list[Subject]:
     """The named designs (all of the catalog if none is named), each with its platform.
 
-    ``assignments`` are set on every one of them.  ``platform`` prices all; without it each
-    design's own does.  Errors: ``DesignError`` or ``PlatformError`` for the first that is wrong.
+    ``assignments`` are set on every one of them; of the parts beside the translation those alone
+    that are named in ``parts``, for to whoever only counts lookups the others make no difference.
+    ``platform`` prices all; without it each design's own does.  Errors: ``DesignError`` or
+    ``PlatformError`` for the first that is wrong.
     """
+    for assignment in assignments:
+        key = assignment.partition("=")[0].strip()
+        if key in PARTS and key not in parts:
+            others = f"; {' and '.join(parts)} can be set" if parts else ""
+            raise DesignError(
+                f"--set {assignment}: {key} changes nothing of what is done with a trace here; "
+                f"leave it out{others}"
+            )
     one_for_all = None if platform is None else load_platform(platform)
     subjects: list[Subject] = []
     for name in names or design_names():

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from nicscope import __version__
-from nicscope.config.delivery import transfer_costs
+from nicscope.config.delivery import POLICIES, Policy, transfer_costs
 from nicscope.config.program_costs import program_costs
 from nicscope.errors import DesignError, NicscopeError, PlatformError, printable
+from nicscope.interfaces.ways import PORTS, Combination, check_runs
 from nicscope.studies.replaying import choose_subjects
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class Simulated(msgspec.Struct, frozen=True, kw_only=True):
         """Plain values, times in us."""
         return {
             "design": self.design.to_json(),
+            "parts": self.design.parts(),
             "platform": self.platform,
             "requests": self.requests,
             "elapsed_us": self.elapsed_ps / PS_PER_US,
@@ -132,6 +134,11 @@ def _node_json(node: NodeOutcome) -> dict[str, Any]:
     }
 
 
+# What of a design beside its translation makes a difference here.  Requests of a trace come again
+# until they arrive, whatever the transport.
+PARTS_OF_A_TRACE = ("served_by", "delivery", "way")
+
+
 def choose_runnable(
     names: Sequence[str], platform: str | None, assignments: Sequence[str]
 ) -> tuple[list[Runnable], list[str]]:
@@ -142,7 +149,7 @@ def choose_runnable(
     """
     runnable: list[Runnable] = []
     skipped: list[str] = []
-    for design, own in choose_subjects(names, platform, assignments):
+    for design, own in choose_subjects(names, platform, assignments, PARTS_OF_A_TRACE):
         try:
             runnable.append(_runnable(design, own))
         except NicscopeError as error:
@@ -159,6 +166,8 @@ def _runnable(design: Design, platform: Platform | None) -> Runnable:
 
     if platform is None:
         raise DesignError(f"design {design.name!r} names no platform; give one with --platform")
+    cuts_through = POLICIES[design.delivery].policy == Policy.CUT_THROUGH
+    check_runs(Combination(PORTS, platform, design.way, design, cuts_through))
     costs = program_costs(platform, design.scheme, served_by=design.served_on(platform))
     return Runnable(design, platform, transfer_costs(platform), service_costs(costs, design))
 
@@ -239,6 +248,7 @@ def _simulated(
             design,
             subject.transfers,
             subject.service,
+            delivery=POLICIES[design.delivery],
             window=window,
             kinds=kinds,
             watch=done,

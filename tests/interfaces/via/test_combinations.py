@@ -9,7 +9,7 @@ from numba.core import config
 from pairs import COHERENT, DELIVERY, RECEPTION, UNRELIABLE, run_pair
 
 from nicscope.config.design import load_design, with_settings
-from nicscope.errors import SimulationError
+from nicscope.errors import DesignError, SimulationError
 from nicscope.interfaces.via import Cluster, Error, Status
 from nicscope.interfaces.via.journal import TRANSLATING, Journal, Part
 from nicscope.interfaces.via.translating import Translation
@@ -203,7 +203,7 @@ def test_what_the_processor_moves_whole_cannot_cut_through(mechanism):
 
 
 def test_a_design_that_copies_instead_of_translating_is_refused():
-    with pytest.raises(SimulationError, match="'unet' cannot translate for VIA"):
+    with pytest.raises(DesignError, match=r"'unet': VIA translates by .*, not by pinned"):
         Cluster(mechanism="dma", translation=translation("unet", ()))
 
 

@@ -29,7 +29,7 @@ from nicscope.interfaces.ports.memory import Memory
 from nicscope.interfaces.ports.process import Process
 from nicscope.interfaces.ports.report import PortsRun
 from nicscope.interfaces.run_report import Names, RunReport, records_to_keep, report_of, tell
-from nicscope.interfaces.ways import Combination, check_runs
+from nicscope.interfaces.ways import PORTS, Combination, check_runs
 from nicscope.nic.coherent.mechanism import NAMES as MECHANISMS
 from nicscope.room import check_room
 
@@ -85,13 +85,13 @@ class PortCluster(Generic[E]):
         if name is None:
             raise SimulationError(f"design {self.design.name!r} names no platform; give one")
         self.platform = load_platform(name)
-        policy = policy or self.design.parts()["delivery"] or "adaptive"
+        policy = policy or self.design.delivery
         self.delivery = POLICIES[policy] if isinstance(policy, str) else policy
         self.served_by = self.design.served_on(self.platform)
-        self.way = Way(self.design.parts()["way"] or Way.PCI)
+        self.way = Way(self.design.way)
         cuts_through = self.delivery.policy == Policy.CUT_THROUGH
         asked = Combination(
-            self.interface or "ports", self.platform, self.way, self.design, cuts_through
+            self.interface or PORTS, self.platform, self.way, self.design, cuts_through
         )
         check_runs(asked)
         own = chosen_transport(self.design.transport, self.transport)
@@ -270,7 +270,7 @@ class PortCluster(Generic[E]):
         names = Names(
             interface=self.interface,
             design=self.design.name,
-            way=None if self.way == Way.PCI else self.way.value,
+            way=self.design.way,
             delivery=policy_name(self.delivery),
             platform=self.platform.name,
         )

@@ -46,7 +46,7 @@ class Translator:
     def __init__(self, translation: Translation, nodes: int, pages: int, longest: int) -> None:
         """``pages``: of a process; ``longest``: of a stretch.  Errors: ``SimulationError``."""
         design = translation.design.at_page_size(PAGE)
-        if design.page_size != PAGE or design.scheme not in CODES or not CODES[design.scheme]:
+        if design.page_size != PAGE:
             raise SimulationError(
                 f"design {design.name!r} cannot translate for VIA: it must look pages of {PAGE} "
                 "bytes up"

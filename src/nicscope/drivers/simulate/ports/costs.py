@@ -10,6 +10,8 @@ from nicscope.errors import PlatformError
 from nicscope.nic.layout import SEARCHED_WAYS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -74,13 +76,8 @@ def service_costs(costs: ProgramCosts, design: Design) -> ServiceCosts:
     steps["lookup_buffer"] = costs.steps["ni_hit_receive"] if scheme is Scheme.UNET_MM else 0
     steps["check"] = costs.steps[_CHECKS[scheme]] if scheme in _CHECKS else 0
     steps["table_dma"] = _at(costs.tables["ni_dma"], design.prefetch or 1)
-    is_searched = 1 < (design.ways or 1) <= SEARCHED_WAYS
-    steps["further_way"] = costs.steps["ni_further_way"] if is_searched else 0
-    if is_searched and "ni_further_way" in costs.unstated:
-        raise PlatformError(
-            f"the platform states no ni_further_way, and sets of {design.ways} ways are searched "
-            "way by way: state it in a file of your own, or choose another platform or ways=1"
-        )
+    check_searched(design, costs.unstated)
+    steps["further_way"] = costs.steps["ni_further_way"] if _is_searched(design) else 0
     steps["lookup_handle"] = 0
     steps["fetch"] = _at(costs.tables["ni_miss"], design.prefetch or 1)
     steps["thread_work"] = steps["pin_send"]
@@ -98,6 +95,22 @@ def service_costs(costs: ProgramCosts, design: Design) -> ServiceCosts:
         pins = (design.line or 1) * costs.steps["miss_pin"]
         steps["thread_work"] = costs.steps["miss_processing"] + pins
     return ServiceCosts(steps, costs.tables["user_pin"], costs.tables["user_unpin"])
+
+
+def check_searched(design: Design, unstated: Sequence[str]) -> None:
+    """Return unless sets of ``design`` are searched way by way, and nobody says what a way takes.
+
+    ``unstated``: costs that the platform does not state.  Errors: ``PlatformError``.
+    """
+    if _is_searched(design) and "ni_further_way" in unstated:
+        raise PlatformError(
+            f"the platform states no ni_further_way, and sets of {design.ways} ways are searched "
+            "way by way: state it in a file of your own, or choose another platform or ways=1"
+        )
+
+
+def _is_searched(design: Design) -> bool:
+    return 1 < (design.ways or 1) <= SEARCHED_WAYS
 
 
 def _at(table: NDArray[np.int64], size: int) -> int:

@@ -1,0 +1,129 @@
+"""The table in ``docs/ways.md``: what runs on what, asked of ``nicscope.interfaces.ways``.
+
+    python docs/ways.py            prints the table
+    python docs/ways.py --write    puts it into docs/ways.md
+
+A test holds the page against it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from nicscope.config.design import Design, design_names, load_design
+from nicscope.config.part import Way
+from nicscope.config.platform import Platform, load_platform, platform_names
+from nicscope.interfaces.ways import INTERFACES, PORTS, RUNS, Combination, why_not
+
+PAGE = Path(__file__).parent / "ways.md"
+BEGIN, END = "<!-- made by docs/ways.py -->", "<!-- end of what docs/ways.py made -->"
+VIA = "sonic-via"
+# Ports without a library are what the others are made of, not something to choose.
+SHOWN = tuple(name for name in INTERFACES if name != PORTS)
+
+
+class Subject(NamedTuple):
+    """What is asked about, over every way; the design's own delivery and transport."""
+
+    interface: str
+    design: Design | None
+    platform: Platform
+
+    def over(self, way: Way) -> Combination:
+        """It over ``way``; VIA keeps messages whole, others move them as their design says."""
+        return Combination(self.interface, self.platform, way, self.design)
+
+    @property
+    def called(self) -> str:
+        """What the table calls it."""
+        if self.design is None:
+            return f"on {self.platform.name}"
+        if self.platform.combines:
+            return f"{self.design.name} on {self.platform.name}"
+        return self.design.name
+
+
+def subjects() -> list[Subject]:
+    """Every interface with each design that is of a scheme of its, on the design's platforms."""
+    return [
+        subject
+        for interface in SHOWN
+        for subject in _of(interface)
+        if not _is_of_another_scheme(subject)
+    ]
+
+
+def _of(interface: str) -> list[Subject]:
+    designs = [load_design(name) for name in design_names()]
+    if interface == "VIA":
+        via = load_platform(VIA)
+        own = [Subject(interface, None, via)]
+        return own + [Subject(interface, design, via) for design in designs]
+    if interface == "Trapeze":
+        every = [load_platform(name) for name in platform_names()]
+        told = [Subject(interface, None, platform) for platform in every]
+        return [one for one in told if why_not(one.over(Way.PCI)) is None]
+    return [
+        Subject(interface, design, platform)
+        for design in designs
+        if design.platform is not None
+        for platform in (load_platform(design.platform), *_combined_with(design.platform))
+    ]
+
+
+def _combined_with(name: str) -> list[Platform]:
+    """The platforms that put the NIC of the one of that name at another host's bus."""
+    every = [load_platform(each) for each in platform_names()]
+    return [platform for platform in every if name in platform.combines]
+
+
+def _is_of_another_scheme(subject: Subject) -> bool:
+    schemes = INTERFACES[subject.interface].schemes
+    return None not in (schemes, subject.design) and subject.design.scheme not in schemes
+
+
+def table() -> list[str]:
+    """The table in Markdown, and below it the lines that say why the rest does not run."""
+    notes: dict[str, int] = {}
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for subject in subjects():
+        cells = [subject.interface]
+        for way in Way:
+            why = why_not(subject.over(way))
+            if why is None:
+                cells.append(RUNS)
+            else:
+                note = _without_names(why, subject.interface, way)
+                cells.append(str(notes.setdefault(note, len(notes) + 1)))
+        rows.setdefault(tuple(cells), []).append(subject.called)
+    lines = [
+        "| interface | design or platform | " + " | ".join(way.value for way in Way) + " |",
+        "|---|---|" + "---|" * len(Way),
+    ]
+    for (interface, *cells), called in rows.items():
+        lines.append(f"| {interface} | {', '.join(called)} | {' | '.join(cells)} |")
+    return [*lines, "", *(f"{number}. {why}" for why, number in notes.items())]
+
+
+def _without_names(why: str, interface: str, way: Way) -> str:
+    """``why`` with *interface* and *way* for these two, so that one line stands for many cells."""
+    told = re.sub(rf"^{interface}\b", "*interface*", why)
+    return re.sub(rf"(?<![\w=-]){way.value}(?![\w-])", "*way*", told)
+
+
+def main() -> None:
+    """Print the table, or write it."""
+    made = "\n".join(table())
+    if "--write" not in sys.argv[1:]:
+        print(made)
+        return
+    text = PAGE.read_text()
+    before, rest = text.split(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{made}\n\n{END}{rest.split(END)[1]}")
+
+
+if __name__ == "__main__":
+    main()

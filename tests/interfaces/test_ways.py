@@ -1,0 +1,242 @@
+"""What runs on what: the function, the page made from it, and what clusters do."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+import small_programs as small
+
+from nicscope.config.cost_name import COSTS
+from nicscope.config.delivery import transfer_costs
+from nicscope.config.design import load_design, with_settings
+from nicscope.config.evidence import Evidence, Origin
+from nicscope.config.machine import unstated_machine
+from nicscope.config.part import Way
+from nicscope.config.platform import UnitCost, load_platform, platform_names
+from nicscope.errors import NicscopeError, PlatformError, SimulationError
+from nicscope.interfaces import mini, trapeze, unet, via, vmmc
+from nicscope.interfaces.ports import cluster as ports
+from nicscope.interfaces.via.translating import Translation
+from nicscope.interfaces.ways import INTERFACES, PORTS, Combination, why_not
+from nicscope.nic.coherent.mechanism import NAMES
+
+DOCS = Path(__file__).parents[2] / "docs"
+_spec = importlib.util.spec_from_file_location("ways_of_the_page", DOCS / "ways.py")
+page = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(page)
+
+EVERY = [(subject, way) for subject in page.subjects() for way in Way]
+RUNNING = [(subject, way) for subject, way in EVERY if why_not(subject.over(way)) is None]
+REFUSED = [(subject, way) for subject, way in EVERY if why_not(subject.over(way)) is not None]
+CLUSTERS = {"U-Net": unet.Cluster, "VMMC": vmmc.Cluster, "miNI": mini.Cluster}
+ON_PORTS = {"U-Net": small.on_unet, "VMMC": small.on_vmmc, "miNI": small.on_mini}
+
+
+NO_USE = -1  # in place of a price
+
+
+def named(cases):
+    return [
+        pytest.param(subject, way, id=f"{subject.interface} {subject.called} {way}")
+        for subject, way in cases
+    ]
+
+
+def free(counts):
+    """What every event of a translation costs here: nothing."""
+    return dict.fromkeys(counts, 0)
+
+
+def test_the_page_shows_what_the_function_says():
+    text = (DOCS / "ways.md").read_text()
+    shown = text.split(page.BEGIN)[1].split(page.END)[0].strip()
+
+    assert shown == "\n".join(page.table())
+
+
+def test_every_way_and_every_interface_is_on_the_page():
+    text = (DOCS / "ways.md").read_text()
+
+    assert all(f"`{way}`" in text for way in Way)
+    assert set(INTERFACES) - {PORTS} == {subject.interface for subject in page.subjects()}
+    assert {way.value for way in Way} - {"pci"} == set(NAMES)
+
+
+@pytest.mark.parametrize(("subject", "way"), named(RUNNING))
+def test_what_the_page_says_runs_does(subject, way):
+    if subject.interface == "VIA":
+        cache = None if subject.design is None else Translation(subject.design, free)
+        cluster = small.on_via(way.value, translation=cache)
+    elif subject.interface == "Trapeze":
+        cluster = small.on_trapeze(subject.platform.name)
+    else:
+        design = with_settings(subject.design, [f"way={way}"])
+        cluster = ON_PORTS[subject.interface](design, platform=subject.platform.name)
+
+    assert cluster.report().total.bytes_in > 0
+
+
+def asked_of_a_cluster(subject, way):
+    """The cluster of that; Trapeze's takes no word for a way, VIA's none for PCI."""
+    if subject.interface == "VIA":
+        return via.Cluster("sonic-via", way.value, translation=Translation(subject.design, free))
+    design = with_settings(subject.design, [f"way={way}"])
+    return CLUSTERS[subject.interface](design, subject.platform.name)
+
+
+def can_be_asked(subject, way):
+    return subject.interface != "Trapeze" and (subject.interface, way) != ("VIA", Way.PCI)
+
+
+@pytest.mark.parametrize(("subject", "way"), named(one for one in REFUSED if can_be_asked(*one)))
+def test_a_cluster_is_refused_by_the_line_of_the_page(subject, way):
+    with pytest.raises(NicscopeError) as refused:
+        asked_of_a_cluster(subject, way)
+
+    assert str(refused.value) == why_not(subject.over(way))
+    assert "\n" not in str(refused.value)
+
+
+def test_a_way_that_an_interface_takes_no_word_for_is_refused():
+    with pytest.raises(SimulationError, match="no mechanism 'pci'"):
+        via.Cluster("sonic-via", "pci")
+
+
+def test_no_platform_states_a_bus_and_a_pci_but_those_that_are_combined():
+    both = []
+    for platform in map(load_platform, platform_names()):
+        try:
+            transfer_costs(platform)
+        except PlatformError:
+            continue
+        if not unstated_machine(platform):
+            both.append(platform)
+
+    assert len(both) >= 3
+    assert all(platform.combines for platform in both)
+
+
+def stated(platform, name, ps):
+    """``platform`` with that cost, without it if ``ps`` is None, or with no use for it."""
+    costs = {key: cost for key, cost in platform.costs.items() if key != name}
+    absent = {key: why for key, why in platform.not_applicable.items() if key != name}
+    if ps == NO_USE:
+        absent[name] = "to see what it changes"
+    elif ps is not None:
+        origin = Origin(Evidence.ASSUMED, "assumed: to see what it changes")
+        points = tuple((size, ps * size) for size in (1, 2)) if COSTS[name].size_of else ()
+        costs[name] = UnitCost(
+            name=name, unit="ps", origin=origin, low_ps=ps, high_ps=ps, points=points
+        )
+    return msgspec.structs.replace(platform, costs=costs, not_applicable=absent)
+
+
+def parts_of(make, monkeypatch, platform):
+    """What a cluster on ``platform`` does, its prices aside; None if it is refused for a price."""
+    monkeypatch.setattr(ports, "load_platform", lambda _: platform)
+    try:
+        setup = make()._setup([1, 1], 4)
+    except PlatformError:
+        return None
+    return msgspec.structs.replace(setup, costs=[], user_pin=[], user_unpin=[])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda: unet.Cluster("unet-mm-pca200"), id="U-Net/MM, NIC"),
+        pytest.param(lambda: unet.Cluster("unet-mm-dc21140"), id="U-Net/MM, kernel"),
+        pytest.param(lambda: vmmc.Cluster("utlb"), id="VMMC"),
+        pytest.param(lambda: mini.Cluster("mini"), id="miNI"),
+    ],
+)
+def test_no_price_decides_what_is_done(make, monkeypatch):
+    own = make().platform
+    as_it_is = parts_of(make, monkeypatch, own)
+    assert as_it_is is not None
+
+    for name in COSTS:
+        others = (None, NO_USE) if name in own.costs else (10**6,)
+        for ps in others:
+            assert parts_of(make, monkeypatch, stated(own, name, ps)) in (as_it_is, None), name
+
+
+def test_a_trap_that_nobody_takes_costs_nothing(monkeypatch):
+    without = small.on_unet("unet-mm-pca200")
+    dear = stated(without.platform, "trap", 10**9)
+    monkeypatch.setattr(ports, "load_platform", lambda _: dear)
+
+    with_one = small.on_unet("unet-mm-pca200")
+
+    assert with_one.nic_serves
+    assert with_one.report() == without.report()
+
+
+def test_a_kernel_that_serves_needs_the_price_of_its_trap(monkeypatch):
+    platform = stated(load_platform("dc21140-nt"), "trap", None)
+    monkeypatch.setattr(ports, "load_platform", lambda _: platform)
+
+    with pytest.raises(PlatformError, match="platform 'dc21140-nt' states no trap: ") as refused:
+        unet.Cluster("unet-mm-dc21140")
+
+    assert "\n" not in str(refused.value)
+
+
+def test_who_serves_is_what_a_design_says_or_else_what_its_platform_can():
+    silent = load_design("unet")
+
+    assert silent.served_by is None
+    assert unet.Cluster("unet", "pca200-linux").nic_serves
+    assert not unet.Cluster("unet", "dc21140-linux").nic_serves
+    for said, platform, why in (
+        ("nic", "dc21140-linux", r"has the NIC serve ports, .*\(U-Net/MM, section 5\.2: .*kernel"),
+        ("kernel", "pca200-linux", r"in a trap, .* has none \(U-Net/MM, section 5\.1: .*nic"),
+    ):
+        design = with_settings(silent, [f"served_by={said}"])
+        with pytest.raises(PlatformError, match=why):
+            unet.Cluster(design, platform)
+
+
+def test_a_platform_that_states_no_bus_has_no_coherent_way():
+    why = why_not(Combination("VIA", load_platform("utlb-prototype"), Way.CNI))
+
+    assert re.fullmatch(
+        r"platform 'utlb-prototype' states no vipl_post and \d+ more, .*; it can on sonic-via", why
+    )
+
+
+def test_a_designs_delivery_and_transport_hold_unless_others_are_given():
+    design = with_settings(
+        load_design("utlb"), ["delivery=store-and-forward", "transport=unreliable"]
+    )
+
+    chosen = vmmc.Cluster(design)
+    own = vmmc.Cluster("utlb")
+    given = unet.Cluster(load_design("unet-mm-pca200"), policy="cut-through")
+
+    assert chosen.delivery.policy.name == "STORE_AND_FORWARD"
+    assert (chosen.transport_of_run.reliable, own.transport_of_run.reliable) == (False, True)
+    assert chosen.transport_of_run.most_retries == own.transport_of_run.most_retries == 40
+    assert given.delivery.send_buffers == 1
+    assert given.transport_of_run.reliable is False  # U-Net's own: its designs do not say
+
+
+def test_ways_that_are_searched_need_a_price(monkeypatch):
+    design = with_settings(load_design("utlb"), ["ways=4"])
+    silent = stated(load_platform("utlb-prototype"), "ni_further_way", None)
+    monkeypatch.setattr(ports, "load_platform", lambda _: silent)
+
+    with pytest.raises(PlatformError, match="states no ni_further_way") as refused:
+        vmmc.Cluster(design)
+
+    assert why_not(Combination("VMMC", silent, Way.PCI, design)) == str(refused.value)
+    assert why_not(Combination("VMMC", silent, Way.PCI, load_design("utlb"))) is None
+
+
+def test_trapeze_runs_where_delivery_has_a_price():
+    with pytest.raises(PlatformError, match="prices firmware_start, firmware_finish as part"):
+        trapeze.Cluster("pca200-linux")

@@ -8,8 +8,9 @@ import pytest
 
 from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.log import Engine
-from nicscope.drivers.simulate.ports.build import Faults
+from nicscope.drivers.simulate.ports.build import Faults, HostSize
 from nicscope.interfaces import mini, unet, vmmc
+from nicscope.memory.coherence.layout import INTERVENTION, RETRY
 
 WAYS = ("pci", "cc-dma-retry", "cc-dma-intervention")
 OVER_BUS = WAYS[1:]
@@ -210,3 +211,85 @@ def test_the_link_takes_the_first_bytes_while_the_bus_brings_the_rest():
     granted = next_edge(out["start"] + 310 * NS)
     assert granted + 250 * NS <= parts["start"][0] < out["end"] - 500 * NS
     assert parts["bytes"].sum() == 4096
+
+
+def in_one_process(way, program, **how):
+    """What ``program`` returns, alone on a node, and its cluster."""
+    cluster = vmmc.Cluster(over(way, "utlb"), "utlb-edt", **how)
+    cluster.start(0, program)
+    (result,) = cluster.run()
+    return result, cluster
+
+
+def test_a_load_takes_a_miss_once_and_then_the_time_of_a_word():
+    async def program(endpoint):
+        room = endpoint.allocate(4096)
+        await room.write(b"here")
+        times = [endpoint.now_us]
+        for _ in range(2):
+            assert await room.read(4, 2048) == bytes(4)
+            times.append(endpoint.now_us)
+        return [round((end - begin) * 1e6) for begin, end in pairwise(times)]
+
+    (first, again), _ = in_one_process("cc-dma-intervention", program)
+
+    # Second level 10, arbitration 10, ordered 30 later, from memory 60, data 80, first level 1;
+    # and up to one period of the bus to its next edge.
+    assert 191 * NS <= first < 201 * NS
+    assert again == 1 * NS
+    assert in_one_process("pci", program)[0] == [0, 0]  # an access is at once there
+
+
+def test_what_a_program_has_just_written_is_retried_or_supplied_by_its_cache():
+    kinds = {}
+    for way in OVER_BUS:
+        (table, _), cluster = on_vmmc(way, 0.0)
+        kinds[way] = cluster.simulation.machine.bus.hosts.counts[1].sum(axis=0)
+        assert table.startswith(pattern(0, 100))
+
+    assert kinds["cc-dma-retry"][RETRY] > 0
+    assert kinds["cc-dma-retry"][INTERVENTION] == 0
+    assert kinds["cc-dma-intervention"][RETRY] == 0
+    assert kinds["cc-dma-intervention"][INTERVENTION] > 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_pages_that_swap_keep_what_was_stored_through_the_caches(way):
+    pages = 20
+
+    async def program(endpoint):
+        room = endpoint.allocate(pages * 4096)
+        places = [page * 4096 + 3900 for page in range(pages - 1)]  # each ends in the next page
+        for turn, place in enumerate(places):
+            await room.write(pattern(turn, 300), place)
+        return [await room.read(300, place) == pattern(i, 300) for i, place in enumerate(places)]
+
+    right, cluster = in_one_process(way, program, host=HostSize(frames=12))
+
+    assert all(right)
+    assert cluster.simulation.machine.ports.memory.hosts[0]["page_outs"] > 0
+
+
+def test_two_processes_of_a_host_take_its_cpu_in_turn_with_their_accesses():
+    async def program(endpoint):
+        room = endpoint.allocate(3 * 4096)
+        for turn in range(3):
+            content = pattern(turn + endpoint.number, 9000)
+            await room.write(content, turn)
+            assert await room.read(9000, turn) == content
+        return endpoint.now_us
+
+    cluster = vmmc.Cluster(
+        over("cc-dma-intervention", "utlb"), "utlb-edt", host=HostSize(frames=5), keep_log=500
+    )
+    for _ in range(2):
+        cluster.start(0, program)
+    cluster.run()
+
+    log = cluster.simulation.machine.log
+    work = log[(log["engine"] == Engine.CPU) & (log["end"] > log["start"])]
+    assert {0, 1} <= {*work["sender"].tolist()}
+    assert all(one["end"] <= other["start"] for one, other in pairwise(work))
+    memory = cluster.simulation.machine.ports.memory
+    assert memory.hosts[0]["accessed"] == 0
+    assert memory.hosts[0]["page_outs"] > 0

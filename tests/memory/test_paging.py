@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from nicscope.memory.paging import layout as code
-from nicscope.memory.paging.access import read_bytes, write_bytes
+from nicscope.memory.paging.access import begin_at, bring_page, end_at, read_bytes, write_bytes
 from nicscope.memory.paging.faults import need, provide, provide_zeroed
 from nicscope.memory.paging.layout import new_memory
 from nicscope.memory.paging.pins import may_transfer, may_transfer_into, pin_page, unpin_frame
 from nicscope.memory.paging.spaces import fork_space, map_pages, unmap_pages
-from nicscope.memory.paging.swapper import keep_free, reclaim
+from nicscope.memory.paging.swapper import evict_page, keep_free, reclaim
 
 BOTH = code.READ | code.WRITE
 SIZE = 16
@@ -221,3 +221,20 @@ def test_without_a_frame_or_a_block_an_access_says_so_and_harms_nothing():
 def test_sizes_that_make_no_memory_are_refused(sizes):
     with pytest.raises(ValueError, match=r"a host needs|power of two"):
         new_memory(*sizes)
+
+
+def test_the_frame_that_the_cpu_works_on_is_not_taken_before_it_is_done():
+    memory = new_memory(1, 3, SIZE, 1, 4, 8)  # two frames beside the garbage page
+    map_pages(memory, 0, 0, 0, 4, BOTH)
+    frame = bring_page(memory, 0, 0, 1, 1)
+
+    assert begin_at(memory, 0, 0, SIZE + 5, 1) == frame * SIZE + 5
+    for page in (0, 2, 3):  # all others share the other frame
+        assert bring_page(memory, 0, 0, page, 1) not in (frame, code.NO_FRAME)
+    assert not evict_page(memory, 0, 0, 1)
+    assert memory.entries[0, 0, 1]["frame"] == frame
+
+    end_at(memory, 0)
+    assert evict_page(memory, 0, 0, 1)
+    assert begin_at(memory, 0, 0, SIZE + 5, 1) == -1  # it is not there any more
+    assert memory.hosts[0]["accessed"] == 0

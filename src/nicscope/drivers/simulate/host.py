@@ -115,6 +115,9 @@ def end_host_work(machine, n, now):
     if has_ports(machine.ports) and machine.ports.nodes[n].stolen > 0:
         stolen = machine.ports.nodes[n].stolen
         machine.ports.nodes[n].stolen = 0
+        if node.cpu == ACCESSING:
+            put(machine.agenda, n * KINDS + CPU, now + stolen)
+            return  # all of its time is counted when it ends
         node.cpu_busy += stolen
         _log_work(machine, n, now)
         if node.cpu == COPYING:

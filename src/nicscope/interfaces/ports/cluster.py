@@ -220,7 +220,7 @@ class PortCluster(Generic[E]):
         if self.way != Way.PCI:
             parameters = machine_parameters(self.platform)
             mechanism = MECHANISMS[self.way]
-            bus = bus_of_ports(parameters, mechanism, delivery, ports.memory.bytes, len(hosts))
+            bus = bus_of_ports(parameters, mechanism, delivery, ports.memory, len(hosts))
             ports = ports._replace(memory=ports.memory._replace(caches=bus.hosts))
         simulation = Simulation(
             [self._transfers] * self.topology.nodes,

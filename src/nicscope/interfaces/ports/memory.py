@@ -9,7 +9,7 @@ import numpy as np
 from nicscope.errors import SimulationError
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
-from nicscope.memory.paging.access import read_bytes, write_bytes
+from nicscope.memory.paging.access import bring_page, may_access, read_bytes, write_bytes
 from nicscope.memory.paging.layout import (
     ALREADY_MAPPED,
     DENIED,
@@ -63,6 +63,16 @@ def _write(window: Any, host: int, space: int, address: int, count: int) -> Any:
 def _read(window: Any, host: int, space: int, address: int, count: int) -> Any:
 
     return read_bytes(window.memory, host, space, address, window.bytes, count)
+
+
+@kernel
+def _may_access(window: Any, host: int, space: int, address: int, count: int, write: int) -> Any:
+    return may_access(window.memory, host, space, address, count, write)
+
+
+@kernel
+def _bring(window: Any, host: int, space: int, page: int, write: int) -> Any:
+    return bring_page(window.memory, host, space, page, write)
 
 
 @kernel
@@ -136,6 +146,22 @@ class Memory:
                 raise refusal("read", address + begin, size, found)
             pieces.append(self._bytes[:size].tobytes())
         return b"".join(pieces)
+
+    def check(self, host: int, space: int, address: int, count: int, *, write: bool) -> None:
+        """Return if the space has the right to all of the range.  Errors: ``SimulationError``."""
+        found = bound(_may_access, self.window)(host, space, address, count, int(write))
+        if found < 0:
+            raise refusal("write" if write else "read", address, count, found)
+
+    def bring(self, host: int, space: int, address: int, *, write: bool) -> None:
+        """Have the page of ``address`` in memory, with whatever faults that takes.
+
+        Errors: ``SimulationError``.
+        """
+        page = address // self.page_size
+        found = bound(_bring, self.window)(host, space, page, int(write))
+        if found < 0:
+            raise refusal("write" if write else "read", address, 1, found)
 
     def map(
         self, host: int, space: int, first: int, count: int, rights: int = READ | WRITE

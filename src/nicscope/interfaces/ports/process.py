@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import coroutine
 from typing import TYPE_CHECKING, Any
 
+from nicscope.config.part import Way
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.machine import COMPUTE, POST, PROVIDE, REPORT, SLEEP
 from nicscope.drivers.simulate.ports.calls import close_port
@@ -24,6 +25,7 @@ from nicscope.interfaces.buffers import allocated
 from nicscope.interfaces.ownership import Owner
 from nicscope.interfaces.ports.buffers import Buffer
 from nicscope.interfaces.ports.completions import Arrival, Done
+from nicscope.interfaces.ports.own_memory import OwnMemory
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
 from nicscope.nic.ports import (
@@ -56,7 +58,7 @@ def _close(machine: Any, n: int, p: int) -> Any:
     return close_port(machine, n, p)
 
 
-class Process:
+class Process(OwnMemory):
     """One process: an address space, one port, and a clock."""
 
     def __init__(self, cluster: PortCluster[Any], driven: Driven, number: int) -> None:
@@ -70,6 +72,8 @@ class Process:
         self._machine = cluster.simulation.machine
         self._memory = cluster.memory
         self._ports = self._machine.ports
+        # What it holds in registers, where its stores and loads go through caches.
+        self._windows = None if cluster.way == Way.PCI else self._machine.bus.windows
         self._owner = Owner(f"process {number} of node {self._node}", cluster.simulation, driven)
         self._next_page = 0
         self._next_request = 0
@@ -181,41 +185,6 @@ class Process:
         self._memory.map(self._node, self._number, self._next_page, pages)
         self._next_page += pages
         return allocated(Buffer, self._owner, self, begin, count)
-
-    async def store(self, address: int, content: bytes) -> None:
-        """Store bytes at an address of this process; page faults take their time."""
-        await self._store_at(whole(address, "an address"), raw_bytes(content))
-
-    async def load(self, address: int, count: int) -> bytes:
-        """Load bytes from an address of this process; page faults take their time."""
-        return await self._load_at(whole(address, "an address"), whole(count, "a number of bytes"))
-
-    async def _store_at(self, address: int, content: bytes) -> None:
-        """``store``, for buffers: numbers are as they should be."""
-        self._owner.check_caller()
-        before = self._memory.faults(self._node, self._number)
-        self._memory.write(self._node, self._number, address, content)
-        await self._spend_faults(before)
-
-    async def _load_at(self, address: int, count: int) -> bytes:
-        """``load``, likewise."""
-        self._owner.check_caller()
-        before = self._memory.faults(self._node, self._number)
-        content = self._memory.read(self._node, self._number, address, count)
-        await self._spend_faults(before)
-        return content
-
-    async def _spend_faults(self, before: tuple[int, int, int]) -> None:
-        after = self._memory.faults(self._node, self._number)
-        if after == before:
-            return
-        costs = self._ports.costs[self._node]
-        each = (int(costs["zero"]), int(costs["pin_shared"]), int(costs["page_in"]))
-        spent = sum(
-            (now - then) * cost for now, then, cost in zip(after, before, each, strict=True)
-        )
-        if spent:
-            await self._driven.ask(COMPUTE, duration=spent)
 
     async def compute(self, microseconds: float) -> None:
         """Keep the CPU busy."""

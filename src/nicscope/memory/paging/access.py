@@ -10,7 +10,8 @@ import numpy as np
 from nicscope.kernel.decorators import routine, step
 from nicscope.memory.coherence.frames import forget, settle
 from nicscope.memory.paging.faults import bring, need
-from nicscope.memory.paging.layout import COPY, DISK, NOT_MAPPED, ZERO
+from nicscope.memory.paging.frames import note_access
+from nicscope.memory.paging.layout import COPY, DISK, NOT_MAPPED, READY, ZERO
 
 
 @routine
@@ -61,6 +62,37 @@ def write_bytes(memory, h, space, address, data, count):
             memory.bytes[h, start + i] = data[done + i]
         done += size
     return done
+
+
+@routine
+def may_access(memory, h, space, address, count, write):
+    """0 if the space has the right to the whole range, else the first reason why not."""
+    return _refusal(memory, h, space, address, count, write)
+
+
+@routine
+def bring_page(memory, h, space, page, write):
+    """The frame of ``page`` after the faults of its space's own access; or why there is none."""
+    return _fault(memory, h, space, page, write)
+
+
+@step
+def begin_at(memory, h, space, address, write):
+    """The physical address, whose frame stays until ``end_at``; -1 if the page is not there."""
+    shift = memory.config[0].page_shift
+    page = address >> shift
+    if need(memory, h, space, page, write) != READY:
+        return np.int64(-1)
+    frame = np.int64(memory.entries[h, space, page].frame)
+    note_access(memory, h, frame, write)
+    memory.hosts[h].accessed = frame
+    return (frame << shift) + (address & (memory.config[0].page_size - 1))
+
+
+@step
+def end_at(memory, h):
+    """The CPU is done with the frame that it worked on."""
+    memory.hosts[h].accessed = 0
 
 
 @step

@@ -63,6 +63,7 @@ HOST = np.dtype(
         ("hand", "i8"),  # the frame at which the next search for a victim begins
         ("pinned", "i8"),  # frames with a pin, the garbage page not counted
         ("pin_limit", "i8"),  # of frames
+        ("accessed", "i8"),  # the frame that the CPU works on, which stays meanwhile; 0: none
         # Work done.
         ("zeroed", "i8"),  # frames
         ("copied", "i8"),

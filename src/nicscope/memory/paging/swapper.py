@@ -31,7 +31,7 @@ def reclaim(memory, h):
         frame = np.int64(host.hand)
         host.hand = frame + 1 if frame + 1 < frames else 1
         record = memory.frames[h, frame]
-        if record.references == 0 or record.pins > 0:
+        if record.references == 0 or record.pins > 0 or frame == host.accessed:
             continue
         if record.referenced != 0:
             record.referenced = 0
@@ -43,11 +43,13 @@ def reclaim(memory, h):
 
 @routine
 def evict_page(memory, h, space, page):
-    """Whether ``page``, which was in memory, is out now: not if pinned, or if no block is free."""
+    """Whether ``page``, which was in memory, is out now: not if in use, or if no block is free."""
     entry = memory.entries[h, space, page]
     if entry.state != PRESENT:
         return False
     record = memory.frames[h, entry.frame]
+    if entry.frame == memory.hosts[h].accessed:
+        return False
     if record.pins > 0 or (record.dirty != 0 and memory.hosts[h].free_blocks == 0):
         return False
     _evict(memory, h, np.int64(entry.frame))
@@ -61,6 +63,8 @@ def could_take_frame(memory, h):
         return True
     for frame in range(1, memory.frames.shape[1]):
         record = memory.frames[h, frame]
+        if frame == memory.hosts[h].accessed:
+            continue
         if record.pins == 0 and (record.dirty == 0 or memory.hosts[h].free_blocks > 0):
             return True
     return False

@@ -15,6 +15,7 @@ from nicscope.memory.coherence.access import KINDS as ACCESS_KINDS
 from nicscope.memory.coherence.asks import PROCESSOR
 from nicscope.memory.coherence.nodes import host_of
 from nicscope.memory.coherence.processor import ASKS, ENDED, run_access
+from nicscope.memory.paging.access import begin_at, end_at
 from nicscope.nic.ways.state import (
     ACCESS,
     COLLECT,
@@ -32,8 +33,20 @@ TO_COLLECT = ACCESS_KINDS + 1
 
 @distant
 def begin_at_bus(machine, n, p, now):
-    """Begin the access of process ``p`` on the idle CPU of ``n``."""
+    """Begin the access of process ``p`` on the idle CPU of ``n``.
+
+    With ``own`` of an address space, counted from 1, its address is one of that space; then it
+    lies within a page.  If that is not there any more the operation ends with ``own`` of -1.
+    """
     process = machine.processes[p]
+    address = process.address
+    if process.own > 0:
+        write = 1 if process.tag == STORE else 0
+        address = begin_at(machine.ports.memory, n, process.own - 1, process.address, write)
+        if address < 0:
+            process.own = -1
+            end_operation(machine, p, now)
+            return
     ways = machine.bus.ways
     node = machine.nodes[n]
     node.cpu = ACCESSING
@@ -42,11 +55,11 @@ def begin_at_bus(machine, n, p, now):
     count, place = process.payload, process.packet
     if kind in (TO_PUBLISH, TO_COLLECT):
         call = PUBLISH if kind == TO_PUBLISH else COLLECT
-        begin_move(m, process.peer, call, process.address, place, count)
+        begin_move(m, process.peer, call, address, place, count)
         kind, count = LOAD, 0  # of nothing: then the way says what first
     elif kind in (LOAD, STORE):
         place = 0
-    begin_access(ways.access[n, 0], kind, process.address, place, count, WINDOW)
+    begin_access(ways.access[n, 0], kind, address, place, count, WINDOW)
     put(machine.agenda, n * KINDS + CPU, now)
 
 
@@ -90,6 +103,8 @@ def _end_access(machine, n, now):
     if machine.bus.ways.access[n, 0].kind == DOORBELL:
         registers.token = machine.processes[node.cpu_process].address
         registers.doorbells += 1
+    if machine.processes[node.cpu_process].own > 0:
+        end_at(machine.ports.memory, n)
     machine.bus.timing[n, PROCESSOR].state = RESTING
     machine.bus.ways.moves[n, PROCESSOR].call = NO_CALL
     node.cpu_busy += now - node.cpu_since

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from nicscope.config.delivery import Delivery
     from nicscope.drivers.coherent.parameters import Parameters
+    from nicscope.memory.paging.layout import HostMemory
     from nicscope.nic.coherent.mechanism import Mechanism
 
 
@@ -20,10 +21,10 @@ def bus_of_ports(
     parameters: Parameters,
     way: Mechanism,
     delivery: Delivery,
-    memory: NDArray[np.uint8],
+    memory: HostMemory,
     processes: int,
 ) -> Bus:
-    """Caches before ``memory``, the bytes of the hosts, and NICs that move packets over ``way``.
+    """Caches before ``memory`` and NICs that move packets over ``way``.
 
     The NICs watch nothing: no queue lies in that memory.  Errors: ``SimulationError`` if the
     buffers of ``delivery`` are more than the interface stages.
@@ -37,7 +38,13 @@ def bus_of_ports(
             f"{staging:,} for messages (staging_bytes); take fewer buffers or a smaller max_payload"
         )
     bus = new_bus(
-        memory.shape[0], processes, parameters.host, parameters.nic, memory=memory, queues=False
+        memory.bytes.shape[0],
+        processes,
+        parameters.host,
+        parameters.nic,
+        memory=memory.bytes,
+        window_bytes=int(memory.config[0]["page_size"]),
+        queues=False,
     )
     bus.rules["way"] = int(way)
     bus.rules["receives"] = delivery.send_buffers * buffer

@@ -16,13 +16,13 @@ from typing import NamedTuple
 from nicscope.config.design import Design, design_names, load_design
 from nicscope.config.part import Way
 from nicscope.config.platform import Platform, load_platform, platform_names
-from nicscope.interfaces.ways import INTERFACES, PORTS, RUNS, Combination, why_not
+from nicscope.interfaces.ways import INTERFACES, PORTS, RUNS, TRACE, Combination, why_not
 
 PAGE = Path(__file__).parent / "ways.md"
 BEGIN, END = "<!-- made by docs/ways.py -->", "<!-- end of what docs/ways.py made -->"
 VIA = "sonic-via"
-# Ports without a library are what the others are made of, not something to choose.
-SHOWN = tuple(name for name in INTERFACES if name != PORTS)
+# Ports without a library are what the others are made of; of traces the text says it.
+SHOWN = tuple(name for name in INTERFACES if name not in (PORTS, TRACE))
 
 
 class Subject(NamedTuple):

@@ -21,7 +21,7 @@ from nicscope.errors import NicscopeError, PlatformError, SimulationError
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
 from nicscope.interfaces.ports import cluster as ports
 from nicscope.interfaces.via.translating import Translation
-from nicscope.interfaces.ways import INTERFACES, PORTS, Combination, why_not
+from nicscope.interfaces.ways import INTERFACES, PORTS, TRACE, Combination, why_not
 from nicscope.nic.coherent.mechanism import NAMES
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -62,7 +62,7 @@ def test_every_way_and_every_interface_is_on_the_page():
     text = (DOCS / "ways.md").read_text()
 
     assert all(f"`{way}`" in text for way in Way)
-    assert set(INTERFACES) - {PORTS} == {subject.interface for subject in page.subjects()}
+    assert set(INTERFACES) - {PORTS, TRACE} == {subject.interface for subject in page.subjects()}
     assert {way.value for way in Way} - {"pci"} == set(NAMES)
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 RUNS = "runs"
 PORTS = "a cluster of ports"
+TRACE = "a trace"  # in virtual time
 OVER_THE_BUS = tuple(way for way in Way if way is not Way.PCI)
 OF_PORTS = (Way.PCI, Way.CC_DMA_RETRY, Way.CC_DMA_INTERVENTION)
 BY_PROCESSOR = (Way.PIO, Way.PIO_COMBINED, Way.CNI)
@@ -56,6 +57,7 @@ INTERFACES: dict[str, Interface] = {
     ),
     "miNI": Interface(OF_PORTS, (Scheme.HANDLE, Scheme.STATIC)),
     PORTS: Interface(OF_PORTS),  # without a library
+    TRACE: Interface((Way.PCI,)),
     "Trapeze": Interface((Way.PCI,), serves_ports=False),
     "VIA": Interface(OVER_THE_BUS, LOOKED_UP, translates=True, serves_ports=False),
 }
@@ -142,7 +144,9 @@ def _of_ways(asked: Combination) -> NicscopeError | None:
         )
     if way in interface.ways:
         return None
-    others = [name for name, one in INTERFACES.items() if way in one.ways and name != PORTS]
+    others = [
+        name for name, one in INTERFACES.items() if way in one.ways and name not in (PORTS, TRACE)
+    ]
     do = "does" if len(others) == 1 else "do"
     as_they_do = f" as {', '.join(others)} {do}" if others else ""
     own = ", ".join(interface.ways)

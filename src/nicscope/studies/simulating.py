@@ -10,7 +10,7 @@ from nicscope import __version__
 from nicscope.config.delivery import POLICIES, Policy, transfer_costs
 from nicscope.config.program_costs import program_costs
 from nicscope.errors import DesignError, NicscopeError, PlatformError, printable
-from nicscope.interfaces.ways import PORTS, Combination, check_runs
+from nicscope.interfaces.ways import TRACE, Combination, check_runs
 from nicscope.studies.replaying import choose_subjects
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _runnable(design: Design, platform: Platform | None) -> Runnable:
     if platform is None:
         raise DesignError(f"design {design.name!r} names no platform; give one with --platform")
     cuts_through = POLICIES[design.delivery].policy == Policy.CUT_THROUGH
-    check_runs(Combination(PORTS, platform, design.way, design, cuts_through))
+    check_runs(Combination(TRACE, platform, design.way, design, cuts_through))
     costs = program_costs(platform, design.scheme, served_by=design.served_on(platform))
     return Runnable(design, platform, transfer_costs(platform), service_costs(costs, design))
 

@@ -259,3 +259,55 @@ def test_a_bad_platform_file_is_refused_by_one_line_that_names_file_and_key(
 def test_an_unknown_platform_suggests_the_nearest():
     with pytest.raises(PlatformError, match="no platform 'utlb-protoype'; did you mean 'utlb-pro"):
         load_platform("utlb-protoype")
+
+
+def combined(tmp_path, text):
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    return load_platform(path)
+
+
+def test_what_a_platform_combines_is_assumed_there_and_names_whose_it_is():
+    one, bus, nic = (load_platform(name) for name in ("utlb-edt", "edt-table1", "utlb-prototype"))
+
+    assert {*one.machine} == {*bus.machine}
+    assert {*one.costs} == ({*bus.costs} | {*nic.costs}) - {"nic_memory_per_byte"}
+    for part in (bus, nic):
+        for name, cost in part.costs.items():
+            if name not in one.not_applicable:
+                assert one.costs[name].points == cost.points
+                assert one.costs[name].high_ps == cost.high_ps
+                assert one.costs[name].origin.evidence is Evidence.ASSUMED
+                assert part.name in one.costs[name].origin.source
+    assert {*one.not_applicable} == {*nic.not_applicable, "nic_memory_per_byte"}
+
+
+def test_what_a_platform_states_itself_goes_before_what_it_combines(tmp_path):
+    cost = '{ value = 9, unit = "us", evidence = "assumed", source = "assumed: a test" }'
+    one = combined(
+        tmp_path,
+        'combines = ["utlb-prototype", "pca200-linux"]\n'
+        f"[costs]\ndma_init = {cost}\ntrap = {cost}\n"
+        '[not_applicable]\npost = "a test"\n',
+    )
+
+    assert one.costs["dma_init"].high_ps == one.costs["trap"].high_ps == 9_000_000
+    assert "trap" not in one.not_applicable
+    assert "post" not in one.costs
+    first = load_platform("utlb-prototype")
+    assert one.costs["notify"].high_ps == first.costs["notify"].high_ps
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ('"edt-table1"', "must be a list of platforms of the catalog"),
+        ('["no such"]', "must be a list of platforms of the catalog"),
+        ("[3]", "must be a list of platforms of the catalog"),
+        ("[[]]", "must be a list of platforms of the catalog"),
+        ('["utlb-edt"]', "'utlb-edt', which is combined itself"),
+    ],
+)
+def test_a_platform_combines_only_what_stands_alone_in_the_catalog(tmp_path, given, why):
+    with pytest.raises(PlatformError, match=why):
+        combined(tmp_path, f"combines = {given}\n")

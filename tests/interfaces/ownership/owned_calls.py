@@ -93,8 +93,10 @@ NOT_HELD_MODULES = {
     "nicscope.interfaces.run_log",
     "nicscope.interfaces.run_report",
     "nicscope.interfaces.run_tables",
+    "nicscope.interfaces.ways",
     "nicscope.interfaces.trapeze_report",
     "nicscope.interfaces.ports.memory",
+    "nicscope.interfaces.ports.own_memory",  # a part of Process
     "nicscope.interfaces.ports.report",
     "nicscope.interfaces.ports.rows",
     "nicscope.interfaces.unet.registry",

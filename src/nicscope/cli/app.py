@@ -106,7 +106,7 @@ app.command("coverage")(coverage.coverage)
 app.command("compile", context_settings=compiling.CONTEXT, epilog=compiling.EXAMPLES)(
     compiling.compile_kernels
 )
-app.command(context_settings=record.CONTEXT, epilog=record.EXAMPLE)(record.record)
+app.command(context_settings=record.CONTEXT, epilog=record.EXAMPLES)(record.record)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Options end where the program begins: what follows is the program's own.
 CONTEXT = {"allow_interspersed_args": False, "ignore_unknown_options": False}
-EXAMPLE = (
+EXAMPLES = (
     "Examples:\n\n"
     "[bold]nicscope record -o redis.parquet -- redis-server --port 7777[/bold]\n\n"
     "[bold]nicscope record -o fetch.parquet --quiet -- curl -s http://localhost/[/bold]"

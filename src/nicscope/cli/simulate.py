@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,9 @@ from nicscope.cli.progress import progress
 from nicscope.cli.replay import print_written, trace_path
 from nicscope.cli.tables import print_json
 from nicscope.errors import SimulationError, printable
+
+if TYPE_CHECKING:
+    from nicscope.studies.programs import ProgramRuns
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -120,18 +123,18 @@ def _run_program(path: Path, as_json: bool, out: Path | None, timeline: Path | N
     # What the program prints is its own; with --json the standard output is one object.
     aside: Any = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
     with folder_for(out) as folder, progress("running", "", always_say=True):
-        from nicscope.reports.timeline_file import write_timeline
-        from nicscope.studies.program_timeline import program_timeline
         from nicscope.studies.programs import run_program
-        from nicscope.studies.timeline import MOST_RECORDS
 
+        records = 0
+        if timeline is not None:
+            from nicscope.studies.timeline import MOST_RECORDS
+
+            records = MOST_RECORDS
         with aside:
-            found = run_program(path, 0 if timeline is None else MOST_RECORDS)
+            found = run_program(path, records)
         written = [] if folder is None else write_program_runs(found, folder)
         if timeline is not None:
-            drawn = program_timeline(found)
-            written.append(write_timeline(drawn, timeline))
-            _tell_what_is_left_out(timeline, drawn["otherData"]["records"])
+            written.append(_write_timeline(found, timeline))
     if as_json:
         print_json(found.to_json())
         return
@@ -139,14 +142,19 @@ def _run_program(path: Path, as_json: bool, out: Path | None, timeline: Path | N
     print_written(written)
 
 
-def _tell_what_is_left_out(timeline: Path, records: str) -> None:
-    drawn, _, every = records.partition(" of ")
-    if drawn != every:
+def _write_timeline(found: ProgramRuns, path: Path) -> Path:
+    from nicscope.reports.timeline_file import write_timeline
+    from nicscope.studies.program_timeline import counts, program_timeline
+
+    written = write_timeline(program_timeline(found), path)
+    kept, every = counts(found)
+    if kept < every:
         print(
-            f"nicscope: {printable(str(timeline))}: the first {int(drawn):,} of {int(every):,} "
-            "records, which is as many as a browser holds",
+            f"nicscope: {printable(str(path))}: the first {kept:,} of {every:,} records, which is "
+            "as many as a browser holds",
             file=sys.stderr,
         )
+    return written
 
 
 def _simulate_trace(

@@ -23,6 +23,11 @@ def program_timeline(found: ProgramRuns) -> dict[str, Any]:
     return document(runs, command, __version__)
 
 
+def counts(found: ProgramRuns) -> tuple[int, int]:
+    """Records that the timeline shows, and those that there were."""
+    return sum(len(log.records) for log in found.logs), sum(log.total for log in found.logs)
+
+
 def _nodes(report: RunReport, run: str) -> list[str]:
     what = report.title()
     return [f"{run}node {node.node}: {what}" for node in report.nodes]

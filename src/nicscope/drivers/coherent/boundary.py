@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.drivers.coherent.machine import Machine
+    from nicscope.nic.ways.hosts import AtBuses
 
     Step = Callable[..., Any]
 
@@ -57,7 +57,7 @@ FALLBACK = Mechanism.DMA_INTERVENTION  # serves what EDT has not registered
 class Handling(NamedTuple):
     """The machine, and bytes that a call from outside brings or takes."""
 
-    machine: Machine
+    machine: AtBuses
     payload: NDArray[np.uint8]
 
 
@@ -78,7 +78,7 @@ def read_payload(handling, n, mechanism, address, count, now):
 class Boundary:
     """Between host and interface of node ``n`` of ``machine``, under one mechanism."""
 
-    def __init__(self, machine: Machine, n: int, mechanism: int) -> None:
+    def __init__(self, machine: AtBuses, n: int, mechanism: int) -> None:
         self._machine = machine
         self._n = n
         self._mechanism = int(mechanism)

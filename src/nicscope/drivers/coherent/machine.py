@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from nicscope.drivers.coherent.parameters import unfitted
 from nicscope.errors import SimulationError
 from nicscope.kernel.decorators import step
-from nicscope.memory.coherence.layout import LINE, Host, host_settings, new_hosts
+from nicscope.memory.coherence.layout import LINE, Host, host_settings
 from nicscope.memory.coherence.nodes import host_of, watcher_of
-from nicscope.memory.coherence.watcher import COPY, Watcher, new_watchers
-from nicscope.nic.coherent.layout import TAG, Interface, new_interfaces, nic_settings
-from nicscope.nic.ways.state import nic_of, watch_queues
+from nicscope.memory.coherence.watcher import COPY, Watcher
+from nicscope.nic.coherent.layout import TAG, Interface, nic_settings
+from nicscope.nic.ways.hosts import AtBuses, new_at_buses
+from nicscope.nic.ways.state import nic_of
 from nicscope.room import check_room
 
 if TYPE_CHECKING:
@@ -21,14 +22,6 @@ HOME_BYTES = 4  # of where a block of the host, or of the NIC, stands
 KEY_BYTES = 8
 NODE_BYTES = 1 << 16  # of registers, queues, and of the firmware's tables
 PAGE, PAGE_BYTES = 4096, 64  # of a page that a program may allocate
-
-
-class Machine(NamedTuple):
-    """All nodes; the first axis of every array is the node."""
-
-    hosts: Host
-    agents: Watcher
-    nics: Interface
 
 
 class Node(NamedTuple):
@@ -46,7 +39,7 @@ def new_machine(
     *,
     tags: int = 64,
     packets: int = 64,
-) -> Machine:
+) -> AtBuses:
     """``nodes`` equal nodes at rest.  What is not in ``host`` and ``nic`` is as before any fit.
 
     ``tags`` regions may be registered at a time; keys of packets go up to ``packets``.
@@ -56,27 +49,9 @@ def new_machine(
     need = machine_bytes(nodes, of_host, of_nic, tags, packets)
     check_room(need, f"a cluster of {nodes:,} nodes", "ask for fewer nodes, less memory or caches")
     try:
-        hosts = new_hosts(nodes, of_host)
-        settings = nic_settings(of_nic)
-        block, room = int(hosts.config[0]["l2_line"][0]), hosts.memory.shape[1]
-        if settings["memory_bytes"] % block:
-            raise ValueError(f"memory_bytes is no multiple of a block of {block} bytes")
-        nics = new_interfaces(nodes, of_nic, block, room, tags, packets)
+        return new_at_buses(nodes, of_host, of_nic, tags=tags, packets=packets)
     except ValueError as error:
         raise SimulationError(str(error)) from error
-    agents = new_watchers(
-        nodes,
-        room // block,
-        settings["memory_bytes"] // block,
-        block,
-        settings["read_window"],
-        settings["dma_mbytes_s"],
-    )
-    machine = Machine(hosts, agents, nics)
-    for n in range(nodes):
-        node = node_view(machine, n)
-        watch_queues(node.agent, node.nic)
-    return machine
 
 
 def machine_bytes(
@@ -102,7 +77,7 @@ def machine_bytes(
     return nodes * (caches + room + room // block * HOME_BYTES + copies + staging + pages + small)
 
 
-def node_view(machine: Machine, n: int) -> Node:
+def node_view(machine: AtBuses, n: int) -> Node:
     """Node ``n``, its arrays seen without their first axis, for Python."""
     return Node(
         Host(*(array[n] for array in machine.hosts)),

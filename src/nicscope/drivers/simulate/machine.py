@@ -187,10 +187,7 @@ TALLY = np.dtype(
         ("events", "i8"),
         ("now", "i8"),
         ("ended", "i8"),  # operations in ``inbox``
-        (
-            "wants",
-            "i8",
-        ),  # PATHS and ROOM: what to make before more is fired (``growth``)
+        ("wants", "i8"),  # PATHS and ROOM: what to make before more is fired (``growth``)
     ],
     align=True,
 )

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from nicscope.drivers.coherent.machine import Machine
     from nicscope.interfaces.via.journal import Journal
+    from nicscope.nic.ways.hosts import AtBuses
 
 BY_PROCESSOR = (Mechanism.PIO, Mechanism.PIO_COMBINED, Mechanism.CNI)
 COHERENT = (Mechanism.DMA_RETRY, Mechanism.DMA_INTERVENTION, Mechanism.EDT)
@@ -28,7 +28,7 @@ COHERENT = (Mechanism.DMA_RETRY, Mechanism.DMA_INTERVENTION, Mechanism.EDT)
 class Port(Boundary):
     """Node ``number`` of ``machine``, under one mechanism."""
 
-    def __init__(self, machine: Machine, number: int, mechanism: Mechanism) -> None:
+    def __init__(self, machine: AtBuses, number: int, mechanism: Mechanism) -> None:
         super().__init__(machine, number, mechanism)
         self.number = number
         self.mechanism = mechanism

@@ -12,20 +12,18 @@ from nicscope.errors import SimulationError
 from nicscope.kernel.decorators import step
 from nicscope.kernel.records import records, without_rows
 from nicscope.memory.coherence.asks import ASK, MASTERS
-from nicscope.memory.coherence.layout import HOST_PARAMETERS, Host, new_hosts
-from nicscope.memory.coherence.watcher import WINDOW, Watcher, new_watchers
-from nicscope.nic.coherent.layout import (
-    NIC_PARAMETERS,
-    Interface,
-    new_interfaces,
-    nic_settings,
-)
-from nicscope.nic.ways.state import Ways, new_ways, watch_queues
+from nicscope.memory.coherence.layout import HOST_PARAMETERS
+from nicscope.memory.coherence.watcher import WINDOW
+from nicscope.nic.coherent.layout import NIC_PARAMETERS
+from nicscope.nic.ways.hosts import new_at_buses
+from nicscope.nic.ways.state import Ways, new_ways
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+    from nicscope.memory.coherence.layout import Host
 
 # What a move waits for.
 RESTING = 0
@@ -136,25 +134,11 @@ def new_bus(
     interfaces watch nothing, and all of that memory is the hosts' own.  Errors: SimulationError.
     """
     try:
-        hosts = new_hosts(nodes, host, memory)
-        settings = nic_settings(nic)
-        block, room = int(hosts.config[0]["l2_line"][0]), hosts.memory.shape[1]
-        if settings["memory_bytes"] % block or room % block:
-            raise ValueError(f"memory of host and NIC must be whole blocks of {block} bytes")
-        nics = new_interfaces(nodes, nic, block, room, tags, packets)
+        hosts, agents, nics = new_at_buses(
+            nodes, host, nic, tags=tags, packets=packets, memory=memory, queues=queues
+        )
     except ValueError as error:
         raise SimulationError(str(error)) from error
-    agents = new_watchers(
-        nodes,
-        room // block,
-        settings["memory_bytes"] // block,
-        block,
-        settings["read_window"],
-        settings["dma_mbytes_s"],
-    )
-    for n in range(nodes if queues else 0):
-        agent = Watcher(*(array[n] for array in agents))
-        watch_queues(agent, Interface(*(array[n] for array in nics)))
     rules = records(nodes, RULES)
     rules["way"] = NO_WAY
     return Bus(

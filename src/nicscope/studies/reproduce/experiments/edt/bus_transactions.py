@@ -16,7 +16,7 @@ from nicscope.studies.reproduce.verdict import Outcome
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nicscope.drivers.coherent.machine import Machine
+    from nicscope.nic.ways.hosts import AtBuses
     from nicscope.studies.reproduce.expectation import Item
 
 BLOCK = 128
@@ -52,12 +52,12 @@ def _agreed(counts: Iterable[float]) -> float:
     return float(np.mean(list(counts)))
 
 
-def _transactions(machine: Machine) -> int:
+def _transactions(machine: AtBuses) -> int:
     counts = machine.hosts.counts[0]
     return int(counts.sum() - counts[:, INTERVENTION].sum())
 
 
-def _warm() -> tuple[Machine, int]:
+def _warm() -> tuple[AtBuses, int]:
     """A registered region of which host and NIC both have every block."""
     machine = new_machine(1)
     _, now = Boundary(machine, 0, Mechanism.EDT).register(0, MOST_BLOCKS * BLOCK, 0)
@@ -66,7 +66,7 @@ def _warm() -> tuple[Machine, int]:
 
 
 def _count(
-    machine: Machine, order: int, blocks: int, words: int, pause: int, now: int
+    machine: AtBuses, order: int, blocks: int, words: int, pause: int, now: int
 ) -> tuple[int, int]:
     """Transactions of a message written in that order and fetched, and when it was."""
     payload = np.arange(blocks * BLOCK, dtype=np.int64).astype(np.uint8)

@@ -21,6 +21,7 @@ _ON_TRANSLATION = ("tests/drivers", "tests/drivers_simulate/test_traced_counts.p
 _ON_PORTS = ("tests/ports", "tests/drivers_simulate", "tests/interfaces")
 # What stands on a file or folder, nearest first; a survivor of these is shown.
 _TESTS = {
+    "nic/translate": (*_ON_TRANSLATION, "tests/ports"),
     "nic/vimsg": ("tests/nic", "tests/interfaces/via"),
     "nic/coherent": ("tests/nic", "tests/drivers_coherent", "tests/interfaces/via"),
     "nic/ports": ("tests/nic", *_ON_PORTS),
@@ -31,7 +32,6 @@ _TESTS = {
     "memory/coherence": ("tests/drivers_coherent", "tests/interfaces/via"),
     "memory/paging": ("tests/memory", *_ON_PORTS),
     "memory": ("tests/memory", *_ON_TRANSLATION),
-    "drivers/translation": (*_ON_TRANSLATION, "tests/ports"),
 }
 
 

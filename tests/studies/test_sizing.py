@@ -12,9 +12,9 @@ from sizing_samples import trace_of
 from nicscope.config.design import load_design, with_settings
 from nicscope.config.scheme import SETTINGS, Scheme
 from nicscope.drivers.replay import replay
-from nicscope.drivers.translation.counts import COUNT_NAMES, KIND_NAMES
 from nicscope.errors import DesignError, NicscopeError, PlatformError, StudyError, TraceError
 from nicscope.nic.layout import new_table, region_bytes
+from nicscope.nic.translate.counts import COUNT_NAMES, KIND_NAMES
 from nicscope.studies.replaying import compare
 from nicscope.studies.sizing import sampling, sizings
 from nicscope.studies.sizing.answer import shaky

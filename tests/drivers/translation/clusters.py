@@ -10,7 +10,12 @@ from nicscope.drivers.replay.columns import new_stream
 from nicscope.drivers.replay.engine import line_bits_of
 from nicscope.drivers.replay.naming import numbering_of
 from nicscope.drivers.replay.parting import Parter
-from nicscope.drivers.translation.asking import (
+from nicscope.drivers.translation.cluster import new_translations
+from nicscope.kernel.decorators import kernel, routine
+from nicscope.kernel.entering import bound
+from nicscope.memory.pinning import PINNED
+from nicscope.nic.layout import EMPTY, FRAME_BITS
+from nicscope.nic.translate.asking import (
     admit_request,
     ask,
     could_admit,
@@ -18,10 +23,9 @@ from nicscope.drivers.translation.asking import (
     page_of_key,
     serve,
 )
-from nicscope.drivers.translation.book import note_request
-from nicscope.drivers.translation.cluster import Translations, new_translations, translation_of
-from nicscope.drivers.translation.codes import ADMITTED, MISS
-from nicscope.drivers.translation.deeds import (
+from nicscope.nic.translate.book import note_request
+from nicscope.nic.translate.codes import ADMITTED, MISS
+from nicscope.nic.translate.deeds import (
     DROP,
     FILL,
     PIN,
@@ -29,11 +33,8 @@ from nicscope.drivers.translation.deeds import (
     clear_deeds,
     write_frame,
 )
-from nicscope.drivers.translation.holding import hold_key, keep_page, leave_page, release_key
-from nicscope.kernel.decorators import kernel, routine
-from nicscope.kernel.entering import bound
-from nicscope.memory.pinning import PINNED
-from nicscope.nic.layout import EMPTY, FRAME_BITS
+from nicscope.nic.translate.holding import hold_key, keep_page, leave_page, release_key
+from nicscope.nic.translate.nodes import Translations, translation_of
 
 FRAME_BASE = 100_000  # page number k of the model lies in frame FRAME_BASE + k
 

@@ -17,7 +17,7 @@ from nicscope.drivers.translation.cluster import (
     nic_memory_bytes,
     space_numbering,
 )
-from nicscope.drivers.translation.deeds import deeds_needed
+from nicscope.drivers.translation.need import deeds_needed
 from nicscope.errors import DesignError
 from oracle.strategies import cases, designs
 from trace_columns import Columns, columns_of, design_of

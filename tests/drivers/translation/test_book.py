@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.drivers.translation.book import (
+from nicscope.nic.translate.book import (
     grown_book,
     new_book,
     note_fill,

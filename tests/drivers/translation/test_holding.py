@@ -24,11 +24,11 @@ from hypothesis import strategies as st
 
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.translation.cluster import counts_of, new_translations, space_numbering
-from nicscope.drivers.translation.codes import ADMITTED, MISS, REFUSED, REJECTED, UNKNOWN
-from nicscope.drivers.translation.deeds import DROP, FILL, UNPIN
 from nicscope.kernel.entering import bound
 from nicscope.memory.numbering import find
 from nicscope.nic.layout import IN_USE
+from nicscope.nic.translate.codes import ADMITTED, MISS, REFUSED, REJECTED, UNKNOWN
+from nicscope.nic.translate.deeds import DROP, FILL, UNPIN
 from oracle.strategies import designs
 from trace_columns import design_of
 

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.translation.state import Host, Request
 from nicscope.kernel.decorators import step
 from nicscope.memory.pinning import Pinning
 from nicscope.nic.layout import Nic
+from nicscope.nic.translate.state import Host, Request
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.replay.columns import Stream
-    from nicscope.drivers.translation.book import Book
+    from nicscope.nic.translate.book import Book
 
 
 class Case(NamedTuple):

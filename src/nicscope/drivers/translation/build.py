@@ -7,11 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nicscope.config.scheme import Scheme
-from nicscope.drivers.translation.book import Book, grown_book, new_book
-from nicscope.drivers.translation.codes import CODES, PINNED_AREA, UTLB, UTLB_PROCESS, UTLB_SHARED
-from nicscope.drivers.translation.counts import COUNT_NAMES, KIND_NAMES
-from nicscope.drivers.translation.state import Host, new_host
-from nicscope.drivers.translation.utlb import SECOND_LEVEL
 from nicscope.kernel.records import longer
 from nicscope.memory.indices import grown_indices
 from nicscope.memory.lines import grown_lines
@@ -19,6 +14,20 @@ from nicscope.memory.numbering import capacity, regions_of
 from nicscope.memory.pinning import grown_pinning, new_pinning
 from nicscope.memory.replacement import Replacement
 from nicscope.nic.layout import AREA, DIRECTORY, Nic, new_cache, new_table, region_bytes
+from nicscope.nic.translate.book import Book, grown_book, new_book
+from nicscope.nic.translate.codes import (
+    HANDLE,
+    INTERRUPT,
+    PINNED_AREA,
+    STATIC,
+    UNET_MM,
+    UTLB,
+    UTLB_PROCESS,
+    UTLB_SHARED,
+)
+from nicscope.nic.translate.counts import COUNT_NAMES, KIND_NAMES
+from nicscope.nic.translate.state import Host, new_host
+from nicscope.nic.translate.utlb import SECOND_LEVEL
 
 if TYPE_CHECKING:
     from nicscope.config.design import Design
@@ -30,6 +39,17 @@ if TYPE_CHECKING:
 # 2**6..2**17: never closer than 0.238 of an even spacing (bench/index_offset.py).
 OFFSET_STEP = 0x29B27
 ADDRESS_BITS = 64
+
+CODES = {
+    Scheme.PINNED: PINNED_AREA,
+    Scheme.STATIC: STATIC,
+    Scheme.INTERRUPT: INTERRUPT,
+    Scheme.UNET_MM: UNET_MM,
+    Scheme.HANDLE: HANDLE,
+    Scheme.UTLB: UTLB,
+    Scheme.UTLB_SHARED: UTLB_SHARED,
+    Scheme.UTLB_PROCESS: UTLB_PROCESS,
+}
 
 _DIFFERENCES = (  # name, the whole, what is counted of it
     ("ni_misses_send", "ni_misses", "ni_misses_receive"),

@@ -5,7 +5,7 @@ Nothing grows: pages and processes are known beforehand.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,30 +18,22 @@ from nicscope.drivers.translation.build import (
     memory_of,
     new_parts,
 )
-from nicscope.drivers.translation.deeds import deeds_needed
-from nicscope.drivers.translation.state import DEED, Host
+from nicscope.drivers.translation.need import deeds_needed
 from nicscope.errors import DesignError
-from nicscope.kernel.decorators import kernel, step
+from nicscope.kernel.decorators import kernel
 from nicscope.kernel.records import records
 from nicscope.kernel.rows import row_of
 from nicscope.memory.indices import grown_indices
 from nicscope.memory.numbering import BLOCK, Numbering, capacity, grown, new_numbering, number
-from nicscope.nic.layout import VICTIM, Nic, new_table
+from nicscope.nic.layout import VICTIM, new_table
+from nicscope.nic.translate.nodes import Translations
+from nicscope.nic.translate.state import DEED
 from nicscope.room import zeros
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from nicscope.config.design import Design
-    from nicscope.drivers.translation.book import Book
-
-
-class Translations(NamedTuple):
-    """Every node's NIC, host and book; each array of theirs has a leading axis of nodes."""
-
-    nic: Nic
-    host: Host
-    book: Book
 
 
 def space_numbering(design: Design, processes: int, pages: int) -> Numbering:
@@ -180,9 +172,3 @@ def counts_of(translations: Translations, n: int) -> dict[str, int | None]:
 def nic_memory_bytes(translations: Translations, n: int) -> dict[str, int]:
     """Bytes of NIC memory that each structure for translation takes on node ``n``."""
     return memory_of(Parts(*(row_of(part, n) for part in translations)))
-
-
-@step
-def translation_of(translations, n):
-    """Node ``n`` as (nic, host, book); ``translations`` were handed over."""
-    return row_of(translations.nic, n), row_of(translations.host, n), row_of(translations.book, n)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope.config.scheme import Scheme
-from nicscope.drivers.translation.deeds import deeds_needed
-from nicscope.drivers.translation.state import DEED
 from nicscope.nic.layout import cache_bytes
+from nicscope.nic.translate.state import DEED
 
 if TYPE_CHECKING:
     from nicscope.config.design import Design
@@ -26,3 +25,25 @@ def translation_bytes(design: Design, processes: int, pages: int, longest: int) 
         on_nic = entries * FRAME_BYTES * (1 << (processes - 1).bit_length())
     log = deeds_needed(design, longest) * DEED.itemsize
     return COPIES * (on_nic + pages * PAGE_BYTES + log)
+
+
+def deeds_needed(design: Design, longest: int) -> int:
+    """The most deeds that one call makes, if requests have up to ``longest`` pages.
+
+    The log must be cleared before each call that may write to it, for kernels check no bounds.
+    """
+    prepin, prefetch, line = design.prepin or 1, design.prefetch or 1, design.line or 1
+    pinned = longest + prepin - 1
+    return {
+        Scheme.PINNED: 0,
+        Scheme.STATIC: 2,  # pin, fill
+        Scheme.INTERRUPT: 6,  # one drops and unpins at the limit, one on eviction; pin, fill
+        Scheme.UNET_MM: 4,
+        # Each page of a request may drop and unpin another; or a miss fills and drops.
+        Scheme.UTLB: max(2 * longest + pinned, 2 * prefetch),
+        Scheme.UTLB_SHARED: max(2 * longest + pinned, 2 * prefetch),
+        Scheme.UTLB_PROCESS: 2 * longest + 2 * pinned,
+        # What the high water asks for beyond that waits for the next call.
+        # Twice what a line pins, so that a backlog of held pages is caught up with.
+        Scheme.HANDLE: 4 * line + 1,
+    }[design.scheme]

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.drivers.translation.asking import admit_request, ask, page_of_key, serve
-from nicscope.drivers.translation.book import note_request
-from nicscope.drivers.translation.cluster import translation_of
-from nicscope.drivers.translation.deeds import FILL, clear_deeds, write_frame
 from nicscope.kernel.decorators import kernel, step
+from nicscope.nic.translate.asking import admit_request, ask, page_of_key, serve
+from nicscope.nic.translate.book import note_request
+from nicscope.nic.translate.deeds import FILL, clear_deeds, write_frame
+from nicscope.nic.translate.nodes import translation_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from nicscope.drivers.translation.cluster import Translations
+    from nicscope.nic.translate.nodes import Translations
 
 PROCESS = 0  # the only one of a node
 

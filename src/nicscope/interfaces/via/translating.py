@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nicscope.drivers.translation.build import CODES
 from nicscope.drivers.translation.cluster import counts_of, new_translations, space_numbering
-from nicscope.drivers.translation.codes import ADMITTED, CODES, MISS, REJECTED
 from nicscope.drivers.translation.need import translation_bytes
 from nicscope.drivers.via.translation import Looked, admit_pages, ask_page, serve_page
 from nicscope.errors import SimulationError
 from nicscope.interfaces.via.journal import Part
 from nicscope.interfaces.via.names import Return, VipError
 from nicscope.kernel.entering import bound
+from nicscope.nic.translate.codes import ADMITTED, MISS, REJECTED
 from nicscope.nic.vimsg.layout import PAGE
 from nicscope.room import check_room
 

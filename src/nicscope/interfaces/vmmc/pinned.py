@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.drivers.simulate.ports.directory import is_away, swap_table
 from nicscope.drivers.simulate.ports.translating import key_of
-from nicscope.drivers.translation.cluster import translation_of
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
 from nicscope.memory.pinning import PINNED
+from nicscope.nic.translate.nodes import translation_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,9 +17,9 @@ from nicscope.config.evidence import Evidence
 from nicscope.config.scheme import SETTINGS, Kind
 from nicscope.config.time_unit import in_us
 from nicscope.drivers.replay import ReplayResult
-from nicscope.drivers.translation.counts import COUNT_NAMES
 from nicscope.errors import StudyError
 from nicscope.inputs import Input
+from nicscope.nic.translate.counts import COUNT_NAMES
 from nicscope.studies.denominator import Denominator, denominator_of
 from nicscope.studies.replaying import with_price
 from nicscope.studies.sweep.axis import PS_PER_NS, SCHEME

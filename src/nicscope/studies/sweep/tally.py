@@ -8,7 +8,7 @@ import numpy as np
 
 from nicscope.drivers.replay.engine import Replayer
 from nicscope.drivers.replay.parting import ROWS
-from nicscope.drivers.translation.counts import COUNT_NAMES
+from nicscope.nic.translate.counts import COUNT_NAMES
 from nicscope.room import check_room
 from nicscope.studies.threads import Stopped
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.replay.state import timeless
-from nicscope.drivers.translation.handle import bring_line, unpin_surplus
 from nicscope.kernel.decorators import kernel
 from nicscope.memory.numbering import process_of
+from nicscope.nic.translate.handle import bring_line, unpin_surplus
 
 
 @kernel

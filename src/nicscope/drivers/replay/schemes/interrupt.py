@@ -8,15 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.replay.state import timeless
-from nicscope.drivers.translation.book import INVALIDATED, MISSED
-from nicscope.drivers.translation.codes import MISS
-from nicscope.drivers.translation.deeds import pin_page, unpin_page
-from nicscope.drivers.translation.interrupt import serve_interrupt
 from nicscope.kernel.decorators import kernel
 from nicscope.memory.numbering import process_of, unit_of
 from nicscope.memory.pinning import use
 from nicscope.nic.cache import lookup
 from nicscope.nic.layout import EMPTY
+from nicscope.nic.translate.book import INVALIDATED, MISSED
+from nicscope.nic.translate.codes import MISS
+from nicscope.nic.translate.deeds import pin_page, unpin_page
+from nicscope.nic.translate.interrupt import serve_interrupt
 
 
 @kernel

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.translation.book import (
+from nicscope.kernel.decorators import kernel, step
+from nicscope.nic.translate.book import (
     MISSED,
     NOT_DONE,
     SEEN,
     add_misses,
     renew_shadow,
 )
-from nicscope.kernel.decorators import kernel, step
 
 
 @kernel

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.replay.state import request_of, timeless
-from nicscope.drivers.translation.static import begin_registering, copy_request, serve_static
 from nicscope.kernel.decorators import kernel
 from nicscope.memory.pinning import PINNED
+from nicscope.nic.translate.static import begin_registering, copy_request, serve_static
 
 
 @kernel

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.replay.state import timeless
-from nicscope.drivers.translation.deeds import pin_page
-from nicscope.drivers.translation.unet_mm import give_back
 from nicscope.kernel.decorators import kernel
 from nicscope.memory.numbering import process_of
 from nicscope.nic.layout import EMPTY
+from nicscope.nic.translate.deeds import pin_page
+from nicscope.nic.translate.unet_mm import give_back
 from nicscope.nic.victim import ABSENT, add_victim, append_victim, find_victim, remove_victim
 
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.replay.state import request_of, timeless
-from nicscope.drivers.translation.book import INVALIDATED, NOT_DONE
-from nicscope.drivers.translation.state import set_of
-from nicscope.drivers.translation.user_library import admit
-from nicscope.drivers.translation.utlb import prefetch_indices, prefetch_pages
 from nicscope.hashing import LOW
 from nicscope.kernel.decorators import kernel, step
 from nicscope.memory.numbering import process_of, unit_of
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.cache import renew
 from nicscope.nic.layout import SEARCHED_WAYS
+from nicscope.nic.translate.book import INVALIDATED, NOT_DONE
+from nicscope.nic.translate.state import set_of
+from nicscope.nic.translate.user_library import admit
+from nicscope.nic.translate.utlb import prefetch_indices, prefetch_pages
 
 
 @kernel

@@ -8,23 +8,23 @@ from nicscope.drivers.simulate.ports import calls
 from nicscope.drivers.simulate.ports.calls import carry_out, mend_page
 from nicscope.drivers.simulate.ports.directory import has_tables, let_tables_go, take_tables
 from nicscope.drivers.simulate.ports.translating import key_of, page_at
-from nicscope.drivers.translation.asking import (
+from nicscope.kernel.decorators import distant, step
+from nicscope.memory.paging.layout import GARBAGE_FRAME
+from nicscope.memory.pinning import PINNED
+from nicscope.nic.ports import DONE, FETCH, INLINE, NO_RIGHTS, NO_ROOM, SEGMENTS
+from nicscope.nic.translate.asking import (
     admit_request,
     could_admit,
     key_of_page,
     page_of_key,
 )
-from nicscope.drivers.translation.book import note_request
-from nicscope.drivers.translation.cluster import translation_of
-from nicscope.drivers.translation.codes import ADMITTED, MISS, PINNED_AREA, STATIC, UNKNOWN, UTLB
-from nicscope.drivers.translation.deeds import PIN, clear_deeds, unpin_page
-from nicscope.drivers.translation.holding import keep_page, leave_page
-from nicscope.drivers.translation.static import ask_static, copy_request, serve_static
-from nicscope.drivers.translation.user_library import forget
-from nicscope.kernel.decorators import distant, step
-from nicscope.memory.paging.layout import GARBAGE_FRAME
-from nicscope.memory.pinning import PINNED
-from nicscope.nic.ports import DONE, FETCH, INLINE, NO_RIGHTS, NO_ROOM, SEGMENTS
+from nicscope.nic.translate.book import note_request
+from nicscope.nic.translate.codes import ADMITTED, MISS, PINNED_AREA, STATIC, UNKNOWN, UTLB
+from nicscope.nic.translate.deeds import PIN, clear_deeds, unpin_page
+from nicscope.nic.translate.holding import keep_page, leave_page
+from nicscope.nic.translate.nodes import translation_of
+from nicscope.nic.translate.static import ask_static, copy_request, serve_static
+from nicscope.nic.translate.user_library import forget
 
 
 @step

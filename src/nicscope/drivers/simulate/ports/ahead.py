@@ -14,8 +14,6 @@ from nicscope.drivers.simulate.ports.calls import (
 )
 from nicscope.drivers.simulate.ports.holding import holds_entries, share_set
 from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, key_of
-from nicscope.drivers.translation.asking import page_of_key
-from nicscope.drivers.translation.cluster import translation_of
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports import (
     AWAITED,
@@ -28,6 +26,8 @@ from nicscope.nic.ports import (
     RETURNED,
     UNUSABLE,
 )
+from nicscope.nic.translate.asking import page_of_key
+from nicscope.nic.translate.nodes import translation_of
 
 
 @distant

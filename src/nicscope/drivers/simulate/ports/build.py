@@ -23,8 +23,8 @@ from nicscope.drivers.simulate.ports.state import (
     THREAD,
     Ports,
 )
+from nicscope.drivers.translation.build import CODES
 from nicscope.drivers.translation.cluster import new_translations, space_numbering, stacked
-from nicscope.drivers.translation.codes import CODES
 from nicscope.errors import SimulationError
 from nicscope.fabric.faults import new_deaths, new_faults
 from nicscope.kernel.decorators import kernel
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 
     from nicscope.config.delivery import Delivery
     from nicscope.config.design import Design
-    from nicscope.drivers.translation.cluster import Translations
     from nicscope.memory.numbering import Numbering
     from nicscope.memory.paging.layout import HostMemory
     from nicscope.nic.layout import Nic
+    from nicscope.nic.translate.nodes import Translations
 
 HANDLE_WAYS = 4  # assumed: what served translations best (miNI, V.C)
 QUEUES = ("ring", "ready", "channels", "exports", "imports", "events")  # of ``PortSize``

@@ -17,18 +17,18 @@ from nicscope.drivers.simulate.ports.knowing import looks_up_handles
 from nicscope.drivers.simulate.ports.pools import NO_ENTRY
 from nicscope.drivers.simulate.ports.state import ABANDONED
 from nicscope.drivers.simulate.ports.streams import stream_to
-from nicscope.drivers.translation.asking import page_of_key
-from nicscope.drivers.translation.cluster import translation_of
-from nicscope.drivers.translation.codes import INTERRUPT, UNET_MM, UTLB
-from nicscope.drivers.translation.deeds import unpin_page
-from nicscope.drivers.translation.interrupt import forget_interrupt
-from nicscope.drivers.translation.unet_mm import forget_unet_mm
-from nicscope.drivers.translation.user_library import forget
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.delivery import MISSING
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
 from nicscope.nic.ports import CLOSED, FREE_TO_GO, NOBODY, OWN_PORT, SEND, WRITE
+from nicscope.nic.translate.asking import page_of_key
+from nicscope.nic.translate.codes import INTERRUPT, UNET_MM, UTLB
+from nicscope.nic.translate.deeds import unpin_page
+from nicscope.nic.translate.interrupt import forget_interrupt
+from nicscope.nic.translate.nodes import translation_of
+from nicscope.nic.translate.unet_mm import forget_unet_mm
+from nicscope.nic.translate.user_library import forget
 
 
 @distant

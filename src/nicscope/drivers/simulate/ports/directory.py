@@ -13,13 +13,13 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.ports.state import ENTRY_BYTES
-from nicscope.drivers.translation.asking import key_of_page, page_of_key
-from nicscope.drivers.translation.cluster import translation_of
 from nicscope.kernel.decorators import kernel, routine, step
 from nicscope.memory.paging.faults import provide
 from nicscope.memory.paging.frames import note_access
 from nicscope.memory.paging.layout import PRESENT, SWAPPED
 from nicscope.memory.paging.swapper import evict_page
+from nicscope.nic.translate.asking import key_of_page, page_of_key
+from nicscope.nic.translate.nodes import translation_of
 
 TABLE_PAGES = 1024  # entries of a table (UTLB 3.3)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.ports import calls
-from nicscope.drivers.translation.asking import page_of_key
-from nicscope.drivers.translation.cluster import translation_of
-from nicscope.drivers.translation.codes import INTERRUPT, PINNED_AREA, UNET_MM
-from nicscope.drivers.translation.holding import hold_key, keep_page, leave_page, release_key
-from nicscope.drivers.translation.state import set_of
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.pins import unpin_frame
 from nicscope.nic.ports import AWAITS_USE, FREE_TO_GO
+from nicscope.nic.translate.asking import page_of_key
+from nicscope.nic.translate.codes import INTERRUPT, PINNED_AREA, UNET_MM
+from nicscope.nic.translate.holding import hold_key, keep_page, leave_page, release_key
+from nicscope.nic.translate.nodes import translation_of
+from nicscope.nic.translate.state import set_of
 
 NO_KEY = -1
 

@@ -29,10 +29,10 @@ from nicscope.drivers.simulate.ports.calls import (
 )
 from nicscope.drivers.simulate.ports.directory import is_away
 from nicscope.drivers.simulate.ports.state import AWAIT_BUS, FETCHES, KERNEL, NO_ONE
-from nicscope.drivers.translation.codes import UNET_MM
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import COPY, DISK, ZERO
 from nicscope.nic.delivery import MISSING
+from nicscope.nic.translate.codes import UNET_MM
 
 ARRIVAL = -2  # in place of a port: the packet whose place is looked for
 

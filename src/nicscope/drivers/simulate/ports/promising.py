@@ -12,11 +12,11 @@ from nicscope.drivers.simulate.ports.holding import unblock
 from nicscope.drivers.simulate.ports.state import THREAD
 from nicscope.drivers.simulate.ports.streams import stream_to
 from nicscope.drivers.simulate.ports.translating import key_of
-from nicscope.drivers.translation.cluster import translation_of
-from nicscope.drivers.translation.holding import hold_key, release_key
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.handles import EXPORT_HANDLE, PROCESS_HANDLE, is_handle
 from nicscope.nic.ports import NOBODY
+from nicscope.nic.translate.holding import hold_key, release_key
+from nicscope.nic.translate.nodes import translation_of
 
 
 @step

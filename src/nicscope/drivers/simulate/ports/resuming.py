@@ -47,7 +47,6 @@ from nicscope.drivers.simulate.ports.state import ABANDONED, KERNEL
 from nicscope.drivers.simulate.ports.streams import stream_to
 from nicscope.drivers.simulate.ports.translating import may_be_written, table_frame
 from nicscope.drivers.simulate.ports.yielding import yield_entries
-from nicscope.drivers.translation.codes import REFUSED, REJECTED
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME
 from nicscope.memory.paging.swapper import could_take_frame
@@ -62,6 +61,7 @@ from nicscope.nic.ports import (
     PEER_DEAD,
     UNUSABLE,
 )
+from nicscope.nic.translate.codes import REFUSED, REJECTED
 
 
 @distant

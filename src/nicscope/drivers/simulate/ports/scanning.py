@@ -12,9 +12,9 @@ import numpy as np
 from nicscope.drivers.simulate.agenda import NEVER
 from nicscope.drivers.simulate.ports.calls import carry_out, steal_cpu
 from nicscope.drivers.simulate.ports.reliable import set_deadline
-from nicscope.drivers.translation.cluster import translation_of
-from nicscope.drivers.translation.handle import unpin_surplus
 from nicscope.kernel.decorators import distant, step
+from nicscope.nic.translate.handle import unpin_surplus
+from nicscope.nic.translate.nodes import translation_of
 
 
 @distant

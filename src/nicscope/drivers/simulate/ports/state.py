@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.simulate.ports.pools import Pools
-    from nicscope.drivers.translation.cluster import Translations
     from nicscope.fabric.faults import Deaths
     from nicscope.memory.paging.layout import HostMemory
     from nicscope.nic.layout import Nic
+    from nicscope.nic.translate.nodes import Translations
 
 RULES = np.dtype(
     [

@@ -13,7 +13,13 @@ from nicscope.drivers.simulate.ports.directory import (
     write_entry,
 )
 from nicscope.drivers.simulate.ports.state import FETCHES, KERNEL, THREAD
-from nicscope.drivers.translation.asking import (
+from nicscope.kernel.decorators import distant, routine, step
+from nicscope.memory.paging.faults import provide, provide_zeroed
+from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME, NOT_MAPPED, READY, WRITE
+from nicscope.memory.paging.pins import need_to_pin, pin_page, unpin_frame
+from nicscope.memory.pinning import PINNED
+from nicscope.nic.layout import IN_USE
+from nicscope.nic.translate.asking import (
     ask,
     frame_on_nic,
     key_of_page,
@@ -21,18 +27,12 @@ from nicscope.drivers.translation.asking import (
     serve,
     ways_to_check,
 )
-from nicscope.drivers.translation.book import note_lookup
-from nicscope.drivers.translation.cluster import translation_of
-from nicscope.drivers.translation.codes import MISS, PINNED_AREA, REJECTED
-from nicscope.drivers.translation.deeds import FILL, PIN, UNPIN, clear_deeds, write_frame
-from nicscope.drivers.translation.holding import entry_of
-from nicscope.drivers.translation.utlb import place_in_table
-from nicscope.kernel.decorators import distant, routine, step
-from nicscope.memory.paging.faults import provide, provide_zeroed
-from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME, NOT_MAPPED, READY, WRITE
-from nicscope.memory.paging.pins import need_to_pin, pin_page, unpin_frame
-from nicscope.memory.pinning import PINNED
-from nicscope.nic.layout import IN_USE
+from nicscope.nic.translate.book import note_lookup
+from nicscope.nic.translate.codes import MISS, PINNED_AREA, REJECTED
+from nicscope.nic.translate.deeds import FILL, PIN, UNPIN, clear_deeds, write_frame
+from nicscope.nic.translate.holding import entry_of
+from nicscope.nic.translate.nodes import translation_of
+from nicscope.nic.translate.utlb import place_in_table
 from nicscope.nic.victim import ABSENT, find_victim
 
 MISSED = -1

@@ -11,9 +11,9 @@ from nicscope.drivers.simulate.ports.holding import NO_KEY, hold_for, holds_entr
 from nicscope.drivers.simulate.ports.pools import NO_ENTRY
 from nicscope.drivers.simulate.ports.serve import leave_page
 from nicscope.drivers.simulate.ports.streams import stream_to
-from nicscope.drivers.translation.asking import page_of_key
-from nicscope.drivers.translation.cluster import translation_of
 from nicscope.kernel.decorators import routine, step
+from nicscope.nic.translate.asking import page_of_key
+from nicscope.nic.translate.nodes import translation_of
 
 
 @routine

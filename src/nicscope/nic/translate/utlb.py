@@ -9,10 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.translation.book import note_fill, note_hit, note_miss
-from nicscope.drivers.translation.codes import MISS, REFUSED
-from nicscope.drivers.translation.deeds import DROP, fill_frame, note_deed, protect_if_used
-from nicscope.drivers.translation.state import set_of
 from nicscope.kernel.decorators import step
 from nicscope.memory.numbering import NONE, find, unit_of
 from nicscope.memory.pinning import PINNED
@@ -20,6 +16,10 @@ from nicscope.nic.cache import REFUSED as NO_WAY_FREE
 from nicscope.nic.cache import fill, lookup
 from nicscope.nic.cache import find as find_entry
 from nicscope.nic.layout import EMPTY, FRAME_BITS
+from nicscope.nic.translate.book import note_fill, note_hit, note_miss
+from nicscope.nic.translate.codes import MISS, REFUSED
+from nicscope.nic.translate.deeds import DROP, fill_frame, note_deed, protect_if_used
+from nicscope.nic.translate.state import set_of
 
 SECOND_LEVEL = 1024  # entries of a second-level table (UTLB 3.3)
 

@@ -7,15 +7,15 @@ those of the stream's units, of which the request's begin at ``request.at``.
 
 from __future__ import annotations
 
-from nicscope.drivers.translation.book import note_invalidation
-from nicscope.drivers.translation.deeds import DROP, fill_frame, note_deed, pin_page, unpin_page
-from nicscope.drivers.translation.state import set_of
-from nicscope.drivers.translation.utlb import place_in_table
 from nicscope.kernel.decorators import step
 from nicscope.memory.indices import give_back_index, take_index
 from nicscope.memory.numbering import NONE, find, unit_of
 from nicscope.memory.pinning import PINNED, can_give_up, use, victim_of
 from nicscope.nic.cache import drop
+from nicscope.nic.translate.book import note_invalidation
+from nicscope.nic.translate.deeds import DROP, fill_frame, note_deed, pin_page, unpin_page
+from nicscope.nic.translate.state import set_of
+from nicscope.nic.translate.utlb import place_in_table
 
 
 @step

@@ -9,7 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.translation.codes import (
+from nicscope.kernel.decorators import routine, step
+from nicscope.memory.numbering import NONE, find, process_of, unit_of
+from nicscope.memory.pinning import PINNED
+from nicscope.nic.cache import frame_of, further_ways
+from nicscope.nic.layout import FRAME_BITS
+from nicscope.nic.translate.codes import (
     ADMITTED,
     HANDLE,
     INTERRUPT,
@@ -23,14 +28,14 @@ from nicscope.drivers.translation.codes import (
     UTLB_PROCESS,
     UTLB_SHARED,
 )
-from nicscope.drivers.translation.handle import ask_handle, serve_handle
-from nicscope.drivers.translation.holding import entry_of, tag_of
-from nicscope.drivers.translation.interrupt import ask_interrupt, serve_interrupt
-from nicscope.drivers.translation.state import Request
-from nicscope.drivers.translation.static import ask_static, begin_registering, serve_static
-from nicscope.drivers.translation.unet_mm import ask_unet_mm, serve_unet_mm
-from nicscope.drivers.translation.user_library import admit, can_make_room
-from nicscope.drivers.translation.utlb import (
+from nicscope.nic.translate.handle import ask_handle, serve_handle
+from nicscope.nic.translate.holding import entry_of, tag_of
+from nicscope.nic.translate.interrupt import ask_interrupt, serve_interrupt
+from nicscope.nic.translate.state import Request
+from nicscope.nic.translate.static import ask_static, begin_registering, serve_static
+from nicscope.nic.translate.unet_mm import ask_unet_mm, serve_unet_mm
+from nicscope.nic.translate.user_library import admit, can_make_room
+from nicscope.nic.translate.utlb import (
     ask_utlb,
     ask_utlb_process,
     ask_utlb_shared,
@@ -38,11 +43,6 @@ from nicscope.drivers.translation.utlb import (
     serve_utlb,
     serve_utlb_shared,
 )
-from nicscope.kernel.decorators import routine, step
-from nicscope.memory.numbering import NONE, find, process_of, unit_of
-from nicscope.memory.pinning import PINNED
-from nicscope.nic.cache import frame_of, further_ways
-from nicscope.nic.layout import FRAME_BITS
 from nicscope.nic.victim import ABSENT, find_victim
 
 

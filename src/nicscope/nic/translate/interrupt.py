@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.translation.book import (
+from nicscope.kernel.decorators import step
+from nicscope.memory.numbering import process_of, unit_of
+from nicscope.memory.pinning import NOBODY, use, victim_of
+from nicscope.nic.cache import drop, fill, lookup
+from nicscope.nic.layout import EMPTY, FRAME_BITS
+from nicscope.nic.translate.book import (
     note_fill,
     note_hit,
     note_invalidation,
     note_miss,
 )
-from nicscope.drivers.translation.codes import MISS, REFUSED
-from nicscope.drivers.translation.deeds import (
+from nicscope.nic.translate.codes import MISS, REFUSED
+from nicscope.nic.translate.deeds import (
     DROP,
     fill_frame,
     note_deed,
@@ -19,13 +24,8 @@ from nicscope.drivers.translation.deeds import (
     protect_if_used,
     unpin_page,
 )
-from nicscope.drivers.translation.holding import has_room
-from nicscope.drivers.translation.state import set_of
-from nicscope.kernel.decorators import step
-from nicscope.memory.numbering import process_of, unit_of
-from nicscope.memory.pinning import NOBODY, use, victim_of
-from nicscope.nic.cache import drop, fill, lookup
-from nicscope.nic.layout import EMPTY, FRAME_BITS
+from nicscope.nic.translate.holding import has_room
+from nicscope.nic.translate.state import set_of
 
 NO_UNIT = -1
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.translation.counts import COUNTS
 from nicscope.kernel.decorators import step
 from nicscope.kernel.records import records
+from nicscope.nic.translate.counts import COUNTS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.translation.codes import INTERRUPT, MISS, PINNED_AREA, UNET_MM
-from nicscope.drivers.translation.state import set_of
 from nicscope.kernel.decorators import routine, step
 from nicscope.memory.lines import await_unpinning
 from nicscope.memory.numbering import unit_of
@@ -22,6 +20,8 @@ from nicscope.memory.pinning import PINNED
 from nicscope.nic.cache import find as find_entry
 from nicscope.nic.cache import hold, release
 from nicscope.nic.layout import EMPTY, FRAME_BITS, IN_USE
+from nicscope.nic.translate.codes import INTERRUPT, MISS, PINNED_AREA, UNET_MM
+from nicscope.nic.translate.state import set_of
 from nicscope.nic.victim import ABSENT, find_victim
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.translation.book import note_pins
-from nicscope.drivers.translation.codes import MISS, REJECTED
-from nicscope.drivers.translation.deeds import fill_frame, pin_page
 from nicscope.kernel.decorators import step
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.layout import FRAME_BITS
+from nicscope.nic.translate.book import note_pins
+from nicscope.nic.translate.codes import MISS, REJECTED
+from nicscope.nic.translate.deeds import fill_frame, pin_page
 
 NO_PAGE = -1
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from nicscope.config.scheme import Scheme
 from nicscope.nic.cache import MISS
 
 __all__ = [
     "ADMITTED",
-    "CODES",
     "HANDLE",
     "INTERRUPT",
     "MISS",
@@ -37,14 +35,3 @@ HANDLE = 4
 UTLB = 5
 UTLB_SHARED = 6
 UTLB_PROCESS = 7
-
-CODES = {
-    Scheme.PINNED: PINNED_AREA,
-    Scheme.STATIC: STATIC,
-    Scheme.INTERRUPT: INTERRUPT,
-    Scheme.UNET_MM: UNET_MM,
-    Scheme.HANDLE: HANDLE,
-    Scheme.UTLB: UTLB,
-    Scheme.UTLB_SHARED: UTLB_SHARED,
-    Scheme.UTLB_PROCESS: UTLB_PROCESS,
-}

@@ -8,9 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.translation.book import note_hit, note_miss
-from nicscope.drivers.translation.codes import MISS, REFUSED
-from nicscope.drivers.translation.deeds import (
+from nicscope.kernel.decorators import step
+from nicscope.memory.lines import await_unpinning, fill_line, remove_line
+from nicscope.memory.numbering import process_of
+from nicscope.memory.pinning import PINNED, is_held
+from nicscope.nic.cache import REFUSED as NO_WAY_FREE
+from nicscope.nic.cache import fill, lookup
+from nicscope.nic.layout import EMPTY
+from nicscope.nic.translate.book import note_hit, note_miss
+from nicscope.nic.translate.codes import MISS, REFUSED
+from nicscope.nic.translate.deeds import (
     DROP,
     fill_frame,
     has_room_for_deed,
@@ -19,13 +26,6 @@ from nicscope.drivers.translation.deeds import (
     protect_if_used,
     unpin_page,
 )
-from nicscope.kernel.decorators import step
-from nicscope.memory.lines import await_unpinning, fill_line, remove_line
-from nicscope.memory.numbering import process_of
-from nicscope.memory.pinning import PINNED, is_held
-from nicscope.nic.cache import REFUSED as NO_WAY_FREE
-from nicscope.nic.cache import fill, lookup
-from nicscope.nic.layout import EMPTY
 
 
 @step

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.translation.book import (
+from nicscope.kernel.decorators import step
+from nicscope.memory.numbering import process_of
+from nicscope.nic.cache import drop, fill, lookup
+from nicscope.nic.layout import EMPTY, FRAME_BITS, IN_USE
+from nicscope.nic.translate.book import (
     note_fill,
     note_hit,
     note_invalidation,
     note_miss,
 )
-from nicscope.drivers.translation.codes import MISS, REFUSED
-from nicscope.drivers.translation.deeds import (
+from nicscope.nic.translate.codes import MISS, REFUSED
+from nicscope.nic.translate.deeds import (
     DROP,
     fill_frame,
     note_deed,
@@ -19,10 +23,6 @@ from nicscope.drivers.translation.deeds import (
     protect_if_used,
     unpin_page,
 )
-from nicscope.kernel.decorators import step
-from nicscope.memory.numbering import process_of
-from nicscope.nic.cache import drop, fill, lookup
-from nicscope.nic.layout import EMPTY, FRAME_BITS, IN_USE
 from nicscope.nic.victim import (
     ABSENT,
     add_victim,

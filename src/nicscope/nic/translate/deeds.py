@@ -8,45 +8,17 @@ has no deeds (None) and nothing is written down.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from nicscope.config.scheme import Scheme
-from nicscope.drivers.translation.book import note_pins, note_unpin
 from nicscope.kernel.decorators import step
 from nicscope.memory.pinning import pin, unpin
 from nicscope.nic.cache import hold
 from nicscope.nic.layout import IN_USE
-
-if TYPE_CHECKING:
-    from nicscope.config.design import Design
+from nicscope.nic.translate.book import note_pins, note_unpin
 
 # ``key`` is a page's number: its unit's number, and within a line the place of the page.
 PIN = 1
 UNPIN = 2
 FILL = 3  # ``place`` is the index into ``nic.frames``
 DROP = 4  # an entry left the NIC; of a line, ``key`` is the first page
-
-
-def deeds_needed(design: Design, longest: int) -> int:
-    """The most deeds that one call makes, if requests have up to ``longest`` pages.
-
-    The log must be cleared before each call that may write to it, for kernels check no bounds.
-    """
-    prepin, prefetch, line = design.prepin or 1, design.prefetch or 1, design.line or 1
-    pinned = longest + prepin - 1
-    return {
-        Scheme.PINNED: 0,
-        Scheme.STATIC: 2,  # pin, fill
-        Scheme.INTERRUPT: 6,  # one drops and unpins at the limit, one on eviction; pin, fill
-        Scheme.UNET_MM: 4,
-        # Each page of a request may drop and unpin another; or a miss fills and drops.
-        Scheme.UTLB: max(2 * longest + pinned, 2 * prefetch),
-        Scheme.UTLB_SHARED: max(2 * longest + pinned, 2 * prefetch),
-        Scheme.UTLB_PROCESS: 2 * longest + 2 * pinned,
-        # What the high water asks for beyond that waits for the next call.
-        # Twice what a line pins, so that a backlog of held pages is caught up with.
-        Scheme.HANDLE: 4 * line + 1,
-    }[design.scheme]
 
 
 @step

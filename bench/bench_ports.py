@@ -29,7 +29,7 @@ from nicscope.fabric.topology import crossbar
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.memory.paging.layout import DEMAND_ZERO, READ
 from nicscope.memory.paging.layout import WRITE as WRITABLE
-from nicscope.nic.ports import MAY_FETCH, MAY_WRITE, NOBODY, SEND, WRITE
+from nicscope.nic.ports.layout import MAY_FETCH, MAY_WRITE, NOBODY, SEND, WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

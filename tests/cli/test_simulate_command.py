@@ -17,7 +17,7 @@ TRACE = ["simulate", "bundled:redis_server", "--requests", "40", "--design", "ut
 
 PROGRAM = """
     from nicscope.interfaces.ports.cluster import PortCluster
-    from nicscope.nic.ports import SEND
+    from nicscope.nic.ports.layout import SEND
 
     def connect(process, peer):
         channel = process._ports.channels[process.node, 3]

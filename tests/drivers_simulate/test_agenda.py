@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.drivers.simulate.agenda import NEVER, earliest, new_agenda, put
+from nicscope.clock import NEVER
+from nicscope.drivers.simulate.agenda import earliest, new_agenda, put
 
 times = st.one_of(st.integers(0, 6), st.just(int(NEVER)))
 

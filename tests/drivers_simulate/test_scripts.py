@@ -17,7 +17,7 @@ from nicscope.errors import SimulationError
 from nicscope.fabric.topology import pair
 from nicscope.memory.paging.layout import DEMAND_ZERO, READ
 from nicscope.memory.paging.layout import WRITE as WRITABLE
-from nicscope.nic.ports import MAY_WRITE, NOBODY, RECEIVED, WRITE
+from nicscope.nic.ports.layout import MAY_WRITE, NOBODY, RECEIVED, WRITE
 
 DESIGN = load_design("utlb").at_page_size(4096)
 PLATFORM = load_platform("utlb-prototype")

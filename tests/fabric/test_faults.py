@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba.core import config
 
+from nicscope.clock import NEVER
 from nicscope.fabric.faults import (
     CORRUPTED,
     DUPLICATED,
     LOST,
-    NEVER,
     NOWHERE,
     REORDERED,
     fate,

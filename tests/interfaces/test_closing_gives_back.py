@@ -10,7 +10,7 @@ import pytest
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
-from nicscope.nic.ports import NOBODY
+from nicscope.nic.ports.layout import NOBODY
 
 SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"))
 TIMES = 100 if SLOW else 1000  # more than any table has rows

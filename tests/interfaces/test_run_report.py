@@ -9,7 +9,7 @@ import pytest
 from nicscope.errors import SimulationError
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.interfaces.run_report import on_run
-from nicscope.nic.ports import SEND
+from nicscope.nic.ports.layout import SEND
 
 ROUNDS = 5
 

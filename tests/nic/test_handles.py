@@ -16,7 +16,7 @@ from nicscope.nic.handles import (
     tag_of,
     write_export,
 )
-from nicscope.nic.ports import EXPORT
+from nicscope.nic.ports.layout import EXPORT
 
 WORD = st.integers(0, 2**31 - 1)
 OPTIONAL = st.integers(-1, 2**31 - 2)

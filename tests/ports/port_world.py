@@ -8,7 +8,7 @@ import numpy as np
 
 from nicscope.config.scheme import Scheme
 from nicscope.interfaces.ports.cluster import PortCluster
-from nicscope.nic.ports import MAY_FETCH, MAY_WRITE
+from nicscope.nic.ports.layout import MAY_FETCH, MAY_WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,10 +12,10 @@ from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Transport
-from nicscope.drivers.simulate.ports.streams import stream_to
-from nicscope.drivers.simulate.ports.traffic import ENDED_NAMES, FIRST_DROPPED, MADE_NAMES
 from nicscope.fabric.faults import CORRUPTED, LOST, REORDERED, fate
-from nicscope.nic.ports import ACKNOWLEDGEMENT, FETCH, SEND, WRITE
+from nicscope.nic.ports.layout import ACKNOWLEDGEMENT, FETCH, SEND, WRITE
+from nicscope.nic.ports.streams import stream_to
+from nicscope.nic.ports.traffic import ENDED_NAMES, FIRST_DROPPED, MADE_NAMES
 
 LOG = 40_000  # records
 HOSTS = (0, 0, 1, 2)  # of each process

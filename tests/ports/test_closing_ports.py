@@ -9,7 +9,7 @@ import pytest
 
 from nicscope.drivers.simulate.machine import GIVE_UP, REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, Transport
-from nicscope.nic.ports import FETCH, SEND, WRITE
+from nicscope.nic.ports.layout import FETCH, SEND, WRITE
 
 SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"))
 MOMENTS = (700, 1500) if SLOW else (1, 30, 120, 300, 700, 1500, 4000)  # us after the posts

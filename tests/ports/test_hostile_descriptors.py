@@ -10,7 +10,7 @@ import pytest
 
 from nicscope.drivers.simulate.machine import POST, REGISTER
 from nicscope.drivers.simulate.ports.posting import PREPARED
-from nicscope.nic.ports import BUFFERS, RECEIVED, SEND, WRITE
+from nicscope.nic.ports.layout import BUFFERS, RECEIVED, SEND, WRITE
 
 SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"))
 LONG = os.environ.get("NICSCOPE_LONG_TESTS") == "1"

@@ -6,7 +6,7 @@ import port_world as world
 import pytest
 
 from nicscope.drivers.simulate.ports.build import PortSize, Transport
-from nicscope.nic.ports import SEND
+from nicscope.nic.ports.layout import SEND
 
 SIZES = (4096, 30, 9000, 4096, 64, 1, 12288, 5000, 17, 4096)
 

@@ -14,7 +14,7 @@ from nicscope.drivers.simulate.ports.build import Faults, HostSize, Transport
 from nicscope.memory.paging.layout import READ
 from nicscope.memory.paging.layout import WRITE as MAY_STORE
 from nicscope.memory.paging.pins import unpin_frame
-from nicscope.nic.ports import FETCH, SEND, WRITE
+from nicscope.nic.ports.layout import FETCH, SEND, WRITE
 
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 SLOW = INTERPRETED or os.environ.get("NUMBA_BOUNDSCHECK") == "1"

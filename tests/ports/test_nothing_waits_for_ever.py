@@ -12,7 +12,7 @@ from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Tr
 from nicscope.drivers.simulate.ports.directory import swap_table
 from nicscope.errors import SimulationError
 from nicscope.kernel.entering import bound
-from nicscope.nic.ports import FETCH, SEND, WRITE
+from nicscope.nic.ports.layout import FETCH, SEND, WRITE
 
 PATIENCE = Transport(most_retries=3)
 TINY = {

@@ -9,7 +9,7 @@ import pytest
 from nicscope.config.design import load_design
 from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, PortSize, Transport
-from nicscope.nic.ports import WRITE
+from nicscope.nic.ports.layout import WRITE
 
 ONE_LINE = msgspec.structs.replace(load_design("mini"), entries=1, line=1, ways=1)
 SOON = Transport(time_out_ps=600_000_000)

@@ -21,7 +21,7 @@ from nicscope.errors import SimulationError
 from nicscope.fabric.faults import CORRUPTED, DUPLICATED, LOST, REORDERED, fate, flip, new_faults
 from nicscope.fabric.topology import Topology
 from nicscope.interfaces.unet.area import Area
-from nicscope.nic.ports import SEND, STATUS_NAMES
+from nicscope.nic.ports.layout import SEND, STATUS_NAMES
 from oracle.delivery import LOG_FIELDS
 from oracle.ports_reports import COUNTED, SCHEMES, told
 from oracle.ports_worlds import PAGE, PAGES, World, content, worlds

@@ -8,7 +8,7 @@ import port_world as world
 import pytest
 
 from nicscope.drivers.simulate.ports.build import Faults, Transport
-from nicscope.nic.ports import FETCH, SEND, WRITE
+from nicscope.nic.ports.layout import FETCH, SEND, WRITE
 
 SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"))
 LONG = os.environ.get("NICSCOPE_LONG_TESTS") == "1"

@@ -9,7 +9,7 @@ from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Transport
 from nicscope.errors import SimulationError
 from nicscope.memory.paging.layout import READ
-from nicscope.nic.ports import FETCH, SEND, WRITE
+from nicscope.nic.ports.layout import FETCH, SEND, WRITE
 
 HUGE = 2**63 - 1
 ROUNDS = 12

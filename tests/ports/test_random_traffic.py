@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, Transport
-from nicscope.nic.ports import FETCH, INLINE_BYTES, SEND, WRITE
+from nicscope.nic.ports.layout import FETCH, INLINE_BYTES, SEND, WRITE
 
 SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"))
 HOSTS = (0, 0, 1, 2)  # of each process

@@ -9,7 +9,7 @@ from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import PortSize
-from nicscope.nic.ports import FETCH, SEND
+from nicscope.nic.ports.layout import FETCH, SEND
 
 SERVE = 7
 

@@ -14,7 +14,7 @@ from nicscope.interfaces.mini.endpoint import Region
 from nicscope.interfaces.mini.handles import BufferHandle, Remote
 from nicscope.interfaces.ports.buffers import Buffer
 from nicscope.interfaces.ports.process import Process
-from nicscope.nic.ports import FETCH, WRITE
+from nicscope.nic.ports.layout import FETCH, WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,14 +8,14 @@ import msgspec
 import numpy as np
 from swarm_rules import PAGE, SECRET, Chance, RuleError, must_be
 
+from nicscope.clock import NEVER
 from nicscope.config.design import load_design
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.machine import POST
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
 from nicscope.drivers.simulate.ports.posting import PREPARED
 from nicscope.errors import SimulationError
-from nicscope.fabric.faults import NEVER
-from nicscope.nic.ports import NOBODY
+from nicscope.nic.ports.layout import NOBODY
 
 if TYPE_CHECKING:
     from nicscope.config.design import Design

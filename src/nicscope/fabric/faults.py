@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nicscope.clock import NEVER
 from nicscope.kernel.decorators import step
 from nicscope.kernel.records import records
 
@@ -25,7 +26,6 @@ DUPLICATED = 2
 REORDERED = 4
 CORRUPTED = 8
 
-NEVER = np.int64(2**62)  # ps
 NOWHERE = -1
 
 LOW = 0xFFFFFFFF

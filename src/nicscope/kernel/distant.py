@@ -135,8 +135,9 @@ class Declarations:
 
 
 def _arguments(function: Any) -> tuple[str, ...]:
+    """What a function takes beside the state, which each room calls as it sees it."""
     code = function.__code__
-    return tuple(code.co_varnames[: code.co_argcount])
+    return tuple(code.co_varnames[1 : code.co_argcount])
 
 
 class _Linker:

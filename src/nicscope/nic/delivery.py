@@ -51,6 +51,7 @@ ENDPOINT = np.dtype(
         ("control_bytes", "i8"),  # of a packet, before its payload
         ("tags", "i8"),  # entries of the incoming payload table
         # send side; packets finished <= sent <= taken <= written
+        ("next_number", "i8"),  # of a packet
         ("written", "i8"),
         ("taken", "i8"),
         ("sent", "i8"),
@@ -75,6 +76,7 @@ ENDPOINT = np.dtype(
         ("open", "i8"),  # 1: its payload is not all there
         ("arrived", "i8"),  # its payload bytes of transfers that have ended
         ("drain_sunk", "i8"),  # payload bytes of packet ``drained`` that hostRcv has taken
+        ("draining", "i8"),  # 1: hostRcv moves some of them
         ("to_serve", "i8"),  # what SERVE would be begun for; 0: nothing
         ("task_turn", "i8"),  # where the firmware looks first
     ],

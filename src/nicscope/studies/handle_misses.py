@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.config.design import load_design
 from nicscope.drivers.simulate.ports.build import HostSize
-from nicscope.drivers.simulate.ports.streams import stream_to
 from nicscope.interfaces.mini.cluster import Cluster
+from nicscope.nic.ports.streams import stream_to
 
 if TYPE_CHECKING:
     from fractions import Fraction

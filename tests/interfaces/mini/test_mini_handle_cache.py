@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.ports.build import HANDLE_WAYS, PortSize
-from nicscope.drivers.simulate.ports.handles import fill_handle, forget_handle, has_handle
 from nicscope.interfaces.mini import Cluster
 from nicscope.kernel.entering import bound
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
+from nicscope.nic.ports.handle_cache import fill_handle, forget_handle, has_handle
 from oracle.handle_cache import HandleCache
 
 BUFFERS, PROCESSES = 16, 8  # entries of the caches

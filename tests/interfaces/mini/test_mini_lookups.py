@@ -8,8 +8,8 @@ import pytest
 
 from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
-from nicscope.drivers.simulate.ports.streams import stream_to
 from nicscope.interfaces.mini.cluster import TIME_OUT_PS, Cluster
+from nicscope.nic.ports.streams import stream_to
 
 PAGE = 4096
 SMALL = with_settings(load_design("mini"), ["entries=64", "line=4", "ways=2"])  # 8 sets

@@ -4,7 +4,7 @@ import pytest
 
 from nicscope.errors import SimulationError
 from nicscope.interfaces.unet import Cluster
-from nicscope.nic.ports import SEND
+from nicscope.nic.ports.layout import SEND
 
 
 async def nothing(process):

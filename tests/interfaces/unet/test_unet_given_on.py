@@ -4,7 +4,7 @@ import pytest
 
 from nicscope.errors import SimulationError
 from nicscope.interfaces import mini, unet, vmmc
-from nicscope.nic.ports import SEND
+from nicscope.nic.ports.layout import SEND
 
 PAGE = 4096
 MODES = ("poll", "block", "signal")

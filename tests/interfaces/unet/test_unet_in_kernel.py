@@ -8,7 +8,7 @@ from nicscope.drivers.simulate.machine import POST
 from nicscope.drivers.simulate.ports.build import Faults, Transport
 from nicscope.errors import SimulationError
 from nicscope.interfaces.unet import Cluster
-from nicscope.nic.ports import FETCH, WRITE
+from nicscope.nic.ports.layout import FETCH, WRITE
 
 COLUMNS = [("unet-mm-dc21140", "dc21140-nt"), ("unet", "dc21140-linux"), ("unet", "dc21140-nt")]
 LENGTHS = (60, 1498, 700, 3000, 1499, 200, 1498 * 4, 56)

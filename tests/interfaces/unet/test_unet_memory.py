@@ -6,7 +6,7 @@ import pytest
 from nicscope.config.design import load_design
 from nicscope.drivers.simulate.ports.build import HostSize
 from nicscope.interfaces.unet import Cluster
-from nicscope.nic.ports import SEND
+from nicscope.nic.ports.layout import SEND
 
 PAGE = 4096
 DISK_US = 22_000

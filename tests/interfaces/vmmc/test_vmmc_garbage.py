@@ -7,7 +7,7 @@ import pytest
 from nicscope.errors import SimulationError
 from nicscope.interfaces.vmmc import Cluster
 from nicscope.memory.paging.layout import GARBAGE_FRAME
-from nicscope.nic.ports import WRITE
+from nicscope.nic.ports.layout import WRITE
 
 PAGE = 4096
 FAR = 300 * PAGE  # mapped by nobody

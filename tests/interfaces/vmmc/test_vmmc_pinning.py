@@ -6,7 +6,7 @@ import pytest
 
 from nicscope.errors import SimulationError
 from nicscope.interfaces.vmmc import Cluster
-from nicscope.nic.ports import WRITE
+from nicscope.nic.ports.layout import WRITE
 
 PAGE = 4096
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.errors import DesignError, SimulationError
 from nicscope.interfaces.vmmc import Cluster
-from nicscope.nic.ports import WRITE
+from nicscope.nic.ports.layout import WRITE
 
 PAGE = 4096
 DESIGNS = ["utlb", "utlb-shared", "utlb-process", "vmmc-static", "vmmc-interrupt"]
@@ -245,7 +245,7 @@ def test_one_process_s_requests_end_in_their_order_page_by_page():
     counts = cluster.counts(1)
     assert counts["lookups"] == 8 + 1 + 5 + 1
     assert counts["requests"] == 4
-    assert cluster.simulation.machine.nodes[1]["next_number"] == 15  # packets, one per page
+    assert cluster.simulation.machine.endpoints[1]["next_number"] == 15  # packets, one per page
 
 
 @pytest.mark.requirement("UT-55", "UT-56")

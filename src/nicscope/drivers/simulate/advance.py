@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.clock import NEVER
 from nicscope.drivers.simulate.account import part_time
-from nicscope.drivers.simulate.agenda import NEVER, earliest, put
+from nicscope.drivers.simulate.agenda import earliest, put
 from nicscope.drivers.simulate.bus.calls import fire_bus, go_on_moving
 from nicscope.drivers.simulate.bus.state import has_bus, is_moving
 from nicscope.drivers.simulate.firmware import look, take_effect, wait_for_bytes_to_drain

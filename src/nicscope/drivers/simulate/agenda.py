@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from nicscope.clock import NEVER
 from nicscope.kernel.decorators import routine, step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-NEVER = np.int64(2**62)
 
 
 class Agenda(NamedTuple):

@@ -23,7 +23,7 @@ from nicscope.drivers.simulate.machine import (
     Machine,
 )
 from nicscope.drivers.simulate.ports.build import no_ports
-from nicscope.drivers.simulate.ports.calls import PORTS
+from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.drivers.simulate.store import store_shapes
 from nicscope.fabric.paths import NOBODY, new_paths
 from nicscope.kernel.distant import new_calls
@@ -103,7 +103,7 @@ def new_machine(
         store=store,
         ports=no_ports(n) if ports is None else ports,
         bus=no_bus() if bus is None else bus,
-        calls=new_calls(len(PORTS)),
+        calls=new_calls(len(FUNCTIONS)),
     )
     for name in COSTS.names or ():
         machine.costs[name] = [each[name] for each in costs]
@@ -118,6 +118,7 @@ def new_machine(
     machine.endpoints["attached"] = 1  # never taken where no bytes move
     machine.endpoints["tags"] = store.payload_table.shape[1]
     machine.processes["node"] = hosts
+    machine.ports.rules["ways"] = machine.paths.summary["ways"]
     places = np.arange(n)
     machine.nodes["first_process"] = np.searchsorted(hosts, places, side="left")
     machine.nodes["last_process"] = np.searchsorted(hosts, places, side="right")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.agenda import NEVER, put
+from nicscope.clock import NEVER
+from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.calls import fetched_at
 from nicscope.drivers.simulate.bus.state import crosses_bus
 from nicscope.drivers.simulate.flow import time_of
@@ -28,17 +29,14 @@ from nicscope.drivers.simulate.observe import log_action
 from nicscope.drivers.simulate.pci import begin_pci, fetched_bytes, host_rcv_active
 from nicscope.drivers.simulate.ports.calls import (
     begin_handler,
-    complete_arrival,
     end_miss,
-    finish_duration,
+    follow_outcome,
     leave_packet,
-    place_arrival,
-    place_duration,
-    serve,
-    serve_duration,
 )
 from nicscope.drivers.simulate.ports.leaving import choose_work
+from nicscope.drivers.simulate.ports.prices import completion_time, placing_time, service_time
 from nicscope.drivers.simulate.ports.state import has_ports
+from nicscope.drivers.simulate.ports.timers import keep_time
 from nicscope.drivers.simulate.store import copy_control, fetch, give_back, has_bytes, take_attached
 from nicscope.fabric.paths import NOBODY
 from nicscope.kernel.decorators import step
@@ -61,6 +59,8 @@ from nicscope.nic.delivery import (
     next_task,
     settle,
 )
+from nicscope.nic.ports.calls import complete_arrival, place_arrival, serve
+from nicscope.nic.ports.layout import NOTHING_LEFT
 
 
 @step
@@ -126,10 +126,10 @@ def duration_of(machine, n, task):
     costs = machine.costs[n]
     endpoint = machine.endpoints[n]
     if task == SERVE:
-        return serve_duration(machine, n, endpoint.to_serve)
+        return service_time(machine, n, endpoint.to_serve)
     if task in (FINISH, COMPLETE):
         if task == COMPLETE and has_ports(machine.ports):
-            return costs.firmware_finish + finish_duration(machine, n)
+            return costs.firmware_finish + completion_time(machine, n)
         return costs.firmware_finish
     duration = costs.firmware_start
     if endpoint.logging == 1 and not (
@@ -137,7 +137,7 @@ def duration_of(machine, n, task):
     ):
         duration += costs.firmware_log
     if task == POST_PAYLOAD and has_ports(machine.ports):
-        duration += place_duration(machine, n)
+        duration += placing_time(machine, n)
     return duration
 
 
@@ -190,7 +190,8 @@ def take_effect(machine, n, now):
     put(machine.agenda, n * KINDS + PROCESSOR, NEVER)
     if task == SERVE:
         log_action(machine, n, task, -1, -1, node.task_since, now)
-        serve(machine, n, now)
+        serve(machine, n)
+        _follow(machine, n, now)
     elif task == MISSING:
         log_action(machine, n, task, -1, -1, node.task_since, now)
         end_miss(machine, n, now)
@@ -206,6 +207,15 @@ def take_effect(machine, n, now):
         packet = machine.sends[n, node.task_packet % endpoint.send_ring]
         log_action(machine, n, task, n, packet.number, node.task_since, now)
         _send_task(machine, n, now, task)
+    if has_ports(machine.ports):
+        keep_time(machine, n)
+
+
+@step
+def _follow(machine, n, now):
+    """See to what the firmware's action has left to its driver, if anything."""
+    if machine.ports.nodes[n].outcome != NOTHING_LEFT:
+        follow_outcome(machine, n, now)
 
 
 @step
@@ -216,8 +226,11 @@ def _receive_task(machine, n, now, task):
         if endpoint.awaited == 1:
             endpoint.receive_used += 1
             _find_room(machine, n, accepted_last(machine, n))
-            if has_ports(machine.ports) and place_arrival(machine, n, now):
-                return
+            if has_ports(machine.ports):
+                waits = place_arrival(machine, n)
+                _follow(machine, n, now)
+                if waits:
+                    return
             endpoint.awaited = 0
             endpoint.posted = PAYLOAD
             node.receive_begun = now
@@ -267,6 +280,7 @@ def _complete(machine, n, now):
         if machine.ports.rules[0].serves == 1:
             endpoint.dropped += 1  # its place in the ring is free: reports go elsewhere
             complete_arrival(machine, n, endpoint.completed % endpoint.receive_ring, now)
+            _follow(machine, n, now)
     elif packet.broken == 1:
         endpoint.dropped += 1
         if packet.own == 1:

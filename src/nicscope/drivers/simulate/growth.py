@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.drivers.simulate.machine import PATHS, ROOM
-from nicscope.drivers.simulate.ports.pools import grow
+from nicscope.drivers.simulate.machine import PATHS
 from nicscope.fabric.paths import make_wanted
+from nicscope.nic.ports.pools import ROOM, grow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +31,6 @@ def go_on(entry: Callable[[int, int], int], machine: Machine, topology: Topology
         if wants[0] & PATHS:
             make_wanted(machine.paths, topology)
         if wants[0] & ROOM:
-            grow(machine.ports)
+            grow(machine.ports.pools, machine.ports.pool)
         fired += entry(0, most - fired)
     return fired

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.agenda import NEVER, put
+from nicscope.clock import NEVER
+from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.calls import go_on_accessing
 from nicscope.drivers.simulate.cpu import end_operation, occupy_cpu
 from nicscope.drivers.simulate.flow import end_of
@@ -43,12 +44,12 @@ from nicscope.drivers.simulate.ports.calls import (
     end_handler,
     end_miss,
     go_on_with_thread,
-    mind_deadlines,
     serve_in_trap,
 )
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import CONTROL_BYTES
+from nicscope.nic.ports.calls import mind_deadlines
 
 BY_MESSAGE = (IDLE, CALLING, WRITING, READING)  # logged as what they carry, or nothing
 
@@ -89,12 +90,12 @@ def _begin_message(machine, n, now):
     run = machine.runs[node.run]
     packet = machine.sends[n, endpoint.written % endpoint.send_ring]
     packet.sender = n
-    packet.number = node.next_number
+    packet.number = endpoint.next_number
     packet.destination = run.destination
     packet.payload = run.payload
     packet.broken = 0
     packet.posted_at = now
-    node.next_number += 1
+    endpoint.next_number += 1
     node.not_before = now + run.gap
     node.run_left -= 1
     if node.run_left == 0:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.agenda import NEVER, put
+from nicscope.clock import NEVER
+from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.state import crosses_bus
 from nicscope.drivers.simulate.flow import begin, change_rate, end_of, moved_by
 from nicscope.drivers.simulate.machine import (

@@ -105,7 +105,6 @@ NODE = np.dtype(
         ("last_run", "i8"),
         ("run_left", "i8"),
         ("not_before", "i8"),
-        ("next_number", "i8"),
         # for the observer
         ("aborted", "i8"),
         ("unheard", "i8"),  # of these, whose header had not come yet
@@ -176,9 +175,8 @@ SCRIPTED = np.dtype(
     align=True,
 )
 
-# What advance may want.
+# What advance may want, beside the room of ``nic.ports.pools``.
 PATHS = 1  # of pairs of nodes
-ROOM = 2  # in pools
 
 TALLY = np.dtype(
     [
@@ -187,7 +185,7 @@ TALLY = np.dtype(
         ("events", "i8"),
         ("now", "i8"),
         ("ended", "i8"),  # operations in ``inbox``
-        ("wants", "i8"),  # PATHS and ROOM: what to make before more is fired (``growth``)
+        ("wants", "i8"),  # PATHS, ROOM: what to make before more is fired (``growth``)
     ],
     align=True,
 )

@@ -6,7 +6,8 @@ Of those that can go on, receives come first, then the one that has waited longe
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.agenda import NEVER, put
+from nicscope.clock import NEVER
+from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.calls import begin_at_bus
 from nicscope.drivers.simulate.cpu import end_operation, occupy_cpu
 from nicscope.drivers.simulate.flow import begin
@@ -128,20 +129,19 @@ def _is_before(machine, p, q):
 
 @step
 def _begin_send(machine, n, p, now):
-    node = machine.nodes[n]
     endpoint = machine.endpoints[n]
     process = machine.processes[p]
     place = endpoint.written % endpoint.send_ring
     packet = machine.sends[n, place]
     packet.sender = n
-    packet.number = node.next_number
+    packet.number = endpoint.next_number
     packet.destination = process.peer
     packet.payload = process.payload
     packet.tag = process.tag
     packet.address = process.address
     packet.broken = 0
     packet.posted_at = process.time
-    node.next_number += 1
+    endpoint.next_number += 1
     copy_bytes(machine.store.send_ring[n, place], 0, machine.store.control[p], 0, CONTROL_BYTES)
     occupy_cpu(machine, n, now, CALLING, machine.costs[n].send_call)
 

@@ -6,7 +6,8 @@ moves is a move there (``bus/payloads.py``).
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.agenda import NEVER, put
+from nicscope.clock import NEVER
+from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.calls import begin_payload, fetched_over_bus
 from nicscope.drivers.simulate.bus.state import crosses_bus
 from nicscope.drivers.simulate.flow import begin, change_rate, end_of, moved_by
@@ -40,6 +41,7 @@ def begin_pci(machine, n, now, direction, byte_count):
     node = machine.nodes[n]
     costs = machine.costs[n]
     node.pci = direction
+    machine.endpoints[n].draining = 1 if direction == PCI_WRITES else 0
     if crosses_bus(machine, n):
         begin_payload(machine, n, byte_count, now)
         check_transfer(machine, n)
@@ -73,6 +75,7 @@ def end_pci(machine, n, now):
         node.fetching = -1
         log_transfer(machine, HOST_TX, n, n, number, 0, flow.begun, now, flow.total)
     else:
+        endpoint.draining = 0
         packet = machine.arrivals[n, endpoint.drained % endpoint.receive_ring]
         log_transfer(
             machine, HOST_RCV, n, packet.sender, packet.number, 0, flow.begun, now, flow.total

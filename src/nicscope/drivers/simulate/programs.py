@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nicscope.clock import NEVER
 from nicscope.drivers.running import RUNNING
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
@@ -40,7 +41,6 @@ from nicscope.drivers.simulate.machine import (
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.drivers.simulate.store import new_store
 from nicscope.errors import SimulationError
-from nicscope.fabric.faults import NEVER
 from nicscope.kernel.distant import link
 from nicscope.kernel.entering import bound, portion
 

@@ -31,7 +31,7 @@ from nicscope.drivers.translation.cluster import counts_of, nic_memory_bytes
 from nicscope.fabric.topology import pair
 from nicscope.memory.numbering import capacity
 from nicscope.memory.paging.resident import make_resident
-from nicscope.nic.ports import FETCH, MAY_FETCH, MAY_WRITE, NOBODY, WRITE
+from nicscope.nic.ports.layout import FETCH, MAY_FETCH, MAY_WRITE, NOBODY, WRITE
 from nicscope.room import check_room
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def simulate_node(
         repeated=int(serving["repeated"]),
         stale=int(serving["stale"]),
         failed=int(machine.scripted[0]["failed"]),
-        packets=int(machine.nodes[0]["next_number"]),
+        packets=int(machine.endpoints[0]["next_number"]),
         nic_memory_bytes=nic_memory_bytes(ports.translations, 0),
     )
 

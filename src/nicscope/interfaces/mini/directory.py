@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nicscope.drivers.simulate.ports.handles import forget_handle
 from nicscope.drivers.simulate.ports.resting import is_export_at_rest, is_import_at_rest
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, shown, whole
@@ -13,7 +12,8 @@ from nicscope.interfaces.ports.rows import Rows
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE
-from nicscope.nic.ports import NOBODY
+from nicscope.nic.ports.handle_cache import forget_handle
+from nicscope.nic.ports.layout import NOBODY
 
 if TYPE_CHECKING:
     from nicscope.drivers.simulate.machine import Machine

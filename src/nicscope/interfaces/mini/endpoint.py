@@ -12,7 +12,7 @@ from nicscope.interfaces.buffers import not_within, stretch_of
 from nicscope.interfaces.mini.handles import BufferHandle, Remote
 from nicscope.interfaces.ownership import Owned
 from nicscope.interfaces.ports.process import Process
-from nicscope.nic.ports import DONE, FETCH, MAY_FETCH, MAY_WRITE, STATUS_NAMES, WRITE
+from nicscope.nic.ports.layout import DONE, FETCH, MAY_FETCH, MAY_WRITE, STATUS_NAMES, WRITE
 
 if TYPE_CHECKING:
     from nicscope.drivers.simulate.programs import Process as Driven

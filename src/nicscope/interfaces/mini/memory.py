@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.simulate.ports.pools import BLANK, NO_ENTRY
 from nicscope.drivers.translation.cluster import nic_memory_bytes
 from nicscope.kernel.rows import row_of
 from nicscope.nic.layout import region_bytes
+from nicscope.nic.ports.pools import BLANK, NO_ENTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.simulate.machine import Machine
-    from nicscope.drivers.simulate.ports.pools import Pools
     from nicscope.drivers.simulate.ports.state import Ports
+    from nicscope.nic.ports.pools import Pools
 
 WORD = 4
 OBSERVERS = ("why",)  # fields of packets' headers that no firmware would have

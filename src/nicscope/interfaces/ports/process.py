@@ -28,7 +28,7 @@ from nicscope.interfaces.ports.completions import Arrival, Done
 from nicscope.interfaces.ports.own_memory import OwnMemory
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
-from nicscope.nic.ports import (
+from nicscope.nic.ports.layout import (
     BUFFERS,
     INLINE,
     INLINE_BYTES,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.drivers.simulate.ports.pools import BLANK
-from nicscope.drivers.simulate.ports.traffic import (
+from nicscope.interfaces.machine_run import MachineRun
+from nicscope.interfaces.run_report import PS_PER_US, Looked, NodeReport, Received, Sent
+from nicscope.nic.ports import layout as carried
+from nicscope.nic.ports.layout import OWN_PORT, STATUS_NAMES
+from nicscope.nic.ports.pools import BLANK
+from nicscope.nic.ports.traffic import (
     ENDED_NAMES,
     FIRST_DROPPED,
     MADE_NAMES,
 )
-from nicscope.interfaces.machine_run import MachineRun
-from nicscope.interfaces.run_report import PS_PER_US, Looked, NodeReport, Received, Sent
-from nicscope.nic import ports as carried
-from nicscope.nic.ports import OWN_PORT, STATUS_NAMES
 from nicscope.nic.transport import LAST
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from nicscope.interfaces.arguments import raw_bytes, whole
 from nicscope.interfaces.buffers import memory_of, stretch_of
 from nicscope.interfaces.ports.buffers import Buffer
 from nicscope.interfaces.unet.endpoint import SMALL
-from nicscope.nic.ports import NOBODY
+from nicscope.nic.ports.layout import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nicscope.drivers.simulate.ports.translating import key_of
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import whole
 from nicscope.interfaces.buffers import allocated
@@ -14,6 +13,7 @@ from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.memory.paging.pins import pin_page, unpin_frame
+from nicscope.nic.ports.lookup import key_of
 
 if TYPE_CHECKING:
     from nicscope.drivers.simulate.machine import Machine

@@ -19,7 +19,7 @@ from nicscope.interfaces.unet.area import Area
 from nicscope.interfaces.unet.endpoint import Endpoint
 from nicscope.interfaces.unet.registry import Registry
 from nicscope.interfaces.unet.tags import AtmCircuits
-from nicscope.nic.ports import BUFFERS
+from nicscope.nic.ports.layout import BUFFERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

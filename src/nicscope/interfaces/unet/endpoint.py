@@ -10,7 +10,7 @@ from nicscope.interfaces.buffers import stretch_of
 from nicscope.interfaces.ports.buffers import Buffer
 from nicscope.interfaces.unet.message import Message
 from nicscope.interfaces.unet.tags import NO_CHANNEL
-from nicscope.nic.ports import RETURNED, SEND
+from nicscope.nic.ports.layout import RETURNED, SEND
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

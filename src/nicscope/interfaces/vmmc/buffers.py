@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import shown, whole
 from nicscope.interfaces.ownership import Owned
-from nicscope.nic.ports import MAY_FETCH, MAY_WRITE
+from nicscope.nic.ports.layout import MAY_FETCH, MAY_WRITE
 
 if TYPE_CHECKING:
     from nicscope.interfaces.ports.buffers import Buffer

@@ -9,7 +9,7 @@ from nicscope.errors import SimulationError
 from nicscope.interfaces.ports.rows import Rows
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
-from nicscope.nic.ports import NOBODY
+from nicscope.nic.ports.layout import NOBODY
 
 if TYPE_CHECKING:
     from nicscope.drivers.simulate.machine import Machine

@@ -21,7 +21,7 @@ from nicscope.interfaces.vmmc.buffers import (
 )
 from nicscope.interfaces.vmmc.directory import Offer
 from nicscope.interfaces.vmmc.pinned import BUSY, FREE, IDLE, PinBook, PinnedPage
-from nicscope.nic.ports import DONE, FETCH, STATUS_NAMES, WRITE
+from nicscope.nic.ports.layout import DONE, FETCH, STATUS_NAMES, WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

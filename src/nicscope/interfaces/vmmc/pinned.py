@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.drivers.simulate.ports.directory import is_away, swap_table
-from nicscope.drivers.simulate.ports.translating import key_of
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
 from nicscope.memory.pinning import PINNED
+from nicscope.nic.ports.lookup import key_of
 from nicscope.nic.translate.nodes import translation_of
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.ports.calls import PORTS
+from nicscope.nic.ports.calls import PORTS
 
 
 @PORTS.function

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.agenda import NEVER
+from nicscope.clock import NEVER
 from nicscope.drivers.simulate.bus.requests import schedule, wake
 from nicscope.drivers.simulate.bus.state import (
     ABOUT_TO_AWAIT,

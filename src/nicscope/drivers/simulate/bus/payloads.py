@@ -6,7 +6,7 @@ transaction that brings them has ended, so the link may take them before the mov
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.agenda import NEVER
+from nicscope.clock import NEVER
 from nicscope.drivers.simulate.bus.moving import start_move
 from nicscope.drivers.simulate.flow import begin
 from nicscope.drivers.simulate.machine import PCI_READS

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.agenda import NEVER, earliest, put
+from nicscope.clock import NEVER
+from nicscope.drivers.simulate.agenda import earliest, put
 from nicscope.drivers.simulate.machine import BUS, BUS_KINDS, CPU, ENGINE, KINDS, PCI, REPORTING
 from nicscope.kernel.decorators import routine, step
 from nicscope.memory.coherence.asks import AGENT, ENGINE_IN, ENGINE_OUT, FAR, PROCESSOR, first_asker

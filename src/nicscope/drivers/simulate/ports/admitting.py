@@ -7,11 +7,12 @@ import numpy as np
 from nicscope.drivers.simulate.ports import calls
 from nicscope.drivers.simulate.ports.calls import carry_out, mend_page
 from nicscope.drivers.simulate.ports.directory import has_tables, let_tables_go, take_tables
-from nicscope.drivers.simulate.ports.translating import key_of, page_at
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.memory.pinning import PINNED
-from nicscope.nic.ports import DONE, FETCH, INLINE, NO_RIGHTS, NO_ROOM, SEGMENTS
+from nicscope.nic.ports import calls as supplied
+from nicscope.nic.ports.layout import DONE, FETCH, INLINE, NO_RIGHTS, NO_ROOM, SEGMENTS
+from nicscope.nic.ports.lookup import key_of, page_at
 from nicscope.nic.translate.asking import (
     admit_request,
     could_admit,
@@ -336,7 +337,7 @@ def _keep(machine, n, p, slot, first, pages):
     pending.kept += 1
     kept.address = first
     kept.length = pages
-    calls.keep_pages(machine, n, ports.table[n, p].space, first, pages, 1)
+    supplied.keep_pages(machine, n, ports.table[n, p].space, first, pages, 1)
     if ports.rules[0].sparse == 0:
         for page in range(first, first + pages):
             key = key_of(machine, n, ports.table[n, p].space, page)
@@ -366,6 +367,6 @@ def leave_request(machine, n, p, slot):
     pending = ports.pending[n, p, slot]
     for i in range(pending.kept):
         kept = ports.kept[n, p, slot, i]
-        calls.keep_pages(machine, n, ports.table[n, p].space, kept.address, kept.length, 0)
+        supplied.keep_pages(machine, n, ports.table[n, p].space, kept.address, kept.length, 0)
     pending.kept = 0
     pending.busy = 0

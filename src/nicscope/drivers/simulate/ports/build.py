@@ -8,21 +8,13 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from nicscope.clock import NEVER
 from nicscope.config.design import load_design
 from nicscope.config.scheme import Scheme
 from nicscope.config.transport import Transport
-from nicscope.drivers.simulate.agenda import NEVER
 from nicscope.drivers.simulate.ports.directory import TABLE_PAGES
-from nicscope.drivers.simulate.ports.pools import new_pools
 from nicscope.drivers.simulate.ports.shapes import Extent, port_shapes
-from nicscope.drivers.simulate.ports.state import (
-    COSTS,
-    FETCHES,
-    KERNEL,
-    NO_ONE,
-    THREAD,
-    Ports,
-)
+from nicscope.drivers.simulate.ports.state import COSTS, Ports
 from nicscope.drivers.translation.build import CODES
 from nicscope.drivers.translation.cluster import new_translations, space_numbering, stacked
 from nicscope.errors import SimulationError
@@ -33,7 +25,8 @@ from nicscope.memory.paging.spaces import map_pages
 from nicscope.memory.paging.swapper import take_frame
 from nicscope.nic.handles import BUFFER_WORDS, PROCESS_WORDS
 from nicscope.nic.layout import new_cache
-from nicscope.nic.ports import NOBODY
+from nicscope.nic.ports.layout import FETCHES, KERNEL, NO_ONE, NOBODY, THREAD
+from nicscope.nic.ports.pools import new_pools
 from nicscope.room import zeroed
 
 if TYPE_CHECKING:
@@ -197,6 +190,7 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
             _take_kernel_frames(memory, host, ports.kernel_frames[host])
     for name in COSTS.names or ():
         ports.costs[name] = [each[name] for each in setup.costs]
+    ports.rules["counts_ways"] = bool(ports.costs["further_way"].any())
     return ports._replace(
         user_pin=np.array(setup.user_pin, np.int64),
         user_unpin=np.array(setup.user_unpin, np.int64),

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.ports.calls import (
-    carry_out,
-    end_request,
-    forget_handle,
-    keep_pages,
-    release,
-    report_sent,
-)
+from nicscope.drivers.simulate.ports.calls import carry_out
 from nicscope.drivers.simulate.ports.directory import let_tables_go, take_tables
-from nicscope.drivers.simulate.ports.knowing import looks_up_handles
-from nicscope.drivers.simulate.ports.pools import NO_ENTRY
 from nicscope.drivers.simulate.ports.state import ABANDONED
-from nicscope.drivers.simulate.ports.streams import stream_to
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.delivery import MISSING
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
-from nicscope.nic.ports import CLOSED, FREE_TO_GO, NOBODY, OWN_PORT, SEND, WRITE
+from nicscope.nic.ports.calls import end_request, forget_handle, keep_pages, release, report_sent
+from nicscope.nic.ports.handle_lookup import looks_up_handles
+from nicscope.nic.ports.layout import CLOSED, FREE_TO_GO, NOBODY, OWN_PORT, SEND, WRITE
+from nicscope.nic.ports.pools import NO_ENTRY
+from nicscope.nic.ports.streams import stream_to
 from nicscope.nic.translate.asking import page_of_key
 from nicscope.nic.translate.codes import INTERRUPT, UNET_MM, UTLB
 from nicscope.nic.translate.deeds import unpin_page

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.ports.calls import choose_source, report_sent
-from nicscope.drivers.simulate.ports.choose import NO_SOURCE
-from nicscope.drivers.simulate.ports.holding import let_go
-from nicscope.drivers.simulate.ports.reliable import note_left, push
-from nicscope.drivers.simulate.ports.traffic import COPIED
 from nicscope.fabric.faults import DUPLICATED, LOST, REORDERED, fate, is_dead
 from nicscope.kernel.decorators import distant, step
-from nicscope.nic.ports import DONE, SEND, WRITE
+from nicscope.nic.ports.arbitrate import NO_SOURCE
+from nicscope.nic.ports.calls import choose_source, report_sent
+from nicscope.nic.ports.holding import let_go
+from nicscope.nic.ports.layout import DONE, SEND, WRITE
+from nicscope.nic.ports.traffic import COPIED
+from nicscope.nic.ports.window import note_left, push
 
 
 @step

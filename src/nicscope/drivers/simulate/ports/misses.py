@@ -19,22 +19,16 @@ from nicscope.drivers.simulate.machine import (
     PCI_TABLE,
     PROCESSOR,
 )
-from nicscope.drivers.simulate.ports.calls import (
-    begin_fetch as fetch_entries,
-)
-from nicscope.drivers.simulate.ports.calls import (
-    needed_for,
-    raise_event,
-    steal_cpu,
-)
+from nicscope.drivers.simulate.ports.calls import begin_fetch as fetch_entries
+from nicscope.drivers.simulate.ports.calls import raise_event, steal_cpu
 from nicscope.drivers.simulate.ports.directory import is_away
-from nicscope.drivers.simulate.ports.state import AWAIT_BUS, FETCHES, KERNEL, NO_ONE
+from nicscope.drivers.simulate.ports.state import AWAIT_BUS
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import COPY, DISK, ZERO
 from nicscope.nic.delivery import MISSING
+from nicscope.nic.ports.calls import needed_for
+from nicscope.nic.ports.layout import FETCHES, HANDLE_MISS, KERNEL, NO_ONE, NOTHING_LEFT
 from nicscope.nic.translate.codes import UNET_MM
-
-ARRIVAL = -2  # in place of a port: the packet whose place is looked for
 
 # What the processor does when it has waited.
 FILL = 1  # the scheme's service takes effect
@@ -44,16 +38,19 @@ FAIL = 4
 
 
 @distant
-def begin_miss(machine, n, who, space, page, receive, ahead, now):
-    """Have the miss of ``page`` served; the processor waits, or ``who`` does."""
+def follow_outcome(machine, n, now):
+    """See to the miss that the firmware's action has ended with: the processor waits, or a port."""
     ports = machine.ports
     serving = ports.nodes[n]
+    outcome = serving.outcome
+    serving.outcome = NOTHING_LEFT
+    who = serving.miss_for
+    space, page = serving.miss_space, serving.miss_page
+    receive, ahead = serving.miss_receive, serving.miss_ahead
+    if outcome == HANDLE_MISS:
+        raise_event(machine, n, who, space, page, receive, ahead, now)
+        return
     costs = ports.costs[n]
-    serving.miss_for = who
-    serving.miss_space = space
-    serving.miss_page = page
-    serving.miss_receive = receive
-    serving.miss_ahead = ahead
     # Table 1 of U-Net/MM times a whole miss, which is charged instead of the hit that the lookup
     # was begun for.  The other papers' misses are charged on top of the check that finds them.
     spent = np.int64(0)

@@ -10,13 +10,13 @@ from nicscope.drivers.simulate.ports.build import (
     Setup,
     spaces_of_memory,
 )
-from nicscope.drivers.simulate.ports.pools import pool_shapes
 from nicscope.drivers.simulate.ports.shapes import Extent, port_shapes
 from nicscope.drivers.translation.need import translation_bytes
 from nicscope.memory.numbering import BLOCK, capacity
 from nicscope.memory.paging.layout import memory_shapes
 from nicscope.nic.handles import BUFFER_WORDS, PROCESS_WORDS
 from nicscope.nic.layout import cache_bytes
+from nicscope.nic.ports.pools import pool_shapes
 from nicscope.room import bytes_of
 
 if TYPE_CHECKING:

@@ -21,15 +21,14 @@ from nicscope.drivers.simulate.ports.calls import (
     admit_piece,
     could_admit_piece,
     could_admit_pieces,
-    keep_pages,
-    report_sent,
     unpin_pages,
 )
 from nicscope.drivers.simulate.ports.reporting import GONE, has_report, is_given_on, is_in_vain
 from nicscope.drivers.simulate.ports.trapping import begin_in_trap, can_go_on_in_trap
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import distant, step
-from nicscope.nic.ports import (
+from nicscope.nic.ports.calls import keep_pages, report_sent
+from nicscope.nic.ports.layout import (
     AWAITS_READER,
     BUFFERS,
     CLOSED,

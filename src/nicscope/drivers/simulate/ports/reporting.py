@@ -1,10 +1,9 @@
-"""Reports to processes: how a descriptor ended, what has come."""
+"""What a process finds at its port: a report, nothing yet, or that nothing will come."""
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.ports.calls import leave_request
-from nicscope.kernel.decorators import distant, step
-from nicscope.nic.ports import DONE, RECEIVED, SENT
+from nicscope.kernel.decorators import step
+from nicscope.nic.ports.layout import SENT
 
 GIVEN_BITS = 16  # above these in ``own`` of what is asked of a port: the ``given`` that is meant
 GONE = -1  # in ``own`` and ``packet`` of what ended because the port is closed, or another's
@@ -34,39 +33,3 @@ def is_in_vain(machine, n, p):
         return True
     is_closed = machine.ports.table[n, machine.processes[p].peer].open == 0
     return is_closed and not has_report(machine, n, p)
-
-
-@distant
-def report_sent(machine, n, p, slot, status):
-    """Tell the process of port ``p`` how its descriptor in ``slot`` ended."""
-    ports = machine.ports
-    port = ports.table[n, p]
-    report = ports.reports[n, p, SENT, port.reported % ports.rules[0].ring]
-    pending = ports.pending[n, p, slot]
-    report.cookie = pending.cookie
-    report.status = status
-    report.operation = pending.operation
-    report.length = 0
-    leave_request(machine, n, p, slot)
-    port.reported += 1
-    ports.told[n, status] += 1
-    if status != DONE:
-        ports.nodes[n].rejected += 1
-
-
-@distant
-def report_received(machine, n, p, operation, name, node, length, buffers, offset):
-    """Tell the process of port ``p`` of what has come; the report's place."""
-    ports = machine.ports
-    port = ports.table[n, p]
-    place = port.received % ports.rules[0].ring
-    report = ports.reports[n, p, RECEIVED, place]
-    report.operation = operation
-    report.status = DONE
-    report.name = name
-    report.node = node
-    report.length = length
-    report.buffers = buffers
-    report.offset = offset
-    port.received += 1
-    return place

@@ -7,10 +7,10 @@ process has to have read what came for it.
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.ports.calls import give_up_message
 from nicscope.fabric.faults import is_dead
 from nicscope.kernel.decorators import step
-from nicscope.nic.ports import CUT, FETCH, NOBODY, RECEIVED, SEND, WRITE
+from nicscope.nic.ports.calls import give_up_message
+from nicscope.nic.ports.layout import CUT, FETCH, NOBODY, RECEIVED, SEND, WRITE
 
 
 @step

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.agenda import NEVER
+from nicscope.clock import NEVER
 from nicscope.drivers.simulate.ports.calls import carry_out, steal_cpu
-from nicscope.drivers.simulate.ports.reliable import set_deadline
+from nicscope.drivers.simulate.ports.timers import fire_by
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.translate.handle import unpin_surplus
 from nicscope.nic.translate.nodes import translation_of
@@ -28,7 +28,7 @@ def scan_pins(machine, n, now):
     if serving.scan_at == NEVER and _has_surplus(machine, n):
         period = machine.ports.rules[0].scan_period
         serving.scan_at = (now // period + 1) * period
-        set_deadline(machine, n, serving.scan_at)
+        fire_by(machine, n, serving.scan_at)
 
 
 @step

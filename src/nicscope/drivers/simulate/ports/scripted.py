@@ -9,7 +9,7 @@ from __future__ import annotations
 from nicscope.drivers.simulate.machine import NO_OPERATION, POST, REPORT, SLEEP
 from nicscope.drivers.simulate.operations import set_timer
 from nicscope.kernel.decorators import distant, step
-from nicscope.nic.ports import DONE, SENT
+from nicscope.nic.ports.layout import DONE, SENT
 
 
 @distant

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.simulate.ports.pools import POOLS
 from nicscope.drivers.simulate.ports.state import (
     COSTS,
     FETCHING,
@@ -15,10 +14,8 @@ from nicscope.drivers.simulate.ports.state import (
     SERVICE,
     SERVING,
 )
-from nicscope.drivers.simulate.ports.streams import MARKS
-from nicscope.drivers.simulate.ports.traffic import ENDED_NAMES, HAPPENING, MADE_NAMES
 from nicscope.nic.delivery import PACKET
-from nicscope.nic.ports import (
+from nicscope.nic.ports.layout import (
     BUFFER,
     BUFFERS,
     CHANNEL,
@@ -33,6 +30,10 @@ from nicscope.nic.ports import (
     SEGMENTS,
     STATUS_NAMES,
 )
+from nicscope.nic.ports.plan import PLAN
+from nicscope.nic.ports.pools import POOLS
+from nicscope.nic.ports.streams import MARKS
+from nicscope.nic.ports.traffic import ENDED_NAMES, HAPPENING, MADE_NAMES
 
 if TYPE_CHECKING:
     from nicscope.room import Shapes
@@ -70,6 +71,7 @@ def port_shapes(extent: Extent) -> Shapes:
         "user_pin": ((n, 2), NUMBER),
         "user_unpin": ((n, 2), NUMBER),
         "nodes": ((n,), SERVING),
+        "plans": ((n,), PLAN),
         "table": ((n, p), PORT),
         "requests": ((n, p, ring), REQUEST),
         "segments": ((n, p, ring, SEGMENTS), SEGMENT),

@@ -11,10 +11,10 @@ from nicscope.kernel.decorators import step
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nicscope.drivers.simulate.ports.pools import Pools
     from nicscope.fabric.faults import Deaths
     from nicscope.memory.paging.layout import HostMemory
     from nicscope.nic.layout import Nic
+    from nicscope.nic.ports.pools import Pools
     from nicscope.nic.translate.nodes import Translations
 
 RULES = np.dtype(
@@ -41,16 +41,12 @@ RULES = np.dtype(
         ("buffer", "i8"),  # bytes of a receive buffer, which lies in one page
         ("scan_period", "i8"),  # ps
         ("handles", "i8"),  # 1: buffers and processes are looked up in caches on the NIC
+        ("counts_ways", "i8"),  # 1: ways of a set that are checked after the first take time
+        ("ways", "i8"),  # that the network has between two nodes
         ("table_space", "i8"),  # the first of the spaces of second-level tables; 0: there are none
     ],
     align=True,
 )
-# Who serves a miss.
-NO_ONE = 0  # there is none that could be served: the page is not registered
-FETCHES = 1  # the NIC reads the host's table
-KERNEL = 2  # the NIC interrupts and its processor waits
-THREAD = 3  # the NIC interrupts and goes on; a kernel thread serves the miss
-
 # A stage of a miss that others must know: the processor waits until the bus is free.
 AWAIT_BUS = 5
 
@@ -103,6 +99,7 @@ SERVING = np.dtype(
         ("miss_page", "i8"),
         ("miss_receive", "i8"),
         ("miss_ahead", "i8"),  # 1: a buffer of the free queue is translated ahead
+        ("outcome", "i8"),  # of the firmware's task: what its driver has to see to
         # kernel thread
         ("thread", "i8"),
         ("thread_at", "i8"),  # ps, or NEVER
@@ -213,6 +210,7 @@ class Ports(NamedTuple):
     user_pin: NDArray[np.int64]  # shape (nodes, pages + 1): ps of a call that pins so many
     user_unpin: NDArray[np.int64]
     nodes: NDArray[Any]  # SERVING, shape (nodes,)
+    plans: NDArray[Any]  # PLAN, shape (nodes,): of the processor's task
     table: NDArray[Any]  # PORT, shape (nodes, ports)
     requests: NDArray[Any]  # REQUEST, shape (nodes, ports, ring)
     segments: NDArray[Any]  # SEGMENT, shape (nodes, ports, ring, SEGMENTS)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.agenda import NEVER
+from nicscope.clock import NEVER
 from nicscope.drivers.simulate.machine import COMPUTING, COPYING, CPU, KINDS
-from nicscope.drivers.simulate.ports.calls import defer_buffer, needed_for, provide_for, steal_cpu
-from nicscope.drivers.simulate.ports.reliable import set_deadline
-from nicscope.drivers.simulate.ports.state import THREAD
+from nicscope.drivers.simulate.ports.calls import provide_for, steal_cpu
+from nicscope.drivers.simulate.ports.timers import fire_by
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import DISK, READY
 from nicscope.nic.handles import is_handle
-from nicscope.nic.ports import AWAITS_KERNEL, AWAITS_QUEUE, FREE_TO_GO, NOBODY
+from nicscope.nic.ports.calls import defer_buffer, needed_for
+from nicscope.nic.ports.layout import AWAITS_KERNEL, AWAITS_QUEUE, FREE_TO_GO, NOBODY, THREAD
 
 # What the thread does.
 ASLEEP = 0
@@ -109,7 +109,7 @@ def _must_wait(machine, n):
 @step
 def _until(machine, n, when):
     machine.ports.nodes[n].thread_at = when
-    set_deadline(machine, n, when)
+    fire_by(machine, n, when)
 
 
 @distant

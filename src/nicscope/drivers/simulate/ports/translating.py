@@ -12,20 +12,20 @@ from nicscope.drivers.simulate.ports.directory import (
     is_away,
     write_entry,
 )
-from nicscope.drivers.simulate.ports.state import FETCHES, KERNEL, THREAD
-from nicscope.kernel.decorators import distant, routine, step
+from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.faults import provide, provide_zeroed
 from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME, NOT_MAPPED, READY, WRITE
 from nicscope.memory.paging.pins import need_to_pin, pin_page, unpin_frame
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.layout import IN_USE
+from nicscope.nic.ports.layout import FETCHES, KERNEL, MISSED, NOT_THERE, THREAD
+from nicscope.nic.ports.lookup import key_of
 from nicscope.nic.translate.asking import (
     ask,
     frame_on_nic,
     key_of_page,
     page_of_key,
     serve,
-    ways_to_check,
 )
 from nicscope.nic.translate.book import note_lookup
 from nicscope.nic.translate.codes import MISS, PINNED_AREA, REJECTED
@@ -34,16 +34,6 @@ from nicscope.nic.translate.holding import entry_of
 from nicscope.nic.translate.nodes import translation_of
 from nicscope.nic.translate.utlb import place_in_table
 from nicscope.nic.victim import ABSENT, find_victim
-
-MISSED = -1
-NOT_THERE = -2  # the process has no such address, or has not had it pinned
-
-
-@step
-def page_at(machine, address):
-    """The page of a virtual address, which may be any of 64 bits."""
-    bits = machine.ports.rules[0].page_bits
-    return (address >> bits) & ((np.int64(1) << (64 - bits)) - 1)
 
 
 @distant
@@ -78,17 +68,6 @@ def ask_page(machine, n, space, page, receive):
     return frame
 
 
-@routine
-def ways_time(machine, n, space, page):
-    """What checking ways after the first takes a lookup of ``page``, as the NIC has its set now."""
-    ports = machine.ports
-    if ports.costs[n].further_way == 0:
-        return np.int64(0)
-    nic, host, book = translation_of(ports.translations, n)
-    ways = ways_to_check(ports.rules[0].scheme, nic, host, book, space, page)
-    return ports.costs[n].further_way * ways
-
-
 @step
 def _area_frame(machine, n, space, page):
     """U-Net's own: the NIC adds an offset to the base of an area that is pinned for good."""
@@ -107,13 +86,6 @@ def _area_frame(machine, n, space, page):
 def may_be_written(machine, n, frame):
     """Whether the frame was pinned to be written: another process may read what only is read."""
     return machine.ports.memory.frames[n, frame].pinned_to_write != 0
-
-
-@step
-def key_of(machine, n, space, page):
-    """The number under which everything about ``page`` is kept."""
-    _, host, book = translation_of(machine.ports.translations, n)
-    return key_of_page(host, book, space, page)
 
 
 @distant
@@ -329,7 +301,13 @@ def provide_for(machine, n, space, page, receive):
         provide(machine.ports.memory, n, _memory_space(machine, space), memory_page, receive)
 
 
-@step
-def generation_of(machine, n, frame):
-    """What tells later whether a translation to ``frame`` still holds."""
-    return machine.ports.memory.frames[n, frame].generation
+@distant
+def keep_frame(machine, n, frame):
+    """One more pin of its own on a frame whose page has left the NIC."""
+    machine.ports.memory.frames[n, frame].pins += 1
+
+
+@distant
+def leave_frame(machine, n, space, frame):
+    """One such pin less: the frame may move when it was the last."""
+    unpin_frame(machine.ports.memory, n, space, frame)

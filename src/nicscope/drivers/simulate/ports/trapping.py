@@ -9,10 +9,12 @@ import numpy as np
 
 from nicscope.drivers.simulate.cpu import occupy_cpu
 from nicscope.drivers.simulate.machine import IN_TRAP, POSTING
-from nicscope.drivers.simulate.ports.calls import serve, serve_duration
-from nicscope.drivers.simulate.ports.choose import NO_SOURCE, ready_at_port
+from nicscope.drivers.simulate.ports.calls import follow_outcome
+from nicscope.drivers.simulate.ports.prices import service_time
 from nicscope.kernel.decorators import distant, step
-from nicscope.nic.ports import FREE_TO_GO
+from nicscope.nic.ports.arbitrate import NO_SOURCE, ready_at_port
+from nicscope.nic.ports.calls import serve
+from nicscope.nic.ports.layout import FREE_TO_GO, NOTHING_LEFT
 
 
 @step
@@ -40,7 +42,7 @@ def begin_in_trap(machine, n, process, now):
         occupy_cpu(machine, n, now, POSTING, 0)
         return
     else:
-        duration = serve_duration(machine, n, source)
+        duration = service_time(machine, n, source)
     serving.trap_source = source
     serving.kernel_time += duration
     occupy_cpu(machine, n, now, IN_TRAP, duration)
@@ -54,5 +56,7 @@ def serve_in_trap(machine, n, now):
         return
     others = serving.source
     serving.source = serving.trap_source
-    serve(machine, n, now)
+    serve(machine, n)
+    if serving.outcome != NOTHING_LEFT:
+        follow_outcome(machine, n, now)
     serving.source = others

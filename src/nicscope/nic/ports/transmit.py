@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.ports import calls
-from nicscope.drivers.simulate.ports.calls import (
-    ask_page,
-    begin_miss,
-    hold,
-    release,
-    report_sent,
-    send_again,
-    send_bare_acknowledgement,
-    take_buffer,
-    translated_frame,
-)
-from nicscope.drivers.simulate.ports.choose import (
+from nicscope.kernel.bytecopy import copy_bytes
+from nicscope.kernel.decorators import distant, step
+from nicscope.memory.paging.layout import GARBAGE_FRAME
+from nicscope.nic.ports import calls
+from nicscope.nic.ports.arbitrate import (
     ACK,
     AHEAD,
     CUT_SHORT,
@@ -25,22 +17,19 @@ from nicscope.drivers.simulate.ports.choose import (
     index_of,
     kind_of,
 )
-from nicscope.drivers.simulate.ports.holding import NO_KEY
-from nicscope.drivers.simulate.ports.knowing import knows_request, looks_up_handles
-from nicscope.drivers.simulate.ports.reliable import clear, may_send_to, push, send_numbered
-from nicscope.drivers.simulate.ports.streams import open_stream, stream_to
-from nicscope.drivers.simulate.ports.traffic import FIRST
-from nicscope.drivers.simulate.ports.translating import (
-    MISSED,
-    NOT_THERE,
-    generation_of,
-    key_of,
-    page_at,
+from nicscope.nic.ports.calls import (
+    ask_page,
+    hold,
+    release,
+    report_sent,
+    send_again,
+    send_bare_acknowledgement,
+    take_buffer,
+    translated_frame,
 )
-from nicscope.kernel.bytecopy import copy_bytes
-from nicscope.kernel.decorators import distant, step
-from nicscope.memory.paging.layout import GARBAGE_FRAME
-from nicscope.nic.ports import (
+from nicscope.nic.ports.handle_lookup import knows_request, looks_up_handles
+from nicscope.nic.ports.holding import NO_KEY
+from nicscope.nic.ports.layout import (
     BAD_DESCRIPTOR,
     BAD_HANDLE,
     BAD_TAG,
@@ -51,8 +40,10 @@ from nicscope.nic.ports import (
     INLINE_BYTES,
     MAY_FETCH,
     MAY_WRITE,
+    MISSED,
     NO_RIGHTS,
     NOBODY,
+    NOT_THERE,
     OUT_OF_BOUNDS,
     OWN_PORT,
     PEER_DEAD,
@@ -61,126 +52,131 @@ from nicscope.nic.ports import (
     SEND,
     check_request,
 )
+from nicscope.nic.ports.lookup import generation_of, key_of, page_at
+from nicscope.nic.ports.outcome import ask_for_page
+from nicscope.nic.ports.streams import open_stream, stream_to
+from nicscope.nic.ports.traffic import FIRST
+from nicscope.nic.ports.window import clear, may_send_to, push, send_numbered
 from nicscope.nic.transport import number_unreliable
 
 NO_PAGE = -1
 
 
 @step
-def enters_page(machine, n, p):
+def enters_page(nics, n, p):
     """Whether the next packet of port ``p`` comes from a page not yet translated."""
-    port = machine.ports.table[n, p]
+    port = nics.ports.table[n, p]
     if port.options & INLINE or port.operation == FETCH or port.segment >= port.segments:
         return False
-    address = machine.ports.current[n, p, port.segment].address + port.segment_done
-    return page_at(machine, address) != port.page
+    address = nics.ports.current[n, p, port.segment].address + port.segment_done
+    return page_at(nics, address) != port.page
 
 
 @distant
-def serve(machine, n, now):
+def serve(nics, n):
     """Effect of SERVE, whose time the processor of ``n`` has spent."""
-    serving = machine.ports.nodes[n]
+    serving = nics.ports.nodes[n]
     kind = kind_of(serving.source)
     index = index_of(serving.source)
     if kind == ACK:
-        if stream_to(machine.ports, n, index).urgent == 1:
-            send_bare_acknowledgement(machine, n, index)
+        if stream_to(nics.ports, n, index).urgent == 1:
+            send_bare_acknowledgement(nics, n, index)
     elif kind == RESEND:
-        send_again(machine, n, index)
+        send_again(nics, n, index)
     elif kind == CUT_SHORT:
-        _tell_of_cut(machine, n, index)
+        _tell_of_cut(nics, n, index)
     elif kind == AHEAD:
         serving.turn = index
-        take_buffer(machine, n, index, now)
+        take_buffer(nics, n, index)
     else:
         serving.turn = index
-        serve_port(machine, n, index, now)
+        serve_port(nics, n, index)
 
 
 @step
-def serve_port(machine, n, p, now):
+def serve_port(nics, n, p):
     """Go on with the descriptor of port ``p``, or take its next one."""
-    port = machine.ports.table[n, p]
+    port = nics.ports.table[n, p]
     if port.open == 0 or (port.busy == 0 and port.taken == port.posted):
         return
     if port.busy == 0:
-        handles_known = not looks_up_handles(machine) or p == OWN_PORT
-        if not handles_known and not knows_request(machine, n, p, now):
+        handles_known = not looks_up_handles(nics) or p == OWN_PORT
+        if not handles_known and not knows_request(nics, n, p):
             return
-        _take_request(machine, n, p)
-        status = _check(machine, n, p)
+        _take_request(nics, n, p)
+        status = _check(nics, n, p)
         if status != DONE:
-            calls.end_request(machine, n, p, status)
+            calls.end_request(nics, n, p, status)
             return
-    d = destination_of(machine, n, p)
-    if stream_to(machine.ports, n, d).dead == 1:
-        calls.end_request(machine, n, p, PEER_DEAD)
+    d = destination_of(nics, n, p)
+    if stream_to(nics.ports, n, d).dead == 1:
+        calls.end_request(nics, n, p, PEER_DEAD)
         return
-    if not may_send_to(machine, n, d):
+    if not may_send_to(nics, n, d):
         return
-    if enters_page(machine, n, p):
-        leave_page(machine, n, p)  # or it might occupy the only way of the next one's set
-        address = machine.ports.current[n, p, port.segment].address + port.segment_done
-        page = page_at(machine, address)
-        space = space_of(machine, n, p)
-        frame = _look_up(machine, n, p, space, page)
+    if enters_page(nics, n, p):
+        leave_page(nics, n, p)  # or it might occupy the only way of the next one's set
+        address = nics.ports.current[n, p, port.segment].address + port.segment_done
+        page = page_at(nics, address)
+        space = space_of(nics, n, p)
+        frame = _look_up(nics, n, p, space, page)
         if frame == MISSED:
             port.missed = page
-            begin_miss(machine, n, p, space, page, 0, 0, now)
+            ask_for_page(nics, n, p, space, page, 0, 0)
             return
         if frame == NOT_THERE:
-            calls.end_request(machine, n, p, NO_RIGHTS)
+            calls.end_request(nics, n, p, NO_RIGHTS)
             return
-        calls.enter_page(machine, n, p, page, frame)
-    calls.next_packet(machine, n, p)
+        calls.enter_page(nics, n, p, page, frame)
+    calls.next_packet(nics, n, p)
 
 
 @step
-def _look_up(machine, n, p, space, page):
+def _look_up(nics, n, p, space, page):
     """Frame of ``page``, ``MISSED`` or ``NOT_THERE``; one that missed is not looked up twice."""
     if space == NOBODY:
         return np.int64(GARBAGE_FRAME)  # the NIC's own memory, of which no bytes are kept
-    if machine.ports.table[n, p].missed != page:
-        return ask_page(machine, n, space, page, 0)
-    machine.ports.nodes[n].repeated += 1
-    return translated_frame(machine, n, space, page, 0)
+    if nics.ports.table[n, p].missed != page:
+        return ask_page(nics, n, space, page, 0)
+    nics.ports.nodes[n].repeated += 1
+    return translated_frame(nics, n, space, page, 0)
 
 
 @step
-def space_of(machine, n, p):
+def space_of(nics, n, p):
     """Whose addresses the descriptor under way names."""
-    port = machine.ports.table[n, p]
+    port = nics.ports.table[n, p]
     return port.reply_space if p == OWN_PORT else port.space
 
 
 @distant
-def enter_page(machine, n, p, page, frame):
+def enter_page(nics, n, p, page, frame):
     """The page that port ``p`` sends from is translated; it is held until the next one."""
-    port = machine.ports.table[n, p]
-    leave_page(machine, n, p)
+    port = nics.ports.table[n, p]
+    leave_page(nics, n, p)
     port.page = page
     port.frame = frame
     port.missed = NO_PAGE
     port.until = 0
-    space = space_of(machine, n, p)
+    space = space_of(nics, n, p)
     if space != NOBODY:
-        port.key = key_of(machine, n, space, page)
-        hold(machine, n, port.key)
-        machine.ports.owners[n, port.key] = p if p != OWN_PORT else port.reply_owner
+        port.key = key_of(nics, n, space, page)
+        hold(nics, n, port.key)
+        nics.ports.owners[n, port.key] = p if p != OWN_PORT else port.reply_owner
 
 
 @step
-def leave_page(machine, n, p):
+def leave_page(nics, n, p):
     """Port ``p`` has done with the page that it sends from."""
-    port = machine.ports.table[n, p]
-    release(machine, n, port.key)
+    port = nics.ports.table[n, p]
+    release(nics, n, port.key)
     port.key = NO_KEY
     port.page = NO_PAGE
 
 
 @step
-def _take_request(machine, n, p):
-    ports = machine.ports
+def _take_request(nics, n, p):
+    ports = nics.ports
     port = ports.table[n, p]
     slot = port.taken % ports.rules[0].ring
     request = ports.requests[n, p, slot]
@@ -213,8 +209,8 @@ def _take_request(machine, n, p):
 
 
 @step
-def _check(machine, n, p):
-    ports = machine.ports
+def _check(nics, n, p):
+    ports = nics.ports
     port = ports.table[n, p]
     if p == OWN_PORT:
         port.total = ports.current[n, p, 0].length if port.segments > 0 else 0
@@ -227,8 +223,8 @@ def _check(machine, n, p):
             return BAD_DESCRIPTOR  # U-Net has no remote memory, and no handler for it
     port.total = _total(ports.current[n, p], port)
     if port.operation == SEND:
-        return _check_channel(machine, n, p)
-    return _check_import(machine, n, p)
+        return _check_channel(nics, n, p)
+    return _check_import(nics, n, p)
 
 
 @step
@@ -242,8 +238,8 @@ def _total(segments, port):
 
 
 @step
-def _check_channel(machine, n, p):
-    ports = machine.ports
+def _check_channel(nics, n, p):
+    ports = nics.ports
     port = ports.table[n, p]
     if port.name < 0 or port.name >= ports.channels.shape[1]:
         return BAD_TAG
@@ -260,8 +256,8 @@ def _check_channel(machine, n, p):
 
 
 @step
-def _check_import(machine, n, p):
-    ports = machine.ports
+def _check_import(nics, n, p):
+    ports = nics.ports
     port = ports.table[n, p]
     if port.name < 0 or port.name >= ports.imports.shape[1]:
         return BAD_HANDLE
@@ -283,40 +279,40 @@ def _check_import(machine, n, p):
 
 
 @distant
-def end_request(machine, n, p, status):
+def end_request(nics, n, p, status):
     """The descriptor under way at port ``p`` goes no further; with ``DONE`` a packet tells."""
-    port = machine.ports.table[n, p]
-    leave_page(machine, n, p)
+    port = nics.ports.table[n, p]
+    leave_page(nics, n, p)
     port.busy = 0
     if status == DONE:
         return
     if port.operation == SEND and port.done > 0 and status != PEER_DEAD:
-        _cut_short(machine, n, p)
+        _cut_short(nics, n, p)
     if p == OWN_PORT:
         if status != PEER_DEAD:
-            _answer_without_data(machine, n, status)
+            _answer_without_data(nics, n, status)
     else:
-        report_sent(machine, n, p, port.slot, status)
+        report_sent(nics, n, p, port.slot, status)
 
 
 @step
-def _cut_short(machine, n, p):
+def _cut_short(nics, n, p):
     """A part of the message under way has gone: its receiver is to be told that no more will come.
 
     Or the buffers that it fills would wait for the rest until another message comes by the tag.
     """
-    port = machine.ports.table[n, p]
-    channel = machine.ports.channels[n, port.name]
-    machine.ports.nodes[n].cuts += channel.cut == 0
+    port = nics.ports.table[n, p]
+    channel = nics.ports.channels[n, port.name]
+    nics.ports.nodes[n].cuts += channel.cut == 0
     channel.cut = port.message
 
 
 @step
-def _tell_of_cut(machine, n, tag):
+def _tell_of_cut(nics, n, tag):
     """Tell the peer of ``tag`` that the rest of a message will not come."""
-    ports = machine.ports
+    ports = nics.ports
     channel = ports.channels[n, tag]
-    if channel.cut == 0 or not may_send_to(machine, n, channel.node):
+    if channel.cut == 0 or not may_send_to(nics, n, channel.node):
         return
     packet = ports.blank[0]
     head = ports.blank_head[0]
@@ -331,16 +327,16 @@ def _tell_of_cut(machine, n, tag):
     if stream_to(ports, n, channel.node).dead == 1:
         return
     if ports.rules[0].reliable == 1:
-        send_numbered(machine, n, packet, head, ports.blank_bytes)
+        send_numbered(nics, n, packet, head, ports.blank_bytes)
     else:
-        head.sequence = number_unreliable(open_stream(machine, n, packet.destination))
-        push(machine, n, packet, head, ports.blank_bytes, FIRST)
+        head.sequence = number_unreliable(open_stream(nics, n, packet.destination))
+        push(nics, n, packet, head, ports.blank_bytes, FIRST)
 
 
 @step
-def _answer_without_data(machine, n, status):
+def _answer_without_data(nics, n, status):
     """Tell who asked that there will be no answer: a descriptor without segments does."""
-    ports = machine.ports
+    ports = nics.ports
     port = ports.table[n, OWN_PORT]
     request = ports.requests[n, OWN_PORT, port.posted % ports.rules[0].ring]
     request.operation = REPLY
@@ -357,24 +353,24 @@ def _answer_without_data(machine, n, status):
 
 
 @distant
-def next_packet(machine, n, p):
+def next_packet(nics, n, p):
     """Make the next packet of the descriptor under way at port ``p``; its page is translated."""
-    ports = machine.ports
+    ports = nics.ports
     port = ports.table[n, p]
     packet = ports.blank[0]
     head = ports.blank_head[0]
-    _address(machine, n, p, packet, head)
+    _address(nics, n, p, packet, head)
     length = np.int64(0)
     if port.options & INLINE == 0 and port.operation != FETCH and port.total > 0:
-        length = _piece(machine, n, p)
+        length = _piece(nics, n, p)
         offset = (ports.current[n, p, port.segment].address + port.segment_done) & (
             (1 << ports.rules[0].page_bits) - 1
         )
         packet.address = (port.frame << ports.rules[0].page_bits) + offset
         head.key = port.key
-        head.space = space_of(machine, n, p)
+        head.space = space_of(nics, n, p)
         head.frame = port.frame
-        head.generation = generation_of(machine, n, port.frame)
+        head.generation = generation_of(nics, n, port.frame)
         port.segment_done += length
         if port.segment_done == ports.current[n, p, port.segment].length:
             port.segment += 1
@@ -391,22 +387,22 @@ def next_packet(machine, n, p):
             serving.bytes_out += port.length
     head.last = 1 if moves_all else 0
     if ports.rules[0].reliable == 1:
-        send_numbered(machine, n, packet, head, ports.carried[n, p])
+        send_numbered(nics, n, packet, head, ports.carried[n, p])
     else:
-        head.sequence = number_unreliable(open_stream(machine, n, packet.destination))
-        push(machine, n, packet, head, ports.carried[n, p], FIRST)
+        head.sequence = number_unreliable(open_stream(nics, n, packet.destination))
+        push(nics, n, packet, head, ports.carried[n, p], FIRST)
     if moves_all:
-        calls.end_request(machine, n, p, DONE)
+        calls.end_request(nics, n, p, DONE)
 
 
 @step
-def _address(machine, n, p, packet, head):
+def _address(nics, n, p, packet, head):
     """Fill in what does not depend on the piece."""
-    ports = machine.ports
+    ports = nics.ports
     port = ports.table[n, p]
     clear(packet, head)
-    packet.destination = destination_of(machine, n, p)
-    packet.posted_at = machine.tally[0].now
+    packet.destination = destination_of(nics, n, p)
+    packet.posted_at = nics.tally[0].now
     head.kind = port.operation
     head.from_port = p
     head.cookie = port.taken - 1
@@ -432,12 +428,12 @@ def _address(machine, n, p, packet, head):
         head.epoch = imported.epoch
         head.message = port.taken
         if port.operation == FETCH:
-            _await_answer(machine, n, p, head)
+            _await_answer(nics, n, p, head)
 
 
 @step
-def _await_answer(machine, n, p, head):
-    ports = machine.ports
+def _await_answer(nics, n, p, head):
+    ports = nics.ports
     port = ports.table[n, p]
     fetch = ports.fetches[n, p, port.slot]
     fetch.node = ports.imports[n, port.name].node
@@ -446,14 +442,14 @@ def _await_answer(machine, n, p, head):
     fetch.arrived = 0
     fetch.failure = DONE
     fetch.cookie = port.cookie
-    open_stream(machine, n, fetch.node).fetching += 1
+    open_stream(nics, n, fetch.node).fetching += 1
     head.into = fetch.address & ((1 << ports.rules[0].page_bits) - 1)
 
 
 @step
-def _piece(machine, n, p):
+def _piece(nics, n, p):
     """Bytes that the next packet carries: no page is crossed, here or there."""
-    ports = machine.ports
+    ports = nics.ports
     port = ports.table[n, p]
     page = np.int64(1) << ports.rules[0].page_bits
     segment = ports.current[n, p, port.segment]

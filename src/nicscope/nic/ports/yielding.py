@@ -6,25 +6,25 @@ the entries that these packets need at the other end, until both run out of pati
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.ports.calls import release
-from nicscope.drivers.simulate.ports.holding import NO_KEY, hold_for, holds_entries, share_set
-from nicscope.drivers.simulate.ports.pools import NO_ENTRY
-from nicscope.drivers.simulate.ports.serve import leave_page
-from nicscope.drivers.simulate.ports.streams import stream_to
 from nicscope.kernel.decorators import routine, step
+from nicscope.nic.ports.calls import release
+from nicscope.nic.ports.holding import NO_KEY, hold_for, holds_entries, share_set
+from nicscope.nic.ports.pools import NO_ENTRY
+from nicscope.nic.ports.streams import stream_to
+from nicscope.nic.ports.transmit import leave_page
 from nicscope.nic.translate.asking import page_of_key
 from nicscope.nic.translate.nodes import translation_of
 
 
 @routine
-def yield_entries(machine, n, space, page):
+def yield_entries(nics, n, space, page):
     """Whether packets and ports that only wait have let go of an entry that ``page`` could have.
 
     A packet that goes again finds its page where it was: its frame has a pin for that packet.  A
     port looks the page that it sends from up again.
     """
-    ports = machine.ports
-    if not holds_entries(machine) or ports.rules[0].sparse == 1 or ports.rules[0].reliable == 0:
+    ports = nics.ports
+    if not holds_entries(nics) or ports.rules[0].sparse == 1 or ports.rules[0].reliable == 0:
         return False
     given = False
     for d in range(ports.stream_of.shape[1]):
@@ -32,30 +32,30 @@ def yield_entries(machine, n, space, page):
         while entry != NO_ENTRY:
             head = ports.pools.heads[entry]
             entry = ports.pools.behind[entry]
-            if _is_in_way(machine, n, head.key, space, page):
+            if _is_in_way(nics, n, head.key, space, page):
                 key = head.key
-                head.space, _ = _page_of(machine, n, key)
+                head.space, _ = _page_of(nics, n, key)
                 head.key = NO_KEY
                 head.lone = 1
-                hold_for(machine, n, head)
-                release(machine, n, key)
+                hold_for(nics, n, head)
+                release(nics, n, key)
                 given = True
     for p in range(ports.table.shape[1]):
-        if _is_in_way(machine, n, ports.table[n, p].key, space, page):
-            leave_page(machine, n, p)
+        if _is_in_way(nics, n, ports.table[n, p].key, space, page):
+            leave_page(nics, n, p)
             given = True
     return given
 
 
 @step
-def _page_of(machine, n, key):
-    _, host, book = translation_of(machine.ports.translations, n)
+def _page_of(nics, n, key):
+    _, host, book = translation_of(nics.ports.translations, n)
     return page_of_key(host, book, key)
 
 
 @step
-def _is_in_way(machine, n, key, space, page):
+def _is_in_way(nics, n, key, space, page):
     if key < 0:
         return False
-    owner, other = _page_of(machine, n, key)
-    return share_set(machine, n, owner, other, space, page)
+    owner, other = _page_of(nics, n, key)
+    return share_set(nics, n, owner, other, space, page)

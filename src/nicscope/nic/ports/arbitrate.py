@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.ports.reliable import may_send_to
-from nicscope.drivers.simulate.ports.streams import next_marked, stream_to, unmark
 from nicscope.kernel.decorators import distant, step
-from nicscope.nic.ports import FREE_TO_GO, SEND
+from nicscope.nic.ports.layout import FREE_TO_GO, SEND
+from nicscope.nic.ports.streams import next_marked, stream_to, unmark
+from nicscope.nic.ports.window import may_send_to
 
 # A source is a kind and an index; 0 is none.
 PORT = 1  # a port's descriptor
@@ -38,12 +38,12 @@ def index_of(source):
 
 
 @distant
-def choose_source(machine, n):
+def choose_source(nics, n):
     """What SERVE would be begun for at ``n`` now, or ``NO_SOURCE``."""
-    ports = machine.ports
+    ports = nics.ports
     serving = ports.nodes[n]
     if serving.acks > 0 or serving.resends > 0 or serving.cuts > 0:
-        source = _choose_peer(machine, n)
+        source = _choose_peer(nics, n)
         if source != NO_SOURCE:
             return source
     if serving.attention == 0 or ports.rules[0].serves == 0:
@@ -52,7 +52,7 @@ def choose_source(machine, n):
     p = serving.turn
     for _ in range(many):
         p = p + 1 if p + 1 < many else 0
-        source = ready_at_port(machine, n, p)
+        source = ready_at_port(nics, n, p)
         if source != NO_SOURCE:
             return source
     serving.attention = 0
@@ -60,8 +60,8 @@ def choose_source(machine, n):
 
 
 @step
-def _choose_peer(machine, n):
-    ports = machine.ports
+def _choose_peer(nics, n):
+    ports = nics.ports
     many = ports.stream_of.shape[1]
     d = next_marked(ports.wishing, n, 0, many)
     while d < many:
@@ -75,44 +75,44 @@ def _choose_peer(machine, n):
     if ports.nodes[n].cuts > 0:
         for tag in range(ports.channels.shape[1]):
             channel = ports.channels[n, tag]
-            if channel.cut != 0 and may_send_to(machine, n, channel.node):
+            if channel.cut != 0 and may_send_to(nics, n, channel.node):
                 return source_of(CUT_SHORT, tag)
     return np.int64(NO_SOURCE)
 
 
 @step
-def ready_at_port(machine, n, p):
+def ready_at_port(nics, n, p):
     """What could be served for port ``p`` now, or ``NO_SOURCE``."""
-    ports = machine.ports
+    ports = nics.ports
     port = ports.table[n, p]
     if port.open == 0 or port.blocked != FREE_TO_GO:
         return np.int64(NO_SOURCE)
     if (
         port.free_taken < port.free_posted
         and port.ahead_waits == FREE_TO_GO
-        and _wants_ready(machine, n, p)
+        and _wants_ready(nics, n, p)
     ):
         return source_of(AHEAD, p)
     if port.busy == 0:
         return source_of(PORT, p) if port.taken < port.posted else np.int64(NO_SOURCE)
-    if may_send_to(machine, n, destination_of(machine, n, p)):
+    if may_send_to(nics, n, destination_of(nics, n, p)):
         return source_of(PORT, p)
     return np.int64(NO_SOURCE)
 
 
 @step
-def _wants_ready(machine, n, p):
+def _wants_ready(nics, n, p):
     """Whether one more buffer may be ready; those that fill may all become so again."""
-    ports = machine.ports
+    ports = nics.ports
     port = ports.table[n, p]
     waiting = port.ready_in - port.ready_out
     return waiting < ports.rules[0].ready and waiting + port.filling < ports.ready.shape[2]
 
 
 @step
-def destination_of(machine, n, p):
+def destination_of(nics, n, p):
     """The node to which the descriptor under way at port ``p`` goes."""
-    ports = machine.ports
+    ports = nics.ports
     port = ports.table[n, p]
     if port.operation == SEND:
         return ports.channels[n, port.name].node

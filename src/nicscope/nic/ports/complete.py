@@ -4,52 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.agenda import NEVER
-from nicscope.drivers.simulate.ports.ahead import give_up_placed, let_buffers_go
-from nicscope.drivers.simulate.ports.calls import (
+from nicscope.clock import NEVER
+from nicscope.kernel.bytecopy import copy_bytes
+from nicscope.kernel.decorators import distant, step
+from nicscope.nic.ports.calls import (
     give_up_message,
     is_sound,
     report_received,
     report_sent,
     take_from_kernel,
 )
-from nicscope.drivers.simulate.ports.holding import let_go
-from nicscope.drivers.simulate.ports.knowing import export_for
-from nicscope.drivers.simulate.ports.placing import (
-    DROPPED,
-    NO_PLACE,
-    PASSED_BY,
-    REFUSED_FOR_GOOD,
-    TAKEN,
-    is_awaited,
-    is_for_port,
-    refuse_packet,
-    take_back,
-    without_room,
-)
-from nicscope.drivers.simulate.ports.promising import keep_promise, patience
-from nicscope.drivers.simulate.ports.reliable import (
-    acknowledge,
-    follow_way,
-    set_stream_deadline,
-    wish_acknowledgement,
-)
-from nicscope.drivers.simulate.ports.streams import store_from, stream_to
-from nicscope.drivers.simulate.ports.traffic import (
-    ACKNOWLEDGED,
-    BROKEN_OFF,
-    CORRUPTED,
-    DELIVERED,
-    INCOMPLETE,
-    NO_ANSWER,
-    NO_REPORT,
-    REFUSED,
-    TAKEN_BACK,
-    count_ended,
-)
-from nicscope.kernel.bytecopy import copy_bytes
-from nicscope.kernel.decorators import distant, step
-from nicscope.nic.ports import (
+from nicscope.nic.ports.free_queue import give_up_placed, let_buffers_go
+from nicscope.nic.ports.handle_lookup import export_for
+from nicscope.nic.ports.holding import let_go
+from nicscope.nic.ports.layout import (
     BARRED,
     CUT,
     DONE,
@@ -66,71 +34,101 @@ from nicscope.nic.ports import (
     WRITE,
     check_export,
 )
+from nicscope.nic.ports.receive import (
+    DROPPED,
+    NO_PLACE,
+    PASSED_BY,
+    REFUSED_FOR_GOOD,
+    TAKEN,
+    is_awaited,
+    is_for_port,
+    refuse_packet,
+    take_back,
+    without_room,
+)
+from nicscope.nic.ports.reservation import keep_promise, patience
+from nicscope.nic.ports.streams import store_from, stream_to
+from nicscope.nic.ports.traffic import (
+    ACKNOWLEDGED,
+    BROKEN_OFF,
+    CORRUPTED,
+    DELIVERED,
+    INCOMPLETE,
+    NO_ANSWER,
+    NO_REPORT,
+    REFUSED,
+    TAKEN_BACK,
+    count_ended,
+)
+from nicscope.nic.ports.window import (
+    acknowledge,
+    follow_way,
+    set_stream_deadline,
+    wish_acknowledgement,
+)
 from nicscope.nic.reception import ack_is_due, confirm, may_confirm
 
 
 @distant
-def complete_arrival(machine, d, slot, now):
+def complete_arrival(nics, d, slot, now):
     """Effect of COMPLETE on the packet in ``slot`` of what has arrived at node ``d``."""
-    ports = machine.ports
+    ports = nics.ports
     head = ports.arrival_heads[d, slot]
-    packet = machine.arrivals[d, slot]
+    packet = nics.arrivals[d, slot]
     if head.kind == BARRED:
-        count_ended(machine, d, packet, head, head.why)
+        count_ended(nics, d, packet, head, head.why)
         return
     stream_to(ports, d, packet.sender).heard_at = now
     if head.kind == SEND and head.last == 0:
-        _mind_rest(machine, d, packet.sender, now)
+        _mind_rest(nics, d, packet.sender, now)
     if ports.rules[0].reliable == 0:
-        count_ended(
-            machine, d, packet, head, _complete_unreliable(machine, d, slot, packet, head, now)
-        )
+        count_ended(nics, d, packet, head, _complete_unreliable(nics, d, slot, packet, head))
         return
-    follow_way(machine, d, packet.sender, head.route)
-    acknowledge(machine, d, packet.sender, head, now)
+    follow_way(nics, d, packet.sender, head.route)
+    acknowledge(nics, d, packet.sender, head, now)
     if head.sequence < 0:
-        count_ended(machine, d, packet, head, ACKNOWLEDGED)
+        count_ended(nics, d, packet, head, ACKNOWLEDGED)
         return
-    count_ended(machine, d, packet, head, _complete_reliable(machine, d, slot, packet, head, now))
-    _mind_acknowledgement(machine, d, packet.sender, now)
+    count_ended(nics, d, packet, head, _complete_reliable(nics, d, slot, packet, head))
+    _mind_acknowledgement(nics, d, packet.sender, now)
 
 
 @step
-def _mind_rest(machine, d, s, now):
+def _mind_rest(nics, d, s, now):
     """A message of node ``s`` has begun: its buffers must not wait for ever if that node dies."""
-    stream = stream_to(machine.ports, d, s)
+    stream = stream_to(nics.ports, d, s)
     if stream.rest_at == NEVER:
-        stream.rest_at = now + patience(machine)
-        set_stream_deadline(machine, d, s, stream.rest_at)
+        stream.rest_at = now + patience(nics)
+        set_stream_deadline(nics, d, s, stream.rest_at)
 
 
 @step
-def _complete_reliable(machine, d, slot, packet, head, now):
+def _complete_reliable(nics, d, slot, packet, head):
     """Confirm or refuse the packet; what became of it."""
-    ports = machine.ports
+    ports = nics.ports
     stream = stream_to(ports, d, packet.sender)
-    let_go(machine, d, head)
+    let_go(nics, d, head)
     status = head.status
     if status in (PASSED_BY, DROPPED):
         return head.why
     if not may_confirm(stream, head.sequence):
         return TAKEN_BACK
-    _take_in(machine, d, slot, packet, head)
+    _take_in(nics, d, slot, packet, head)
     status = head.status
     if status == DROPPED:
         return head.why  # and what follows it is refused already
-    if status == TAKEN and not _is_whole(machine, d, slot, packet, head):
+    if status == TAKEN and not _is_whole(nics, d, slot, packet, head):
         status = DROPPED
     if status == TAKEN:
-        status = _deliver(machine, d, slot, packet, head, now)
-        _count(machine, d, packet, head, status)
+        status = _deliver(nics, d, slot, packet, head)
+        _count(nics, d, packet, head, status)
     if status == DROPPED:
-        refuse_packet(machine, d, packet, head)
+        refuse_packet(nics, d, packet, head)
         why = head.why
-        take_back(machine, d, packet.sender)
+        take_back(nics, d, packet.sender)
         return why
     confirm(stream, head.sequence)
-    keep_promise(machine, d, packet.sender, head.sequence)
+    keep_promise(nics, d, packet.sender, head.sequence)
     is_refused = status in (REFUSED_FOR_GOOD, NO_PLACE)
     reject = np.uint64(1) if is_refused else np.uint64(0)
     stream.rejects = stream.rejects << np.uint64(1) | reject
@@ -138,17 +136,17 @@ def _complete_reliable(machine, d, slot, packet, head, now):
         ports.nodes[d].rejected += 1
         if head.kind == REPLY:
             told = NO_ROOM if status == NO_PLACE else NO_RIGHTS
-            _end_fetch(machine, d, packet, head, told)
+            _end_fetch(nics, d, packet, head, told)
     return _ending(head, status)
 
 
 @step
-def _is_whole(machine, d, slot, packet, head):
+def _is_whole(nics, d, slot, packet, head):
     """Whether all of the packet has come, as it was sent; if not, ``head`` says why."""
     if packet.broken == 1:
         head.why = BROKEN_OFF
         return False
-    if not is_sound(machine, d, slot):
+    if not is_sound(nics, d, slot):
         head.why = CORRUPTED
         return False
     return True
@@ -165,10 +163,10 @@ def _ending(head, status):
 
 
 @step
-def _count(machine, d, packet, head, status):
+def _count(nics, d, packet, head, status):
     if status != TAKEN or head.kind == PROBE:
         return
-    serving = machine.ports.nodes[d]
+    serving = nics.ports.nodes[d]
     serving.messages_in += head.last
     serving.bytes_in += packet.payload
     if head.kind == SEND and packet.payload == 0:
@@ -176,107 +174,105 @@ def _count(machine, d, packet, head, status):
 
 
 @step
-def _take_in(machine, d, slot, packet, head):
+def _take_in(nics, d, slot, packet, head):
     """A kernel that serves ports itself finds the packet's place now; its NIC did before."""
-    if machine.ports.rules[0].serves == 1 or head.status != TAKEN or packet.broken == 1:
+    if nics.ports.rules[0].serves == 1 or head.status != TAKEN or packet.broken == 1:
         return
     if head.kind == SEND and packet.payload > 0:
-        if is_sound(machine, d, slot):
-            take_from_kernel(machine, d, slot)
+        if is_sound(nics, d, slot):
+            take_from_kernel(nics, d, slot)
         else:
             packet.broken = 1
 
 
 @step
-def _complete_unreliable(machine, d, slot, packet, head, now):
+def _complete_unreliable(nics, d, slot, packet, head):
     """Deliver the packet or let it go; what became of it."""
-    _take_in(machine, d, slot, packet, head)
+    _take_in(nics, d, slot, packet, head)
     status = head.status
-    if status == TAKEN and _is_whole(machine, d, slot, packet, head):
-        status = _deliver(machine, d, slot, packet, head, now)
-        _count(machine, d, packet, head, status)
+    if status == TAKEN and _is_whole(nics, d, slot, packet, head):
+        status = _deliver(nics, d, slot, packet, head)
+        _count(nics, d, packet, head, status)
     elif head.kind == SEND and head.filled > 0:
-        give_up_placed(machine, d, slot)
+        give_up_placed(nics, d, slot)
     elif (
         head.kind == SEND
         and head.filled == 0
-        and machine.ports.channels[d, head.name].message == head.message
+        and nics.ports.channels[d, head.name].message == head.message
     ):
-        give_up_message(machine, d, head.name)
+        give_up_message(nics, d, head.name)
     if status == TAKEN and head.why != DELIVERED:
         status = DROPPED
-    let_go(machine, d, head)
+    let_go(nics, d, head)
     return _ending(head, status)
 
 
 @step
-def _mind_acknowledgement(machine, d, s, now):
-    ports = machine.ports
+def _mind_acknowledgement(nics, d, s, now):
+    ports = nics.ports
     stream = stream_to(ports, d, s)
     if not ack_is_due(stream) or stream.urgent == 1:
         return
     if ports.rules[0].ack_delay == 0:
-        wish_acknowledgement(machine, d, s)
+        wish_acknowledgement(nics, d, s)
         return
     when = now + ports.rules[0].ack_delay
     if when < stream.ack_at:
         stream.ack_at = when
-        set_stream_deadline(machine, d, s, when)
+        set_stream_deadline(nics, d, s, when)
 
 
 @step
-def _deliver(machine, d, slot, packet, head, now):
+def _deliver(nics, d, slot, packet, head):
     """Tell whom the packet concerns; ``TAKEN``, or what is to become of it."""
     if head.kind == SEND:
         if packet.payload == 0:
-            return _deliver_inline(machine, d, slot, packet, head)
-        return _deliver_piece(machine, d, slot, packet, head)
+            return _deliver_inline(nics, d, slot, packet, head)
+        return _deliver_piece(nics, d, slot, packet, head)
     if head.kind == WRITE:
-        _end_store(machine, d, packet, head)
+        _end_store(nics, d, packet, head)
         return TAKEN
-    if head.kind == FETCH and machine.ports.rules[0].serves == 1:
-        return _answer(machine, d, packet, head, now)
+    if head.kind == FETCH and nics.ports.rules[0].serves == 1:
+        return _answer(nics, d, packet, head)
     if head.kind == REPLY:
-        return _end_fetch(machine, d, packet, head, DONE)
+        return _end_fetch(nics, d, packet, head, DONE)
     if head.kind == CUT:
-        _give_up_rest(machine, d, packet, head)
+        _give_up_rest(nics, d, packet, head)
         return TAKEN
     return TAKEN if head.kind == PROBE else REFUSED_FOR_GOOD
 
 
 @step
-def _give_up_rest(machine, d, packet, head):
+def _give_up_rest(nics, d, packet, head):
     """No more comes of the message of ``head``: its buffers are ready for another."""
-    if not is_for_port(machine, d, packet, head):
+    if not is_for_port(nics, d, packet, head):
         return
-    channel = machine.ports.channels[d, head.name]
+    channel = nics.ports.channels[d, head.name]
     if channel.placed >= 0 and channel.message == head.message:
-        give_up_message(machine, d, head.name)
+        give_up_message(nics, d, head.name)
 
 
 @step
-def _deliver_inline(machine, d, slot, packet, head):
-    ports = machine.ports
-    if not is_for_port(machine, d, packet, head):
+def _deliver_inline(nics, d, slot, packet, head):
+    ports = nics.ports
+    if not is_for_port(nics, d, packet, head):
         return REFUSED_FOR_GOOD
     channel = ports.channels[d, head.name]
     port = ports.table[d, channel.port]
     if port.reserved - port.read == ports.rules[0].ring:
         port.dropped += 1
         head.why = NO_REPORT
-        return without_room(machine, d, packet, head)
+        return without_room(nics, d, packet, head)
     port.reserved += 1
-    place = report_received(
-        machine, d, channel.port, SEND, head.name, packet.sender, head.total, 0, 0
-    )
+    place = report_received(nics, d, channel.port, SEND, head.name, packet.sender, head.total, 0, 0)
     inline = ports.report_bytes[d, channel.port, place]
-    copy_bytes(inline, 0, machine.store.arriving[d, slot], 0, INLINE_BYTES)
+    copy_bytes(inline, 0, nics.store.arriving[d, slot], 0, INLINE_BYTES)
     return TAKEN
 
 
 @step
-def _deliver_piece(machine, d, slot, packet, head):
-    ports = machine.ports
+def _deliver_piece(nics, d, slot, packet, head):
+    ports = nics.ports
     channel = ports.channels[d, head.name]
     if head.offset == 0:
         channel.finishing = head.message
@@ -285,10 +281,10 @@ def _deliver_piece(machine, d, slot, packet, head):
     if head.last == 0:
         return TAKEN
     if channel.finishing != head.message or channel.arrived != head.total:
-        give_up_placed(machine, d, slot)
+        give_up_placed(nics, d, slot)
         return TAKEN
     place = report_received(
-        machine,
+        nics,
         d,
         channel.port,
         SEND,
@@ -301,14 +297,14 @@ def _deliver_piece(machine, d, slot, packet, head):
     for i in range(head.filled):
         address = ports.arrival_buffers[d, slot, i].address
         ports.report_buffers[d, channel.port, place, i] = address
-    let_buffers_go(machine, d, slot)
+    let_buffers_go(nics, d, slot)
     return TAKEN
 
 
 @step
-def _end_store(machine, d, packet, head):
-    ports = machine.ports
-    storing = store_from(machine, d, packet.sender, head.from_port)
+def _end_store(nics, d, packet, head):
+    ports = nics.ports
+    storing = store_from(nics, d, packet.sender, head.from_port)
     if storing.message != head.message:
         storing.message = head.message
         storing.arrived = 0
@@ -323,7 +319,7 @@ def _end_store(machine, d, packet, head):
             port.reserved += 1
             offset = head.offset + packet.payload - head.total
             report_received(
-                machine,
+                nics,
                 d,
                 export.port,
                 WRITE,
@@ -336,12 +332,12 @@ def _end_store(machine, d, packet, head):
 
 
 @step
-def _answer(machine, d, packet, head, now):
+def _answer(nics, d, packet, head):
     """Post the answer to a remote fetch at the firmware's own port."""
-    ports = machine.ports
+    ports = nics.ports
     if head.name < 0 or head.name >= ports.exports.shape[1]:
         return REFUSED_FOR_GOOD
-    if not export_for(machine, d, packet, head, now):
+    if not export_for(nics, d, packet, head):
         return DROPPED
     export = ports.shown[d]
     if check_export(export, head, packet.sender) != DONE:
@@ -372,14 +368,14 @@ def _answer(machine, d, packet, head, now):
 
 
 @step
-def _end_fetch(machine, d, packet, head, status):
+def _end_fetch(nics, d, packet, head, status):
     """Note one packet of an answer; with the last, whoever asked learns how all of them fared.
 
     Who answered has done its part in any case: a packet that may not go where it was asked to
     is the asking process's own concern.
     """
-    ports = machine.ports
-    if not is_awaited(machine, d, packet, head):
+    ports = nics.ports
+    if not is_awaited(nics, d, packet, head):
         return REFUSED_FOR_GOOD
     fetch = ports.fetches[d, head.name, head.slot]
     fetch.arrived += packet.payload
@@ -389,5 +385,5 @@ def _end_fetch(machine, d, packet, head, status):
         stream_to(ports, d, packet.sender).fetching -= 1
         fetch.node = NOBODY
         told = head.options if fetch.failure == DONE else fetch.failure
-        report_sent(machine, d, head.name, head.slot, told)
+        report_sent(nics, d, head.name, head.slot, told)
     return TAKEN

@@ -81,32 +81,32 @@ HAPPENING = np.dtype(
 
 
 @step
-def count_made(machine, n, packet, head, why):
+def count_made(nics, n, packet, head, why):
     """A packet waits for the engines of node ``n``."""
-    machine.ports.made[n, why] += 1
-    _log(machine, n, 0, why, packet, head)
+    nics.ports.made[n, why] += 1
+    _log(nics, n, 0, why, packet, head)
 
 
 @step
-def count_ended(machine, d, packet, head, what):
+def count_ended(nics, d, packet, head, what):
     """A packet that has come to node ``d`` is done with."""
-    machine.ports.ended[d, what] += 1
-    _log(machine, d, 1, what, packet, head)
+    nics.ports.ended[d, what] += 1
+    _log(nics, d, 1, what, packet, head)
 
 
 @step
-def _log(machine, node, came, what, packet, head):
+def _log(nics, node, came, what, packet, head):
     """Keep one record for the observer, if there is room."""
-    ports = machine.ports
+    ports = nics.ports
     if ports.happened[0] < ports.happenings.size:
-        _write_down(machine, node, came, what, packet, head)
+        _write_down(nics, node, came, what, packet, head)
     ports.happened[0] += 1
 
 
 @routine
-def _write_down(machine, node, came, what, packet, head):
-    record = machine.ports.happenings[machine.ports.happened[0]]
-    record.time = machine.tally[0].now
+def _write_down(nics, node, came, what, packet, head):
+    record = nics.ports.happenings[nics.ports.happened[0]]
+    record.time = nics.tally[0].now
     record.node = node
     record.came = came
     record.what = what

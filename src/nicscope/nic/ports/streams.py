@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.machine import ROOM
-from nicscope.drivers.simulate.ports.pools import AT_ONCE, BLANK, NO_ENTRY, lacks
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import routine, step
-from nicscope.nic.ports import INLINE_BYTES
+from nicscope.nic.ports.layout import INLINE_BYTES
+from nicscope.nic.ports.pools import AT_ONCE, BLANK, NO_ENTRY, ROOM, lacks
 from nicscope.nic.transport import distance
 
 MARKS = 5  # bits of a peer's number that say which mark of a word is its own
@@ -25,44 +24,44 @@ def stream_to(ports, n, d):
 
 
 @step
-def open_stream(machine, n, d):
+def open_stream(nics, n, d):
     """What node ``n`` keeps about ``d``, to be written; with their first packet it is made."""
-    ports = machine.ports
+    ports = nics.ports
     if ports.stream_of[n, d] == BLANK:
-        _make_stream(machine, n, d)
+        _make_stream(nics, n, d)
     return ports.pools.streams[ports.stream_of[n, d]]
 
 
 @routine
-def _make_stream(machine, n, d):
-    ports = machine.ports
+def _make_stream(nics, n, d):
+    ports = nics.ports
     pool = ports.pool[0]
     streams = ports.pools.streams
     ports.stream_of[n, d] = pool.streams
     streams[pool.streams] = streams[BLANK]
     pool.streams += 1
     if lacks(streams.size, pool.streams, AT_ONCE):
-        machine.tally[0].wants |= ROOM
+        nics.tally[0].wants |= ROOM
 
 
 @step
-def store_from(machine, n, d, p):
+def store_from(nics, n, d, p):
     """The store that arrives at node ``n`` from port ``p`` of ``d``, whose stream is there."""
-    ports = machine.ports
+    ports = nics.ports
     stream = stream_to(ports, n, d)
     if stream.stores == 0:
         pool = ports.pool[0]
         stream.stores = pool.stores
         pool.stores += 1
         if lacks(ports.pools.storing.shape[0], pool.stores, AT_ONCE):
-            machine.tally[0].wants |= ROOM
+            nics.tally[0].wants |= ROOM
     return ports.pools.storing[stream.stores, p]
 
 
 @step
-def keep_packet(machine, stream, packet, head, inline):
+def keep_packet(nics, stream, packet, head, inline):
     """Keep a packet, with the bytes of its descriptor, as the newest of ``stream``."""
-    ports = machine.ports
+    ports = nics.ports
     pool = ports.pool[0]
     pools = ports.pools
     entry = pool.unused
@@ -78,7 +77,7 @@ def keep_packet(machine, stream, packet, head, inline):
         pools.behind[stream.newest_kept] = entry
     stream.newest_kept = entry
     if lacks(pools.behind.size, pool.kept, pool.most_kept):
-        machine.tally[0].wants |= ROOM
+        nics.tally[0].wants |= ROOM
 
 
 @step

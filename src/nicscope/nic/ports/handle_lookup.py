@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.ports.calls import has_handle, raise_event
-from nicscope.drivers.simulate.ports.promising import note_dropped
-from nicscope.drivers.simulate.ports.streams import stream_to
-from nicscope.drivers.simulate.ports.traffic import NO_HANDLE
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
-from nicscope.nic.ports import FETCH, NOBODY, WRITE
+from nicscope.nic.ports.calls import has_handle
+from nicscope.nic.ports.layout import FETCH, NOBODY, WRITE
+from nicscope.nic.ports.outcome import ask_for_handle
+from nicscope.nic.ports.reservation import note_dropped
+from nicscope.nic.ports.streams import stream_to
+from nicscope.nic.ports.traffic import NO_HANDLE
 
 # Lookups of one request or packet; when it comes again, those up to the missed one are repeated.
 FIRST = 1
@@ -23,28 +24,28 @@ OWN = -1  # in place of a port: a packet misses, and nobody here waits
 
 
 @step
-def looks_up_handles(machine):
+def looks_up_handles(nics):
     """Whether buffers and processes are looked up in caches."""
-    return machine.ports.rules[0].handles == 1
+    return nics.ports.rules[0].handles == 1
 
 
 @routine
-def knows_request(machine, n, p, now):
+def knows_request(nics, n, p):
     """Whether the NIC knows the process of port ``p``, and the buffer that it names next.
 
     If not, a miss is on its way to the kernel and the port waits.
     """
-    ports = machine.ports
+    ports = nics.ports
     port = ports.table[n, p]
     again = port.polled_again
-    if not _has(machine, n, p, PROCESS_HANDLE, p, again >= FIRST, now):
+    if not _has(nics, n, p, PROCESS_HANDLE, p, again >= FIRST):
         port.polled_again = max(again, FIRST)
         return False
     request = ports.requests[n, p, port.taken % ports.rules[0].ring]
     if request.operation == WRITE or request.operation == FETCH:
         number = request.name
         is_one = number >= 0 and number < ports.imports.shape[1]
-        if is_one and not _has(machine, n, p, IMPORT_HANDLE, number, again >= SECOND, now):
+        if is_one and not _has(nics, n, p, IMPORT_HANDLE, number, again >= SECOND):
             port.polled_again = SECOND
             return False
     port.polled_again = 0
@@ -52,47 +53,47 @@ def knows_request(machine, n, p, now):
 
 
 @step
-def _has(machine, n, who, kind, number, again, now):
-    if has_handle(machine, n, kind, number, np.int64(again)):
+def _has(nics, n, who, kind, number, again):
+    if has_handle(nics, n, kind, number, np.int64(again)):
         return True
-    raise_event(machine, n, who, kind, number, 0, 0, now)
+    ask_for_handle(nics, n, who, kind, number)
     return False
 
 
 @routine
-def export_for(machine, d, packet, head, now):
+def export_for(nics, d, packet, head):
     """Whether what protects the export of ``head`` is known: it is in ``Ports.shown`` then."""
-    ports = machine.ports
+    ports = nics.ports
     number = head.name
-    if not looks_up_handles(machine):
+    if not looks_up_handles(nics):
         ports.shown[d] = ports.exports[d, number]
         return True
-    again = _missed_at(machine, d, packet, head) >= FIRST
-    if not _has(machine, d, OWN, EXPORT_HANDLE, number, again, now):
-        _note_miss(machine, d, packet, head, FIRST)
+    again = _missed_at(nics, d, packet, head) >= FIRST
+    if not _has(nics, d, OWN, EXPORT_HANDLE, number, again):
+        _note_miss(nics, d, packet, head, FIRST)
         return False
     owner = ports.shown[d].port
     if ports.shown[d].valid == 0 or owner == NOBODY:
         return True
-    return process_for(machine, d, packet, head, owner, now)
+    return process_for(nics, d, packet, head, owner)
 
 
 @routine
-def process_for(machine, d, packet, head, p, now):
+def process_for(nics, d, packet, head, p):
     """Whether the process that the packet of ``head`` is for is known to the NIC."""
-    if not looks_up_handles(machine):
+    if not looks_up_handles(nics):
         return True
-    again = _missed_at(machine, d, packet, head) >= SECOND
-    if _has(machine, d, OWN, PROCESS_HANDLE, p, again, now):
+    again = _missed_at(nics, d, packet, head) >= SECOND
+    if _has(nics, d, OWN, PROCESS_HANDLE, p, again):
         return True
-    _note_miss(machine, d, packet, head, SECOND)
+    _note_miss(nics, d, packet, head, SECOND)
     return False
 
 
 @step
-def _missed_at(machine, d, packet, head):
+def _missed_at(nics, d, packet, head):
     """The lookup that this packet missed when it came before, or 0."""
-    stream = stream_to(machine.ports, d, packet.sender)
+    stream = stream_to(nics.ports, d, packet.sender)
     if head.sequence < 0:
         return np.int64(0)
     if head.sequence == stream.missed:
@@ -101,10 +102,10 @@ def _missed_at(machine, d, packet, head):
 
 
 @step
-def _note_miss(machine, d, packet, head, which):
-    stream = stream_to(machine.ports, d, packet.sender)
-    before = _missed_at(machine, d, packet, head)
+def _note_miss(nics, d, packet, head, which):
+    stream = stream_to(nics.ports, d, packet.sender)
+    before = _missed_at(nics, d, packet, head)
     stream.missed_handle = head.sequence
     stream.missed_at = max(before, which)
     head.why = NO_HANDLE
-    note_dropped(machine, d, packet.sender, head.sequence)
+    note_dropped(nics, d, packet.sender, head.sequence)

@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.agenda import NEVER
-from nicscope.drivers.simulate.ports.calls import end_request, give_up_message, report_sent
-from nicscope.drivers.simulate.ports.holding import let_go
-from nicscope.drivers.simulate.ports.placing import take_back
-from nicscope.drivers.simulate.ports.pools import NO_ENTRY
-from nicscope.drivers.simulate.ports.promising import patience, withdraw
-from nicscope.drivers.simulate.ports.reliable import (
-    change_way,
-    clear,
-    send_numbered,
-    stop_resending,
-    wish_acknowledgement,
-)
-from nicscope.drivers.simulate.ports.streams import (
-    give_entry_back,
-    mark,
-    next_marked,
-    stream_to,
-    take_oldest,
-    unmark,
-)
-from nicscope.fabric.paths import ways_of
+from nicscope.clock import NEVER
 from nicscope.kernel.decorators import distant, step
-from nicscope.nic.ports import (
+from nicscope.nic.ports.calls import break_off, end_request, give_up_message, report_sent
+from nicscope.nic.ports.holding import let_go
+from nicscope.nic.ports.layout import (
     AWAITS_USE,
     BARRED,
     FETCH,
@@ -36,6 +17,24 @@ from nicscope.nic.ports import (
     PROBE,
     REPLY,
 )
+from nicscope.nic.ports.pools import NO_ENTRY
+from nicscope.nic.ports.receive import take_back
+from nicscope.nic.ports.reservation import patience, withdraw
+from nicscope.nic.ports.streams import (
+    give_entry_back,
+    mark,
+    next_marked,
+    stream_to,
+    take_oldest,
+    unmark,
+)
+from nicscope.nic.ports.window import (
+    change_way,
+    clear,
+    send_numbered,
+    stop_resending,
+    wish_acknowledgement,
+)
 from nicscope.nic.transport import (
     DEAD,
     is_outstanding,
@@ -45,9 +44,9 @@ from nicscope.nic.transport import (
 
 
 @distant
-def mind_deadlines(machine, n, now):
+def mind_deadlines(nics, n, now):
     """What is due at ``n`` by now: acknowledgements to send, packets to send again."""
-    ports = machine.ports
+    ports = nics.ports
     serving = ports.nodes[n]
     if now < serving.deadline:
         return
@@ -55,7 +54,7 @@ def mind_deadlines(machine, n, now):
     many = ports.stream_of.shape[1]
     d = next_marked(ports.timed, n, 0, many)
     while d < many:
-        first = _mind_stream(machine, n, d, now)
+        first = _mind_stream(nics, n, d, now)
         serving.deadline = min(serving.deadline, first)
         if first == NEVER:
             unmark(ports.timed, n, d)
@@ -63,98 +62,98 @@ def mind_deadlines(machine, n, now):
     serving.deadline = min(serving.deadline, serving.scan_at)
     if serving.promised_to != NOBODY:
         if serving.promised_until <= now:
-            withdraw(machine, n)
+            withdraw(nics, n)
         else:
             serving.deadline = min(serving.deadline, serving.promised_until)
     if serving.use_blocked > 0:
-        _mind_patience(machine, n, now)
+        _mind_patience(nics, n, now)
 
 
 @step
-def _mind_stream(machine, n, d, now):
+def _mind_stream(nics, n, d, now):
     """What is due at ``n`` by now for ``d``; when something is due next, or NEVER."""
-    stream = stream_to(machine.ports, n, d)
+    stream = stream_to(nics.ports, n, d)
     if stream.ack_at <= now:
         stream.ack_at = NEVER
-        wish_acknowledgement(machine, n, d)
+        wish_acknowledgement(nics, n, d)
     if stream.resend_at <= now:
-        _run_out(machine, n, d, now)
+        _run_out(nics, n, d, now)
     if stream.rest_at <= now:
-        _mind_silence(machine, n, d, now)
+        _mind_silence(nics, n, d, now)
     return min(stream.ack_at, min(stream.resend_at, stream.rest_at))
 
 
 @step
-def _mind_silence(machine, n, d, now):
+def _mind_silence(nics, n, d, now):
     """A message of ``d`` has long begun to come: if ``d`` is silent, ask whether it lives.
 
     Over an unreliable transport nobody would answer, and the message is given up.
     """
-    ports = machine.ports
+    ports = nics.ports
     stream = stream_to(ports, n, d)
     stream.rest_at = NEVER
-    if stream.dead == 1 or not _has_part(machine, n, d):
+    if stream.dead == 1 or not _has_part(nics, n, d):
         return
-    if stream.heard_at + patience(machine) > now:
-        stream.rest_at = stream.heard_at + patience(machine)
+    if stream.heard_at + patience(nics) > now:
+        stream.rest_at = stream.heard_at + patience(nics)
     elif ports.rules[0].reliable == 0:
-        _give_up_messages(machine, n, d)
+        _give_up_messages(nics, n, d)
     else:
-        stream.rest_at = now + patience(machine)
+        stream.rest_at = now + patience(nics)
         if not is_outstanding(stream):
-            _probe(machine, n, d, now)
+            _probe(nics, n, d, now)
 
 
 @step
-def _has_part(machine, n, d):
+def _has_part(nics, n, d):
     """Whether a part of a message from node ``d`` is there."""
-    for tag in range(machine.ports.channels.shape[1]):
-        channel = machine.ports.channels[n, tag]
+    for tag in range(nics.ports.channels.shape[1]):
+        channel = nics.ports.channels[n, tag]
         if channel.port != NOBODY and channel.node == d and channel.placed >= 0:
             return True
     return False
 
 
 @step
-def _give_up_messages(machine, n, d):
+def _give_up_messages(nics, n, d):
     """What was to come from node ``d`` will not."""
-    for tag in range(machine.ports.channels.shape[1]):
-        channel = machine.ports.channels[n, tag]
+    for tag in range(nics.ports.channels.shape[1]):
+        channel = nics.ports.channels[n, tag]
         if channel.port != NOBODY and channel.node == d:
-            give_up_message(machine, n, tag)
+            give_up_message(nics, n, tag)
 
 
 @step
-def _mind_patience(machine, n, now):
+def _mind_patience(nics, n, now):
     """End the requests that have waited long enough for an entry which transfers use."""
-    ports = machine.ports
+    ports = nics.ports
     for p in range(ports.table.shape[1]):
         port = ports.table[n, p]
         if port.blocked != AWAITS_USE:
             continue
         if port.until <= now:
             port.blocked = FREE_TO_GO
-            end_request(machine, n, p, NO_ROOM)
+            end_request(nics, n, p, NO_ROOM)
             ports.nodes[n].attention = 1
         else:
             ports.nodes[n].deadline = min(ports.nodes[n].deadline, port.until)
 
 
 @step
-def _run_out(machine, n, d, now):
-    ports = machine.ports
+def _run_out(nics, n, d, now):
+    ports = nics.ports
     stream = stream_to(ports, n, d)
     stream.resend_at = NEVER
     if not is_outstanding(stream):
         if stream.fetching > 0:
-            _probe(machine, n, d, now)
+            _probe(nics, n, d, now)
         return
     if time_out(stream, ports.rules[0].most_retries) == DEAD:
-        if stream.tried + 1 >= ways_of(machine.paths):
-            _bury(machine, n, d)
+        if stream.tried + 1 >= ports.rules[0].ways:
+            _bury(nics, n, d)
             return
         stream.tried += 1
-        change_way(machine, n, d, stream.route + 1)
+        change_way(nics, n, d, stream.route + 1)
         revive(stream)
     stream.ran_out_at = now
     if stream.resending == 0:
@@ -165,10 +164,10 @@ def _run_out(machine, n, d, now):
 
 
 @step
-def _probe(machine, n, d, now):
+def _probe(nics, n, d, now):
     """Ask for a sign of life of a peer that owes an answer, if there is room for a packet."""
-    endpoint = machine.endpoints[n]
-    ports = machine.ports
+    endpoint = nics.endpoints[n]
+    ports = nics.ports
     stream_to(ports, n, d).resend_at = now + ports.rules[0].time_out
     # What SERVE does now may need the last place of the ring.
     if endpoint.written - endpoint.finished >= endpoint.send_ring - 1:
@@ -178,42 +177,40 @@ def _probe(machine, n, d, now):
     clear(packet, head)
     packet.destination = d
     head.kind = PROBE
-    send_numbered(machine, n, packet, head, ports.blank_bytes)
+    send_numbered(nics, n, packet, head, ports.blank_bytes)
 
 
 @step
-def _void_packets(machine, n, d):
+def _void_packets(nics, n, d):
     """What is still to leave for ``d`` counts no more: its memory is its process's again.
 
     Or a peer that lives and was not heard would take what the process writes there next.
     """
-    endpoint = machine.endpoints[n]
+    endpoint = nics.endpoints[n]
     for i in range(endpoint.sent, endpoint.written):
         place = i % endpoint.send_ring
-        if machine.sends[n, place].destination == d:
-            machine.ports.send_heads[n, place].kind = BARRED
-    if machine.nodes[d].source == n and endpoint.control_sent == 1:
-        there = machine.endpoints[d]
-        machine.arrivals[d, (there.accepted - 1) % there.receive_ring].broken = 1
+        if nics.sends[n, place].destination == d:
+            nics.ports.send_heads[n, place].kind = BARRED
+    break_off(nics, n, d)
 
 
 @step
-def _bury(machine, n, d):
+def _bury(nics, n, d):
     """The peer is dead: what was meant for it has failed."""
-    ports = machine.ports
+    ports = nics.ports
     stream = stream_to(ports, n, d)
-    stop_resending(machine, n, d)
-    _void_packets(machine, n, d)
-    take_back(machine, n, d)
+    stop_resending(nics, n, d)
+    _void_packets(nics, n, d)
+    take_back(nics, n, d)
     if ports.nodes[n].promised_to == d:
-        withdraw(machine, n)
-    _give_up_messages(machine, n, d)
+        withdraw(nics, n)
+    _give_up_messages(nics, n, d)
     while stream.oldest_kept != NO_ENTRY:
         entry = take_oldest(ports, stream)
         head = ports.pools.heads[entry]
-        let_go(machine, n, head)
+        let_go(nics, n, head)
         if head.last == 1 and head.kind != REPLY and head.kind != FETCH:
-            report_sent(machine, n, head.from_port, head.slot, PEER_DEAD)
+            report_sent(nics, n, head.from_port, head.slot, PEER_DEAD)
         give_entry_back(ports, entry)
     stream.fetching = 0
     for p in range(ports.table.shape[1]):
@@ -221,5 +218,5 @@ def _bury(machine, n, d):
             fetch = ports.fetches[n, p, slot]
             if fetch.node == d:
                 fetch.node = NOBODY
-                report_sent(machine, n, p, slot, PEER_DEAD)
+                report_sent(nics, n, p, slot, PEER_DEAD)
     ports.nodes[n].attention = 1

@@ -4,36 +4,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.ports.calls import (
-    ask_page,
-    begin_miss,
-    hold,
-    keep_pages,
-    release,
-    report_received,
-)
-from nicscope.drivers.simulate.ports.holding import holds_entries, share_set
-from nicscope.drivers.simulate.ports.translating import MISSED, NOT_THERE, key_of
 from nicscope.kernel.decorators import distant, step
-from nicscope.nic.ports import (
+from nicscope.nic.ports.calls import ask_page, hold, keep_pages, release, report_received
+from nicscope.nic.ports.holding import holds_entries, share_set
+from nicscope.nic.ports.layout import (
     AWAITED,
     AWAITS_READER,
     BAD_DESCRIPTOR,
+    MISSED,
     NO_RIGHTS,
     NOBODY,
+    NOT_THERE,
     PAGE_OUT,
     RECEIVED,
     RETURNED,
     UNUSABLE,
 )
+from nicscope.nic.ports.lookup import key_of
+from nicscope.nic.ports.outcome import ask_for_page
 from nicscope.nic.translate.asking import page_of_key
 from nicscope.nic.translate.nodes import translation_of
 
 
 @distant
-def take_buffer(machine, n, p, now):
+def take_buffer(nics, n, p):
     """Translate the next buffer of the free queue of port ``p``."""
-    ports = machine.ports
+    ports = nics.ports
     port = ports.table[n, p]
     if port.open == 0 or port.free_taken == port.free_posted:
         return
@@ -42,49 +38,49 @@ def take_buffer(machine, n, p, now):
     address = port.provided
     page = address >> ports.rules[0].page_bits
     if address < 0 or address >= ports.rules[0].space_bytes:
-        return_buffer(machine, n, p, NO_RIGHTS)
+        return_buffer(nics, n, p, NO_RIGHTS)
         return
     within = address & ((1 << ports.rules[0].page_bits) - 1)
     if within + ports.rules[0].buffer > 1 << ports.rules[0].page_bits:
-        return_buffer(machine, n, p, BAD_DESCRIPTOR)
+        return_buffer(nics, n, p, BAD_DESCRIPTOR)
         return
-    frame = ask_page(machine, n, port.space, page, 1)
+    frame = ask_page(nics, n, port.space, page, 1)
     if frame == MISSED:
-        begin_miss(machine, n, p, port.space, page, 1, 1, now)
+        ask_for_page(nics, n, p, port.space, page, 1, 1)
     elif frame == NOT_THERE:
-        return_buffer(machine, n, p, NO_RIGHTS)
+        return_buffer(nics, n, p, NO_RIGHTS)
     else:
-        keep_buffer(machine, n, p, frame)
+        keep_buffer(nics, n, p, frame)
 
 
 @distant
-def keep_buffer(machine, n, p, frame):
+def keep_buffer(nics, n, p, frame):
     """The buffer at the head of the free queue is translated: messages may have it."""
-    ports = machine.ports
+    ports = nics.ports
     port = ports.table[n, p]
     address = port.provided
     port.free_taken += 1
-    key = key_of(machine, n, port.space, address >> ports.rules[0].page_bits)
-    _hold_buffer(machine, n, key)
+    key = key_of(nics, n, port.space, address >> ports.rules[0].page_bits)
+    _hold_buffer(nics, n, key)
     ports.owners[n, key] = p
-    put_ready(machine, n, p, address, frame, key)
+    put_ready(nics, n, p, address, frame, key)
 
 
 @step
-def _hold_buffer(machine, n, key):
+def _hold_buffer(nics, n, key):
     """A buffer waits for a message; what was kept when it was provided is kept until released.
 
     That is enough where pages stay pinned without an entry on the NIC: a buffer that nothing fills
     must not keep an entry that transfers need.
     """
-    if holds_entries(machine):
-        hold(machine, n, key)
+    if holds_entries(nics):
+        hold(nics, n, key)
 
 
 @distant
-def put_ready(machine, n, p, address, frame, key):
+def put_ready(nics, n, p, address, frame, key):
     """A translated buffer of port ``p`` waits for a message."""
-    ports = machine.ports
+    ports = nics.ports
     port = ports.table[n, p]
     buffer = ports.ready[n, p, port.ready_in % ports.ready.shape[2]]
     buffer.address = address
@@ -94,39 +90,39 @@ def put_ready(machine, n, p, address, frame, key):
 
 
 @distant
-def defer_buffer(machine, n, p):
+def defer_buffer(nics, n, p):
     """The page of the buffer at the head of the free queue has to be brought first.
 
     It keeps its turn; those behind it are translated meanwhile (U-Net/MM 4.1).
     """
-    ports = machine.ports
+    ports = nics.ports
     port = ports.table[n, p]
     port.free_taken += 1
-    put_ready(machine, n, p, port.provided, AWAITED, NOBODY)
+    put_ready(nics, n, p, port.provided, AWAITED, NOBODY)
 
 
 @distant
-def settle_buffer(machine, n, p, page, frame):
+def settle_buffer(nics, n, p, page, frame):
     """The page of a buffer that was deferred is there, or cannot be had (``UNUSABLE``)."""
-    ports = machine.ports
+    ports = nics.ports
     port = ports.table[n, p]
     for i in range(port.ready_out, port.ready_in):
         buffer = ports.ready[n, p, i % ports.ready.shape[2]]
         if buffer.frame == AWAITED and buffer.address >> ports.rules[0].page_bits == page:
             buffer.frame = frame
             if frame >= 0:
-                buffer.key = key_of(machine, n, port.space, page)
-                _hold_buffer(machine, n, buffer.key)
+                buffer.key = key_of(nics, n, port.space, page)
+                _hold_buffer(nics, n, buffer.key)
                 ports.owners[n, buffer.key] = p
             return
 
 
 @distant
-def skip_unready(machine, n, p):
+def skip_unready(nics, n, p):
     """Give back unfilled the buffers whose turn has come while their pages are out."""
-    ports = machine.ports
+    ports = nics.ports
     port = ports.table[n, p]
-    while port.ready_in > port.ready_out and has_report(machine, n, p):
+    while port.ready_in > port.ready_out and has_report(nics, n, p):
         buffer = ports.ready[n, p, port.ready_out % ports.ready.shape[2]]
         if buffer.frame >= 0:
             return
@@ -134,18 +130,18 @@ def skip_unready(machine, n, p):
         ports.nodes[n].skipped += 1
         ports.nodes[n].attention = 1
         status = NO_RIGHTS if buffer.frame == UNUSABLE else PAGE_OUT
-        _report_returned(machine, n, p, buffer.address, status)
+        _report_returned(nics, n, p, buffer.address, status)
 
 
 @distant
-def give_way(machine, n, space, page):
+def give_way(nics, n, space, page):
     """Whether a buffer that waits for a message was in the way of ``page``, which is to be used.
 
     Its translation may go: it would stay as long as no message comes.  Its turn passes, unless
     its process provides it again.
     """
-    ports = machine.ports
-    if not holds_entries(machine):
+    ports = nics.ports
+    if not holds_entries(nics):
         return False
     _, host, book = translation_of(ports.translations, n)
     given = False
@@ -156,8 +152,8 @@ def give_way(machine, n, space, page):
             if buffer.frame < 0:
                 continue
             owner, other = page_of_key(host, book, buffer.key)
-            if _stands_in_way(machine, n, owner, other, space, page):
-                release(machine, n, buffer.key)
+            if _stands_in_way(nics, n, owner, other, space, page):
+                release(nics, n, buffer.key)
                 buffer.frame = AWAITED
                 buffer.key = NOBODY
                 given = True
@@ -165,85 +161,85 @@ def give_way(machine, n, space, page):
 
 
 @step
-def _stands_in_way(machine, n, owner, other, space, page):
+def _stands_in_way(nics, n, owner, other, space, page):
     """Whether the NIC could take ``page`` if page ``other`` of space ``owner`` left."""
-    _, host, _ = translation_of(machine.ports.translations, n)
-    if share_set(machine, n, owner, other, space, page):
+    _, host, _ = translation_of(nics.ports.translations, n)
+    if share_set(nics, n, owner, other, space, page):
         return True
     return bool(host.pinning.rules[0].ordered) and owner == space  # it may pin no more
 
 
 @distant
-def return_buffer(machine, n, p, status):
+def return_buffer(nics, n, p, status):
     """Give the buffer at the head of the free queue back to its process, unfilled.
 
     If no report of it has its place, it waits there until its process has read one.
     """
-    ports = machine.ports
+    ports = nics.ports
     port = ports.table[n, p]
-    if not has_report(machine, n, p):
+    if not has_report(nics, n, p):
         port.ahead_waits = AWAITS_READER
         return
     port.free_taken += 1
     if port.provided >= 0 and port.provided < ports.rules[0].space_bytes:
-        keep_pages(machine, n, port.space, port.provided >> ports.rules[0].page_bits, 1, 0)
-    _report_returned(machine, n, p, port.provided, status)
+        keep_pages(nics, n, port.space, port.provided >> ports.rules[0].page_bits, 1, 0)
+    _report_returned(nics, n, p, port.provided, status)
 
 
 @step
-def has_report(machine, n, p):
+def has_report(nics, n, p):
     """Whether one more report of what has come has its place at port ``p``."""
-    port = machine.ports.table[n, p]
-    return port.reserved - port.read < machine.ports.rules[0].ring
+    port = nics.ports.table[n, p]
+    return port.reserved - port.read < nics.ports.rules[0].ring
 
 
 @step
-def _report_returned(machine, n, p, address, status):
+def _report_returned(nics, n, p, address, status):
     """Tell the process of a buffer that comes back; ``has_report`` said that it can be told."""
-    ports = machine.ports
+    ports = nics.ports
     port = ports.table[n, p]
     port.reserved += 1
-    place = report_received(machine, n, p, RETURNED, NOBODY, n, 0, 1, 0)
+    place = report_received(nics, n, p, RETURNED, NOBODY, n, 0, 1, 0)
     ports.reports[n, p, RECEIVED, place].status = status
     ports.report_buffers[n, p, place, 0] = address
 
 
 @step
-def has_ready(machine, n, p):
+def has_ready(nics, n, p):
     """Whether port ``p`` has a translated buffer."""
-    port = machine.ports.table[n, p]
+    port = nics.ports.table[n, p]
     return port.ready_in > port.ready_out
 
 
 @step
-def has_fitting(machine, n, p, unit):
+def has_fitting(nics, n, p, unit):
     """Whether port ``p`` has a translated buffer of ``unit`` bytes within its page.
 
     Those before it that are none go back to their process, once a report of them has its place: a
     message must not run into the frame behind.
     """
-    ports = machine.ports
+    ports = nics.ports
     port = ports.table[n, p]
     page = np.int64(1) << ports.rules[0].page_bits
-    while has_ready(machine, n, p):
+    while has_ready(nics, n, p):
         buffer = ports.ready[n, p, port.ready_out % ports.ready.shape[2]]
         if buffer.frame >= 0 and (buffer.address & (page - 1)) + unit <= page:
             return True
-        if buffer.frame < 0 or not has_report(machine, n, p):
+        if buffer.frame < 0 or not has_report(nics, n, p):
             return False
         port.ready_out += 1
-        release(machine, n, buffer.key)
-        _report_returned(machine, n, p, buffer.address, BAD_DESCRIPTOR)
+        release(nics, n, buffer.key)
+        _report_returned(nics, n, p, buffer.address, BAD_DESCRIPTOR)
         ports.nodes[n].rejected += 1
         ports.nodes[n].attention = 1
-        skip_unready(machine, n, p)
+        skip_unready(nics, n, p)
     return False
 
 
 @step
-def take_ready(machine, n, p, into):
+def take_ready(nics, n, p, into):
     """The next translated buffer of port ``p``, as ``into``."""
-    ports = machine.ports
+    ports = nics.ports
     port = ports.table[n, p]
     buffer = ports.ready[n, p, port.ready_out % ports.ready.shape[2]]
     into.address = buffer.address
@@ -255,12 +251,12 @@ def take_ready(machine, n, p, into):
 
 
 @distant
-def give_up_message(machine, n, tag):
+def give_up_message(nics, n, tag):
     """The message that arrives by ``tag`` will not be whole: its buffers wait for another."""
-    ports = machine.ports
+    ports = nics.ports
     channel = ports.channels[n, tag]
     for i in range(channel.buffers):
-        put_back(machine, n, channel.port, ports.filling[n, tag, i])
+        put_back(nics, n, channel.port, ports.filling[n, tag, i])
     if channel.placed >= 0:
         ports.table[n, channel.port].reserved -= 1
     channel.buffers = 0
@@ -268,16 +264,16 @@ def give_up_message(machine, n, tag):
 
 
 @step
-def put_back(machine, n, p, buffer):
+def put_back(nics, n, p, buffer):
     """A buffer that was to be filled waits for another message."""
-    machine.ports.table[n, p].filling -= 1
-    put_ready(machine, n, p, buffer.address, buffer.frame, buffer.key)
+    nics.ports.table[n, p].filling -= 1
+    put_ready(nics, n, p, buffer.address, buffer.frame, buffer.key)
 
 
 @step
-def keep_with_packet(machine, n, slot):
+def keep_with_packet(nics, n, slot):
     """A message has all its buffers: they go with its last packet, and the tag is free for more."""
-    ports = machine.ports
+    ports = nics.ports
     head = ports.arrival_heads[n, slot]
     channel = ports.channels[n, head.name]
     for i in range(channel.buffers):
@@ -288,41 +284,41 @@ def keep_with_packet(machine, n, slot):
 
 
 @step
-def let_buffers_go(machine, n, slot):
+def let_buffers_go(nics, n, slot):
     """The message whose last packet is in ``slot`` is its process's now; so are its buffers."""
-    ports = machine.ports
+    ports = nics.ports
     head = ports.arrival_heads[n, slot]
     port = ports.table[n, ports.channels[n, head.name].port]
     for i in range(head.filled):
-        release(machine, n, ports.arrival_buffers[n, slot, i].key)
+        release(nics, n, ports.arrival_buffers[n, slot, i].key)
     port.filling -= head.filled
     ports.nodes[n].attention = 1  # one that those were in the way of may be translated ahead
 
 
 @step
-def give_up_placed(machine, n, slot):
+def give_up_placed(nics, n, slot):
     """The message whose last packet is in ``slot`` is not whole: its buffers wait for another."""
-    ports = machine.ports
+    ports = nics.ports
     head = ports.arrival_heads[n, slot]
     p = ports.channels[n, head.name].port
     for i in range(head.filled):
-        put_back(machine, n, p, ports.arrival_buffers[n, slot, i])
+        put_back(nics, n, p, ports.arrival_buffers[n, slot, i])
     ports.table[n, p].reserved -= 1
 
 
 @distant
-def go_back(machine, n, slot):
+def go_back(nics, n, slot):
     """The piece in ``slot`` will come again: its message is as it was before that was placed.
 
     The pieces of its tag that were placed later have gone back before.
     """
-    ports = machine.ports
+    ports = nics.ports
     head = ports.arrival_heads[n, slot]
     channel = ports.channels[n, head.name]
     if head.filled < 0:
         return
     if head.last == 1:
-        give_up_message(machine, n, head.name)
+        give_up_message(nics, n, head.name)
         for i in range(head.filled):
             ports.filling[n, head.name, i] = ports.arrival_buffers[n, slot, i]
         channel.buffers = head.filled
@@ -332,7 +328,7 @@ def go_back(machine, n, slot):
     channel.placed = head.offset
     kept = (head.offset + channel.unit - 1) // channel.unit
     for i in range(kept, channel.buffers):
-        put_back(machine, n, channel.port, ports.filling[n, head.name, i])
+        put_back(nics, n, channel.port, ports.filling[n, head.name, i])
     channel.buffers = min(channel.buffers, kept)
     if head.offset == 0:
-        give_up_message(machine, n, head.name)
+        give_up_message(nics, n, head.name)

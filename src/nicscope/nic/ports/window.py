@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.agenda import NEVER, put
-from nicscope.drivers.simulate.machine import KINDS, TIMER
-from nicscope.drivers.simulate.ports.calls import hold, report_sent
-from nicscope.drivers.simulate.ports.holding import hold_for, let_go
-from nicscope.drivers.simulate.ports.streams import (
-    entry_of,
-    give_entry_back,
-    keep_packet,
-    mark,
-    open_stream,
-    stream_to,
-    take_oldest,
-)
-from nicscope.drivers.simulate.ports.traffic import AGAIN, BARE, FIRST, count_made
-from nicscope.fabric.paths import take_way, ways_of
+from nicscope.clock import NEVER
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import distant, routine, step
-from nicscope.nic.ports import (
+from nicscope.nic.ports.calls import hold, report_sent, take_route
+from nicscope.nic.ports.holding import hold_for, let_go
+from nicscope.nic.ports.layout import (
     ACKNOWLEDGEMENT,
     CUT,
     FETCH,
@@ -31,6 +19,16 @@ from nicscope.nic.ports import (
     REJECTED,
     REPLY,
 )
+from nicscope.nic.ports.streams import (
+    entry_of,
+    give_entry_back,
+    keep_packet,
+    mark,
+    open_stream,
+    stream_to,
+    take_oldest,
+)
+from nicscope.nic.ports.traffic import AGAIN, BARE, FIRST, count_made
 from nicscope.nic.reception import take_ack
 from nicscope.nic.transport import (
     NONE,
@@ -44,9 +42,9 @@ from nicscope.nic.transport import (
 
 
 @step
-def may_send_to(machine, n, d):
+def may_send_to(nics, n, d):
     """Whether node ``n`` may number another packet to ``d`` now."""
-    ports = machine.ports
+    ports = nics.ports
     if ports.rules[0].reliable == 0:
         return True
     stream = stream_to(ports, n, d)
@@ -56,21 +54,17 @@ def may_send_to(machine, n, d):
 
 
 @step
-def set_deadline(machine, n, when):
-    """See to it that the timer of ``n`` fires at ``when`` at the latest."""
-    serving = machine.ports.nodes[n]
-    if when < serving.deadline:
-        serving.deadline = when
-        slot = n * KINDS + TIMER
-        if when < machine.agenda.times[slot]:
-            put(machine.agenda, slot, when)
+def set_deadline(nics, n, when):
+    """Have the driver see to what is due at ``n`` at ``when`` at the latest."""
+    serving = nics.ports.nodes[n]
+    serving.deadline = min(serving.deadline, when)
 
 
 @step
-def set_stream_deadline(machine, n, d, when):
+def set_stream_deadline(nics, n, d, when):
     """See to it that at ``when`` at the latest the stream of ``n`` to ``d`` is looked at."""
-    mark(machine.ports.timed, n, d)
-    set_deadline(machine, n, when)
+    mark(nics.ports.timed, n, d)
+    set_deadline(nics, n, when)
 
 
 @step
@@ -103,7 +97,7 @@ def clear(packet, head):
 
 
 @step
-def push(machine, n, packet, head, inline, why):
+def push(nics, n, packet, head, inline, why):
     """Put a packet behind those that wait for the engines of ``n``; there is room.
 
     ``why`` it is made: as ``traffic`` names it.
@@ -111,111 +105,111 @@ def push(machine, n, packet, head, inline, why):
     Its page is held until it has left: by then the packet may have been acknowledged, if it goes
     a second time.
     """
-    hold_for(machine, n, head)
-    endpoint = machine.endpoints[n]
-    ports = machine.ports
+    hold_for(nics, n, head)
+    endpoint = nics.endpoints[n]
+    ports = nics.ports
     place = endpoint.written % endpoint.send_ring
-    machine.sends[n, place] = packet
+    nics.sends[n, place] = packet
     ports.send_heads[n, place] = head
-    queued = machine.sends[n, place]
-    queued.number = machine.nodes[n].next_number
+    queued = nics.sends[n, place]
+    queued.number = endpoint.next_number
     queued.sender = n
     queued.broken = 0
     queued.buffer = -1
-    machine.nodes[n].next_number += 1
-    count_made(machine, n, queued, head, why)
-    copy_bytes(machine.store.send_ring[n, place], 0, inline, 0, INLINE_BYTES)
+    endpoint.next_number += 1
+    count_made(nics, n, queued, head, why)
+    copy_bytes(nics.store.send_ring[n, place], 0, inline, 0, INLINE_BYTES)
     endpoint.written += 1
     if ports.rules[0].reliable == 1:
-        _put_acknowledgement(machine, n, queued.destination, ports.send_heads[n, place])
+        _put_acknowledgement(nics, n, queued.destination, ports.send_heads[n, place])
 
 
 @step
-def _put_acknowledgement(machine, n, d, head):
-    stream = stream_to(machine.ports, n, d)
+def _put_acknowledgement(nics, n, d, head):
+    stream = stream_to(nics.ports, n, d)
     head.acknowledged = take_ack(stream)
     head.rejects = stream.rejects
     head.route = stream.route
     stream.ack_at = NEVER
     if stream.urgent == 1:
         stream.urgent = 0
-        machine.ports.nodes[n].acks -= 1
+        nics.ports.nodes[n].acks -= 1
 
 
 @step
-def wish_acknowledgement(machine, n, d):
+def wish_acknowledgement(nics, n, d):
     """Have an acknowledgement go to ``d`` now, unless one is to already."""
-    stream = stream_to(machine.ports, n, d)
+    stream = stream_to(nics.ports, n, d)
     if stream.urgent == 0:
         stream.urgent = 1
-        machine.ports.nodes[n].acks += 1
-        mark(machine.ports.wishing, n, d)
+        nics.ports.nodes[n].acks += 1
+        mark(nics.ports.wishing, n, d)
 
 
 @routine
-def send_numbered(machine, n, packet, head, inline):
+def send_numbered(nics, n, packet, head, inline):
     """Give the packet its sequence number, keep it until it is acknowledged, and send it."""
-    stream = open_stream(machine, n, packet.destination)
+    stream = open_stream(nics, n, packet.destination)
     head.sequence = number_next(stream)
-    keep_packet(machine, stream, packet, head, inline)
-    hold(machine, n, head.key)
+    keep_packet(nics, stream, packet, head, inline)
+    hold(nics, n, head.key)
     note_sent(stream, head.sequence)
-    push(machine, n, packet, head, inline, FIRST)
+    push(nics, n, packet, head, inline, FIRST)
 
 
 @step
-def note_left(machine, n, head, d, now):
+def note_left(nics, n, head, d, now):
     """A numbered packet's last byte has left: the time-out runs from here."""
-    ports = machine.ports
+    ports = nics.ports
     if head.sequence < 0:
         return
     stream = stream_to(ports, n, d)
     if is_outstanding(stream):
         stream.resend_at = now + ports.rules[0].time_out
-        set_stream_deadline(machine, n, d, stream.resend_at)
+        set_stream_deadline(nics, n, d, stream.resend_at)
 
 
 @distant
-def send_again(machine, n, d):
+def send_again(nics, n, d):
     """Send the next packet of the window to ``d`` once more."""
-    pools = machine.ports.pools
-    stream = stream_to(machine.ports, n, d)
+    pools = nics.ports.pools
+    stream = stream_to(nics.ports, n, d)
     sequence = next_to_send(stream)
     if sequence != NONE:
-        entry = entry_of(machine.ports, stream, sequence)
-        push(machine, n, pools.packets[entry], pools.heads[entry], pools.inline[entry], AGAIN)
+        entry = entry_of(nics.ports, stream, sequence)
+        push(nics, n, pools.packets[entry], pools.heads[entry], pools.inline[entry], AGAIN)
         note_sent(stream, sequence)
         sequence = next_to_send(stream)
     if sequence == NONE:
-        stop_resending(machine, n, d)
+        stop_resending(nics, n, d)
 
 
 @step
-def stop_resending(machine, n, d):
+def stop_resending(nics, n, d):
     """All that is outstanding to ``d`` is on its way."""
-    stream = stream_to(machine.ports, n, d)
+    stream = stream_to(nics.ports, n, d)
     if stream.resending == 1:
         stream.resending = 0
-        machine.ports.nodes[n].resends -= 1
-    machine.ports.nodes[n].attention = 1
+        nics.ports.nodes[n].resends -= 1
+    nics.ports.nodes[n].attention = 1
 
 
 @distant
-def send_bare_acknowledgement(machine, n, d):
+def send_bare_acknowledgement(nics, n, d):
     """Acknowledge what has come from ``d`` with a packet of its own."""
-    ports = machine.ports
+    ports = nics.ports
     packet = ports.blank[0]
     head = ports.blank_head[0]
     clear(packet, head)
     packet.destination = d
     head.kind = ACKNOWLEDGEMENT
-    push(machine, n, packet, head, ports.blank_bytes, BARE)
+    push(nics, n, packet, head, ports.blank_bytes, BARE)
 
 
 @routine
-def acknowledge(machine, n, d, head, now):
+def acknowledge(nics, n, d, head, now):
     """Take the acknowledgement that a packet from ``d`` brought: what it names has arrived."""
-    ports = machine.ports
+    ports = nics.ports
     stream = stream_to(ports, n, d)
     stream.retries = 0  # whoever is heard of is not dead, whatever it has no room for
     newly = take_acknowledgement(stream, head.acknowledged)
@@ -224,52 +218,52 @@ def acknowledge(machine, n, d, head, now):
     for back in range(newly - 1, -1, -1):
         bit = (head.rejects >> np.uint64(back)) & np.uint64(1)
         entry = take_oldest(ports, stream)
-        _arrived(machine, n, stream, ports.pools.heads[entry], bit)
+        _arrived(nics, n, stream, ports.pools.heads[entry], bit)
         give_entry_back(ports, entry)
     stream.tried = 0
     stream.resend_at = NEVER
     if is_outstanding(stream) or stream.fetching > 0:
         stream.resend_at = now + ports.rules[0].time_out
-        set_stream_deadline(machine, n, d, stream.resend_at)
+        set_stream_deadline(nics, n, d, stream.resend_at)
     if stream.resending == 1 and next_to_send(stream) == NONE:
-        stop_resending(machine, n, d)
+        stop_resending(nics, n, d)
     ports.nodes[n].attention = 1
 
 
 @step
-def _arrived(machine, n, stream, head, is_rejected):
+def _arrived(nics, n, stream, head, is_rejected):
     """A packet of ``n`` is known to have arrived; its page may go, and perhaps it was the last."""
-    let_go(machine, n, head)
+    let_go(nics, n, head)
     if head.kind in (REPLY, PROBE, CUT):
         return
     if head.kind == FETCH:
         if is_rejected == 1:
             stream.fetching -= 1
-            machine.ports.fetches[n, head.from_port, head.slot].node = NOBODY
-            report_sent(machine, n, head.from_port, head.slot, REJECTED)
+            nics.ports.fetches[n, head.from_port, head.slot].node = NOBODY
+            report_sent(nics, n, head.from_port, head.slot, REJECTED)
         return
-    pending = machine.ports.pending[n, head.from_port, head.slot]
+    pending = nics.ports.pending[n, head.from_port, head.slot]
     if pending.number != head.cookie:
         return  # its descriptor was cut short, and its place is another's
     if is_rejected == 1:
         pending.status = REJECTED  # of one packet, and so of the whole
     if head.last == 1:
-        report_sent(machine, n, head.from_port, head.slot, pending.status)
+        report_sent(nics, n, head.from_port, head.slot, pending.status)
 
 
 @step
-def change_way(machine, n, d, route):
+def change_way(nics, n, d, route):
     """Send by another way from now on: the ``route``-th, counted in turns (UTLB 4.1)."""
-    stream_to(machine.ports, n, d).route = route
-    take_way(machine.paths, n, d, route % ways_of(machine.paths))
-    machine.ports.nodes[n].remaps += 1
+    stream_to(nics.ports, n, d).route = route
+    take_route(nics, n, d, route)
+    nics.ports.nodes[n].remaps += 1
 
 
 @routine
-def follow_way(machine, n, d, route):
+def follow_way(nics, n, d, route):
     """A packet from ``d`` came by a newer way than ours: what we send goes by that one too."""
-    stream = stream_to(machine.ports, n, d)
+    stream = stream_to(nics.ports, n, d)
     if route > stream.route:
-        change_way(machine, n, d, route)
+        change_way(nics, n, d, route)
         stream.tried = 0
         stream.retries = 0

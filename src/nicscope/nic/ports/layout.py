@@ -78,6 +78,23 @@ AWAITS_QUEUE = 4  # the kernel thread has too much to do
 # Why its next buffer is not translated (``ahead_waits``), beside AWAITS_USE.
 AWAITS_READER = 3  # it is to be given back, and its process has not read the reports before
 
+# Who serves a miss.
+NO_ONE = 0  # there is none that could be served: the page is not registered
+FETCHES = 1  # the NIC reads the host's table
+KERNEL = 2  # the NIC interrupts and its processor waits
+THREAD = 3  # the NIC interrupts and goes on; a kernel thread serves the miss
+
+# What an action of the firmware leaves to its driver (``SERVING.outcome``): the miss is described
+# by the fields beside it.
+NOTHING_LEFT = 0
+PAGE_MISS = 1  # a translation is to be brought; the processor waits, or a port
+HANDLE_MISS = 2  # a buffer's or process's record is: nothing here waits for it but a port
+ARRIVAL = -2  # in place of a port: the packet whose place is looked for
+
+# In place of the frame of a page that is looked up.
+MISSED = -1
+NOT_THERE = -2  # the process has no such address, or has not had it pinned
+
 REQUEST = np.dtype(
     [
         ("operation", "i8"),

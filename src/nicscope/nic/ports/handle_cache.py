@@ -24,21 +24,21 @@ from nicscope.nic.handles import (
 
 
 @step
-def _cache_of(machine, n, kind):
+def _cache_of(nics, n, kind):
     if kind == PROCESS_HANDLE:
-        return row_of(machine.ports.process_cache, n)
-    return row_of(machine.ports.buffer_cache, n)
+        return row_of(nics.ports.process_cache, n)
+    return row_of(nics.ports.buffer_cache, n)
 
 
 @distant
-def has_handle(machine, n, kind, number, again):
+def has_handle(nics, n, kind, number, again):
     """Whether the NIC of ``n`` has handle ``number``; ``again``: 1 if it was asked for before.
 
     Of an exported buffer ``Ports.shown`` then holds what the NIC knows.
     """
-    ports = machine.ports
+    ports = nics.ports
     serving = ports.nodes[n]
-    cache = _cache_of(machine, n, kind)
+    cache = _cache_of(nics, n, kind)
     tag = np.int64(tag_of(kind, number))
     row = number & (cache.config[0].sets - 1)
     entry = lookup(cache, row, tag, ports.nodes[n : n + 1])
@@ -59,10 +59,10 @@ def has_handle(machine, n, kind, number, again):
 
 
 @distant
-def fill_handle(machine, n, kind, number):
+def fill_handle(nics, n, kind, number):
     """The kernel thread copies the host's record to the NIC; one that is not valid is so too."""
-    ports = machine.ports
-    cache = _cache_of(machine, n, kind)
+    ports = nics.ports
+    cache = _cache_of(nics, n, kind)
     tag = np.int64(tag_of(kind, number))
     row = number & (cache.config[0].sets - 1)
     if find(cache, row, tag) != MISS:
@@ -77,26 +77,26 @@ def fill_handle(machine, n, kind, number):
 
 
 @routine
-def keep_handle(machine, n, kind, number):
+def keep_handle(nics, n, kind, number):
     """Handle ``number`` stays on the NIC, if it is there, until ``let_handle_go``."""
-    cache = _cache_of(machine, n, kind)
+    cache = _cache_of(nics, n, kind)
     entry = find(cache, number & (cache.config[0].sets - 1), np.int64(tag_of(kind, number)))
     if entry != MISS:
         hold(cache, entry)
 
 
 @routine
-def let_handle_go(machine, n, kind, number):
+def let_handle_go(nics, n, kind, number):
     """Handle ``number`` may leave the NIC again."""
-    cache = _cache_of(machine, n, kind)
+    cache = _cache_of(nics, n, kind)
     entry = find(cache, number & (cache.config[0].sets - 1), np.int64(tag_of(kind, number)))
     if entry != MISS:
         release(cache, entry)
 
 
 @distant
-def forget_handle(machine, n, kind, number):
+def forget_handle(nics, n, kind, number):
     """The host's record changes: the driver sees to it that the NIC has no copy of the old one."""
-    cache = _cache_of(machine, n, kind)
-    let_handle_go(machine, n, kind, number)  # or its place would stay in use
+    cache = _cache_of(nics, n, kind)
+    let_handle_go(nics, n, kind, number)  # or its place would stay in use
     drop(cache, number & (cache.config[0].sets - 1), np.int64(tag_of(kind, number)))

@@ -10,20 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.drivers.simulate.agenda import NEVER
+from nicscope.clock import NEVER
 from nicscope.kernel.decorators import step
 from nicscope.kernel.growing import Growing
 from nicscope.kernel.layout import renew
 from nicscope.kernel.records import longer
 from nicscope.nic.delivery import PACKET
-from nicscope.nic.ports import HEAD, INLINE_BYTES
+from nicscope.nic.ports.layout import HEAD, INLINE_BYTES
 from nicscope.nic.transport import TRANSPORT
 from nicscope.room import check_room, zeroed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nicscope.drivers.simulate.ports.state import Ports
     from nicscope.room import Shapes
 
 # What a node keeps about a node that it talks with: the transport's own record, and more.
@@ -67,6 +66,7 @@ POOLS = np.dtype(
     ],
     align=True,
 )
+ROOM = 2  # in ``tally.wants``: a pool has not what the next event may add
 BLANK = 0  # the stream of pairs that have not talked: nobody writes to it
 NO_ENTRY = -1
 AT_ONCE = 2  # streams, and rows of stores, that one event may add: it is about one packet
@@ -126,17 +126,17 @@ def _chain(pools: Pools, pool: NDArray[Any], begin: int) -> None:
     pool["unused"] = begin
 
 
-def grow(ports: Ports) -> None:
+def grow(pools: Pools, pool: NDArray[Any]) -> None:
     """Double each pool that has not what one event may add.  Errors: ``RoomError``."""
-    pools, pool = ports.pools, ports.pool[0]
-    if lacks(pools.streams.size, pool["streams"], AT_ONCE):
+    used = pool[0]
+    if lacks(pools.streams.size, used["streams"], AT_ONCE):
         _double(pools, "streams")
-    if lacks(len(pools.storing), pool["stores"], AT_ONCE):
+    if lacks(len(pools.storing), used["stores"], AT_ONCE):
         _double(pools, "storing")
-    if lacks(pools.behind.size, pool["kept"], pool["most_kept"]):
+    if lacks(pools.behind.size, used["kept"], used["most_kept"]):
         size = pools.behind.size
         _double(pools, "packets", "heads", "inline", "behind")
-        _chain(pools, ports.pool, size)
+        _chain(pools, pool, size)
 
 
 def _double(pools: Pools, *names: str) -> None:

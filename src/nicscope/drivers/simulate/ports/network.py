@@ -1,0 +1,71 @@
+"""The network under ports: what becomes of a packet on its way, and which way it takes."""
+
+from __future__ import annotations
+
+from nicscope.fabric.faults import CORRUPTED, LOST, REORDERED, fate, is_dead
+from nicscope.fabric.paths import link_of, path_length, take_way
+from nicscope.kernel.decorators import distant, step
+from nicscope.nic.ports import traffic
+from nicscope.nic.ports.layout import BARRED
+from nicscope.nic.ports.receive import judge_header, note_header
+from nicscope.nic.ports.traffic import DELIVERED
+
+
+@distant
+def meet_packet(machine, d, sender, place, now):
+    """The header of a packet from ``sender``, at ``place`` of its ring, is in, if it arrives."""
+    slot = note_header(machine, d, sender, place)
+    head = machine.ports.arrival_heads[d, slot]
+    if machine.ports.rules[0].faults == 1:
+        _suffer(machine, d, machine.arrivals[d, slot], head, now)
+    if head.kind != BARRED:
+        judge_header(machine, d, sender, head)
+
+
+@step
+def _suffer(machine, d, packet, head, now):
+    """What the network does to the packet."""
+    ports = machine.ports
+    if head.kind == BARRED:
+        return
+    if _is_cut_off(machine, packet.sender, d, now):
+        head.kind = BARRED
+        head.why = traffic.CUT_OFF
+        return
+    if head.copied == 1:
+        return
+    head.fate = fate(ports.faults[0], packet.sender, packet.number, 0)
+    if head.fate & LOST:
+        head.why = traffic.LOST
+    elif head.fate & REORDERED:
+        head.why = traffic.OVERTAKEN
+    elif head.fate & CORRUPTED and packet.payload == 0:
+        head.why = traffic.CORRUPTED
+    if head.why != DELIVERED:
+        head.kind = BARRED
+
+
+@step
+def _is_cut_off(machine, s, d, now):
+    """Whether a node or a link between ``s`` and ``d`` is dead."""
+    deaths = machine.ports.deaths
+    if is_dead(deaths.nodes, s, now) or is_dead(deaths.nodes, d, now):
+        return True
+    for place in range(path_length(machine.paths, s)):  # that the packet is on
+        if is_dead(deaths.links, link_of(machine.paths, s, place), now):
+            return True
+    return False
+
+
+@distant
+def take_route(machine, n, d, route):
+    """What node ``n`` sends to ``d`` goes by the ``route``-th way from now on."""
+    take_way(machine.paths, n, d, route % machine.ports.rules[0].ways)
+
+
+@distant
+def break_off(machine, n, d):
+    """What node ``n`` is putting on the network for ``d`` ends where it is."""
+    if machine.nodes[d].source == n and machine.endpoints[n].control_sent == 1:
+        there = machine.endpoints[d]
+        machine.arrivals[d, (there.accepted - 1) % there.receive_ring].broken = 1

@@ -1,0 +1,1 @@
+"""Firmware of a NIC that serves ports: arbitration, transmission, placement, completion."""

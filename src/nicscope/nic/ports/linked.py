@@ -1,0 +1,33 @@
+"""The modules of the firmware that have distant functions: what a driver links, beside its own."""
+
+from __future__ import annotations
+
+from nicscope.nic.ports import (
+    arbitrate,
+    complete,
+    free_queue,
+    handle_cache,
+    holding,
+    plan,
+    receive,
+    reports,
+    resume,
+    retransmit,
+    transmit,
+    window,
+)
+
+FIRMWARE = (
+    arbitrate,
+    complete,
+    free_queue,
+    handle_cache,
+    holding,
+    plan,
+    receive,
+    reports,
+    resume,
+    retransmit,
+    transmit,
+    window,
+)

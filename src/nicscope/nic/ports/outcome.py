@@ -1,0 +1,25 @@
+"""What an action of the firmware leaves to its driver: a miss, that somebody has to serve."""
+
+from __future__ import annotations
+
+from nicscope.kernel.decorators import step
+from nicscope.nic.ports.layout import HANDLE_MISS, PAGE_MISS
+
+
+@step
+def ask_for_page(nics, n, who, space, page, receive, ahead):
+    """The action ends with a miss of ``page``: the processor waits for it, or ``who`` does."""
+    serving = nics.ports.nodes[n]
+    serving.outcome = PAGE_MISS
+    serving.miss_for = who
+    serving.miss_space = space
+    serving.miss_page = page
+    serving.miss_receive = receive
+    serving.miss_ahead = ahead
+
+
+@step
+def ask_for_handle(nics, n, who, kind, number):
+    """The host is to bring a record of a buffer or process; nothing on the NIC waits for it."""
+    ask_for_page(nics, n, who, kind, number, 0, 0)
+    nics.ports.nodes[n].outcome = HANDLE_MISS

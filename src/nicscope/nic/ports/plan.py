@@ -1,0 +1,156 @@
+"""What a task of the firmware will do that takes time, as counts of steps: its plan.
+
+The driver says how long each step takes.  Starting and finishing transfers are not counted here:
+every task does them.  ``PLAN`` of a node is of the task that its processor is about to spend its
+time on, and the task's effect is in ``transmit``, ``receive`` and ``complete``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.kernel.decorators import distant, step
+from nicscope.nic.ports.arbitrate import (
+    ACK,
+    AHEAD,
+    CUT_SHORT,
+    RESEND,
+    index_of,
+    kind_of,
+)
+from nicscope.nic.ports.layout import FETCH, INLINE, NOBODY, OWN_PORT, REPLY, SEND, WRITE
+from nicscope.nic.ports.lookup import further_ways, page_at
+from nicscope.nic.ports.receive import TAKEN, is_awaited, last_arrival
+from nicscope.nic.ports.transmit import enters_page
+
+STEPS = (
+    "serve_request",  # a descriptor is taken
+    "lookup_handle",  # of a buffer or a process
+    "lookup_send",
+    "lookup_receive",
+    "lookup_buffer",  # of a message that arrives: it has been translated ahead
+    "lookup_free",  # of the free queue
+    "further_way",  # of a set, checked after the first
+    "receive_message",  # a message is handed over
+)
+PLAN = np.dtype([(name, "i8") for name in STEPS], align=True)
+
+
+@step
+def _clear(plan):
+    plan.serve_request = 0
+    plan.lookup_handle = 0
+    plan.lookup_send = 0
+    plan.lookup_receive = 0
+    plan.lookup_buffer = 0
+    plan.lookup_free = 0
+    plan.further_way = 0
+    plan.receive_message = 0
+
+
+@distant
+def plan_service(nics, n, source):
+    """Plan what SERVE does for ``source``, misses aside."""
+    ports = nics.ports
+    plan = ports.plans[n]
+    _clear(plan)
+    kind = kind_of(source)
+    p = index_of(source)
+    if kind == AHEAD:
+        port = ports.table[n, p]
+        address = ports.provided[n, p, port.free_taken % ports.rules[0].ring]
+        plan.lookup_free = 1
+        _count_ways(nics, n, port.space, address >> ports.rules[0].page_bits)
+    elif kind not in (ACK, RESEND, CUT_SHORT):
+        _plan_request(nics, n, p)
+
+
+@step
+def _plan_request(nics, n, p):
+    ports = nics.ports
+    port = ports.table[n, p]
+    if port.busy == 1:
+        space = np.int64(port.reply_space if p == OWN_PORT else port.space)
+        if space != NOBODY and enters_page(nics, n, p):
+            address = ports.current[n, p, port.segment].address + port.segment_done
+            _plan_lookup(nics, n, space, address)
+        return
+    plan = ports.plans[n]
+    slot = port.taken % ports.rules[0].ring
+    request = ports.requests[n, p, slot]
+    plan.serve_request = 1
+    if ports.rules[0].handles == 1 and p != OWN_PORT:
+        # The process; and the buffer that a remote operation names.
+        plan.lookup_handle = 1 if request.operation == SEND else 2
+    if request.options & INLINE or request.operation == FETCH:
+        return
+    space = np.int64(request.space if p == OWN_PORT else port.space)
+    if space != NOBODY:
+        _plan_lookup(nics, n, space, ports.segments[n, p, slot, 0].address)
+
+
+@step
+def _plan_lookup(nics, n, space, address):
+    """What is sent from ``address`` is to be translated."""
+    nics.ports.plans[n].lookup_send = 1
+    _count_ways(nics, n, space, page_at(nics, address))
+
+
+@step
+def _count_ways(nics, n, space, page):
+    if nics.ports.rules[0].counts_ways == 1:
+        nics.ports.plans[n].further_way += further_ways(nics, n, space, page)
+
+
+@distant
+def plan_placing(nics, n):
+    """Plan how it is found where a payload goes: a lookup, but not of a buffer at hand."""
+    ports = nics.ports
+    plan = ports.plans[n]
+    _clear(plan)
+    slot = last_arrival(nics, n)
+    head = ports.arrival_heads[n, slot]
+    if head.status != TAKEN:
+        return
+    if head.kind == SEND:
+        plan.lookup_buffer = 1
+    elif head.kind == WRITE and not _is_sink(nics, n, head.name):
+        _plan_store(nics, n, head)
+    elif head.kind == REPLY:
+        plan.lookup_receive = 1
+        plan.lookup_handle = ports.rules[0].handles
+        if is_awaited(nics, n, nics.arrivals[n, slot], head):
+            fetch = ports.fetches[n, head.name, head.slot]
+            page = page_at(nics, fetch.address + head.offset)
+            _count_ways(nics, n, ports.table[n, head.name].space, page)
+
+
+@step
+def _plan_store(nics, n, head):
+    """The place of a store is its export's, whose process is known beside it."""
+    ports = nics.ports
+    plan = ports.plans[n]
+    plan.lookup_receive = 1
+    plan.lookup_handle = 2 * ports.rules[0].handles
+    if 0 <= head.name < ports.exports.shape[1]:
+        export = ports.exports[n, head.name]
+        start = export.start if export.redirect < 0 else export.redirect
+        _count_ways(nics, n, export.space, page_at(nics, start + head.offset))
+
+
+@step
+def _is_sink(nics, n, name):
+    exports = nics.ports.exports
+    return 0 <= name < exports.shape[1] and exports[n, name].space == NOBODY
+
+
+@distant
+def plan_completion(nics, n):
+    """Plan how a message is handed to its process, at the end of its last packet."""
+    endpoint = nics.endpoints[n]
+    plan = nics.ports.plans[n]
+    _clear(plan)
+    head = nics.ports.arrival_heads[n, endpoint.completed % endpoint.receive_ring]
+    is_last = head.status == TAKEN and head.last == 1
+    if nics.ports.rules[0].serves == 1 and is_last:
+        plan.receive_message = 1 if head.kind in (SEND, WRITE, REPLY, FETCH) else 0

@@ -1,0 +1,43 @@
+"""Reports to processes: how a descriptor ended, what has come."""
+
+from __future__ import annotations
+
+from nicscope.kernel.decorators import distant
+from nicscope.nic.ports.calls import leave_request
+from nicscope.nic.ports.layout import DONE, RECEIVED, SENT
+
+
+@distant
+def report_sent(nics, n, p, slot, status):
+    """Tell the process of port ``p`` how its descriptor in ``slot`` ended."""
+    ports = nics.ports
+    port = ports.table[n, p]
+    report = ports.reports[n, p, SENT, port.reported % ports.rules[0].ring]
+    pending = ports.pending[n, p, slot]
+    report.cookie = pending.cookie
+    report.status = status
+    report.operation = pending.operation
+    report.length = 0
+    leave_request(nics, n, p, slot)
+    port.reported += 1
+    ports.told[n, status] += 1
+    if status != DONE:
+        ports.nodes[n].rejected += 1
+
+
+@distant
+def report_received(nics, n, p, operation, name, node, length, buffers, offset):
+    """Tell the process of port ``p`` of what has come; the report's place."""
+    ports = nics.ports
+    port = ports.table[n, p]
+    place = port.received % ports.rules[0].ring
+    report = ports.reports[n, p, RECEIVED, place]
+    report.operation = operation
+    report.status = DONE
+    report.name = name
+    report.node = node
+    report.length = length
+    report.buffers = buffers
+    report.offset = offset
+    port.received += 1
+    return place

@@ -1,0 +1,102 @@
+"""A miss has been served, or cannot be: what waited for the translation goes on."""
+
+from __future__ import annotations
+
+from nicscope.kernel.decorators import distant, routine, step
+from nicscope.nic.ports.arbitrate import destination_of
+from nicscope.nic.ports.calls import (
+    end_request,
+    enter_page,
+    give_way,
+    keep_buffer,
+    next_packet,
+    reject_arrival,
+    return_buffer,
+    settle_arrival,
+    turn_away_arrival,
+)
+from nicscope.nic.ports.layout import ARRIVAL, AWAITS_USE, NO_RIGHTS, NO_ROOM, PEER_DEAD
+from nicscope.nic.ports.reservation import withdraw
+from nicscope.nic.ports.streams import stream_to
+from nicscope.nic.ports.window import may_send_to, set_deadline
+
+
+@distant
+def resume_filled(nics, n, frame):
+    """The page that was missed is in ``frame``: its packet may come, or the next one go."""
+    serving = nics.ports.nodes[n]
+    who = serving.miss_for
+    if who == ARRIVAL:
+        settle_arrival(nics, n, frame)
+    elif serving.miss_ahead == 1:
+        keep_buffer(nics, n, who, frame)
+    else:
+        enter_page(nics, n, who, serving.miss_page, frame)
+        d = destination_of(nics, n, who)
+        if stream_to(nics.ports, n, d).dead == 1:
+            end_request(nics, n, who, PEER_DEAD)  # it died over the miss
+        elif may_send_to(nics, n, d):
+            next_packet(nics, n, who)
+
+
+@distant
+def resume_failed(nics, n):
+    """There is no such page for the NIC: what missed it ends, or is turned away."""
+    serving = nics.ports.nodes[n]
+    who = serving.miss_for
+    if who == ARRIVAL:
+        reject_arrival(nics, n)
+    elif serving.miss_ahead == 1:
+        return_buffer(nics, n, who, NO_RIGHTS)
+    else:
+        end_request(nics, n, who, NO_RIGHTS)
+
+
+@distant
+def resume_without_room(nics, n, for_now, now):
+    """No entry is to be had: ``for_now``, while transfers use them all; else for good."""
+    ports = nics.ports
+    serving = ports.nodes[n]
+    who = serving.miss_for
+    if who == ARRIVAL:
+        give_way(nics, n, serving.miss_space, serving.miss_page)
+        turn_away_arrival(nics, n)
+    elif for_now:
+        put_off(nics, n, who, serving.miss_space, serving.miss_page, serving.miss_ahead, now)
+    elif serving.miss_ahead == 1:
+        return_buffer(nics, n, who, NO_ROOM)
+    else:
+        end_request(nics, n, who, NO_ROOM)
+
+
+@routine
+def put_off(nics, n, p, space, page, ahead, now):
+    """Port ``p`` waits until transfers use one entry less, or its next buffer does."""
+    serving = nics.ports.nodes[n]
+    if ahead == 1 and not withdraw(nics, n):
+        serving.use_blocked += 1
+        nics.ports.table[n, p].ahead_waits = AWAITS_USE
+    elif ahead == 0 and not give_way(nics, n, space, page):
+        # What is promised to a packet is in the way once: then it is this port's turn.
+        waited = nics.ports.table[n, p].until != 0
+        if not (waited and withdraw(nics, n)):
+            _await_use(nics, n, p, now)
+    serving.attention = 1
+
+
+@step
+def _await_use(nics, n, p, now):
+    """Have port ``p`` wait for the end of a transfer, but not longer than for a dead peer.
+
+    A message that arrives may hold what it waits for, and come from a node that waits likewise.
+    """
+    ports = nics.ports
+    port = ports.table[n, p]
+    if port.until == 0:
+        port.until = now + (ports.rules[0].most_retries + 1) * ports.rules[0].time_out
+    if port.until <= now:
+        end_request(nics, n, p, NO_ROOM)
+        return
+    set_deadline(nics, n, port.until)
+    ports.nodes[n].use_blocked += 1
+    port.blocked = AWAITS_USE

@@ -12,11 +12,11 @@ import report_world as made
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nicscope.nic.ports import pools as pools_of
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Transport
 from nicscope.errors import RoomError
 from nicscope.fabric import paths as paths_of
 from nicscope.interfaces.vmmc import Cluster
+from nicscope.nic.ports import pools as pools_of
 from nicscope.nic.ports.layout import FETCH, SEND, WRITE
 from nicscope.nic.ports.pools import BLANK, NO_ENTRY, POOLS, STREAM
 from nicscope.nic.ports.streams import stream_to

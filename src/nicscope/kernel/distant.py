@@ -77,13 +77,17 @@ def call(state: Any, place: int, arguments: Any) -> Any:
 
 
 class Declarations:
-    """Functions that are called from a distance: each gets the next place when it is declared."""
+    """Functions that are called from a distance: each gets the next place when it is declared.
 
-    def __init__(self) -> None:
+    ``behind``: those that have the places before, to which none may be added then.
+    """
+
+    def __init__(self, behind: Declarations | None = None) -> None:
         self._declared: list[Any] = []
+        self._first = 0 if behind is None else len(behind)
 
     def __len__(self) -> int:
-        return len(self._declared)
+        return self._first + len(self._declared)
 
     def function(self, declared: Callable[P, R]) -> Callable[P, R]:
         """A step that calls the function of this name and arguments, which returns an int64."""
@@ -105,7 +109,7 @@ class Declarations:
 
     def _add(self, declared: Any) -> int:
         self._declared.append(declared)
-        return len(self._declared) - 1
+        return len(self) - 1
 
     def _step(self, made: Any, declared: Any) -> Any:
         for each in ("__module__", "__name__", "__qualname__", "__doc__"):

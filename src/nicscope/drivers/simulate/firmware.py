@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.calls import fetched_at
@@ -54,13 +56,20 @@ from nicscope.nic.delivery import (
     POST_PAYLOAD,
     SERVE,
     Engines,
-    bytes_to_move,
     enough,
     next_task,
     settle,
 )
 from nicscope.nic.ports.calls import complete_arrival, place_arrival, serve
 from nicscope.nic.ports.layout import NOTHING_LEFT
+from nicscope.nic.transfers import (
+    complete_packet,
+    drain_bytes,
+    finish_message,
+    send_bytes,
+    take_message,
+    take_receive_buffer,
+)
 
 
 @step
@@ -224,7 +233,6 @@ def _receive_task(machine, n, now, task):
     endpoint = machine.endpoints[n]
     if task == POST_PAYLOAD:
         if endpoint.awaited == 1:
-            endpoint.receive_used += 1
             _find_room(machine, n, accepted_last(machine, n))
             if has_ports(machine.ports):
                 waits = place_arrival(machine, n)
@@ -244,8 +252,7 @@ def _receive_task(machine, n, now, task):
 def _find_room(machine, n, packet):
     """A NIC buffer for the payload, and the place in host memory where it goes."""
     endpoint = machine.endpoints[n]
-    packet.buffer = endpoint.receive_buffer
-    endpoint.receive_buffer = (endpoint.receive_buffer + 1) % endpoint.receive_buffers
+    take_receive_buffer(endpoint, packet)
     if has_bytes(machine.store) and endpoint.mapped == 0 and not has_ports(machine.ports):
         packet.own = 1
         packet.address = take_attached(machine.store, n)
@@ -265,17 +272,13 @@ def _drain(machine, n, now):
     if endpoint.open == 1 and endpoint.drained == endpoint.accepted - 1:
         deposited = accepted_bytes(machine, n, now)
         carry_bytes(machine, n, deposited)
-    count = bytes_to_move(endpoint, endpoint.minpulse_receive, deposited, endpoint.drain_sunk)
-    endpoint.drain_sunk += count
-    begin_pci(machine, n, now, PCI_WRITES, count)
+    begin_pci(machine, n, now, PCI_WRITES, drain_bytes(endpoint, deposited))
 
 
 @step
 def _complete(machine, n, now):
     endpoint = machine.endpoints[n]
     packet = machine.arrivals[n, endpoint.completed % endpoint.receive_ring]
-    if packet.buffer != -1:
-        endpoint.receive_used -= 1
     if has_ports(machine.ports):
         if machine.ports.rules[0].serves == 1:
             endpoint.dropped += 1  # its place in the ring is free: reports go elsewhere
@@ -294,7 +297,7 @@ def _complete(machine, n, now):
             copy_control(store.arriving, place, store.receive_ring, slot, n, n)
         machine.inboxes[n, endpoint.shown % endpoint.receive_ring] = packet
         endpoint.shown += 1
-    endpoint.completed += 1
+    complete_packet(endpoint, machine.arrivals[n])
     if has_ports(machine.ports) and machine.ports.rules[0].serves == 0:
         begin_handler(machine, n, now)
 
@@ -307,22 +310,16 @@ def _send_task(machine, n, now, task):
         if endpoint.sent == node.task_packet:
             _send(machine, n, now)
     elif task == FINISH:
-        if machine.sends[n, endpoint.finished % endpoint.send_ring].payload > 0:
-            endpoint.send_used -= 1
         if has_ports(machine.ports):
             leave_packet(machine, n, endpoint.finished % endpoint.send_ring, now)
-        endpoint.finished += 1
+        finish_message(endpoint, machine.sends[n])
     else:
-        packet = machine.sends[n, endpoint.taken % endpoint.send_ring]
-        payload = packet.payload
+        number = np.int64(endpoint.taken)
+        payload = take_message(endpoint, machine.sends[n])
         if payload > 0:
-            packet.buffer = endpoint.send_buffer
-            endpoint.send_buffer = (endpoint.send_buffer + 1) % endpoint.send_buffers
             machine.store.marks[n, 0] = 0
-            node.fetching = endpoint.taken
-            endpoint.send_used += 1
+            node.fetching = number
             begin_pci(machine, n, now, PCI_READS, payload)
-        endpoint.taken += 1
 
 
 @step
@@ -335,8 +332,7 @@ def _send(machine, n, now):
     deposited = packet.payload
     if endpoint.sent == machine.nodes[n].fetching:
         deposited = fetched_bytes(machine, n, now)
-    count = bytes_to_move(endpoint, endpoint.minpulse_send, deposited, endpoint.sunk)
-    endpoint.sunk += count
+    count = send_bytes(endpoint, deposited)
     fetching = endpoint.sent == machine.nodes[n].fetching
     if has_bytes(machine.store) and fetching and not crosses_bus(machine, n):
         fetch(machine.store, n, packet, endpoint.sunk)

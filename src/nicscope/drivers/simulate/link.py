@@ -33,6 +33,7 @@ from nicscope.drivers.simulate.store import carry, copy_control, has_bytes
 from nicscope.fabric.paths import NOBODY, acquire, leave_queue, path_to, release, want_path
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import CONTROL, NOTHING, PAYLOAD
+from nicscope.nic.transfers import accept_header, leave_link
 
 
 @step
@@ -170,35 +171,19 @@ def carry_bytes(machine, d, upto):
 @step
 def _accept(machine, d, packet, now):
     receiver = machine.endpoints[d]
-    arrival = machine.arrivals[d, receiver.accepted % receiver.receive_ring]
-    arrival.sender = packet.sender
-    arrival.number = packet.number
-    arrival.destination = packet.destination
-    arrival.payload = packet.payload
-    arrival.posted_at = packet.posted_at
-    arrival.tag = packet.tag
-    arrival.buffer = -1
-    arrival.own = 0
-    arrival.address = -1
-    arrival.broken = 0
-    receiver.mapped = 0
+    sender = machine.endpoints[packet.sender]
+    place = sender.sent % sender.send_ring
+    slot = accept_header(receiver, machine.arrivals[d], packet)
     if has_bytes(machine.store):
-        place = machine.endpoints[packet.sender].sent % machine.endpoints[packet.sender].send_ring
-        slot = receiver.accepted % receiver.receive_ring
         store = machine.store
         copy_control(store.send_ring, place, store.arriving, slot, packet.sender, d)
         if 0 <= packet.tag < receiver.tags:
-            arrival.address = store.payload_table[d, packet.tag]
-            receiver.mapped = 1 if arrival.address >= 0 else 0
+            address = store.payload_table[d, packet.tag]
+            machine.arrivals[d, slot].address = address
+            receiver.mapped = 1 if address >= 0 else 0
         store.marks[d, 1] = 0
-    receiver.accepted += 1
     if has_ports(machine.ports):
-        sender = machine.endpoints[packet.sender]
-        place = sender.sent % sender.send_ring
         meet_packet(machine, d, packet.sender, place, now)
-    receiver.arrived = 0
-    receiver.awaited = 1 if packet.payload > 0 else 0
-    receiver.open = receiver.awaited
 
 
 @step
@@ -208,9 +193,7 @@ def _leave(machine, s, now):
     receiver = machine.nodes[sending(machine, s).destination]
     if receiver.source == s:
         receiver.source = NOBODY
-    endpoint.sent += 1
-    endpoint.sunk = 0
-    endpoint.control_sent = 0
+    leave_link(endpoint)
     put(machine.agenda, s * KINDS + WATCHDOG, NEVER)
     while machine.paths.held[s] > 0:
         heir = release(machine.paths, s)

@@ -9,193 +9,193 @@ from __future__ import annotations
 
 from nicscope.kernel.distant import Declarations
 
-PORTS = Declarations()
+FIRMWARE = Declarations()
 
 
 # Pieces of the firmware.
 
 
-@PORTS.function
+@FIRMWARE.function
 def take_buffer(nics, n, p):
     """Translate the next buffer of the free queue of port ``p``."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def keep_buffer(nics, n, p, frame):
     """The buffer at the head of the free queue is translated: messages may have it."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def put_ready(nics, n, p, address, frame, key):
     """A translated buffer of port ``p`` waits for a message."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def return_buffer(nics, n, p, status):
     """Give the buffer at the head of the free queue back to its process, unfilled."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def give_up_message(nics, n, tag):
     """The message that arrives by ``tag`` will not be whole: its buffers wait for another."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def go_back(nics, n, slot):
     """The piece in ``slot`` will come again: its message is as it was before that was placed."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def choose_source(nics, n):
     """What SERVE would be begun for at ``n`` now, or ``NO_SOURCE``."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def serve(nics, n):
     """Effect of SERVE, whose time the processor of ``n`` has spent."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def end_request(nics, n, p, status):
     """The descriptor under way at port ``p`` goes no further; with ``DONE`` a packet tells."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def next_packet(nics, n, p):
     """Make the next packet of the descriptor under way at port ``p``; its page is translated."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def enter_page(nics, n, p, page, frame):
     """The page that port ``p`` sends from is translated; it is held until the next one."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def complete_arrival(nics, d, slot, now):
     """Effect of COMPLETE on the packet in ``slot`` of what has arrived at node ``d``."""
 
 
-@PORTS.question
+@FIRMWARE.question
 def place_arrival(nics, d):
     """Find where the payload of the last packet goes; whether the processor waits for it."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def settle_arrival(nics, d, frame):
     """The page of the last packet is translated: its payload may come."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def drop_arrival(nics, d):
     """The last packet cannot be taken now; its payload is let pass."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def resume_filled(nics, n, frame):
     """The page that was missed is in ``frame``: its packet may come, or the next one go."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def resume_failed(nics, n):
     """There is no such page for the NIC: what missed it ends, or is turned away."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def resume_without_room(nics, n, for_now, now):
     """No entry is to be had: ``for_now``, while transfers use them all; else for good."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def reject_arrival(nics, d):
     """The last packet may not go where it should."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def turn_away_arrival(nics, d):
     """Transfers leave no entry for the last packet's page: it comes again, but not for ever."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def plan_service(nics, n, source):
     """Plan what SERVE does for ``source``, misses aside."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def plan_placing(nics, n):
     """Plan how it is found where a payload goes: a lookup, but not of a buffer at hand."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def plan_completion(nics, n):
     """Plan how a message is handed to its process, at the end of its last packet."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def send_again(nics, n, d):
     """Send the next packet of the window to ``d`` once more."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def send_bare_acknowledgement(nics, n, d):
     """Acknowledge what has come from ``d`` with a packet of its own."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def mind_deadlines(nics, n, now):
     """What is due at ``n`` by now: acknowledgements to send, packets to send again."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def report_sent(nics, n, p, slot, status):
     """Tell the process of port ``p`` how its descriptor in ``slot`` ended."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def report_received(nics, n, p, operation, name, node, length, buffers, offset):
     """Tell the process of port ``p`` of what has come; the report's place."""
 
 
-@PORTS.question
+@FIRMWARE.question
 def has_handle(nics, n, kind, number, again):
     """Whether the NIC of ``n`` has handle ``number``; ``again``: 1 if it was asked for before."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def fill_handle(nics, n, kind, number):
     """The kernel thread copies the host's record to the NIC; one that is not valid is so too."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def forget_handle(nics, n, kind, number):
     """The host's record changes: the NIC keeps no copy of the old one."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def defer_buffer(nics, n, p):
     """The page of the buffer at the head of the free queue has to be brought first."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def settle_buffer(nics, n, p, page, frame):
     """The page of a buffer that was deferred is there, or cannot be had (``UNUSABLE``)."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def skip_unready(nics, n, p):
     """Give back unfilled the buffers whose turn has come while their pages are out."""
 
 
-@PORTS.question
+@FIRMWARE.question
 def give_way(nics, n, space, page):
     """Whether a buffer that waits for a message was in the way of ``page``, which is to be used."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def hold(nics, n, key):
     """Count one more user of the page of ``key``."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def release(nics, n, key):
     """One user of the page of ``key`` less; ports that wait for such an end look again."""
 
@@ -203,56 +203,56 @@ def release(nics, n, key):
 # What a driver supplies: the host's tables, its memory, the network.
 
 
-@PORTS.function
+@FIRMWARE.function
 def keep_pages(nics, n, space, first, pages, keep):
     """Have the library keep pages pinned for a request (``keep`` 1), or not any more (0)."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def leave_request(nics, n, p, slot):
     """The request has ended: its pages may be unpinned."""
 
 
-@PORTS.question
+@FIRMWARE.question
 def is_sound(nics, d, slot):
     """Whether the payload of the packet in ``slot`` has the checksum that it was sent with."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def ask_page(nics, n, space, page, receive):
     """Frame of ``page`` if the NIC has its translation, else ``MISSED`` or ``NOT_THERE``."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def translated_frame(nics, n, space, page, receive):
     """Frame of ``page`` if it is translated and fit for use, else ``MISSED``; nothing is noted."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def needed_for(nics, n, space, page, receive):
     """What the kernel must do before the NIC may have ``page``, as ``memory.paging`` names it."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def take_from_kernel(nics, d, slot):
     """Copy the packet in ``slot`` from the kernel's buffer to where its message goes."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def keep_frame(nics, n, frame):
     """One more pin of its own on a frame whose page has left the NIC."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def leave_frame(nics, n, space, frame):
     """One such pin less: the frame may move when it was the last."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def take_route(nics, n, d, route):
     """What node ``n`` sends to ``d`` goes by the ``route``-th way from now on."""
 
 
-@PORTS.function
+@FIRMWARE.function
 def break_off(nics, n, d):
     """What node ``n`` is putting on the network for ``d`` ends where it is."""

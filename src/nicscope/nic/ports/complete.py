@@ -7,6 +7,16 @@ import numpy as np
 from nicscope.clock import NEVER
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import distant, step
+from nicscope.nic.ports.arrivals import (
+    DROPPED,
+    NO_PLACE,
+    PASSED_BY,
+    REFUSED_FOR_GOOD,
+    TAKEN,
+    is_for_port,
+    refuse_packet,
+    without_room,
+)
 from nicscope.nic.ports.calls import (
     give_up_message,
     is_sound,
@@ -32,20 +42,9 @@ from nicscope.nic.ports.layout import (
     REPLY,
     SEND,
     WRITE,
-    check_export,
 )
-from nicscope.nic.ports.receive import (
-    DROPPED,
-    NO_PLACE,
-    PASSED_BY,
-    REFUSED_FOR_GOOD,
-    TAKEN,
-    is_awaited,
-    is_for_port,
-    refuse_packet,
-    take_back,
-    without_room,
-)
+from nicscope.nic.ports.receive import take_back
+from nicscope.nic.ports.remote_memory import check_export, is_awaited
 from nicscope.nic.ports.reservation import keep_promise, patience
 from nicscope.nic.ports.streams import store_from, stream_to
 from nicscope.nic.ports.traffic import (

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.kernel.decorators import step
-
 SEGMENTS = 4  # of one descriptor: gather
 BUFFERS = 16  # of one message: scatter
 INLINE_BYTES = 64  # room in a descriptor for a small message
@@ -262,42 +260,3 @@ HEAD = np.dtype(
     ],
     align=True,
 )
-
-
-@step
-def check_request(request, segments, ports_ring_page):
-    """Whether lengths and operation of a copied descriptor can be; ``DONE`` or a status."""
-    if request.operation < SEND or request.operation > FETCH:
-        return BAD_DESCRIPTOR
-    if request.options & INLINE:
-        if request.operation == FETCH or request.length < 0 or request.length > INLINE_BYTES:
-            return BAD_DESCRIPTOR
-        return DONE
-    if request.segments < 1 or request.segments > SEGMENTS:
-        return BAD_DESCRIPTOR
-    if request.operation == FETCH and request.segments != 1:
-        return BAD_DESCRIPTOR
-    for i in range(request.segments):
-        segment = segments[i]
-        if segment.length < 1 or segment.address < 0:
-            return BAD_DESCRIPTOR
-        if segment.address >= ports_ring_page or segment.length > ports_ring_page - segment.address:
-            return NO_RIGHTS
-    return DONE
-
-
-@step
-def check_export(export, head, node):
-    """Whether the packet of ``head`` from ``node`` may do to ``export`` what it asks."""
-    if export.valid == 0 or export.epoch != head.epoch:
-        return REJECTED
-    if export.node != NOBODY and export.node != node:
-        return REJECTED
-    if export.importer != NOBODY and export.importer != head.from_port:
-        return REJECTED
-    needed = MAY_WRITE if head.kind == WRITE else MAY_FETCH
-    if export.rights & needed == 0:
-        return REJECTED
-    if head.offset < 0 or head.length < 0 or head.offset > export.length - head.length:
-        return REJECTED
-    return DONE

@@ -10,6 +10,7 @@ from nicscope.nic.ports import (
     holding,
     plan,
     receive,
+    remote_memory,
     reports,
     resume,
     retransmit,
@@ -17,7 +18,7 @@ from nicscope.nic.ports import (
     window,
 )
 
-FIRMWARE = (
+MODULES = (
     arbitrate,
     complete,
     free_queue,
@@ -25,6 +26,7 @@ FIRMWARE = (
     holding,
     plan,
     receive,
+    remote_memory,
     reports,
     resume,
     retransmit,

@@ -18,9 +18,10 @@ from nicscope.nic.ports.arbitrate import (
     index_of,
     kind_of,
 )
+from nicscope.nic.ports.arrivals import TAKEN, last_arrival
 from nicscope.nic.ports.layout import FETCH, INLINE, NOBODY, OWN_PORT, REPLY, SEND, WRITE
 from nicscope.nic.ports.lookup import further_ways, page_at
-from nicscope.nic.ports.receive import TAKEN, is_awaited, last_arrival
+from nicscope.nic.ports.remote_memory import is_awaited
 from nicscope.nic.ports.transmit import enters_page
 
 STEPS = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.ports import calls
@@ -27,39 +26,30 @@ from nicscope.nic.ports.calls import (
     take_buffer,
     translated_frame,
 )
+from nicscope.nic.ports.descriptor import NO_PAGE, check_taken, take_request
 from nicscope.nic.ports.handle_lookup import knows_request, looks_up_handles
-from nicscope.nic.ports.holding import NO_KEY
+from nicscope.nic.ports.holding import NO_KEY, let_go
 from nicscope.nic.ports.layout import (
-    BAD_DESCRIPTOR,
-    BAD_HANDLE,
-    BAD_TAG,
     CUT,
     DONE,
     FETCH,
     INLINE,
-    INLINE_BYTES,
-    MAY_FETCH,
-    MAY_WRITE,
     MISSED,
     NO_RIGHTS,
     NOBODY,
     NOT_THERE,
-    OUT_OF_BOUNDS,
     OWN_PORT,
     PEER_DEAD,
     REPLY,
-    SEGMENTS,
     SEND,
-    check_request,
+    WRITE,
 )
 from nicscope.nic.ports.lookup import generation_of, key_of, page_at
 from nicscope.nic.ports.outcome import ask_for_page
 from nicscope.nic.ports.streams import open_stream, stream_to
 from nicscope.nic.ports.traffic import FIRST
-from nicscope.nic.ports.window import clear, may_send_to, push, send_numbered
+from nicscope.nic.ports.window import clear, may_send_to, note_left, push, send_numbered
 from nicscope.nic.transport import number_unreliable
-
-NO_PAGE = -1
 
 
 @step
@@ -103,8 +93,8 @@ def serve_port(nics, n, p):
         handles_known = not looks_up_handles(nics) or p == OWN_PORT
         if not handles_known and not knows_request(nics, n, p):
             return
-        _take_request(nics, n, p)
-        status = _check(nics, n, p)
+        take_request(nics, n, p)
+        status = check_taken(nics, n, p)
         if status != DONE:
             calls.end_request(nics, n, p, status)
             return
@@ -172,110 +162,6 @@ def leave_page(nics, n, p):
     release(nics, n, port.key)
     port.key = NO_KEY
     port.page = NO_PAGE
-
-
-@step
-def _take_request(nics, n, p):
-    ports = nics.ports
-    port = ports.table[n, p]
-    slot = port.taken % ports.rules[0].ring
-    request = ports.requests[n, p, slot]
-    port.taken += 1
-    port.busy = 1
-    port.slot = slot
-    port.operation = request.operation
-    port.name = request.name
-    port.offset = request.offset
-    port.segments = request.segments
-    port.options = request.options
-    port.cookie = request.cookie
-    port.length = request.length
-    port.reply_port = NOBODY
-    if p == OWN_PORT:
-        port.reply_space = request.space
-        port.reply_port = request.port
-        port.reply_owner = request.owner
-    for i in range(SEGMENTS):
-        ports.current[n, p, i] = ports.segments[n, p, slot, i]
-    if port.options & INLINE:
-        copy_bytes(ports.carried[n, p], 0, ports.inline[n, p, slot], 0, INLINE_BYTES)
-    port.done = 0
-    port.segment = 0
-    port.segment_done = 0
-    port.page = NO_PAGE
-    port.missed = NO_PAGE
-    port.until = 0
-    port.key = NO_KEY
-
-
-@step
-def _check(nics, n, p):
-    ports = nics.ports
-    port = ports.table[n, p]
-    if p == OWN_PORT:
-        port.total = ports.current[n, p, 0].length if port.segments > 0 else 0
-        return DONE
-    if ports.rules[0].sparse == 0:  # a trace was checked when it was read
-        status = check_request(port, ports.current[n, p], ports.rules[0].space_bytes)
-        if status != DONE:
-            return status
-        if port.operation != SEND and ports.rules[0].serves == 0:
-            return BAD_DESCRIPTOR  # U-Net has no remote memory, and no handler for it
-    port.total = _total(ports.current[n, p], port)
-    if port.operation == SEND:
-        return _check_channel(nics, n, p)
-    return _check_import(nics, n, p)
-
-
-@step
-def _total(segments, port):
-    if port.options & INLINE:
-        return port.length
-    total = np.int64(0)
-    for i in range(port.segments):
-        total += segments[i].length
-    return total
-
-
-@step
-def _check_channel(nics, n, p):
-    ports = nics.ports
-    port = ports.table[n, p]
-    if port.name < 0 or port.name >= ports.channels.shape[1]:
-        return BAD_TAG
-    channel = ports.channels[n, port.name]
-    if channel.port != p:
-        return BAD_TAG
-    if port.total > channel.most:
-        return OUT_OF_BOUNDS
-    if stream_to(ports, n, channel.node).dead == 1:
-        return PEER_DEAD
-    channel.sent += 1
-    port.message = channel.sent
-    return DONE
-
-
-@step
-def _check_import(nics, n, p):
-    ports = nics.ports
-    port = ports.table[n, p]
-    if port.name < 0 or port.name >= ports.imports.shape[1]:
-        return BAD_HANDLE
-    imported = ports.imports[n, port.name]
-    if imported.port != p:
-        return BAD_HANDLE
-    if port.options & INLINE or ports.rules[0].serves == 0:
-        return BAD_DESCRIPTOR  # a controller that knows no ports knows no memory of others either
-    if port.operation == FETCH and ports.rules[0].reliable == 0:
-        return BAD_DESCRIPTOR  # nobody would learn that the question or its answer is lost
-    if port.offset < 0 or port.offset > imported.length - port.total:
-        return OUT_OF_BOUNDS
-    needed = MAY_FETCH if port.operation == FETCH else MAY_WRITE
-    if imported.rights & needed == 0:
-        return NO_RIGHTS
-    if stream_to(ports, n, imported.node).dead == 1:
-        return PEER_DEAD
-    return DONE
 
 
 @distant
@@ -462,3 +348,17 @@ def _piece(nics, n, p):
     if port.operation != REPLY:
         there += ports.imports[n, port.name].start
     return min(length, page - (there & (page - 1)))
+
+
+@step
+def packet_left(nics, n, place, tells, now):
+    """The last byte of the packet at ``place`` of the send ring of ``n`` has left.
+
+    ``tells``: over an unreliable transport its request has left with it, and ends.
+    """
+    head = nics.ports.send_heads[n, place]
+    let_go(nics, n, head)
+    if nics.ports.rules[0].reliable == 1:
+        note_left(nics, n, head, nics.sends[n, place].destination, now)
+    elif tells and head.kind in (SEND, WRITE):
+        report_sent(nics, n, head.from_port, head.slot, DONE)

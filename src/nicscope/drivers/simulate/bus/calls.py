@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-from nicscope.nic.ports.calls import PORTS
+from nicscope.drivers.simulate.ports.calls import DRIVER
 
 
-@PORTS.function
+@DRIVER.function
 def fire_bus(machine, n, now):
     """The first request of the bus of ``n`` is ordered now."""
 
 
-@PORTS.function
+@DRIVER.function
 def begin_at_bus(machine, n, p, now):
     """Begin the access of process ``p`` on the idle CPU of ``n``."""
 
 
-@PORTS.function
+@DRIVER.function
 def go_on_accessing(machine, n, now):
     """The CPU of ``n`` goes on with its access, which may end."""
 
 
-@PORTS.function
+@DRIVER.function
 def begin_payload(machine, n, count, now):
     """Begin the move of ``count`` bytes of the packet that the engine of ``n`` is for."""
 
 
-@PORTS.function
+@DRIVER.function
 def fetched_over_bus(machine, n, now):
     """Payload bytes in NIC memory of the packet that is fetched."""
 
 
-@PORTS.function
+@DRIVER.function
 def fetched_at(machine, n, count):
     """When ``count`` bytes of it will be there, as far as that is settled, else ``NEVER``."""
 
 
-@PORTS.function
+@DRIVER.function
 def go_on_moving(machine, n, master, now):
     """The move of ``master`` goes on: what it waited for is over."""

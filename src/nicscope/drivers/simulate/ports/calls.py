@@ -5,154 +5,157 @@ As ``nic.ports.calls`` is for the firmware; ``linked.FUNCTIONS`` has the functio
 
 from __future__ import annotations
 
-from nicscope.nic.ports.calls import PORTS
+from nicscope.kernel.distant import Declarations
+from nicscope.nic.ports.calls import FIRMWARE
+
+DRIVER = Declarations(behind=FIRMWARE)
 
 
-@PORTS.question
+@DRIVER.question
 def could_admit_pieces(machine, n, p, slot):
     """Whether the library could have the pages of the descriptor pinned now."""
 
 
-@PORTS.function
+@DRIVER.function
 def admit(machine, n, p, slot):
     """Have the pages of the descriptor pinned and kept; what that takes, in ps."""
 
 
-@PORTS.function
+@DRIVER.function
 def admit_piece(machine, n, space, first, pages):
     """Have ``pages`` pages from ``first`` pinned; the time of it, in ps."""
 
 
-@PORTS.function
+@DRIVER.function
 def check_transfer(machine, n):
     """Count the PCI transfer of ``n`` if the translation that it uses no longer holds."""
 
 
-@PORTS.function
+@DRIVER.function
 def steal_cpu(machine, n, duration, now):
     """Take ``duration`` ps from the CPU of ``n``: now if it idles, else from what it does."""
 
 
-@PORTS.function
+@DRIVER.function
 def leave_packet(machine, n, place, now):
     """The last byte of the packet at ``place`` of the send ring of ``n`` has left."""
 
 
-@PORTS.function
+@DRIVER.function
 def follow_outcome(machine, n, now):
     """See to the miss that the firmware's action has ended with: the processor waits, or a port."""
 
 
-@PORTS.question
+@DRIVER.question
 def can_go_on_at_port(machine, n, p):
     """Whether what process ``p`` of node ``n`` waits for at its port can begin."""
 
 
-@PORTS.function
+@DRIVER.function
 def begin_at_port(machine, n, p, now):
     """Have the CPU of ``n`` do what process ``p`` asks of its port."""
 
 
-@PORTS.function
+@DRIVER.function
 def end_at_port(machine, n, p, now):
     """Effect of what the CPU of ``n`` has done for process ``p`` at its port."""
 
 
-@PORTS.function
+@DRIVER.function
 def end_miss(machine, n, now):
     """The processor of ``n`` has waited: effect of the miss's present stage."""
 
 
-@PORTS.function
+@DRIVER.function
 def go_on_with_thread(machine, n, now):
     """Effect of the kernel thread's timer at ``n``."""
 
 
-@PORTS.function
+@DRIVER.function
 def raise_event(machine, n, who, space, page, receive, ahead, when):
     """Append a miss to the queue at ``when``, unless it is there; ``who`` waits if it is a port."""
 
 
-@PORTS.question
+@DRIVER.question
 def thread_is_done(machine, n, now):
     """Let the thread go on at ``now``; whether its queue's head is to be filled."""
 
 
-@PORTS.function
+@DRIVER.function
 def next_event(machine, n, now):
     """The event at the head of the queue is served; the thread turns to the next, or sleeps."""
 
 
-@PORTS.function
+@DRIVER.function
 def serve_page(machine, n, space, page):
     """Do what the scheme does about a miss; negative if it cannot (``translation.codes``)."""
 
 
-@PORTS.question
+@DRIVER.question
 def mend_page(machine, n, space, page, receive):
     """Whether ``page`` is of a line on the NIC that was filled before the page was mapped."""
 
 
-@PORTS.function
+@DRIVER.function
 def carry_out(machine, n, receive):
     """Do to the memory what the scheme has decided; how many pages were unpinned."""
 
 
-@PORTS.function
+@DRIVER.function
 def provide_for(machine, n, space, page, receive):
     """Bring ``page``, which the kernel thread has waited for."""
 
 
-@PORTS.function
+@DRIVER.function
 def scan_pins(machine, n, now):
     """Unpin what is pinned beyond the high water, if a scan is due; see to the next one."""
 
 
-@PORTS.function
+@DRIVER.function
 def go_on_with_script(machine, p, now):
     """What the scripted process ``p`` does next, now that its operation has ended."""
 
 
-@PORTS.question
+@DRIVER.question
 def pin_key(machine, n, key, receive):
     """Pin the page of ``key``; whether it could be had, else the garbage page stands in for it."""
 
 
-@PORTS.question
+@DRIVER.question
 def could_admit_piece(machine, n, p, first, pages):
     """Whether the library could have these pages pinned now, or will never be able to."""
 
 
-@PORTS.function
+@DRIVER.function
 def unpin_pages(machine, n, p, address, length):
     """Have the library unpin what is pinned there and not in use; the time of the one call."""
 
 
-@PORTS.function
+@DRIVER.function
 def begin_fetch(machine, n, now):
     """Read entries of the host's table, as soon as the bus is free; the processor waits."""
 
 
-@PORTS.question
+@DRIVER.question
 def close_port(machine, n, p):
     """Whether nothing uses port ``p`` any more, which is to close; if so it has closed."""
 
 
-@PORTS.function
+@DRIVER.function
 def serve_in_trap(machine, n, now):
     """Effect of what the CPU has done in a trap."""
 
 
-@PORTS.function
+@DRIVER.function
 def begin_handler(machine, n, now):
     """A packet is in the kernel's memory: interrupt, unless the handler runs."""
 
 
-@PORTS.function
+@DRIVER.function
 def end_handler(machine, n, now):
     """Effect of the handler's work on one packet, if that has ended; it goes on to the next."""
 
 
-@PORTS.function
+@DRIVER.function
 def meet_packet(machine, d, sender, place, now):
     """The header of a packet from ``sender``, at ``place`` of its ring, is in, if it arrives."""

@@ -13,9 +13,10 @@ from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.machine import KINDS, TIMER
 from nicscope.drivers.simulate.ports.calls import steal_cpu
 from nicscope.kernel.decorators import distant, step
+from nicscope.nic.ports.arrivals import TAKEN
 from nicscope.nic.ports.calls import complete_arrival
 from nicscope.nic.ports.layout import SEND
-from nicscope.nic.ports.receive import TAKEN, place_message
+from nicscope.nic.ports.receive import place_message
 
 
 @distant

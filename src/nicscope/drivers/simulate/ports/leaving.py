@@ -5,11 +5,10 @@ from __future__ import annotations
 from nicscope.fabric.faults import DUPLICATED, LOST, REORDERED, fate, is_dead
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports.arbitrate import NO_SOURCE
-from nicscope.nic.ports.calls import choose_source, report_sent
-from nicscope.nic.ports.holding import let_go
-from nicscope.nic.ports.layout import DONE, SEND, WRITE
+from nicscope.nic.ports.calls import choose_source
 from nicscope.nic.ports.traffic import COPIED
-from nicscope.nic.ports.window import note_left, push
+from nicscope.nic.ports.transmit import packet_left
+from nicscope.nic.ports.window import push
 
 
 @step
@@ -35,18 +34,12 @@ def leave_packet(machine, n, place, now):
     head = ports.send_heads[n, place]
     if ports.rules[0].faults == 1 and head.copied == 0:
         _copy(machine, n, packet, head)
-    let_go(machine, n, head)
-    if ports.rules[0].reliable == 1:
-        note_left(machine, n, head, packet.destination, now)
-        return
-    if head.kind not in (SEND, WRITE):
-        return
-    if head.copied == 1:
-        is_all = head.tells == 1
-    else:
-        is_all = head.last == 1 and not _is_told_later(machine, n, head)
-    if is_all:
-        report_sent(machine, n, head.from_port, head.slot, DONE)
+    tells = False
+    if ports.rules[0].reliable == 0 and head.copied == 1:
+        tells = head.tells == 1
+    elif ports.rules[0].reliable == 0:
+        tells = head.last == 1 and not _is_told_later(machine, n, head)
+    packet_left(machine, n, place, tells, now)
 
 
 @step

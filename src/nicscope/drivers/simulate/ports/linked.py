@@ -21,11 +21,11 @@ from nicscope.drivers.simulate.ports import (
     translating,
     trapping,
 )
-from nicscope.drivers.simulate.ports.calls import follow_outcome  # noqa: F401  likewise
-from nicscope.nic.ports.calls import PORTS
-from nicscope.nic.ports.linked import FIRMWARE
+from nicscope.drivers.simulate.ports.calls import DRIVER
+from nicscope.nic.ports.calls import FIRMWARE
+from nicscope.nic.ports.linked import MODULES
 
-FUNCTIONS = PORTS.found_in(
+_MODULES = (
     accessing,
     granting,
     moving,
@@ -45,5 +45,6 @@ FUNCTIONS = PORTS.found_in(
     thread,
     translating,
     trapping,
-    *FIRMWARE,
+    *MODULES,
 )
+FUNCTIONS = FIRMWARE.found_in(*_MODULES) + DRIVER.found_in(*_MODULES)

@@ -6,8 +6,8 @@ from nicscope.fabric.faults import CORRUPTED, LOST, REORDERED, fate, is_dead
 from nicscope.fabric.paths import link_of, path_length, take_way
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports import traffic
+from nicscope.nic.ports.arrivals import judge_header, note_header
 from nicscope.nic.ports.layout import BARRED
-from nicscope.nic.ports.receive import judge_header, note_header
 from nicscope.nic.ports.traffic import DELIVERED
 
 

@@ -21,6 +21,7 @@ from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME
 from nicscope.memory.paging.swapper import could_take_frame
 from nicscope.nic.handles import is_handle
+from nicscope.nic.ports.arrivals import is_too_often_unwanted
 from nicscope.nic.ports.calls import (
     drop_arrival,
     end_request,
@@ -44,7 +45,6 @@ from nicscope.nic.ports.layout import (
     NOBODY,
     UNUSABLE,
 )
-from nicscope.nic.ports.receive import is_too_often_unwanted
 from nicscope.nic.ports.reservation import (
     is_promised,
     make_turn,

@@ -1,0 +1,133 @@
+"""Packets that arrive: what is known of one, and the verdict on it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.kernel.decorators import routine, step
+from nicscope.nic.ports.holding import NO_KEY
+from nicscope.nic.ports.layout import (
+    ACKNOWLEDGEMENT,
+    BARRED,
+    NOBODY,
+)
+from nicscope.nic.ports.streams import open_stream, stream_to
+from nicscope.nic.ports.traffic import (
+    DELIVERED,
+    DUPLICATE,
+    OUT_OF_TURN,
+    VOID,
+)
+from nicscope.nic.reception import DUPLICATE as HAD_BEFORE
+from nicscope.nic.reception import WANTED, judge, judge_unreliable, refuse
+
+# What is known of an arriving packet (``head.status``).
+UNJUDGED = 0
+TAKEN = 1  # the transport wants it, and nothing speaks against it yet
+DROPPED = 2  # the transport wants it, but it cannot be taken now: it must come again
+REFUSED_FOR_GOOD = 3  # it is taken, and its sender learns that it was rejected
+PASSED_BY = 4  # nobody wants it
+NO_PLACE = 5  # as REFUSED_FOR_GOOD, but for want of an entry or a frame
+
+
+@step
+def last_arrival(nics, d):
+    """Place in the rings of what node ``d`` accepted last."""
+    endpoint = nics.endpoints[d]
+    return (endpoint.accepted - 1) % endpoint.receive_ring
+
+
+@step
+def note_header(nics, d, sender, place):
+    """Copy the header at ``place`` of the sender's ring for the packet that came last; its slot."""
+    ports = nics.ports
+    slot = last_arrival(nics, d)
+    ports.arrival_heads[d, slot] = ports.send_heads[sender, place]
+    head = ports.arrival_heads[d, slot]
+    head.key = NO_KEY
+    head.lone = 0
+    head.filled = -1
+    head.status = UNJUDGED
+    head.fate = 0
+    head.why = VOID if head.kind == BARRED else DELIVERED
+    return slot
+
+
+@step
+def judge_header(nics, d, sender, head):
+    """Say what is to become of the packet of ``head``, which has reached node ``d`` unharmed."""
+    stream = open_stream(nics, d, sender)
+    if head.kind == ACKNOWLEDGEMENT:
+        return
+    head.status = TAKEN
+    if nics.ports.rules[0].reliable == 1:
+        found = judge(stream, head.sequence)
+    else:
+        found = judge_unreliable(stream, head.sequence)
+    if found != WANTED:
+        head.status = PASSED_BY
+        head.why = DUPLICATE if found == HAD_BEFORE else OUT_OF_TURN
+
+
+@step
+def pass_by(packet, head, status):
+    """The payload goes nowhere."""
+    packet.broken = 1
+    head.status = status
+
+
+@step
+def turn_away(nics, d, packet, head):
+    """The packet cannot be taken now: it must come again, and so must all that follow it."""
+    pass_by(packet, head, DROPPED)
+    refuse_packet(nics, d, packet, head)
+
+
+@step
+def refuse_packet(nics, d, packet, head):
+    """Have the transport take the packet's acceptance back; its sender gets a sign of life."""
+    if nics.ports.rules[0].reliable == 1:
+        stream = stream_to(nics.ports, d, packet.sender)
+        refuse(stream, head.sequence)
+        stream.ack_due = 1
+
+
+@step
+def without_room(nics, d, packet, head):
+    """What becomes of a packet for which its port has no buffer, or no place for a report.
+
+    It comes again, but not for ever: one port that takes nothing must not keep two nodes apart.
+    """
+    ports = nics.ports
+    if ports.rules[0].reliable == 0:
+        return np.int64(DROPPED)
+    if is_too_often_unwanted(nics, d, packet.sender, head.sequence):
+        return np.int64(REFUSED_FOR_GOOD)
+    refuse_packet(nics, d, packet, head)
+    return np.int64(DROPPED)
+
+
+@routine
+def is_too_often_unwanted(nics, d, sender, sequence):
+    """Note that a packet finds no place; whether it has come in vain often enough."""
+    stream = stream_to(nics.ports, d, sender)
+    if stream.unwanted != sequence:
+        stream.unwanted = sequence
+        stream.unwanted_times = 0
+    stream.unwanted_times += 1
+    if stream.unwanted_times <= nics.ports.rules[0].most_retries:
+        return False
+    stream.unwanted = -1
+    return True
+
+
+@routine
+def is_for_port(nics, d, packet, head):
+    """Whether the tag of the packet is registered here, for this sender and its tag."""
+    ports = nics.ports
+    if head.name < 0 or head.name >= ports.channels.shape[1]:
+        return False
+    channel = ports.channels[d, head.name]
+    if channel.port == NOBODY or channel.node != packet.sender or channel.tag != head.from_name:
+        return False
+    return ports.table[d, channel.port].open == 1

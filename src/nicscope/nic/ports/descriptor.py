@@ -1,0 +1,158 @@
+"""Descriptors: copied from the queue of their process, then checked, and only then believed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.kernel.bytecopy import copy_bytes
+from nicscope.kernel.decorators import step
+from nicscope.nic.ports.holding import NO_KEY
+from nicscope.nic.ports.layout import (
+    BAD_DESCRIPTOR,
+    BAD_HANDLE,
+    BAD_TAG,
+    DONE,
+    FETCH,
+    INLINE,
+    INLINE_BYTES,
+    MAY_FETCH,
+    MAY_WRITE,
+    NO_RIGHTS,
+    NOBODY,
+    OUT_OF_BOUNDS,
+    OWN_PORT,
+    PEER_DEAD,
+    SEGMENTS,
+    SEND,
+)
+from nicscope.nic.ports.streams import stream_to
+
+NO_PAGE = -1
+
+
+@step
+def take_request(nics, n, p):
+    """Copy the next descriptor of port ``p``: from here on its process can change it no more."""
+    ports = nics.ports
+    port = ports.table[n, p]
+    slot = port.taken % ports.rules[0].ring
+    request = ports.requests[n, p, slot]
+    port.taken += 1
+    port.busy = 1
+    port.slot = slot
+    port.operation = request.operation
+    port.name = request.name
+    port.offset = request.offset
+    port.segments = request.segments
+    port.options = request.options
+    port.cookie = request.cookie
+    port.length = request.length
+    port.reply_port = NOBODY
+    if p == OWN_PORT:
+        port.reply_space = request.space
+        port.reply_port = request.port
+        port.reply_owner = request.owner
+    for i in range(SEGMENTS):
+        ports.current[n, p, i] = ports.segments[n, p, slot, i]
+    if port.options & INLINE:
+        copy_bytes(ports.carried[n, p], 0, ports.inline[n, p, slot], 0, INLINE_BYTES)
+    port.done = 0
+    port.segment = 0
+    port.segment_done = 0
+    port.page = NO_PAGE
+    port.missed = NO_PAGE
+    port.until = 0
+    port.key = NO_KEY
+
+
+@step
+def check_taken(nics, n, p):
+    """Whether the copied descriptor of port ``p`` may go: ``DONE``, or how it ends instead."""
+    ports = nics.ports
+    port = ports.table[n, p]
+    if p == OWN_PORT:
+        port.total = ports.current[n, p, 0].length if port.segments > 0 else 0
+        return DONE
+    if ports.rules[0].sparse == 0:  # a trace was checked when it was read
+        status = check_request(port, ports.current[n, p], ports.rules[0].space_bytes)
+        if status != DONE:
+            return status
+        if port.operation != SEND and ports.rules[0].serves == 0:
+            return BAD_DESCRIPTOR  # U-Net has no remote memory, and no handler for it
+    port.total = _total(ports.current[n, p], port)
+    if port.operation == SEND:
+        return _check_channel(nics, n, p)
+    return _check_import(nics, n, p)
+
+
+@step
+def _total(segments, port):
+    if port.options & INLINE:
+        return port.length
+    total = np.int64(0)
+    for i in range(port.segments):
+        total += segments[i].length
+    return total
+
+
+@step
+def _check_channel(nics, n, p):
+    ports = nics.ports
+    port = ports.table[n, p]
+    if port.name < 0 or port.name >= ports.channels.shape[1]:
+        return BAD_TAG
+    channel = ports.channels[n, port.name]
+    if channel.port != p:
+        return BAD_TAG
+    if port.total > channel.most:
+        return OUT_OF_BOUNDS
+    if stream_to(ports, n, channel.node).dead == 1:
+        return PEER_DEAD
+    channel.sent += 1
+    port.message = channel.sent
+    return DONE
+
+
+@step
+def _check_import(nics, n, p):
+    ports = nics.ports
+    port = ports.table[n, p]
+    if port.name < 0 or port.name >= ports.imports.shape[1]:
+        return BAD_HANDLE
+    imported = ports.imports[n, port.name]
+    if imported.port != p:
+        return BAD_HANDLE
+    if port.options & INLINE or ports.rules[0].serves == 0:
+        return BAD_DESCRIPTOR  # a controller that knows no ports knows no memory of others either
+    if port.operation == FETCH and ports.rules[0].reliable == 0:
+        return BAD_DESCRIPTOR  # nobody would learn that the question or its answer is lost
+    if port.offset < 0 or port.offset > imported.length - port.total:
+        return OUT_OF_BOUNDS
+    needed = MAY_FETCH if port.operation == FETCH else MAY_WRITE
+    if imported.rights & needed == 0:
+        return NO_RIGHTS
+    if stream_to(ports, n, imported.node).dead == 1:
+        return PEER_DEAD
+    return DONE
+
+
+@step
+def check_request(request, segments, ports_ring_page):
+    """Whether lengths and operation of a copied descriptor can be; ``DONE`` or a status."""
+    if request.operation < SEND or request.operation > FETCH:
+        return BAD_DESCRIPTOR
+    if request.options & INLINE:
+        if request.operation == FETCH or request.length < 0 or request.length > INLINE_BYTES:
+            return BAD_DESCRIPTOR
+        return DONE
+    if request.segments < 1 or request.segments > SEGMENTS:
+        return BAD_DESCRIPTOR
+    if request.operation == FETCH and request.segments != 1:
+        return BAD_DESCRIPTOR
+    for i in range(request.segments):
+        segment = segments[i]
+        if segment.length < 1 or segment.address < 0:
+            return BAD_DESCRIPTOR
+        if segment.address >= ports_ring_page or segment.length > ports_ring_page - segment.address:
+            return NO_RIGHTS
+    return DONE

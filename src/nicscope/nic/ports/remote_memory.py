@@ -1,0 +1,244 @@
+"""Remote stores and answers to fetches: whose memory they may go to, and where it is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.kernel.decorators import distant, routine, step
+from nicscope.memory.paging.layout import GARBAGE_FRAME
+from nicscope.nic.delivery import PAYLOAD
+from nicscope.nic.ports.arrivals import (
+    NO_PLACE,
+    REFUSED_FOR_GOOD,
+    last_arrival,
+    pass_by,
+    turn_away,
+    without_room,
+)
+from nicscope.nic.ports.calls import (
+    ask_page,
+    hold,
+    needed_for,
+    translated_frame,
+)
+from nicscope.nic.ports.handle_lookup import export_for, process_for
+from nicscope.nic.ports.layout import (
+    ARRIVAL,
+    DONE,
+    MAY_FETCH,
+    MAY_WRITE,
+    MISSED,
+    NOBODY,
+    NOT_THERE,
+    OWN_PORT,
+    REJECTED,
+    REPLY,
+    THREAD,
+    WRITE,
+)
+from nicscope.nic.ports.lookup import generation_of, key_of, page_at
+from nicscope.nic.ports.outcome import ask_for_page
+from nicscope.nic.ports.reservation import note_dropped
+from nicscope.nic.ports.streams import stream_to
+from nicscope.nic.ports.traffic import (
+    NO_ENTRY,
+    NO_TRANSLATION,
+)
+
+
+@step
+def place_store(nics, d, packet, head):
+    """Find where a remote store goes; whether that has to be waited for."""
+    ports = nics.ports
+    if head.name < 0 or head.name >= ports.exports.shape[1]:
+        pass_by(packet, head, REFUSED_FOR_GOOD)
+        return False
+    if not export_for(nics, d, packet, head):
+        turn_away(nics, d, packet, head)
+        return False
+    export = ports.shown[d]
+    # The header's length is the message's; of this packet, what it carries.
+    head.length = packet.payload
+    if check_export(export, head, packet.sender) != DONE:
+        pass_by(packet, head, REFUSED_FOR_GOOD)
+        return False
+    start = export.start if export.redirect < 0 else export.redirect
+    if export.space == NOBODY:
+        _sink(nics, packet, head, start + head.offset)
+        return False
+    return _translate(nics, d, packet, head, export.space, start + head.offset)
+
+
+@step
+def _sink(nics, packet, head, address):
+    """The payload stays in the NIC's own memory, for which the garbage page stands."""
+    page = np.int64(1) << nics.ports.rules[0].page_bits
+    packet.address = GARBAGE_FRAME * page + (address & (page - 1))
+    head.frame = GARBAGE_FRAME
+    head.generation = 0
+
+
+@step
+def place_answer(nics, d, packet, head):
+    """Find where an answer to a fetch goes; whether that has to be waited for."""
+    ports = nics.ports
+    if head.kind != REPLY or not is_awaited(nics, d, packet, head):
+        pass_by(packet, head, REFUSED_FOR_GOOD)
+        return False
+    if not process_for(nics, d, packet, head, head.name):
+        turn_away(nics, d, packet, head)
+        return False
+    fetch = ports.fetches[d, head.name, head.slot]
+    space = ports.table[d, head.name].space
+    return _translate(nics, d, packet, head, space, fetch.address + head.offset)
+
+
+@routine
+def is_awaited(nics, d, packet, head):
+    """Whether the answer belongs to a question of this node to its sender."""
+    ports = nics.ports
+    if head.name <= OWN_PORT or head.name >= ports.table.shape[1]:
+        return False
+    if head.slot < 0 or head.slot >= ports.rules[0].ring:
+        return False
+    fetch = ports.fetches[d, head.name, head.slot]
+    if fetch.node != packet.sender:
+        return False
+    return head.offset >= 0 and head.offset + packet.payload <= fetch.length
+
+
+@step
+def _translate(nics, d, packet, head, space, address):
+    ports = nics.ports
+    page = page_at(nics, address)
+    packet.address = address & ((np.int64(1) << ports.rules[0].page_bits) - 1)
+    if packet.address + packet.payload > np.int64(1) << ports.rules[0].page_bits:
+        # It was cut for another place in a page than it goes to.
+        pass_by(packet, head, REFUSED_FOR_GOOD)
+        return False
+    head.space = space
+    head.page = page
+    if packet.address + packet.payload > np.int64(1) << ports.rules[0].page_bits:
+        pass_by(packet, head, REFUSED_FOR_GOOD)  # what is redirected lies otherwise in its page
+        return False
+    stream = stream_to(ports, d, packet.sender)
+    if stream.missed == head.sequence and head.sequence >= 0:
+        # It has been looked up before, missed, and comes again.
+        ports.nodes[d].repeated += 1
+        stream.missed = -1
+        frame = translated_frame(nics, d, space, page, 1)
+        if frame != MISSED:
+            stream.hopeless = -1
+            _settle(nics, d, frame)
+            return False
+        if stream.hopeless == head.sequence:
+            stream.hopeless = -1
+            pass_by(packet, head, NO_PLACE)
+            return False
+        if is_barred(nics, d, space, page):
+            pass_by(packet, head, REFUSED_FOR_GOOD)
+            return False
+        ask_for_page(nics, d, ARRIVAL, space, page, 1, 0)
+        return True
+    frame = ask_page(nics, d, space, page, 1)
+    if frame == MISSED:
+        ask_for_page(nics, d, ARRIVAL, space, page, 1, 0)
+        return True
+    if frame == NOT_THERE:
+        pass_by(packet, head, REFUSED_FOR_GOOD)
+        return False
+    _settle(nics, d, frame)
+    return False
+
+
+@step
+def is_barred(nics, d, space, page):
+    """Whether the kernel thread has found that the process has no such page to be written."""
+    return nics.ports.rules[0].service == THREAD and needed_for(nics, d, space, page, 1) < 0
+
+
+@step
+def _settle(nics, d, frame):
+    ports = nics.ports
+    slot = last_arrival(nics, d)
+    head = ports.arrival_heads[d, slot]
+    packet = nics.arrivals[d, slot]
+    head.frame = frame
+    head.generation = generation_of(nics, d, frame)
+    head.key = key_of(nics, d, head.space, head.page)
+    hold(nics, d, head.key)
+    p = head.name if head.kind == REPLY else ports.exports[d, head.name].port
+    ports.owners[d, head.key] = p
+    packet.address += frame << ports.rules[0].page_bits
+
+
+@step
+def _post(nics, d):
+    """NetRcv may take the payload, unless the network has given the packet up meanwhile."""
+    endpoint = nics.endpoints[d]
+    if endpoint.awaited == 1:
+        endpoint.awaited = 0
+        endpoint.posted = PAYLOAD
+
+
+@distant
+def settle_arrival(nics, d, frame):
+    """The page of the last packet is translated: its payload may come."""
+    _settle(nics, d, frame)
+    _post(nics, d)
+
+
+@distant
+def drop_arrival(nics, d):
+    """The last packet cannot be taken now; its payload is let pass."""
+    ports = nics.ports
+    slot = last_arrival(nics, d)
+    head = ports.arrival_heads[d, slot]
+    stream_to(ports, d, nics.arrivals[d, slot].sender).missed = head.sequence
+    head.why = NO_TRANSLATION
+    note_dropped(nics, d, nics.arrivals[d, slot].sender, head.sequence)
+    turn_away(nics, d, nics.arrivals[d, slot], head)
+    _post(nics, d)
+
+
+@distant
+def turn_away_arrival(nics, d):
+    """Transfers leave no entry for the last packet's page: it comes again, but not for ever.
+
+    What it waits for may itself wait for this node, whose packets the other side turns away.
+    """
+    ports = nics.ports
+    slot = last_arrival(nics, d)
+    head = ports.arrival_heads[d, slot]
+    packet = nics.arrivals[d, slot]
+    if without_room(nics, d, packet, head) == REFUSED_FOR_GOOD:
+        pass_by(packet, head, NO_PLACE)
+        _post(nics, d)
+    else:
+        drop_arrival(nics, d)
+        head.why = NO_ENTRY
+
+
+@distant
+def reject_arrival(nics, d):
+    """The last packet may not go where it should."""
+    slot = last_arrival(nics, d)
+    pass_by(nics.arrivals[d, slot], nics.ports.arrival_heads[d, slot], REFUSED_FOR_GOOD)
+    _post(nics, d)
+
+
+@step
+def check_export(export, head, node):
+    """Whether the packet of ``head`` from ``node`` may do to ``export`` what it asks."""
+    if export.valid == 0 or export.epoch != head.epoch:
+        return REJECTED
+    if export.node != NOBODY and export.node != node:
+        return REJECTED
+    if export.importer != NOBODY and export.importer != head.from_port:
+        return REJECTED
+    needed = MAY_WRITE if head.kind == WRITE else MAY_FETCH
+    if export.rights & needed == 0:
+        return REJECTED
+    if head.offset < 0 or head.length < 0 or head.offset > export.length - head.length:
+        return REJECTED
+    return DONE

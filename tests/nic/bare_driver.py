@@ -1,0 +1,276 @@
+"""A driver with no agenda, no clock and no costs: it asks the firmware what is next, and does it.
+
+It shares the arrays of NICs and hosts with a cluster that is never run, and has nothing else of a
+machine: firmware that reached for a time, a cost or an event would find no such field.  Frames
+cross at once; a miss is served at once; a deadline comes when a test says so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nicscope.drivers.simulate.ports import translating
+from nicscope.drivers.simulate.ports.calls import admit_piece
+from nicscope.drivers.simulate.ports.directory import note_read
+from nicscope.drivers.simulate.ports.linked import FUNCTIONS
+from nicscope.interfaces.ports.cluster import PortCluster
+from nicscope.kernel.bytecopy import copy_bytes
+from nicscope.kernel.distant import link
+from nicscope.memory.paging.layout import GARBAGE_FRAME
+from nicscope.nic.delivery import (
+    COMPLETE,
+    CONTROL,
+    CONTROL_BYTES,
+    FINISH,
+    HOST_RCV,
+    HOST_TX,
+    NET_TX,
+    NO_TASK,
+    NOTHING,
+    PAYLOAD,
+    POST_CONTROL,
+    POST_PAYLOAD,
+    SERVE,
+    TASKS,
+    Engines,
+    next_task,
+    settle,
+)
+from nicscope.nic.ports import calls
+from nicscope.nic.ports.arrivals import judge_header, note_header
+from nicscope.nic.ports.layout import BARRED, DONE, NO_ONE, NOTHING_LEFT, PAGE_MISS, SEND
+from nicscope.nic.ports.transmit import packet_left
+from nicscope.nic.transfers import (
+    accept_header,
+    complete_packet,
+    drain_bytes,
+    finish_message,
+    leave_link,
+    send_bytes,
+    take_message,
+    take_receive_buffer,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from nicscope.drivers.simulate.ports.state import Ports
+    from nicscope.drivers.simulate.store import Store
+
+PAGE = 4096
+NOW = 0  # of every action: nothing here takes time
+
+
+class Nics(NamedTuple):
+    """What firmware may touch, and no more."""
+
+    tally: NDArray[Any]
+    endpoints: NDArray[Any]
+    sends: NDArray[Any]
+    arrivals: NDArray[Any]
+    store: Store
+    ports: Ports
+    calls: NDArray[np.int64]
+
+
+async def _nothing(process: Any) -> None:
+    pass
+
+
+class Bare:
+    """Two nodes with a process each, and a network that ``loses`` the frames it is asked to."""
+
+    def __init__(self, design: str, loses: Callable[[int], bool] | None = None) -> None:
+        self.cluster = PortCluster[Any](design, nodes=2, size=None)
+        for node in (0, 1):
+            self.cluster.start(node, _nothing)
+        self.cluster.run()
+        assert self.cluster.simulation is not None
+        whole = self.cluster.simulation.machine
+        self.nics = Nics(*(getattr(whole, name) for name in Nics._fields))
+        self.ports = self.nics.ports
+        self.loses = loses or (lambda _: False)
+        self.frames = 0
+        self.misses = 0
+        link(self.nics, FUNCTIONS)
+
+    def join(self, tag: int) -> None:
+        """Let process 0 of each node send to the other's by ``tag``."""
+        for node in (0, 1):
+            channel = self.ports.channels[node, tag]
+            channel["port"], channel["node"], channel["tag"] = 1, 1 - node, tag
+            channel["unit"], channel["most"] = PAGE, 1 << 16
+
+    def map(self, node: int, pages: int, content: bytes = b"") -> None:
+        """Give the node's process memory from address 0 on, beginning with ``content``."""
+        assert self.cluster.memory is not None
+        self.cluster.memory.map(node, 0, 0, pages, 3)
+        if content:
+            self.cluster.memory.write(node, 0, 0, content)
+        if self.ports.rules[0]["service"] == NO_ONE:  # what is not registered is nobody's to bring
+            admit_piece(self.nics, node, 0, 0, pages)
+
+    def read(self, node: int, address: int, count: int) -> bytes:
+        """What the node's process would read there."""
+        assert self.cluster.memory is not None
+        return self.cluster.memory.read(node, 0, address, count)
+
+    def provide(self, node: int, address: int) -> None:
+        """Put a page into the free queue of the node's port."""
+        port = self.ports.table[node, 1]
+        self.ports.provided[node, 1, port["free_posted"]] = address
+        port["free_posted"] += 1
+        self.ports.nodes[node]["attention"] = 1
+
+    def post(self, node: int, tag: int, address: int, length: int) -> None:
+        """Post a send of one segment at the node's port."""
+        port = self.ports.table[node, 1]
+        slot = int(port["posted"])
+        request = self.ports.requests[node, 1, slot]
+        request["operation"], request["name"], request["segments"] = SEND, tag, 1
+        request["cookie"] = slot
+        self.ports.segments[node, 1, slot, 0] = (address, length)
+        pending = self.ports.pending[node, 1, slot]
+        pending["busy"], pending["number"], pending["operation"] = 1, slot, SEND
+        pending["status"] = DONE
+        port["posted"] += 1
+        self.ports.nodes[node]["attention"] = 1
+
+    def run(self) -> int:
+        """Have both nodes do what there is to do; how many tasks that were."""
+        tasks = 0
+        while any([self._turn(0), self._turn(1)]):
+            tasks += 1
+            assert tasks < 10_000, "the firmware does not come to rest"
+        return tasks
+
+    def wait_long(self, node: int) -> None:
+        """Let the node's earliest deadline pass."""
+        calls.mind_deadlines(self.nics, node, int(self.ports.nodes[node]["deadline"]))
+
+    def _turn(self, n: int) -> bool:
+        """Do one of the tasks of the node that can be done; whether there was one."""
+        endpoint = self.nics.endpoints[n]
+        for _ in range(TASKS):
+            settle(endpoint, self.nics.arrivals[n], False)
+            endpoint["to_serve"] = calls.choose_source(self.nics, n)
+            idle = Engines(True, -1, True, 0, int(endpoint["arrived"]))
+            task = next_task(endpoint, self.nics.sends[n], self.nics.arrivals[n], idle)
+            if task == NO_TASK:
+                return False
+            if task == SERVE:
+                self.ports.nodes[n]["source"] = endpoint["to_serve"]
+            if self._do(task, n):
+                return True
+        return False
+
+    def _do(self, task: int, n: int) -> bool:
+        endpoint = self.nics.endpoints[n]
+        if task == SERVE:
+            calls.serve(self.nics, n)
+            self._follow(n)
+        elif task == POST_CONTROL:
+            endpoint["posted"] = CONTROL
+        elif task == POST_PAYLOAD:
+            self._find_place(n)
+        elif task == HOST_TX:
+            self._fetch(n)
+        elif task == NET_TX:
+            return self._send(n)
+        elif task == FINISH:
+            place = int(endpoint["finished"]) % int(endpoint["send_ring"])
+            packet_left(self.nics, n, place, True, NOW)
+            finish_message(endpoint, self.nics.sends[n])
+        elif task == HOST_RCV:
+            self._deliver(n)
+        else:
+            assert task == COMPLETE
+            slot = int(endpoint["completed"]) % int(endpoint["receive_ring"])
+            endpoint["dropped"] += 1
+            calls.complete_arrival(self.nics, n, slot, NOW)
+            complete_packet(endpoint, self.nics.arrivals[n])
+        return True
+
+    def _follow(self, n: int) -> None:
+        """Serve at once what the action has missed."""
+        serving = self.ports.nodes[n]
+        if serving["outcome"] == NOTHING_LEFT:
+            return
+        assert serving["outcome"] == PAGE_MISS
+        serving["outcome"] = NOTHING_LEFT
+        self.misses += 1
+        space, page = int(serving["miss_space"]), int(serving["miss_page"])
+        note_read(self.nics, n, space, page)
+        found = translating.serve_page(self.nics, n, space, page)
+        translating.carry_out(self.nics, n, int(serving["miss_receive"]))
+        frame = int(translating.table_frame(self.nics, n, space, page)) if found >= 0 else -1
+        if frame > GARBAGE_FRAME:
+            calls.resume_filled(self.nics, n, frame)
+        else:
+            calls.resume_failed(self.nics, n)
+
+    def _find_place(self, n: int) -> None:
+        endpoint = self.nics.endpoints[n]
+        last = (int(endpoint["accepted"]) - 1) % int(endpoint["receive_ring"])
+        take_receive_buffer(endpoint, self.nics.arrivals[n, last])
+        waits = calls.place_arrival(self.nics, n)
+        self._follow(n)
+        if not waits:
+            endpoint["awaited"] = 0
+            endpoint["posted"] = PAYLOAD
+
+    def _fetch(self, n: int) -> None:
+        endpoint, store = self.nics.endpoints[n], self.nics.store
+        packet = self.nics.sends[n, endpoint["taken"] % endpoint["send_ring"]]
+        count = int(take_message(endpoint, self.nics.sends[n]))
+        if count:
+            target = store.send_buffers[n, packet["buffer"]]
+            copy_bytes(target, 0, store.host[n], int(packet["address"]), count)
+
+    def _send(self, n: int) -> bool:
+        """A header, or a whole payload, goes over the network if its receiver has asked for it."""
+        endpoint, store = self.nics.endpoints[n], self.nics.store
+        place = int(endpoint["sent"]) % int(endpoint["send_ring"])
+        packet = self.nics.sends[n, place]
+        d = int(packet["destination"])
+        there = self.nics.endpoints[d]
+        if endpoint["control_sent"] == 0:
+            if there["posted"] != CONTROL:
+                return False
+            there["posted"] = NOTHING
+            slot = int(accept_header(there, self.nics.arrivals[d], packet))
+            copy_bytes(store.arriving[d, slot], 0, store.send_ring[n, place], 0, CONTROL_BYTES)
+            endpoint["control_sent"] = 1
+            self._meet(n, d, place)
+        else:
+            if there["posted"] != PAYLOAD:
+                return False
+            there["posted"] = NOTHING
+            last = (int(there["accepted"]) - 1) % int(there["receive_ring"])
+            count = int(send_bytes(endpoint, int(packet["payload"])))
+            target = store.receive_buffers[d, self.nics.arrivals[d, last]["buffer"]]
+            copy_bytes(target, 0, store.send_buffers[n, packet["buffer"]], 0, count)
+            there["arrived"] += count
+        if endpoint["sunk"] == packet["payload"]:
+            there["open"] = 0
+            leave_link(endpoint)
+        return True
+
+    def _meet(self, n: int, d: int, place: int) -> None:
+        head = self.ports.arrival_heads[d, int(note_header(self.nics, d, n, place))]
+        if self.loses(self.frames):
+            head["kind"] = BARRED
+        else:
+            judge_header(self.nics, d, n, head)
+        self.frames += 1
+
+    def _deliver(self, n: int) -> None:
+        endpoint, store = self.nics.endpoints[n], self.nics.store
+        packet = self.nics.arrivals[n, endpoint["drained"] % endpoint["receive_ring"]]
+        begin = int(endpoint["drain_sunk"])
+        count = int(drain_bytes(endpoint, int(packet["payload"])))
+        source = store.receive_buffers[n, packet["buffer"]]
+        copy_bytes(store.host[n], int(packet["address"]) + begin, source, begin, count)

@@ -56,6 +56,7 @@ PLACES = {
     "filling": PROCESSES,
     "fetches": PROCESSES,
     "nodes": PROCESSES,
+    "plans": OWN,
     "stream_of": TRANSPORT,
     "timed": TRANSPORT,
     "wishing": TRANSPORT,

@@ -264,7 +264,7 @@ class Bare:
         if self.loses(self.frames):
             head["kind"] = BARRED
         else:
-            judge_header(self.nics, d, n, head)
+            judge_header(self.nics, d, head)
         self.frames += 1
 
     def _deliver(self, n: int) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, Transport
+from nicscope.drivers.simulate.ports.connecting import connect
 from nicscope.nic.ports.layout import FETCH, INLINE_BYTES, SEND, WRITE
 
 SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"))
@@ -60,11 +61,19 @@ class World:
         self.exports = [bytearray(EXPORT) for _ in HOSTS]
         self.sources = [world.content(number, SOURCE) for number in range(MANY)]
         self.messages: dict[tuple[int, int], list[bytes]] = {}
+        self.streams: dict[tuple[int, int], int] = {}
         for me, plan in enumerate(plans):
             for move in plan:
                 piece = self.sources[me][move.at : move.at + move.length]
                 if move.operation == SEND:
                     self.messages.setdefault((me, move.peer), []).append(piece)
+
+    def stream(self, process, me: int, peer: int) -> int:
+        """What the node of ``me`` knows the stream of these two by."""
+        if (me, peer) not in self.streams:
+            here, there = connect(process._ports, HOSTS[me], HOSTS[peer])
+            self.streams[me, peer], self.streams[peer, me] = here, there
+        return self.streams[me, peer]
 
     def tag(self, me: int, peer: int) -> int:
         """Of ``me``, for messages to and from ``peer``."""
@@ -114,6 +123,9 @@ class World:
                 number = peer - HOSTS.index(HOSTS[peer])
                 # All processes lay their memory out alike.
                 world.import_from(process, tag, HOSTS[peer], number, exported.address, EXPORT)
+                stream = self.stream(process, me, peer)
+                for named in (process._ports.channels, process._ports.imports):
+                    named[process.node, tag]["stream"] = stream
         for place in range(BUFFERS):
             await process.provide(free.address + place * world.PAGE + 37 * (place % 5))
         return source, exported, guard, free, back
@@ -157,10 +169,10 @@ class World:
         assert found == expected[peer].pop(0)
 
 
-def play(design: str, plans: list[list[Move]], **how) -> None:
-    """Run it all."""
+def play(design: str, plans: list[list[Move]], apart: bool, **how) -> None:
+    """Run it all; ``apart``: each two processes have a stream of their own."""
     made = World(plans)
-    patience = Transport(time_out_ps=15_000_000_000, most_retries=60)
+    patience = Transport(time_out_ps=15_000_000_000, most_retries=60, by_connection=apart)
     cluster = world.cluster_of(design, nodes=3, transport=patience, **how)
     for number, node in enumerate(HOSTS):
         cluster.start(node, lambda process, number=number: made.program(process, number))
@@ -176,15 +188,19 @@ EXPORT_PAGES = -(-EXPORT // world.PAGE)
 @pytest.mark.requirement("MI-6")
 @pytest.mark.parametrize("design", [*world.DESIGNS, "utlb-shared", "utlb-process"])
 @settings(max_examples=1 if SLOW else 12, suppress_health_check=list(HealthCheck))
-@given(plans=st.tuples(*(moves(process) for process in range(MANY))))
-def test_every_byte_arrives_in_order_and_no_other_changes(design, plans):
-    play(design, list(plans))
+@given(plans=st.tuples(*(moves(process) for process in range(MANY))), apart=st.booleans())
+def test_every_byte_arrives_in_order_and_no_other_changes(design, plans, apart):
+    play(design, list(plans), apart)
 
 
 @pytest.mark.requirement("MI-6")
 @pytest.mark.parametrize("design", world.DESIGNS)
 @settings(max_examples=1 if SLOW else 8, suppress_health_check=list(HealthCheck))
-@given(plans=st.tuples(*(moves(process) for process in range(MANY))), seed=st.integers(0, 1000))
-def test_so_it_is_on_a_network_that_fails(design, plans, seed):
+@given(
+    plans=st.tuples(*(moves(process) for process in range(MANY))),
+    apart=st.booleans(),
+    seed=st.integers(0, 1000),
+)
+def test_so_it_is_on_a_network_that_fails(design, plans, apart, seed):
     wrong = Faults(seed=seed, loss=0.05, duplication=0.05, reordering=0.05, corruption=0.05)
-    play(design, list(plans), faults=wrong)
+    play(design, list(plans), apart, faults=wrong)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nicscope.drivers.simulate.ports.connecting import Streams
 from nicscope.drivers.simulate.ports.resting import is_export_at_rest, is_import_at_rest
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, shown, whole
@@ -39,6 +40,7 @@ class Directory:
 
     def __init__(self, machine: Machine) -> None:
         self._ports = machine.ports
+        self._streams = Streams(machine.ports)
         self._endpoints: list[Endpoint] = []
         self._names: dict[str, BufferHandle] = {}
         nodes, exports = self._ports.exports.shape
@@ -136,9 +138,11 @@ class Directory:
         named, owner, row = self.look_up(guest, handle)
         record = self._ports.exports[owner.node, row]
         n = guest.node
+        stream = self._streams.between(n, guest.port, owner.node, owner.port)
         number = self._imports.take(n)
         entry = self._ports.imports[n, number]
         entry["port"] = guest.port
+        entry["stream"] = stream
         entry["node"] = owner.node
         entry["export"] = row
         entry["start"] = int(record["start"]) & (guest.cluster.page_size - 1)

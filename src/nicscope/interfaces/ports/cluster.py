@@ -18,6 +18,7 @@ from nicscope.drivers.coherent.parameters import machine_parameters
 from nicscope.drivers.simulate.build import machine_bytes
 from nicscope.drivers.simulate.bus.build import bus_of_ports
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Setup, new_ports
+from nicscope.drivers.simulate.ports.connecting import with_connections
 from nicscope.drivers.simulate.ports.costs import service_costs
 from nicscope.drivers.simulate.ports.need import ports_bytes
 from nicscope.drivers.simulate.programs import Simulation
@@ -98,7 +99,7 @@ class PortCluster(Generic[E]):
         self.transport_of_run = own if transport is None else transport
         self.faults = faults or Faults()
         self.host = host or HostSize()
-        self.size = size or PortSize()
+        self.size = with_connections(size or PortSize(), self.transport_of_run)
         self._fresh = fresh
         self._keep_log = records_to_keep(keep_log)
         self._ports = ports

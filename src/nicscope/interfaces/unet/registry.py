@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nicscope.drivers.simulate.ports.connecting import connect
 from nicscope.drivers.simulate.ports.resting import is_tag_at_rest, let_tag_go
 from nicscope.errors import SimulationError
 from nicscope.interfaces.ports.rows import Rows
@@ -94,9 +95,15 @@ class Registry:
         except SimulationError:
             self._tags.give_back((node, here), once=lambda: True)
             raise
+        try:
+            streams = connect(self._ports, node, peer)
+        except SimulationError:
+            self._tags.give_back((node, here), (peer, there), once=lambda: True)
+            raise
         ends = End(node, port, here), End(peer, peer_port, there)
-        for one, other in (ends, ends[::-1]):
+        for one, other, stream in zip(ends, ends[::-1], streams, strict=True):
             channel = self._ports.channels[one.node, one.tag]
+            channel["stream"] = stream
             channel["port"] = one.port
             channel["node"] = other.node
             channel["tag"] = other.tag

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nicscope.drivers.simulate.ports.connecting import Streams
 from nicscope.drivers.simulate.ports.resting import is_export_at_rest, is_import_at_rest
 from nicscope.errors import SimulationError
 from nicscope.interfaces.ports.rows import Rows
@@ -44,6 +45,7 @@ class Directory:
 
     def __init__(self, machine: Machine) -> None:
         self._ports = machine.ports
+        self._streams = Streams(machine.ports)
         nodes, exports = self._ports.exports.shape
         self._names: dict[tuple[int, str], Offer | None] = {}
         self._exports = Rows(nodes, exports, "exports", "exports")
@@ -102,8 +104,10 @@ class Directory:
 
     def bring_in(self, guest: Process, offer: Offer) -> int:
         """Enter the right to use the buffer in the NIC's table of ``guest``'s node; its row."""
+        stream = self._streams.between(guest.node, guest.port, offer.node, offer.port)
         number = self._imports.take(guest.node)
         record = self._ports.imports[guest.node, number]
+        record["stream"] = stream
         record["node"] = offer.node
         record["export"] = offer.number
         record["start"] = offer.address % int(self._ports.memory.config[0]["page_size"])

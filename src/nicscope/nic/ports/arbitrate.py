@@ -6,7 +6,7 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports.layout import FREE_TO_GO, SEND
-from nicscope.nic.ports.streams import next_marked, stream_to, unmark
+from nicscope.nic.ports.streams import next_marked, peer_of, stream_to, unmark
 from nicscope.nic.ports.window import may_send_to
 
 # A source is a kind and an index; 0 is none.
@@ -75,7 +75,7 @@ def _choose_peer(nics, n):
     if ports.nodes[n].cuts > 0:
         for tag in range(ports.channels.shape[1]):
             channel = ports.channels[n, tag]
-            if channel.cut != 0 and may_send_to(nics, n, channel.node):
+            if channel.cut != 0 and may_send_to(nics, n, peer_of(channel)):
                 return source_of(CUT_SHORT, tag)
     return np.int64(NO_SOURCE)
 
@@ -111,11 +111,11 @@ def _wants_ready(nics, n, p):
 
 @step
 def destination_of(nics, n, p):
-    """The node to which the descriptor under way at port ``p`` goes."""
+    """The peer to which the descriptor under way at port ``p`` goes."""
     ports = nics.ports
     port = ports.table[n, p]
     if port.operation == SEND:
-        return ports.channels[n, port.name].node
+        return peer_of(ports.channels[n, port.name])
     if port.reply_port >= 0:
         return port.name
-    return ports.imports[n, port.name].node
+    return peer_of(ports.imports[n, port.name])

@@ -54,9 +54,9 @@ def note_header(nics, d, sender, place):
 
 
 @step
-def judge_header(nics, d, sender, head):
+def judge_header(nics, d, head):
     """Say what is to become of the packet of ``head``, which has reached node ``d`` unharmed."""
-    stream = open_stream(nics, d, sender)
+    stream = open_stream(nics, d, head.peer)
     if head.kind == ACKNOWLEDGEMENT:
         return
     head.status = TAKEN
@@ -80,20 +80,20 @@ def pass_by(packet, head, status):
 def turn_away(nics, d, packet, head):
     """The packet cannot be taken now: it must come again, and so must all that follow it."""
     pass_by(packet, head, DROPPED)
-    refuse_packet(nics, d, packet, head)
+    refuse_packet(nics, d, head)
 
 
 @step
-def refuse_packet(nics, d, packet, head):
+def refuse_packet(nics, d, head):
     """Have the transport take the packet's acceptance back; its sender gets a sign of life."""
     if nics.ports.rules[0].reliable == 1:
-        stream = stream_to(nics.ports, d, packet.sender)
+        stream = stream_to(nics.ports, d, head.peer)
         refuse(stream, head.sequence)
         stream.ack_due = 1
 
 
 @step
-def without_room(nics, d, packet, head):
+def without_room(nics, d, head):
     """What becomes of a packet for which its port has no buffer, or no place for a report.
 
     It comes again, but not for ever: one port that takes nothing must not keep two nodes apart.
@@ -101,16 +101,16 @@ def without_room(nics, d, packet, head):
     ports = nics.ports
     if ports.rules[0].reliable == 0:
         return np.int64(DROPPED)
-    if is_too_often_unwanted(nics, d, packet.sender, head.sequence):
+    if is_too_often_unwanted(nics, d, head.peer, head.sequence):
         return np.int64(REFUSED_FOR_GOOD)
-    refuse_packet(nics, d, packet, head)
+    refuse_packet(nics, d, head)
     return np.int64(DROPPED)
 
 
 @routine
-def is_too_often_unwanted(nics, d, sender, sequence):
+def is_too_often_unwanted(nics, d, peer, sequence):
     """Note that a packet finds no place; whether it has come in vain often enough."""
-    stream = stream_to(nics.ports, d, sender)
+    stream = stream_to(nics.ports, d, peer)
     if stream.unwanted != sequence:
         stream.unwanted = sequence
         stream.unwanted_times = 0
@@ -130,4 +130,6 @@ def is_for_port(nics, d, packet, head):
     channel = ports.channels[d, head.name]
     if channel.port == NOBODY or channel.node != packet.sender or channel.tag != head.from_name:
         return False
+    if channel.stream != 0 and channel.stream != head.peer:
+        return False  # of a connection that was over before
     return ports.table[d, channel.port].open == 1

@@ -77,19 +77,19 @@ def complete_arrival(nics, d, slot, now):
     if head.kind == BARRED:
         count_ended(nics, d, packet, head, head.why)
         return
-    stream_to(ports, d, packet.sender).heard_at = now
+    stream_to(ports, d, head.peer).heard_at = now
     if head.kind == SEND and head.last == 0:
-        _mind_rest(nics, d, packet.sender, now)
+        _mind_rest(nics, d, head.peer, now)
     if ports.rules[0].reliable == 0:
         count_ended(nics, d, packet, head, _complete_unreliable(nics, d, slot, packet, head))
         return
-    follow_way(nics, d, packet.sender, head.route)
-    acknowledge(nics, d, packet.sender, head, now)
+    follow_way(nics, d, head.peer, head.route)
+    acknowledge(nics, d, head.peer, head, now)
     if head.sequence < 0:
         count_ended(nics, d, packet, head, ACKNOWLEDGED)
         return
     count_ended(nics, d, packet, head, _complete_reliable(nics, d, slot, packet, head))
-    _mind_acknowledgement(nics, d, packet.sender, now)
+    _mind_acknowledgement(nics, d, head.peer, now)
 
 
 @step
@@ -105,7 +105,7 @@ def _mind_rest(nics, d, s, now):
 def _complete_reliable(nics, d, slot, packet, head):
     """Confirm or refuse the packet; what became of it."""
     ports = nics.ports
-    stream = stream_to(ports, d, packet.sender)
+    stream = stream_to(ports, d, head.peer)
     let_go(nics, d, head)
     status = head.status
     if status in (PASSED_BY, DROPPED):
@@ -122,12 +122,12 @@ def _complete_reliable(nics, d, slot, packet, head):
         status = _deliver(nics, d, slot, packet, head)
         _count(nics, d, packet, head, status)
     if status == DROPPED:
-        refuse_packet(nics, d, packet, head)
+        refuse_packet(nics, d, head)
         why = head.why
-        take_back(nics, d, packet.sender)
+        take_back(nics, d, head.peer)
         return why
     confirm(stream, head.sequence)
-    keep_promise(nics, d, packet.sender, head.sequence)
+    keep_promise(nics, d, head.peer, head.sequence)
     is_refused = status in (REFUSED_FOR_GOOD, NO_PLACE)
     reject = np.uint64(1) if is_refused else np.uint64(0)
     stream.rejects = stream.rejects << np.uint64(1) | reject
@@ -261,7 +261,7 @@ def _deliver_inline(nics, d, slot, packet, head):
     if port.reserved - port.read == ports.rules[0].ring:
         port.dropped += 1
         head.why = NO_REPORT
-        return without_room(nics, d, packet, head)
+        return without_room(nics, d, head)
     port.reserved += 1
     place = report_received(nics, d, channel.port, SEND, head.name, packet.sender, head.total, 0, 0)
     inline = ports.report_bytes[d, channel.port, place]
@@ -303,7 +303,7 @@ def _deliver_piece(nics, d, slot, packet, head):
 @step
 def _end_store(nics, d, packet, head):
     ports = nics.ports
-    storing = store_from(nics, d, packet.sender, head.from_port)
+    storing = store_from(nics, d, head.peer, head.from_port)
     if storing.message != head.message:
         storing.message = head.message
         storing.arrived = 0
@@ -336,7 +336,7 @@ def _answer(nics, d, packet, head):
     ports = nics.ports
     if head.name < 0 or head.name >= ports.exports.shape[1]:
         return REFUSED_FOR_GOOD
-    if not export_for(nics, d, packet, head):
+    if not export_for(nics, d, head):
         return DROPPED
     export = ports.shown[d]
     if check_export(export, head, packet.sender) != DONE:
@@ -349,7 +349,7 @@ def _answer(nics, d, packet, head):
     slot = port.posted % ring
     request = ports.requests[d, OWN_PORT, slot]
     request.operation = REPLY
-    request.name = packet.sender
+    request.name = head.peer
     request.port = head.from_port
     request.cookie = head.slot
     request.space = export.space
@@ -381,7 +381,7 @@ def _end_fetch(nics, d, packet, head, status):
     if status != DONE:
         fetch.failure = status
     if head.last == 1:
-        stream_to(ports, d, packet.sender).fetching -= 1
+        stream_to(ports, d, head.peer).fetching -= 1
         fetch.node = NOBODY
         told = head.options if fetch.failure == DONE else fetch.failure
         report_sent(nics, d, head.name, head.slot, told)

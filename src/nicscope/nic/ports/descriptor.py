@@ -25,7 +25,7 @@ from nicscope.nic.ports.layout import (
     SEGMENTS,
     SEND,
 )
-from nicscope.nic.ports.streams import stream_to
+from nicscope.nic.ports.streams import peer_of, stream_to
 
 NO_PAGE = -1
 
@@ -106,7 +106,7 @@ def _check_channel(nics, n, p):
         return BAD_TAG
     if port.total > channel.most:
         return OUT_OF_BOUNDS
-    if stream_to(ports, n, channel.node).dead == 1:
+    if stream_to(ports, n, peer_of(channel)).dead == 1:
         return PEER_DEAD
     channel.sent += 1
     port.message = channel.sent
@@ -131,7 +131,7 @@ def _check_import(nics, n, p):
     needed = MAY_FETCH if port.operation == FETCH else MAY_WRITE
     if imported.rights & needed == 0:
         return NO_RIGHTS
-    if stream_to(ports, n, imported.node).dead == 1:
+    if stream_to(ports, n, peer_of(imported)).dead == 1:
         return PEER_DEAD
     return DONE
 

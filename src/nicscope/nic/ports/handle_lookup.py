@@ -61,39 +61,39 @@ def _has(nics, n, who, kind, number, again):
 
 
 @routine
-def export_for(nics, d, packet, head):
+def export_for(nics, d, head):
     """Whether what protects the export of ``head`` is known: it is in ``Ports.shown`` then."""
     ports = nics.ports
     number = head.name
     if not looks_up_handles(nics):
         ports.shown[d] = ports.exports[d, number]
         return True
-    again = _missed_at(nics, d, packet, head) >= FIRST
+    again = _missed_at(nics, d, head) >= FIRST
     if not _has(nics, d, OWN, EXPORT_HANDLE, number, again):
-        _note_miss(nics, d, packet, head, FIRST)
+        _note_miss(nics, d, head, FIRST)
         return False
     owner = ports.shown[d].port
     if ports.shown[d].valid == 0 or owner == NOBODY:
         return True
-    return process_for(nics, d, packet, head, owner)
+    return process_for(nics, d, head, owner)
 
 
 @routine
-def process_for(nics, d, packet, head, p):
+def process_for(nics, d, head, p):
     """Whether the process that the packet of ``head`` is for is known to the NIC."""
     if not looks_up_handles(nics):
         return True
-    again = _missed_at(nics, d, packet, head) >= SECOND
+    again = _missed_at(nics, d, head) >= SECOND
     if _has(nics, d, OWN, PROCESS_HANDLE, p, again):
         return True
-    _note_miss(nics, d, packet, head, SECOND)
+    _note_miss(nics, d, head, SECOND)
     return False
 
 
 @step
-def _missed_at(nics, d, packet, head):
+def _missed_at(nics, d, head):
     """The lookup that this packet missed when it came before, or 0."""
-    stream = stream_to(nics.ports, d, packet.sender)
+    stream = stream_to(nics.ports, d, head.peer)
     if head.sequence < 0:
         return np.int64(0)
     if head.sequence == stream.missed:
@@ -102,10 +102,10 @@ def _missed_at(nics, d, packet, head):
 
 
 @step
-def _note_miss(nics, d, packet, head, which):
-    stream = stream_to(nics.ports, d, packet.sender)
-    before = _missed_at(nics, d, packet, head)
+def _note_miss(nics, d, head, which):
+    stream = stream_to(nics.ports, d, head.peer)
+    before = _missed_at(nics, d, head)
     stream.missed_handle = head.sequence
     stream.missed_at = max(before, which)
     head.why = NO_HANDLE
-    note_dropped(nics, d, packet.sender, head.sequence)
+    note_dropped(nics, d, head.peer, head.sequence)

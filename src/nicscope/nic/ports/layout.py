@@ -180,6 +180,7 @@ CHANNEL = np.dtype(
     [
         ("port", "i8"),  # or NOBODY: the tag is not registered
         ("node", "i8"),  # the peer's
+        ("stream", "i8"),  # by which its messages go, if it has one of its own, or 0
         ("tag", "i8"),
         ("unit", "i8"),  # bytes of a receive buffer
         ("most", "i8"),  # bytes of a message
@@ -215,6 +216,7 @@ IMPORT = np.dtype(
     [
         ("port", "i8"),  # whose, or NOBODY
         ("node", "i8"),
+        ("stream", "i8"),  # of its own, or 0
         ("export", "i8"),
         ("start", "i8"),  # where in a page it begins
         ("length", "i8"),
@@ -227,6 +229,7 @@ IMPORT = np.dtype(
 HEAD = np.dtype(
     [
         ("kind", "i8"),
+        ("peer", "i8"),  # what its receiver knows the stream by that it belongs to
         ("sequence", "i8"),  # -1: not numbered
         ("acknowledged", "i8"),
         ("rejects", "u8"),  # of the last 64 acknowledged, newest in bit 0
@@ -247,6 +250,7 @@ HEAD = np.dtype(
         ("copied", "i8"),  # 1: made by the network
         ("tells", "i8"),  # 1: when it has left, so has all of its request, and its sender is told
         # never on the wire: what this end keeps with the packet
+        ("own", "i8"),  # what its sender knows that stream by
         ("key", "i8"),
         ("frame", "i8"),
         ("generation", "i8"),  # of the frame, when it was translated

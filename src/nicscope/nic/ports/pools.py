@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 # What a node keeps about a node that it talks with: the transport's own record, and more.
 STREAM = np.dtype(
     [
+        ("node", "i8"),  # the peer's, of a connection's own stream
+        ("there", "i8"),  # what the peer knows it by
         ("urgent", "i8"),  # 1: an acknowledgement is to go now
         ("resending", "i8"),  # 1: packets are to go again
         ("heard_at", "i8"),  # ps: when a packet of the peer was last in

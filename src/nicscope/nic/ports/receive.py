@@ -95,7 +95,7 @@ def place_message(nics, d, packet, head, slot):
         has_fitting(nics, d, channel.port, channel.unit)
     if head.offset == 0 and not begin_message(nics, d, head):
         head.why = NO_REPORT
-        pass_by(packet, head, without_room(nics, d, packet, head))
+        pass_by(packet, head, without_room(nics, d, head))
         return
     unit = channel.unit
     place = head.offset // unit
@@ -114,7 +114,7 @@ def place_message(nics, d, packet, head, slot):
         if not has_fitting(nics, d, channel.port, unit):
             head.why = NO_BUFFER
             ports.table[d, channel.port].dropped += 1
-            pass_by(packet, head, without_room(nics, d, packet, head))
+            pass_by(packet, head, without_room(nics, d, head))
             if ports.rules[0].reliable == 0 or head.status == REFUSED_FOR_GOOD:
                 give_up_message(nics, d, head.name)
             return
@@ -148,13 +148,13 @@ def begin_message(nics, d, head):
 
 
 @step
-def take_back(nics, d, sender):
-    """Of what ``sender`` sent, what is placed and not completed will come again."""
+def take_back(nics, d, peer):
+    """Of what ``peer`` sent, what is placed and not completed will come again."""
     endpoint = nics.endpoints[d]
     for place in range(endpoint.accepted - 1, endpoint.completed - 1, -1):
         slot = place % endpoint.receive_ring
         head = nics.ports.arrival_heads[d, slot]
-        if nics.arrivals[d, slot].sender == sender and head.status != UNJUDGED:
+        if head.peer == peer and head.status != UNJUDGED:
             if head.kind == SEND and head.status == TAKEN:
                 _stop(nics, d, place, slot)
                 go_back(nics, d, slot)

@@ -53,7 +53,7 @@ def place_store(nics, d, packet, head):
     if head.name < 0 or head.name >= ports.exports.shape[1]:
         pass_by(packet, head, REFUSED_FOR_GOOD)
         return False
-    if not export_for(nics, d, packet, head):
+    if not export_for(nics, d, head):
         turn_away(nics, d, packet, head)
         return False
     export = ports.shown[d]
@@ -85,7 +85,7 @@ def place_answer(nics, d, packet, head):
     if head.kind != REPLY or not is_awaited(nics, d, packet, head):
         pass_by(packet, head, REFUSED_FOR_GOOD)
         return False
-    if not process_for(nics, d, packet, head, head.name):
+    if not process_for(nics, d, head, head.name):
         turn_away(nics, d, packet, head)
         return False
     fetch = ports.fetches[d, head.name, head.slot]
@@ -102,7 +102,7 @@ def is_awaited(nics, d, packet, head):
     if head.slot < 0 or head.slot >= ports.rules[0].ring:
         return False
     fetch = ports.fetches[d, head.name, head.slot]
-    if fetch.node != packet.sender:
+    if fetch.peer != head.peer:
         return False
     return head.offset >= 0 and head.offset + packet.payload <= fetch.length
 
@@ -121,7 +121,7 @@ def _translate(nics, d, packet, head, space, address):
     if packet.address + packet.payload > np.int64(1) << ports.rules[0].page_bits:
         pass_by(packet, head, REFUSED_FOR_GOOD)  # what is redirected lies otherwise in its page
         return False
-    stream = stream_to(ports, d, packet.sender)
+    stream = stream_to(ports, d, head.peer)
     if stream.missed == head.sequence and head.sequence >= 0:
         # It has been looked up before, missed, and comes again.
         ports.nodes[d].repeated += 1
@@ -194,9 +194,9 @@ def drop_arrival(nics, d):
     ports = nics.ports
     slot = last_arrival(nics, d)
     head = ports.arrival_heads[d, slot]
-    stream_to(ports, d, nics.arrivals[d, slot].sender).missed = head.sequence
+    stream_to(ports, d, head.peer).missed = head.sequence
     head.why = NO_TRANSLATION
-    note_dropped(nics, d, nics.arrivals[d, slot].sender, head.sequence)
+    note_dropped(nics, d, head.peer, head.sequence)
     turn_away(nics, d, nics.arrivals[d, slot], head)
     _post(nics, d)
 
@@ -211,7 +211,7 @@ def turn_away_arrival(nics, d):
     slot = last_arrival(nics, d)
     head = ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
-    if without_room(nics, d, packet, head) == REFUSED_FOR_GOOD:
+    if without_room(nics, d, head) == REFUSED_FOR_GOOD:
         pass_by(packet, head, NO_PLACE)
         _post(nics, d)
     else:

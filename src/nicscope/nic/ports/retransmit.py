@@ -24,6 +24,8 @@ from nicscope.nic.ports.streams import (
     give_entry_back,
     mark,
     next_marked,
+    node_of,
+    peer_of,
     stream_to,
     take_oldest,
     unmark,
@@ -109,7 +111,7 @@ def _has_part(nics, n, d):
     """Whether a part of a message from node ``d`` is there."""
     for tag in range(nics.ports.channels.shape[1]):
         channel = nics.ports.channels[n, tag]
-        if channel.port != NOBODY and channel.node == d and channel.placed >= 0:
+        if channel.port != NOBODY and peer_of(channel) == d and channel.placed >= 0:
             return True
     return False
 
@@ -119,7 +121,7 @@ def _give_up_messages(nics, n, d):
     """What was to come from node ``d`` will not."""
     for tag in range(nics.ports.channels.shape[1]):
         channel = nics.ports.channels[n, tag]
-        if channel.port != NOBODY and channel.node == d:
+        if channel.port != NOBODY and peer_of(channel) == d:
             give_up_message(nics, n, tag)
 
 
@@ -175,9 +177,8 @@ def _probe(nics, n, d, now):
     packet = ports.blank[0]
     head = ports.blank_head[0]
     clear(packet, head)
-    packet.destination = d
     head.kind = PROBE
-    send_numbered(nics, n, packet, head, ports.blank_bytes)
+    send_numbered(nics, n, d, packet, head, ports.blank_bytes)
 
 
 @step
@@ -189,9 +190,10 @@ def _void_packets(nics, n, d):
     endpoint = nics.endpoints[n]
     for i in range(endpoint.sent, endpoint.written):
         place = i % endpoint.send_ring
-        if nics.sends[n, place].destination == d:
+        if nics.ports.send_heads[n, place].own == d:
             nics.ports.send_heads[n, place].kind = BARRED
-    break_off(nics, n, d)
+            if i == endpoint.sent:
+                break_off(nics, n, node_of(nics.ports, n, d))
 
 
 @step
@@ -216,7 +218,7 @@ def _bury(nics, n, d):
     for p in range(ports.table.shape[1]):
         for slot in range(ports.rules[0].ring):
             fetch = ports.fetches[n, p, slot]
-            if fetch.node == d:
-                fetch.node = NOBODY
+            if fetch.peer == d:
+                fetch.peer = NOBODY
                 report_sent(nics, n, p, slot, PEER_DEAD)
     ports.nodes[n].attention = 1

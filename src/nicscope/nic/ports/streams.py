@@ -1,4 +1,7 @@
-"""Streams between pairs of nodes at work: found, made, marked for what is due, their packets kept.
+"""Streams at work: found, made, marked for what is due, their packets kept.
+
+A node numbers its *peers*: first the nodes, with each of which it has one stream, then the
+connections that have streams of their own, where a design gives them such.
 
 A node's streams are walked in the order of their peers.  Where only those count that have a
 deadline or a wish, marks say which may have one: a bit a pair, cleared when it is found idle.
@@ -21,6 +24,24 @@ MARKS = 5  # bits of a peer's number that say which mark of a word is its own
 def stream_to(ports, n, d):
     """What node ``n`` keeps about ``d``, to be read: a blank record if they have not talked."""
     return ports.pools.streams[ports.stream_of[n, d]]
+
+
+@step
+def node_of(ports, n, d):
+    """The node of peer ``d`` of ``n``: itself, or the other end's of a connection."""
+    return d if d < ports.stream_of.shape[0] else stream_to(ports, n, d).node
+
+
+@step
+def known_there_as(ports, n, d):
+    """What peer ``d`` of node ``n`` knows their stream by."""
+    return n if d < ports.stream_of.shape[0] else stream_to(ports, n, d).there
+
+
+@step
+def peer_of(record):
+    """The peer that a channel or an import names: its own stream, or the node."""
+    return record.stream if record.stream != 0 else record.node
 
 
 @step

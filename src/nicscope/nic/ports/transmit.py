@@ -46,10 +46,8 @@ from nicscope.nic.ports.layout import (
 )
 from nicscope.nic.ports.lookup import generation_of, key_of, page_at
 from nicscope.nic.ports.outcome import ask_for_page
-from nicscope.nic.ports.streams import open_stream, stream_to
-from nicscope.nic.ports.traffic import FIRST
-from nicscope.nic.ports.window import clear, may_send_to, note_left, push, send_numbered
-from nicscope.nic.transport import number_unreliable
+from nicscope.nic.ports.streams import open_stream, peer_of, stream_to
+from nicscope.nic.ports.window import clear, may_send_to, note_left, send_numbered, send_once
 
 
 @step
@@ -198,25 +196,24 @@ def _tell_of_cut(nics, n, tag):
     """Tell the peer of ``tag`` that the rest of a message will not come."""
     ports = nics.ports
     channel = ports.channels[n, tag]
-    if channel.cut == 0 or not may_send_to(nics, n, channel.node):
+    if channel.cut == 0 or not may_send_to(nics, n, peer_of(channel)):
         return
     packet = ports.blank[0]
     head = ports.blank_head[0]
     clear(packet, head)
-    packet.destination = channel.node
+    d = peer_of(channel)
     head.kind = CUT
     head.name = channel.tag
     head.from_name = tag
     head.message = channel.cut
     channel.cut = 0
     ports.nodes[n].cuts -= 1
-    if stream_to(ports, n, channel.node).dead == 1:
+    if stream_to(ports, n, d).dead == 1:
         return
     if ports.rules[0].reliable == 1:
-        send_numbered(nics, n, packet, head, ports.blank_bytes)
+        send_numbered(nics, n, d, packet, head, ports.blank_bytes)
     else:
-        head.sequence = number_unreliable(open_stream(nics, n, packet.destination))
-        push(nics, n, packet, head, ports.blank_bytes, FIRST)
+        send_once(nics, n, d, packet, head, ports.blank_bytes)
 
 
 @step
@@ -246,6 +243,7 @@ def next_packet(nics, n, p):
     packet = ports.blank[0]
     head = ports.blank_head[0]
     _address(nics, n, p, packet, head)
+    d = destination_of(nics, n, p)
     length = np.int64(0)
     if port.options & INLINE == 0 and port.operation != FETCH and port.total > 0:
         length = _piece(nics, n, p)
@@ -273,10 +271,9 @@ def next_packet(nics, n, p):
             serving.bytes_out += port.length
     head.last = 1 if moves_all else 0
     if ports.rules[0].reliable == 1:
-        send_numbered(nics, n, packet, head, ports.carried[n, p])
+        send_numbered(nics, n, d, packet, head, ports.carried[n, p])
     else:
-        head.sequence = number_unreliable(open_stream(nics, n, packet.destination))
-        push(nics, n, packet, head, ports.carried[n, p], FIRST)
+        send_once(nics, n, d, packet, head, ports.carried[n, p])
     if moves_all:
         calls.end_request(nics, n, p, DONE)
 
@@ -287,7 +284,6 @@ def _address(nics, n, p, packet, head):
     ports = nics.ports
     port = ports.table[n, p]
     clear(packet, head)
-    packet.destination = destination_of(nics, n, p)
     packet.posted_at = nics.tally[0].now
     head.kind = port.operation
     head.from_port = p
@@ -322,13 +318,13 @@ def _await_answer(nics, n, p, head):
     ports = nics.ports
     port = ports.table[n, p]
     fetch = ports.fetches[n, p, port.slot]
-    fetch.node = ports.imports[n, port.name].node
+    fetch.peer = peer_of(ports.imports[n, port.name])
     fetch.address = ports.current[n, p, 0].address
     fetch.length = port.total
     fetch.arrived = 0
     fetch.failure = DONE
     fetch.cookie = port.cookie
-    open_stream(nics, n, fetch.node).fetching += 1
+    open_stream(nics, n, fetch.peer).fetching += 1
     head.into = fetch.address & ((1 << ports.rules[0].page_bits) - 1)
 
 
@@ -359,6 +355,6 @@ def packet_left(nics, n, place, tells, now):
     head = nics.ports.send_heads[n, place]
     let_go(nics, n, head)
     if nics.ports.rules[0].reliable == 1:
-        note_left(nics, n, head, nics.sends[n, place].destination, now)
+        note_left(nics, n, head, head.own, now)
     elif tells and head.kind in (SEND, WRITE):
         report_sent(nics, n, head.from_port, head.slot, DONE)

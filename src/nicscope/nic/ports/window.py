@@ -23,7 +23,9 @@ from nicscope.nic.ports.streams import (
     entry_of,
     give_entry_back,
     keep_packet,
+    known_there_as,
     mark,
+    node_of,
     open_stream,
     stream_to,
     take_oldest,
@@ -36,6 +38,7 @@ from nicscope.nic.transport import (
     next_to_send,
     note_sent,
     number_next,
+    number_unreliable,
     take_acknowledgement,
     window_open,
 )
@@ -121,7 +124,7 @@ def push(nics, n, packet, head, inline, why):
     copy_bytes(nics.store.send_ring[n, place], 0, inline, 0, INLINE_BYTES)
     endpoint.written += 1
     if ports.rules[0].reliable == 1:
-        _put_acknowledgement(nics, n, queued.destination, ports.send_heads[n, place])
+        _put_acknowledgement(nics, n, head.own, ports.send_heads[n, place])
 
 
 @step
@@ -147,14 +150,31 @@ def wish_acknowledgement(nics, n, d):
 
 
 @routine
-def send_numbered(nics, n, packet, head, inline):
-    """Give the packet its sequence number, keep it until it is acknowledged, and send it."""
-    stream = open_stream(nics, n, packet.destination)
+def send_numbered(nics, n, d, packet, head, inline):
+    """Give the packet to ``d`` its sequence number, keep it until acknowledged, and send it."""
+    stream = open_stream(nics, n, d)
+    _address(nics, n, d, packet, head)
     head.sequence = number_next(stream)
     keep_packet(nics, stream, packet, head, inline)
     hold(nics, n, head.key)
     note_sent(stream, head.sequence)
     push(nics, n, packet, head, inline, FIRST)
+
+
+@step
+def send_once(nics, n, d, packet, head, inline):
+    """Send the packet to ``d`` over an unreliable transport: it is numbered, and forgotten."""
+    head.sequence = number_unreliable(open_stream(nics, n, d))
+    _address(nics, n, d, packet, head)
+    push(nics, n, packet, head, inline, FIRST)
+
+
+@step
+def _address(nics, n, d, packet, head):
+    """The packet goes to peer ``d``, by their stream."""
+    packet.destination = node_of(nics.ports, n, d)
+    head.own = d
+    head.peer = known_there_as(nics.ports, n, d)
 
 
 @step
@@ -201,7 +221,7 @@ def send_bare_acknowledgement(nics, n, d):
     packet = ports.blank[0]
     head = ports.blank_head[0]
     clear(packet, head)
-    packet.destination = d
+    _address(nics, n, d, packet, head)
     head.kind = ACKNOWLEDGEMENT
     push(nics, n, packet, head, ports.blank_bytes, BARE)
 
@@ -239,7 +259,7 @@ def _arrived(nics, n, stream, head, is_rejected):
     if head.kind == FETCH:
         if is_rejected == 1:
             stream.fetching -= 1
-            nics.ports.fetches[n, head.from_port, head.slot].node = NOBODY
+            nics.ports.fetches[n, head.from_port, head.slot].peer = NOBODY
             report_sent(nics, n, head.from_port, head.slot, REJECTED)
         return
     pending = nics.ports.pending[n, head.from_port, head.slot]
@@ -255,7 +275,7 @@ def _arrived(nics, n, stream, head, is_rejected):
 def change_way(nics, n, d, route):
     """Send by another way from now on: the ``route``-th, counted in turns (UTLB 4.1)."""
     stream_to(nics.ports, n, d).route = route
-    take_route(nics, n, d, route)
+    take_route(nics, n, node_of(nics.ports, n, d), route)
     nics.ports.nodes[n].remaps += 1
 
 

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from nicscope.nic.translate.nodes import Translations
 
 HANDLE_WAYS = 4  # assumed: what served translations best (miNI, V.C)
-QUEUES = ("ring", "ready", "channels", "exports", "imports", "events")  # of ``PortSize``
+# Of ``PortSize``: what arrays are made of.
+QUEUES = ("ring", "ready", "channels", "exports", "imports", "events", "connections")
 WINDOW = 64  # packets, the most that the rejects of an acknowledgement can name
 _SERVICE = {
     Scheme.PINNED: NO_ONE,
@@ -102,6 +103,7 @@ class PortSize(msgspec.Struct, frozen=True, kw_only=True):
     imports: int = 64
     longest: int = 64  # pages of a segment
     events: int = 256  # that can wait for the kernel thread of a node
+    connections: int = 0  # of a node that have streams of their own
     # of caches, where buffers and processes are looked up; powers of two, ways of 4
     buffer_entries: int = 1024
     process_entries: int = 64
@@ -246,6 +248,7 @@ def _give_rules(ports: Ports, setup: Setup) -> None:
     rules["scheme"] = CODES[setup.design.scheme]
     rules["service"] = _SERVICE[setup.design.scheme]
     rules["reliable"] = setup.transport.reliable
+    rules["by_connection"] = setup.transport.by_connection
     rules["window"] = setup.transport.window
     rules["time_out"] = setup.transport.time_out_ps
     rules["most_retries"] = setup.transport.most_retries
@@ -309,7 +312,7 @@ def _ports(
     made.channels["port"] = NOBODY
     made.channels["placed"] = -1
     made.imports["port"] = NOBODY
-    made.fetches["node"] = NOBODY
+    made.fetches["peer"] = NOBODY
     for promised in ("promised_to", "promised_page", "promised_export", "promised_process"):
         made.nodes[promised] = NOBODY
     made.nodes["thread_at"] = NEVER

@@ -19,7 +19,7 @@ def meet_packet(machine, d, sender, place, now):
     if machine.ports.rules[0].faults == 1:
         _suffer(machine, d, machine.arrivals[d, slot], head, now)
     if head.kind != BARRED:
-        judge_header(machine, d, sender, head)
+        judge_header(machine, d, head)
 
 
 @step

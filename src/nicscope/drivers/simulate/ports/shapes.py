@@ -57,6 +57,7 @@ class Extent(NamedTuple):
     exports: int
     imports: int
     events: int
+    connections: int
     log: int  # records of packets that are kept
 
 
@@ -64,7 +65,8 @@ def port_shapes(extent: Extent) -> Shapes:
     """The arrays of ``Ports`` that are the ports' own, but for pools and caches of handles."""
     n, p, links, ring = extent.nodes, extent.ports, extent.links, extent.ring
     sends, arrivals = extent.rings
-    words = -(-links // (1 << MARKS))
+    peers = links + extent.connections if links else 0
+    words = -(-peers // (1 << MARKS))
     return {
         "rules": ((1,), RULES),
         "costs": ((n,), COSTS),
@@ -102,7 +104,7 @@ def port_shapes(extent: Extent) -> Shapes:
         "blank_head": ((1,), HEAD),
         "copies": ((1,), HEAD),
         "blank_bytes": ((INLINE_BYTES,), BYTE),
-        "stream_of": ((links, links), np.dtype(np.int32)),
+        "stream_of": ((links, peers), np.dtype(np.int32)),
         "timed": ((links, words), NUMBER),
         "wishing": ((links, words), NUMBER),
         "pool": ((1,), POOLS),

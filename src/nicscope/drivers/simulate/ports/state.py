@@ -21,6 +21,7 @@ RULES = np.dtype(
     [
         ("scheme", "i8"),  # as drivers.translation numbers them
         ("reliable", "i8"),
+        ("by_connection", "i8"),  # 1: connections have streams of their own
         ("window", "i8"),  # packets, at most 64
         ("time_out", "i8"),  # ps
         ("most_retries", "i8"),
@@ -171,7 +172,7 @@ PENDING = np.dtype(
 # A question to a peer and where its answer goes.
 FETCHING = np.dtype(
     [
-        ("node", "i8"),  # who owes the answer, or NOBODY
+        ("peer", "i8"),  # who owes the answer, or NOBODY
         ("address", "i8"),
         ("length", "i8"),
         ("arrived", "i8"),
@@ -183,7 +184,7 @@ FETCHING = np.dtype(
 SERVICE = np.dtype(
     [
         ("port", "i8"),  # to go on with, or NOBODY
-        ("sender", "i8"),  # of the packet that missed if no port did
+        ("sender", "i8"),  # the peer whose packet missed, if no port did
         ("sequence", "i8"),  # of that packet
         ("space", "i8"),
         ("page", "i8"),
@@ -241,7 +242,7 @@ class Ports(NamedTuple):
     blank_head: NDArray[Any]  # HEAD, shape (1,)
     copies: NDArray[Any]  # HEAD, shape (1,)
     blank_bytes: NDArray[np.uint8]  # shape (INLINE_BYTES,)
-    stream_of: NDArray[np.int32]  # shape (nodes, nodes): in ``pools.streams``; 0: never talked
+    stream_of: NDArray[np.int32]  # shape (nodes, peers): in ``pools.streams``; 0: never talked
     # shape (nodes, words): whose streams may have a deadline, and whose may wish to send
     timed: NDArray[np.int64]
     wishing: NDArray[np.int64]

@@ -51,7 +51,7 @@ def raise_event(machine, n, who, space, page, receive, ahead, when):
     if who < 0:
         endpoint = machine.endpoints[n]
         slot = (endpoint.accepted - 1) % endpoint.receive_ring
-        event.sender = machine.arrivals[n, slot].sender
+        event.sender = machine.ports.arrival_heads[n, slot].peer
         event.sequence = ports.arrival_heads[n, slot].sequence
     event.space = space
     event.page = page

@@ -1,0 +1,79 @@
+"""Connections that have a stream of their own at both ends, rather than one with all of a pair."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from nicscope.errors import SimulationError
+from nicscope.nic.ports.pools import AT_ONCE, BLANK, grow, lacks
+
+if TYPE_CHECKING:
+    from nicscope.config.transport import Transport
+    from nicscope.drivers.simulate.ports.build import PortSize
+    from nicscope.drivers.simulate.ports.state import Ports
+
+
+REPLACED = 4  # times that the connections of a node may be made anew, unless told otherwise
+
+
+def with_connections(size: PortSize, transport: Transport) -> PortSize:
+    """The same, with streams for as many connections as tags and imports can ask for."""
+    if not transport.by_connection or size.connections:
+        return size
+    return msgspec.structs.replace(size, connections=REPLACED * (size.channels + size.imports))
+
+
+def connect(ports: Ports, node: int, other: int) -> tuple[int, int]:
+    """Give a connection of two nodes its stream; what each of them knows it by.
+
+    That is 0 where all that two nodes send each other goes by one.  A number is never given again:
+    a packet that is late must not be taken for one of another connection.
+    Errors: ``SimulationError`` if a node has none left.
+    """
+    if not ports.rules[0]["by_connection"]:
+        return 0, 0
+    here, there = _unused(ports, node), _unused(ports, other)
+    for n, peer, m, known_as in ((node, here, other, there), (other, there, node, here)):
+        pool = ports.pool[0]
+        if lacks(ports.pools.streams.size, pool["streams"], AT_ONCE + 1):
+            grow(ports.pools, ports.pool)
+        number = int(pool["streams"])
+        ports.pools.streams[number] = ports.pools.streams[BLANK]
+        ports.pools.streams[number]["node"] = m
+        ports.pools.streams[number]["there"] = known_as
+        ports.stream_of[n, peer] = number
+        pool["streams"] += 1
+    return here, there
+
+
+def _unused(ports: Ports, node: int) -> int:
+    nodes = len(ports.stream_of)
+    used = ports.stream_of[node, nodes:] != BLANK
+    if bool(used.all()):
+        raise SimulationError(
+            f"node {node} has had {used.size} connections with streams of their own, which is all "
+            "that it has; give it more (PortSize(connections=...))"
+        )
+    return nodes + int(used.argmin())
+
+
+class Streams:
+    """Those of a cluster's one-sided connections: one for all that two ports ask of each other."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+        self._known: dict[tuple[int, int, int, int], int] = {}
+
+    def between(self, node: int, port: int, other: int, other_port: int) -> int:
+        """What ``node`` knows the stream by of its port and one of ``other``; 0: the nodes' own.
+
+        Errors: ``SimulationError`` if a node has none left.
+        """
+        key = node, port, other, other_port
+        if key not in self._known:
+            here, there = connect(self._ports, node, other)
+            self._known[key] = here
+            self._known[other, other_port, node, port] = there
+        return self._known[key]

@@ -87,12 +87,6 @@ def place_message(nics, d, packet, head, slot):
         pass_by(packet, head, REFUSED_FOR_GOOD)
         return
     channel = ports.channels[d, head.name]
-    if head.offset == 0:
-        if channel.placed >= 0:
-            give_up_message(nics, d, head.name)
-        # Buffers that come back have the places of their reports before the message has its own.
-        skip_unready(nics, d, channel.port)
-        has_fitting(nics, d, channel.port, channel.unit)
     if head.offset == 0 and not begin_message(nics, d, head):
         head.why = NO_REPORT
         pass_by(packet, head, without_room(nics, d, head))
@@ -109,17 +103,8 @@ def place_message(nics, d, packet, head, slot):
         give_up_message(nics, d, head.name)
         pass_by(packet, head, REFUSED_FOR_GOOD)
         return
-    if within == 0:
-        skip_unready(nics, d, channel.port)
-        if not has_fitting(nics, d, channel.port, unit):
-            head.why = NO_BUFFER
-            ports.table[d, channel.port].dropped += 1
-            pass_by(packet, head, without_room(nics, d, head))
-            if ports.rules[0].reliable == 0 or head.status == REFUSED_FOR_GOOD:
-                give_up_message(nics, d, head.name)
-            return
-        take_ready(nics, d, channel.port, ports.filling[d, head.name, place])
-        channel.buffers += 1
+    if within == 0 and not _has_next_buffer(nics, d, packet, head, place):
+        return
     buffer = ports.filling[d, head.name, place]
     page = np.int64(1) << ports.rules[0].page_bits
     packet.address = buffer.frame * page + (buffer.address & (page - 1)) + within
@@ -131,12 +116,35 @@ def place_message(nics, d, packet, head, slot):
         keep_with_packet(nics, d, slot)
 
 
+@step
+def _has_next_buffer(nics, d, packet, head, place):
+    """Whether the message of ``head`` gets its buffer ``place``; else its packet is passed by."""
+    ports = nics.ports
+    channel = ports.channels[d, head.name]
+    skip_unready(nics, d, channel.port)
+    if has_fitting(nics, d, channel.port, channel.unit):
+        take_ready(nics, d, channel.port, ports.filling[d, head.name, place])
+        channel.buffers += 1
+        return True
+    head.why = NO_BUFFER
+    ports.table[d, channel.port].dropped += 1
+    pass_by(packet, head, without_room(nics, d, head))
+    if ports.rules[0].reliable == 0 or head.status == REFUSED_FOR_GOOD:
+        give_up_message(nics, d, head.name)
+    return False
+
+
 @routine
 def begin_message(nics, d, head):
     """Have a new message come by its tag; whether a report of it will have its place."""
     ports = nics.ports
     channel = ports.channels[d, head.name]
     port = ports.table[d, channel.port]
+    if channel.placed >= 0:
+        give_up_message(nics, d, head.name)
+    # Buffers that come back have the places of their reports before the message has its own.
+    skip_unready(nics, d, channel.port)
+    has_fitting(nics, d, channel.port, channel.unit)
     if not has_report(nics, d, channel.port):
         port.dropped += 1
         return False

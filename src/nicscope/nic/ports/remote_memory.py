@@ -113,33 +113,14 @@ def _translate(nics, d, packet, head, space, address):
     page = page_at(nics, address)
     packet.address = address & ((np.int64(1) << ports.rules[0].page_bits) - 1)
     if packet.address + packet.payload > np.int64(1) << ports.rules[0].page_bits:
-        # It was cut for another place in a page than it goes to.
+        # It was cut for another place in a page than it goes to, as what is redirected may be.
         pass_by(packet, head, REFUSED_FOR_GOOD)
         return False
     head.space = space
     head.page = page
-    if packet.address + packet.payload > np.int64(1) << ports.rules[0].page_bits:
-        pass_by(packet, head, REFUSED_FOR_GOOD)  # what is redirected lies otherwise in its page
-        return False
     stream = stream_to(ports, d, head.peer)
     if stream.missed == head.sequence and head.sequence >= 0:
-        # It has been looked up before, missed, and comes again.
-        ports.nodes[d].repeated += 1
-        stream.missed = -1
-        frame = translated_frame(nics, d, space, page, 1)
-        if frame != MISSED:
-            stream.hopeless = -1
-            _settle(nics, d, frame)
-            return False
-        if stream.hopeless == head.sequence:
-            stream.hopeless = -1
-            pass_by(packet, head, NO_PLACE)
-            return False
-        if is_barred(nics, d, space, page):
-            pass_by(packet, head, REFUSED_FOR_GOOD)
-            return False
-        ask_for_page(nics, d, ARRIVAL, space, page, 1, 0)
-        return True
+        return _look_up_again(nics, d, packet, head, stream)
     frame = ask_page(nics, d, space, page, 1)
     if frame == MISSED:
         ask_for_page(nics, d, ARRIVAL, space, page, 1, 0)
@@ -149,6 +130,27 @@ def _translate(nics, d, packet, head, space, address):
         return False
     _settle(nics, d, frame)
     return False
+
+
+@step
+def _look_up_again(nics, d, packet, head, stream):
+    """The packet has been looked up before, missed, and comes again; whether it must wait."""
+    nics.ports.nodes[d].repeated += 1
+    stream.missed = -1
+    frame = translated_frame(nics, d, head.space, head.page, 1)
+    if frame != MISSED:
+        stream.hopeless = -1
+        _settle(nics, d, frame)
+        return False
+    if stream.hopeless == head.sequence:
+        stream.hopeless = -1
+        pass_by(packet, head, NO_PLACE)
+        return False
+    if is_barred(nics, d, head.space, head.page):
+        pass_by(packet, head, REFUSED_FOR_GOOD)
+        return False
+    ask_for_page(nics, d, ARRIVAL, head.space, head.page, 1, 0)
+    return True
 
 
 @step

@@ -144,26 +144,37 @@ def go_on_with_thread(machine, n, now):
             scan_pins(machine, n, now)
         return
     ports = machine.ports
-    serving = ports.nodes[n]
-    event = ports.events[n, serving.handled % ports.events.shape[1]]
+    event = ports.events[n, ports.nodes[n].handled % ports.events.shape[1]]
     if event.port == ABANDONED:
         next_event(machine, n, now)  # nobody is left to use the page
-        return
-    if is_handle(event.space):
-        sender = np.int64(event.sender)
-        if event.port < 0:
-            make_turn(machine, n, sender)
-        fill_handle(machine, n, event.space, event.page)
-        if event.port >= 0:
-            _free(machine, n, event.port)
-        elif promise(machine, n, sender, event.space, event.page, now):
-            fire_by(machine, n, serving.promised_until)
+    elif is_handle(event.space):
+        _bring_handle(machine, n, event, now)
         next_event(machine, n, now)
-        return
-    if is_away(machine, n, event.space, event.page):
+    elif is_away(machine, n, event.space, event.page):
         _ask_again(machine, n, event)
         next_event(machine, n, now)
-        return
+    else:
+        _bring_page(machine, n, event, now)
+        next_event(machine, n, now)
+        scan_pins(machine, n, now)
+
+
+@step
+def _bring_handle(machine, n, event, now):
+    """The thread copies the record of a buffer or process to the NIC, for a port or a packet."""
+    sender = np.int64(event.sender)
+    if event.port < 0:
+        make_turn(machine, n, sender)
+    fill_handle(machine, n, event.space, event.page)
+    if event.port >= 0:
+        _free(machine, n, event.port)
+    elif promise(machine, n, sender, event.space, event.page, now):
+        fire_by(machine, n, machine.ports.nodes[n].promised_until)
+
+
+@step
+def _bring_page(machine, n, event, now):
+    """The thread has a page pinned and its translation filled in, for a port or a packet."""
     sender = np.int64(event.sender if event.port < 0 else NOBODY)
     if sender != NOBODY:
         make_turn(machine, n, sender)
@@ -186,9 +197,7 @@ def go_on_with_thread(machine, n, now):
     ):
         _give_up_on(machine, n, event)
     elif found >= 0 and promise(machine, n, sender, event.space, event.page, now):
-        fire_by(machine, n, ports.nodes[n].promised_until)
-    next_event(machine, n, now)
-    scan_pins(machine, n, now)
+        fire_by(machine, n, machine.ports.nodes[n].promised_until)
 
 
 @step

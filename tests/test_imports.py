@@ -17,7 +17,7 @@ PACKAGE = Path(nicscope.__file__).parent
 # Room: the rooms that it may import, itself aside.  From the ground up; a new room is placed here
 # before anything is built in it.
 GROUND = {"clock", "errors", "hashing", "inputs", "kernel", "outputs", "room"}
-MODELS = {"memory", "nic", "fabric"}
+MODELS = {"memory", "nic", "fabric", "host"}
 STARTING = {"cli", "config", "errors", "inputs", "outputs", "__main__", "__init__"}
 DRIVING = GROUND | MODELS | {"config"}
 MAY_IMPORT = {
@@ -37,6 +37,7 @@ MAY_IMPORT = {
         "room",
     },  # memory: a NIC on the bus knows the states of blocks
     "fabric": {"clock", "kernel"},
+    "host": {"clock", "kernel", "memory", "nic", "fabric"},
     "config": {"errors", "inputs", "memory"},
     "drivers": DRIVING,
     "traces": GROUND,

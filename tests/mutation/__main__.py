@@ -27,7 +27,7 @@ from places import Mutant, mutants_of
 from trial import Trial, copied_tree, survives
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("nic", "memory")
+ROOMS = ("nic", "memory", "host")
 
 
 def main() -> int:

@@ -29,6 +29,7 @@ _TESTS = {
     "nic/reception": ("tests/nic", *_ON_PORTS),
     "nic/delivery": ("tests/nic", "tests/drivers_simulate"),
     "nic": ("tests/nic", *_ON_TRANSLATION),
+    "host": _ON_PORTS,
     "memory/coherence": ("tests/drivers_coherent", "tests/interfaces/via"),
     "memory/paging": ("tests/memory", *_ON_PORTS),
     "memory": ("tests/memory", *_ON_TRANSLATION),

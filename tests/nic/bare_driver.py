@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.drivers.simulate.ports import translating
-from nicscope.drivers.simulate.ports.calls import admit_piece
-from nicscope.drivers.simulate.ports.directory import note_read
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
+from nicscope.host import pages
+from nicscope.host.calls import admit_piece
+from nicscope.host.second_level import note_read
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.distant import link
@@ -204,9 +204,9 @@ class Bare:
         self.misses += 1
         space, page = int(serving["miss_space"]), int(serving["miss_page"])
         note_read(self.nics, n, space, page)
-        found = translating.serve_page(self.nics, n, space, page)
-        translating.carry_out(self.nics, n, int(serving["miss_receive"]))
-        frame = int(translating.table_frame(self.nics, n, space, page)) if found >= 0 else -1
+        found = pages.serve_page(self.nics, n, space, page)
+        pages.carry_out(self.nics, n, int(serving["miss_receive"]))
+        frame = int(pages.table_frame(self.nics, n, space, page)) if found >= 0 else -1
         if frame > GARBAGE_FRAME:
             calls.resume_filled(self.nics, n, frame)
         else:

@@ -9,8 +9,8 @@ import port_world as world
 import pytest
 
 from nicscope.drivers.simulate.machine import REGISTER
-from nicscope.drivers.simulate.ports import calls, translating
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, Transport
+from nicscope.host import calls, pages
 from nicscope.memory.paging.layout import READ
 from nicscope.memory.paging.layout import WRITE as MAY_STORE
 from nicscope.memory.paging.pins import unpin_frame
@@ -146,9 +146,9 @@ def test_a_firmware_that_unpins_at_once_is_found_out(monkeypatch):
     def pin_and_let_go(machine, n, key, receive):
         pinned = honest(machine, n, key, receive)
         frame = machine.ports.frames[n, key]
-        space, _ = translating.page_of_key(
-            translating.translation_of(machine.ports.translations, n)[1],
-            translating.translation_of(machine.ports.translations, n)[2],
+        space, _ = pages.page_of_key(
+            pages.translation_of(machine.ports.translations, n)[1],
+            pages.translation_of(machine.ports.translations, n)[2],
             key,
         )
         unpin_frame(machine.ports.memory, n, space, frame)

@@ -5,7 +5,7 @@ import pytest
 
 from nicscope.config.design import load_design
 from nicscope.drivers.simulate.ports.build import PortSize
-from nicscope.drivers.simulate.ports.translating import translated_frame
+from nicscope.host.pages import translated_frame
 from nicscope.interfaces.unet import Cluster
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound

@@ -203,6 +203,7 @@ def take_effect(machine, n, now):
         _follow(machine, n, now)
     elif task == MISSING:
         log_action(machine, n, task, -1, -1, node.task_since, now)
+        machine.ports.nodes[n].missing = 0
         end_miss(machine, n, now)
     elif task == POST_CONTROL:
         log_action(machine, n, task, -1, -1, node.task_since, now)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nicscope.drivers.simulate.ports.connecting import Streams
-from nicscope.drivers.simulate.ports.resting import is_export_at_rest, is_import_at_rest
 from nicscope.errors import SimulationError
+from nicscope.host.rest import is_export_at_rest, is_import_at_rest
 from nicscope.interfaces.arguments import LEAST, shown, whole
 from nicscope.interfaces.mini.handles import BUFFER_BITS, PROCESS_BITS, BufferHandle, Remote
 from nicscope.interfaces.ports.rows import Rows

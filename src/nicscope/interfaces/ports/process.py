@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from nicscope.config.part import Way
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.machine import COMPUTE, POST, PROVIDE, REPORT, SLEEP
-from nicscope.drivers.simulate.ports.calls import close_port
 from nicscope.drivers.simulate.ports.posting import (
     BLOCK,
     FLAG_BITS,
@@ -20,6 +19,7 @@ from nicscope.drivers.simulate.ports.posting import (
 from nicscope.drivers.simulate.ports.reporting import GIVEN_BITS
 from nicscope.drivers.simulate.programs import ADDRESS, OWN, PACKET, TIME
 from nicscope.errors import SimulationError, did_you_mean
+from nicscope.host.calls import close_port
 from nicscope.interfaces.arguments import LEAST, PS_PER_US, in_ps, raw_bytes, shown, whole
 from nicscope.interfaces.buffers import allocated
 from nicscope.interfaces.ownership import Owner

@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.drivers.simulate.ports.connecting import connect
-from nicscope.drivers.simulate.ports.resting import is_tag_at_rest, let_tag_go
 from nicscope.errors import SimulationError
+from nicscope.host.rest import is_tag_at_rest, let_tag_go
 from nicscope.interfaces.ports.rows import Rows
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.drivers.simulate.ports.connecting import Streams
-from nicscope.drivers.simulate.ports.resting import is_export_at_rest, is_import_at_rest
 from nicscope.errors import SimulationError
+from nicscope.host.rest import is_export_at_rest, is_import_at_rest
 from nicscope.interfaces.ports.rows import Rows
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.drivers.simulate.machine import COMPUTE, GIVE_UP, REGISTER, UNPIN
-from nicscope.drivers.simulate.ports.directory import TABLE_PAGES
 from nicscope.errors import SimulationError
+from nicscope.host.second_level import TABLE_PAGES
 from nicscope.interfaces.arguments import LEAST, a_name, in_ps, whole
 from nicscope.interfaces.buffers import not_within, stretch_of
 from nicscope.interfaces.ports.process import Process

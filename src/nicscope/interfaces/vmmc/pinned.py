@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.drivers.simulate.ports.directory import is_away, swap_table
+from nicscope.host.second_level import is_away, swap_table
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
 from nicscope.memory.pinning import PINNED

@@ -88,6 +88,7 @@ NOTHING_LEFT = 0
 PAGE_MISS = 1  # a translation is to be brought; the processor waits, or a port
 HANDLE_MISS = 2  # a buffer's or process's record is: nothing here waits for it but a port
 ARRIVAL = -2  # in place of a port: the packet whose place is looked for
+ABANDONED = -3  # likewise: a port that has closed meanwhile
 
 # In place of the frame of a page that is looked up.
 MISSED = -1

@@ -12,13 +12,13 @@ from nicscope.clock import NEVER
 from nicscope.config.design import load_design
 from nicscope.config.scheme import Scheme
 from nicscope.config.transport import Transport
-from nicscope.drivers.simulate.ports.directory import TABLE_PAGES
 from nicscope.drivers.simulate.ports.shapes import Extent, port_shapes
 from nicscope.drivers.simulate.ports.state import COSTS, Ports
 from nicscope.drivers.translation.build import CODES
 from nicscope.drivers.translation.cluster import new_translations, space_numbering, stacked
 from nicscope.errors import SimulationError
 from nicscope.fabric.faults import new_deaths, new_faults
+from nicscope.host.second_level import TABLE_PAGES
 from nicscope.kernel.decorators import kernel
 from nicscope.memory.paging.layout import READ, WRITE, new_memory
 from nicscope.memory.paging.spaces import map_pages

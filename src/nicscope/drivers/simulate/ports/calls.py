@@ -1,29 +1,15 @@
-"""The driver and the kernel of nodes with ports, called from a distance.
+"""What the driver of nodes with ports does, called from a distance.
 
-As ``nic.ports.calls`` is for the firmware; ``linked.FUNCTIONS`` has the functions themselves.
+``host.calls`` and ``nic.ports.calls`` are for what takes no time; ``linked.FUNCTIONS`` has the
+functions themselves.
 """
 
 from __future__ import annotations
 
+from nicscope.host.calls import HOST
 from nicscope.kernel.distant import Declarations
-from nicscope.nic.ports.calls import FIRMWARE
 
-DRIVER = Declarations(behind=FIRMWARE)
-
-
-@DRIVER.question
-def could_admit_pieces(machine, n, p, slot):
-    """Whether the library could have the pages of the descriptor pinned now."""
-
-
-@DRIVER.function
-def admit(machine, n, p, slot):
-    """Have the pages of the descriptor pinned and kept; what that takes, in ps."""
-
-
-@DRIVER.function
-def admit_piece(machine, n, space, first, pages):
-    """Have ``pages`` pages from ``first`` pinned; the time of it, in ps."""
+DRIVER = Declarations(behind=HOST)
 
 
 @DRIVER.function
@@ -87,26 +73,6 @@ def next_event(machine, n, now):
 
 
 @DRIVER.function
-def serve_page(machine, n, space, page):
-    """Do what the scheme does about a miss; negative if it cannot (``translation.codes``)."""
-
-
-@DRIVER.question
-def mend_page(machine, n, space, page, receive):
-    """Whether ``page`` is of a line on the NIC that was filled before the page was mapped."""
-
-
-@DRIVER.function
-def carry_out(machine, n, receive):
-    """Do to the memory what the scheme has decided; how many pages were unpinned."""
-
-
-@DRIVER.function
-def provide_for(machine, n, space, page, receive):
-    """Bring ``page``, which the kernel thread has waited for."""
-
-
-@DRIVER.function
 def scan_pins(machine, n, now):
     """Unpin what is pinned beyond the high water, if a scan is due; see to the next one."""
 
@@ -116,29 +82,9 @@ def go_on_with_script(machine, p, now):
     """What the scripted process ``p`` does next, now that its operation has ended."""
 
 
-@DRIVER.question
-def pin_key(machine, n, key, receive):
-    """Pin the page of ``key``; whether it could be had, else the garbage page stands in for it."""
-
-
-@DRIVER.question
-def could_admit_piece(machine, n, p, first, pages):
-    """Whether the library could have these pages pinned now, or will never be able to."""
-
-
-@DRIVER.function
-def unpin_pages(machine, n, p, address, length):
-    """Have the library unpin what is pinned there and not in use; the time of the one call."""
-
-
 @DRIVER.function
 def begin_fetch(machine, n, now):
     """Read entries of the host's table, as soon as the bus is free; the processor waits."""
-
-
-@DRIVER.question
-def close_port(machine, n, p):
-    """Whether nothing uses port ``p`` any more, which is to close; if so it has closed."""
 
 
 @DRIVER.function

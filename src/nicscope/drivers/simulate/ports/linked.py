@@ -5,9 +5,7 @@ from __future__ import annotations
 from nicscope.drivers.simulate.bus import accessing, granting, moving, payloads
 from nicscope.drivers.simulate.bus.calls import fire_bus  # noqa: F401  declared before counted
 from nicscope.drivers.simulate.ports import (
-    admitting,
     checking,
-    closing,
     handling,
     interrupting,
     leaving,
@@ -18,10 +16,11 @@ from nicscope.drivers.simulate.ports import (
     scanning,
     scripted,
     thread,
-    translating,
     trapping,
 )
 from nicscope.drivers.simulate.ports.calls import DRIVER
+from nicscope.host import close, library, pages
+from nicscope.host.calls import HOST
 from nicscope.nic.ports.calls import FIRMWARE
 from nicscope.nic.ports.linked import MODULES
 
@@ -30,9 +29,7 @@ _MODULES = (
     granting,
     moving,
     payloads,
-    admitting,
     checking,
-    closing,
     handling,
     interrupting,
     leaving,
@@ -43,8 +40,12 @@ _MODULES = (
     scanning,
     scripted,
     thread,
-    translating,
     trapping,
+    close,
+    library,
+    pages,
     *MODULES,
 )
-FUNCTIONS = FIRMWARE.found_in(*_MODULES) + DRIVER.found_in(*_MODULES)
+FUNCTIONS = tuple(
+    each for declared in (FIRMWARE, HOST, DRIVER) for each in declared.found_in(*_MODULES)
+)

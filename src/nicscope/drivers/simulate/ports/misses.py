@@ -21,8 +21,8 @@ from nicscope.drivers.simulate.machine import (
 )
 from nicscope.drivers.simulate.ports.calls import begin_fetch as fetch_entries
 from nicscope.drivers.simulate.ports.calls import raise_event, steal_cpu
-from nicscope.drivers.simulate.ports.directory import is_away
 from nicscope.drivers.simulate.ports.state import AWAIT_BUS
+from nicscope.host.second_level import is_away
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import COPY, DISK, ZERO
 from nicscope.nic.delivery import MISSING
@@ -85,6 +85,7 @@ def begin_fetch(machine, n, now):
     costs = machine.ports.costs[n]
     if node.pci != PCI_IDLE:
         machine.ports.nodes[n].stage = AWAIT_BUS
+        machine.ports.nodes[n].missing = 1
         node.task = MISSING
         node.task_since = now
         return
@@ -169,6 +170,7 @@ def _wait(machine, n, now, stage, duration):
         node.cpu_since = now
         occupy_cpu(machine, n, now, IN_MISS, duration)
         return
+    machine.ports.nodes[n].missing = 1
     node.task = MISSING
     node.task_since = now
     node.processor_busy += duration

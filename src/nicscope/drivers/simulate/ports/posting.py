@@ -16,15 +16,15 @@ from nicscope.drivers.simulate.machine import (
     TRAP,
     UNPIN,
 )
-from nicscope.drivers.simulate.ports.calls import (
+from nicscope.drivers.simulate.ports.reporting import GONE, has_report, is_given_on, is_in_vain
+from nicscope.drivers.simulate.ports.trapping import begin_in_trap, can_go_on_in_trap
+from nicscope.host.calls import (
     admit,
     admit_piece,
     could_admit_piece,
     could_admit_pieces,
     unpin_pages,
 )
-from nicscope.drivers.simulate.ports.reporting import GONE, has_report, is_given_on, is_in_vain
-from nicscope.drivers.simulate.ports.trapping import begin_in_trap, can_go_on_in_trap
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports.calls import keep_pages, report_sent

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.ports.calls import (
-    carry_out,
-    mend_page,
-    next_event,
-    scan_pins,
-    serve_page,
-    thread_is_done,
-)
-from nicscope.drivers.simulate.ports.directory import is_away, note_read
+from nicscope.drivers.simulate.ports.calls import next_event, scan_pins, thread_is_done
 from nicscope.drivers.simulate.ports.misses import DEFER, FAIL, FILL, ask_for_table, wait_on
-from nicscope.drivers.simulate.ports.state import ABANDONED
 from nicscope.drivers.simulate.ports.timers import fire_by, keep_time
-from nicscope.drivers.simulate.ports.translating import may_be_written, table_frame
+from nicscope.host.calls import carry_out, mend_page, serve_page
+from nicscope.host.pages import may_be_written, table_frame
+from nicscope.host.second_level import is_away, note_read
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME
 from nicscope.memory.paging.swapper import could_take_frame
@@ -36,6 +29,7 @@ from nicscope.nic.ports.calls import (
     settle_buffer,
 )
 from nicscope.nic.ports.layout import (
+    ABANDONED,
     ARRIVAL,
     AWAITS_KERNEL,
     FREE_TO_GO,

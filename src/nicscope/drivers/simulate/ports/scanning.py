@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.clock import NEVER
-from nicscope.drivers.simulate.ports.calls import carry_out, steal_cpu
+from nicscope.drivers.simulate.ports.calls import steal_cpu
 from nicscope.drivers.simulate.ports.timers import fire_by
+from nicscope.host.calls import carry_out
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.translate.handle import unpin_surplus
 from nicscope.nic.translate.nodes import translation_of

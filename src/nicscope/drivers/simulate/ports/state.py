@@ -100,6 +100,7 @@ SERVING = np.dtype(
         ("miss_page", "i8"),
         ("miss_receive", "i8"),
         ("miss_ahead", "i8"),  # 1: a buffer of the free queue is translated ahead
+        ("missing", "i8"),  # 1: the processor waits for a miss
         ("outcome", "i8"),  # of the firmware's task: what its driver has to see to
         # kernel thread
         ("thread", "i8"),
@@ -196,11 +197,7 @@ SERVICE = np.dtype(
     ],
     align=True,
 )
-# Of a second-level table (UTLB 3.3).
-ENTRY_BYTES = 4  # 1024 entries to a page
 QUEUE = 256  # events that can wait for the kernel thread of a node
-
-ABANDONED = -3  # in place of the port of an event: it has closed meanwhile
 
 
 class Ports(NamedTuple):

@@ -10,8 +10,9 @@ import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.machine import COMPUTING, COPYING, CPU, KINDS
-from nicscope.drivers.simulate.ports.calls import provide_for, steal_cpu
+from nicscope.drivers.simulate.ports.calls import steal_cpu
 from nicscope.drivers.simulate.ports.timers import fire_by
+from nicscope.host.calls import provide_for
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import DISK, READY
 from nicscope.nic.handles import is_handle

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.ports.state import ENTRY_BYTES
 from nicscope.kernel.decorators import kernel, routine, step
 from nicscope.memory.paging.faults import provide
 from nicscope.memory.paging.frames import note_access
@@ -22,6 +21,7 @@ from nicscope.nic.translate.asking import key_of_page, page_of_key
 from nicscope.nic.translate.nodes import translation_of
 
 TABLE_PAGES = 1024  # entries of a table (UTLB 3.3)
+ENTRY_BYTES = 4  # so a table is a page
 
 
 @step

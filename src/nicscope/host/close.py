@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.ports.calls import carry_out
-from nicscope.drivers.simulate.ports.directory import let_tables_go, take_tables
-from nicscope.drivers.simulate.ports.state import ABANDONED
+from nicscope.host.calls import carry_out
+from nicscope.host.second_level import let_tables_go, take_tables
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.pinning import PINNED
-from nicscope.nic.delivery import MISSING
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
 from nicscope.nic.ports.calls import end_request, forget_handle, keep_pages, release, report_sent
 from nicscope.nic.ports.handle_lookup import looks_up_handles
-from nicscope.nic.ports.layout import CLOSED, FREE_TO_GO, NOBODY, OWN_PORT, SEND, WRITE
+from nicscope.nic.ports.layout import ABANDONED, CLOSED, FREE_TO_GO, NOBODY, OWN_PORT, SEND, WRITE
 from nicscope.nic.ports.pools import NO_ENTRY
 from nicscope.nic.ports.streams import stream_to
 from nicscope.nic.translate.asking import page_of_key
@@ -37,7 +35,7 @@ def close_port(machine, n, p):
     port = ports.table[n, p]
     _withdraw(machine, n, p)
     port.open = 0
-    if machine.nodes[n].task == MISSING and ports.nodes[n].miss_for == p:
+    if ports.nodes[n].missing == 1 and ports.nodes[n].miss_for == p:
         return False
     if port.busy == 1:
         end_request(machine, n, p, CLOSED)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.ports import calls
-from nicscope.drivers.simulate.ports.calls import carry_out, mend_page
-from nicscope.drivers.simulate.ports.directory import has_tables, let_tables_go, take_tables
+from nicscope.host import calls
+from nicscope.host.calls import carry_out, mend_page
+from nicscope.host.second_level import has_tables, let_tables_go, take_tables
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.memory.pinning import PINNED

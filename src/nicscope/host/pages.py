@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.ports import calls
-from nicscope.drivers.simulate.ports.directory import (
+from nicscope.host import calls
+from nicscope.host.second_level import (
     TABLE_PAGES,
     bring_table,
     has_tables,

@@ -1,0 +1,63 @@
+"""What the host's half does, called from a distance; ``nic.ports.calls`` is the firmware's."""
+
+from __future__ import annotations
+
+from nicscope.kernel.distant import Declarations
+from nicscope.nic.ports.calls import FIRMWARE
+
+HOST = Declarations(behind=FIRMWARE)
+
+
+@HOST.question
+def could_admit_pieces(machine, n, p, slot):
+    """Whether the library could have the pages of the descriptor pinned now."""
+
+
+@HOST.function
+def admit(machine, n, p, slot):
+    """Have the pages of the descriptor pinned and kept; what that takes, in ps."""
+
+
+@HOST.function
+def admit_piece(machine, n, space, first, pages):
+    """Have ``pages`` pages from ``first`` pinned; the time of it, in ps."""
+
+
+@HOST.function
+def serve_page(machine, n, space, page):
+    """Do what the scheme does about a miss; negative if it cannot (``translation.codes``)."""
+
+
+@HOST.question
+def mend_page(machine, n, space, page, receive):
+    """Whether ``page`` is of a line on the NIC that was filled before the page was mapped."""
+
+
+@HOST.function
+def carry_out(machine, n, receive):
+    """Do to the memory what the scheme has decided; how many pages were unpinned."""
+
+
+@HOST.function
+def provide_for(machine, n, space, page, receive):
+    """Bring ``page``, which the kernel thread has waited for."""
+
+
+@HOST.question
+def pin_key(machine, n, key, receive):
+    """Pin the page of ``key``; whether it could be had, else the garbage page stands in for it."""
+
+
+@HOST.question
+def could_admit_piece(machine, n, p, first, pages):
+    """Whether the library could have these pages pinned now, or will never be able to."""
+
+
+@HOST.function
+def unpin_pages(machine, n, p, address, length):
+    """Have the library unpin what is pinned there and not in use; the time of the one call."""
+
+
+@HOST.question
+def close_port(machine, n, p):
+    """Whether nothing uses port ``p`` any more, which is to close; if so it has closed."""

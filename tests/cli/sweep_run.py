@@ -6,7 +6,7 @@ import contextlib
 import io
 import os
 
-import nicscope.reports.sweep_rows
+import nicscope.reports.sweep
 import nicscope.studies.sweep.best
 import nicscope.studies.sweep.local  # noqa: F401
 from nicscope.cli.app import main

@@ -19,7 +19,7 @@ from nicscope.reports.figures.cache_sweep import PARTS
 from nicscope.reports.figures.prefetch import GRAPHS
 from nicscope.reports.figures.studies import draw_study
 from nicscope.reports.printing import lines_of
-from nicscope.reports.study_rows import study_parts, study_rows
+from nicscope.reports.study import study_parts, study_rows
 from nicscope.studies.reproduce.registry import find_study
 from pressing import has_loaded, interrupted
 

@@ -18,8 +18,8 @@ def demo(
     ),
 ) -> None:
     """Replay the bundled real traces through every published interface; tables and figures."""
-    from nicscope.reports.folder import folder_for, write_comparison
-    from nicscope.reports.terminal import print_comparison
+    from nicscope.reports.comparison import ReplayReport
+    from nicscope.reports.result import folder_for
     from nicscope.studies.replaying import choose_subjects, compare
     from nicscope.traces.bundled import bundled_traces
 
@@ -33,9 +33,10 @@ def demo(
             with progress(f"replaying {name}", "rows", always_say=True) as watch:
                 command = ["nicscope", "replay", f"bundled:{name}"]
                 found = compare(open_trace(path), subjects, command=command, watch=watch)
-            print_comparison(found)
+            report = ReplayReport(found)
+            report.show()
             print()
-            files += write_comparison(found, folder.within(name))
+            files += report.write(folder.within(name))
     _print_ending(out, files)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nicscope.reports.comparison import kind_names, miss_rates
 from nicscope.reports.figures.style import INK, beside, legend, new_figure, styled
 from nicscope.reports.palette import KIND_COLOURS, PATH_COLOURS
-from nicscope.reports.rates import kind_names, miss_rates
 from nicscope.reports.wording import per_hundred
 
 if TYPE_CHECKING:

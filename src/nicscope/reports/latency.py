@@ -1,16 +1,17 @@
-"""Latencies on a terminal: one table."""
+"""Latencies by way into the NIC: a table, and results.json, latency.parquet and a figure."""
 
 from __future__ import annotations
 
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from nicscope.reports.printing import show
+from nicscope.reports.result import Report, tidy
 from nicscope.reports.table import Rows
 from nicscope.studies.latency.report import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from nicscope.reports.printing import Printed
     from nicscope.studies.latency.report import LatencyReport
@@ -30,37 +31,58 @@ COLUMNS: dict[str, tuple[Part, ...]] = {
     "wait": (Part.WAIT,),
 }
 ALWAYS = ("write", "vipl", "send", "recv")
+TABLE = {
+    "mechanism": "string",
+    "bytes": "int64",
+    "messages": "int32",
+    "total_ps": "int64",
+    "part": "string",
+    "part_ps": "int64",
+}
 
 
-def print_latencies(report: LatencyReport) -> None:
-    """Print the table and what it means on stdout."""
-    show(latency_parts(report))
+class ShownLatencies(Report):
+    """Latencies by way into the NIC: a table, latency.parquet and a figure."""
 
+    found: LatencyReport
 
-def latency_parts(report: LatencyReport) -> Iterator[Printed]:
-    """What ``print_latencies`` prints, piece by piece."""
-    from rich.text import Text
+    def parts(self) -> Iterator[Printed]:
+        """What was measured, the table, and what it means."""
+        from rich.text import Text
 
-    yield Text(
-        f"{report.platform}: DMA at {report.dma_mbytes_s:,} MB/s, MTU {report.mtu:,} bytes, "
-        f"{report.delivery}; host cycles of 1 ns",
-        style="bold",
-    )
-    if report.translation is not None:
-        yield Text("\n".join(_of_translations(report, report.translation)))
-    yield latency_rows(report)
-    yield Text(
-        "write: user data.  init, exec, intr (DMA), blocks (coherent), copy (by the CPU): "
-        "data transfer.  send, recv: transport, by the NICs.  vipl: the library posts and polls.",
-        style="dim",
-    )
-    fitted = report.evidence.get("fitted", 0)
-    assumed = report.evidence.get("assumed", 0)
-    yield Text(
-        f"{fitted} of the platform's times are fitted, {assumed} assumed: differences say more "
-        "than any one latency.",
-        style="dim",
-    )
+        report = self.found
+        yield Text(
+            f"{report.platform}: DMA at {report.dma_mbytes_s:,} MB/s, MTU {report.mtu:,} bytes, "
+            f"{report.delivery}; host cycles of 1 ns",
+            style="bold",
+        )
+        if report.translation is not None:
+            yield Text("\n".join(_of_translations(report, report.translation)))
+        yield latency_rows(report)
+        yield Text(
+            "write: user data.  init, exec, intr (DMA), blocks (coherent), copy (by the CPU): "
+            "data transfer.  send, recv: transport, by the NICs.  vipl: the library posts and "
+            "polls.",
+            style="dim",
+        )
+        fitted, assumed = (report.evidence.get(kind, 0) for kind in ("fitted", "assumed"))
+        yield Text(
+            f"{fitted} of the platform's times are fitted, {assumed} assumed: differences say "
+            "more than any one latency.",
+            style="dim",
+        )
+
+    def files(self) -> Iterator[tuple[str, Any]]:
+        """Yield one row per mechanism, size and part, of all messages together; the figure."""
+        from nicscope.reports.figures.latency import draw_latency
+
+        rows = (
+            (one.mechanism, one.byte_count, one.messages, one.total_ps, name, ps)
+            for one in self.found.latencies
+            for name, ps in one.parts_ps.items()
+        )
+        yield "latency.parquet", tidy(TABLE, rows)
+        yield "latency", draw_latency(self.found)
 
 
 def _of_translations(report: LatencyReport, made: Translating) -> Iterator[str]:

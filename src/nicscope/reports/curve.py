@@ -1,12 +1,14 @@
-"""Miss-ratio curves on a terminal: tables and bars."""
+"""Miss-ratio curves: tables and bars, results.json, curves.parquet and the figures."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from nicscope.reports.palette import KIND_COLOURS, KIND_TEXTURES
-from nicscope.reports.printing import show
-from nicscope.reports.table import Bar, Piece, Rows
+from nicscope.reports.result import Report
+from nicscope.reports.table import Bar, Piece, Rows, rows_of
 from nicscope.reports.wording import byte_size, per_hundred, whole
 
 if TYPE_CHECKING:
@@ -22,30 +24,71 @@ SPELT_OUT = 4  # curves with a table each; more share one
 LISTED = 25  # rows of the table that they share
 BLOCKS = " ▁▂▃▄▅▆▇█"
 PARTS = ("compulsory", "capacity", "conflict")
+COLUMNS = {  # of curves.parquet
+    "trace": "string",
+    "node": "int32",
+    "pid": "int32",
+    "page_size": "int64",
+    "line": "int32",
+    "ways": "int32",  # null: fully associative
+    "entries": "int64",
+    "lookups": "int64",
+    "misses": "float64",
+    "low": "float64",
+    "high": "float64",
+    "compulsory": "int64",
+    "capacity": "int64",  # null: estimated
+    "conflict": "int64",
+    "miss_ratio": "float64",
+}
 
 
-def print_curves(report: CurveReport) -> None:
-    """Print everything that people want of ``report`` on stdout."""
-    show(curve_parts(report))
+class ShownCurves(Report):
+    """Miss-ratio curves: a table for each, or one of many, curves.parquet and the figures."""
 
+    found: CurveReport
 
-def curve_parts(report: CurveReport) -> Iterator[Printed]:
-    """What ``print_curves`` prints, piece by piece."""
-    from rich.text import Text
+    def parts(self) -> Iterator[Printed]:
+        """Curve after curve, or all in one table; then what is to be said of any."""
+        from rich.text import Text
 
-    if len(report.curves) > SPELT_OUT:
-        yield from _summary(report.curves)
-    else:
-        for number, curve in enumerate(report.curves):
-            if number:
+        curves = self.found.curves
+        if len(curves) > SPELT_OUT:
+            yield from _summary(curves)
+        else:
+            for number, curve in enumerate(curves):
+                if number:
+                    yield Text()
+                yield _headline(curve)
                 yield Text()
-            yield _headline(curve)
-            yield Text()
-            yield size_rows(curve)
-            yield _legend(curve)
-            yield Text(_knee_line(curve))
-    for note in dict.fromkeys(curve.note for curve in report.curves if curve.note):
-        yield Text(note, style="dim")
+                yield size_rows(curve)
+                yield _legend(curve)
+                yield Text(_knee_line(curve))
+        for note in dict.fromkeys(curve.note for curve in curves if curve.note):
+            yield Text(note, style="dim")
+
+    def files(self) -> Iterator[tuple[str, Any]]:
+        """Yield the table, which is written curve by curve, and up to three figures."""
+        from nicscope.reports.figures.curves import draw_curves
+        from nicscope.reports.figures.heat import draw_heat, has_lines
+        from nicscope.reports.figures.kinds import draw_kinds, has_kinds
+
+        yield "curves.parquet", self._write_table
+        yield "curves", draw_curves(self.found)
+        if has_kinds(self.found):
+            yield "kinds", draw_kinds(self.found)
+        if has_lines(self.found):
+            yield "heat", draw_heat(self.found)
+
+    def _write_table(self, file: Any) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()])
+        with pq.ParquetWriter(file, schema) as writer:
+            for curve in self.found.curves:
+                for columns in (_full_columns(curve), *_set_columns(curve)):
+                    writer.write_table(_arrow(curve, columns, schema))
 
 
 def _headline(curve: MissCurve) -> Text:
@@ -165,23 +208,20 @@ def summary_rows(shown: list[MissCurve], curves: list[MissCurve]) -> Rows:
     low = min(curve.span[0] for curve in curves)
     high = max(curve.span[1] for curve in curves)
     drawn = f"{low} to {high}"
-    return Rows(
+    return rows_of(
         "Misses per 100 lookups of fully associative caches",
-        ["curve", "lookups", "footprint", "floor", "at least", "at most", "knee", drawn],
-        [
-            [
-                curve.name,
-                whole(curve.lookups),
-                whole(curve.footprint),
-                _rate(curve, curve.footprint),
-                _rate(curve, float(curve.sizes.misses[-1])),
-                _rate(curve, float(curve.sizes.misses[0])),
-                "none" if curve.knee is None else whole(curve.knee),
-                _spark(curve, low, high),
-            ]
-            for curve in shown
-        ],
-        left=(0, 7),
+        shown,
+        {
+            "curve": lambda curve: curve.name,
+            "lookups": lambda curve: whole(curve.lookups),
+            "footprint": lambda curve: whole(curve.footprint),
+            "floor": lambda curve: _rate(curve, curve.footprint),
+            "at least": lambda curve: _rate(curve, float(curve.sizes.misses[-1])),
+            "at most": lambda curve: _rate(curve, float(curve.sizes.misses[0])),
+            "knee": lambda curve: "none" if curve.knee is None else whole(curve.knee),
+            drawn: lambda curve: _spark(curve, low, high),
+        },
+        words=("curve", drawn),
         prose=(),
         least=(drawn, "footprint", "at most", "lookups", "floor", "at least"),
     )
@@ -200,3 +240,63 @@ def _spark(curve: MissCurve, low: int, high: int) -> str:
             text += " "
         entries *= 2
     return text
+
+
+def _arrow(curve: MissCurve, columns: dict[str, Any], schema: Any) -> Any:
+    """``columns`` with what all rows of ``curve`` have in common."""
+    import pyarrow as pa
+
+    rows = len(columns["entries"])
+    shared = {
+        "trace": curve.trace,
+        "node": curve.node,
+        "pid": curve.pid,
+        "page_size": curve.page_size,
+        "line": curve.line,
+        "lookups": curve.lookups,
+        "compulsory": curve.footprint,
+    }
+    ratio = {"miss_ratio": columns["misses"] / max(curve.lookups, 1)}
+    every = {name: [value] * rows for name, value in shared.items()} | columns | ratio
+    arrays = [
+        pa.nulls(rows, field.type)
+        if every[field.name] is None
+        else pa.array(every[field.name], field.type)
+        for field in schema
+    ]
+    return pa.table(arrays, schema=schema)
+
+
+def _full_columns(curve: MissCurve) -> dict[str, Any]:
+    """Fully associative: every size at which misses change, and the powers of two."""
+    if curve.every_size is None:
+        sizes = curve.sizes._asdict()
+        return sizes | {"ways": None, "capacity": None, "conflict": None}
+    misses = curve.every_size
+    changes = np.flatnonzero(np.diff(misses)) + 1
+    lines = np.union1d(changes, np.array(curve.powers(), np.int64) // curve.line)
+    found = misses[np.minimum(lines, len(misses) - 1)]
+    return {
+        "entries": lines * curve.line,
+        "ways": None,
+        "misses": found,
+        "low": found,
+        "high": found,
+        "capacity": found - curve.footprint,
+        "conflict": np.zeros(len(found), np.int64),
+    }
+
+
+def _set_columns(curve: MissCurve) -> Iterator[dict[str, Any]]:
+    """Set-associative: a row per shape, if there are any."""
+    if curve.points:
+        entries, ways, misses, _, capacity, conflict = np.array(curve.points).T
+        yield {
+            "entries": entries,
+            "ways": ways,
+            "misses": misses,
+            "low": misses,
+            "high": misses,
+            "capacity": capacity,
+            "conflict": conflict,
+        }

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nicscope.errors import printable
-from nicscope.reports.printing import show
-from nicscope.reports.table import Bar, Piece, Rows
+from nicscope.reports.table import Bar, Piece, Rows, rows_of
 from nicscope.reports.wording import byte_size
 
 if TYPE_CHECKING:
@@ -19,13 +18,8 @@ if TYPE_CHECKING:
 BAR = 40  # characters of the longest bar
 
 
-def print_summary(file: Path, summary: TraceSummary) -> None:
-    """Print what ``summary`` says of the trace on stdout."""
-    show(summary_parts(file, summary))
-
-
 def summary_parts(file: Path, summary: TraceSummary) -> Iterator[Printed]:
-    """What ``print_summary`` prints, piece by piece."""
+    """What ``summary`` says of the trace, piece by piece."""
     from rich.text import Text
 
     yield Text()
@@ -64,21 +58,18 @@ def operation_rows(summary: TraceSummary) -> Rows:
     """A row for each operation that the trace has."""
     from nicscope.traces.schema import FIRST_RECEIVE, OP_CODES
 
-    return Rows(
+    counts = summary.requests_per_op
+    return rows_of(
         "",
-        ["operation", "path", "requests", "share", "bytes"],
-        [
-            [
-                name,
-                "receive" if OP_CODES[name] >= FIRST_RECEIVE else "send",
-                f"{count:,}",
-                f"{count / summary.requests:.1%}",
-                byte_size(summary.bytes_per_op[name]),
-            ]
-            for name, count in summary.requests_per_op.items()
-            if count
-        ],
-        left=(0, 1),
+        [name for name, count in counts.items() if count],
+        {
+            "operation": str,
+            "path": lambda name: "receive" if OP_CODES[name] >= FIRST_RECEIVE else "send",
+            "requests": lambda name: f"{counts[name]:,}",
+            "share": lambda name: f"{counts[name] / summary.requests:.1%}",
+            "bytes": lambda name: byte_size(summary.bytes_per_op[name]),
+        },
+        words=("operation", "path"),
         least=("path", "share", "bytes"),
     )
 

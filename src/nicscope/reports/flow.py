@@ -1,20 +1,26 @@
-"""Packets in virtual time on a terminal."""
+"""Packets in virtual time: tables, JSON, files, figures, a page and a timeline."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nicscope.errors import OutputError
+from nicscope.reports.flow_page import MISSING, has_plotly, page_of
 from nicscope.reports.palette import PART_COLOURS
-from nicscope.reports.printing import show
+from nicscope.reports.result import Report
+from nicscope.reports.simulation import timeline_text
 from nicscope.reports.table import Bar, Piece, Rows
 from nicscope.reports.wording import byte_size, in_words, significant, whole
 from nicscope.studies.flow.parts import PART_NAMES, WAITS, Part
 from nicscope.studies.flow.report import evidence_of
+from nicscope.studies.flow.timeline import timeline
+from nicscope.studies.flow.transfers import BANDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from numpy.typing import NDArray
     from rich.text import Text
@@ -28,33 +34,52 @@ PS_PER_US, PS_PER_MS = 10**6, 10**9
 FLOWS_LISTED = 2  # whose nodes' engines are told
 
 
-def print_flow(report: FlowReport) -> None:
-    """Print everything that people want of ``report`` on stdout."""
-    show(flow_parts(report))
+class ShownFlow(Report):
+    """Packets in virtual time: four tables, two of Parquet, figures, a page and a timeline."""
 
+    found: FlowReport
 
-def flow_parts(report: FlowReport) -> Iterator[Printed]:
-    """What ``print_flow`` prints, piece by piece."""
-    from rich.text import Text
+    def parts(self) -> Iterator[Printed]:
+        """The result, the packets, the parts of their latency, the engines and NIC memory."""
+        from rich.text import Text
 
-    yield _headline(report)
-    yield Text(_result_line(report))
-    yield Text()
-    yield packet_rows(report)
-    if (report.detailed["read"] >= 0).any():
+        report = self.found
+        yield _headline(report)
+        yield Text(_result_line(report))
         yield Text()
-        yield part_rows(report)
-        yield Text(
-            "an instant is the part's that is furthest downstream; busy: what each took in all, "
-            "overlaps too",
-            style="dim",
-        )
-    yield Text()
-    yield engine_rows(report)
-    yield Text()
-    yield memory_rows(report)
-    for line in _notes(report):
-        yield Text(line, style="dim")
+        yield packet_rows(report)
+        if (report.detailed["read"] >= 0).any():
+            yield Text()
+            yield part_rows(report)
+            yield Text(
+                "an instant is the part's that is furthest downstream; busy: what each took in "
+                "all, overlaps too",
+                style="dim",
+            )
+        yield Text()
+        yield engine_rows(report)
+        yield Text()
+        yield memory_rows(report)
+        for line in _notes(report):
+            yield Text(line, style="dim")
+
+    @property
+    def missing(self) -> str | None:
+        """What to do for a file that cannot be made here."""
+        return None if has_plotly() else MISSING
+
+    def files(self) -> Iterator[tuple[str, Any]]:
+        """Yield tables, the timeline, the page if Plotly is there to make it, and figures."""
+        from nicscope.reports.figures.bandwidth import draw_bandwidth
+        from nicscope.reports.figures.flow import draw_flow
+
+        yield "messages.parquet", _messages(self.found)
+        yield "transfers.parquet", _transfers(self.found)
+        yield "timeline.json", timeline_text(timeline(self.found))
+        if has_plotly():
+            yield "flow.html", page_of(self.found)
+        yield "flow", draw_flow(self.found)
+        yield "bandwidth", draw_bandwidth(self.found)
 
 
 def us(ps: int) -> str:
@@ -241,3 +266,39 @@ def _notes(report: FlowReport) -> Iterator[str]:
         classes = evidence_of(ask, role)
         spelt = ", ".join(f"{count} {name}" for name, count in classes.items())
         yield f"costs of {each.name}: {spelt}"
+
+
+def existing_parent(out: Path | None) -> None:
+    """Refuse to make more than one folder: ``OutputError`` if that for ``out`` is not there."""
+    if out is not None and not out.absolute().parent.is_dir():
+        raise OutputError(f"{out}: there is no folder {out.parent}; make it first")
+
+
+def _messages(report: FlowReport) -> Any:
+    """A row per message that was taken apart: its times, then the parts, all in ps."""
+    import pyarrow as pa
+
+    names = ("sender", "destination", "packet", "payload", "posted", "read")
+    columns = {_unit(name): pa.array(report.detailed[name]) for name in names}
+    for part in Part:
+        columns[f"{part.name.lower()}_ps"] = pa.array(report.parts[:, part])
+    return pa.table(columns)
+
+
+def _transfers(report: FlowReport) -> Any:
+    """A row per transfer of the four bands, by start."""
+    import pyarrow as pa
+
+    transfers = report.transfers
+    names = ("node", "sender", "packet", "control", "start", "moving", "end", "busy", "bytes")
+    bands = pa.array([BANDS[band] for band in transfers["band"]], pa.string())
+    columns: dict[str, Any] = {"band": bands}
+    columns |= {_unit(name): pa.array(transfers[name]) for name in names}
+    return pa.table(columns)
+
+
+def _unit(name: str) -> str:
+    """``name`` with the unit of what it measures."""
+    if name in ("posted", "read", "start", "moving", "end", "busy"):
+        return f"{name}_ps"
+    return "payload_bytes" if name == "payload" else name

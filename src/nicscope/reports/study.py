@@ -1,4 +1,4 @@
-"""A study as a table: a column, or a few, for each application.
+"""A study as a table, a column, or a few, for each application, and as files.
 
 Applications that do not fit beside each other follow below, under the same lines.
 """
@@ -115,3 +115,18 @@ def _cell(row: Row, measure: str | None) -> str:
     if measure is None or row.get(measure) is None:
         return "-"
     return per_hundred(row[measure])
+
+
+def study_files(table: StudyTable) -> Iterator[tuple[str, Any]]:
+    """Yield one row per application and place, as ``rows`` of the JSON has them, and figures."""
+    import pyarrow as pa
+
+    from nicscope.reports.figures.studies import draw_study
+
+    axes = [(axis.key, pa.int64()) for axis in table.layout.axes]
+    measures = [(name, pa.float64()) for name in table.layout.measures]
+    schema = pa.schema([("application", pa.string()), *axes, *measures])
+    called = f"{table.paper}_{table.id}"
+    yield f"{called}.parquet", pa.Table.from_pylist(table.rows, schema=schema)
+    for name, figure in draw_study(table):
+        yield f"{called}{name}", figure

@@ -10,7 +10,7 @@ from comparison_samples import DESIGNS, comparison
 from matplotlib.image import imread
 
 from nicscope.reports.comparison import memory_rows, miss_rows, work_rows
-from nicscope.reports.figures import FIGURES
+from nicscope.reports.figures.comparison import FIGURES
 from nicscope.reports.figures.style import save
 from nicscope.reports.palette import GROUP_COLOURS, KIND_COLOURS, STEP_GROUPS
 from nicscope.reports.wording import byte_size, per_hundred, significant

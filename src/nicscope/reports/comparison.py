@@ -243,7 +243,7 @@ class ReplayReport(Report):
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield one row per design, node and count, tidy, for any table library; the figures."""
-        from nicscope.reports.figures import FIGURES
+        from nicscope.reports.figures.comparison import FIGURES
 
         rows = (
             (priced.name, node["node"], name, value)

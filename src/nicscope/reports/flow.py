@@ -70,8 +70,7 @@ class ShownFlow(Report):
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield tables, the timeline, the page if Plotly is there to make it, and figures."""
-        from nicscope.reports.figures.bandwidth import draw_bandwidth
-        from nicscope.reports.figures.flow import draw_flow
+        from nicscope.reports.figures.flow import draw_bandwidth, draw_flow
 
         yield "messages.parquet", _messages(self.found)
         yield "transfers.parquet", _transfers(self.found)

@@ -21,7 +21,7 @@ from nicscope.reports.comparison import (
 from nicscope.reports.palette import KIND_TEXTURES
 from nicscope.reports.printing import lines_of
 from nicscope.reports.table import BAR
-from nicscope.studies.denominator import Denominator
+from nicscope.studies.pricing import Denominator
 
 WIDEST = 100
 

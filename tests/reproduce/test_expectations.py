@@ -8,8 +8,8 @@ import pytest
 
 from nicscope.config import shelf
 from nicscope.errors import StudyError
-from nicscope.studies.reproduce.expectation import Basis, PointGroup, load_paper, paper_keys
 from nicscope.studies.reproduce.registry import experiment_names, study_names
+from nicscope.studies.reproduce.verdict import Basis, PointGroup, load_paper, paper_keys
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 from nicscope.cli.reproduce import EXAMPLES, reproduce
 from nicscope.errors import OutputError, StudyError
 from nicscope.reports.reproduction import ShownReproduction, as_markdown
-from nicscope.studies.reproduce.expectation import Basis
-from nicscope.studies.reproduce.verdict import Missing, Point, Reproduction, Shape
+from nicscope.studies.reproduce.verdict import Basis, Missing, Point, Reproduction, Shape
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -167,7 +167,7 @@ def machine_rows(platform: Platform) -> Rows:
 
 def _as_json(cost: UnitCost) -> dict[str, Any]:
     from nicscope.config.cost_name import COSTS
-    from nicscope.config.time_unit import in_us
+    from nicscope.config.platform import in_us
 
     kind = COSTS[cost.name]
     bounds = [float(in_us(cost.low_ps)), float(in_us(cost.high_ps))]
@@ -187,7 +187,7 @@ def _as_json(cost: UnitCost) -> dict[str, Any]:
 def _shown(cost: UnitCost) -> str:
     """Value or table: times in microseconds, those per byte in nanoseconds."""
     from nicscope.config.cost_name import COSTS
-    from nicscope.config.time_unit import in_us
+    from nicscope.config.platform import in_us
 
     kind = COSTS[cost.name]
     if cost.points:

@@ -138,7 +138,7 @@ def _run_program(path: Path, as_json: bool, out: Path | None, timeline: Path | N
 
 def _write_timeline(found: ProgramRuns, path: Path) -> Path:
     from nicscope.reports.simulation import write_timeline
-    from nicscope.studies.program_timeline import counts, program_timeline
+    from nicscope.studies.timeline import counts, program_timeline
 
     written = write_timeline(program_timeline(found), path)
     kept, every = counts(found)

@@ -23,9 +23,9 @@ from nicscope.cli.interrupt import ENDINGS, ending_status
 from nicscope.cli.progress import progress
 
 if TYPE_CHECKING:
-    from nicscope.studies.sweep.best import Table
     from nicscope.studies.sweep.output import TableOutput
     from nicscope.studies.sweep.sweeping import Done, Sweep
+    from nicscope.studies.sweep.table import Table
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -94,7 +94,7 @@ def sweep(
         opened = [(trace_name(trace), open_trace(trace_path(trace))) for trace in traces]
         what = Sweep(points, opened, out, kinds=not no_kinds)
         _run(what, hands, scheduler, output)
-        from nicscope.studies.sweep.best import Table
+        from nicscope.studies.sweep.table import Table
 
         table = Table(output.readable)
         if as_json:

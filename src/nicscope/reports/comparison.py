@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from nicscope.reports.printing import Printed
-    from nicscope.studies.denominator import Denominator
+    from nicscope.studies.pricing import Denominator
     from nicscope.studies.replaying import Comparison, Priced
 
 _KINDS = {

@@ -14,8 +14,7 @@ from nicscope.reports.simulation import timeline_text
 from nicscope.reports.table import Bar, Piece, Rows
 from nicscope.reports.wording import byte_size, in_words, significant, whole
 from nicscope.studies.flow.parts import PART_NAMES, WAITS, Part
-from nicscope.studies.flow.report import evidence_of
-from nicscope.studies.flow.timeline import timeline
+from nicscope.studies.flow.report import evidence_of, timeline
 from nicscope.studies.flow.transfers import BANDS
 
 if TYPE_CHECKING:

@@ -9,16 +9,15 @@ from nicscope.reports import size_wording as say
 from nicscope.reports.result import Report
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import byte_size, per_hundred, significant, us_within, whole
-from nicscope.studies.denominator import denominator_of
+from nicscope.studies.pricing import denominator_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nicscope.reports.printing import Printed
-    from nicscope.studies.sizing.answer import Answer
     from nicscope.studies.sizing.merit import Point
     from nicscope.studies.sizing.page_sizes import PageSize
-    from nicscope.studies.sizing.result import Sizing, SizingReport
+    from nicscope.studies.sizing.result import Answer, Sizing, SizingReport
 
 
 class ShownSizes(Report):

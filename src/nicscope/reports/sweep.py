@@ -13,13 +13,13 @@ from nicscope.reports.wording import (
     significant,
     whole,
 )
-from nicscope.studies.denominator import Denominator
+from nicscope.studies.pricing import Denominator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nicscope.studies.sweep.axis import Axis
-    from nicscope.studies.sweep.best import Unpriced
+    from nicscope.studies.sweep.grid import Axis
+    from nicscope.studies.sweep.table import Unpriced
 
 MISSES = {Denominator.LOOKUP: "miss_ratio", Denominator.REQUEST: "misses_per_request"}
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from nicscope.studies.denominator import Denominator
+    from nicscope.studies.pricing import Denominator
     from nicscope.studies.replaying import Comparison, Priced
 
 

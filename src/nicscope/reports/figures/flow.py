@@ -10,8 +10,7 @@ from matplotlib.patches import Patch
 from nicscope.reports.figures.style import INK, legend, plain, sheet, styled
 from nicscope.reports.flow_shown import drawn_transfers, title
 from nicscope.reports.palette import BAND_SHADES, GREY
-from nicscope.studies.flow.bandwidth import bandwidth_steps
-from nicscope.studies.flow.transfers import BANDS, NET_RCV, receptions
+from nicscope.studies.flow.transfers import BANDS, NET_RCV, bandwidth_steps, receptions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from nicscope.studies.sizing.answer import Answer
     from nicscope.studies.sizing.merit import Point
-    from nicscope.studies.sizing.result import Sizing, SizingReport
+    from nicscope.studies.sizing.result import Answer, Sizing, SizingReport
 
 TICKS = 8  # at most, of memory
 HEADROOM = 1.08

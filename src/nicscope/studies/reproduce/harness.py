@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.errors import StudyError, did_you_mean
-from nicscope.studies.reproduce.expectation import load_paper, paper_keys
 from nicscope.studies.reproduce.registry import find_experiment, study_names
 from nicscope.studies.reproduce.verdict import (
     Missing,
@@ -14,15 +13,16 @@ from nicscope.studies.reproduce.verdict import (
     Reproduction,
     Shape,
     judge,
+    load_paper,
+    paper_keys,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from nicscope.studies.reproduce.expectation import Item, Paper
     from nicscope.studies.reproduce.registry import Experiment
-    from nicscope.studies.reproduce.verdict import Outcome
+    from nicscope.studies.reproduce.verdict import Item, Outcome, Paper
 
 
 def load_papers() -> dict[str, Paper]:

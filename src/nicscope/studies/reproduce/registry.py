@@ -13,8 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from nicscope.studies.reproduce import experiments, traced
-from nicscope.studies.reproduce.expectation import Item
-from nicscope.studies.reproduce.verdict import Outcome
+from nicscope.studies.reproduce.verdict import Item, Outcome
 
 if TYPE_CHECKING:
     from types import ModuleType

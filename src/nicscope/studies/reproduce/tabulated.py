@@ -10,7 +10,7 @@ from fractions import Fraction
 from statistics import linear_regression
 from typing import TYPE_CHECKING
 
-from nicscope.config.time_unit import in_us
+from nicscope.config.platform import in_us
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

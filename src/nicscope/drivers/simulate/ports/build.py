@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from nicscope.config.delivery import Transport
 from nicscope.config.design import load_design
 from nicscope.config.scheme import Scheme
-from nicscope.config.transport import Transport
 from nicscope.drivers.simulate.agenda import NEVER
 from nicscope.drivers.simulate.ports.directory import TABLE_PAGES
 from nicscope.drivers.simulate.ports.pools import new_pools

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from nicscope.nic.ways.hosts import AtBuses
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 BLOCK = 128
 WORDS = 32  # of 4 bytes in a block

@@ -16,7 +16,7 @@ from nicscope.studies.reproduce.edt_latencies import SIZES, latency, listed
 from nicscope.studies.reproduce.verdict import Outcome
 
 if TYPE_CHECKING:
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 STEP = 8  # bytes
 MOST = 4096

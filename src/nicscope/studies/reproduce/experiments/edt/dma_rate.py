@@ -8,7 +8,7 @@ from nicscope.studies.reproduce.edt_latencies import EDT, SIZES, gain, latency, 
 from nicscope.studies.reproduce.verdict import Outcome
 
 if TYPE_CHECKING:
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 
 def run(item: Item) -> Outcome:

@@ -21,7 +21,7 @@ from nicscope.studies.reproduce.edt_latencies import (
 from nicscope.studies.reproduce.verdict import Outcome
 
 if TYPE_CHECKING:
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 
 def run(item: Item) -> Outcome:

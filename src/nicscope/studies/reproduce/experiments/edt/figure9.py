@@ -16,7 +16,7 @@ from nicscope.studies.reproduce.edt_latencies import (
 from nicscope.studies.reproduce.verdict import Outcome
 
 if TYPE_CHECKING:
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 BELOW_THE_MTU = (64, 128, 256, 512, 1024)
 CONSTANT = (Part.DMA_INIT, Part.DMA_INTERRUPT, Part.SEND, Part.RECEIVE)

@@ -14,7 +14,7 @@ from nicscope.studies.reproduce.verdict import Outcome
 
 if TYPE_CHECKING:
     from nicscope.interfaces.via import Host
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 ROOM = 1 << 23  # bytes of host memory
 TAGS = 1200

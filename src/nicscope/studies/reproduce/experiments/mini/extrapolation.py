@@ -10,7 +10,7 @@ from nicscope.studies.reproduce.nic_memory import nic_memory_bytes
 from nicscope.studies.reproduce.verdict import Outcome
 
 if TYPE_CHECKING:
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 SIZES = (2**15, 2**16)  # two tables: their difference is what entries alone take
 PAGE = 4096  # bytes

@@ -9,7 +9,7 @@ from nicscope.studies.reproduce.nic_memory import listed, nic_memory_bytes
 from nicscope.studies.reproduce.verdict import Outcome
 
 if TYPE_CHECKING:
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 KB = 1024  # bytes; the paper's own 64 GB example takes binary units
 

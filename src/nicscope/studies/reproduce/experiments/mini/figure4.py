@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nicscope.studies.handle_misses import MissPoint
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 SIZES = (64, 256, 1024, 4096, 16384, 65536)  # bytes
 RATIOS = tuple(tenth / 10 for tenth in range(11))

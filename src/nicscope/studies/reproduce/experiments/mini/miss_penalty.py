@@ -10,7 +10,7 @@ from nicscope.studies.handle_misses import measure
 from nicscope.studies.reproduce.verdict import Outcome
 
 if TYPE_CHECKING:
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 BYTES = 64
 TRIPS = 20

@@ -15,7 +15,7 @@ from nicscope.studies.reproduce.verdict import Outcome
 if TYPE_CHECKING:
     from nicscope.config.design import Design
     from nicscope.interfaces.mini.endpoint import Endpoint
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 KB = 1024
 PAGE = 4096

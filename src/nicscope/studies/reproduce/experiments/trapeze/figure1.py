@@ -17,7 +17,7 @@ from nicscope.studies.reproduce.verdict import Outcome
 
 if TYPE_CHECKING:
     from nicscope.studies.delivery_measures import Costs
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 SIZES = tuple(128 << power for power in range(10))  # to 64 KB
 DIRECTIONS = {"send": Engine.HOST_TX, "receive": Engine.HOST_RCV}

@@ -6,13 +6,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from nicscope.drivers.simulate.log import Engine
-from nicscope.studies.calibrate.cold_start import SMALL, cold_start
+from nicscope.studies.calibrate.anchors import SMALL, cold_start
 from nicscope.studies.delivery_measures import PS_PER_US, pair_costs, platform_costs
 from nicscope.studies.reproduce.verdict import Outcome
 
 if TYPE_CHECKING:
-    from nicscope.studies.calibrate.cold_start import ColdStart
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.calibrate.anchors import ColdStart
+    from nicscope.studies.reproduce.verdict import Item
 
 PAIR = "p6-natoma"
 FIRST_NET_TX = 3  # transfers that the text names

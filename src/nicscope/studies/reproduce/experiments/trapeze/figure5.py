@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nicscope.drivers.simulate.log import Engine
-from nicscope.studies.calibrate.cold_start import PAYLOAD, cold_start
-from nicscope.studies.calibrate.gaps import STEADY, lost_to_gaps
+from nicscope.studies.calibrate.anchors import PAYLOAD, STEADY, cold_start, lost_to_gaps
 from nicscope.studies.delivery_measures import (
     PS_PER_US,
     bandwidth_mbytes_s,
@@ -18,9 +17,9 @@ from nicscope.studies.delivery_measures import (
 from nicscope.studies.reproduce.verdict import Outcome
 
 if TYPE_CHECKING:
-    from nicscope.studies.calibrate.cold_start import ColdStart
+    from nicscope.studies.calibrate.anchors import ColdStart
     from nicscope.studies.delivery_measures import Costs
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 PAIR = "p6-natoma"
 ENGINES = (Engine.HOST_TX, Engine.NET_TX, Engine.HOST_RCV)  # netRcv moves in lockstep with netTx

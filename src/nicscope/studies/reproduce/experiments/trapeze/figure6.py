@@ -17,7 +17,7 @@ from nicscope.studies.reproduce.verdict import Outcome
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 PAYLOADS = tuple(1024 << power for power in range(7))  # 1 to 64 KB
 POLICIES = ("store-and-forward", "cut-through", "adaptive")

@@ -13,7 +13,7 @@ from nicscope.studies.reproduce.verdict import Outcome
 
 if TYPE_CHECKING:
     from nicscope.interfaces.trapeze import Endpoint
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 PAYLOAD = 65536  # bytes of one hostTx, long enough that its start is nothing
 LONG_COPY = 1 << 20  # bytes: goes on after the DMA's end

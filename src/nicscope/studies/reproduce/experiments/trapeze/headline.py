@@ -14,7 +14,7 @@ from nicscope.studies.delivery_measures import (
 from nicscope.studies.reproduce.verdict import Outcome
 
 if TYPE_CHECKING:
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 PAIR = "pentium2-440lx"
 PAYLOAD = 4096  # bytes

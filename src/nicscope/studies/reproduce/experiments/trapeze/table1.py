@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope.studies.calibrate.anchors import POLICY_OF, SIZES
-from nicscope.studies.calibrate.constants import all_together
+from nicscope.studies.calibrate.fit import all_together
 from nicscope.studies.delivery_measures import (
     PAIRS,
     bandwidth_mbytes_s,
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nicscope.studies.delivery_measures import Costs
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
     Cells = dict[tuple[str, str, str, str], float]  # kind, size, quantity, pair
 

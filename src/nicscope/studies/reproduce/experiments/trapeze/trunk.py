@@ -14,7 +14,7 @@ from nicscope.studies.reproduce.verdict import Outcome
 if TYPE_CHECKING:
     from nicscope.drivers.simulate.script import Outcome as Traffic
     from nicscope.studies.delivery_measures import Costs
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 PLATFORM = "p6-natoma"
 PAYLOAD = 8192  # bytes

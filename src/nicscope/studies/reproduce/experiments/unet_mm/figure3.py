@@ -10,7 +10,7 @@ from nicscope.studies.reproduce.verdict import Outcome
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 WORKLOADS: Sequence[Workload] = PUBLISHED
 LARGE, SMALL = Bench(entries=1024), Bench(entries=256)

@@ -16,7 +16,7 @@ from nicscope.studies.reproduce.unet_pinning import (
 from nicscope.studies.reproduce.verdict import Outcome
 
 if TYPE_CHECKING:
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 PROCESSES = [1, 2, 4, 8, 16, 32, 64]
 

@@ -20,7 +20,7 @@ from nicscope.studies.reproduce.unet_steps import (
 from nicscope.studies.reproduce.verdict import Outcome
 
 if TYPE_CHECKING:
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 SIZES = (40, 1498)
 DISK_US = 22_000

@@ -13,7 +13,7 @@ from nicscope.studies.reproduce.verdict import Outcome
 
 if TYPE_CHECKING:
     from nicscope.config.platform import Platform
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 DESIGNS = {"pca200-linux": "unet-mm-pca200", "dc21140-nt": "unet-mm-dc21140"}
 

@@ -10,7 +10,7 @@ from nicscope.studies.pricing import price
 from nicscope.studies.reproduce.verdict import Outcome
 
 if TYPE_CHECKING:
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 HIT = {
     "lookups": 1,

@@ -11,7 +11,7 @@ from nicscope.studies.reproduce.verdict import Outcome
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
     from nicscope.traces.schema import Requests
 
 CACHE_ENTRIES = (1024, 2048, 4096, 8192, 16384)

@@ -18,7 +18,7 @@ from nicscope.studies.reproduce.vmmc_runs import (
 
 if TYPE_CHECKING:
     from nicscope.interfaces.vmmc import Endpoint
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 SENDS = 1000
 AT_ONCE = 16

@@ -10,7 +10,7 @@ from nicscope.studies.reproduce.vmmc_runs import KEEPER, PAGE, in_us, now_ps, ru
 
 if TYPE_CHECKING:
     from nicscope.interfaces.vmmc import Endpoint
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 SIZES = (1, 2, 4, 8, 16, 32)
 WORD_PAGES = 32  # of the library's bit array

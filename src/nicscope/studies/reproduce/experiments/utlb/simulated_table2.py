@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from nicscope.interfaces.vmmc import Endpoint
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 WIDTHS = (1, 2, 4, 8, 16, 32)
 STREAM = 64  # pages

@@ -9,7 +9,7 @@ from nicscope.studies.reproduce.tabulated import cost_at, nearest_line
 from nicscope.studies.reproduce.verdict import Outcome
 
 if TYPE_CHECKING:
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 COSTS = {"dma": "ni_dma", "miss": "ni_miss"}
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from decimal import Decimal
 
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
 
 LOOKUPS = 100  # rates are printed with two decimals: whole counts per hundred lookups
 

@@ -14,9 +14,9 @@ from nicscope.studies.reproduce.traced.study import OFFSET, Layout, Line, Study
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nicscope.studies.reproduce.expectation import Item
     from nicscope.studies.reproduce.traced.measuring import Findings
     from nicscope.studies.reproduce.traced.study import Row
+    from nicscope.studies.reproduce.verdict import Item
 
 KINDS = ("compulsory", "capacity", "conflict")
 ALL = "ni_misses_per_lookup"

@@ -9,8 +9,8 @@ from nicscope.studies.reproduce.traced.overheads import overhead_study
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nicscope.studies.reproduce.expectation import Item
     from nicscope.studies.reproduce.traced.study import Row
+    from nicscope.studies.reproduce.verdict import Item
 
 LIMIT_MBYTES = 4
 

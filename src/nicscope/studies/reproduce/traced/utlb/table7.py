@@ -13,9 +13,9 @@ from nicscope.studies.reproduce.traced.study import Layout, Line, Study, pages_o
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-    from nicscope.studies.reproduce.expectation import Item
     from nicscope.studies.reproduce.traced.measuring import Findings
     from nicscope.studies.reproduce.traced.study import Row, Spec
+    from nicscope.studies.reproduce.verdict import Item
 
 LIMIT_MBYTES = 16
 PAGES = (1, 16)

@@ -15,9 +15,9 @@ from nicscope.studies.reproduce.traced.study import NO_OFFSET, OFFSET, Layout, L
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nicscope.studies.reproduce.expectation import Item
     from nicscope.studies.reproduce.traced.measuring import Findings
     from nicscope.studies.reproduce.traced.study import Row
+    from nicscope.studies.reproduce.verdict import Item
 
 # As the paper calls them: our name, the catalog's, the cache.
 CACHES = {

@@ -219,6 +219,11 @@ class ReplayReport(Report):
 
     found: Comparison
 
+    @property
+    def comparison(self) -> Comparison:
+        """Its numbers."""
+        return self.found
+
     def parts(self) -> Iterator[Printed]:
         """The trace, its misses, the work of the hosts, memory, and what the tables do not say."""
         from rich.text import Text

@@ -22,8 +22,7 @@ from nicscope.reports.reproduction import ShownReproduction, as_markdown
 from nicscope.reports.study import study_rows
 from nicscope.reports.table import Rows
 from nicscope.studies.calibrate.result import Calibration, Residual, Value
-from nicscope.studies.reproduce.harness import load_papers
-from nicscope.studies.reproduce.registry import find_study
+from nicscope.studies.reproduce.harness import find_study, load_papers
 from nicscope.studies.reproduce.verdict import Basis, Missing, Offered, Point, Reproduction, Shape
 from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace

@@ -19,7 +19,7 @@ from nicscope.studies.reproduce.verdict import (
 )
 
 if TYPE_CHECKING:
-    from nicscope.studies.reproduce.registry import Experiment
+    from nicscope.studies.reproduce.harness import Experiment
 
 
 def toy_group(quantity: str, published: str, basis: Basis) -> PointGroup:

@@ -17,7 +17,7 @@ from nicscope.cli.app import main
 from nicscope.reports.figures.studies import GRAPHS, KINDS, MOST_PANELS, PARTS, draw_study
 from nicscope.reports.printing import lines_of
 from nicscope.reports.study import study_parts, study_rows
-from nicscope.studies.reproduce.registry import find_study
+from nicscope.studies.reproduce.harness import find_study
 from pressing import has_loaded, interrupted
 
 if TYPE_CHECKING:

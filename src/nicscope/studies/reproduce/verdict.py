@@ -1,4 +1,8 @@
-"""What came out: experiments fill an ``Outcome``, the harness judges it into a ``Reproduction``."""
+"""What should come out, as the catalog's ``published`` files state it, and what does.
+
+Experiments fill an ``Outcome``, the harness judges it into a ``Reproduction``.
+``catalog/published/utlb.toml`` explains the layout of expectations at its top.
+"""
 
 from __future__ import annotations
 

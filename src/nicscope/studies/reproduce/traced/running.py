@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.studies.reproduce.registry import find_study
+from nicscope.studies.reproduce.harness import find_study
 from nicscope.studies.reproduce.traced.applications import claimed
 from nicscope.studies.reproduce.traced.measuring import Findings, measure
 from nicscope.studies.reproduce.verdict import Basis, ExpectedPoint, Point, judge, quantity_name

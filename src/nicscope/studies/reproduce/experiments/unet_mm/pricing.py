@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING
 from nicscope.config.design import load_design
 from nicscope.config.platform import load_platform
 from nicscope.studies.pricing import price
-from nicscope.studies.reproduce.tabulated import cost_at
-from nicscope.studies.reproduce.verdict import Outcome
+from nicscope.studies.reproduce.experiments.utlb.pricing import cost_at
 
 if TYPE_CHECKING:
     from nicscope.config.platform import Platform
-    from nicscope.studies.reproduce.verdict import Item
+    from nicscope.studies.reproduce.verdict import Item, Outcome
 
 DESIGNS = {"pca200-linux": "unet-mm-pca200", "dc21140-nt": "unet-mm-dc21140"}
 
 
-def run(item: Item) -> Outcome:
+def table1(outcome: Outcome, item: Item) -> None:
     """Price one miss and one hit on both machines; replace the pin for other kinds of pages."""
     pca200, nt = load_platform("pca200-linux"), load_platform("dc21140-nt")
-    outcome = Outcome()
     plain = one_lookup(pca200, miss=True, unpin=True)
     bare = one_lookup(pca200, miss=True)
     copied = _instead_of_pin(pca200, plain, "kernel_pin_shared")
@@ -67,7 +65,6 @@ def run(item: Item) -> Outcome:
         disk["PCA-200"] > 100 * plain and disk["NT"] > 100 * nt_plain,
         ", ".join(f"{name} {cost / 1000:.2f} ms" for name, cost in disk.items()),
     )
-    return outcome
 
 
 def one_lookup(

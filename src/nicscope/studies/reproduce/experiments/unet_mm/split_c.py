@@ -1,4 +1,4 @@
-"""The Split-C programs of U-Net/MM 6.2 run on its TLB: misses in four, and whether they are right.
+"""The Split-C programs of U-Net/MM 6.2 and Figure 3: misses in four, and whether they are right.
 
 Sizes may be scaled down together, pages and entries alike, so that tests take seconds.
 """
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.interfaces.unet import Process
+    from nicscope.studies.reproduce.verdict import Item, Outcome
 
 PAGE = 4096
 SEED = 1997
@@ -158,3 +159,50 @@ def _is_product(
     return len(made) == blocking.blocks**2 and all(
         np.array_equal(block, blocking.block(expected, number)) for number, block in made.items()
     )
+
+
+WORKLOADS: Sequence[Workload] = PUBLISHED
+LARGE, SMALL = Bench(entries=1024), Bench(entries=256)
+FITTING = ("multiply", "small")  # programs that use few pages
+
+
+def figure3(outcome: Outcome, item: Item) -> None:
+    """Run every program under both tables; each is run twice in all."""
+    del item
+    runs = {
+        bench: {workload: measure(workload, bench) for workload in WORKLOADS}
+        for bench in (LARGE, SMALL)
+    }
+    every = [found for of_bench in runs.values() for found in of_bench.values()]
+    outcome.shape(
+        "results-are-right",
+        all(found.right and not found.lost for found in every),
+        f"{sum(found.right for found in every)} of {len(every)} right, "
+        f"{sum(found.lost for found in every)} messages lost",
+    )
+    outcome.shape(
+        "none-but-compulsory-at-1024",
+        all(not any(found.noncompulsory) for found in runs[LARGE].values()),
+        "; ".join(in_four(found) for found in runs[LARGE].values()),
+    )
+    few = [found for workload, found in runs[SMALL].items() if workload.kind in FITTING]
+    many = [found for workload, found in runs[SMALL].items() if workload.kind not in FITTING]
+    outcome.shape(
+        "small-messages-and-matrices-fit-256",
+        all(not any(found.noncompulsory) for found in few),
+        "; ".join(in_four(found) for found in few),
+    )
+    outcome.shape(
+        "large-messages-miss-at-256",
+        all(all(found.noncompulsory) for found in many),
+        "; ".join(in_four(found) for found in many),
+    )
+
+
+def in_four(found: Found) -> str:
+    """One line: misses in percent of lookups, not compulsory and compulsory, on each path."""
+    parts = []
+    for path in PATHS:
+        others, first = (found.percent(path, compulsory) for compulsory in (False, True))
+        parts.append(f"{path} {others:.2f}+{first:.2f}")
+    return f"{found.workload} (entries={found.entries}, pages={found.pages}) {', '.join(parts)} %"

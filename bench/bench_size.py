@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nicscope.traces.bundled import bundled_traces
-from nicscope.traces.lookups import lookups_of
+from nicscope.traces.numbering import lookups_of
 from nicscope.traces.reader import open_trace
 from nicscope.traces.writer import TraceWriter
 

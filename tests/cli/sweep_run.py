@@ -6,9 +6,8 @@ import contextlib
 import io
 import os
 
-import nicscope.reports.sweep_rows
-import nicscope.studies.sweep.best
-import nicscope.studies.sweep.local  # noqa: F401
+import nicscope.reports.sweep
+import nicscope.studies.sweep.tally  # noqa: F401
 from nicscope.cli.app import main
 
 

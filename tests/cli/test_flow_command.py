@@ -205,7 +205,7 @@ def test_the_same_command_writes_the_same_bytes(capsys, tmp_path):
 
 
 def test_without_plotly_one_line_says_what_to_install(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr("nicscope.reports.flow_folder.has_plotly", lambda: False)
+    monkeypatch.setattr("nicscope.reports.flow.has_plotly", lambda: False)
 
     assert main(["flow", "--platform", "lab", "--out", str(tmp_path / "r"), "--json"]) == 0
 

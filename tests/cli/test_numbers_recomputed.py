@@ -16,14 +16,14 @@ from trace_files import write
 from nicscope.cli.app import main
 from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.replay import replay
-from nicscope.reports.size_terminal import best_rows, memory_rows, page_rows, part_rows, target_rows
+from nicscope.reports.size import best_rows, memory_rows, page_rows, part_rows, target_rows
 from nicscope.reports.size_wording import page_remarks, ranked_alike, remarks
 from nicscope.reports.wording import byte_size, per_hundred, significant, whole
 from nicscope.studies.sizing.question import ask
 from nicscope.studies.sizing.sizings import report
-from nicscope.studies.sweep.best import Table
 from nicscope.studies.sweep.question import ask as ask_sweep
 from nicscope.studies.sweep.sweeping import Sweep, sweep
+from nicscope.studies.sweep.table import Table
 from nicscope.traces.reader import open_trace
 from recomputed import recomputed
 

@@ -13,7 +13,7 @@ from nicscope.cli.app import main
 from nicscope.config.delivery import DELIVERY_COSTS
 from nicscope.config.design import design_names, load_design
 from nicscope.config.scheme import SETTINGS, USES
-from nicscope.reports.notebook import ReplayReport
+from nicscope.reports.comparison import ReplayReport
 from nicscope.studies.replaying import choose_subjects, compare
 from nicscope.traces.reader import open_trace
 

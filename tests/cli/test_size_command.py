@@ -20,7 +20,7 @@ from nicscope.reports import size_wording as say
 from nicscope.reports.figures.sizes import draw_sizing, height, shown_steps
 from nicscope.reports.figures.style import save
 from nicscope.reports.palette import FAMILY_LOOKS, GROUP_COLOURS
-from nicscope.reports.size_terminal import best_rows, memory_rows, page_rows, part_rows
+from nicscope.reports.size import best_rows, memory_rows, page_rows, part_rows
 from nicscope.reports.wording import per_hundred
 from nicscope.studies.sizing.question import ask
 from nicscope.studies.sizing.sizings import report

@@ -6,9 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from nicscope.config.cost_override import read_cost, with_cost
 from nicscope.config.evidence import Evidence
-from nicscope.config.platform import load_platform
+from nicscope.config.platform import load_platform, read_cost, with_cost
 from nicscope.errors import PlatformError
 
 

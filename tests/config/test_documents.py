@@ -11,7 +11,7 @@ from nicscope.config.cost_name import COSTS
 from nicscope.config.design import Scheme, load_design
 from nicscope.config.platform import load_platform
 from nicscope.config.scheme import SETTINGS, USES
-from nicscope.studies.cost_model import MODELS
+from nicscope.studies.pricing import MODELS
 
 DOCUMENTS = Path(__file__).parents[2] / "docs"
 DESIGNS = (DOCUMENTS / "designs.md").read_text()

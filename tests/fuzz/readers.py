@@ -24,8 +24,13 @@ from mutation import ODD_NUMBERS, changed_tree, mutated, odd_tree, with_flips
 from nicscope.cli.app import main
 from nicscope.config.shelf import CATALOG
 from nicscope.errors import LONGEST, NicscopeError
-from nicscope.studies.sweep.identity import AxisIdentity, Identity, TraceIdentity
-from nicscope.studies.sweep.journal import Record, open_journal
+from nicscope.studies.sweep.journal import (
+    AxisIdentity,
+    Identity,
+    Record,
+    TraceIdentity,
+    open_journal,
+)
 from nicscope.studies.sweep.sweeping import _Tallies
 from nicscope.studies.sweep.table import METADATA_KEY, difference_of_table
 from nicscope.studies.sweep.tally import TALLIED

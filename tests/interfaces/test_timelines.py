@@ -13,8 +13,8 @@ import small_programs as small
 from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.ports.build import Faults, Transport
 from nicscope.interfaces.run_report import on_run, report_of
-from nicscope.studies.program_timeline import program_timeline
 from nicscope.studies.programs import ProgramRuns
+from nicscope.studies.timeline import program_timeline
 
 PS_PER_US = 10**6
 LANES = 16

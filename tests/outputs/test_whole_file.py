@@ -14,7 +14,7 @@ from targets import FILES, STREAMS, TARGETS, a_null_device, a_pipes_descriptor, 
 
 from nicscope.errors import OutputError
 from nicscope.outputs import ReaderGone, scratch_file, whole_file
-from nicscope.outputs.sink import BUFFER_BYTES
+from nicscope.outputs.target import BUFFER_BYTES
 
 BIG = bytes(range(256)) * (3 * BUFFER_BYTES // 256) + b"end"  # more than a pipe or buffer holds
 

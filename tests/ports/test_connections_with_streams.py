@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nicscope.config.transport import Transport
+from nicscope.config.delivery import Transport
 from nicscope.drivers.simulate.ports.build import Faults, PortSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces import mini, unet, vmmc

@@ -14,21 +14,21 @@ from typing import NamedTuple
 import numpy as np
 
 import nicscope
-from nicscope.cli import calibrate, reproduce
+from nicscope.cli import calibrate
 from nicscope.cli.app import main
 from nicscope.reports import drawing
 from nicscope.reports.printing import show
-from nicscope.reports.study_rows import study_rows
+from nicscope.reports.reproduction import ShownReproduction, as_markdown
+from nicscope.reports.study import study_rows
 from nicscope.reports.table import Rows
 from nicscope.studies.calibrate.result import Calibration, Residual, Value
-from nicscope.studies.reproduce.expectation import Basis
-from nicscope.studies.reproduce.harness import load_papers
-from nicscope.studies.reproduce.registry import find_study
-from nicscope.studies.reproduce.verdict import Missing, Offered, Point, Reproduction, Shape
+from nicscope.studies.reproduce.harness import find_study, load_papers
+from nicscope.studies.reproduce.verdict import Basis, Missing, Offered, Point, Reproduction, Shape
 from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace
 
 PACKAGE = Path(nicscope.__file__).parent
+MAKERS = ("Rows", "rows_of")
 LONG = "a-design-of-mine-with-forty-characters-x"
 PROGRAM = """
     from nicscope.interfaces.unet import Cluster
@@ -70,7 +70,7 @@ def builders() -> set[tuple[str, str]]:
             if isinstance(node, ast.FunctionDef) and any(
                 isinstance(inner, ast.Call)
                 and isinstance(inner.func, ast.Name)
-                and inner.func.id == "Rows"
+                and inner.func.id in MAKERS
                 for inner in ast.walk(node)
             ):
                 found.add((str(path.relative_to(PACKAGE)), node.name))
@@ -145,10 +145,11 @@ def other_tables(width: int) -> list[Printed]:
         [Missing("toy", "figure1", "needs a curve " * 10)],
         [Offered("toy", "table2", "for any trace " * 10)],
     )
+    as_markdown(shown, [])  # of whose tables none is printed
     made = []
     for name, print_it in (
         ("calibrate-platform", lambda: calibrate.show(fits)),
-        ("reproduce", lambda: reproduce.show(shown)),
+        ("reproduce", lambda: ShownReproduction(shown).show()),
         ("reproduce, studies", lambda: show(_studies())),
     ):
         with recorded() as tables:
@@ -194,6 +195,8 @@ def built():
 
     def noting(cls, *values, **named):
         code = sys._getframe(1).f_code
+        if code.co_name == "rows_of":
+            code = sys._getframe(2).f_code
         callers.add((str(Path(code.co_filename).relative_to(PACKAGE)), code.co_name))
         return make(cls, *values, **named)
 

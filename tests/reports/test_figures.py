@@ -9,12 +9,12 @@ import pytest
 from comparison_samples import DESIGNS, comparison
 from matplotlib.image import imread
 
-from nicscope.reports.figures import FIGURES
+from nicscope.reports.comparison import memory_rows, miss_rows, work_rows
+from nicscope.reports.figures.comparison import FIGURES
 from nicscope.reports.figures.style import save
 from nicscope.reports.palette import GROUP_COLOURS, KIND_COLOURS, STEP_GROUPS
-from nicscope.reports.rows import memory_rows, miss_rows, work_rows
 from nicscope.reports.wording import byte_size, per_hundred, significant
-from nicscope.studies.cost_model import STEP_NAMES
+from nicscope.studies.pricing import STEP_NAMES
 
 
 @pytest.fixture(scope="module")

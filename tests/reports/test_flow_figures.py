@@ -13,14 +13,12 @@ from matplotlib.image import imread
 
 from flow_samples import answered
 from nicscope.config.delivery import POLICIES
-from nicscope.reports.figures.bandwidth import draw_bandwidth
-from nicscope.reports.figures.flow import draw_flow
+from nicscope.reports.figures.flow import draw_bandwidth, draw_flow
 from nicscope.reports.figures.style import save
 from nicscope.reports.flow_page import has_plotly, page_bars, page_of
 from nicscope.reports.flow_shown import MOST_PACKETS, drawn_transfers, title
 from nicscope.reports.palette import BAND_SHADES
-from nicscope.studies.flow.bandwidth import bandwidth_steps
-from nicscope.studies.flow.transfers import BANDS, receptions
+from nicscope.studies.flow.transfers import BANDS, bandwidth_steps, receptions
 
 PS_PER_US = 10**6
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import nicscope
 from nicscope.cli.app import main
 from nicscope.config.design import design_names
-from nicscope.reports.fitting import GAP, fit
+from nicscope.reports.drawing import GAP, fit
 from nicscope.reports.printing import ELSEWHERE, PARAGRAPH, PIPED, lines_of, output_width
 from nicscope.reports.table import Bar, Piece, Rows
 from nicscope.reports.words import pieces, width_of, wrapped

@@ -10,14 +10,18 @@ from comparison_samples import DESIGNS, comparison
 
 from nicscope.config.evidence import Evidence
 from nicscope.reports import wording
-from nicscope.reports.notebook import ReplayReport
+from nicscope.reports.comparison import (
+    ReplayReport,
+    memory_rows,
+    miss_rates,
+    miss_rows,
+    notes,
+    work_rows,
+)
 from nicscope.reports.palette import KIND_TEXTURES
 from nicscope.reports.printing import lines_of
-from nicscope.reports.rates import miss_rates
-from nicscope.reports.rows import memory_rows, miss_rows, notes, work_rows
 from nicscope.reports.table import BAR
-from nicscope.reports.terminal import comparison_parts
-from nicscope.studies.denominator import Denominator
+from nicscope.studies.pricing import Denominator
 
 WIDEST = 100
 
@@ -28,7 +32,7 @@ def found():
 
 
 def printed(found):
-    return [str(line) for line in lines_of(comparison_parts(found), WIDEST)]
+    return [str(line) for line in lines_of(ReplayReport(found).parts(), WIDEST)]
 
 
 def test_rates_are_counts_per_hundred_lookups_and_both_splits_add_up(found):

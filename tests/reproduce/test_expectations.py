@@ -1,18 +1,18 @@
 from __future__ import annotations
 
+import ast
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from nicscope.config import shelf
 from nicscope.errors import StudyError
-from nicscope.studies.reproduce.expectation import Basis, PointGroup, load_paper, paper_keys
-from nicscope.studies.reproduce.registry import experiment_names, study_names
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from nicscope.studies.reproduce import experiments
+from nicscope.studies.reproduce.experiments import FILES
+from nicscope.studies.reproduce.harness import experiment_names, study_names
+from nicscope.studies.reproduce.verdict import Basis, PointGroup, load_paper, paper_keys
 
 GROUP = {
     "quantity": "pin",
@@ -91,3 +91,22 @@ def test_no_experiment_stands_without_expectations() -> None:
     }
 
     assert experiment_names() == expected
+
+
+def test_every_experiment_is_a_function_in_the_file_that_is_said_to_hold_it() -> None:
+    said = {
+        f"experiments/{paper}/{file}.py:{name}"
+        for paper, files in FILES.items()
+        for file, names in files.items()
+        for name in names
+    }
+    there = {
+        f"experiments/{path.parent.name}/{path.name}:{node.name}"
+        for path in Path(experiments.__file__).parent.glob("*/*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef)
+        and [given.arg for given in node.args.args] == ["outcome", "item"]
+        and not node.name.startswith("_")
+    }
+
+    assert said == there

@@ -11,6 +11,7 @@ import pytest
 from nicscope.config.scheme import Scheme
 from nicscope.studies.reproduce.experiments.utlb.invariants import check
 from nicscope.studies.reproduce.shared_memory_traffic import shared_memory_traffic
+from nicscope.studies.reproduce.verdict import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +41,9 @@ def shapes(counts_of: Callable[[Design], dict[str, int]]) -> dict[str, tuple[boo
         assert not kinds
         return [SimpleNamespace(total=c, nodes=[c]) for c in map(counts_of, designs)]
 
-    return check(shared_memory_traffic(rows=10), SIZES, replay).shapes
+    outcome = Outcome()
+    check(outcome, shared_memory_traffic(rows=10), SIZES, replay)
+    return outcome.shapes
 
 
 def test_lawful_results_pass() -> None:

@@ -12,9 +12,9 @@ from nicscope.config.design import load_design
 from nicscope.config.evidence import Evidence
 from nicscope.config.platform import load_platform
 from nicscope.studies.pricing import price
-from nicscope.studies.reproduce.expectation import load_paper
-from nicscope.studies.reproduce.experiments.utlb.table6 import interrupt_counts, utlb_counts
+from nicscope.studies.reproduce.experiments.utlb.pricing import interrupt_counts, utlb_counts
 from nicscope.studies.reproduce.harness import reproduce
+from nicscope.studies.reproduce.verdict import load_paper
 
 if TYPE_CHECKING:
     from nicscope.studies.reproduce.verdict import Point

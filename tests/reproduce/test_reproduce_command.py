@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import typer
 from typer.testing import CliRunner
 
-from nicscope.cli.reproduce import EXAMPLES, reproduce, show
+from nicscope.cli.reproduce import EXAMPLES, reproduce
 from nicscope.errors import OutputError, StudyError
-from nicscope.studies.reproduce.expectation import Basis
-from nicscope.studies.reproduce.markdown import as_markdown
-from nicscope.studies.reproduce.verdict import Missing, Point, Reproduction, Shape
+from nicscope.reports.reproduction import ShownReproduction, as_markdown
+from nicscope.studies.reproduce.verdict import Basis, Missing, Point, Reproduction, Shape
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +52,7 @@ def test_the_table_fits_100_columns_and_tells_ok_without_colour() -> None:
 
 
 def test_a_miss_is_shown_in_words(capsys: pytest.CaptureFixture[str]) -> None:
-    show(FAILED)
+    ShownReproduction(FAILED).show()
 
     text = capsys.readouterr().out
     assert text.count("✗ MISS") == 2

@@ -6,19 +6,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nicscope.errors import StudyError
-from nicscope.studies.reproduce.expectation import (
+from nicscope.studies.reproduce.harness import choose, load_papers, reproduce
+from nicscope.studies.reproduce.verdict import (
     Basis,
     ExpectedPoint,
     ExpectedShape,
     Item,
+    Outcome,
     Paper,
     PointGroup,
+    judge,
 )
-from nicscope.studies.reproduce.harness import choose, load_papers, reproduce
-from nicscope.studies.reproduce.verdict import Outcome, judge
 
 if TYPE_CHECKING:
-    from nicscope.studies.reproduce.registry import Experiment
+    from nicscope.studies.reproduce.harness import Experiment
 
 
 def toy_group(quantity: str, published: str, basis: Basis) -> PointGroup:

@@ -7,8 +7,14 @@ import re
 import pytest
 
 from nicscope.apps.split_c.matrix import Blocking
-from nicscope.studies.reproduce.experiments.unet_mm import figure3
-from nicscope.studies.reproduce.split_c import PUBLISHED, Bench, Workload, measure
+from nicscope.studies.reproduce.experiments.unet_mm import split_c
+from nicscope.studies.reproduce.experiments.unet_mm.split_c import (
+    PUBLISHED,
+    Bench,
+    Workload,
+    measure,
+)
+from nicscope.studies.reproduce.harness import find_experiment
 
 # A sixteenth of the paper's pages and entries; few keys where messages are small.
 LARGE = Bench(entries=64, victims=1, nodes=2, buffers=4, answers=1)
@@ -25,8 +31,8 @@ SCALED = (
 @pytest.mark.requirement("UM-84", "UM-86")
 def test_scaled_down_programs_are_right_and_miss_where_the_figure_says(monkeypatch):
     for name, value in (("WORKLOADS", SCALED), ("LARGE", LARGE), ("SMALL", SMALL)):
-        monkeypatch.setattr(figure3, name, value)
-    shapes = figure3.run(None).shapes
+        monkeypatch.setattr(split_c, name, value)
+    shapes = find_experiment("unet_mm", "figure3")(None).shapes
     # Sample sort sends each key once: at this scale no page that it sends from is needed again.
     large = shapes.pop("large-messages-miss-at-256")
     assert [evidence for holds, evidence in shapes.values() if not holds] == []

@@ -13,8 +13,14 @@ from nicscope.drivers.replay import replay
 from nicscope.studies.curve_question import Question
 from nicscope.studies.curves import curves_of
 from nicscope.studies.replaying import Subject, compare
-from nicscope.studies.reproduce.harness import load_papers, plan, reproduce, study
-from nicscope.studies.reproduce.registry import find_study, study_names
+from nicscope.studies.reproduce.harness import (
+    find_study,
+    load_papers,
+    plan,
+    reproduce,
+    study,
+    study_names,
+)
 from nicscope.traces.reader import open_trace
 
 if TYPE_CHECKING:

@@ -14,13 +14,10 @@ from matplotlib.image import imread
 from study_samples import ALL, tables_of, write_sample
 
 from nicscope.cli.app import main
-from nicscope.reports.figures.breakdown import KINDS, MOST_PANELS
-from nicscope.reports.figures.cache_sweep import PARTS
-from nicscope.reports.figures.prefetch import GRAPHS
-from nicscope.reports.figures.studies import draw_study
+from nicscope.reports.figures.studies import GRAPHS, KINDS, MOST_PANELS, PARTS, draw_study
 from nicscope.reports.printing import lines_of
-from nicscope.reports.study_rows import study_parts, study_rows
-from nicscope.studies.reproduce.registry import find_study
+from nicscope.reports.study import study_parts, study_rows
+from nicscope.studies.reproduce.harness import find_study
 from pressing import has_loaded, interrupted
 
 if TYPE_CHECKING:

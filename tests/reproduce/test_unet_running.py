@@ -4,11 +4,16 @@ import os
 
 import pytest
 
-from nicscope.studies.reproduce import unet_overlap, unet_pinning
-from nicscope.studies.reproduce.experiments.unet_mm import pinned_memory
-from nicscope.studies.reproduce.harness import reproduce
-from nicscope.studies.reproduce.unet_pinning import PAGES
-from nicscope.studies.reproduce.unet_steps import COLUMNS, MAPPED_NT, UNET_PCA200, receive, sends
+from nicscope.studies.reproduce.experiments.unet_mm import pinning, running
+from nicscope.studies.reproduce.experiments.unet_mm.pinning import PAGES
+from nicscope.studies.reproduce.experiments.unet_mm.steps import (
+    COLUMNS,
+    MAPPED_NT,
+    UNET_PCA200,
+    receive,
+    sends,
+)
+from nicscope.studies.reproduce.harness import find_experiment, reproduce
 
 # Without the compiler, or with its bounds checks, a message costs many times more.
 SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"))
@@ -17,7 +22,7 @@ SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_
 @pytest.mark.requirement("UM-80", "UM-81", "UM-82", "UM-79a", "UM-79b", "UM-87")
 def test_every_step_of_table_1_comes_out_of_running_systems(monkeypatch):
     if SLOW:
-        monkeypatch.setattr(unet_overlap, "ROUNDS", 10)
+        monkeypatch.setattr(running, "ROUNDS", 10)
     found = reproduce(["unet_mm/simulated_table1"])
     assert len(found.points) == 41
     assert len(found.shapes) == 5
@@ -30,14 +35,13 @@ def test_pinned_memory_depends_on_the_table_and_not_on_who_uses_it(monkeypatch):
     pages = PAGES
     if SLOW:
         pages = 8
-        for module in (unet_pinning, pinned_memory):
-            for name, value in (("PAGES", pages), ("ENTRIES", 32), ("VICTIMS", 4)):
-                monkeypatch.setattr(module, name, value)
-    monkeypatch.setattr(pinned_memory, "PROCESSES", [1, 4, 8, 10])
-    outcome = pinned_memory.run(None)
+        for name, value in (("PAGES", pages), ("ENTRIES", 32), ("VICTIMS", 4)):
+            monkeypatch.setattr(pinning, name, value)
+    monkeypatch.setattr(pinning, "PROCESSES", [1, 4, 8, 10])
+    outcome = find_experiment("unet_mm", "pinned_memory")(None)
     assert [evidence for holds, evidence in outcome.shapes.values() if not holds] == []
     counts = [int(count) for count in outcome.values.values()]
-    assert counts == [pages * count for count in pinned_memory.PROCESSES]
+    assert counts == [pages * count for count in pinning.PROCESSES]
 
 
 @pytest.mark.requirement("UM-71", "UM-72", "UM-74")

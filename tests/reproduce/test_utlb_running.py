@@ -9,9 +9,14 @@ import pytest
 from numba import config
 
 from nicscope.interfaces.ports import cluster
-from nicscope.studies.reproduce.experiments.utlb.simulated_table2 import _first_and_second
+from nicscope.studies.reproduce.experiments.utlb.running import (
+    _first_and_second,
+    in_us,
+    nic_hit_us,
+    post_us,
+    run_sender,
+)
 from nicscope.studies.reproduce.harness import reproduce
-from nicscope.studies.reproduce.vmmc_runs import in_us, nic_hit_us, post_us, run_sender
 
 
 @pytest.mark.requirement("UT-70", "UT-71", "UT-72", "UT-4")

@@ -17,8 +17,8 @@ from nicscope.config.platform import load_platform
 from nicscope.errors import StudyError
 from nicscope.studies.calibrate import fit as fitting
 from nicscope.studies.calibrate import result as results
-from nicscope.studies.calibrate.anchors import anchors
-from nicscope.studies.calibrate.constants import (
+from nicscope.studies.calibrate.anchors import anchors, fit_firmware_log, lost_to_gaps
+from nicscope.studies.calibrate.fit import (
     CONSTANTS,
     all_together,
     build_costs,
@@ -26,7 +26,6 @@ from nicscope.studies.calibrate.constants import (
     rounded,
     together,
 )
-from nicscope.studies.calibrate.gaps import fit_firmware_log, lost_to_gaps
 from nicscope.studies.calibrate.result import Calibration, Residual, Value, calibrate, residuals
 from nicscope.studies.delivery_measures import PLATFORMS, pair_costs, platform_costs
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from nicscope.cli.coverage import coverage
 from nicscope.errors import StudyError
-from nicscope.reports.coverage_terminal import coverage_parts
+from nicscope.reports.coverage import coverage_parts
 from nicscope.reports.printing import lines_of
 from nicscope.studies.coverage import Requirements, cover, load_requirements
 

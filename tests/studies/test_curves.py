@@ -17,8 +17,8 @@ from nicscope.drivers.replay import replay
 from nicscope.drivers.replay.lookups import LookupStreams
 from nicscope.errors import StudyError
 from nicscope.studies import curves as module
-from nicscope.studies.curve_knee import knee
 from nicscope.studies.curve_question import Question, ask, fitting_entries
+from nicscope.studies.curve_result import knee
 from nicscope.studies.curves import curves_of, report
 from nicscope.traces.bundled import bundled_traces
 from nicscope.traces.reader import open_trace

@@ -6,7 +6,7 @@ import pytest
 
 from flow_samples import answered
 from nicscope.config.delivery import Delivery
-from nicscope.studies.flow.memory import LOG_RECORD_BYTES, memory_account
+from nicscope.studies.flow.report import LOG_RECORD_BYTES, memory_account
 
 
 def test_rings_and_buffers_take_their_number_times_their_size():

@@ -12,7 +12,7 @@ import pytest
 from flow_samples import answered
 from nicscope.config.delivery import POLICIES
 from nicscope.interfaces.run_log import TRACKS
-from nicscope.studies.flow.timeline import ENGINES, timeline
+from nicscope.studies.flow.report import ENGINES, timeline
 
 PS_PER_US = 10**6
 

@@ -8,9 +8,16 @@ import pytest
 from flow_samples import answered
 from nicscope.config.delivery import CONTROL_BYTES, POLICIES
 from nicscope.drivers.simulate.log import LOG, Engine, Task
-from nicscope.studies.flow.bandwidth import bandwidth_steps
-from nicscope.studies.flow.engines import engine_use, megabytes_per_second, processor_use
-from nicscope.studies.flow.transfers import BANDS, band_transfers, is_moving, receptions
+from nicscope.studies.flow.transfers import (
+    BANDS,
+    band_transfers,
+    bandwidth_steps,
+    engine_use,
+    is_moving,
+    megabytes_per_second,
+    processor_use,
+    receptions,
+)
 
 ENGINES = (Engine.HOST_TX, Engine.NET_TX, Engine.NET_RCV, Engine.HOST_RCV)
 

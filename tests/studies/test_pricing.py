@@ -14,8 +14,7 @@ from nicscope.config.cost_name import COSTS
 from nicscope.config.design import Scheme, design_names, load_design
 from nicscope.config.evidence import Evidence
 from nicscope.config.platform import load_platform, platform_names
-from nicscope.studies.cost_model import MODELS, STEP_NAMES
-from nicscope.studies.pricing import Component, Cost, price
+from nicscope.studies.pricing import MODELS, STEP_NAMES, Component, Cost, price
 
 if TYPE_CHECKING:
     from pathlib import Path

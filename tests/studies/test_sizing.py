@@ -16,12 +16,11 @@ from nicscope.errors import DesignError, NicscopeError, PlatformError, StudyErro
 from nicscope.nic.layout import new_table, region_bytes
 from nicscope.nic.translate.counts import COUNT_NAMES, KIND_NAMES
 from nicscope.studies.replaying import compare
-from nicscope.studies.sizing import sampling, sizings
-from nicscope.studies.sizing.answer import shaky
-from nicscope.studies.sizing.family import families
+from nicscope.studies.sizing import counting, sizings
 from nicscope.studies.sizing.merit import Point, best_within, knee_of, staircase
 from nicscope.studies.sizing.question import ask
-from nicscope.studies.sizing.shapes import Room, _filled, most_entries, shapes
+from nicscope.studies.sizing.result import shaky
+from nicscope.studies.sizing.shapes import Room, _filled, families, most_entries, shapes
 from nicscope.studies.sizing.sizings import report, size
 from nicscope.studies.sizing.survey import extent, grids
 from nicscope.traces.bundled import bundled_traces
@@ -190,12 +189,12 @@ def test_of_shapes_that_were_not_replayed_a_replay_counts_the_same(trace, monkey
 
 @compiled
 def test_a_long_trace_is_searched_on_a_sample_and_told_as_replay_counts_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(sampling, "SAMPLED", 1 << 10)
-    monkeypatch.setattr(sampling, "LONG", 1 << 12)
+    monkeypatch.setattr(counting, "SAMPLED", 1 << 10)
+    monkeypatch.setattr(counting, "LONG", 1 << 12)
     trace = trace_of(tmp_path / "long.parquet", 4000)
     question = ask("1KiB", platform="utlb-prototype")
     found = size("t", trace, question)
-    monkeypatch.setattr(sampling, "LONG", 1 << 60)
+    monkeypatch.setattr(counting, "LONG", 1 << 60)
     whole = size("t", trace, question)
 
     assert found.sampled > 0 == whole.sampled

@@ -10,7 +10,8 @@ from numba.core import config
 
 from nicscope.errors import OutputError, StudyError, TraceError
 from nicscope.studies.replaying import Subject, compare
-from nicscope.studies.sweep import local, sweeping
+from nicscope.studies.sweep import sweeping
+from nicscope.studies.sweep import tally as tallying
 from nicscope.studies.sweep.journal import journal_path
 from nicscope.studies.sweep.question import ask
 from nicscope.studies.sweep.sweeping import Sweep, sweep
@@ -174,9 +175,9 @@ def test_all_threads_of_a_process_share_the_columns_loaded_once(trace, tmp_path,
     monkeypatch.setattr(
         "nicscope.studies.sweep.tally.load", lambda it: loaded.append(load(it)) or loaded[-1]
     )
-    tally = local.tally
+    tally = tallying.tally
     monkeypatch.setattr(
-        local, "tally", lambda columns, *rest: seen.add(id(columns)) or tally(columns, *rest)
+        tallying, "tally", lambda columns, *rest: seen.add(id(columns)) or tally(columns, *rest)
     )
     what = ready(tmp_path / "o.parquet", GRIDS["utlb"], trace)
 
@@ -283,7 +284,7 @@ def test_what_a_thread_meets_is_told_and_the_others_end(error, told, trace, tmp_
     def fails(*_):
         raise error("no")
 
-    monkeypatch.setattr(local, "tally", fails)
+    monkeypatch.setattr(tallying, "tally", fails)
 
     with pytest.raises(told):
         sweep(ready(tmp_path / "o.parquet", GRIDS["utlb"], trace), workers=3)

@@ -10,8 +10,13 @@ import msgspec
 import pytest
 
 from nicscope.errors import OutputError, StudyError
-from nicscope.studies.sweep.identity import TraceIdentity, identity_of
-from nicscope.studies.sweep.journal import Record, journal_path, open_journal
+from nicscope.studies.sweep.journal import (
+    Record,
+    TraceIdentity,
+    identity_of,
+    journal_path,
+    open_journal,
+)
 from nicscope.studies.sweep.question import ask
 from nicscope.studies.sweep.sweeping import Sweep, sweep
 from nicscope.studies.sweep.table import difference_of_table

@@ -21,7 +21,7 @@ from nicscope.drivers.simulate.ports.costs import service_costs
 from nicscope.drivers.simulate.tracing import part_trace, simulate_node
 from nicscope.errors import PlatformError
 from nicscope.studies.pricing import price
-from nicscope.studies.reproduce.expectation import load_paper
+from nicscope.studies.reproduce.verdict import load_paper
 from nicscope.studies.sizing.survey import Grid
 from nicscope.traces.bundled import bundled_traces
 from nicscope.traces.reader import open_trace

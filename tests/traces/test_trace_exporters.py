@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from trace_samples import as_lists, disk_of_4_kib, parquet, request_lists, rows  # noqa: F401
 
 from nicscope.errors import OutputError, TraceError
-from nicscope.traces import lookups, reader
+from nicscope.traces import numbering, reader
 from nicscope.traces.convert import convert
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import TraceMetadata
@@ -87,7 +87,7 @@ def test_oracle_general_holds_every_lookup_and_its_future(tmp_path_factory, colu
 
 
 def test_the_future_reaches_across_batches_and_compression(tmp_path, monkeypatch):
-    monkeypatch.setattr(lookups.lookups_of, "__defaults__", (300,))
+    monkeypatch.setattr(numbering.lookups_of, "__defaults__", (300,))
     monkeypatch.setattr(reader.Trace.record_batches, "__defaults__", (700,))
     count = 10_000
     columns = rows(count, time_ns=[0] * count, node=[0] * count, pid=[5] * count)

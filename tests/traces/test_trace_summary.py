@@ -9,8 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from trace_samples import request_lists, rows
 
-from nicscope.traces.lookups import lookups_of
-from nicscope.traces.numbering import Numbering
+from nicscope.traces.numbering import Numbering, lookups_of
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.summary import summarize

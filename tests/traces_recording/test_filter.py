@@ -6,8 +6,7 @@ import struct
 
 import pytest
 
-from nicscope.traces.recording.calls import MACHINES
-from nicscope.traces.recording.filter import FOREIGN, filter_program
+from nicscope.traces.recording.calls import FOREIGN, MACHINES, filter_program
 
 ALLOW, TRACE = 0x7FFF0000, 0x7FF00000
 

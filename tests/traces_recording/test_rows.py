@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nicscope.errors import OutputError
-from nicscope.traces.recording.rows import IssueOrder, Origin
-from nicscope.traces.recording.segments import Moved
+from nicscope.traces.recording.rows import IssueOrder, Moved, Origin
 
 if TYPE_CHECKING:
     from pathlib import Path

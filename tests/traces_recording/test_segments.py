@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.traces.recording.calls import CALLS, CODES
-from nicscope.traces.recording.segments import Moved, Segment, offered, spread
+from nicscope.traces.recording.rows import Moved, Segment, offered, spread
 
 segments = st.lists(st.builds(Segment, st.integers(1, 2**48), st.integers(0, 100)), max_size=8)
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nicscope.errors import OutputError
-from nicscope.traces.recording.calls import this_machine
-from nicscope.traces.recording.filter import filter_program
+from nicscope.traces.recording.calls import filter_program, this_machine
 from nicscope.traces.recording.launch import launch
 from nicscope.traces.recording.observed import Observed
 from nicscope.traces.recording.rows import IssueOrder

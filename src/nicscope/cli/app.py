@@ -19,7 +19,6 @@ from nicscope.cli import (
     compiling,
     coverage,
     curve,
-    demo,
     designs,
     flow,
     latency,
@@ -100,7 +99,7 @@ app.command(epilog=calibrate.EXAMPLES)(calibrate.calibrate_platform)
 app.command(epilog=size.EXAMPLES)(size.size)
 app.command(epilog=sweep.EXAMPLES)(sweep.sweep)
 app.command(epilog=latency.EXAMPLES)(latency.latency)
-app.command(epilog=demo.EXAMPLE)(demo.demo)
+app.command(epilog=replay.EXAMPLE)(replay.demo)
 app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.command("coverage")(coverage.coverage)
 app.command("compile", context_settings=compiling.CONTEXT, epilog=compiling.EXAMPLES)(

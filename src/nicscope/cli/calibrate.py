@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nicscope.cli.answer import print_json, print_table, print_text
+from nicscope.cli.arguments import AsJson  # noqa: TC001 - Typer reads the annotations
 from nicscope.cli.progress import progress
-from nicscope.cli.tables import print_json, print_table, print_text
 
 if TYPE_CHECKING:
     from nicscope.reports.table import Rows
@@ -35,7 +36,7 @@ def calibrate_platform(
         ),
     ] = "4k",
     seed: Annotated[int, typer.Option(min=0, help="Of the places where the search begins.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Fit the constants of delivery to the Trapeze paper's numbers, and print what is left.
 
@@ -74,53 +75,47 @@ def show(found: Calibration) -> None:
 
 def value_rows(found: Calibration) -> Rows:
     """The constants: what was fitted, what the catalog holds, and the range that fits as well."""
-    from nicscope.reports.table import Rows
+    from nicscope.reports.table import rows_of
 
-    return Rows(
+    def spelt(value: Value, ps: int | None) -> str:
+        return "-" if ps is None else f"{ps / _unit(value)[0]:g}"
+
+    return rows_of(
         "",
-        ["constant", "fitted", "held", "from", "to", "platforms"],
-        [_row(value) for value in found.values],
-        left=(0, 5),
+        found.values,
+        {
+            "constant": lambda one: one.name,
+            "fitted": lambda one: f"{spelt(one, one.fitted_ps)} {_unit(one)[1]}",
+            "held": lambda one: spelt(one, one.catalog_ps),
+            "from": lambda one: spelt(one, one.low_ps),
+            "to": lambda one: spelt(one, one.high_ps),
+            "platforms": lambda one: "all" if len(one.platforms) > 2 else ", ".join(one.platforms),
+        },
+        words=("constant", "platforms"),
         least=("platforms", "to", "from", "held"),
     )
 
 
+def _unit(value: Value) -> tuple[int, str]:
+    """Picoseconds in the unit that a constant is told in, and its name."""
+    return (1000, "ns/B") if value.costs[0].endswith("per_byte") else (1_000_000, "us")
+
+
 def residual_rows(found: Calibration) -> Rows:
     """Each published number beside the simulated one."""
-    from nicscope.reports.table import Rows
+    from nicscope.reports.table import rows_of
 
-    return Rows(
+    return rows_of(
         "",
-        ["number", "pair", "published", "simulated", "error", "how"],
-        [
-            [
-                f"{each.name} {each.unit}",
-                each.pair,
-                f"{each.published:g}",
-                f"{each.measured:.1f}",
-                f"{100 * each.error:+.1f} %",
-                "fitted" if each.fitted else "predicted",
-            ]
-            for each in found.residuals
-        ],
-        left=(0, 1, 5),
+        found.residuals,
+        {
+            "number": lambda one: f"{one.name} {one.unit}",
+            "pair": lambda one: one.pair,
+            "published": lambda one: f"{one.published:g}",
+            "simulated": lambda one: f"{one.measured:.1f}",
+            "error": lambda one: f"{100 * one.error:+.1f} %",
+            "how": lambda one: "fitted" if one.fitted else "predicted",
+        },
+        words=("number", "pair", "how"),
         key=2,
     )
-
-
-def _row(value: Value) -> list[str]:
-    by_byte = value.costs[0].endswith("per_byte")
-    scale, unit = (1000, "ns/B") if by_byte else (1_000_000, "us")
-
-    def shown(ps: int | None) -> str:
-        return "-" if ps is None else f"{ps / scale:g}"
-
-    where = "all" if len(value.platforms) > 2 else ", ".join(value.platforms)
-    return [
-        value.name,
-        f"{shown(value.fitted_ps)} {unit}",
-        shown(value.catalog_ps),
-        shown(value.low_ps),
-        shown(value.high_ps),
-        where,
-    ]

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from nicscope.cli.tables import print_json
+from nicscope.cli.answer import print_json
+from nicscope.cli.arguments import AsJson  # noqa: TC001 - Typer reads the annotations
 
 
 def coverage(
@@ -18,7 +19,7 @@ def coverage(
             help="Folder of tests; left out: the source tree's, or those of this installation's.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show which requirements of the five papers have a test and which have not.
 
@@ -35,7 +36,7 @@ def coverage(
 
         print_json(msgspec.to_builtins(found))
     else:
-        from nicscope.reports.coverage_terminal import coverage_parts
+        from nicscope.reports.coverage import coverage_parts
         from nicscope.reports.printing import show
 
         show(coverage_parts(papers, found))

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from nicscope.cli.answer import answer, command_line
+from nicscope.cli.arguments import AsJson, Traces, trace_name, trace_path
 from nicscope.cli.progress import progress
-from nicscope.cli.replay import print_written, trace_name, trace_path
-from nicscope.cli.tables import print_json
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -21,14 +21,7 @@ EXAMPLES = (
 
 
 def curve(
-    traces: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TRACE...",
-            help="Traces (Parquet), or bundled:NAME for one that comes with nicscope.",
-            show_default=False,
-        ),
-    ],
+    traces: Traces,
     ways: Annotated[
         str | None,
         typer.Option(metavar="N,...", help="Ways of set-associative caches; default 1,2,4,8."),
@@ -70,7 +63,7 @@ def curve(
         Path | None,
         typer.Option(metavar="DIR", help="Folder for results.json, curves.parquet and figures."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what every size of translation cache misses: exact, from one pass over the trace."""
     from nicscope.studies.curve_question import ask
@@ -85,33 +78,26 @@ def curve(
         offset=not no_offset,
         page_size=page_size,
     )
-    from nicscope.reports.curve_folder import write_curves
-    from nicscope.reports.curve_terminal import print_curves
-    from nicscope.reports.folder import folder_for
+    from nicscope.reports.curve import ShownCurves
 
     options = {
         "--ways": ways,
         "--line": line if line != "1" else None,
         "--entries": entries,
         "--by": by if by != "trace" else None,
-        "--sample": None if sample is None else f"{sample!r}",
-        "--seed": None if seed is None else str(seed),
+        "--sample": sample,
+        "--seed": seed,
         "--page-size": page_size,
+        "--no-offset": no_offset,
     }
-    command = ["nicscope", "curve", *traces]
-    for option, value in options.items():
-        command += [] if value is None else [option, value]
-    command += ["--no-offset"] * no_offset
-    with folder_for(out) as folder:
+    command = command_line(["curve", *traces], options)
+
+    def measured() -> ShownCurves:
         from nicscope.studies.curves import report
         from nicscope.traces.reader import open_trace
 
         opened = [(trace_name(trace), open_trace(trace_path(trace))) for trace in traces]
         with progress("measuring", "rows") as watch:
-            found = report(opened, question, command, watch)
-        written = [] if folder is None else write_curves(found, folder)
-    if as_json:
-        print_json(found.to_json())
-        return
-    print_curves(found)
-    print_written(written)
+            return ShownCurves(report(opened, question, command, watch))
+
+    answer(measured, out, as_json)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nicscope.cli.tables import print_json, print_table, print_text
+from nicscope.cli.answer import print_json, print_table, print_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from nicscope.config.design import Design
     from nicscope.reports.table import Rows
@@ -100,9 +100,9 @@ def show(
     print_text(design.description)
     print_text(f"scheme {design.scheme.value}, platform {design.platform or 'none printed'}")
     print_text()
-    print_table(setting_rows(settings))
+    print_table(stated_rows("setting", settings, "none"))
     print_text()
-    print_table(part_rows(parts))
+    print_table(stated_rows("part", parts, "not said"))
     print_text()
     for key, citation in design.sources.items():
         print_text(f"{key}: {citation}")
@@ -110,69 +110,32 @@ def show(
 
 def design_rows(found: Sequence[Design]) -> Rows:
     """A row for each of ``found``: what tells it from the others."""
-    from nicscope.reports.table import Rows
+    from nicscope.reports.table import rows_of
 
-    return Rows(
-        "",
-        ["name", "scheme", "settings", "paper", "platform", "what it is"],
-        [
-            [
-                design.name,
-                design.scheme.value,
-                _brief(design.to_json()),
-                ", ".join(design.sources),
-                design.platform or "none printed",
-                design.title,
-            ]
-            for design in found
-        ],
-        left=(0, 1, 2, 3, 4, 5),
-        least=("paper", "platform", "settings", "scheme"),
-    )
+    columns: dict[str, Callable[[Design], str]] = {
+        "name": lambda design: design.name,
+        "scheme": lambda design: design.scheme.value,
+        "settings": lambda design: _brief(design.to_json()),
+        "paper": lambda design: ", ".join(design.sources),
+        "platform": lambda design: design.platform or "none printed",
+        "what it is": lambda design: design.title,
+    }
+    least = ("paper", "platform", "settings", "scheme")
+    return rows_of("", found, columns, words=columns, least=least)
 
 
-def part_rows(parts: Sequence[dict[str, Any]]) -> Rows:
-    """A row for each part of a design beside its translation, and where that is from."""
-    from nicscope.reports.table import Rows
+def stated_rows(what: str, stated: Sequence[dict[str, Any]], absent: str) -> Rows:
+    """A row for each ``what``, setting or part of a design: its value, and where that is from."""
+    from nicscope.reports.table import rows_of
 
-    return Rows(
-        "",
-        ["part", "value", "meaning", "evidence", "source"],
-        [
-            [
-                part["name"],
-                part["value"] or "not said",
-                part["meaning"],
-                part["evidence"],
-                part["source"],
-            ]
-            for part in parts
-        ],
-        left=(0, 1, 2, 3, 4),
-        prose=(2, 4),
-    )
-
-
-def setting_rows(settings: Sequence[dict[str, Any]]) -> Rows:
-    """A row for each setting of a design: its value, and where that is from."""
-    from nicscope.reports.table import Rows
-
-    return Rows(
-        "",
-        ["setting", "value", "meaning", "evidence", "source"],
-        [
-            [
-                setting["name"],
-                _shown(setting["value"]),
-                setting["meaning"],
-                setting["evidence"] or "",
-                setting["source"] or "",
-            ]
-            for setting in settings
-        ],
-        left=(0, 1, 2, 3, 4),
-        prose=(2, 4),
-    )
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {
+        what: lambda one: one["name"],
+        "value": lambda one: absent if one["value"] is None else _shown(one["value"]),
+        "meaning": lambda one: one["meaning"],
+        "evidence": lambda one: one["evidence"] or "",
+        "source": lambda one: one["source"] or "",
+    }
+    return rows_of("", stated, columns, words=columns, prose=(2, 4))
 
 
 _ABSENT = {"evidence": None, "source": None}
@@ -185,6 +148,4 @@ def _brief(settings: dict[str, object]) -> str:
 
 
 def _shown(value: object) -> str:
-    if value is None:
-        return "none"
     return str(value).lower() if isinstance(value, bool) else str(value)

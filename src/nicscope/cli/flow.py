@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from nicscope.cli.answer import answer, command_line
+from nicscope.cli.arguments import AsJson  # noqa: TC001 - Typer reads the annotations
 from nicscope.cli.progress import progress
-from nicscope.cli.replay import print_written
-from nicscope.cli.tables import print_json
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -88,7 +88,7 @@ def flow(
             metavar="DIR", help="Folder for results.json, tables, figures and a timeline."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Send messages in virtual time and show where every microsecond of their way goes."""
     from nicscope.studies.flow.question import ask
@@ -117,49 +117,29 @@ def flow(
         "--to": to,
         "--policy": policy,
         "--payload": payload,
-        "--count": str(count),
+        "--count": count,
         "--gap": gap if question.gap_ps else None,
-        "--minpulse": _text(minpulse),
-        "--minpulse-send": _text(minpulse_send),
-        "--minpulse-receive": _text(minpulse_receive),
-        "--buffers": _text(buffers),
-        "--ring": _text(ring),
+        "--minpulse": minpulse,
+        "--minpulse-send": minpulse_send,
+        "--minpulse-receive": minpulse_receive,
+        "--buffers": buffers,
+        "--ring": ring,
         "--max-payload": max_payload,
         "--topology": topology if topology != "crossbar" else None,
-        "--nodes": str(nodes) if nodes != 2 else None,
+        "--nodes": nodes if nodes != 2 else None,
+        "--logging": logging,
+        "--set": assignments,
     }
-    command = ["nicscope", "flow"]
-    for option, value in options.items():
-        command += [] if value is None else [option, value]
-    command += ["--logging"] * logging
-    for assignment in assignments or []:
-        command += ["--set", assignment]
-    _answer(question, command, out, as_json)
+    command = command_line(["flow"], options)
+    from nicscope.reports.flow import ShownFlow, existing_parent
 
-
-def _answer(question: object, command: list[str], out: Path | None, as_json: bool) -> None:
-    """Simulate, write and print."""
-    from nicscope.reports.flow_folder import existing_parent, write_flow
-    from nicscope.reports.flow_terminal import print_flow
-    from nicscope.reports.folder import folder_for
-    from nicscope.studies.flow.question import FlowQuestion
-
-    assert isinstance(question, FlowQuestion)
-    existing_parent(out)
-    with folder_for(out) as folder:
+    def sent() -> ShownFlow:
         with progress("simulating", "messages") as watch:
             from nicscope.studies.flow.report import report
 
-            found = report(question, command, watch)
-        written, missing = ([], None) if folder is None else write_flow(found, folder)
-    if as_json:
-        print_json(found.to_json())
-    else:
-        print_flow(found)
-        print_written(written)
-    if missing:
-        print(f"nicscope: {missing}", file=sys.stderr)
+            return ShownFlow(report(question, command, watch))
 
-
-def _text(number: int | None) -> str | None:
-    return None if number is None else str(number)
+    existing_parent(out)
+    report = answer(sent, out, as_json)
+    if out is not None and report.missing:
+        print(f"nicscope: {report.missing}", file=sys.stderr)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from nicscope.cli.answer import answer, command_line
+from nicscope.cli.arguments import AsJson  # noqa: TC001 - Typer reads the annotations
 from nicscope.cli.progress import progress
-from nicscope.cli.replay import print_written
-from nicscope.cli.tables import print_json
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -81,7 +81,7 @@ def latency(
         Path | None,
         typer.Option(metavar="DIR", help="Folder for results.json, latency.parquet and a figure."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what a message's latency is made of, by the way it goes between host and NIC."""
     from nicscope.studies.latency.question import ask
@@ -98,29 +98,26 @@ def latency(
         pages=pages,
         delivery=delivery,
     )
-    command = ["nicscope", "latency", "--mechanism", ",".join(question.mechanisms)]
-    command += ["--bytes", byte_list]
-    command += [] if mtu is None else ["--mtu", str(mtu)]
-    command += [] if dma_rate is None else ["--dma-rate", str(dma_rate)]
-    command += [] if translation is None else ["--translation", translation]
-    command += [] if entries is None else ["--entries", str(entries)]
-    command += [] if pages is None else ["--pages", str(pages)]
-    command += [] if delivery == "store-and-forward" else ["--delivery", delivery]
-    command += ["--platform", platform]
-    for one in override or []:
-        command += ["--set", one]
+    options = {
+        "--mechanism": ",".join(question.mechanisms),
+        "--bytes": byte_list,
+        "--mtu": mtu,
+        "--dma-rate": dma_rate,
+        "--translation": translation,
+        "--entries": entries,
+        "--pages": pages,
+        "--delivery": delivery if delivery != "store-and-forward" else None,
+        "--platform": platform,
+        "--set": override,
+    }
+    command = command_line(["latency"], options)
 
-    from nicscope.reports.folder import folder_for
+    from nicscope.reports.latency import ShownLatencies
 
-    with folder_for(out) as folder, progress("measuring", "", always_say=True) as watch:
-        from nicscope.reports.latency_folder import write_latencies
-        from nicscope.reports.latency_terminal import print_latencies
-        from nicscope.studies.latency.report import measure
+    def measured() -> ShownLatencies:
+        with progress("measuring", "", always_say=True) as watch:
+            from nicscope.studies.latency.report import measure
 
-        found = measure(question, command, watch)
-        written = [] if folder is None else write_latencies(found, folder)
-    if as_json:
-        print_json(found.to_json())
-        return
-    print_latencies(found)
-    print_written(written)
+            return ShownLatencies(measure(question, command, watch))
+
+    answer(measured, out, as_json)

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nicscope.cli.tables import print_json, print_table, print_text
+from nicscope.cli.answer import print_json, print_table, print_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from nicscope.config.machine import Parameter
     from nicscope.config.platform import Platform, UnitCost
     from nicscope.reports.table import Rows
 
@@ -111,23 +112,15 @@ def show(
 
 def platform_rows(rows: Sequence[dict[str, Any]]) -> Rows:
     """A row for each machine: what it is, and what is known of its costs."""
-    from nicscope.reports.table import Rows
+    from nicscope.reports.table import rows_of
 
-    return Rows(
-        "",
-        ["name", "machine", "paper", "costs"],
-        [
-            [
-                row["name"],
-                row["title"],
-                ", ".join(row["papers"]),
-                ", ".join(f"{count} {kind}" for kind, count in row["evidence"].items()),
-            ]
-            for row in rows
-        ],
-        left=(0, 1, 2, 3),
-        least=("paper", "costs"),
-    )
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {
+        "name": lambda row: row["name"],
+        "machine": lambda row: row["title"],
+        "paper": lambda row: ", ".join(row["papers"]),
+        "costs": lambda row: ", ".join(f"{n} {kind}" for kind, n in row["evidence"].items()),
+    }
+    return rows_of("", rows, columns, words=columns, least=("paper", "costs"))
 
 
 def cost_rows(platform: Platform) -> Rows:
@@ -153,22 +146,20 @@ def cost_rows(platform: Platform) -> Rows:
 def machine_rows(platform: Platform) -> Rows:
     """A row for each parameter of a coherent host, its interface and the messaging on it."""
     from nicscope.config.machine import MACHINE
-    from nicscope.reports.table import Rows
+    from nicscope.reports.table import rows_of
 
-    return Rows(
+    columns: dict[str, Callable[[Parameter], str]] = {
+        "parameter": lambda one: one.name,
+        "value": lambda one: f"{one.value:,} {MACHINE[one.name].unit}",
+        "meaning": lambda one: MACHINE[one.name].meaning,
+        "evidence": lambda one: one.origin.evidence.value,
+        "source": lambda one: one.origin.source,
+    }
+    return rows_of(
         "",
-        ["parameter", "value", "meaning", "evidence", "source"],
-        [
-            [
-                one.name,
-                f"{one.value:,} {MACHINE[one.name].unit}",
-                MACHINE[one.name].meaning,
-                one.origin.evidence.value,
-                one.origin.source,
-            ]
-            for one in platform.machine.values()
-        ],
-        left=(0, 1, 2, 3, 4),
+        platform.machine.values(),
+        columns,
+        words=columns,
         prose=(2, 4),
         least=("meaning", "evidence", "source"),
     )
@@ -176,7 +167,7 @@ def machine_rows(platform: Platform) -> Rows:
 
 def _as_json(cost: UnitCost) -> dict[str, Any]:
     from nicscope.config.cost_name import COSTS
-    from nicscope.config.time_unit import in_us
+    from nicscope.config.platform import in_us
 
     kind = COSTS[cost.name]
     bounds = [float(in_us(cost.low_ps)), float(in_us(cost.high_ps))]
@@ -196,7 +187,7 @@ def _as_json(cost: UnitCost) -> dict[str, Any]:
 def _shown(cost: UnitCost) -> str:
     """Value or table: times in microseconds, those per byte in nanoseconds."""
     from nicscope.config.cost_name import COSTS
-    from nicscope.config.time_unit import in_us
+    from nicscope.config.platform import in_us
 
     kind = COSTS[cost.name]
     if cost.points:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicscope.cli.out import output_path
+from nicscope.cli.arguments import output_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

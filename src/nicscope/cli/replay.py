@@ -7,12 +7,10 @@ from typing import Annotated
 
 import typer
 
+from nicscope.cli.answer import answer, command_line
+from nicscope.cli.arguments import AsJson, Assignments, WithoutKinds, trace_path
 from nicscope.cli.progress import progress
-from nicscope.cli.tables import print_json
-from nicscope.errors import printable
-from nicscope.inputs import STDIN
 
-BUNDLED = "bundled:"
 EXAMPLES = (
     "Examples:\n\n"
     "[bold]nicscope replay bundled:redis_server[/bold]\n\n"
@@ -42,91 +40,83 @@ def replay(
             metavar="NAME|FILE", help="Prices every design; left out: each design's own platform."
         ),
     ] = None,
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Set on every design; may be repeated."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    no_kinds: Annotated[
-        bool,
-        typer.Option("--no-kinds", help="Do not part non-compulsory misses by cause; faster."),
-    ] = False,
+    assignments: Assignments = None,
+    as_json: AsJson = False,
+    no_kinds: WithoutKinds = False,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Folder for results.json, counts.parquet and figures."),
     ] = None,
 ) -> None:
     """Replay a trace through designs: NIC misses, pins, interrupts, time and memory."""
-    from nicscope.reports.folder import folder_for, write_comparison
-    from nicscope.reports.terminal import print_comparison
+    from nicscope.reports.comparison import ReplayReport
     from nicscope.studies.replaying import choose_subjects, compare
 
     designs, overrides = design or [], assignments or []
     subjects = choose_subjects(designs, platform, overrides)
-    with folder_for(out) as folder:
+    options = {"--design": designs, "--platform": platform, "--set": overrides}
+    command = command_line(["replay", trace], {**options, "--no-kinds": no_kinds})
+
+    def replayed() -> ReplayReport:
         from nicscope.traces.reader import open_trace
 
         requests = open_trace(trace_path(trace))
         with progress("replaying", "rows") as watch:
-            found = compare(
-                requests,
-                subjects,
-                kinds=not no_kinds,
-                overrides=overrides,
-                command=_command(trace, designs, platform, overrides, no_kinds),
-                watch=watch,
+            return ReplayReport(
+                compare(
+                    requests,
+                    subjects,
+                    kinds=not no_kinds,
+                    overrides=overrides,
+                    command=command,
+                    watch=watch,
+                )
             )
-        written = [] if folder is None else write_comparison(found, folder)
-    if as_json:
-        print_json(found.to_json())
-        return
-    print_comparison(found)
-    print_written(written)
+
+    answer(replayed, out, as_json)
 
 
-def trace_path(given: str) -> Path:
-    """The file that ``given`` names: a path, or ``bundled:NAME``.
+EXAMPLE = "Example: [bold]nicscope demo --out demo-output[/bold]"
 
-    Errors: ``TraceError`` for a bundled trace that does not exist.
-    """
-    if not given.startswith(BUNDLED):
-        return Path(given)
-    from nicscope.errors import TraceError, did_you_mean
+
+def demo(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for tables and figures.")] = Path(
+        "demo-output"
+    ),
+) -> None:
+    """Replay the bundled real traces through every published interface; tables and figures."""
+    from nicscope.reports.comparison import ReplayReport
+    from nicscope.reports.result import folder_for
+    from nicscope.studies.replaying import choose_subjects, compare
     from nicscope.traces.bundled import bundled_traces
 
-    name = given.removeprefix(BUNDLED)
-    bundled = bundled_traces()
-    if name not in bundled:
-        raise TraceError(f"no bundled trace {name!r}{did_you_mean(name, bundled)}")
-    return bundled[name]
+    subjects = choose_subjects([], None, [])
+    files = []
+    with folder_for(out) as folder:
+        assert folder is not None
+        from nicscope.traces.reader import open_trace
+
+        for name, path in bundled_traces().items():
+            with progress(f"replaying {name}", "rows", always_say=True) as watch:
+                command = ["nicscope", "replay", f"bundled:{name}"]
+                found = compare(open_trace(path), subjects, command=command, watch=watch)
+            report = ReplayReport(found)
+            report.show()
+            print()
+            files += report.write(folder.within(name))
+    _print_ending(out, files)
 
 
-def trace_name(given: str) -> str:
-    """What the trace that ``given`` names is called in tables: its file's name, or ``stdin``."""
-    return "stdin" if given == STDIN else printable(Path(given.removeprefix(BUNDLED)).stem)
-
-
-def print_written(files: list[Path]) -> None:
-    """Print where results went."""
-    if files:
-        print("\nwritten:")
-    for file in files:
-        print(f"  {printable(str(file))}")
-
-
-def _command(
-    trace: str,
-    designs: list[str],
-    platform: str | None,
-    overrides: list[str],
-    no_kinds: bool,
-) -> list[str]:
-    """Arguments that give the same numbers again."""
-    command = ["nicscope", "replay", trace]
-    for name in designs:
-        command += ["--design", name]
-    if platform is not None:
-        command += ["--platform", platform]
-    for override in overrides:
-        command += ["--set", override]
-    return command + ["--no-kinds"] * no_kinds
+def _print_ending(out: Path, files: list[Path]) -> None:
+    pictures = [file for file in files if file.suffix == ".png"]
+    print("Open these figures (each as .svg too, beside results.json and counts.parquet):")
+    for picture in pictures:
+        print(f"  {picture}")
+    first = pictures[0].parent.name
+    print("\nTry next:")
+    for line in (
+        f"nicscope replay bundled:{first} --design utlb --set entries=256 --set ways=4",
+        "nicscope record -o mine.parquet -- curl -s http://example.org -o /dev/null",
+        f"nicscope replay mine.parquet --design utlb --design mini --out {out / 'mine'}",
+    ):
+        print(f"  {line}")

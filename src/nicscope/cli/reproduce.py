@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nicscope.cli.answer import tell
+from nicscope.cli.arguments import AsJson, trace_path
 from nicscope.cli.progress import progress
-from nicscope.cli.replay import print_written, trace_path
-from nicscope.cli.tables import print_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nicscope.outputs import OutputFolder
+    from nicscope.reports.reproduction import ShownReproduction
     from nicscope.studies.reproduce.harness import Plan
     from nicscope.studies.reproduce.verdict import Reproduction
 
@@ -40,7 +41,7 @@ def reproduce(
             "Left out: the bundled ones.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -52,32 +53,25 @@ def reproduce(
 
     Exit status 1 if a number is outside its tolerance or a statement does not hold.
     """
-    from nicscope.reports.folder import folder_for
+    from nicscope.reports.reproduction import ShownReproduction
+    from nicscope.reports.result import folder_for
     from nicscope.studies.reproduce.harness import load_papers, plan
     from nicscope.studies.reproduce.traced.applications import trace_files
 
     names = wanted or []
     todo = plan(load_papers(), names, bool(traces))  # a name that is wrong leaves no folder
     files = [file for given in traces or [] for file in trace_files(trace_path(given))]
+    wording = [*names, *(part for given in traces or [] for part in ("--trace", given))]
     with folder_for(out) as folder:
-        found = _reproduce(names, todo, files)
-        command = [*names, *(part for given in traces or [] for part in ("--trace", given))]
-        written = [] if folder is None else _write(folder, found, command)
-    if as_json:
-        print_json(found.to_json())
+        report = ShownReproduction(_reproduce(names, todo, files), wording)
+        written = [] if folder is None else _write(report, folder)
+    if len(written) <= LISTED or as_json:
+        tell(report, written, as_json)
     else:
-        show(found)
-        _print_written(written)
-    if not found.all_ok():
+        tell(report, [], as_json)
+        print(f"\nwritten: {len(written)} files in {out}, among them {written[0].name}")
+    if not report.found.all_ok():
         raise typer.Exit(1)
-
-
-def show(found: Reproduction) -> None:
-    """Print the checks, item by item, then what has no verdict or is missing, then the counts."""
-    from nicscope.reports.printing import show as print_parts
-    from nicscope.reports.reproduction_terminal import reproduction_parts
-
-    print_parts(reproduction_parts(found))
 
 
 def _reproduce(names: Sequence[str], todo: Plan, files: Sequence[Path]) -> Reproduction:
@@ -106,23 +100,8 @@ class _Count:
         self._done += 1
 
 
-def _write(folder: OutputFolder, found: Reproduction, command: Sequence[str]) -> list[Path]:
-    from nicscope.reports.folder import write_json, write_text
-    from nicscope.reports.study_folder import write_studies
-    from nicscope.studies.reproduce.markdown import as_markdown
-
-    written = [
-        write_json(folder, "results.json", found.to_json()),
-        write_text(folder, "results.md", as_markdown(found, command)),
-    ]
+def _write(report: ShownReproduction, folder: OutputFolder) -> list[Path]:
+    count = len(report.found.tables)
     with progress("writing", "tables") as watch:
-        return written + write_studies(found.tables, folder, _Count(watch, len(found.tables)))
-
-
-def _print_written(files: list[Path]) -> None:
-    """Say where results went; of many, how many there are."""
-    if len(files) <= LISTED:
-        print_written(files)
-        return
-    folder = files[0].parent
-    print(f"\nwritten: {len(files)} files in {folder}, among them {files[0].name}")
+        report.tell = _Count(watch, count)
+        return report.write(folder)

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nicscope.cli.out import output_path, text_beside
+from nicscope.cli.answer import answer, command_line, tell
+from nicscope.cli.arguments import AsJson, Assignments, output_path, text_beside, trace_path
 from nicscope.cli.progress import progress
-from nicscope.cli.replay import print_written, trace_path
-from nicscope.cli.tables import print_json
 from nicscope.errors import SimulationError, printable
 
 if TYPE_CHECKING:
@@ -50,10 +49,7 @@ def simulate(
             metavar="NAME|FILE", help="Of a trace: what things cost; left out: the design's own."
         ),
     ] = None,
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Set on every design; may be repeated."),
-    ] = None,
+    assignments: Assignments = None,
     requests: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Only the first N requests of the trace."),
@@ -70,7 +66,7 @@ def simulate(
             help="That may be outstanding; with 1 the counts are a replay's.",
         ),
     ] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Folder for results.json and times.parquet."),
@@ -101,7 +97,10 @@ def simulate(
         return
     if timeline is not None:
         raise SimulationError(f"{what}: --timeline is for programs; name a .py file")
-    settings = {"most": requests, "timed": timed, "window": window}
+    command = command_line(
+        ["simulate", what], {**chosen, "--window": window if window != 1 else None}
+    )
+    settings = {"most": requests, "timed": timed, "window": window, "command": command}
     _simulate_trace(what, design or [], platform, assignments or [], settings, as_json, out)
 
 
@@ -116,9 +115,8 @@ def _simulate_program(
 
 
 def _run_program(path: Path, as_json: bool, out: Path | None, timeline: Path | None) -> None:
-    from nicscope.reports.folder import folder_for
-    from nicscope.reports.simulate_folder import write_program_runs
-    from nicscope.reports.simulate_terminal import print_program_runs
+    from nicscope.reports.result import folder_for
+    from nicscope.reports.simulation import ShownProgram
 
     # What the program prints is its own; with --json the standard output is one object.
     aside: Any = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
@@ -131,20 +129,16 @@ def _run_program(path: Path, as_json: bool, out: Path | None, timeline: Path | N
 
             records = MOST_RECORDS
         with aside:
-            found = run_program(path, records)
-        written = [] if folder is None else write_program_runs(found, folder)
+            report = ShownProgram(run_program(path, records))
+        written = [] if folder is None else report.write(folder)
         if timeline is not None:
-            written.append(_write_timeline(found, timeline))
-    if as_json:
-        print_json(found.to_json())
-        return
-    print_program_runs(found)
-    print_written(written)
+            written.append(_write_timeline(report.found, timeline))
+    tell(report, written, as_json)
 
 
 def _write_timeline(found: ProgramRuns, path: Path) -> Path:
-    from nicscope.reports.timeline_file import write_timeline
-    from nicscope.studies.program_timeline import counts, program_timeline
+    from nicscope.reports.simulation import write_timeline
+    from nicscope.studies.timeline import counts, program_timeline
 
     written = write_timeline(program_timeline(found), path)
     kept, every = counts(found)
@@ -166,44 +160,17 @@ def _simulate_trace(
     as_json: bool,
     out: Path | None,
 ) -> None:
-    from nicscope.reports.folder import folder_for
-    from nicscope.reports.simulate_folder import write_trace_simulation
-    from nicscope.reports.simulate_terminal import print_trace_simulation
+    from nicscope.reports.simulation import ShownTrace
     from nicscope.studies.simulating import choose_runnable, simulate_trace
     from nicscope.traces.reader import open_trace
 
     trace = open_trace(trace_path(what))
     runnable, skipped = choose_runnable(designs, platform, assignments)
-    command = _command(what, designs, platform, assignments, settings)
-    with folder_for(out) as folder, progress("simulating", "requests", always_say=True) as watch:
-        found = simulate_trace(
-            trace, runnable, skipped=skipped, command=command, watch=watch, **settings
-        )
-        written = [] if folder is None else write_trace_simulation(found, folder)
-    if as_json:
-        print_json(found.to_json())
-        return
-    print_trace_simulation(found)
-    print_written(written)
 
+    def simulated() -> ShownTrace:
+        with progress("simulating", "requests", always_say=True) as watch:
+            return ShownTrace(
+                simulate_trace(trace, runnable, skipped=skipped, watch=watch, **settings)
+            )
 
-def _command(
-    what: str,
-    designs: list[str],
-    platform: str | None,
-    assignments: list[str],
-    settings: dict[str, Any],
-) -> list[str]:
-    """Arguments that give the same numbers again."""
-    command = ["nicscope", "simulate", what]
-    for name in designs:
-        command += ["--design", name]
-    if platform is not None:
-        command += ["--platform", platform]
-    for assignment in assignments:
-        command += ["--set", assignment]
-    if settings["most"] is not None:
-        command += ["--requests", str(settings["most"])]
-    if settings["timed"]:
-        command.append("--timed")
-    return command + (["--window", str(settings["window"])] if settings["window"] != 1 else [])
+    answer(simulated, out, as_json)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from nicscope.cli.answer import answer, command_line
+from nicscope.cli.arguments import AsJson, Traces, trace_path
 from nicscope.cli.progress import progress
-from nicscope.cli.replay import print_written, trace_path
-from nicscope.cli.tables import print_json
 from nicscope.errors import printable
 
 EXAMPLES = (
@@ -23,14 +23,7 @@ EXAMPLES = (
 
 
 def size(
-    traces: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TRACE...",
-            help="Traces (Parquet), or bundled:NAME for one that comes with nicscope.",
-            show_default=False,
-        ),
-    ],
+    traces: Traces,
     nic_memory: Annotated[
         str,
         typer.Option(
@@ -62,7 +55,7 @@ def size(
         Path | None,
         typer.Option(metavar="DIR", help="Folder for results.json, sizes.parquet and a figure."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Find the best design of each family within NIC memory, and what other memory would buy."""
     from nicscope.studies.sizing.question import ask
@@ -74,30 +67,23 @@ def size(
         target_us=target_us,
         page_sizes=page_size,
     )
-    from nicscope.reports.folder import folder_for
-    from nicscope.reports.size_folder import write_sizes
-    from nicscope.reports.size_terminal import print_sizes
+    from nicscope.reports.size import ShownSizes
 
     options = {
         "--nic-memory": nic_memory,
         "--pin-memory": pin_memory,
         "--platform": platform,
-        "--target-us": None if target_us is None else f"{target_us!r}",
+        "--target-us": target_us,
         "--page-size": page_size,
     }
-    command = ["nicscope", "size", *traces]
-    for option, value in options.items():
-        command += [] if value is None else [option, value]
-    with folder_for(out) as folder:
+    command = command_line(["size", *traces], options)
+
+    def sized() -> ShownSizes:
         from nicscope.studies.sizing.sizings import report
         from nicscope.traces.reader import open_trace
 
         opened = [(printable(trace), open_trace(trace_path(trace))) for trace in traces]
         with progress("sizing", "rows") as watch:
-            found = report(opened, question, command, watch)
-        written = [] if folder is None else write_sizes(found, folder)
-    if as_json:
-        print_json(found.to_json())
-        return
-    print_sizes(found)
-    print_written(written)
+            return ShownSizes(report(opened, question, command, watch))
+
+    answer(sized, out, as_json)

@@ -9,16 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nicscope.cli.answer import command_line, print_json, print_table, print_text, print_written
+from nicscope.cli.arguments import (
+    AsJson,
+    Traces,
+    WithoutKinds,
+    output_path,
+    text_beside,
+    trace_name,
+    trace_path,
+)
 from nicscope.cli.interrupt import ENDINGS, ending_status
-from nicscope.cli.out import output_path, text_beside
 from nicscope.cli.progress import progress
-from nicscope.cli.replay import print_written, trace_name, trace_path
-from nicscope.cli.tables import print_json, print_table, print_text
 
 if TYPE_CHECKING:
-    from nicscope.studies.sweep.best import Table
     from nicscope.studies.sweep.output import TableOutput
     from nicscope.studies.sweep.sweeping import Done, Sweep
+    from nicscope.studies.sweep.table import Table
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -34,14 +41,7 @@ BEST_EACH = 2  # of each of several traces
 
 
 def sweep(
-    traces: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TRACE...",
-            help="Traces (Parquet), or bundled:NAME for one that comes with nicscope.",
-            show_default=False,
-        ),
-    ],
+    traces: Traces,
     design: Annotated[
         str, typer.Option(metavar="NAME|FILE", help="What is varied.", show_default=False)
     ],
@@ -76,12 +76,9 @@ def sweep(
             help="A Dask cluster to count on; its workers read the traces by the same paths.",
         ),
     ] = None,
-    no_kinds: Annotated[
-        bool,
-        typer.Option("--no-kinds", help="Do not part non-compulsory misses by cause; faster."),
-    ] = False,
+    no_kinds: WithoutKinds = False,
     yes: Annotated[bool, typer.Option("--yes", help="Yes, a million points or more.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Replay traces through every design of a grid; killed, the same command continues."""
     from nicscope.studies.sweep.question import ask, worker_count
@@ -97,11 +94,17 @@ def sweep(
         opened = [(trace_name(trace), open_trace(trace_path(trace))) for trace in traces]
         what = Sweep(points, opened, out, kinds=not no_kinds)
         _run(what, hands, scheduler, output)
-        from nicscope.studies.sweep.best import Table
+        from nicscope.studies.sweep.table import Table
 
         table = Table(output.readable)
         if as_json:
-            print_json(_json(what, table, _command(traces, design, assignments, platform, what)))
+            options: dict[str, Any] = {
+                "--design": design,
+                "--grid": assignments,
+                "--platform": platform,
+            }
+            options |= {"--out": str(out), "--no-kinds": no_kinds}
+            print_json(_json(what, table, command_line(["sweep", *traces], options)))
             return
         _print(what, table)
 
@@ -144,7 +147,7 @@ def _say_found(done: Done) -> None:
 
 
 def _print(what: Sweep, table: Table) -> None:
-    from nicscope.reports.sweep_rows import point_rows, unpriced_note
+    from nicscope.reports.sweep import point_rows, unpriced_note
 
     grid = what.grid
     axes = ", ".join(f"{len(axis.values)} {axis.key}" for axis in grid.axes)
@@ -198,15 +201,3 @@ def _json(what: Sweep, table: Table, command: list[str]) -> dict[str, Any]:
         ],
         "repeat": {"command": command, "version": __version__, "source": package_stamp()},
     }
-
-
-def _command(
-    traces: list[str], design: str, grid: list[str], platform: str | None, what: Sweep
-) -> list[str]:
-    """Arguments that give the same numbers again."""
-    command = ["nicscope", "sweep", *traces, "--design", design]
-    for assignment in grid:
-        command += ["--grid", assignment]
-    if platform is not None:
-        command += ["--platform", platform]
-    return [*command, "--out", str(what.out), *["--no-kinds"] * (not what.kinds)]

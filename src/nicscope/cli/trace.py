@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicscope.cli.out import output_path, text_beside
+from nicscope.cli.answer import print_json
+from nicscope.cli.arguments import output_path, text_beside
 from nicscope.cli.progress import progress
-from nicscope.cli.tables import print_json
 from nicscope.errors import printable
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ def info(
     json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Show what a trace holds: requests, pages, reuse, operations, sizes, origin."""
-    from nicscope.reports.trace_terminal import print_summary
+    from nicscope.reports.printing import show
+    from nicscope.reports.trace import summary_parts
     from nicscope.traces.reader import open_trace
     from nicscope.traces.summary import summarize
 
@@ -43,7 +44,7 @@ def info(
     if json:
         print_json({"file": trace.name, **summary.as_json()})
     else:
-        print_summary(Path(trace.name), summary)
+        show(summary_parts(Path(trace.name), summary))
 
 
 @app.command(

@@ -14,8 +14,15 @@ import msgspec
 
 from nicscope.config.evidence import Evidence, Origin, only_known, read_origin
 from nicscope.config.part import PARTS, read_part
-from nicscope.config.scheme import SETTINGS, USES, Scheme, Value
-from nicscope.config.setting import known_setting, read_scheme, read_setting
+from nicscope.config.scheme import (
+    SETTINGS,
+    USES,
+    Scheme,
+    Value,
+    known_setting,
+    read_scheme,
+    read_setting,
+)
 from nicscope.config.shelf import open_shelf, read_text, read_texts, shelf_names
 from nicscope.errors import DesignError, did_you_mean
 from nicscope.memory.replacement import Replacement

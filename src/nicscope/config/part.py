@@ -11,8 +11,7 @@ from typing import Any
 
 import msgspec
 
-from nicscope.config.delivery import POLICIES
-from nicscope.config.transport import TRANSPORTS
+from nicscope.config.delivery import POLICIES, TRANSPORTS
 from nicscope.errors import DesignError, did_you_mean
 
 

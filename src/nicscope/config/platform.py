@@ -6,6 +6,7 @@ Each entry of ``[costs]`` is a value, a range (``value = [low, high]``) or a tab
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -18,12 +19,37 @@ from nicscope.config.evidence import Evidence, Origin, only_known, read_origin
 from nicscope.config.machine import Parameter, read_machine
 from nicscope.config.part import ServedBy
 from nicscope.config.shelf import open_shelf, read_text, read_texts, shelf_names
-from nicscope.config.time_unit import LONGEST_PS, PER_BYTE_UNITS, TIME_UNITS, whole_ps
 from nicscope.errors import PlatformError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+PS_PER_US = 10**6
+TIME_UNITS = {"ps": 1, "ns": 10**3, "us": PS_PER_US, "ms": 10**9, "s": 10**12}
+PER_BYTE_UNITS = {f"{unit}/B": ps for unit, ps in TIME_UNITS.items()}
+FINEST_DIGIT = 12  # a picosecond is the twelfth decimal of a second
+LONGEST_PS = 2**62  # what an int64 clock can still add up
+
+
+def whole_ps(value: Decimal, ps_per_unit: int) -> int | None:
+    """``value`` units in picoseconds, or None if that is not a whole number."""
+    if value and value.adjusted() < -FINEST_DIGIT:
+        return None
+    ps = Fraction(value) * ps_per_unit
+    return ps.numerator if ps.denominator == 1 else None
+
+
+def half_up(ps: Fraction) -> int:
+    """``ps`` (not negative) rounded to a whole picosecond, a tie upwards."""
+    return int(ps + Fraction(1, 2))
+
+
+def in_us(ps: Fraction | int) -> Decimal:
+    """``ps`` picoseconds in microseconds: exact as far as 28 digits go."""
+    exact = Fraction(ps)
+    return Decimal(exact.numerator) / Decimal(exact.denominator * PS_PER_US)
+
 
 _SECTIONS = (
     "title",
@@ -257,3 +283,37 @@ def _read_points(
 
 def _shown(values: list[Any]) -> str:
     return f"[{', '.join(str(value) for value in values)}]"
+
+
+PREFIX = "costs."
+_TIME = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*([A-Za-z/]+)")
+
+
+def read_cost(key: str, text: str, where: str) -> UnitCost:
+    """The cost ``key`` (a name of ``COSTS``) as ``text`` spells it, the same for every size.
+
+    A time with its unit, such as ``0.3us`` or ``13.5ns/B``.  Errors: ``PlatformError`` beginning
+    with ``where`` if there is no such cost, or the text is no time.
+    """
+    if key not in COSTS:
+        raise PlatformError(f"{where}: no cost {key!r}{did_you_mean(key, COSTS)}")
+    units = PER_BYTE_UNITS if COSTS[key].by_byte else TIME_UNITS
+    split = _TIME.fullmatch(text)
+    if split is None or split[2] not in units:
+        example = "'13.5ns/B'" if COSTS[key].by_byte else "'0.3us'"
+        raise PlatformError(
+            f"{where}: {PREFIX}{key} must be a time in {', '.join(units)}, such as {example}, "
+            f"got {text!r}"
+        )
+    ps = read_ps(Decimal(split[1]), split[2], units[split[2]], where)
+    return UnitCost(
+        name=key, unit=split[2], origin=Origin(Evidence.ASSUMED, where), low_ps=ps, high_ps=ps
+    )
+
+
+def with_cost(platform: Platform, cost: UnitCost) -> Platform:
+    """``platform`` with ``cost`` in the place of what it stated, if it stated any."""
+    absent = {key: why for key, why in platform.not_applicable.items() if key != cost.name}
+    return msgspec.structs.replace(
+        platform, costs=platform.costs | {cost.name: cost}, not_applicable=absent
+    )

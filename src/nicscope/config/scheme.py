@@ -6,11 +6,101 @@ does is told in ``docs/designs.md``.
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal
 from enum import Enum, StrEnum, auto
+from typing import Any
 
 import msgspec
 
+from nicscope.config.part import PARTS
+from nicscope.errors import DesignError, did_you_mean
 from nicscope.memory.replacement import Replacement
+
+BYTE_UNITS = {"": 1, "b": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+_BYTES = re.compile(r"(\d+)\s*([a-zA-Z]*)")
+_SWITCH = {"true": True, "false": False}
+NONE = "none"
+
+
+def known_setting(scheme: Scheme, key: str, where: str) -> Setting:
+    """Entry of ``SETTINGS`` for ``key``, provided that ``scheme`` uses it.
+
+    Errors: ``DesignError`` if there is none of that name, or the scheme does not use it.
+    """
+    if key not in SETTINGS:
+        raise DesignError(
+            f"{where}: unknown key {key!r}{did_you_mean(key, ['scheme', *SETTINGS, *PARTS])}"
+        )
+    if key not in USES[scheme]:
+        raise DesignError(
+            f"{where}: scheme {scheme.value!r} does not use {key!r}; "
+            f"it uses {', '.join(USES[scheme])}"
+        )
+    return SETTINGS[key]
+
+
+def read_scheme(given: object, where: str) -> Scheme:
+    """Scheme that ``given`` names; errors: ``DesignError`` with the nearest name."""
+    names = [scheme.value for scheme in Scheme]
+    if given not in names:
+        raise DesignError(f"{where}: no scheme {given!r}{did_you_mean(str(given), names)}")
+    return Scheme(given)
+
+
+def read_setting(scheme: Scheme, key: str, given: Any, where: str) -> Value:
+    """``given`` (a TOML value, or text) as the value of ``key``; None where "none" removes it.
+
+    Errors: ``DesignError``, beginning with ``where``, if it is no such value or out of range.
+    """
+    setting = known_setting(scheme, key, where)
+    if given == NONE:
+        if setting.optional:
+            return None
+        raise DesignError(f"{where}: {key} is needed by scheme {scheme.value!r}; give it a value")
+    if setting.kind is Kind.SWITCH:
+        return _switch(key, given, where)
+    if setting.kind is Kind.POLICY:
+        return _policy(key, given, where)
+    number = _count(key, given, where, in_bytes=setting.kind is Kind.BYTES)
+    if not setting.low <= number <= setting.high:
+        raise DesignError(
+            f"{where}: {key} must be from {setting.low} to {setting.high}, got {number}"
+        )
+    is_table = key == "entries" and scheme in TABLES
+    if setting.power_of_two and not is_table and number & (number - 1):
+        raise DesignError(f"{where}: {key} must be a power of two, got {number}")
+    return number
+
+
+def _switch(key: str, given: Any, where: str) -> bool:
+    if isinstance(given, str):
+        given = _SWITCH.get(given.lower(), given)
+    if not isinstance(given, bool):
+        raise DesignError(f"{where}: {key} must be true or false, got {given!r}")
+    return given
+
+
+def _policy(key: str, given: Any, where: str) -> Replacement:
+    names = [policy.name.lower() for policy in Replacement]
+    if not isinstance(given, str) or given.lower() not in names:
+        raise DesignError(f"{where}: no {key} {given!r}{did_you_mean(str(given), names)}")
+    return Replacement[given.upper()]
+
+
+def _count(key: str, given: Any, where: str, *, in_bytes: bool) -> int:
+    if isinstance(given, int) and not isinstance(given, bool):
+        return given
+    if isinstance(given, str):
+        text = given.strip().replace("_", "")
+        if re.fullmatch(r"-?[0-9]{1,20}", text):
+            return int(text)
+        split = _BYTES.fullmatch(text)
+        if in_bytes and split and split[2].lower() in BYTE_UNITS:
+            return int(split[1]) * BYTE_UNITS[split[2].lower()]
+    what = "a whole number of bytes, such as 65536 or '64KiB'" if in_bytes else "a whole number"
+    shown = given if isinstance(given, Decimal) else repr(given)
+    raise DesignError(f"{where}: {key} must be {what}, got {shown}")
 
 
 class Scheme(StrEnum):

@@ -8,8 +8,7 @@ may rely on.
 
 from nicscope.outputs.file import check_output, scratch_file, whole_file
 from nicscope.outputs.folder import OutputFolder, whole_folder
-from nicscope.outputs.sink import Descriptor, ReaderGone, Sink
-from nicscope.outputs.target import STDOUT, Target, target_of
+from nicscope.outputs.target import STDOUT, Descriptor, ReaderGone, Sink, Target, target_of
 
 __all__ = [
     "STDOUT",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nicscope.outputs.sink import Sink
+    from nicscope.outputs.target import Sink
 
 
 class CsvTable:

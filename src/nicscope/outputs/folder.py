@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nicscope.errors import OutputError
-from nicscope.outputs.sink import unwritable
-from nicscope.outputs.target import is_read_only
+from nicscope.outputs.target import is_read_only, unwritable
 from nicscope.outputs.temporary import (
     ENDING,
     Part,
@@ -34,7 +33,7 @@ from nicscope.outputs.temporary import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from nicscope.outputs.sink import Sink
+    from nicscope.outputs.target import Sink
 
 LAST = "results.json"
 COMPLETE = ".set"  # ending of a folder that holds all that is left to be moved in

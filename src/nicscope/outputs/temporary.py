@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nicscope.errors import OutputError
-from nicscope.outputs.sink import Descriptor, Sink, unwritable
+from nicscope.outputs.target import Descriptor, Sink, unwritable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

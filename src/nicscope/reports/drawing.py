@@ -2,18 +2,177 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.reports.fitting import GAP, fit
-from nicscope.reports.words import padded, visible, width_of, wrapped
+from nicscope.reports.words import longest_piece, padded, visible, width_of, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rich.text import Text
 
-    from nicscope.reports.fitting import Block
     from nicscope.reports.table import Rows
+
+GAP = 2  # columns between two columns
+SHORTEST_BAR = 6
+MOST_LINES = 4  # of a heading
+NARROWEST_PROSE = 20  # columns: what is narrower is tiresome to read
+
+
+class Block(NamedTuple):
+    """Columns that stand beside each other: their places in the table, and their widths."""
+
+    columns: list[int]
+    widths: list[int]
+    bar: int = 0  # columns of the longest bar; 0: there is none
+
+
+class Shape(NamedTuple):
+    """A table as it is shown: its blocks one below the other; no blocks: its rows are stacked."""
+
+    blocks: list[Block]
+    left_out: list[str]  # headings
+
+
+def fit(rows: Rows, width: int) -> Shape:
+    """What of ``rows`` is shown within ``width`` columns."""
+    if rows.groups:
+        return _fit_groups(rows, width)
+    shown = list(range(len(rows.headings)))
+    leaving = rows.leaving()
+    gone: set[int] = set()
+    while True:
+        block = _squeezed(rows, shown, width, NARROWEST_PROSE)
+        if block is None and len(leaving) < 2:
+            block = _squeezed(rows, shown, width, 0)
+            if block is None:
+                return Shape([], [])
+        if block is not None:
+            return Shape([block], [rows.headings[column] for column in sorted(gone)])
+        least = leaving.pop(0)
+        gone.add(least)
+        shown.remove(least)
+
+
+def _fit_groups(rows: Rows, width: int) -> Shape:
+    """As many groups beside each other as fit, and the others below."""
+    blocks: list[Block] = []
+    keys = list(range(rows.key))
+    first = rows.key
+    for _, count in rows.groups:
+        group = list(range(first, first + count))
+        first += count
+        both = None
+        if blocks:
+            both = _natural(rows, blocks[-1].columns + group, width)
+        alone = _natural(rows, keys + group, width)
+        if both is not None:
+            blocks[-1] = both
+        elif alone is not None:
+            blocks.append(alone)
+        else:
+            return Shape([], [])
+    return Shape(blocks, [])
+
+
+def _natural(rows: Rows, columns: list[int], width: int) -> Block | None:
+    widths = grouped_widths(rows, columns)
+    return Block(columns, widths) if _total(widths) <= width else None
+
+
+def grouped_widths(rows: Rows, columns: Sequence[int]) -> list[int]:
+    """Widths of ``columns``, the first of each group wide enough for the heading above them."""
+    widths = [max(_cells(rows, column), width_of(rows.headings[column])) for column in columns]
+    first = rows.key
+    for name, count in rows.groups:
+        if first in columns:
+            place = list(columns).index(first)
+            spare = width_of(name) - _total(widths[place : place + count])
+            widths[place] += max(spare, 0)
+        first += count
+    return widths
+
+
+def _squeezed(rows: Rows, columns: list[int], width: int, narrowest: int) -> Block | None:
+    """``columns`` made to fit by a shorter bar, wrapped headings and prose, or without a bar."""
+    bar = min(SHORTEST_BAR, rows.longest_bar) if rows.bars else 0
+    for least_bar in dict.fromkeys((bar, 0)):
+        room = width - (least_bar + GAP if least_bar else 0)
+        widths = _wrapped_widths(rows, columns, room, narrowest)
+        if _total(widths) <= room:
+            spare = room - _total(widths)
+            return Block(
+                columns, widths, min(rows.longest_bar, least_bar + spare) if least_bar else 0
+            )
+    return None
+
+
+def _wrapped_widths(rows: Rows, columns: list[int], room: int, narrowest: int) -> list[int]:
+    """Widths that come to ``room`` or less, if wrapping alone can do it.
+
+    Headings wrap to two lines, then prose, and at last headings to as many lines as they can.
+    """
+    heads = [rows.headings[column] for column in columns]
+    cells = [_cells(rows, column) for column in columns]
+    widths = [max(width_of(head), cell) for head, cell in zip(heads, cells, strict=True)]
+    _wrap_headings(heads, cells, widths, room, 2)
+    least = list(widths)
+    for place, column in enumerate(columns):
+        if rows.wraps(column):
+            pieces = [longest_piece(row[column]) for row in rows.cells]
+            floor = max([*pieces, longest_piece(heads[place])])
+            least[place] = min(widths[place], max(floor, narrowest))
+    _wrap_prose(widths, least, room)
+    floors = [min(pair) for pair in zip(cells, widths, strict=True)]
+    _wrap_headings(heads, floors, widths, room, MOST_LINES)
+    for place, head in enumerate(heads):
+        widths[place] += _growth(head, widths[place], room - _total(widths))
+    return widths
+
+
+def _wrap_headings(
+    heads: list[str], cells: list[int], widths: list[int], room: int, lines: int
+) -> None:
+    """Have headings take up to ``lines`` lines, whichever saves most, until it is enough."""
+    least = [max(cell, _narrowest(head, lines)) for head, cell in zip(heads, cells, strict=True)]
+    for place in sorted(range(len(heads)), key=lambda i: least[i] - widths[i]):
+        if _total(widths) > room:
+            widths[place] = min(widths[place], least[place])
+
+
+def _narrowest(head: str, lines: int) -> int:
+    """The least width at which ``head`` takes at most so many lines."""
+    width = longest_piece(head)
+    while len(wrapped(head, width)) > lines:
+        width += 1
+    return width
+
+
+def _wrap_prose(widths: list[int], least: list[int], room: int) -> None:
+    """Have what may wrap give way, the widest first."""
+    while _total(widths) > room:
+        place = max(range(len(widths)), key=lambda i: (widths[i] > least[i], widths[i]))
+        if widths[place] <= least[place]:
+            break
+        widths[place] -= 1
+
+
+def _growth(heading: str, width: int, spare: int) -> int:
+    """By how much of what is to spare a wrapped heading must grow to take fewer lines."""
+    lines = len(wrapped(heading, width))
+    for more in range(1, spare + 1):
+        if len(wrapped(heading, width + more)) < lines:
+            return more
+    return 0
+
+
+def _cells(rows: Rows, column: int) -> int:
+    return max((width_of(row[column]) for row in rows.cells), default=0)
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + GAP * (len(widths) - 1)
+
 
 PLAIN = {"0": "dim", "none": "dim", "unknown": "dim", "-": "dim"}
 RULE = "─"

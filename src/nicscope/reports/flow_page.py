@@ -9,8 +9,7 @@ import numpy as np
 
 from nicscope.reports.flow_shown import drawn_transfers, title
 from nicscope.reports.palette import BAND_SHADES
-from nicscope.studies.flow.bandwidth import bandwidth_steps
-from nicscope.studies.flow.transfers import BANDS, NET_RCV, receptions
+from nicscope.studies.flow.transfers import BANDS, NET_RCV, bandwidth_steps, receptions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

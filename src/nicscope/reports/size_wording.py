@@ -13,15 +13,13 @@ from nicscope.reports.wording import (
     us_within,
     whole,
 )
-from nicscope.studies.sizing.answer import shaky
-from nicscope.studies.sizing.page_sizes import fewest_misses
+from nicscope.studies.sizing.result import fewest_misses, shaky
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nicscope.studies.sizing.answer import Answer
     from nicscope.studies.sizing.merit import Point
-    from nicscope.studies.sizing.result import Sizing, SizingReport
+    from nicscope.studies.sizing.result import Answer, Sizing, SizingReport
 
 NONE = "-"
 LEAST_PERCENT = 0.1

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from rich.text import Text
+
+Thing = TypeVar("Thing")
 
 BAR = 15  # characters of the longest bar, unless its table says otherwise
 
@@ -76,3 +78,20 @@ class Rows(NamedTuple):
         named = [self.headings.index(name) for name in self.least if name in self.headings]
         others = range(len(self.headings) - 1, self.key - 1, -1)
         return named + [column for column in others if column not in named]
+
+
+def rows_of(
+    title: str,
+    things: Iterable[Thing],
+    columns: Mapping[str, Callable[[Thing], str]],
+    *,
+    words: Collection[str] = (),
+    **how: Any,
+) -> Rows:
+    """A table with a row for each of ``things``; ``columns``: by heading, how its cell is spelt.
+
+    ``words``: headings of columns that hold words; the rest is as in ``Rows``.
+    """
+    cells = [[spell(one) for spell in columns.values()] for one in things]
+    left = tuple(place for place, name in enumerate(columns) if name in words)
+    return Rows(title, list(columns), cells, left, **how)

@@ -9,8 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from decimal import Decimal
 
-    from nicscope.studies.denominator import Denominator
-    from nicscope.studies.pricing import Cost
+    from nicscope.studies.pricing import Cost, Denominator
 
 SIGNIFICANT = 3
 UNKNOWN = "?"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from nicscope.config.scheme import Scheme
-from nicscope.config.setting import read_setting
+from nicscope.config.scheme import Scheme, read_setting
 from nicscope.errors import StudyError, did_you_mean
 
 MOST_ENTRIES = 1 << 16

@@ -5,11 +5,15 @@ Each node has a NIC of its own, so what is told of several nodes is the sum of t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nicscope import __version__
+from nicscope.drivers.onepass.curve import LruCurve
+from nicscope.drivers.onepass.grid import SetAssociativeGrid
+from nicscope.drivers.onepass.recency import WIDTHS
+from nicscope.drivers.onepass.sample import SampledCurve
 from nicscope.errors import StudyError, printable
 from nicscope.studies.curve_question import MOST_ENTRIES, fitting_entries
 from nicscope.studies.curve_result import CurveReport, MissCurve, Point, Sample, Sizes
@@ -19,17 +23,95 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from nicscope.drivers.onepass.curve import Curve
+    from nicscope.drivers.onepass.grid import Counts
+    from nicscope.drivers.onepass.sample import Estimate
     from nicscope.drivers.replay.columns import RequestColumns
-    from nicscope.drivers.replay.lookups import Nic
-    from nicscope.studies.curve_meter import Meter, SamplingMeter
+    from nicscope.drivers.replay.lookups import Lookups, Nic
     from nicscope.studies.curve_question import Question
     from nicscope.traces.reader import Trace
     from nicscope.traces.schema import Requests
 
-    Meters = dict[Nic, Meter | SamplingMeter]
+WORD_BYTES = 4  # of a key in a set
+
+
+class Span(NamedTuple):
+    """Set counts and ways of the caches that are simulated; ``ways`` 0: none but the curve."""
+
+    low: int  # log2 of the fewest sets
+    high: int
+    ways: int
+
+    @property
+    def bytes_each(self) -> int:
+        """Memory of one NIC's sets."""
+        if not self.ways:
+            return 0
+        width = next(width for width in WIDTHS if width >= self.ways)
+        return ((2 << self.high) - (1 << self.low)) * width * WORD_BYTES
+
+
+class Meter:
+    """One NIC's lookups, counted exactly."""
+
+    def __init__(self, nic: Nic, span: Span) -> None:
+        self.nic = nic
+        self.lookups = 0  # of pages
+        self._grid = (
+            SetAssociativeGrid(span.high, span.ways, min_set_bits=span.low) if span.ways else None
+        )
+        self._curve = LruCurve()
+
+    def feed(self, lookups: Lookups) -> None:
+        """Count some more lookups."""
+        self.lookups += lookups.pages
+        if self._grid is None:
+            self._curve.feed(lookups.numbers)
+        else:
+            self._grid.feed(lookups.numbers, lookups.set_index)
+
+    @property
+    def footprint(self) -> int:
+        """Lines that were looked up."""
+        return self.counts()[0].compulsory
+
+    def counts(self) -> tuple[Curve, Counts | None]:
+        """The fully associative caches, and the others if they were asked for."""
+        if self._grid is None:
+            return self._curve.result(), None
+        counts = self._grid.result()
+        assert counts.kinds is not None
+        return counts.kinds.fully_associative, counts
+
+
+class SamplingMeter:
+    """One NIC's lookups, of which those of some pages are looked at."""
+
+    def __init__(self, nic: Nic, rate: float, seed: int = 0) -> None:
+        self.nic = nic
+        self.lookups = 0  # of pages
+        self._sampled = SampledCurve(rate, seed=seed)
+
+    def feed(self, lookups: Lookups) -> None:
+        """Count some more lookups."""
+        self.lookups += lookups.pages
+        self._sampled.feed(lookups.numbers)
+
+    @property
+    def footprint(self) -> int:
+        """Lines that were looked up, exactly."""
+        return self.estimate([1]).compulsory
+
+    def estimate(self, capacities: Sequence[int] | NDArray[np.int64]) -> Estimate:
+        """What caches with room for ``capacities`` lines each miss, about."""
+        return self._sampled.result(np.asarray(capacities))
+
 
 PARTS = 16  # sizes per doubling at which the fully associative curve is told
 MOST_BYTES = 2 << 30  # of all sets of all NICs
+
+
+Meters = dict["Nic", Meter | SamplingMeter]
 
 
 def report(
@@ -126,7 +208,6 @@ def _measure(
 ) -> Meters:
     """A meter for every NIC, or those ``only``, fed with all batches; sampling if at a ``rate``."""
     from nicscope.drivers.replay.lookups import LookupStreams
-    from nicscope.studies.curve_meter import Meter, SamplingMeter, Span
 
     by_process = question.by == "process"
     streams = LookupStreams(
@@ -151,7 +232,6 @@ def _measure(
 
 
 def _span(question: Question, line: int) -> Any:
-    from nicscope.studies.curve_meter import Span
 
     low, high = question.entries or (1, MOST_ENTRIES)
     most, least = question.ways[-1], question.ways[0]
@@ -171,7 +251,6 @@ def _check_memory(taken: int, nics: int) -> int:
 
 
 def _is_pointless(meter: Meter | SamplingMeter) -> bool:
-    from nicscope.studies.curve_meter import SamplingMeter
 
     return isinstance(meter, SamplingMeter) and meter.estimate([1]).is_pointless
 
@@ -192,8 +271,6 @@ def _curve(
     note: str | None,
 ) -> MissCurve:
     """The sum of what ``meters`` counted."""
-    from nicscope.studies.curve_meter import Meter
-
     line, node, pid = key
     exact = [meter.counts() for meter in meters if isinstance(meter, Meter)]
     sampling = [meter for meter in meters if not isinstance(meter, Meter)]

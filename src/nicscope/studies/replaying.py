@@ -16,8 +16,7 @@ from nicscope.config.evidence import Evidence
 from nicscope.config.part import PARTS
 from nicscope.config.platform import Platform, load_platform
 from nicscope.errors import DesignError, printable
-from nicscope.studies.denominator import Denominator, denominator_of
-from nicscope.studies.pricing import Cost, price
+from nicscope.studies.pricing import Cost, Denominator, denominator_of, price
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

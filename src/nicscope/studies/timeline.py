@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nicscope import __version__
 from nicscope.drivers.simulate.log import Engine
 from nicscope.interfaces.run_log import TRACKS
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.interfaces.run_log import RunLog
+    from nicscope.interfaces.run_report import RunReport
+    from nicscope.studies.programs import ProgramRuns
 
 MOST_RECORDS = 200_000  # of all logs, each by end; a browser has to hold them
 PS_PER_US = 10**6
@@ -190,3 +193,24 @@ def _forward(way: list[_Touch]) -> Iterator[_Touch]:
     times = itertools.accumulate((touch.time_ps for touch in way), max)
     for touch, now in zip(way, times, strict=True):
         yield touch._replace(time_ps=now)
+
+
+def program_timeline(found: ProgramRuns) -> dict[str, Any]:
+    """The whole document, of runs whose logs were kept."""
+    many = len(found.runs) > 1
+    runs = [
+        Drawn(_nodes(report, f"run {number}, " if many else ""), log)
+        for number, (report, log) in enumerate(zip(found.runs, found.logs, strict=True), 1)
+    ]
+    command = ["nicscope", "simulate", found.program]
+    return document(runs, command, __version__)
+
+
+def counts(found: ProgramRuns) -> tuple[int, int]:
+    """Records that the timeline shows, and those that there were."""
+    return sum(len(log.records) for log in found.logs), sum(log.total for log in found.logs)
+
+
+def _nodes(report: RunReport, run: str) -> list[str]:
+    what = report.title()
+    return [f"{run}node {node.node}: {what}" for node in report.nodes]

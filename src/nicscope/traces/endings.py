@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from nicscope.outputs.endings import TABLES
+from nicscope.outputs.file import TABLES
 
 WRITTEN = TABLES | {"oracle-general": (".oracleGeneral", ".oracleGeneral.bin", ".bin")}

@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.errors import TraceError, did_you_mean
-from nicscope.outputs.endings import format_to_write, named_format
+from nicscope.outputs.file import format_to_write, named_format
 from nicscope.traces.endings import WRITTEN
 from nicscope.traces.exporters.csv import CsvWriter
 from nicscope.traces.exporters.oracle_general import OracleGeneralWriter
-from nicscope.traces.files import first_bytes
-from nicscope.traces.footer import MAGIC
+from nicscope.traces.files import MAGIC, first_bytes
 from nicscope.traces.importers.csv import names_in, read_csv
 from nicscope.traces.importers.lackey import read_lackey
 from nicscope.traces.importers.libcachesim_csv import read_libcachesim_csv
-from nicscope.traces.importers.oracle_general import read_oracle_general
+from nicscope.traces.importers.objects import read_oracle_general
 from nicscope.traces.importers.parquet import read_parquet
 from nicscope.traces.importers.strace import read_strace
 from nicscope.traces.schema import REQUIRED_COLUMNS

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.traces.lookups import lookups_of
-from nicscope.traces.numbering import Numbering
+from nicscope.traces.numbering import Numbering, lookups_of
 from nicscope.traces.schema import OP_NAMES, TraceMetadata
 
 if TYPE_CHECKING:

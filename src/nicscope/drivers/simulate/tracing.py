@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import numpy as np
 
-from nicscope.config.delivery import POLICIES
-from nicscope.config.transport import Transport
+from nicscope.config.delivery import POLICIES, Transport
 from nicscope.drivers.replay import parting
 from nicscope.drivers.replay.columns import Stream
 from nicscope.drivers.replay.naming import numbering_of

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nicscope.config.delivery import Transport
 from nicscope.config.design import load_design
 from nicscope.config.scheme import Scheme
-from nicscope.config.transport import Transport
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
 from nicscope.interfaces.mini.directory import Directory
 from nicscope.interfaces.mini.endpoint import Endpoint

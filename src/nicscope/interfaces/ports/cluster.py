@@ -6,13 +6,20 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from nicscope.config.delivery import POLICIES, Delivery, Policy, policy_name, transfer_costs
+from nicscope.config.delivery import (
+    POLICIES,
+    Delivery,
+    Policy,
+    Transport,
+    chosen_transport,
+    policy_name,
+    transfer_costs,
+)
 from nicscope.config.design import Design, load_design
 from nicscope.config.part import ServedBy, Way
 from nicscope.config.platform import load_platform
 from nicscope.config.program_costs import MIDDLE, program_costs
 from nicscope.config.scheme import Scheme
-from nicscope.config.transport import Transport, chosen_transport
 from nicscope.drivers.coherent.machine import machine_bytes as coherent_bytes
 from nicscope.drivers.coherent.parameters import machine_parameters
 from nicscope.drivers.simulate.build import machine_bytes

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from nicscope.config.delivery import Transport
 from nicscope.config.design import Design, load_design
 from nicscope.config.scheme import Scheme
-from nicscope.config.transport import Transport
 from nicscope.drivers.simulate.machine import COMPUTE
 from nicscope.errors import PlatformError, SimulationError
 from nicscope.interfaces.arguments import a_name

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nicscope.config.delivery import Transport
 from nicscope.config.design import Design, load_design, with_settings
 from nicscope.config.program_costs import program_costs
 from nicscope.config.scheme import Scheme
-from nicscope.config.transport import Transport
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.interfaces.vmmc.directory import Directory

@@ -5,22 +5,18 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import PercentFormatter
 
-from nicscope.reports.figures.style import FAINT, INK, PAD, WIDTH, legend, styled
+from nicscope.reports.figures.style import INK, MOST_PANELS, legend, new_panels, plain, styled
 from nicscope.reports.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 from nicscope.reports.wording import byte_size, significant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from nicscope.studies.curve_result import CurveReport, MissCurve
 
-HEIGHT = 7.2  # inches, of a slide
-MOST_PANELS = 6
 TICKS = 9  # at most, of a panel that has the slide to itself
 HEADROOM = 1.08
 HIGH = 0.5  # of the height: words on a knee above go below the curve, others to the top
@@ -40,30 +36,19 @@ def draw_curves(report: CurveReport) -> Figure:
     """A panel for each curve, those with most lookups if there are more than fit."""
     chosen = sorted(report.curves, key=lambda curve: -curve.lookups)[:MOST_PANELS]
     curves = [curve for curve in report.curves if any(curve is one for one in chosen)]
-    columns = min(3, math.ceil(math.sqrt(len(curves))))
-    rows = math.ceil(len(curves) / columns)
     with styled():
-        figure = Figure(
-            figsize=(WIDTH, HEIGHT), layout=ConstrainedLayoutEngine(h_pad=PAD, w_pad=PAD)
-        )
-        FigureCanvasAgg(figure)
-        panels = figure.subplots(rows, columns, squeeze=False).ravel()
-        for axes, curve in zip(panels, curves, strict=False):
+        figure, panels, columns = new_panels(len(curves), _title(report, len(curves)))
+        for axes, curve in zip(panels, curves, strict=True):
             _draw(axes, curve, columns)
             if len(curves) > 1:
                 axes.set_title(_in_panel(curve, report), loc="left", fontsize=14, color=INK)
-        for axes in panels[len(curves) :]:
-            axes.set_visible(False)
-        figure.suptitle(
-            _title(report, len(curves)), x=0.01, ha="left", fontsize=20, fontweight="bold"
-        )
-        for place, axes in enumerate(panels[: len(curves)]):
+        for place, axes in enumerate(panels):
             if place % columns == 0:
                 axes.set_ylabel("misses per lookup", color=INK)
             if place + columns >= len(curves):
                 label = "entries of the NIC's translation cache, and the memory that they reach"
                 axes.set_xlabel(label if columns == 1 else "entries, memory reached", color=INK)
-        fullest = max(zip(panels, curves, strict=False), key=lambda pair: len(pair[1].points))
+        fullest = max(zip(panels, curves, strict=True), key=lambda pair: len(pair[1].points))
         legend(figure, fullest[0], columns=8)
     return figure
 
@@ -148,8 +133,4 @@ def _dress(axes: Axes, curve: MissCurve, columns: int) -> None:
     axes.minorticks_off()
     axes.set_xlim(low / 1.15, max(high, 2 * low) * 1.15)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.spines["bottom"].set_color(FAINT)
-    axes.tick_params(length=0, colors=INK, labelsize=12)
-    axes.grid(axis="y", color=FAINT, linewidth=0.8)
-    axes.set_axisbelow(True)
+    plain(axes, "y", labelsize=12)

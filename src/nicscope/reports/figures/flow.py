@@ -1,22 +1,20 @@
-"""The packet flow graph: which transfer ran when on the four bands (Trapeze, Figures 3 and 4)."""
+"""Packets in pictures: transfers on the four bands, and bandwidth over time (Trapeze, 3 to 5)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Patch
 
-from nicscope.reports.figures.style import FAINT, INK, PAD, WIDTH, styled
+from nicscope.reports.figures.style import INK, legend, plain, sheet, styled
 from nicscope.reports.flow_shown import drawn_transfers, title
 from nicscope.reports.palette import BAND_SHADES, GREY
-from nicscope.studies.flow.transfers import BANDS, NET_RCV, receptions
+from nicscope.studies.flow.transfers import BANDS, NET_RCV, bandwidth_steps, receptions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     from nicscope.studies.flow.report import FlowReport
@@ -31,11 +29,7 @@ def draw_flow(report: FlowReport) -> Figure:
     """Four bands of the first flow, its first packets; dark and light take turns by packet."""
     shown = drawn_transfers(report)
     with styled():
-        figure = Figure(
-            figsize=(WIDTH, HEIGHT), layout=ConstrainedLayoutEngine(h_pad=PAD, w_pad=PAD)
-        )
-        FigureCanvasAgg(figure)
-        axes = figure.subplots()
+        figure, (axes,) = sheet(title(report), height=HEIGHT)
         sender, receiver = report.question.flows[0]
         nodes = (sender, sender, receiver, receiver)
         labels = [f"{band}\nnode {node}" for band, node in zip(BANDS, nodes, strict=True)]
@@ -49,8 +43,10 @@ def draw_flow(report: FlowReport) -> Figure:
                 moving = receptions(shown)
             _bars(axes, band, moving, FULL)
             _number(axes, band, mine, shown)
-        _dress(axes)
-        figure.suptitle(title(report), x=0.01, ha="left", fontsize=20, fontweight="bold")
+        axes.set_xlim(left=0)
+        axes.margins(x=0.01)
+        axes.set_xlabel("us", color=INK)
+        plain(axes, "x")
         figure.legend(
             handles=[
                 Patch(color=BAND_SHADES["hostTx"][0], label="packets 0, 2, 4, ..."),
@@ -108,12 +104,33 @@ def _number(axes: Axes, band: int, transfers: NDArray[Any], shown: NDArray[Any])
         )
 
 
-def _dress(axes: Axes) -> None:
-    axes.set_xlim(left=0)
-    axes.margins(x=0.01)
-    axes.set_xlabel("us", color=INK)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.spines["bottom"].set_color(FAINT)
-    axes.tick_params(length=0, colors=INK)
-    axes.grid(axis="x", color=FAINT, linewidth=0.8)
-    axes.set_axisbelow(True)
+BANDWIDTH_HEIGHT = 6.4  # inches
+HEADROOM = 1.08
+# Colour is not all that tells them apart.
+DASHES = {"hostTx": "-", "netTx": (0, (5, 1.5)), "netRcv": (0, (1, 1)), "hostRcv": "-"}
+WIDTHS = {"hostTx": 3.2, "netTx": 1.6, "netRcv": 2.4, "hostRcv": 1.8}
+
+
+def draw_bandwidth(report: FlowReport) -> Figure:
+    """Steps of the four bands of the first flow, over its first packets."""
+    with styled():
+        figure, (axes,) = sheet(title(report), height=BANDWIDTH_HEIGHT)
+        top = 1.0
+        for curve in bandwidth_steps(drawn_transfers(report)):
+            axes.stairs(
+                curve.mb_per_s,
+                [int(edge) / PS_PER_US for edge in curve.edges],
+                baseline=None,
+                color=BAND_SHADES[curve.band][0],
+                lw=WIDTHS[curve.band],
+                ls=DASHES[curve.band],
+                label=f"{curve.band}, node {curve.node}",
+            )
+            top = max(top, float(curve.mb_per_s.max()))
+        axes.set_ylim(0, top * HEADROOM)
+        axes.set_xlim(left=0)
+        axes.set_xlabel("us", color=INK)
+        axes.set_ylabel("MB/s, idle time included", color=INK)
+        plain(axes, "y")
+        legend(figure, axes, columns=4)
+    return figure

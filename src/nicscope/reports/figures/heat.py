@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from matplotlib.colors import LogNorm
 
-from nicscope.reports.figures.panels import MOST_PANELS, new_panels
-from nicscope.reports.figures.style import INK, styled
+from nicscope.reports.figures.style import INK, MOST_PANELS, new_panels, styled
 from nicscope.reports.wording import per_hundred
 
 if TYPE_CHECKING:

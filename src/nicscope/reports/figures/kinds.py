@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.reports.figures.panels import MOST_PANELS, new_panels, plain
-from nicscope.reports.figures.style import FAINT, INK, legend, styled
+from nicscope.reports.figures.style import INK, MOST_PANELS, legend, new_panels, plain, styled
 from nicscope.reports.palette import KIND_COLOURS
 from nicscope.reports.wording import byte_size, per_hundred
 
@@ -127,5 +126,4 @@ def _draw(axes: Axes, panel: Panel, columns: int) -> None:
     entries = [panel.points[tick].entries for tick in ticks]
     axes.set_xticks(ticks, [f"{count:,}\n{byte_size(count * size)}" for count in entries])
     axes.set_title(panel.title, loc="left", fontsize=14, color=INK)
-    plain(axes)
-    axes.grid(axis="y", color=FAINT, linewidth=0.8)
+    plain(axes, "y", labelsize=12)

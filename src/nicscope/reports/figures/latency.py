@@ -5,11 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-from nicscope.reports.figures.style import FAINT, INK, PAD, WIDTH, legend, styled
+from nicscope.reports.figures.style import INK, legend, plain, sheet, styled
 from nicscope.reports.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 from nicscope.studies.latency.report import Part
 
@@ -17,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from nicscope.studies.latency.report import Latency, LatencyReport
 
-HEIGHT = 7.2  # inches, of a slide
 MOST_PANELS = 8
 NS_PER_US = 1000
 # From the bottom; hatches tell apart what colour does not.
@@ -43,12 +39,9 @@ def draw_latency(report: LatencyReport) -> Figure:
     sizes = _chosen(list(dict.fromkeys(one.byte_count for one in report.latencies)))
     columns = min(len(sizes), 4)
     rows = math.ceil(len(sizes) / columns)
+    title = f"User-to-user latency on {report.platform}, DMA at {report.dma_mbytes_s:,} MB/s"
     with styled():
-        figure = Figure(
-            figsize=(WIDTH, HEIGHT), layout=ConstrainedLayoutEngine(h_pad=PAD, w_pad=PAD)
-        )
-        FigureCanvasAgg(figure)
-        panels = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
+        figure, panels = sheet(title, rows, columns, sharey=True)
         used = [
             name
             for name, (parts, _, _) in LOOKS.items()
@@ -62,13 +55,6 @@ def draw_latency(report: LatencyReport) -> Figure:
         for place, axes in enumerate(panels[: len(sizes)]):
             if place + columns >= len(sizes):
                 axes.set_xlabel("us", color=INK)
-        figure.suptitle(
-            f"User-to-user latency on {report.platform}, DMA at {report.dma_mbytes_s:,} MB/s",
-            x=0.01,
-            ha="left",
-            fontsize=20,
-            fontweight="bold",
-        )
         legend(figure, panels[0], columns=4)
     return figure
 
@@ -111,8 +97,4 @@ def _draw(axes: Axes, latencies: Sequence[Latency], used: Sequence[str]) -> None
     axes.set_yticks(range(len(latencies)), [one.mechanism for one in latencies])
     axes.set_ylim(len(latencies) - 0.4, -0.6)
     axes.set_xlim(0, 1.2 * max(left))
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.spines["bottom"].set_color(FAINT)
-    axes.tick_params(length=0, colors=INK, labelsize=12)
-    axes.grid(axis="x", color=FAINT, linewidth=0.8)
-    axes.set_axisbelow(True)
+    plain(axes, "x", labelsize=12)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from nicscope.reports import size_wording as say
-from nicscope.reports.figures.costs import group_us
-from nicscope.reports.figures.panels import new_panels, plain
-from nicscope.reports.figures.style import FAINT, INK, beside, styled
+from nicscope.reports.figures.comparison import group_us
+from nicscope.reports.figures.style import INK, beside, new_panels, plain, styled
 from nicscope.reports.palette import FAMILY_LOOKS, GROUP_COLOURS, KIND_COLOURS
 from nicscope.reports.wording import byte_size, whole
 
@@ -21,9 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from nicscope.studies.sizing.answer import Answer
     from nicscope.studies.sizing.merit import Point
-    from nicscope.studies.sizing.result import Sizing, SizingReport
+    from nicscope.studies.sizing.result import Answer, Sizing, SizingReport
 
 TICKS = 8  # at most, of memory
 HEADROOM = 1.08
@@ -161,8 +159,7 @@ def _dress(axes: Axes, ends: tuple[int, int]) -> None:
     ticks = [1 << power for power in powers if (power - powers[0]) % every == 0]
     axes.set_xticks(ticks, [byte_size(tick) for tick in ticks])
     axes.minorticks_off()
-    plain(axes)
-    axes.grid(axis="y", color=FAINT, linewidth=0.8)
+    plain(axes, "y", labelsize=12)
 
 
 def _draw_parts(axes: Axes, sizing: Sizing, report: SizingReport) -> None:
@@ -185,8 +182,7 @@ def _draw_parts(axes: Axes, sizing: Sizing, report: SizingReport) -> None:
     axes.set_xlim(0, 1.65 * max(*ends, 1e-3))
     axes.set_ylim(len(parts) - 0.4, -0.6)
     axes.set_yticks(range(len(parts)), [answer.scheme.value for answer in answers])
-    plain(axes)
-    axes.grid(axis="x", color=FAINT, linewidth=0.8)
+    plain(axes, "x", labelsize=12)
     per = sizing.denominator.value
     axes.set_xlabel(f"us per {per}, lower ends of ranges; ≥: not all is priced", fontsize=12)
     axes.set_title("what the best within the budget costs", loc="left", fontsize=14, color=INK)
@@ -202,10 +198,9 @@ def _draw_page_sizes(axes: Axes, sizing: Sizing) -> None:
     axes.set_xlim(0, 1.4 * max(*misses, 1))
     axes.set_ylim(len(sizes) - 0.4, -0.6)
     axes.set_yticks(range(len(sizes)), [byte_size(one.page_size) for one in sizes])
-    plain(axes)
+    plain(axes, "x", labelsize=12)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,.0f}"))
     axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
-    axes.grid(axis="x", color=FAINT, linewidth=0.8)
     axes.set_xlabel("misses in all of a cache within the budget", color=INK, fontsize=12)
     axes.set_title("by page size", loc="left", fontsize=14, color=INK)
 

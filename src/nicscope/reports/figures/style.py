@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -21,6 +22,8 @@ FAINT = "#D9D9D9"
 WIDTH, HEIGHT = 12.8, 7.2
 FRAME_HEIGHT, ROW_HEIGHT = 2.8, 0.44
 FEWEST_ROWS = 2
+MOST_PANELS = 6
+LONG_TITLE = 70  # characters
 PAD = 0.12  # inches around everything
 DPI = 150
 _STYLE: Any = {
@@ -36,39 +39,57 @@ def styled() -> Any:
     return rc_context(_STYLE)
 
 
-def new_figure(comparison: Comparison, title: str, panels: int = 1) -> tuple[Figure, list[Axes]]:
-    """A figure with one row per design, the first on top, and ``panels`` side by side."""
-    height = FRAME_HEIGHT + ROW_HEIGHT * max(len(comparison.priced), FEWEST_ROWS)
+def sheet(
+    title: str, rows: int = 1, columns: int = 1, *, height: float = HEIGHT, **shared: Any
+) -> tuple[Figure, list[Axes]]:
+    """A figure as wide as a slide, with ``rows`` times ``columns`` panels; ``height`` in inches."""
     figure = Figure(figsize=(WIDTH, height), layout=ConstrainedLayoutEngine(h_pad=PAD, w_pad=PAD))
     FigureCanvasAgg(figure)
-    grid = figure.subplots(1, panels, sharey=True, squeeze=False)
-    axes: list[Axes] = list(grid[0])
+    size = 14 if len(title) > LONG_TITLE else 20
+    figure.suptitle(title, x=0.01, ha="left", fontsize=size, fontweight="bold")
+    return figure, list(figure.subplots(rows, columns, squeeze=False, **shared).ravel())
+
+
+def plain(axes: Axes, grid: Literal["x", "y"] | None = None, **ticks: Any) -> None:
+    """No more lines around a panel than need be, and faint ones across ``grid``."""
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["bottom"].set_color(FAINT)
+    axes.tick_params(length=0, colors=INK, **ticks)
+    if grid is not None:
+        axes.grid(axis=grid, color=FAINT, linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def new_figure(comparison: Comparison, title: str, panels: int = 1) -> tuple[Figure, list[Axes]]:
+    """A figure with one row per design, the first on top, and ``panels`` side by side."""
     names = [priced.name for priced in comparison.priced]
+    height = FRAME_HEIGHT + ROW_HEIGHT * max(len(names), FEWEST_ROWS)
+    title = f"{title}: {Path(comparison.trace['file']).stem}"
+    figure, axes = sheet(title, 1, panels, height=height, sharey=True)
     axes[0].set_yticks(range(len(names)), names)
     axes[0].set_ylim(len(names) - 0.4, -0.6)
     for panel in axes:
-        panel.spines[["top", "right", "left"]].set_visible(False)
-        panel.spines["bottom"].set_color(FAINT)
-        panel.tick_params(length=0, colors=INK)
-        panel.grid(axis="x", color=FAINT, linewidth=0.8)
-        panel.set_axisbelow(True)
+        plain(panel, "x")
         panel.xaxis.label.set_color(INK)
-    trace = Path(comparison.trace["file"]).stem
-    figure.suptitle(f"{title}: {trace}", x=0.01, ha="left", fontsize=20, fontweight="bold")
     return figure, axes
+
+
+def new_panels(
+    count: int, title: str, most_columns: int = 3, **shared: Any
+) -> tuple[Figure, list[Axes], int]:
+    """A figure with ``count`` panels, and how many stand side by side."""
+    columns = min(most_columns, math.ceil(math.sqrt(count)))
+    figure, every = sheet(title, math.ceil(count / columns), columns, **shared)
+    for axes in every[count:]:
+        axes.set_visible(False)
+    return figure, every[:count], columns
 
 
 def slide(title: str, rows: int, columns: int, *, share: bool = False) -> tuple[Figure, list[Axes]]:
     """A figure the size of a slide, with ``rows`` times ``columns`` panels without frames."""
-    figure = Figure(figsize=(WIDTH, HEIGHT), layout=ConstrainedLayoutEngine(h_pad=PAD, w_pad=PAD))
-    FigureCanvasAgg(figure)
-    panels: list[Axes] = list(figure.subplots(rows, columns, sharey=share, squeeze=False).ravel())
+    figure, panels = sheet(title, rows, columns, sharey=share)
     for axes in panels:
-        axes.spines[["top", "right", "left"]].set_visible(False)
-        axes.spines["bottom"].set_color(FAINT)
-        axes.tick_params(length=0, colors=INK, labelsize=12)
-        axes.set_axisbelow(True)
-    figure.suptitle(title, x=0.01, ha="left", fontsize=20, fontweight="bold")
+        plain(axes, labelsize=12)
     return figure, panels
 
 

@@ -3,19 +3,98 @@
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from nicscope.drivers.simulate.log import Engine
 from nicscope.errors import StudyError, did_you_mean
-from nicscope.studies.calibrate.cold_start import cold_start
-from nicscope.studies.delivery_measures import PAIRS, bandwidth_mbytes_s, latency_us, pair_costs
-from nicscope.studies.reproduce.expectation import load_paper
+from nicscope.studies.delivery_measures import (
+    PAIRS,
+    PS_PER_US,
+    bandwidth_mbytes_s,
+    latency_us,
+    pair_costs,
+    policy,
+    stream,
+)
+from nicscope.studies.reproduce.verdict import load_paper
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from nicscope.studies.delivery_measures import Costs
+
+PAYLOAD = 8192  # bytes
+SMALL = 368  # bytes of Figure 4's first hostRcv transfer
+MESSAGES = 80  # more than the ring takes, so that the host writes on
+RECORDS = 1 << 14
+
+
+class ColdStart(msgspec.Struct, frozen=True):
+    """Log of a stream's transfers, and the duration of one small transfer to the host."""
+
+    log: NDArray[Any]  # LOG
+    small_us: float
+
+    def of(self, engine: Engine, packet: int | None = None) -> NDArray[Any]:
+        """Payload transfers of ``engine``, of one packet or of all, in order of their start."""
+        log = self.log
+        chosen = (log["engine"] == engine) & (log["control"] == 0)
+        if packet is not None:
+            chosen &= log["packet"] == packet
+        found: NDArray[Any] = log[chosen]
+        return found[found["start"].argsort(kind="stable")]
+
+    def duration_us(self, packet: int) -> float:
+        """How long the hostTx transfer of ``packet`` took."""
+        (transfer,) = self.of(Engine.HOST_TX, packet)
+        return float(transfer["end"] - transfer["start"]) / PS_PER_US
+
+    def events(self) -> dict[str, float]:
+        """The durations (us) that Figure 4 prints, by the names of ``anchors``."""
+        return {
+            "host_tx_first": self.duration_us(0),
+            "host_tx_second": self.duration_us(1),
+            "host_rcv_368": self.small_us,
+        }
+
+
+def cold_start(ends: Sequence[Costs], *, logging: bool = False) -> ColdStart:
+    """A stream of 8 KB, as fast as the ring takes them, between hosts that were idle before."""
+    delivery = policy("adaptive", PAYLOAD, logging=logging)
+    found = stream(ends, delivery, PAYLOAD, MESSAGES, keep_log=RECORDS)
+    alone = stream(ends, policy("store-and-forward", SMALL), SMALL, 1, keep_log=RECORDS).log
+    (small,) = alone[alone["engine"] == Engine.HOST_RCV]
+    return ColdStart(found.log, float(small["end"] - small["start"]) / PS_PER_US)
+
+
+STEADY = 20  # packet: beyond 800 us, which is the tenth
+LONGEST_LOG_PS = 4_000_000
+STEP_PS = 50_000
+
+
+def lost_to_gaps(ends: Sequence[Costs]) -> float:
+    """Share of time between hostTx transfers in a steady stream of 8 KB, with the log."""
+    transfers = cold_start(ends, logging=True).of(Engine.HOST_TX)
+    steady = transfers[transfers["packet"] >= STEADY]
+    busy = int((steady["end"] - steady["start"])[:-1].sum())
+    return 1 - busy / int(steady["start"][-1] - steady["start"][0])
+
+
+def fit_firmware_log(ends: Sequence[Costs], share: float) -> int:
+    """Cost (ps) of logging a transfer whose ``lost_to_gaps`` comes nearest to ``share``.
+
+    All are tried: more logging loses more, but in leaps and now and then a little less.
+    """
+
+    def missed(cost: int) -> float:
+        return abs(lost_to_gaps([{**end, "firmware_log": cost} for end in ends]) - share)
+
+    return min(range(0, LONGEST_LOG_PS, STEP_PS), key=missed)
+
 
 SIZES = {"4k": 4096, "8k": 8192}
 HALVES = ("4k", "all")

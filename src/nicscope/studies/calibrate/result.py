@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.studies.calibrate.anchors import anchors, checked_half
-from nicscope.studies.calibrate.constants import CONSTANTS, build_costs, committed
-from nicscope.studies.calibrate.fit import SEED, fit, misfit
-from nicscope.studies.calibrate.gaps import fit_firmware_log, lost_to_gaps
+from nicscope.studies.calibrate.anchors import anchors, checked_half, fit_firmware_log, lost_to_gaps
+from nicscope.studies.calibrate.fit import CONSTANTS, SEED, build_costs, committed, fit, misfit
 from nicscope.studies.delivery_measures import PAIRS, PLATFORMS, pair_costs, platform_costs
-from nicscope.studies.reproduce.expectation import load_paper
+from nicscope.studies.reproduce.verdict import load_paper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

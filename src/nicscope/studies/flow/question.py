@@ -16,9 +16,8 @@ from nicscope.config.delivery import (
     Policy,
     delivery_costs,
 )
-from nicscope.config.platform import load_platform
-from nicscope.config.setting import BYTE_UNITS
-from nicscope.config.time_unit import LONGEST_PS, PER_BYTE_UNITS, TIME_UNITS, whole_ps
+from nicscope.config.platform import LONGEST_PS, PER_BYTE_UNITS, TIME_UNITS, load_platform, whole_ps
+from nicscope.config.scheme import BYTE_UNITS
 from nicscope.errors import DesignError, PlatformError, SimulationError, did_you_mean
 from nicscope.fabric.topology import Topology, crossbar, pair, trunk
 

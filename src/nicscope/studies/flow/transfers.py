@@ -1,11 +1,12 @@
-"""The transfers of the four bands, as an instrumented firmware logs them."""
+"""Transfers on the four bands of a flow: what each engine did in all, and bandwidth over time."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nicscope.config.delivery import CONTROL_BYTES
 from nicscope.drivers.simulate.log import Engine
 
 if TYPE_CHECKING:
@@ -95,3 +96,140 @@ def is_moving(transfers: NDArray[Any]) -> NDArray[np.bool_]:
     """Which of ``transfers`` ever moved: a receive may be posted for a packet that is aborted."""
     moving: NDArray[np.bool_] = transfers["busy"] > 0
     return moving
+
+
+PS_PER_US = 10**6
+PROCESSORS = {
+    "firmware": (Engine.FIRMWARE,),
+    "host CPU": (Engine.HOST_WRITE, Engine.HOST_READ),
+}
+
+
+class EngineUse(NamedTuple):
+    """One band of one node, or a processor, over a span of time."""
+
+    node: int
+    band: str
+    transfers: int  # of a processor: actions
+    control_transfers: int  # among them
+    byte_count: int
+    largest_bytes: int
+    busy_ps: int  # netRcv: while its sender was at it too
+    span_ps: int
+
+    @property
+    def mean_bytes(self) -> float:
+        """Mean size of the payload's transfers; the control message's are all alike."""
+        payloads = self.transfers - self.control_transfers
+        return self._payload_bytes / payloads if payloads else 0.0
+
+    @property
+    def _payload_bytes(self) -> int:
+        return self.byte_count - CONTROL_BYTES * self.control_transfers
+
+    @property
+    def utilisation(self) -> float:
+        """Share of the span in which it was busy."""
+        return self.busy_ps / self.span_ps if self.span_ps else 0.0
+
+    @property
+    def mb_per_s(self) -> float:
+        """MB/s (10**6 bytes) while it was busy, set-up included."""
+        return megabytes_per_second(self.byte_count, self.busy_ps)
+
+    def to_json(self) -> dict[str, Any]:
+        """Units are in the keys."""
+        return {
+            "node": self.node,
+            "band": self.band,
+            "transfers": self.transfers,
+            "control_transfers": self.control_transfers,
+            "bytes": self.byte_count,
+            "mean_payload_transfer_bytes": self.mean_bytes,
+            "largest_transfer_bytes": self.largest_bytes,
+            "busy_ps": self.busy_ps,
+            "utilisation": self.utilisation,
+            "busy_mb_per_s": self.mb_per_s,
+        }
+
+
+def megabytes_per_second(byte_count: int, ps: int) -> float:
+    """MB/s (10**6 bytes, as the paper counts) of ``byte_count`` bytes in ``ps``; 0 in no time."""
+    return byte_count * PS_PER_US / ps if ps else 0.0
+
+
+def engine_use(transfers: NDArray[Any], begin: int, end: int) -> list[EngineUse]:
+    """Use of every band that had a transfer, by band and node, from ``begin`` to ``end`` (ps).
+
+    ``transfers`` are TRANSFER records; those that end later are left out.
+    """
+    transfers = transfers[(transfers["end"] > begin) & (transfers["end"] <= end)]
+    uses = []
+    for band, name in enumerate(BANDS):
+        mine = transfers[transfers["band"] == band]
+        for node in np.unique(mine["node"]):
+            each = mine[mine["node"] == node]
+            uses.append(
+                EngineUse(
+                    node=int(node),
+                    band=name,
+                    transfers=len(each),
+                    control_transfers=int(each["control"].sum()),
+                    byte_count=int(each["bytes"].sum()),
+                    largest_bytes=int(each["bytes"].max()),
+                    busy_ps=int(each["busy"].sum()),
+                    span_ps=end - begin,
+                )
+            )
+    return uses
+
+
+def processor_use(log: NDArray[Any], begin: int, end: int) -> list[EngineUse]:
+    """Use of the NICs' processors and of the CPUs by messages, from ``begin`` to ``end`` (ps).
+
+    ``log`` are LOG records; what processors do moves no bytes.
+    """
+    log = log[(log["end"] > begin) & (log["end"] <= end)]
+    uses = []
+    for name, engines in PROCESSORS.items():
+        mine = log[np.isin(log["engine"], engines)]
+        for node in np.unique(mine["node"]):
+            each = mine[mine["node"] == node]
+            busy = int((each["end"] - np.maximum(each["start"], begin)).sum())
+            uses.append(EngineUse(int(node), name, len(each), 0, 0, 0, busy, end - begin))
+    return uses
+
+
+class Steps(NamedTuple):
+    """One band of one node: ``mb_per_s[i]`` holds from ``edges[i]`` to ``edges[i + 1]`` (ps)."""
+
+    node: int
+    band: str
+    edges: NDArray[np.int64]
+    byte_counts: NDArray[np.int64]
+
+    @property
+    def mb_per_s(self) -> NDArray[np.float64]:
+        """MB/s (10**6 bytes) of each step."""
+        rates: NDArray[np.float64] = self.byte_counts * PS_PER_US / np.diff(self.edges)
+        return rates
+
+
+def bandwidth_steps(transfers: NDArray[Any]) -> list[Steps]:
+    """A curve for every band of every node in ``transfers`` (TRANSFER), by band and node.
+
+    Each payload transfer is a step from the end of the one before it to its own end, so the time
+    in between, with the control message, lowers it.  The first begins when it begins to move.
+    Bands that moved control messages only have steps of those.
+    """
+    curves = []
+    for band, name in enumerate(BANDS):
+        mine = transfers[(transfers["band"] == band) & (transfers["busy"] > 0)]
+        for node in np.unique(mine["node"]):
+            each = mine[mine["node"] == node]
+            payloads = each[each["control"] == 0]
+            each = payloads if len(payloads) else each
+            each = each[np.argsort(each["end"], kind="stable")]
+            edges = np.concatenate([each["moving"][:1], each["end"]])
+            curves.append(Steps(int(node), name, edges, each["bytes"].copy()))
+    return curves

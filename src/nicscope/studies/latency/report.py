@@ -10,8 +10,7 @@ from nicscope.config.machine import MACHINE_TIMES, VIA_COSTS
 from nicscope.config.platform import load_platform
 from nicscope.interfaces.via.journal import DATA_TRANSFER, TRANSPORT, Part
 from nicscope.interfaces.via.settings import read_settings
-from nicscope.studies.latency.ping_pong import MEASURED, WARM_UP, ping_pong
-from nicscope.studies.latency.translation import Pricing, Translating
+from nicscope.studies.latency.ping_pong import MEASURED, WARM_UP, Pricing, Translating, ping_pong
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,28 +1,72 @@
-"""Choose items of the papers, run their experiments and studies, judge what came out."""
+"""Choose items of the papers, run their experiments and studies, judge what came out.
+
+An experiment is a function called as its item that fills an ``Outcome``; a study, which runs over
+any traces, is a ``Study`` called as its item, in capitals.  ``FILES`` and ``STUDIES`` say where.
+"""
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.errors import StudyError, did_you_mean
-from nicscope.studies.reproduce.expectation import load_paper, paper_keys
-from nicscope.studies.reproduce.registry import find_experiment, study_names
+from nicscope.studies.reproduce.experiments import FILES
+from nicscope.studies.reproduce.traced import STUDIES
 from nicscope.studies.reproduce.verdict import (
+    Item,
     Missing,
     Offered,
+    Outcome,
     Point,
     Reproduction,
     Shape,
     judge,
+    load_paper,
+    paper_keys,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from nicscope.studies.reproduce.expectation import Item, Paper
-    from nicscope.studies.reproduce.registry import Experiment
-    from nicscope.studies.reproduce.verdict import Outcome
+    from nicscope.studies.reproduce.traced.study import Study
+    from nicscope.studies.reproduce.verdict import Paper
+
+Experiment = Callable[[Item], Outcome]
+_HERE = "nicscope.studies.reproduce"
+
+
+def find_experiment(paper: str, item: str) -> Experiment:
+    """The experiment for that item; imports it, and with it what it needs."""
+    [file] = [file for file, names in FILES[paper].items() if item in names]
+    fill = getattr(importlib.import_module(f"{_HERE}.experiments.{paper}.{file}"), item)
+
+    def run(published: Item) -> Outcome:
+        outcome = Outcome()
+        fill(outcome, published)
+        return outcome
+
+    return run
+
+
+def find_study(paper: str, item: str) -> Study:
+    """The study of that item."""
+    module = importlib.import_module(f"{_HERE}.traced.{paper}")
+    study: Study = getattr(module, item.upper())
+    return study
+
+
+def experiment_names() -> set[tuple[str, str]]:
+    """(paper, id) of every experiment, without importing any."""
+    return {
+        (paper, name) for paper, files in FILES.items() for file in files.values() for name in file
+    }
+
+
+def study_names() -> set[tuple[str, str]]:
+    """(paper, id) of every study, without importing any."""
+    return {(paper, name) for paper, names in STUDIES.items() for name in names}
 
 
 def load_papers() -> dict[str, Paper]:

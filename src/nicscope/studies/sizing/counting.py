@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from nicscope.drivers.replay import replay
 from nicscope.drivers.replay.parting import ROWS
@@ -14,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from nicscope.studies.replaying import Priced
-    from nicscope.studies.sizing.passes import Passes
     from nicscope.studies.sizing.search import Ask, Family
     from nicscope.studies.sizing.shapes import Setting
     from nicscope.studies.sizing.survey import Extent
@@ -22,6 +24,93 @@ if TYPE_CHECKING:
     from nicscope.traces.schema import Requests
 
     Wanted = tuple[Family, Setting]
+
+
+class Passes:
+    """Rows done in all passes so far, each as often as there are designs in its pass.
+
+    How many there will be is known for the next passes, and forecast for those after.
+    """
+
+    def __init__(self, watch: Callable[[int, int], None] | None = None) -> None:
+        self._watch = watch
+        self._done = 0
+        self._total = 0
+        self._forecast = 0
+        self._later = 0
+        self._lock = threading.Lock()
+
+    def forecast(self, trace: Trace, designs: int) -> None:
+        """So many designs are likely to see ``trace`` after those that are expected."""
+        self._forecast = trace.rows * designs
+
+    def forecast_later(self, rows: int) -> None:
+        """So many rows are likely to be left when this trace is done."""
+        self._later = rows
+
+    def expect(self, trace: Trace, designs: int) -> None:
+        """So many designs are going to see ``trace``, which the forecast had in it."""
+        self._total += trace.rows * designs
+        self._forecast = max(self._forecast - trace.rows * designs, 0)
+
+    def through(self, trace: Trace, designs: int) -> Iterator[Requests]:
+        """The batches of ``trace``, for a pass that takes as long as so many ``designs``."""
+        self.expect(trace, designs)
+        return self.over(trace, designs)
+
+    def over(self, trace: Trace, designs: int) -> Iterator[Requests]:
+        """The batches of ``trace`` for so many ``designs``, counted as they pass."""
+        for batch in trace.batches():
+            yield batch
+            self._tell(len(batch.length) * designs)
+
+    def _tell(self, rows: int) -> None:
+        with self._lock:
+            self._done += rows
+            if self._watch is not None:
+                self._watch(self._done, self._total + self._forecast + self._later)
+
+
+# Assumed: a fourth of a trace says too little less than the whole to be worth a detour.
+SAMPLED = 1 << 20  # lookups of a sample
+LONG = 4 * SAMPLED  # lookups of a trace that is sampled
+WINDOWS = 16
+
+
+class Windows:
+    """Takes the windows out of batches that pass."""
+
+    def __init__(self, rows: int, extent: Extent) -> None:
+        wanted = max(rows * SAMPLED // max(extent.lookups, 1) // WINDOWS, 1)
+        self._is_long = extent.lookups >= LONG
+        self._spans = [
+            (start, start + wanted)
+            for start in (rows * number // WINDOWS for number in range(WINDOWS))
+        ]
+        self._found: list[Requests] = []
+
+    def of(self, batches: Iterable[Requests]) -> Iterator[Requests]:
+        """``batches`` as they are."""
+        begin = 0
+        for batch in batches:
+            yield batch
+            if self._is_long:
+                self._take(batch, begin)
+            begin += len(batch.length)
+
+    def _take(self, batch: Requests, begin: int) -> None:
+        end = begin + len(batch.length)
+        for start, stop in self._spans:
+            low, high = max(start, begin), min(stop, end)
+            if low < high:
+                rows = slice(low - begin, high - begin)
+                # Copies: a batch is as long as it must be and no longer.
+                self._found.append(type(batch)._make(np.array(column[rows]) for column in batch))
+
+    def result(self) -> list[Requests] | None:
+        """The windows as batches, in the trace's order; None of a short trace, which needs none."""
+        return self._found or None
+
 
 # Assumed: what replay keeps per page of a node for one design, at most, and what it may take.
 BYTES_PER_PAGE = 64

@@ -12,18 +12,16 @@ from nicscope.config.design import load_design, with_settings
 from nicscope.config.platform import load_platform
 from nicscope.drivers.replay import replay
 from nicscope.nic.layout import new_table, region_bytes
-from nicscope.studies.denominator import Denominator
+from nicscope.studies.pricing import Denominator
 from nicscope.studies.replaying import Priced, Subject, with_price
-from nicscope.studies.sizing.answer import replay_command
 from nicscope.studies.sizing.merit import Point, best_within
+from nicscope.studies.sizing.result import replay_command
 from nicscope.studies.sizing.shapes import cache_bytes, most_entries
 from nicscope.studies.sizing.survey import MOST_WAYS, extent, grids
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nicscope.config.evidence import Evidence
-    from nicscope.studies.sizing.passes import Passes
+    from nicscope.studies.sizing.counting import Passes
     from nicscope.studies.sizing.question import Question
     from nicscope.studies.sizing.survey import Grid
     from nicscope.traces.reader import Trace
@@ -69,12 +67,6 @@ class PageSize(NamedTuple):
     def misses_per_request(self) -> float | None:
         """Of the cache."""
         return None if self.misses is None else self.misses / self.requests
-
-
-def fewest_misses(sizes: Sequence[PageSize]) -> int | None:
-    """The page size whose cache misses least in all, the smaller of equals; None: none fits."""
-    able = [(one.misses, one.page_size) for one in sizes if one.misses is not None]
-    return min(able)[1] if able else None
 
 
 def in_page_sizes(

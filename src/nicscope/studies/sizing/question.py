@@ -6,8 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.config.platform import load_platform
-from nicscope.config.scheme import Scheme
-from nicscope.config.setting import BYTE_UNITS, read_setting
+from nicscope.config.scheme import BYTE_UNITS, Scheme, read_setting
 from nicscope.errors import StudyError
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.config.design import with_settings
 from nicscope.config.scheme import USES
-from nicscope.studies.sizing.answer import pick
-from nicscope.studies.sizing.known import at_shape, grid_of
-from nicscope.studies.sizing.merit import Point, best_within, staircase
+from nicscope.studies.sizing.merit import Point, at_shape, best_within, grid_of, staircase
+from nicscope.studies.sizing.result import pick
 from nicscope.studies.sizing.shapes import (
     cache_bytes,
     first_policies,

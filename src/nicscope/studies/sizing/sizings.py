@@ -8,14 +8,10 @@ from nicscope import __version__
 from nicscope.errors import StudyError, printable
 from nicscope.kernel.fingerprint import package_stamp
 from nicscope.studies.sizing import counting, page_sizes
-from nicscope.studies.sizing.answer import answer
-from nicscope.studies.sizing.counting import Counter
-from nicscope.studies.sizing.family import families
-from nicscope.studies.sizing.passes import Passes
-from nicscope.studies.sizing.result import Sizing, SizingReport
-from nicscope.studies.sizing.sampling import Windows
+from nicscope.studies.sizing.counting import Counter, Passes, Windows
+from nicscope.studies.sizing.result import Sizing, SizingReport, answer
 from nicscope.studies.sizing.search import explore
-from nicscope.studies.sizing.shapes import LINES, Room, most_entries
+from nicscope.studies.sizing.shapes import LINES, Room, families, most_entries
 from nicscope.studies.sizing.survey import extent, grids
 
 if TYPE_CHECKING:

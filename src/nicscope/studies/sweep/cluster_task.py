@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.errors import StudyError, TraceError
 from nicscope.kernel.fingerprint import package_stamp
-from nicscope.studies.sweep.identity import content_digest
+from nicscope.studies.sweep.journal import content_digest
 from nicscope.studies.sweep.tally import Columns, load, tally
 from nicscope.traces.reader import open_trace
 

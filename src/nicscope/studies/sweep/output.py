@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.outputs import check_output, scratch_file, whole_file
 from nicscope.outputs.csv_table import CsvTable
-from nicscope.outputs.endings import CSV, PARQUET, TABLES, format_to_write, named_compression
+from nicscope.outputs.file import CSV, PARQUET, TABLES, format_to_write, named_compression
 
 if TYPE_CHECKING:
     import io

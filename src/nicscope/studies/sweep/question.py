@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from nicscope.config.design import load_design
 from nicscope.config.platform import load_platform
 from nicscope.errors import StudyError
-from nicscope.studies.sweep.axis import PLATFORM
-from nicscope.studies.sweep.grid import make_grid
+from nicscope.studies.sweep.grid import PLATFORM, make_grid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nicscope.errors import StudyError, TraceError
-from nicscope.studies.sweep.identity import TraceIdentity, content_digest, identity_of
-from nicscope.studies.sweep.journal import NoJournal, Record, journal_path, open_journal
+from nicscope.studies.sweep.journal import (
+    NoJournal,
+    Record,
+    TraceIdentity,
+    content_digest,
+    identity_of,
+    journal_path,
+    open_journal,
+)
 from nicscope.studies.sweep.output import TableOutput, table_output
 from nicscope.studies.sweep.table import UNKNOWN, difference_of_table, write_table
 from nicscope.studies.sweep.tally import TALLIED
@@ -28,8 +35,7 @@ if TYPE_CHECKING:
 
     from nicscope.studies.sweep.cluster import Cluster
     from nicscope.studies.sweep.grid import Grid
-    from nicscope.studies.sweep.identity import Identity
-    from nicscope.studies.sweep.journal import Journal
+    from nicscope.studies.sweep.journal import Identity, Journal
     from nicscope.studies.sweep.tally import Tally
     from nicscope.traces.reader import Trace
 
@@ -195,8 +201,7 @@ def _counted(
 ) -> Tallies:
     page_size = trace.metadata.page_size
     if cluster is None:
-        from nicscope.studies.sweep.local import on_threads
-        from nicscope.studies.sweep.tally import load
+        from nicscope.studies.sweep.tally import load, on_threads
 
         columns = load(trace)
         yield from on_threads(columns, page_size, what.kinds, chunks, what.grid.design, workers)

@@ -8,12 +8,13 @@ import numpy as np
 
 from nicscope.drivers.replay.engine import Replayer
 from nicscope.drivers.replay.parting import ROWS
+from nicscope.errors import StudyError
 from nicscope.nic.translate.counts import COUNT_NAMES
 from nicscope.room import check_room
-from nicscope.studies.threads import Stopped
+from nicscope.studies.threads import Stopped, threaded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -109,3 +110,29 @@ def tally(
         ]
         for result in replayer.results()
     ]
+
+
+def on_threads(
+    columns: Columns,
+    page_size: int,
+    kinds: bool,
+    chunks: Sequence[Sequence[int]],
+    design: Callable[[int], Design],
+    workers: int,
+) -> Iterator[tuple[Sequence[int], list[Tally]]]:
+    """Each of ``chunks`` (numbers of designs) with its tallies, in the order of finishing.
+
+    Errors: whatever a thread met; ``StudyError`` if memory does not do.
+    """
+
+    def work(chunk: Sequence[int], stopped: Callable[[], bool]) -> list[Tally]:
+        designs = [design(number) for number in chunk]
+        return tally(columns, designs, page_size, kinds, stopped)
+
+    try:
+        yield from threaded(chunks, work, workers)
+    except MemoryError as error:
+        raise StudyError(
+            f"designs do not fit in memory, {workers} times some at once; use fewer --workers, or "
+            "smaller sizes"
+        ) from error

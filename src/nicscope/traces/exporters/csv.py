@@ -10,7 +10,7 @@ import pyarrow as pa
 from nicscope.errors import TraceError
 from nicscope.outputs import whole_file
 from nicscope.outputs.csv_table import CsvTable
-from nicscope.outputs.endings import named_compression
+from nicscope.outputs.file import named_compression
 from nicscope.traces.columns import FURTHER, TYPES, holds, is_text
 from nicscope.traces.importers.csv import names_in
 

@@ -17,9 +17,8 @@ import pyarrow as pa
 from nicscope.errors import TraceError
 from nicscope.kernel.decorators import kernel
 from nicscope.outputs import scratch_file, whole_file
-from nicscope.outputs.endings import named_compression
-from nicscope.traces.lookups import lookups_of
-from nicscope.traces.numbering import Numbering
+from nicscope.outputs.file import named_compression
+from nicscope.traces.numbering import Numbering, lookups_of
 from nicscope.traces.oracle_general import NEVER, RECORD, page_bits
 from nicscope.traces.schema import REQUIRED_COLUMNS
 

@@ -16,13 +16,13 @@ import pyarrow as pa
 from nicscope.errors import TraceError, did_you_mean
 from nicscope.traces.files import ByteSource
 from nicscope.traces.imported import Imported
-from nicscope.traces.importers.objects import ObjectsAsPages
-from nicscope.traces.importers.text_table import (
+from nicscope.traces.importers.csv import (
     Layout,
     check_width,
     line_of,
     parse_block,
 )
+from nicscope.traces.importers.objects import ObjectsAsPages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -26,8 +26,7 @@ from nicscope.traces.importers.strace_descriptors import (
     File,
     shares,
 )
-from nicscope.traces.importers.strace_lines import Call, Exit, LineReader, Start, number_of
-from nicscope.traces.importers.strace_room import Room
+from nicscope.traces.importers.strace_lines import Call, Exit, LineReader, Room, Start, number_of
 from nicscope.traces.schema import Op
 
 if TYPE_CHECKING:

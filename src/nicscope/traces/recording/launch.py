@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from nicscope.errors import RecordError
-from nicscope.traces.recording.filter import install_filter
+from nicscope.traces.recording.calls import install_filter
 from nicscope.traces.recording.ptrace import seize
 
 if TYPE_CHECKING:

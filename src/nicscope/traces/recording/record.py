@@ -10,16 +10,53 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+
 from nicscope import __version__
-from nicscope.outputs.endings import PARQUET, format_to_write
+from nicscope.outputs.file import PARQUET, format_to_write
+from nicscope.traces.check import Checker
 from nicscope.traces.endings import WRITTEN
-from nicscope.traces.recording.calls import this_machine
+from nicscope.traces.formats import FORMATS
+from nicscope.traces.reader import requests_of
+from nicscope.traces.recording.calls import NAMES, this_machine
 from nicscope.traces.recording.observed import Observed
 from nicscope.traces.recording.signals import Forwarder, held_signals, stop_if_interrupted
 from nicscope.traces.schema import TraceMetadata
+from nicscope.traces.writer import batch_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from nicscope.traces.recording.rows import IssueOrder
+
+
+def write_result(path: Path, written: str, rows: IssueOrder, metadata: TraceMetadata) -> None:
+    """Write ``rows`` to ``path`` in the format called ``written``; errors as of its writer."""
+    checker = Checker(str(path))
+    with FORMATS[written].writer(path, metadata) as writer:  # type: ignore[misc]
+        for found in rows.batches():
+            batch = batch_of(_columns(found), checker)
+            requests = requests_of(batch, checker)
+            checker.check(requests)
+            writer.append(requests, batch)
+
+
+def _columns(rows: NDArray[Any]) -> dict[str, Any]:
+    """The columns of a trace, and with them what only a recorder knows."""
+    return {
+        "time_ns": rows["time_ns"],
+        "node": np.zeros(rows.size, np.int32),
+        "pid": rows["pid"],
+        "op": rows["op"],
+        "address": rows["address"],
+        "length": rows["length"],
+        "posted": rows["posted"],
+        "tid": rows["tid"],
+        "syscall": pa.DictionaryArray.from_arrays(rows["call"].astype(np.int32), list(NAMES)),
+    }
 
 
 class Progress(NamedTuple):
@@ -57,9 +94,8 @@ def record(
     observed = Observed()
     with held_signals() as mask:
         # Imported only now, as NumPy starts threads, and these must not take the signals.
-        from nicscope.traces.recording.filter import filter_program
+        from nicscope.traces.recording.calls import filter_program
         from nicscope.traces.recording.launch import launch
-        from nicscope.traces.recording.result import write_result
         from nicscope.traces.recording.rows import IssueOrder
         from nicscope.traces.recording.tracer import Tracer
 

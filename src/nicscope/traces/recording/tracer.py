@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.traces.recording import ptrace
-from nicscope.traces.recording.calls import CALLS, CODES, Call, Machine, Shape
-from nicscope.traces.recording.filter import FOREIGN
-from nicscope.traces.recording.rows import IssueOrder, Origin
-from nicscope.traces.recording.segments import Segment, moved, offered
+from nicscope.traces.recording.calls import CALLS, CODES, FOREIGN, Call, Machine, Shape
+from nicscope.traces.recording.rows import IssueOrder, Origin, Segment, moved, offered
 from nicscope.traces.schema import Op
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 
 from nicscope.clock import NEVER
+from nicscope.config.delivery import Transport
 from nicscope.config.design import load_design
 from nicscope.config.scheme import Scheme
-from nicscope.config.transport import Transport
 from nicscope.drivers.simulate.ports.shapes import Extent, port_shapes
 from nicscope.drivers.simulate.ports.state import COSTS, Ports
 from nicscope.drivers.translation.build import CODES

@@ -10,7 +10,7 @@ from nicscope.errors import SimulationError
 from nicscope.nic.ports.pools import AT_ONCE, BLANK, grow, lacks
 
 if TYPE_CHECKING:
-    from nicscope.config.transport import Transport
+    from nicscope.config.delivery import Transport
     from nicscope.drivers.simulate.ports.build import PortSize
     from nicscope.drivers.simulate.ports.state import Ports
 

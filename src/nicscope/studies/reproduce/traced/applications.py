@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item
     from nicscope.traces.reader import Trace
 
 ENDING = ".parquet"

@@ -9,9 +9,9 @@ from nicscope.studies.reproduce.traced.study import Axis, Layout, Line, Study, p
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
-    from nicscope.studies.reproduce.expectation import Item
     from nicscope.studies.reproduce.traced.measuring import Findings
     from nicscope.studies.reproduce.traced.study import Row, Spec
+    from nicscope.studies.reproduce.verdict import Item
 
 CACHE_ENTRIES = (1024, 2048, 4096, 8192, 16384)
 ENTRIES = Axis("cache_entries", "entries")

@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.studies.reproduce.expectation import Basis, ExpectedPoint, quantity_name
-from nicscope.studies.reproduce.registry import find_study
+from nicscope.studies.reproduce.harness import find_study
 from nicscope.studies.reproduce.traced.applications import claimed
 from nicscope.studies.reproduce.traced.measuring import Findings, measure
-from nicscope.studies.reproduce.verdict import Point, judge
+from nicscope.studies.reproduce.verdict import Basis, ExpectedPoint, Point, judge, quantity_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
-    from nicscope.studies.reproduce.expectation import Item, Paper
     from nicscope.studies.reproduce.traced.applications import Application
     from nicscope.studies.reproduce.traced.measuring import Measured
     from nicscope.studies.reproduce.traced.study import Layout, Row, Spec, Study
+    from nicscope.studies.reproduce.verdict import Item, Paper
 
 PROBLEMS = "table3"  # of a paper: its applications and their problem sizes
 UNITS = {"_us_per_lookup": "us/lookup", "_per_lookup": "events/lookup", "_percent": "%"}

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
-    from nicscope.studies.reproduce.expectation import Item
     from nicscope.studies.reproduce.traced.measuring import Findings
+    from nicscope.studies.reproduce.verdict import Item
 
 # A catalog design's name and what is set on it: ("utlb", "entries=1024").
 Spec = tuple[str, ...]

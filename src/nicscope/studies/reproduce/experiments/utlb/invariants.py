@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.config.design import load_design, with_settings
 from nicscope.studies.reproduce.shared_memory_traffic import shared_memory_traffic
-from nicscope.studies.reproduce.verdict import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nicscope.studies.reproduce.expectation import Item
+    from nicscope.studies.reproduce.verdict import Item, Outcome
     from nicscope.traces.schema import Requests
 
 CACHE_ENTRIES = (1024, 2048, 4096, 8192, 16384)
@@ -19,14 +18,16 @@ PIN_LIMIT = 256  # pages per process: few enough that the trace has to unpin
 LIMITS = ("none", str(PIN_LIMIT))
 
 
-def run(item: Item) -> Outcome:  # noqa: ARG001 - the statements need no printed number
+def invariants(outcome: Outcome, item: Item) -> None:  # noqa: ARG001 - the statements need no printed number
     """Replay both schemes at the five sizes, without and with a pin limit."""
     from nicscope.drivers.replay import replay
 
-    return check(shared_memory_traffic(), CACHE_ENTRIES, replay)
+    check(outcome, shared_memory_traffic(), CACHE_ENTRIES, replay)
 
 
-def check(requests: Requests, sizes: Sequence[int], replay: Callable[..., Any]) -> Outcome:
+def check(
+    outcome: Outcome, requests: Requests, sizes: Sequence[int], replay: Callable[..., Any]
+) -> None:
     """The four statements on ``requests``, for caches of ``sizes`` entries.
 
     A statement that the trace cannot break (nothing is ever unpinned, nothing misses) fails.
@@ -44,7 +45,6 @@ def check(requests: Requests, sizes: Sequence[int], replay: Callable[..., Any]) 
         for limit in LIMITS
     }
     free, tight = runs["utlb", LIMITS[0]], runs["utlb", LIMITS[1]]
-    outcome = Outcome()
     checks = [{run.total["check_misses"] for run in group} for group in (free, tight)]
     outcome.shape(
         "check-misses-ignore-the-cache",
@@ -76,7 +76,6 @@ def check(requests: Requests, sizes: Sequence[int], replay: Callable[..., Any]) 
         all(0 < held <= entries for held, entries in residents),
         f"at most {100 * fullest:.1f} % of a cache in {len(residents)} runs of a node",
     )
-    return outcome
 
 
 def _set(values: set[int]) -> str:

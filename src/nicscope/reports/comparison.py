@@ -1,0 +1,279 @@
+"""A comparison of designs over a trace: its tables, its notes, its files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nicscope.reports.palette import KIND_COLOURS, KIND_TEXTURES
+from nicscope.reports.result import Report, tidy
+from nicscope.reports.table import Bar, Piece, Rows, rows_of
+from nicscope.reports.wording import (
+    byte_size,
+    in_words,
+    per_hundred,
+    significant,
+    us_per,
+    whole,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.text import Text
+
+    from nicscope.reports.printing import Printed
+    from nicscope.studies.pricing import Denominator
+    from nicscope.studies.replaying import Comparison, Priced
+
+_KINDS = {
+    "compulsory": "ni_misses_compulsory",
+    "invalidated": "ni_misses_invalidated",
+    "capacity": "ni_misses_capacity",
+    "conflict": "ni_misses_conflict",
+}
+_WITHOUT_KINDS = {
+    "compulsory": "ni_misses_compulsory",
+    "not compulsory": "ni_misses_noncompulsory",
+}
+
+
+class MissRates(NamedTuple):
+    """A design's NI misses per 100 lookups or requests: in all, by path, by kind, which add up."""
+
+    design: str
+    misses: float
+    by_path: dict[str, float]
+    by_kind: dict[str, float]
+
+
+def kind_names(comparison: Comparison) -> list[str]:
+    """Kinds that were told apart."""
+    return list(_KINDS if comparison.kinds else _WITHOUT_KINDS)
+
+
+def miss_rates(comparison: Comparison) -> list[MissRates]:
+    """Rates of every design, in the order of the comparison."""
+    kinds = _KINDS if comparison.kinds else _WITHOUT_KINDS
+    per = comparison.denominator
+    return [
+        MissRates(
+            priced.name,
+            _rate(priced, "ni_misses", per),
+            {path: _rate(priced, f"ni_misses_{path}", per) for path in ("send", "receive")},
+            {kind: _rate(priced, count, per) for kind, count in kinds.items()},
+        )
+        for priced in comparison.priced
+    ]
+
+
+def _rate(priced: Priced, name: str, per: Denominator) -> float:
+    count, parts = priced.total(name), priced.cost.count_of(per)
+    assert count is not None
+    return 100 * count / parts if parts else 0.0
+
+
+HARDLY = 100  # a structure of less than one part in this many
+FEW = 2  # designs whose unpriced steps are spelt out
+
+
+def headline(comparison: Comparison) -> str:
+    """How much the trace asks for, in pages of the sizes that the designs see."""
+    trace = comparison.trace
+    (first, count), *others = sorted(comparison.lookups.items())
+    parts = [in_words(trace["requests"], "request")]
+    parts.append(f"{in_words(count, 'lookup')} of {byte_size(first)} pages")
+    parts += [f"{whole(more)} of {byte_size(size)} pages" for size, more in others]
+    return ", ".join([*parts, in_words(trace["nodes"], "node")])
+
+
+def miss_rows(comparison: Comparison) -> Rows:
+    """NI misses per 100 lookups (or requests), by path and by kind."""
+    found = miss_rates(comparison)
+    most = max(rates.misses for rates in found)
+    return Rows(
+        f"NI misses per 100 {comparison.denominator.plural}",
+        ["design", "all", "send", "receive", *kind_names(comparison)],
+        [
+            [
+                rates.design,
+                *map(per_hundred, (rates.misses, *rates.by_path.values(), *rates.by_kind.values())),
+            ]
+            for rates in found
+        ],
+        bars=[_bar(rates, most) for rates in found],
+    )
+
+
+def _bar(rates: MissRates, most: float) -> Bar:
+    """The kinds of misses, by the rate of the design that misses ``most``."""
+    return Bar(
+        tuple(
+            Piece(KIND_TEXTURES[kind], KIND_COLOURS[kind], rate / most if most else 0.0)
+            for kind, rate in rates.by_kind.items()
+        )
+    )
+
+
+def work_rows(comparison: Comparison) -> Rows:
+    """What the host had to do, and what the translation path took."""
+    per = comparison.denominator
+    return rows_of(
+        "Host work and time (evidence: of the weakest price)",
+        comparison.priced,
+        {
+            "design": lambda one: one.name,
+            "pins": lambda one: whole(one.total("pins")),
+            "unpins": lambda one: whole(one.total("unpins")),
+            "interrupts": lambda one: whole(one.total("interrupts")),
+            f"us per {per.value}": lambda one: us_per(per, one.cost),
+            "evidence": lambda one: one.weakest_evidence.value if one.weakest_evidence else "none",
+            "platform": lambda one: one.platform or "none",
+        },
+        words=("design", "evidence", "platform"),
+        least=("platform", "unpins", "evidence", "pins", "interrupts"),
+    )
+
+
+def memory_rows(comparison: Comparison) -> Rows:
+    """NIC memory by structure, and pinned host memory."""
+    return rows_of(
+        "Memory",
+        comparison.priced,
+        {
+            "design": lambda one: one.name,
+            "on the NIC": lambda one: byte_size(one.nic_bytes),
+            "pinned in hosts": lambda one: byte_size(one.pinned_host_bytes),
+            "NIC memory by structure": lambda one: _structures(one.result.nic_memory_bytes),
+        },
+        words=("design", "NIC memory by structure"),
+        least=("NIC memory by structure",),
+    )
+
+
+def component_rows(priced: Priced) -> Rows:
+    """The parts that add up to the cost of one design."""
+    return rows_of(
+        f"Time of {priced.name} on {priced.platform or 'no platform'}, by component",
+        priced.cost.components,
+        {
+            "component": lambda part: part.name,
+            "events": lambda part: whole(part.count),
+            "us each": lambda part: _span(*(float(bound) / 1e6 for bound in part.unit_ps)),
+            "us in all": lambda part: _span(part.low_ps / 1e6, part.high_ps / 1e6),
+            "evidence": lambda part: part.evidence.value,
+            "source": lambda part: part.source,
+        },
+        words=("component", "evidence", "source"),
+        least=("source", "us each", "events", "evidence"),
+    )
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """What the tables alone would hide: requests turned away, steps without a price."""
+    lines = []
+    for priced in comparison.priced:
+        if priced.total("rejected"):
+            lines.append(f"{priced.name}: {_rejected(priced)}")
+        if priced.total("dropped"):
+            lines.append(f"{priced.name}: {whole(priced.total('dropped'))} requests sent again")
+    bounds = [priced for priced in comparison.priced if priced.cost.unpriced]
+    if len(comparison.priced) <= FEW:
+        lines += [
+            f"{priced.name}: no price for {step.name} ({whole(step.count)} times): {step.why}"
+            for priced in bounds
+            for step in priced.cost.unpriced
+        ]
+    elif bounds:
+        lines.append(
+            "≥ or unknown: a step that happened has no published price; "
+            "--design NAME tells which, --platform another machine's prices"
+        )
+    return lines
+
+
+def _structures(sizes: dict[str, int]) -> str:
+    """The structures, largest first; several that hardly matter are one."""
+    large: dict[str, int] = {}
+    small: dict[str, int] = {}
+    for name, size in sorted(sizes.items(), key=lambda item: -item[1]):
+        place = small if size * HARDLY < sum(sizes.values()) else large
+        place[name] = size
+    if len(small) > 1:
+        small = {"rest": sum(small.values())}
+    return ", ".join(f"{name} {byte_size(size)}" for name, size in (large | small).items())
+
+
+def _rejected(priced: Priced) -> str:
+    count = priced.total("rejected")
+    what = "page" if priced.result.design.scheme.value == "static" else "request"
+    return f"{whole(count)} {what}{'s' if count != 1 else ''} rejected"
+
+
+def _span(low: float, high: float) -> str:
+    return significant(low) if low == high else f"{significant(low)} to {significant(high)}"
+
+
+class ReplayReport(Report):
+    """A comparison: tables and bars, counts.parquet and three figures."""
+
+    found: Comparison
+
+    @property
+    def comparison(self) -> Comparison:
+        """Its numbers."""
+        return self.found
+
+    def parts(self) -> Iterator[Printed]:
+        """The trace, its misses, the work of the hosts, memory, and what the tables do not say."""
+        from rich.text import Text
+
+        found = self.found
+        yield _headline(found)
+        yield Text()
+        yield miss_rows(found)
+        yield _legend(found)
+        yield Text()
+        yield work_rows(found)
+        yield Text()
+        yield memory_rows(found)
+        if len(found.priced) == 1 and found.priced[0].cost.components:
+            yield Text()
+            yield component_rows(found.priced[0])
+        lines = notes(found)
+        if lines:
+            yield Text()
+        for line in lines:
+            yield Text(line, style="dim")
+
+    def files(self) -> Iterator[tuple[str, Any]]:
+        """Yield one row per design, node and count, tidy, for any table library; the figures."""
+        from nicscope.reports.figures.comparison import FIGURES
+
+        rows = (
+            (priced.name, node["node"], name, value)
+            for priced in self.found.priced
+            for node in priced.result.nodes
+            for name, value in node.items()
+            if name != "node"
+        )
+        kinds = {"design": "string", "node": "int32", "count": "string", "value": "int64"}
+        yield "counts.parquet", tidy(kinds, rows)
+        for name, draw in FIGURES.items():
+            yield name, draw(self.found)
+
+
+def _headline(comparison: Comparison) -> Text:
+    from rich.text import Text
+
+    name = Text(Path(comparison.trace["file"]).name, style="bold")
+    return name.append(f": {headline(comparison)}", style="not bold")
+
+
+def _legend(comparison: Comparison) -> Text:
+    from rich.text import Text
+
+    legend = Text()
+    for kind in kind_names(comparison):
+        legend.append(KIND_TEXTURES[kind] * 2, style=KIND_COLOURS[kind]).append(f" {kind}   ")
+    return legend

@@ -1,0 +1,302 @@
+"""Miss-ratio curves: tables and bars, results.json, curves.parquet and the figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nicscope.reports.palette import KIND_COLOURS, KIND_TEXTURES
+from nicscope.reports.result import Report
+from nicscope.reports.table import Bar, Piece, Rows, rows_of
+from nicscope.reports.wording import byte_size, per_hundred, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.text import Text
+
+    from nicscope.reports.printing import Printed
+    from nicscope.studies.curve_result import CurveReport, MissCurve, Point
+
+BAR = 28  # characters of the longest bar
+SPELT_OUT = 4  # curves with a table each; more share one
+LISTED = 25  # rows of the table that they share
+BLOCKS = " ▁▂▃▄▅▆▇█"
+PARTS = ("compulsory", "capacity", "conflict")
+COLUMNS = {  # of curves.parquet
+    "trace": "string",
+    "node": "int32",
+    "pid": "int32",
+    "page_size": "int64",
+    "line": "int32",
+    "ways": "int32",  # null: fully associative
+    "entries": "int64",
+    "lookups": "int64",
+    "misses": "float64",
+    "low": "float64",
+    "high": "float64",
+    "compulsory": "int64",
+    "capacity": "int64",  # null: estimated
+    "conflict": "int64",
+    "miss_ratio": "float64",
+}
+
+
+class ShownCurves(Report):
+    """Miss-ratio curves: a table for each, or one of many, curves.parquet and the figures."""
+
+    found: CurveReport
+
+    def parts(self) -> Iterator[Printed]:
+        """Curve after curve, or all in one table; then what is to be said of any."""
+        from rich.text import Text
+
+        curves = self.found.curves
+        if len(curves) > SPELT_OUT:
+            yield from _summary(curves)
+        else:
+            for number, curve in enumerate(curves):
+                if number:
+                    yield Text()
+                yield _headline(curve)
+                yield Text()
+                yield size_rows(curve)
+                yield _legend(curve)
+                yield Text(_knee_line(curve))
+        for note in dict.fromkeys(curve.note for curve in curves if curve.note):
+            yield Text(note, style="dim")
+
+    def files(self) -> Iterator[tuple[str, Any]]:
+        """Yield the table, which is written curve by curve, and up to three figures."""
+        from nicscope.reports.figures.curves import draw_curves
+        from nicscope.reports.figures.heat import draw_heat, has_lines
+        from nicscope.reports.figures.kinds import draw_kinds, has_kinds
+
+        yield "curves.parquet", self._write_table
+        yield "curves", draw_curves(self.found)
+        if has_kinds(self.found):
+            yield "kinds", draw_kinds(self.found)
+        if has_lines(self.found):
+            yield "heat", draw_heat(self.found)
+
+    def _write_table(self, file: Any) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()])
+        with pq.ParquetWriter(file, schema) as writer:
+            for curve in self.found.curves:
+                for columns in (_full_columns(curve), *_set_columns(curve)):
+                    writer.write_table(_arrow(curve, columns, schema))
+
+
+def _headline(curve: MissCurve) -> Text:
+    from rich.text import Text
+
+    what = "pages" if curve.line == 1 else "lines"
+    nics = f"{whole(curve.nics)} NIC{'s' if curve.nics != 1 else ''}"
+    headline = Text(curve.name, style="bold")
+    return headline.append(
+        f": {whole(curve.lookups)} lookups, {whole(curve.footprint)} {what} of "
+        f"{byte_size(curve.page_size * curve.line)}, {nics}",
+        style="not bold",
+    )
+
+
+def size_rows(curve: MissCurve) -> Rows:
+    """Misses by entries, a column for each number of ways."""
+    shapes = {(point.entries, point.ways): point for point in curve.points}
+    ways = sorted({point.ways for point in curve.points})
+    headings = ["entries", "reach", *(f"{way}-way" for way in ways), "full"]
+    if curve.sample is not None:
+        headings.append("95 % interval")
+    most = _most(curve)
+    cells, bars = [], []
+    powers = list(curve.powers())
+    for entries in powers:
+        points = [shapes.get((entries, way)) for way in ways]
+        full = curve.sizes.at(entries)
+        row = [whole(entries), byte_size(entries * curve.page_size)]
+        row += [_rate(curve, point.misses) if point else "" for point in points]
+        row.append(_rate(curve, full))
+        if curve.sample is not None:
+            row.append(_interval(curve, entries))
+        cells.append(row)
+        # The bar is that of the fewest ways, where the mapping to sets matters most.
+        bars.append(_bar(curve, points[0] if points else None, full, most))
+    return Rows(
+        "Misses per 100 lookups, by entries of the NIC's translation cache",
+        headings,
+        cells,
+        left=(),
+        least=("reach", *(f"{way}-way" for way in ways[:0:-1]), "95 % interval", "full"),
+        bars=bars,
+        longest_bar=max(BAR - 8 * max(len(ways) - 4, 0), 8),
+        row_styles={place: "bold" for place, size in enumerate(powers) if size == curve.knee},
+    )
+
+
+def _rate(curve: MissCurve, misses: float) -> str:
+    return per_hundred(100 * curve.ratio(misses))
+
+
+def _interval(curve: MissCurve, entries: int) -> str:
+    place = int(curve.sizes.entries.searchsorted(entries))
+    bounds = (curve.sizes.low[place], curve.sizes.high[place])
+    return " to ".join(_rate(curve, float(bound)) for bound in bounds)
+
+
+def _most(curve: MissCurve) -> float:
+    firsts = [point.misses for point in curve.points if point.ways == curve.points[0].ways]
+    return max([float(curve.sizes.misses.max(initial=0)), *map(float, firsts)])
+
+
+def _bar(curve: MissCurve, point: Point | None, full: float, most: float) -> Bar:
+    """Kinds of misses, by the largest count."""
+    if point is None:
+        parts: tuple[float, ...] = (min(curve.footprint, full), full - curve.footprint, 0.0)
+    else:
+        parts = (point.compulsory, point.capacity, point.conflict)
+    return Bar(
+        tuple(
+            Piece(KIND_TEXTURES[kind], KIND_COLOURS[kind], count / most if most else 0.0)
+            for kind, count in zip(PARTS, parts, strict=True)
+        )
+    )
+
+
+def _legend(curve: MissCurve) -> Text:
+    from rich.text import Text
+
+    legend = Text()
+    ways = curve.points[0].ways if curve.points else None
+    for kind in PARTS if ways else PARTS[:2]:
+        legend.append(KIND_TEXTURES[kind] * 2, style=KIND_COLOURS[kind]).append(f" {kind}   ")
+    return legend.append(
+        f"(of {ways} way{'s' if ways != 1 else ''})" if ways else "(fully associative)",
+        style="dim",
+    )
+
+
+def _knee_line(curve: MissCurve) -> str:
+    floor = f"no cache gets below {_rate(curve, curve.footprint)} per 100 lookups"
+    if curve.knee is None:
+        return f"no knee between {whole(curve.span[0])} and {whole(curve.span[1])} entries; {floor}"
+    misses = curve.sizes.at(curve.knee)
+    return (
+        f"knee (fully associative): {whole(curve.knee)} entries, "
+        f"{_rate(curve, misses)} misses; {floor}"
+    )
+
+
+def _summary(curves: list[MissCurve]) -> Iterator[Printed]:
+    """One row per curve, those with most lookups first."""
+    from rich.text import Text
+
+    by_lookups = sorted(curves, key=lambda curve: -curve.lookups)
+    shown = by_lookups[:LISTED]
+    yield summary_rows(shown, curves)
+    yield Text("the little curves: misses by entries, over doublings, each by its own scale", "dim")
+    if len(curves) > len(shown):
+        left = len(curves) - len(shown)
+        yield Text(f"{left} more, with fewer lookups, are in --json and --out", style="dim")
+
+
+def summary_rows(shown: list[MissCurve], curves: list[MissCurve]) -> Rows:
+    """A row for each of ``shown``, drawn over the sizes of all ``curves``."""
+    low = min(curve.span[0] for curve in curves)
+    high = max(curve.span[1] for curve in curves)
+    drawn = f"{low} to {high}"
+    return rows_of(
+        "Misses per 100 lookups of fully associative caches",
+        shown,
+        {
+            "curve": lambda curve: curve.name,
+            "lookups": lambda curve: whole(curve.lookups),
+            "footprint": lambda curve: whole(curve.footprint),
+            "floor": lambda curve: _rate(curve, curve.footprint),
+            "at least": lambda curve: _rate(curve, float(curve.sizes.misses[-1])),
+            "at most": lambda curve: _rate(curve, float(curve.sizes.misses[0])),
+            "knee": lambda curve: "none" if curve.knee is None else whole(curve.knee),
+            drawn: lambda curve: _spark(curve, low, high),
+        },
+        words=("curve", drawn),
+        prose=(),
+        least=(drawn, "footprint", "at most", "lookups", "floor", "at least"),
+    )
+
+
+def _spark(curve: MissCurve, low: int, high: int) -> str:
+    """A character per doubling from ``low`` to ``high`` entries; blank where nothing was asked."""
+    most = float(curve.sizes.misses.max(initial=0)) or 1.0
+    powers = set(curve.powers())
+    text = ""
+    entries = low
+    while entries <= high:
+        if entries in powers:
+            text += BLOCKS[1 + round((len(BLOCKS) - 2) * curve.sizes.at(entries) / most)]
+        else:
+            text += " "
+        entries *= 2
+    return text
+
+
+def _arrow(curve: MissCurve, columns: dict[str, Any], schema: Any) -> Any:
+    """``columns`` with what all rows of ``curve`` have in common."""
+    import pyarrow as pa
+
+    rows = len(columns["entries"])
+    shared = {
+        "trace": curve.trace,
+        "node": curve.node,
+        "pid": curve.pid,
+        "page_size": curve.page_size,
+        "line": curve.line,
+        "lookups": curve.lookups,
+        "compulsory": curve.footprint,
+    }
+    ratio = {"miss_ratio": columns["misses"] / max(curve.lookups, 1)}
+    every = {name: [value] * rows for name, value in shared.items()} | columns | ratio
+    arrays = [
+        pa.nulls(rows, field.type)
+        if every[field.name] is None
+        else pa.array(every[field.name], field.type)
+        for field in schema
+    ]
+    return pa.table(arrays, schema=schema)
+
+
+def _full_columns(curve: MissCurve) -> dict[str, Any]:
+    """Fully associative: every size at which misses change, and the powers of two."""
+    if curve.every_size is None:
+        sizes = curve.sizes._asdict()
+        return sizes | {"ways": None, "capacity": None, "conflict": None}
+    misses = curve.every_size
+    changes = np.flatnonzero(np.diff(misses)) + 1
+    lines = np.union1d(changes, np.array(curve.powers(), np.int64) // curve.line)
+    found = misses[np.minimum(lines, len(misses) - 1)]
+    return {
+        "entries": lines * curve.line,
+        "ways": None,
+        "misses": found,
+        "low": found,
+        "high": found,
+        "capacity": found - curve.footprint,
+        "conflict": np.zeros(len(found), np.int64),
+    }
+
+
+def _set_columns(curve: MissCurve) -> Iterator[dict[str, Any]]:
+    """Set-associative: a row per shape, if there are any."""
+    if curve.points:
+        entries, ways, misses, _, capacity, conflict = np.array(curve.points).T
+        yield {
+            "entries": entries,
+            "ways": ways,
+            "misses": misses,
+            "low": misses,
+            "high": misses,
+            "capacity": capacity,
+            "conflict": conflict,
+        }

@@ -1,0 +1,132 @@
+"""Latencies by way into the NIC: a table, and results.json, latency.parquet and a figure."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from nicscope.reports.result import Report, tidy
+from nicscope.reports.table import Rows
+from nicscope.studies.latency.report import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from nicscope.reports.printing import Printed
+    from nicscope.studies.latency.ping_pong import Translating
+    from nicscope.studies.latency.report import LatencyReport
+
+COLUMNS: dict[str, tuple[Part, ...]] = {
+    "write": (Part.USER_DATA,),
+    "vipl": (Part.LIBRARY,),
+    "init": (Part.DMA_INIT,),
+    "exec": (Part.DMA_EXEC,),
+    "intr": (Part.DMA_INTERRUPT,),
+    "blocks": (Part.COHERENCE, Part.BLOCK_WAIT),
+    "copy": (Part.COPY,),
+    "xlat": (Part.PIN, Part.TRANSLATION, Part.MISS),
+    "send": (Part.SEND,),
+    "recv": (Part.RECEIVE,),
+    "wait": (Part.WAIT,),
+}
+ALWAYS = ("write", "vipl", "send", "recv")
+TABLE = {
+    "mechanism": "string",
+    "bytes": "int64",
+    "messages": "int32",
+    "total_ps": "int64",
+    "part": "string",
+    "part_ps": "int64",
+}
+
+
+class ShownLatencies(Report):
+    """Latencies by way into the NIC: a table, latency.parquet and a figure."""
+
+    found: LatencyReport
+
+    def parts(self) -> Iterator[Printed]:
+        """What was measured, the table, and what it means."""
+        from rich.text import Text
+
+        report = self.found
+        yield Text(
+            f"{report.platform}: DMA at {report.dma_mbytes_s:,} MB/s, MTU {report.mtu:,} bytes, "
+            f"{report.delivery}; host cycles of 1 ns",
+            style="bold",
+        )
+        if report.translation is not None:
+            yield Text("\n".join(_of_translations(report, report.translation)))
+        yield latency_rows(report)
+        yield Text(
+            "write: user data.  init, exec, intr (DMA), blocks (coherent), copy (by the CPU): "
+            "data transfer.  send, recv: transport, by the NICs.  vipl: the library posts and "
+            "polls.",
+            style="dim",
+        )
+        fitted, assumed = (report.evidence.get(kind, 0) for kind in ("fitted", "assumed"))
+        yield Text(
+            f"{fitted} of the platform's times are fitted, {assumed} assumed: differences say "
+            "more than any one latency.",
+            style="dim",
+        )
+
+    def files(self) -> Iterator[tuple[str, Any]]:
+        """Yield one row per mechanism, size and part, of all messages together; the figure."""
+        from nicscope.reports.figures.latency import draw_latency
+
+        rows = (
+            (one.mechanism, one.byte_count, one.messages, one.total_ps, name, ps)
+            for one in self.found.latencies
+            for name, ps in one.parts_ps.items()
+        )
+        yield "latency.parquet", tidy(TABLE, rows)
+        yield "latency", draw_latency(self.found)
+
+
+def _of_translations(report: LatencyReport, made: Translating) -> Iterator[str]:
+    """What was looked up where, and how often it was not there."""
+    size = "" if made.entries is None else f", {made.entries:,} entries"
+    yield (
+        f"translations: {made.design} ({made.scheme}{size}) at the costs of {made.platform}; "
+        f"buffers in turn: {made.pages:,}"
+    )
+    lookups = sum(one.lookups for one in report.latencies)
+    misses = sum(one.misses for one in report.latencies)
+    yield f"misses: {misses:,} of {lookups:,} lookups; xlat: pinning, looking up and missing"
+    for step, why in made.unpriced.items():
+        yield f"not priced, {step}: {why}"
+
+
+def latency_rows(report: LatencyReport) -> Rows:
+    """Every latency and its parts, sizes parted by a blank line if each has several."""
+    shown = {
+        name: parts
+        for name, parts in COLUMNS.items()
+        if name in ALWAYS or any(one.cycles(*parts) for one in report.latencies)
+    }
+    cells: list[list[str]] = []
+    gaps: list[int] = []
+    for size, group in groupby(report.latencies, key=lambda one: one.byte_count):
+        rows = list(group)
+        if len(rows) > 1 and cells:
+            gaps.append(len(cells))
+        for one in rows:
+            parts = [_cycles(one.cycles(*parts)) for parts in shown.values()]
+            cells.append([f"{size:,}", one.mechanism, _cycles(one.cycles()), *parts])
+    return Rows(
+        "",
+        ["bytes", "mechanism", "latency", *shown],
+        cells,
+        left=(1,),
+        key=2,
+        prose=(),
+        least=("vipl", "write", "intr", "init", "wait", "xlat", "blocks", "exec", "copy"),
+        grouped=True,
+        gaps=tuple(gaps),
+    )
+
+
+def _cycles(count: float) -> str:
+    return f"{count:,.0f}" if count else ""

@@ -1,0 +1,96 @@
+"""Tables and paragraphs as HTML, for notebooks, and as Markdown."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from nicscope.reports.table import Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rich.text import Text
+
+    from nicscope.reports.printing import Printed
+    from nicscope.reports.table import Bar
+
+LONGEST_BAR = 200  # pixels
+
+
+def html_of(parts: Iterable[Printed]) -> str:
+    """``parts`` one below the other: headings, paragraphs, tables, and commands to be copied."""
+    found = ""
+    for part in parts:
+        if isinstance(part, Rows):
+            found += html_table(part)
+        elif isinstance(part, str):
+            found += f"<pre>{escape(part)}</pre>"
+        elif part.plain.strip():
+            found += f"<p>{_styled(part)}</p>"
+    return found
+
+
+def _styled(text: Text) -> str:
+    """``text`` with its colours."""
+    from io import StringIO
+
+    from rich.console import Console
+
+    console = Console(record=True, file=StringIO(), highlight=False)
+    console.print(text, soft_wrap=True, end="")
+    return console.export_html(inline_styles=True, code_format="{code}").strip()
+
+
+def html_table(rows: Rows) -> str:
+    """A table, its bars in a last column without a heading."""
+    headings = "".join(f"<th>{escape(heading)}</th>" for heading in rows.headings)
+    headings += "<th></th>" if rows.bars else ""
+    body = ""
+    for number, cells in enumerate(rows.cells):
+        body += "<tr>"
+        for place, cell in enumerate(cells):
+            side = "left" if place in rows.left else "right"
+            body += f'<td style="text-align:{side}">{escape(cell)}</td>'
+        body += "".join(f"<td>{_html_bar(bar)}</td>" for bar in rows.bars[number : number + 1])
+        body += "</tr>"
+    title = f"<h4>{escape(rows.title)}</h4>" if rows.title else ""
+    return f"{title}<table><tr>{headings}</tr>{body}</table>"
+
+
+def _html_bar(bar: Bar) -> str:
+    pieces = ""
+    for piece in bar.pieces:
+        style = f"display:inline-block;height:1em;width:{LONGEST_BAR * piece.share:.1f}px"
+        pieces += f'<span style="{style};background:{piece.colour}"></span>'
+    return pieces
+
+
+def markdown_of(parts: Iterable[Printed]) -> str:
+    """``parts`` one below the other, as GitHub and notebooks read them."""
+    return "\n\n".join(piece for part in parts if (piece := "\n".join(_markdown(part)))) + "\n"
+
+
+def _markdown(part: Printed) -> Iterator[str]:
+    if isinstance(part, Rows):
+        if part.title:
+            yield from (f"**{part.title}**", "")
+        yield from markdown_table(part)
+    elif isinstance(part, str):
+        yield f"    {part}"
+    elif part.plain.strip():
+        yield part.plain.strip()
+
+
+def markdown_table(rows: Rows) -> Iterator[str]:
+    """The lines of a table; numbers stand at the right."""
+    yield _line(rows.headings)
+    yield (
+        "|" + "|".join("---" if n in rows.left else "--:" for n in range(len(rows.headings))) + "|"
+    )
+    for cells in rows.cells:
+        yield _line([cell.replace("|", "\\|") for cell in cells])
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "".join(f"| {cell} " if cell else "| " for cell in cells) + "|"

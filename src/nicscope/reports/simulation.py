@@ -1,0 +1,156 @@
+"""Simulated traces and programs: tables, results.json, of traces times.parquet, and a timeline."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nicscope.outputs import whole_file
+from nicscope.reports.result import Report, tidy
+from nicscope.reports.table import Rows, rows_of
+from nicscope.reports.wording import byte_size, in_words, listed, significant, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from nicscope.reports.printing import Printed
+    from nicscope.studies.programs import ProgramRuns
+    from nicscope.studies.simulating import Simulated, TraceSimulation
+
+PS_PER_US = 1_000_000
+PARTS = ("library", "lookup", "miss", "queues", "dma", "network", "peer", "waiting")
+WORK = {  # heading: count
+    "lookups": "lookups",
+    "misses": "ni_misses",
+    "pins": "pins",
+    "unpins": "unpins",
+    "interrupts": "interrupts",
+    "rejected": "rejected",
+}
+
+
+class ShownTrace(Report):
+    """A simulated trace: what a request took, what was done for all, and times.parquet."""
+
+    found: TraceSimulation
+
+    def parts(self) -> Iterator[Printed]:
+        """The trace, both tables, and what their headings mean."""
+        from rich.text import Text
+
+        found, trace = self.found, self.found.trace
+        sizes = sorted({each.design.page_size or 0 for each in found.found})
+        yield Text(
+            f"{Path(trace['file']).name}: {in_words(trace['requests'], 'request')}, "
+            f"{in_words(trace['nodes'], 'node')}, {listed([*map(byte_size, sizes)])} pages",
+            style="bold",
+        )
+        yield Text()
+        yield time_rows(found)
+        yield Text()
+        yield work_rows(found)
+        yield Text()
+        yield Text(
+            "library: on the CPU (post, check, pin, poll).  miss: until the translation is there.  "
+            "queues: the NIC's processor.  dma, network, peer: what nothing before covers.  "
+            "waiting: for time-outs, or for a request's time.",
+            style="dim",
+        )
+        for line in found.skipped:
+            yield Text(f"left out: {line}", style="dim")
+
+    def files(self) -> Iterator[tuple[str, Any]]:
+        """Yield one row per design, node and part of its time."""
+        rows = (
+            (each.design.name, node.number, name, ps)
+            for each in self.found.found
+            for node in each.nodes
+            for name, ps in node.times_ps.items()
+        )
+        kinds = {"design": "string", "node": "int32", "part": "string", "ps": "int64"}
+        yield "times.parquet", tidy(kinds, rows)
+
+
+class ShownProgram(Report):
+    """What each run of a program has cost."""
+
+    found: ProgramRuns
+
+    def parts(self) -> Iterator[Printed]:
+        """Run after run, each with its tables and their notes."""
+        from rich.text import Text
+
+        for run in self.found.runs:
+            yield Text(run.headline(), style="bold")
+            for table in run.tables():
+                yield Text()
+                yield Rows(
+                    table.title,
+                    table.headings,
+                    table.cells,
+                    left=tuple(range(1, table.key)),  # words; the first are numbers of nodes
+                    key=table.key,
+                    least=table.least,
+                    prose=(),
+                    grouped=table.key > 1,
+                )
+                for note in table.notes:
+                    yield Text(note, style="dim")
+            yield Text()
+
+
+def time_rows(found: TraceSimulation) -> Rows:
+    """What a request took, and its parts."""
+
+    def part(name: str) -> Callable[[Simulated], str]:
+        return lambda each: _us(each, each.times_ps[name])
+
+    return rows_of(
+        "us per request, by what it went into",
+        found.found,
+        {"design": _name, "us": lambda each: _us(each, each.busy_ps)} | {p: part(p) for p in PARTS},
+        words=("design",),
+        least=("waiting", "peer", "queues", "network", "dma", "lookup", "library", "miss"),
+    )
+
+
+def work_rows(found: TraceSimulation) -> Rows:
+    """How fast requests followed each other, and what they had NICs and hosts do."""
+
+    def count(name: str) -> Callable[[Simulated], str]:
+        return lambda each: whole(each.total[name])
+
+    return rows_of(
+        "requests per second of virtual time, and the work of all",
+        found.found,
+        {
+            "design": _name,
+            "per s": lambda each: f"{each.requests_per_s:,.0f}",
+            **{heading: count(name) for heading, name in WORK.items()},
+            "repeated": lambda each: whole(sum(node.repeated for node in each.nodes)),
+            "NIC memory": lambda each: byte_size(each.nic_bytes),
+        },
+        words=("design",),
+        least=("repeated", "rejected", "NIC memory", "unpins", "pins", "interrupts", "lookups"),
+    )
+
+
+def _us(each: Simulated, ps: int) -> str:
+    return significant(ps / (PS_PER_US * max(each.requests, 1)))
+
+
+def _name(each: Simulated) -> str:
+    return each.design.name
+
+
+def timeline_text(timeline: dict[str, Any]) -> str:
+    """A timeline's file: one JSON object on one line."""
+    return json.dumps(timeline) + "\n"
+
+
+def write_timeline(timeline: dict[str, Any], path: Path) -> Path:
+    """The file ``path``; errors: ``OutputError``, ``ReaderGone``."""
+    with whole_file(path) as file:
+        file.write(timeline_text(timeline).encode())
+    return path

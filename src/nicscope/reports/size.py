@@ -1,0 +1,303 @@
+"""Sized designs: tables, results.json, sizes.parquet and a figure for each trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nicscope.reports import size_wording as say
+from nicscope.reports.result import Report
+from nicscope.reports.table import Rows, rows_of
+from nicscope.reports.wording import byte_size, per_hundred, significant, us_within, whole
+from nicscope.studies.pricing import denominator_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from nicscope.reports.printing import Printed
+    from nicscope.studies.sizing.merit import Point
+    from nicscope.studies.sizing.page_sizes import PageSize
+    from nicscope.studies.sizing.result import Answer, Sizing, SizingReport
+
+
+class ShownSizes(Report):
+    """Sized designs: tables for each trace, sizes.parquet and a figure for each."""
+
+    found: SizingReport
+
+    def parts(self) -> Iterator[Printed]:
+        """Trace after trace."""
+        for number, sizing in enumerate(self.found.sizings):
+            if number:
+                yield ""
+            yield from size_parts(sizing, self.found)
+
+    def files(self) -> Iterator[tuple[str, Any]]:
+        """Yield one row for each family and size of NIC memory from which a better design fits."""
+        import pyarrow as pa
+
+        from nicscope.reports.figures.sizes import draw_sizing
+
+        report = self.found
+        schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()])
+        rows = [row for sizing in report.sizings for row in _rows(sizing)]
+        yield "sizes.parquet", pa.Table.from_pylist(rows, schema)
+        for number, sizing in enumerate(report.sizings, 1):
+            alone = len(report.sizings) == 1
+            name = "size" if alone else f"size_{number}_{short_name(sizing.trace)}"
+            yield name, draw_sizing(sizing, report)
+
+
+def size_parts(sizing: Sizing, report: SizingReport) -> Iterator[Printed]:
+    """What is printed of one trace, piece by piece; commands are plain strings."""
+    from rich.text import Text
+
+    yield Text(sizing.trace, style="bold").append(say.headline(sizing), style="not bold")
+    yield Text()
+    tables = [best_rows(sizing, report)]
+    tables += [memory_rows(answers, report) for answers in say.ranked_alike(sizing)]
+    tables.append(part_rows(sizing, report))
+    if report.question.target_us is not None:
+        tables.append(target_rows(sizing, report))
+    if sizing.page_sizes:
+        tables.append(page_rows(sizing, report))
+    for number, rows in enumerate(tables):
+        if number:
+            yield Text()
+        yield rows
+    if sizing.page_sizes:
+        for line in say.page_remarks(sizing):
+            yield Text(line, style="dim")
+    yield Text()
+    for line in say.remarks(sizing, report):
+        yield Text(line, style="dim")
+    yield Text()
+    yield Text("to count each of them again:", style="dim")
+    for answer in sizing.answers:
+        if answer.best is not None:
+            yield f"  {say.command(answer.command)}"
+    for one in sizing.page_sizes:
+        yield f"  {say.command(one.table_command)}"
+        if one.cache is not None:
+            yield f"  {say.command(one.cache_command)}"
+
+
+def best_rows(sizing: Sizing, report: SizingReport) -> Rows:
+    """The best design of each family."""
+    cells = []
+    for answer in sizing.answers:
+        best = answer.best
+        if best is None:
+            cells.append([answer.scheme.value, "nothing fits", *[say.NONE] * 5])
+            continue
+        mark = "*" if best.rejected else ""
+        cells.append(
+            [
+                answer.scheme.value,
+                say.shape(best),
+                byte_size(best.nic_bytes),
+                byte_size(best.pinned_bytes),
+                whole(best.misses) + mark,
+                say.misses(best) + mark,
+                say.cost(best) + mark,
+            ]
+        )
+    return Rows(
+        f"Best within {say.budget(report)}: {say.objective(sizing, report)}",
+        [
+            "family",
+            "design",
+            "on the NIC",
+            "pinned",
+            "misses",
+            f"/100 {sizing.denominator.plural}",
+            f"us/{sizing.denominator.value}",
+        ],
+        cells,
+        left=(0, 1),
+        least=(
+            *("pinned", "on the NIC"),
+            *(f"/100 {sizing.denominator.plural}", "misses", f"us/{sizing.denominator.value}"),
+        ),
+    )
+
+
+def memory_rows(answers: Sequence[Answer], report: SizingReport) -> Rows:
+    """What half the budget would lose and twice as much would buy, of families ranked alike."""
+    budget = report.question.nic_bytes
+    half, same, double = (byte_size(size) for size in (budget // 2, budget, 2 * budget))
+    return rows_of(
+        f"What NIC memory buys ({say.unit(answers)})",
+        answers,
+        {
+            "family": _family,
+            half: lambda one: say.measure(one.half),
+            same: lambda one: say.measure(one.best),
+            double: lambda one: say.measure(one.double),
+            "halved": lambda one: say.change(one.best, one.half),
+            "doubled": lambda one: say.change(one.best, one.double),
+            "next better": say.larger,
+            "knee": say.knee,
+        },
+        words=("family",),
+        least=("knee", "next better", "doubled", "halved", double, half),
+    )
+
+
+def part_rows(sizing: Sizing, report: SizingReport) -> Rows:
+    """What the cost of each family's best is made of."""
+    found = [(answer, answer.best) for answer in sizing.answers if answer.best is not None]
+    columns: dict[str, Callable[[tuple[Answer, Point]], str]] = {
+        "family": lambda pair: _family(pair[0]),
+        "parts": lambda pair: say.parts(pair[1]),
+        "evidence": lambda pair: getattr(pair[1].priced.weakest_evidence, "value", "none"),
+        "platform": lambda pair: pair[0].platform or "none",
+    }
+    if report.question.platform is not None:
+        del columns["platform"]
+    title = "Parts of the cost, us per lookup (*: assumed or fitted price)"
+    return rows_of(title, found, columns, words=columns)
+
+
+def _family(answer: Answer) -> str:
+    return answer.scheme.value
+
+
+def target_rows(sizing: Sizing, report: SizingReport) -> Rows:
+    """The least NIC memory that meets the target."""
+    target = report.question.target_us
+    assert target is not None
+    return Rows(
+        f"Least NIC memory for at most {target:g} us per lookup",
+        ["family", "NIC memory", "design"],
+        [[answer.scheme.value, *say.target(answer)] for answer in sizing.answers],
+        left=(0, 2),
+    )
+
+
+def page_rows(sizing: Sizing, report: SizingReport) -> Rows:
+    """Entries, table, pinned memory, registration and misses by page size: totals throughout."""
+    per = denominator_of(one.page_size for one in sizing.page_sizes)
+    rates = {
+        one.page_size: None if one.misses is None else 100 * one.misses / one.count_of(per)
+        for one in sizing.page_sizes
+    }
+    return rows_of(
+        f"By page size: a table of all pages, and a cache within "
+        f"{byte_size(report.question.nic_bytes)} of NIC memory",
+        sizing.page_sizes,
+        {
+            "pages": lambda one: byte_size(one.page_size),
+            "lookups": lambda one: whole(one.lookups),
+            "entries": lambda one: whole(one.entries),
+            "table": lambda one: byte_size(one.table_bytes),
+            "pinned": lambda one: byte_size(one.pinned_bytes),
+            "registration": _duration,
+            "misses": lambda one: say.NONE if one.misses is None else whole(one.misses),
+            f"/100 {per.plural}": lambda one: per_hundred(rates[one.page_size]),
+            "us": lambda one: _total(one.cache),
+            "cache": lambda one: "none fits" if one.cache is None else say.shape(one.cache),
+        },
+        words=("cache",),
+        least=("registration", "table", "pinned", "entries", f"/100 {per.plural}", "cache"),
+    )
+
+
+def _total(cache: Point | None) -> str:
+    if cache is None:
+        return say.NONE
+    return us_within(cache.priced.cost.total_us(), cache.priced.cost)
+
+
+def _duration(one: PageSize) -> str:
+    if one.registration_us is None:
+        return "unknown"
+    ends = [_time(us) for us in one.registration_us]
+    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+
+
+def _time(us: float) -> str:
+    return f"{significant(us)} us" if us < 1000 else f"{significant(us / 1000)} ms"
+
+
+# Settings of a step; null where its scheme does not have them.
+_SETTINGS = (
+    "area_bytes",
+    "entries",
+    "ways",
+    "line",
+    "victim_entries",
+    "prefetch",
+    "prepin",
+    "pin_limit",
+    "high_water",
+)
+_COSTS = ("us", "us_per_lookup", "us_per_request")  # null: unknown
+
+
+COLUMNS = {  # of sizes.parquet
+    "trace": "string",
+    "family": "string",
+    "design": "string",
+    "platform": "string",
+    "nic_memory_bytes": "int64",
+    "pinned_bytes_of_fullest_host": "int64",
+    "page_size_bytes": "int64",
+    "requests": "int64",
+    "requested_bytes": "int64",
+    "lookups": "int64",
+    "ni_misses": "int64",
+    "rejected": "int64",
+    **{f"{cost}_{end}": "float64" for cost in _COSTS for end in ("low", "high")},
+    "lower_bound": "bool",
+    "unpriced": "string",  # null: nothing is
+    "ranked_by": "string",
+    "is_best": "bool",
+    "is_knee": "bool",
+    **dict.fromkeys(_SETTINGS, "int64"),
+    "replacement": "string",
+}
+
+
+def _rows(sizing: Sizing) -> Iterator[dict[str, Any]]:
+    for answer in sizing.answers:
+        for step in answer.steps:
+            yield {
+                "trace": sizing.trace,
+                "family": answer.scheme.value,
+                "design": answer.design,
+                "platform": answer.platform,
+                "is_best": step is answer.best,
+                "is_knee": step is answer.knee,
+                "ranked_by": "cost" if answer.by_cost else "misses",
+                "requested_bytes": sizing.extent.requested_bytes,
+                **_step(step),
+            }
+
+
+def _step(step: Point) -> dict[str, Any]:
+    settings = step.priced.result.design.to_json()
+    cost = step.priced.cost
+    row = {
+        "nic_memory_bytes": step.nic_bytes,
+        "pinned_bytes_of_fullest_host": step.pinned_bytes,
+        "page_size_bytes": settings["page_size"],
+        "requests": cost.requests,
+        "lookups": cost.lookups,
+        "ni_misses": step.misses,
+        "rejected": step.rejected,
+        "lower_bound": cost.is_lower_bound,
+        "unpriced": cost.reason or None,
+        **{name: settings.get(name) for name in (*_SETTINGS, "replacement")},
+    }
+    for name, parts in zip(_COSTS, (1, cost.lookups, cost.requests), strict=True):
+        bounds = cost.per_us(parts)
+        row[f"{name}_low"] = None if bounds is None else float(bounds[0])
+        high = None if bounds is None or cost.is_lower_bound else float(bounds[1])
+        row[f"{name}_high"] = high
+    return row
+
+
+def short_name(trace: str) -> str:
+    """A trace's name without folders and ending."""
+    return Path(trace.removeprefix("bundled:")).stem

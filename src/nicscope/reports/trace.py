@@ -1,0 +1,106 @@
+"""What a trace holds, on a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nicscope.errors import printable
+from nicscope.reports.table import Bar, Piece, Rows, rows_of
+from nicscope.reports.wording import byte_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from nicscope.reports.printing import Printed
+    from nicscope.traces.summary import TraceSummary
+
+BAR = 40  # characters of the longest bar
+
+
+def summary_parts(file: Path, summary: TraceSummary) -> Iterator[Printed]:
+    """What ``summary`` says of the trace, piece by piece."""
+    from rich.text import Text
+
+    yield Text()
+    yield Text(file.name, style="bold")
+    for rows in (fact_rows(summary), operation_rows(summary), size_rows(summary)):
+        yield rows
+        yield Text()
+
+
+def fact_rows(summary: TraceSummary) -> Rows:
+    """What is known of the trace as a whole: a line for each thing."""
+    lowest, highest = summary.lowest_address or 0, summary.highest_address or 0
+    page_size = summary.metadata.page_size
+    footprint = byte_size(summary.pages * page_size)
+    span = byte_size(highest - lowest + 1)
+    notes = dict(summary.metadata.origin) | {
+        f"observed {name}": value for name, value in summary.metadata.observed.items()
+    }
+    cells = [
+        ["requests", f"{summary.requests:,}"],
+        ["nodes, processes", f"{summary.nodes:,}, {summary.processes:,}"],
+        ["bytes moved", f"{summary.bytes:,} ({byte_size(summary.bytes)})"],
+        ["pages touched", f"{summary.pages:,} of {byte_size(page_size)} ({footprint})"],
+        ["page lookups", f"{summary.lookups:,}, {summary.reuse:,.1f} per page"],
+        ["addresses", f"{lowest:#x} to {highest:#x} ({span})"],
+        ["duration", _duration(summary.duration_ns)],
+        *(
+            [printable(name.replace("_", " ")), printable(_spelt(value))]
+            for name, value in notes.items()
+        ),
+    ]
+    return Rows("", ["", ""], cells, left=(0, 1))
+
+
+def operation_rows(summary: TraceSummary) -> Rows:
+    """A row for each operation that the trace has."""
+    from nicscope.traces.schema import FIRST_RECEIVE, OP_CODES
+
+    counts = summary.requests_per_op
+    return rows_of(
+        "",
+        [name for name, count in counts.items() if count],
+        {
+            "operation": str,
+            "path": lambda name: "receive" if OP_CODES[name] >= FIRST_RECEIVE else "send",
+            "requests": lambda name: f"{counts[name]:,}",
+            "share": lambda name: f"{counts[name] / summary.requests:.1%}",
+            "bytes": lambda name: byte_size(summary.bytes_per_op[name]),
+        },
+        words=("operation", "path"),
+        least=("path", "share", "bytes"),
+    )
+
+
+def size_rows(summary: TraceSummary) -> Rows:
+    """How many requests are how long, by doublings."""
+    counts = summary.requests_per_size_class
+    used = [size_class for size_class, count in enumerate(counts) if count]
+    most = max(counts, default=0)
+    cells, bars = [], []
+    for size_class in range(used[0], used[-1] + 1) if used else ():
+        low, high = 1 << size_class, (2 << size_class) - 1
+        label = byte_size(low) if low == high else f"{byte_size(low)} … {byte_size(high + 1)}"
+        count = counts[size_class]
+        cells.append([label, f"{count:,}"])
+        bars.append(Bar((Piece("█", "green", count / most),)))
+    return Rows("", ["request size", "requests"], cells, left=(), bars=bars, longest_bar=BAR)
+
+
+def _duration(nanoseconds: int) -> str:
+    if nanoseconds == 0:
+        return "unknown (no times)"
+    for unit, factor in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if nanoseconds >= factor:
+            return f"{nanoseconds / factor:,.3f} {unit}"
+    return f"{nanoseconds} ns"
+
+
+def _spelt(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_spelt(count)}" for key, count in value.items()) or "none"
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,170 @@
+"""EDT's Figures 8 and 9, and slower DMA: each latency of its three mechanisms simulated once."""
+
+from __future__ import annotations
+
+import functools
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from nicscope.interfaces.via.journal import Part
+from nicscope.studies.latency.question import ask
+from nicscope.studies.latency.report import measure
+
+if TYPE_CHECKING:
+    from nicscope.studies.latency.report import Latency
+    from nicscope.studies.reproduce.verdict import Item, Outcome
+
+EDT, INTERVENTION, RETRY = MEASURED = ("edt", "cc-dma-intervention", "cc-dma-retry")
+SIZES = (64, 128, 256, 512, 1024, 2048, 4096)  # bytes; the plotted ones are not stated
+MTU = 1500
+
+
+@functools.cache
+def latency(mechanism: str, byte_count: int, dma_rate: int = 1600) -> Latency:
+    """Of that mechanism and size on the platform of the paper."""
+    question = ask(mechanisms=mechanism, sizes=str(byte_count), dma_rate=dma_rate)
+    return measure(question).latencies[0]
+
+
+def gain(byte_count: int, dma_rate: int = 1600) -> float:
+    """Percent by which EDT's latency is below that of DMA with intervention."""
+    edt, other = (latency(name, byte_count, dma_rate) for name in (EDT, INTERVENTION))
+    return 100 * (1 - edt.us / other.us)
+
+
+def same(counts: list[float], within: float = 0.01) -> bool:
+    """Whether no two differ by more than that share of the larger."""
+    return max(counts) - min(counts) <= within * max(counts)
+
+
+def rising(counts: list[float]) -> bool:
+    """Whether each is larger than the one before."""
+    return all(low < high for low, high in pairwise(counts))
+
+
+def listed(counts: list[float], digits: int = 0) -> str:
+    """Numbers in a line of evidence."""
+    return ", ".join(f"{count:,.{digits}f}" for count in counts)
+
+
+def figure8(outcome: Outcome, item: Item) -> None:
+    """Play ping-pong at every size and look at the parts."""
+    gains = [gain(size) for size in SIZES]
+    for size in item.printed["message_bytes"]:
+        outcome.point("gain", "%", gains[SIZES.index(size)], bytes=size)
+    outcome.shape("gain-grows", rising(gains), f"{listed(gains, 1)} % at {listed(list(SIZES))} B")
+    by_size = {size: {name: latency(name, size) for name in MEASURED} for size in SIZES}
+    outcome.shape(
+        "order",
+        all(one[EDT].us < one[INTERVENTION].us < one[RETRY].us for one in by_size.values()),
+        "us at 64 B: " + listed([by_size[64][name].us for name in MEASURED], 2)
+        + "; at 4096 B: " + listed([by_size[4096][name].us for name in MEASURED], 2),
+    )  # fmt: skip
+    written = {size: [one[name].user_data() for name in MEASURED] for size, one in by_size.items()}
+    outcome.shape(
+        "user-data-equal",
+        all(same(counts) for counts in written.values())
+        and rising([counts[0] for counts in written.values()]),
+        f"cycles of EDT: {listed([counts[0] for counts in written.values()])}",
+    )
+    moved = {size: [one[name].transport() for name in MEASURED] for size, one in by_size.items()}
+    outcome.shape(
+        "transport-equal",
+        all(same(counts) for counts in moved.values()),
+        "cycles at 4096 B: " + listed(moved[4096]),
+    )
+    steps = [latency(EDT, size).transport() for size in (64, MTU, MTU + 1, 2 * MTU, 2 * MTU + 1)]
+    outcome.shape(
+        "transport-steps-at-the-mtu",
+        steps[0] == steps[1] < steps[2] == steps[3] < steps[4],
+        f"cycles at 64, 1500, 1501, 3000, 3001 B: {listed(steps)}",
+    )
+    blocks = [one[EDT].cycles(Part.COHERENCE) for one in by_size.values()]
+    whole = [one[EDT].data_transfer() for one in by_size.values()]
+    outcome.shape(
+        "edt-transfers-by-write-back",
+        all(same(list(pair)) for pair in zip(blocks, whole, strict=True)),
+        f"cycles of write-back and of all Data Transfer at 4096 B: {blocks[-1]:,.0f}, "
+        f"{whole[-1]:,.0f}",
+    )
+
+
+BELOW_THE_MTU = (64, 128, 256, 512, 1024)
+CONSTANT = (Part.DMA_INIT, Part.DMA_INTERRUPT, Part.SEND, Part.RECEIVE)
+
+
+def figure9(outcome: Outcome, item: Item) -> None:
+    """Take one latency of each mechanism apart."""
+    size = item.printed["message_bytes"]
+    pies = {name: latency(name, size) for name in MEASURED}
+    outcome.shape(
+        "parts-add-up",
+        all(sum(pie.parts_ps.values()) == pie.total_ps for pie in pies.values()),
+        "; ".join(f"{name} {_shares(name, size)}" for name in MEASURED),
+    )
+    fixed = all(
+        len({latency(name, one).cycles(part) for one in BELOW_THE_MTU}) == 1
+        for name in (INTERVENTION, RETRY)
+        for part in CONSTANT
+    )
+    growing = all(
+        rising([latency(name, one).cycles(Part.DMA_EXEC) for one in BELOW_THE_MTU])
+        for name in (INTERVENTION, RETRY)
+    )
+    constant = sum(pies[INTERVENTION].cycles(part) for part in CONSTANT)
+    outcome.shape(
+        "only-exec-grows",
+        fixed and growing,
+        f"64 to 1024 B with intervention: {constant:,.0f} cycles stay, DMA Exec goes from "
+        f"{latency(INTERVENTION, 64).cycles(Part.DMA_EXEC):,.0f} to "
+        f"{latency(INTERVENTION, 1024).cycles(Part.DMA_EXEC):,.0f}",
+    )
+    run_of = {name: pies[name].cycles(Part.DMA_EXEC) for name in MEASURED}
+    outcome.shape(
+        "exec-larger-with-retry",
+        run_of[RETRY] > run_of[INTERVENTION],
+        f"cycles: {run_of[RETRY]:,.0f} with retry, {run_of[INTERVENTION]:,.0f} with intervention",
+    )
+    engine = (Part.DMA_INIT, Part.DMA_EXEC, Part.DMA_INTERRUPT)
+    outcome.shape(
+        "edt-has-no-dma",
+        pies[EDT].cycles(*engine) == 0,
+        f"cycles of EDT in the DMA engine: {pies[EDT].cycles(*engine):.0f}",
+    )
+
+
+def _shares(name: str, size: int) -> str:
+    """The slices, in percent, that are not empty."""
+    pie = latency(name, size)
+    slices = [
+        f"{part.name.lower().replace('_', ' ')} {100 * pie.cycles(part) / pie.cycles():.0f} %"
+        for part in Part
+        if pie.cycles(part)
+    ]
+    return ", ".join(slices)
+
+
+def dma_rate(outcome: Outcome, item: Item) -> None:
+    """Repeat Figure 8 at lower rates; nothing is fitted here."""
+    rates = item.printed["dma_mbytes_s"]
+    gains = {rate: [gain(size, rate) for size in SIZES] for rate in rates}
+    for rate in rates[1:]:
+        outcome.point("high_end", "%", max(gains[rate]), mbytes_s=rate)
+        outcome.point("low_end", "%", min(gains[rate]), mbytes_s=rate)
+    by_size = [[gains[rate][place] for rate in rates] for place in range(len(SIZES))]
+    outcome.shape(
+        "slower-dma-larger-gain",
+        all(rising(row) for row in by_size),
+        f"at 1600, 1200, 800 MB/s: {listed(by_size[0], 2)} % at 64 B, "
+        f"{listed(by_size[-1], 2)} % at 4096 B",
+    )
+    # Let x be T_intervention / T_EDT: what slower DMA must add, in latencies of EDT, and in cycles.
+    lows = [1 / (1 - percent / 100) for percent in item.printed["gain_percent_low"]]
+    asked = (lows[-1] - lows[0]) * latency(EDT, 64).cycles()
+    # Descriptor and message out, message in: 48 + 64 + 64 bytes, at 1/800 - 1/1600 us each.
+    given = (48 + 64 + 64) * (1000 / 800 - 1000 / 1600)
+    outcome.shape(
+        "low-end-moves-too-far",
+        given < asked / 4,
+        f"printed: {asked:,.0f} cycles more at 800 MB/s; 176 bytes at half the rate: {given:,.0f}",
+    )

@@ -1,1 +1,0 @@
-"""Figure 5 of the miNI paper: the sweep of its cache."""

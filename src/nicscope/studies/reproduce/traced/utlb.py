@@ -1,0 +1,293 @@
+"""Tables 4, 5, 7 and 8 and Figures 7 and 8 of the UTLB paper, over any traces."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nicscope.studies.reproduce.traced.measuring import per_lookup
+from nicscope.studies.reproduce.traced.overheads import CACHE_ENTRIES, ENTRIES, UTLB, overhead_study
+from nicscope.studies.reproduce.traced.study import (
+    NO_OFFSET,
+    OFFSET,
+    Axis,
+    Layout,
+    Line,
+    Study,
+    pages_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Mapping
+
+    from nicscope.studies.reproduce.traced.measuring import Findings
+    from nicscope.studies.reproduce.traced.study import Row, Spec
+    from nicscope.studies.reproduce.verdict import Item
+
+
+def table4_printed(items: Mapping[str, Item]) -> list[Row]:
+    """The paper's cells; both schemes miss equally often there."""
+    cells = items["table4"].printed
+    return [
+        {
+            "application": app,
+            "cache_entries": entries,
+            "check_misses_utlb_per_lookup": cells["check_misses_utlb"][column],
+            "ni_misses_utlb_per_lookup": cells["ni_misses_both"][row][column],
+            "ni_misses_intr_per_lookup": cells["ni_misses_both"][row][column],
+            "unpins_utlb_per_lookup": cells["unpins_utlb"],
+            "unpins_intr_per_lookup": cells["unpins_intr"][row][column],
+        }
+        for column, app in enumerate(cells["app"])
+        for row, entries in enumerate(cells["cache_entries"])
+    ]
+
+
+TABLE4 = overhead_study(None, "unlimited host memory", table4_printed)
+
+
+TABLE5_MBYTES = 4
+
+
+def table5_printed(items: Mapping[str, Item]) -> list[Row]:
+    """The paper's cells."""
+    cells = items["table5"].printed
+    return [
+        {
+            "application": app,
+            "cache_entries": entries,
+            "check_misses_utlb_per_lookup": cells["check_misses_utlb"][column],
+            "ni_misses_utlb_per_lookup": cells["ni_misses_utlb"][row][column],
+            "ni_misses_intr_per_lookup": cells["ni_misses_intr"][row][column],
+            "unpins_utlb_per_lookup": cells["unpins_utlb"][column],
+            "unpins_intr_per_lookup": cells["unpins_intr"][row][column],
+        }
+        for column, app in enumerate(cells["app"])
+        for row, entries in enumerate(cells["cache_entries"])
+    ]
+
+
+TABLE5 = overhead_study(TABLE5_MBYTES, f"{TABLE5_MBYTES} MB pinned per process", table5_printed)
+
+
+TABLE7_MBYTES = 16
+PIN_PAGES = (1, 16)
+PIN_STEPS = {"pin": "user_pin", "unpin": "user_unpin"}  # of the cost model
+PIN_KEYS = {
+    (step, pages): f"{step}_{pages}_page{'s' * (pages > 1)}_us_per_lookup"
+    for step in PIN_STEPS
+    for pages in PIN_PAGES
+}
+
+
+def table7_designs(page_size: int) -> Mapping[Hashable, Spec]:
+    """One design for each number of pages pinned ahead."""
+    limit = f"pin_limit={pages_of(TABLE7_MBYTES, page_size)}"
+    return {pages: ("utlb", limit, f"prepin={pages}") for pages in PIN_PAGES}
+
+
+def table7_rows(found: Findings) -> list[Row]:
+    """One row: pin and unpin, each with 1 and with 16 pages."""
+    row: Row = {}
+    for (step, pages), key in PIN_KEYS.items():
+        parts = found.cost(pages).components
+        [total_ps] = [part.low_ps for part in parts if part.name == PIN_STEPS[step]]
+        row[key] = per_lookup(total_ps / 1e6, found.measured.lookups)
+    return [row]
+
+
+def table7_printed(items: Mapping[str, Item]) -> list[Row]:
+    """The paper's cells, of six applications."""
+    cells = items["table7"].printed
+    return [
+        {
+            "application": app,
+            **{
+                key: cells[f"{step}_us_{pages}_page{'s' * (pages > 1)}"][column]
+                for (step, pages), key in PIN_KEYS.items()
+            },
+        }
+        for column, app in enumerate(cells["app"])
+    ]
+
+
+TABLE7 = Study(
+    unit="us per lookup",
+    conditions=f"UTLB, {TABLE7_MBYTES} MB pinned per process, unpinning page by page, costs of "
+    "Table 1",
+    layout=Layout(
+        axes=(),
+        columns=("",),
+        lines=tuple(
+            Line(f"{step}, {pages} page{'s' * (pages > 1)}", (key,))
+            for (step, pages), key in PIN_KEYS.items()
+        ),
+    ),
+    designs=table7_designs,
+    rows=table7_rows,
+    printed=table7_printed,
+)
+
+
+# As the paper calls them: our name, the catalog's, the cache.
+CACHES = {
+    "direct": ("direct", "direct", (OFFSET, 1)),
+    "2-way": ("two_way", "two_way", (OFFSET, 2)),
+    "4-way": ("four_way", "four_way", (OFFSET, 4)),
+    "direct-nohash": ("direct_nohash", "direct_without_offset", (NO_OFFSET, 1)),
+}
+
+
+def key_of(name: str) -> str:
+    """The measure of that cache in a row."""
+    return f"{name}_ni_misses_per_lookup"
+
+
+def table8_rows(found: Findings) -> list[Row]:
+    """One row per size."""
+    lookups = found.measured.lookups
+    return [
+        {
+            "cache_entries": entries,
+            **{
+                key_of(name): per_lookup(found.cache(offset, entries, ways).misses, lookups)
+                for name, _, (offset, ways) in CACHES.values()
+            },
+        }
+        for entries in CACHE_ENTRIES
+    ]
+
+
+def table8_printed(items: Mapping[str, Item]) -> list[Row]:
+    """The paper's cells by their places: each row is sorted, so that its labels mean nothing."""
+    cells = items["table8"].printed
+    return [
+        {
+            "application": f"?{place + 1}",
+            "cache_entries": entries,
+            **{key_of(name): cells[theirs][row][place] for name, theirs, _ in CACHES.values()},
+        }
+        for place in range(len(cells["direct"][0]))
+        for row, entries in enumerate(cells["cache_entries"])
+    ]
+
+
+def table8_labelled(items: Mapping[str, Item]) -> list[Row]:
+    """The cells of ``direct``: they stand in Table 4 as well, under labels that are right."""
+    cells = items["table4"].printed
+    return [
+        {
+            "application": app,
+            "cache_entries": entries,
+            key_of("direct"): cells["ni_misses_both"][row][column],
+        }
+        for column, app in enumerate(cells["app"])
+        for row, entries in enumerate(cells["cache_entries"])
+    ]
+
+
+TABLE8 = Study(
+    unit="NI misses per lookup",
+    conditions="UTLB, unlimited host memory, no prefetch; with index offset but for direct-nohash",
+    layout=Layout(
+        axes=(ENTRIES,),
+        columns=("",),
+        lines=tuple(Line(label, (key_of(name),)) for label, (name, _, _) in CACHES.items()),
+    ),
+    caches=(OFFSET, NO_OFFSET),
+    rows=table8_rows,
+    printed=table8_printed,
+    printed_note="each of its rows is sorted, so whose cell is which is not known: ?1 to ?7",
+    labelled=table8_labelled,
+)
+
+
+KINDS = ("compulsory", "capacity", "conflict")
+ALL = "ni_misses_per_lookup"
+
+
+def figure7_rows(found: Findings) -> list[Row]:
+    """One row per size; the kinds add up to all misses."""
+    lookups = found.measured.lookups
+    points = {entries: found.cache(OFFSET, entries, 1) for entries in CACHE_ENTRIES}
+    return [
+        {
+            "cache_entries": entries,
+            **{f"{kind}_per_lookup": per_lookup(getattr(point, kind), lookups) for kind in KINDS},
+            ALL: per_lookup(point.misses, lookups),
+        }
+        for entries, point in points.items()
+    ]
+
+
+def figure7_printed(items: Mapping[str, Item]) -> list[Row]:
+    """What Table 4 tells of it: first touches are check misses, and all misses are printed."""
+    cells = items["table4"].printed
+    return [
+        {
+            "application": app,
+            "cache_entries": entries,
+            "compulsory_per_lookup": cells["check_misses_utlb"][column],
+            ALL: cells["ni_misses_both"][row][column],
+        }
+        for column, app in enumerate(cells["app"])
+        for row, entries in enumerate(cells["cache_entries"])
+    ]
+
+
+FIGURE7 = Study(
+    unit="NI misses per lookup",
+    conditions="UTLB, unlimited host memory, direct-mapped cache with index offset, no prefetch",
+    layout=Layout(
+        axes=(ENTRIES,),
+        columns=("",),
+        lines=(*(Line(kind, (f"{kind}_per_lookup",)) for kind in KINDS), Line("all", (ALL,))),
+    ),
+    caches=(OFFSET,),
+    rows=figure7_rows,
+    printed=figure7_printed,
+    printed_note="from Table 4: check misses are the compulsory ones; the rest was only plotted",
+)
+
+
+WIDTHS = (1, 2, 4, 8, 16, 32)
+MISSES, COST = "ni_misses_per_lookup", "cost_us_per_lookup"
+
+
+def figure8_designs(page_size: int) -> Mapping[Hashable, Spec]:  # noqa: ARG001 - no limit in pages
+    """A design for each size and width; without prefetch it is Table 4's."""
+    return {
+        (entries, width): (UTLB, f"entries={entries}", *([f"prefetch={width}"] * (width > 1)))
+        for entries in CACHE_ENTRIES
+        for width in WIDTHS
+    }
+
+
+def figure8_rows(found: Findings) -> list[Row]:
+    """One row per size and width."""
+    listed = []
+    for entries in CACHE_ENTRIES:
+        for width in WIDTHS:
+            bounds = found.cost((entries, width)).per_lookup_us()
+            listed.append(
+                {
+                    "cache_entries": entries,
+                    "entries_fetched": width,
+                    MISSES: found.rate((entries, width), "ni_misses"),
+                    COST: None if bounds is None else float(bounds[0]),
+                }
+            )
+    return listed
+
+
+FIGURE8 = Study(
+    unit="NI misses per lookup; us per lookup",
+    conditions="UTLB, unlimited host memory, direct-mapped cache with index offset, costs of "
+    "section 6.2 and Tables 1 and 2",
+    layout=Layout(
+        axes=(ENTRIES, Axis("entries_fetched", "fetched")),
+        columns=("misses", "us"),
+        lines=(Line("", (MISSES, COST)),),
+    ),
+    designs=figure8_designs,
+    rows=figure8_rows,
+)

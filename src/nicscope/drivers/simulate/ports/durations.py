@@ -95,6 +95,8 @@ def _ways_of_store(machine, n, head):
     if head.name < 0 or head.name >= exports.shape[1]:
         return np.int64(0)
     export = exports[n, head.name]
+    if export.valid == 0:
+        return np.int64(0)  # it is refused, and no page is looked up
     start = export.start if export.redirect < 0 else export.redirect
     return ways_time(machine, n, export.space, page_at(machine, start + head.offset))
 

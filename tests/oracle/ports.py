@@ -10,9 +10,11 @@ from __future__ import annotations
 from oracle.delivery import CPU, Action, Simulation
 from oracle.ports_records import (
     BACK,
+    CLOSED,
     DONE,
     INTERRUPTED,
     NO_NAME,
+    REFUSED,
     TIMER,
     WORKS,
     Host,
@@ -47,6 +49,14 @@ class Hosts(Simulation):
                     process.resume = False
                     self.go_on_with(node, process)
                     self.cpu_looks(node)
+                    self.processor_looks(node)
+
+    def processor_looks(self, node):
+        """What a program has done without an operation may let the firmware go on."""
+
+    def longest_silence(self):
+        """After which a peer is dead, and nothing that one waits for comes any more."""
+        return (self.world.most_retries + 1) * self.world.time_out
 
     def all_ended(self):
         """The run is over with the last program, whatever is still on its way."""
@@ -66,8 +76,21 @@ class Hosts(Simulation):
             if step[0] == "sleep":
                 process.wakes = self.now + step[1]
                 return
+            if step[0] == "close":
+                if not self.go_on_to_close(node, process, *step[1:]):
+                    return
+                continue
             self.ask(process, step)
             return
+
+    def go_on_to_close(self, node, process, pause):
+        """Whether the process's port has closed; else the process sleeps."""
+        raise NotImplementedError
+
+    def asks_in_vain(self, port, step):
+        """Whether it waits for a report that a closed port has not."""
+        reports = {"done": port.sent, "arrival": port.received}
+        return not port.open and step[0] in reports and not reports[step[0]]
 
     def ask(self, process, step):
         process.asked, process.since = step, self.now
@@ -109,11 +132,15 @@ class Hosts(Simulation):
         if step[0] == "compute":
             return step[1]
         if step[0] in ("done", "arrival"):
+            if self.asks_in_vain(port, step):
+                return service["poll"]
             if not (port.sent if step[0] == "done" else port.received):
                 return None
             extra = {"poll": 0, "block": service["wake"], "signal": service["signal"]}[step[1]]
             return service["poll"] + (extra if process.slept else 0)
         if step[0] == "provide":
+            if not port.open:
+                return service["post"]
             if len(port.free) >= self.world.ring:
                 return None
             pages = self.pages_of(step[1], 1)
@@ -140,6 +167,8 @@ class Hosts(Simulation):
         unread = port.posted + port.refused - port.reaped
         if unread >= self.world.ring or (before and before.status is None):
             return None
+        if not port.open:
+            return node.service["post"]
         pieces = [self.pages_of(*segment) for segment in descriptor.segments]
         if not all(self.could_pin(node, port, pages) for pages in pieces):
             return None
@@ -218,8 +247,11 @@ class Hosts(Simulation):
             self.post(node, port, step[1])
             self.end_operation(process, step[1].number)
         elif step[0] == "provide":
-            port.free.append(step[1])
+            if port.open:
+                port.free.append(step[1])
             self.end_operation(process, None)
+        elif self.asks_in_vain(port, step):
+            self.end_operation(process, REFUSED)
         elif step[0] == "done":
             report = port.sent.popleft()
             port.reaped += 1
@@ -240,6 +272,8 @@ class Hosts(Simulation):
     def post(self, node, port, descriptor):
         """The descriptor is the NIC's, or never reaches it."""
         descriptor.space = port.space
+        if not port.open:
+            descriptor.refused_here = CLOSED
         if descriptor.refused_here is not None:
             port.refused += 1
             self.end_descriptor(port, descriptor, descriptor.refused_here)

@@ -11,6 +11,7 @@ from oracle.ports_records import (
     CUT,
     DONE,
     FETCH,
+    IMPORT,
     NO_BUFFER,
     NO_ENTRY,
     NO_ROOM,
@@ -59,13 +60,13 @@ class Firmware(Receiving):
             self.cpu_looks(self.nodes[number])
         self.set_rates()
         for number in sorted(self.concerned):
-            node = self.nodes[number]
-            if node.processor is None:
-                for step in range(1, 9):
-                    task = (node.last_task + step) % 8
-                    if self.ready(node, task):
-                        self.begin(node, task)
-                        break
+            self.processor_looks(self.nodes[number])
+
+    def processor_looks(self, node):
+        for step in range(1, 9):
+            task = (node.last_task + step) % 8
+            if node.processor is None and self.ready(node, task):
+                self.begin(node, task)
 
     def ready(self, node, task):
         if task == SERVE:
@@ -125,6 +126,8 @@ class Firmware(Receiving):
         for step in range(1, count + 1):
             port = node.ports[(node.last_served + step) % count]
             waiting = port.waiting
+            if not port.open:
+                continue
             if waiting.for_entry or waiting.for_thread or waiting.for_queue:
                 continue
             if port.free and self.may_translate_ahead(port):
@@ -186,6 +189,8 @@ class Firmware(Receiving):
             self.tell_of_cut(node, port)
             return
         node.last_served = port.number
+        if not port.open:
+            return  # it has closed since this was begun
         if what == "buffer":
             self.serve_buffer(node, port)
             return
@@ -221,7 +226,7 @@ class Firmware(Receiving):
             else:
                 port.ahead.for_reader = True
 
-        page, self.asking = address // self.world.page, port
+        page, node.asking = address // self.world.page, port
         self.translate(node, port.space, page, WRITES, None, then)
 
     def await_entry(self, port):
@@ -242,10 +247,6 @@ class Firmware(Receiving):
         if descriptor.operation == SEND and descriptor.made > 0 and status != PEER_DEAD:
             node.channels[descriptor.name].cut = descriptor
         self.cannot_send(port, descriptor, status)
-
-    def longest_silence(self):
-        """After which a peer is dead, and nothing that one waits for comes any more."""
-        return (self.world.most_retries + 1) * self.world.time_out
 
     def timers(self, node):
         yield from super().timers(node)
@@ -344,7 +345,7 @@ class Firmware(Receiving):
             return channel.unit - descriptor.made % channel.unit
         if descriptor.operation == REPLY:
             return page - (descriptor.fetch.segments[0][0] + descriptor.made) % page
-        one = node.imports[descriptor.name]
+        one = node.imports.get(descriptor.name) or node.gone[IMPORT, descriptor.name]
         packet.name = one.export
         packet.at += descriptor.offset
         return page - (one.start + packet.at) % page
@@ -369,7 +370,7 @@ class Firmware(Receiving):
 
         self.leave_page(node, descriptor)  # or it might have the only entry that the next can have
         repeats = port.waiting.missed == page
-        port.waiting.missed, self.asking = page, port
+        port.waiting.missed, node.asking = page, port
         self.translate(node, descriptor.space, page, READS, None, then, repeats)
 
     def hold_for(self, node, one, space, page):

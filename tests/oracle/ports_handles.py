@@ -7,10 +7,13 @@ from oracle.delivery import Action, Posted
 from oracle.ports_firmware import MISS
 from oracle.ports_records import (
     DONE,
+    EXPORT,
+    IMPORT,
     NO_ENTRY,
     NO_RIGHTS,
     NO_ROOM,
     NO_TRANSLATION,
+    PROCESS,
     REPLY,
     SEND,
     WRITE,
@@ -21,7 +24,6 @@ from oracle.ports_records import (
 from oracle.ports_thread import Event, Threads
 from oracle.replay import Cache
 
-PROCESS, IMPORT, EXPORT = "process", "import", "export"
 WAYS = 4  # of the caches of handles
 
 
@@ -73,6 +75,9 @@ class Handles(Threads):
     def let_go(self, node, space, page):
         self.wake(node)
 
+    def unpin_last_used(self, node, port):
+        pass  # lines stay until the high water asks for them
+
     def pinned_at_last(self):
         return [key for key in self.brought if self.is_mapped(self.nodes[key[0]], *key[1:])]
 
@@ -110,6 +115,13 @@ class Handles(Threads):
         counts["misses_handles"] += not found and not repeated
         return found
 
+    def forget_handle(self, node, kind, number):
+        cache = (self.processes if kind == PROCESS else self.buffers)[node.number]
+        cache.drop((kind, number))
+        promised = self.threads[node.number].promised
+        if promised.get(kind) == (kind, number):
+            del promised[kind]
+
     # --- a port misses ---------------------------------------------------------------------------
 
     def handles_cost(self, node, port, descriptor):
@@ -137,7 +149,7 @@ class Handles(Threads):
             self.raise_event(node, Event(what, None, packet.sender, packet.number, path))
             node.rx = None
         else:
-            port = self.asking
+            port = node.asking
             self.raise_event(node, Event(what, port, path=path, ahead=path == WRITES))
 
         def deferred():

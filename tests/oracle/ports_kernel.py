@@ -71,6 +71,16 @@ class Kernel(Translating):
         there = {(node.number, *key) for node in self.nodes for key in self.keys(node)}
         return there | {key for key, packets in self.alone.items() if packets}
 
+    def unpin_last_used(self, node, port):
+        for key in self.keys(node):
+            if key[0] == port.space:
+                self.drop(node, key)
+                self.counts[node.number]["unpins"] += 1
+
+    def drop(self, node, key):
+        """The entry leaves, and its page is unpinned."""
+        raise NotImplementedError
+
     # --- a miss ----------------------------------------------------------------------------------
 
     def is_served(self, node, space, page):
@@ -187,6 +197,11 @@ class Interrupt(Kernel):
     def keys(self, node):
         return [key for entries in self.caches[node.number].sets for key in entries]
 
+    def drop(self, node, key):
+        space, page = key
+        self.caches[node.number].drop(key)
+        del self.recent_of(node, space)[page]
+
     def recent_of(self, node, space):
         return self.recent.setdefault((node.number, space), OrderedDict())
 
@@ -260,6 +275,18 @@ class UnetMm(Kernel):
 
     def keys(self, node):
         return [*self.primary[node.number].values(), *self.victims[node.number]]
+
+    def drop(self, node, key):
+        primary, victims, slot = (
+            self.primary[node.number],
+            self.victims[node.number],
+            self.slot_of(key),
+        )
+        if primary.get(slot) == key:
+            del primary[slot]
+        else:
+            victims.remove(key)
+        self.written.discard((node.number, *key))
 
     def lookup_in_miss(self, node, half, path):
         if half is not None:

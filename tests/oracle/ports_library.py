@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 
 from oracle.pinning import PlainList, Xorshift
-from oracle.ports_faults import Faulty
+from oracle.ports_closing import Closing
 from oracle.ports_records import DONE, NO_RIGHTS, NO_ROOM
 
 
@@ -49,7 +49,7 @@ class Pins:
         return choose(candidates, key=self.pages.get)
 
 
-class Library(Faulty):
+class Library(Closing):
     """Checks, makes room, pins run by run: UTLB, 3.1 and 3.4.  Without a limit nobody goes."""
 
     def __init__(self, world, network):
@@ -125,6 +125,12 @@ class Library(Faulty):
         """It may not be found any more."""
         self.pins_of(node, space).unpin(page)
         self.counts[node.number]["unpins"] += 1
+
+    def unpin_last_used(self, node, port):
+        """All but what is registered for an export."""
+        pins = self.pins_of(node, port.space)
+        for page in pins.may_go(()):
+            self.unpin(node, port.space, page)
 
     def pinned_at_last(self):
         return [(*where, page) for where, pins in self.pins.items() for page in pins.pages]

@@ -81,12 +81,13 @@ class Receiving(Hosts):
         packet = half.message
         places = {SEND: self.place_send, WRITE: self.place_store, REPLY: self.place_reply}
         half.where = places[packet.operation](node, half)
-        if half.where in (LATER, REJECTED):
-            half.done = True
-            self.turn_away(node, half, half.where)
-        elif packet.operation != SEND and not self.knows_packet(node, packet):
+        asks = packet.operation == WRITE or (packet.operation == REPLY and half.where != REJECTED)
+        if asks and not self.knows_packet(node, packet):
             half.done = True
             self.turn_away(node, half, LATER, NO_TRANSLATION)
+        elif half.where in (LATER, REJECTED):
+            half.done = True
+            self.turn_away(node, half, half.where)
         elif packet.operation != SEND:
             space, address = half.where
 
@@ -136,7 +137,7 @@ class Receiving(Hosts):
             packet.sender_name,
         ):
             return None
-        return channel
+        return channel if node.ports[channel.port].open else None
 
     def place_send(self, node, half):
         packet, key = half.message, (node.number, half.message.name)

@@ -28,6 +28,9 @@ COMPUTING, POSTING, POLLING, INTERRUPTED = 5, 6, 7, 8
 WORKS = {"compute": COMPUTING, "done": POLLING, "arrival": POLLING}
 WORKS |= dict.fromkeys(("post", "provide", "register"), POSTING)
 PEER_DEAD, NO_ROOM, PAGE_OUT = "peer dead", "no room", "page out"
+PROCESS, IMPORT, EXPORT = "process", "import", "export"  # records that a NIC may cache
+REFUSED = "refused"  # of what a closed port is asked for
+FIRST_PAUSE, LONGEST_PAUSE = 10**6, 32 * 10**6  # ps between two looks at whether a port has closed
 
 
 @dataclass(eq=False)
@@ -158,6 +161,7 @@ class Port:
     number: int
     space: int
     places: dict[int, Any]  # of descriptors, by turn
+    open: bool = True
     posted: int = 0
     reaped: int = 0
     refused: int = 0  # descriptors that the library kept from the NIC
@@ -201,8 +205,10 @@ class Host(Node):
     channels: dict[int, Any] = field(default_factory=dict)
     exports: dict[int, Any] = field(default_factory=dict)
     imports: dict[int, Any] = field(default_factory=dict)
+    gone: dict[tuple[str, int], Any] = field(default_factory=dict)  # exports and imports
     memory: Any = None
     serving: Any = None
+    asking: Any = None  # the port of which SERVE looked a page up last
     last_served: int = 0
     busy: Process | None = None  # whose operation the CPU does
     stolen: int = 0  # from it by interrupts

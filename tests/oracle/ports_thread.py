@@ -21,6 +21,7 @@ class Event:
     path: str = ""
     ahead: bool = False
     raised: int = 0
+    forgotten: bool = False  # the port has closed; it takes its time all the same
 
 
 @dataclass(eq=False)
@@ -79,7 +80,8 @@ class Threads(Translating):
             return
         thread.at = None
         if thread.state == "working":
-            self.serve_event(node, thread.queue[0])
+            if not thread.queue[0].forgotten:
+                self.serve_event(node, thread.queue[0])
             self.turn_to_next(node, thread)
             return
         computes = node.busy is not None and node.busy.asked[0] == "compute"
@@ -98,6 +100,10 @@ class Threads(Translating):
         thread.state = "asleep"
         if thread.queue:
             thread.state, thread.at = "runnable", max(self.now, thread.queue[0].raised)
+
+    def forget_misses(self, node, port):
+        for event in self.threads[node.number].queue:
+            event.forgotten |= event.port is port
 
     def serve_event(self, node, event):
         """What the thread has brought is on the NIC now, or cannot be."""

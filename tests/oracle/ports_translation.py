@@ -86,6 +86,9 @@ class Area(Translating):
     def miss(self, node, space, page, half, then, path):
         then(NO_RIGHTS, None)
 
+    def unpin_last_used(self, node, port):
+        pass  # the area is the process's
+
     def pinned_at_last(self):
         return [
             (*where, page)
@@ -118,6 +121,9 @@ class Static(Translating):
                 self.pinned(node, space, page)
                 fresh.append(page)
         return sum(self.world.user_pin[len(run)] for run in runs_of(fresh)), status
+
+    def unpin_last_used(self, node, port):
+        pass  # what is registered stays so
 
     def registered_on(self, node):
         return sum(len(one.pages) for (where, _), one in self.pins.items() if where == node.number)

@@ -195,8 +195,10 @@ def settings_of(draw, design):
 
 
 @st.composite
-def worlds(draw, designs=DESIGNS, reliable=(False, True), losses=(0.0,), others=(0.0,)):
-    network = crossbar(draw(st.integers(2, 3)))
+def worlds(
+    draw, designs=DESIGNS, reliable=(False, True), losses=(0.0,), others=(0.0,), closes=False
+):
+    network = crossbar(draw(st.sampled_from((2, 2, 3, 3, 4))))
     hosts = list(range(network.nodes))
     hosts += draw(st.lists(st.integers(0, network.nodes - 1), max_size=2))
     hosts.sort()
@@ -217,7 +219,7 @@ def worlds(draw, designs=DESIGNS, reliable=(False, True), losses=(0.0,), others=
     design = draw(st.sampled_from(designs))
     places = PLACES + 2 * (design == "vmmc-static")  # there also buffers that are not mapped
     programs = [
-        Program(host, draw(plans(me, hosts, ring, places))) for me, host in enumerate(hosts)
+        Program(host, draw(plans(me, hosts, ring, places, closes))) for me, host in enumerate(hosts)
     ]
     loss = draw(st.sampled_from(losses))
     return World(
@@ -255,7 +257,7 @@ def worlds(draw, designs=DESIGNS, reliable=(False, True), losses=(0.0,), others=
 
 
 @st.composite
-def plans(draw, me, hosts, ring, places):
+def plans(draw, me, hosts, ring, places, closes):
     """Buffers; posts with pauses; then every post's end, and what has come."""
     peers = [peer for peer in range(len(hosts)) if hosts[peer] != hosts[me]]
     steps = [("register", EXPORTED * PAGE, draw(st.sampled_from((SHARED, SHARED, 1))) * PAGE)]
@@ -292,9 +294,18 @@ def plans(draw, me, hosts, ring, places):
         else:
             kind = draw(st.sampled_from(("sleep", "compute")))
             steps.append((kind, draw(st.integers(1, 5000))))
+    if closes and draw(st.booleans()):
+        close_and_go_on(draw, steps, name_of=me * len(hosts) + peers[0])
     steps += [("done", "poll")] * posted
     steps += [("sleep", 100_000), ("drain", False)]
     return steps
+
+
+def close_and_go_on(draw, steps, name_of):
+    """The port closes at some step; then it is asked for what it does not do any more."""
+    steps.insert(draw(st.integers(1, len(steps))), ("close",))
+    if draw(st.booleans()):
+        steps += [("provide", BUFFERS * PAGE), ("inline", name_of, b"late"), ("arrival", "poll")]
 
 
 @st.composite

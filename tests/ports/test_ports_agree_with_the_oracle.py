@@ -23,6 +23,7 @@ from nicscope.fabric.topology import Topology
 from nicscope.interfaces.unet.area import Area
 from nicscope.nic.ports.layout import SEND, STATUS_NAMES
 from oracle.delivery import LOG_FIELDS
+from oracle.ports_records import REFUSED
 from oracle.ports_reports import COUNTED, SCHEMES, told
 from oracle.ports_worlds import PAGE, PAGES, World, content, worlds
 
@@ -130,13 +131,25 @@ async def do(process: Any, step: tuple, results: list) -> None:
     elif what == "post":
         operation, name, segments, offset, notify = how
         found = await process.post(operation, name, segments, offset=offset, notify=notify)
+    elif what == "close":
+        await process.close_port()
     elif what == "provide":
         await process.provide(how[0])
     elif what == "done":
-        found = tuple(await process.done(how[0]))
+        found = await report_or_refusal(process.done(how[0]))
     elif what == "arrival":
-        found = tuple(await process.arrival(how[0]))
+        found = await report_or_refusal(process.arrival(how[0]))
     results.append((now(process), found))
+
+
+async def report_or_refusal(asked: Any) -> Any:
+    """The report that was asked for, or that the port is closed and has none."""
+    try:
+        return tuple(await asked)
+    except SimulationError as refusal:
+        if "is closed" not in str(refusal):
+            raise
+        return REFUSED
 
 
 def now(process: Any) -> int:
@@ -234,6 +247,12 @@ def compare(drawn: World) -> None:
 @given(data=st.data())
 def test_every_report_action_and_byte_is_what_the_twin_says(design, data):
     compare(data.draw(worlds(designs=(design,))))
+
+
+@settings(max_examples=250 if LONG else 10)
+@given(worlds(closes=True))
+def test_so_it_is_where_ports_close_with_work_under_way(drawn):
+    compare(drawn)
 
 
 @settings(max_examples=250 if LONG else 10)

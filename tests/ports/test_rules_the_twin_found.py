@@ -123,3 +123,22 @@ def test_a_post_does_not_wait_for_buffers_that_have_come_back():
     cluster.start(0, sender)
     cluster.start(1, receiver)
     assert cluster.run()[1] == "no room"
+
+
+@pytest.mark.parametrize("design", world.LIBRARIES)
+def test_a_port_that_closes_leaves_no_page_pinned_that_none_has_used(design):
+    """Found by the twin: pages pinned ahead, or for buffers that were not looked up, stayed so."""
+    cluster = world.cluster_of(with_settings(load_design(design), ["prepin=3"]))
+
+    async def program(process):
+        world.join(process, 3, 1, 4)
+        memory = process.allocate(8 * world.PAGE)
+        await process.post(SEND, 3, [(memory.address, 8)])  # pins two pages more
+        await process.provide(memory.address + 5 * world.PAGE)
+        await process.close_port()
+
+    cluster.start(0, program)
+    cluster.run()
+    report = cluster.report()
+    assert report.nodes[0].pins >= 4
+    assert report.nodes[0].pinned_now == 0

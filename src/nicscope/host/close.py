@@ -183,9 +183,24 @@ def _abandon(machine, n, p):
 
 
 @step
+def _used_last(machine, n, p, key):
+    """Whether port ``p`` used the page last, or none did and its process's library pinned it."""
+    ports = machine.ports
+    owner = ports.owners[n, key]
+    if owner != NOBODY or ports.rules[0].scheme < UTLB:
+        return owner == p
+    _, host, book = translation_of(ports.translations, n)
+    if host.pinning.state[key] & PINNED == 0:
+        return False
+    space, _ = page_of_key(host, book, key)
+    return space == ports.table[n, p].space
+
+
+@step
 def _forget(machine, n, p):
     """Pages that this port used last are unpinned, and their translations leave the NIC.
 
+    So are those that were pinned ahead, or for buffers, and that no port has used.
     What was registered for good stays so, and what a cache of lines has pinned stays until the
     high water asks for it.
     """
@@ -196,7 +211,9 @@ def _forget(machine, n, p):
     nic, host, book = translation_of(ports.translations, n)
     unpinned = book.counts[0].unpins
     for key in range(ports.owners.shape[1]):
-        if ports.owners[n, key] != p or host.in_use[key] != 0 or host.pinning.held[key] != 0:
+        if not _used_last(machine, n, p, key):
+            continue
+        if host.in_use[key] != 0 or host.pinning.held[key] != 0:
             continue
         ports.owners[n, key] = NOBODY
         space, page = page_of_key(host, book, key)

@@ -133,7 +133,8 @@ def _plan_store(nics, n, head):
     plan = ports.plans[n]
     plan.lookup_receive = 1
     plan.lookup_handle = 2 * ports.rules[0].handles
-    if 0 <= head.name < ports.exports.shape[1]:
+    # What is not exported is refused, and no page is looked up.
+    if 0 <= head.name < ports.exports.shape[1] and ports.exports[n, head.name].valid == 1:
         export = ports.exports[n, head.name]
         start = export.start if export.redirect < 0 else export.redirect
         _count_ways(nics, n, export.space, page_at(nics, start + head.offset))

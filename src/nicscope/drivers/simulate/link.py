@@ -31,21 +31,21 @@ from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.store import carry, copy_control, has_bytes
 from nicscope.fabric.paths import NOBODY, acquire, leave_queue, path_to, release, want_path
 from nicscope.kernel.decorators import routine, step
-from nicscope.nic.delivery import CONTROL, NOTHING, PAYLOAD
+from nicscope.nic.delivery import CONTROL, NOTHING, PAYLOAD, place_in
 
 
 @step
 def sending(machine, s):
     """The packet that netTx of ``s`` is about."""
     endpoint = machine.endpoints[s]
-    return machine.sends[s, endpoint.sent % endpoint.send_ring]
+    return machine.sends[s, place_in(endpoint.sent, endpoint.send_ring)]
 
 
 @step
 def accepted_last(machine, d):
     """The packet that ``d`` accepted last."""
     endpoint = machine.endpoints[d]
-    return machine.arrivals[d, (endpoint.accepted - 1) % endpoint.receive_ring]
+    return machine.arrivals[d, place_in(endpoint.accepted - 1, endpoint.receive_ring)]
 
 
 @step
@@ -169,7 +169,7 @@ def carry_bytes(machine, d, upto):
 @step
 def _accept(machine, d, packet, now):
     receiver = machine.endpoints[d]
-    arrival = machine.arrivals[d, receiver.accepted % receiver.receive_ring]
+    arrival = machine.arrivals[d, place_in(receiver.accepted, receiver.receive_ring)]
     arrival.sender = packet.sender
     arrival.number = packet.number
     arrival.destination = packet.destination
@@ -182,8 +182,9 @@ def _accept(machine, d, packet, now):
     arrival.broken = 0
     receiver.mapped = 0
     if has_bytes(machine.store):
-        place = machine.endpoints[packet.sender].sent % machine.endpoints[packet.sender].send_ring
-        slot = receiver.accepted % receiver.receive_ring
+        sender = machine.endpoints[packet.sender]
+        place = place_in(sender.sent, sender.send_ring)
+        slot = place_in(receiver.accepted, receiver.receive_ring)
         store = machine.store
         copy_control(store.send_ring, place, store.arriving, slot, packet.sender, d)
         if 0 <= packet.tag < receiver.tags:
@@ -193,7 +194,7 @@ def _accept(machine, d, packet, now):
     receiver.accepted += 1
     if has_ports(machine.ports):
         sender = machine.endpoints[packet.sender]
-        place = sender.sent % sender.send_ring
+        place = place_in(sender.sent, sender.send_ring)
         meet_packet(machine, d, packet.sender, place, now)
     receiver.arrived = 0
     receiver.awaited = 1 if packet.payload > 0 else 0

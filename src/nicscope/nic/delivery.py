@@ -156,6 +156,17 @@ def _ready_tasks(endpoint, sends, arrivals, engines):
 
 
 @step
+def place_in(number, ring):
+    """Where entry ``number``, from -1 on, lies in a ring of ``ring`` entries.
+
+    Most rings are powers of two, and a processor divides slowly.
+    """
+    if ring & (ring - 1) == 0:
+        return number & (ring - 1)
+    return number % ring
+
+
+@step
 def has_ring_entry(endpoint):
     """Whether the receive ring has a free entry."""
     return endpoint.accepted - endpoint.read - endpoint.dropped < endpoint.receive_ring
@@ -166,7 +177,7 @@ def can_take(endpoint, sends, engines):
     """Whether HOST_TX may take the next message of the send ring."""
     if endpoint.taken == endpoint.written:
         return False
-    if sends[endpoint.taken % endpoint.send_ring].payload == 0:
+    if sends[place_in(endpoint.taken, endpoint.send_ring)].payload == 0:
         return True
     return engines.pci_idle and endpoint.send_used < endpoint.send_buffers
 
@@ -176,7 +187,7 @@ def can_send(endpoint, sends, engines):
     """Whether the oldest packet not yet sent has something for netTx."""
     if endpoint.sent == endpoint.taken:
         return False
-    payload = sends[endpoint.sent % endpoint.send_ring].payload
+    payload = sends[place_in(endpoint.sent, endpoint.send_ring)].payload
     deposited = engines.fetched_bytes if endpoint.sent == engines.fetching else payload
     ended = deposited == payload
     if endpoint.control_sent == 0:
@@ -189,7 +200,7 @@ def can_drain(endpoint, arrivals, engines):
     """Whether the oldest packet not yet drained has something for hostRcv."""
     if endpoint.drained == endpoint.accepted:
         return False
-    packet = arrivals[endpoint.drained % endpoint.receive_ring]
+    packet = arrivals[place_in(endpoint.drained, endpoint.receive_ring)]
     if packet.broken == 1:
         return False
     open_ = endpoint.open == 1 and endpoint.drained == endpoint.accepted - 1
@@ -230,7 +241,7 @@ def settle(endpoint, arrivals, host_rcv):
     ``host_rcv``: a transfer to the host is under way; it belongs to packet ``drained``.
     """
     while endpoint.drained < endpoint.accepted and not host_rcv:
-        packet = arrivals[endpoint.drained % endpoint.receive_ring]
+        packet = arrivals[place_in(endpoint.drained, endpoint.receive_ring)]
         if packet.broken == 0 and endpoint.drain_sunk < packet.payload:
             break
         endpoint.drained += 1

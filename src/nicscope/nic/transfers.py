@@ -6,7 +6,7 @@ Bytes are moved by engines, which are the driver's: each effect says how many th
 from __future__ import annotations
 
 from nicscope.kernel.decorators import step
-from nicscope.nic.delivery import bytes_to_move
+from nicscope.nic.delivery import bytes_to_move, place_in
 
 
 @step
@@ -15,7 +15,7 @@ def take_message(endpoint, sends):
 
     Bytes that are to come from the host's memory.
     """
-    packet = sends[endpoint.taken % endpoint.send_ring]
+    packet = sends[place_in(endpoint.taken, endpoint.send_ring)]
     if packet.payload > 0:
         packet.buffer = endpoint.send_buffer
         endpoint.send_buffer = (endpoint.send_buffer + 1) % endpoint.send_buffers
@@ -43,7 +43,7 @@ def leave_link(endpoint):
 @step
 def finish_message(endpoint, sends):
     """The oldest packet that has left gives its buffer back: FINISH."""
-    if sends[endpoint.finished % endpoint.send_ring].payload > 0:
+    if sends[place_in(endpoint.finished, endpoint.send_ring)].payload > 0:
         endpoint.send_used -= 1
     endpoint.finished += 1
 
@@ -51,7 +51,7 @@ def finish_message(endpoint, sends):
 @step
 def accept_header(endpoint, arrivals, packet):
     """A packet's header is in: it takes an entry of the receive ring, which is returned."""
-    slot = endpoint.accepted % endpoint.receive_ring
+    slot = place_in(endpoint.accepted, endpoint.receive_ring)
     arrival = arrivals[slot]
     arrival.sender = packet.sender
     arrival.number = packet.number
@@ -90,6 +90,6 @@ def drain_bytes(endpoint, deposited):
 @step
 def complete_packet(endpoint, arrivals):
     """The oldest packet drained gives its buffer back: COMPLETE."""
-    if arrivals[endpoint.completed % endpoint.receive_ring].buffer != -1:
+    if arrivals[place_in(endpoint.completed, endpoint.receive_ring)].buffer != -1:
         endpoint.receive_used -= 1
     endpoint.completed += 1

@@ -9,9 +9,10 @@ from nicscope.drivers.simulate.account import part_time
 from nicscope.drivers.simulate.agenda import earliest, put
 from nicscope.drivers.simulate.bus.calls import fire_bus, go_on_moving
 from nicscope.drivers.simulate.bus.state import has_bus, is_moving
-from nicscope.drivers.simulate.firmware import look, take_effect, wait_for_bytes_to_drain
+from nicscope.drivers.simulate.firmware import look, rest, take_effect, wait_for_bytes_to_drain
 from nicscope.drivers.simulate.flow import change_rate
 from nicscope.drivers.simulate.host import (
+    contends,
     end_host_work,
     end_timer,
     look_for_host_work,
@@ -52,6 +53,11 @@ from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, REPORT
 
 OF_BUS = KINDS
 LOOK = -1  # in place of a kind: nothing has happened, but the node looks
+# What an event may have changed, so that this has to be looked at again.
+NOTHING = 0
+HERE = 1  # what the firmware of the node reads
+THERE = 2  # what that of the other end reads
+RATES = 4  # what the rates of transfers depend on, at either end
 
 
 @kernel
@@ -119,7 +125,9 @@ def _first_event(machine):
 @step
 def _fire(machine, n, kind, now):
     node = machine.nodes[n]
+    pci, contended = node.pci, contends(node)
     peer = n
+    changed = HERE
     ended = False  # a transfer between host and NIC
     # An event of a flow belongs to both ends.
     if kind in (LINK, WATCHDOG):
@@ -137,10 +145,13 @@ def _fire(machine, n, kind, now):
     elif kind == LINK:
         if node.link == FLOWING:
             end_flow(machine, n, now)
+            changed = HERE | THERE | RATES
         else:
             go_on(machine, n, now)
+            changed = NOTHING
     elif kind == WATCHDOG:
         abort(machine, n, now)
+        changed = HERE | THERE | RATES
     elif kind == TIMER:
         end_timer(machine, n, now)
     elif kind in (SEND_READY, RECEIVE_READY):
@@ -153,40 +164,57 @@ def _fire(machine, n, kind, now):
         ended = node.pci == PCI_WRITES and not is_moving(machine, n, ENGINE_IN)
     if ended:
         end_pci(machine, n, now)
-    _go_on(machine, n, peer, now)
+    look_for_host_work(machine, n, now)
+    # A copy may end and the next one begin at once, which has no rate yet.
+    if node.pci != pci or contends(node) != contended or node.cpu == COPYING:
+        changed |= RATES
+    _go_on(machine, n, peer, now, changed)
 
 
 @step
-def _go_on(machine, n, peer, now):
-    """Let the CPU look, start flows that may start, set rates that may differ, let firmware look.
+def _go_on(machine, n, peer, now, changed):
+    """Start flows that may start, set rates that may differ, let firmware look.
 
     Of the peer's node only the network side can have changed.
     """
-    look_for_host_work(machine, n, now)
-    flow_if_awaited(machine, n, now)
+    if flow_if_awaited(machine, n, now):
+        changed |= RATES
     source = machine.nodes[n].source
     if source != NOBODY and flow_if_awaited(machine, source, now):
         peer = source
-    retime_pci(machine, n, now)
-    _retime_copy(machine, n, now)
-    ends = 1 if n == peer else 2
-    here = n
-    for _ in range(ends):
-        _retime_links(machine, here, now)
-        here = peer
-    here = n
-    for _ in range(ends):
-        look(machine, here, now)
-        here = peer
+        changed |= RATES
+    if changed & RATES:
+        retime_pci(machine, n, now)
+        _retime_copy(machine, n, now)
+        _retime_links(machine, n, peer, now)
+    here, mine = n, changed & HERE
+    for _ in range(1 if n == peer else 2):
+        if mine:
+            look(machine, here, now)
+        else:
+            rest(machine, here)
+        here, mine = peer, changed & THERE
 
 
 @step
-def _retime_links(machine, n, now):
-    if retime_link(machine, n, now):
-        wait_for_bytes_to_drain(machine, sending(machine, n).destination)
+def _retime_links(machine, n, peer, now):
+    """Set the rates of what ``n`` and ``peer`` send and receive, of each transfer once."""
     source = machine.nodes[n].source
-    if source != NOBODY and retime_link(machine, source, now):
-        wait_for_bytes_to_drain(machine, n)
+    _retime_sender(machine, n, now)
+    if source != NOBODY:
+        _retime_sender(machine, source, now)
+    if peer != n:
+        if peer != source:
+            _retime_sender(machine, peer, now)
+        other = machine.nodes[peer].source
+        if other != NOBODY and other != n:
+            _retime_sender(machine, other, now)
+
+
+@step
+def _retime_sender(machine, s, now):
+    if retime_link(machine, s, now):
+        wait_for_bytes_to_drain(machine, sending(machine, s).destination)
 
 
 @step

@@ -58,6 +58,7 @@ from nicscope.nic.delivery import (
     Engines,
     enough,
     next_task,
+    place_in,
     settle,
 )
 from nicscope.nic.ports.calls import complete_arrival, place_arrival, serve
@@ -74,15 +75,16 @@ from nicscope.nic.transfers import (
 
 @step
 def engines_of(machine, n, now):
-    """What the firmware of ``n`` reads off its engines."""
+    """What the firmware of ``n`` reads off its engines: no counter that decides nothing now."""
     node = machine.nodes[n]
-    return Engines(
-        node.pci == PCI_IDLE,
-        node.fetching,
-        node.link == LINK_IDLE,
-        fetched_bytes(machine, n, now),
-        accepted_bytes(machine, n, now),
-    )
+    endpoint = machine.endpoints[n]
+    pci_idle, link_idle = node.pci == PCI_IDLE, node.link == LINK_IDLE
+    fetched, accepted = np.int64(0), np.int64(0)
+    if link_idle and endpoint.sent == node.fetching:
+        fetched = fetched_bytes(machine, n, now)
+    if pci_idle and endpoint.open == 1:
+        accepted = accepted_bytes(machine, n, now)
+    return Engines(pci_idle, node.fetching, link_idle, fetched, accepted)
 
 
 @step
@@ -98,8 +100,7 @@ def look(machine, n, now):
     engines = engines_of(machine, n, now)
     task = next_task(endpoint, machine.sends[n], machine.arrivals[n], engines)
     if task == NO_TASK:
-        wait_for_bytes_to_send(machine, n)
-        wait_for_bytes_to_drain(machine, n)
+        rest(machine, n)
         return
     node.task = task
     node.task_since = now
@@ -109,6 +110,14 @@ def look(machine, n, now):
     duration = duration_of(machine, n, task)
     node.processor_busy += duration
     put(machine.agenda, n * KINDS + PROCESSOR, now + duration)
+
+
+@step
+def rest(machine, n):
+    """Have an idle processor that has found nothing to do look again in time."""
+    if machine.nodes[n].task == NO_TASK:
+        wait_for_bytes_to_send(machine, n)
+        wait_for_bytes_to_drain(machine, n)
 
 
 @step
@@ -142,7 +151,8 @@ def duration_of(machine, n, task):
         return costs.firmware_finish
     duration = costs.firmware_start
     if endpoint.logging == 1 and not (
-        task == HOST_TX and machine.sends[n, endpoint.taken % endpoint.send_ring].payload == 0
+        task == HOST_TX
+        and machine.sends[n, place_in(endpoint.taken, endpoint.send_ring)].payload == 0
     ):
         duration += costs.firmware_log
     if task == POST_PAYLOAD and has_ports(machine.ports):
@@ -210,11 +220,11 @@ def take_effect(machine, n, now):
         endpoint.posted = CONTROL
         node.receive_begun = now
     elif task in (POST_PAYLOAD, HOST_RCV, COMPLETE):
-        packet = machine.arrivals[n, node.task_packet % endpoint.receive_ring]
+        packet = machine.arrivals[n, place_in(node.task_packet, endpoint.receive_ring)]
         log_action(machine, n, task, packet.sender, packet.number, node.task_since, now)
         _receive_task(machine, n, now, task)
     else:
-        packet = machine.sends[n, node.task_packet % endpoint.send_ring]
+        packet = machine.sends[n, place_in(node.task_packet, endpoint.send_ring)]
         log_action(machine, n, task, n, packet.number, node.task_since, now)
         _send_task(machine, n, now, task)
     if has_ports(machine.ports):
@@ -266,7 +276,7 @@ def _drain(machine, n, now):
     endpoint = machine.endpoints[n]
     if endpoint.drained != node.task_packet:
         return
-    packet = machine.arrivals[n, endpoint.drained % endpoint.receive_ring]
+    packet = machine.arrivals[n, place_in(endpoint.drained, endpoint.receive_ring)]
     if packet.broken == 1:
         return
     deposited = packet.payload
@@ -279,11 +289,11 @@ def _drain(machine, n, now):
 @step
 def _complete(machine, n, now):
     endpoint = machine.endpoints[n]
-    packet = machine.arrivals[n, endpoint.completed % endpoint.receive_ring]
+    packet = machine.arrivals[n, place_in(endpoint.completed, endpoint.receive_ring)]
     if has_ports(machine.ports):
         if machine.ports.rules[0].serves == 1:
             endpoint.dropped += 1  # its place in the ring is free: reports go elsewhere
-            complete_arrival(machine, n, endpoint.completed % endpoint.receive_ring, now)
+            complete_arrival(machine, n, place_in(endpoint.completed, endpoint.receive_ring), now)
             _follow(machine, n, now)
     elif packet.broken == 1:
         endpoint.dropped += 1
@@ -292,11 +302,11 @@ def _complete(machine, n, now):
             endpoint.attached += 1
     else:
         if has_bytes(machine.store):
-            place = endpoint.completed % endpoint.receive_ring
-            slot = endpoint.shown % endpoint.receive_ring
+            place = place_in(endpoint.completed, endpoint.receive_ring)
+            slot = place_in(endpoint.shown, endpoint.receive_ring)
             store = machine.store
             copy_control(store.arriving, place, store.receive_ring, slot, n, n)
-        machine.inboxes[n, endpoint.shown % endpoint.receive_ring] = packet
+        machine.inboxes[n, place_in(endpoint.shown, endpoint.receive_ring)] = packet
         endpoint.shown += 1
     complete_packet(endpoint, machine.arrivals[n])
     if has_ports(machine.ports) and machine.ports.rules[0].serves == 0:
@@ -312,7 +322,7 @@ def _send_task(machine, n, now, task):
             _send(machine, n, now)
     elif task == FINISH:
         if has_ports(machine.ports):
-            leave_packet(machine, n, endpoint.finished % endpoint.send_ring, now)
+            leave_packet(machine, n, place_in(endpoint.finished, endpoint.send_ring), now)
         finish_message(endpoint, machine.sends[n])
     else:
         number = np.int64(endpoint.taken)

@@ -48,7 +48,7 @@ from nicscope.drivers.simulate.ports.calls import (
 )
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.kernel.decorators import routine, step
-from nicscope.nic.delivery import CONTROL_BYTES
+from nicscope.nic.delivery import CONTROL_BYTES, place_in
 from nicscope.nic.ports.calls import mind_deadlines
 
 BY_MESSAGE = (IDLE, CALLING, WRITING, READING)  # logged as what they carry, or nothing
@@ -88,7 +88,7 @@ def _begin_message(machine, n, now):
     node = machine.nodes[n]
     endpoint = machine.endpoints[n]
     run = machine.runs[node.run]
-    packet = machine.sends[n, endpoint.written % endpoint.send_ring]
+    packet = machine.sends[n, place_in(endpoint.written, endpoint.send_ring)]
     packet.sender = n
     packet.number = endpoint.next_number
     packet.destination = run.destination
@@ -146,7 +146,7 @@ def end_host_work(machine, n, now):
         occupy_cpu(machine, n, now, WRITING, machine.costs[n].pio_write)
         return
     if node.cpu == WRITING:
-        packet = machine.sends[n, endpoint.written % endpoint.send_ring]
+        packet = machine.sends[n, place_in(endpoint.written, endpoint.send_ring)]
         log_transfer(
             machine, HOST_WRITE, n, n, packet.number, 1, node.cpu_since, now, CONTROL_BYTES
         )
@@ -155,7 +155,7 @@ def end_host_work(machine, n, now):
         if node.cpu_process >= 0:
             end_send(machine, n, packet, now)
     elif node.cpu == READING:
-        packet = machine.inboxes[n, endpoint.read % endpoint.receive_ring]
+        packet = machine.inboxes[n, place_in(endpoint.read, endpoint.receive_ring)]
         log_transfer(
             machine,
             HOST_READ,

@@ -32,7 +32,7 @@ from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.store import carry, copy_control, has_bytes
 from nicscope.fabric.paths import NOBODY, acquire, leave_queue, path_to, release, want_path
 from nicscope.kernel.decorators import routine, step
-from nicscope.nic.delivery import CONTROL, NOTHING, PAYLOAD
+from nicscope.nic.delivery import CONTROL, NOTHING, PAYLOAD, place_in
 from nicscope.nic.transfers import accept_header, leave_link
 
 
@@ -40,14 +40,14 @@ from nicscope.nic.transfers import accept_header, leave_link
 def sending(machine, s):
     """The packet that netTx of ``s`` is about."""
     endpoint = machine.endpoints[s]
-    return machine.sends[s, endpoint.sent % endpoint.send_ring]
+    return machine.sends[s, place_in(endpoint.sent, endpoint.send_ring)]
 
 
 @step
 def accepted_last(machine, d):
     """The packet that ``d`` accepted last."""
     endpoint = machine.endpoints[d]
-    return machine.arrivals[d, (endpoint.accepted - 1) % endpoint.receive_ring]
+    return machine.arrivals[d, place_in(endpoint.accepted - 1, endpoint.receive_ring)]
 
 
 @step
@@ -172,7 +172,7 @@ def carry_bytes(machine, d, upto):
 def _accept(machine, d, packet, now):
     receiver = machine.endpoints[d]
     sender = machine.endpoints[packet.sender]
-    place = sender.sent % sender.send_ring
+    place = place_in(sender.sent, sender.send_ring)
     slot = accept_header(receiver, machine.arrivals[d], packet)
     if has_bytes(machine.store):
         store = machine.store

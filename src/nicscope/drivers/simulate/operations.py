@@ -33,7 +33,7 @@ from nicscope.drivers.simulate.ports.reporting import has_report, is_in_vain
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import step
-from nicscope.nic.delivery import CONTROL_BYTES
+from nicscope.nic.delivery import CONTROL_BYTES, place_in
 
 NO_PROCESS = -1
 
@@ -131,7 +131,7 @@ def _is_before(machine, p, q):
 def _begin_send(machine, n, p, now):
     endpoint = machine.endpoints[n]
     process = machine.processes[p]
-    place = endpoint.written % endpoint.send_ring
+    place = place_in(endpoint.written, endpoint.send_ring)
     packet = machine.sends[n, place]
     packet.sender = n
     packet.number = endpoint.next_number
@@ -160,7 +160,7 @@ def end_receive(machine, n, packet, now):
     p = machine.nodes[n].cpu_process
     endpoint = machine.endpoints[n]
     process = machine.processes[p]
-    slot = endpoint.read % endpoint.receive_ring
+    slot = place_in(endpoint.read, endpoint.receive_ring)
     copy_bytes(machine.store.control[p], 0, machine.store.receive_ring[n, slot], 0, CONTROL_BYTES)
     process.packet = packet.number
     process.payload = packet.payload

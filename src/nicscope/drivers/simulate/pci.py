@@ -18,7 +18,7 @@ from nicscope.drivers.simulate.ports.calls import begin_fetch, check_transfer
 from nicscope.drivers.simulate.ports.state import AWAIT_BUS, has_ports
 from nicscope.drivers.simulate.store import deliver, fetch, has_bytes
 from nicscope.kernel.decorators import step
-from nicscope.nic.delivery import settle
+from nicscope.nic.delivery import place_in, settle
 
 
 @step
@@ -68,7 +68,7 @@ def end_pci(machine, n, now):
     if has_ports(machine.ports):
         check_transfer(machine, n)
     if node.pci == PCI_READS:
-        packet = machine.sends[n, node.fetching % endpoint.send_ring]
+        packet = machine.sends[n, place_in(node.fetching, endpoint.send_ring)]
         number = packet.number
         if has_bytes(machine.store) and not crosses_bus(machine, n):
             fetch(machine.store, n, packet, flow.total)
@@ -76,7 +76,7 @@ def end_pci(machine, n, now):
         log_transfer(machine, HOST_TX, n, n, number, 0, flow.begun, now, flow.total)
     else:
         endpoint.draining = 0
-        packet = machine.arrivals[n, endpoint.drained % endpoint.receive_ring]
+        packet = machine.arrivals[n, place_in(endpoint.drained, endpoint.receive_ring)]
         log_transfer(
             machine, HOST_RCV, n, packet.sender, packet.number, 0, flow.begun, now, flow.total
         )

@@ -12,7 +12,7 @@ from nicscope.drivers.simulate.ports.build import Faults, HostSize
 from nicscope.interfaces import mini, unet, vmmc
 from nicscope.memory.coherence.layout import INTERVENTION, RETRY
 
-WAYS = ("pci", "cc-dma-retry", "cc-dma-intervention")
+WAYS = ("pci", "dma", "cc-dma-retry", "cc-dma-intervention")
 OVER_BUS = WAYS[1:]
 LOSSES = (0.0, 0.05)
 NS = 1_000

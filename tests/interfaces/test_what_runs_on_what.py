@@ -240,3 +240,12 @@ def test_ways_that_are_searched_need_a_price(monkeypatch):
 def test_trapeze_runs_where_delivery_has_a_price():
     with pytest.raises(PlatformError, match="prices firmware_start, firmware_finish as part"):
         trapeze.Cluster("pca200-linux")
+
+
+def test_ways_for_which_the_nic_interrupts_its_host_need_a_price_of_that():
+    silent = stated(load_platform("utlb-edt"), "interrupt", None)
+    design = load_design("vmmc-static")
+    over = {way: why_not(Combination("VMMC", silent, way, design)) for way in Way}
+
+    assert over[Way.CC_DMA_INTERVENTION] is None
+    assert "states no interrupt, so VMMC cannot" in over[Way.DMA]

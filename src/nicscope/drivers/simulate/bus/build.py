@@ -23,10 +23,12 @@ def bus_of_ports(
     delivery: Delivery,
     memory: HostMemory,
     processes: int,
+    interrupt: int,
 ) -> Bus:
     """Caches before ``memory`` and NICs that move packets over ``way``.
 
-    The NICs watch nothing: no queue lies in that memory.  Errors: ``SimulationError`` if the
+    The NICs watch nothing: no queue lies in that memory.  ``interrupt``: ps until their host's CPU
+    does what they cannot.  Errors: ``SimulationError`` if the
     buffers of ``delivery`` are more than the interface stages.
     """
     buffer = delivery.max_payload
@@ -49,6 +51,7 @@ def bus_of_ports(
     bus.rules["way"] = int(way)
     bus.rules["receives"] = delivery.send_buffers * buffer
     bus.rules["buffer"] = buffer
+    bus.rules["interrupt"] = interrupt
     return bus
 
 

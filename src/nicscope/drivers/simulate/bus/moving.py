@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import NEVER
+from nicscope.drivers.simulate.bus.assisting import come, end_hold
 from nicscope.drivers.simulate.bus.requests import schedule, wake
 from nicscope.drivers.simulate.bus.state import (
     ABOUT_TO_AWAIT,
@@ -11,6 +12,7 @@ from nicscope.drivers.simulate.bus.state import (
     ENDING,
     PAUSING,
     RESTING,
+    SUMMONING,
     TURNED_AWAY,
 )
 from nicscope.kernel.decorators import distant, routine, step
@@ -48,6 +50,10 @@ def go_on_moving(machine, n, master, now):
         timing.state = RESTING
         timing.ended = now
         machine.bus.ways.moves[n, master].call = NO_CALL
+        end_hold(machine, n, master, now)
+        return
+    if timing.state == SUMMONING:
+        come(machine, n, master, now)
         return
     timing.since = now
     timing.until = now

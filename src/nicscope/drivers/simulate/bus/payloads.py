@@ -7,13 +7,16 @@ transaction that brings them has ended, so the link may take them before the mov
 from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import NEVER
+from nicscope.drivers.simulate.bus.assisting import summon
 from nicscope.drivers.simulate.bus.moving import start_move
 from nicscope.drivers.simulate.flow import begin
 from nicscope.drivers.simulate.machine import PCI_READS
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT
 from nicscope.memory.coherence.watcher import WINDOW
-from nicscope.nic.ways.state import DELIVER, FETCH
+from nicscope.memory.paging.layout import GARBAGE_FRAME
+from nicscope.nic.ports import SEND, WRITE
+from nicscope.nic.ways.state import DELIVER, DMA, FETCH
 
 
 @distant
@@ -24,15 +27,45 @@ def begin_payload(machine, n, count, now):
     rules = machine.bus.rules[n]
     begin(machine.pci_flows[n], now, 0, count, 1)  # for the log
     if node.pci == PCI_READS:
-        packet = machine.sends[n, node.fetching % endpoint.send_ring]
+        slot = node.fetching % endpoint.send_ring
+        packet = machine.sends[n, slot]
         place = packet.buffer * rules.buffer
         start_move(machine, n, ENGINE_OUT, rules.way, FETCH, packet.address, place, count, now)
+        if rules.way == DMA and not _is_prepared(machine, n, packet, slot):
+            summon(machine, n, ENGINE_OUT, now)
     else:
-        packet = machine.arrivals[n, endpoint.drained % endpoint.receive_ring]
+        slot = endpoint.drained % endpoint.receive_ring
+        packet = machine.arrivals[n, slot]
         done = endpoint.drain_sunk - count
         place = rules.receives + packet.buffer * rules.buffer + done
         address = packet.address + done
         start_move(machine, n, ENGINE_IN, rules.way, DELIVER, address, place, count, now)
+        if rules.way == DMA and not _is_expected(machine, n, packet, slot):
+            summon(machine, n, ENGINE_IN, now)
+
+
+@step
+def _is_prepared(machine, n, packet, slot):
+    """Whether the process did the CPU's part for this packet's bytes when it posted them."""
+    if packet.address >> machine.ports.rules[0].page_bits == GARBAGE_FRAME:
+        return True
+    return machine.ports.send_heads[n, slot].kind in (SEND, WRITE)
+
+
+@step
+def _is_expected(machine, n, packet, slot):
+    """Whether the process provided a buffer for this packet's bytes, and no block of it is more.
+
+    Of another block the process may write its part while the engine writes the buffer's.
+    """
+    if packet.address >> machine.ports.rules[0].page_bits == GARBAGE_FRAME:
+        return True
+    head = machine.ports.arrival_heads[n, slot]
+    if head.kind != SEND:
+        return False
+    unit = machine.ports.channels[n, head.name].unit
+    block = machine.bus.ways.nics.config[n, 0].block
+    return (packet.address - head.offset % unit) % block == 0 and unit % block == 0
 
 
 @step

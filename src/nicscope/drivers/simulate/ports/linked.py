@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.bus import accessing, granting, moving, payloads
+from nicscope.drivers.simulate.bus import accessing, errands, granting, moving, payloads
 from nicscope.drivers.simulate.bus.calls import fire_bus  # noqa: F401  declared before counted
 from nicscope.drivers.simulate.ports import (
     admitting,
@@ -35,6 +35,7 @@ from nicscope.drivers.simulate.ports.calls import PORTS
 
 FUNCTIONS = PORTS.found_in(
     accessing,
+    errands,
     granting,
     moving,
     payloads,

@@ -12,7 +12,7 @@ from nicscope.interfaces import vmmc
 from nicscope.memory.coherence.layout import WRITE_BACK
 
 BY_HOST = ("dma",)
-EVERY = (*BY_HOST, "cc-dma-retry", "cc-dma-intervention")
+EVERY = (*BY_HOST, "cc-dma-retry", "cc-dma-intervention", "edt")
 NS = 1_000
 US = 1_000 * NS
 HALF, BLOCK, BLOCKS, ROUNDS = 64, 128, 4, 3

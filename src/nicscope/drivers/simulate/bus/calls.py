@@ -43,3 +43,13 @@ def fetched_at(machine, n, count):
 @PORTS.function
 def go_on_moving(machine, n, master, now):
     """The move of ``master`` goes on: what it waited for is over."""
+
+
+@PORTS.function
+def register_frame(machine, n, frame):
+    """The NIC of ``n`` keeps a copy of ``frame``, which is pinned, if it has room for it."""
+
+
+@PORTS.function
+def deregister_frame(machine, n, frame):
+    """The NIC of ``n`` keeps no copy of ``frame`` any more; nothing is pinned there."""

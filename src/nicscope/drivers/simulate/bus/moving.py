@@ -14,15 +14,19 @@ from nicscope.drivers.simulate.bus.state import (
     RESTING,
     SUMMONING,
     TURNED_AWAY,
+    crosses_bus,
 )
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.coherence.asks import MASTERS
 from nicscope.memory.coherence.layout import INVALID
+from nicscope.memory.coherence.lines import copy_bytes
 from nicscope.memory.coherence.nodes import watcher_of
 from nicscope.memory.coherence.watcher import FAR, WINDOW, ask_for
 from nicscope.nic.ways.state import (
     ASK,
     AWAIT,
+    EDT,
+    FETCH,
     FINISHED,
     NO_CALL,
     PAUSE,
@@ -86,10 +90,20 @@ def take_steps(machine, n, master, now):
     elif needed == AWAIT:
         _begin_waiting(machine, n, master, now)
     elif needed == FINISHED:
+        if m.way == EDT and m.call == FETCH and crosses_bus(machine, n):
+            _hand_over(machine, n, m)
         timing.state = ENDING
         wake(machine, n, master, timing.until)
     else:
         turn_away(machine, n, master, seen, now)
+
+
+@step
+def _hand_over(machine, n, m):
+    """What the link sends is what a region's buffer has when all of the packet has come."""
+    packet = machine.sends[n, machine.nodes[n].fetching % machine.endpoints[n].send_ring]
+    memory = machine.bus.ways.agents.memory[n]
+    copy_bytes(memory, packet.buffer * machine.bus.rules[n].buffer, memory, m.place, m.count)
 
 
 @step

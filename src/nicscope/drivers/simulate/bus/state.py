@@ -17,7 +17,7 @@ from nicscope.memory.coherence.layout import HOST_PARAMETERS
 from nicscope.memory.coherence.watcher import WINDOW
 from nicscope.nic.coherent.layout import NIC_PARAMETERS
 from nicscope.nic.ways.hosts import new_at_buses
-from nicscope.nic.ways.state import MOVE, Ways, new_ways
+from nicscope.nic.ways.state import EDT, MOVE, Ways, new_ways
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -139,6 +139,12 @@ def has_bus(bus):
 def crosses_bus(machine, n):
     """Whether what the ports of ``n`` send and receive goes over its bus, block by block."""
     return has_bus(machine.bus) and machine.bus.rules[n].way != NO_WAY
+
+
+@step
+def registers_frames(machine, n):
+    """Whether the NIC of ``n`` is to keep copies of frames from when they are pinned."""
+    return crosses_bus(machine, n) and machine.bus.rules[n].way == EDT
 
 
 @step

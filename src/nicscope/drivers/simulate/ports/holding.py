@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.drivers.simulate.bus.calls import deregister_frame
+from nicscope.drivers.simulate.bus.state import registers_frames
 from nicscope.drivers.simulate.ports import calls
 from nicscope.drivers.translation.asking import page_of_key
 from nicscope.drivers.translation.cluster import translation_of
@@ -90,7 +92,10 @@ def hold_for(machine, n, head):
 def let_go(machine, n, head):
     """The packet of ``head`` does not need its page any more."""
     if head.lone == 1:
-        unpin_frame(machine.ports.memory, n, np.int64(head.space), np.int64(head.frame))
+        frame = np.int64(head.frame)
+        left = unpin_frame(machine.ports.memory, n, np.int64(head.space), frame)
+        if left == 0 and registers_frames(machine, n):
+            deregister_frame(machine, n, frame)
         head.lone = 0
     calls.release(machine, n, head.key)
     head.key = NO_KEY

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.bus import accessing, errands, granting, moving, payloads
+from nicscope.drivers.simulate.bus import (
+    accessing,
+    errands,
+    granting,
+    moving,
+    payloads,
+    registering,
+)
 from nicscope.drivers.simulate.bus.calls import fire_bus  # noqa: F401  declared before counted
 from nicscope.drivers.simulate.ports import (
     admitting,
@@ -39,6 +46,7 @@ FUNCTIONS = PORTS.found_in(
     granting,
     moving,
     payloads,
+    registering,
     admitting,
     ahead,
     checking,

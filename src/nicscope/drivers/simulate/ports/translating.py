@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.drivers.simulate.bus.calls import deregister_frame, register_frame
+from nicscope.drivers.simulate.bus.state import registers_frames
 from nicscope.drivers.simulate.ports import calls
 from nicscope.drivers.simulate.ports.directory import (
     TABLE_PAGES,
@@ -298,6 +300,8 @@ def pin_key(machine, n, key, receive):
             provide_zeroed(memory, n, space, page)
         frame = pin_page(memory, n, space, page, write)
     _write_host_table(machine, n, key, frame if frame >= 0 else np.int64(GARBAGE_FRAME))
+    if frame >= 0 and registers_frames(machine, n):
+        register_frame(machine, n, frame)
     return frame >= 0
 
 
@@ -307,7 +311,10 @@ def _unpin(machine, n, key):
     _, host, book = translation_of(ports.translations, n)
     if ports.frames[n, key] != GARBAGE_FRAME:
         space, _ = page_of_key(host, book, key)
-        unpin_frame(ports.memory, n, _memory_space(machine, space), ports.frames[n, key])
+        frame = ports.frames[n, key]
+        left = unpin_frame(ports.memory, n, _memory_space(machine, space), frame)
+        if left == 0 and registers_frames(machine, n):
+            deregister_frame(machine, n, frame)
         _write_host_table(machine, n, key, np.int64(GARBAGE_FRAME))
 
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-from nicscope.config.design import load_design, with_settings
+from nicscope.config.design import Design, load_design, with_settings
 from nicscope.config.part import Way
 from nicscope.config.platform import load_platform
 from nicscope.interfaces.vmmc import Cluster
-from nicscope.interfaces.ways import Combination, why_not
+from nicscope.interfaces.ways import BY_PROCESSOR, Combination, why_not
 
 PLATFORM = "utlb-edt"
 SIZES = (64, 512, 4096)
@@ -54,10 +54,15 @@ def player(size: int, first: bool) -> Any:
     return program
 
 
+def design_over(way: str) -> Design:
+    """UTLB over ``way``; where processors move the bytes, they move whole messages."""
+    whole = ["delivery=store-and-forward"] if way in BY_PROCESSOR else []
+    return with_settings(load_design("utlb"), [f"way={way}", *whole])
+
+
 def there_and_back(way: str, size: int) -> tuple[float, bytes]:
     """The us of a message and its answer over ``way``, and the last one's bytes."""
-    design = with_settings(load_design("utlb"), [f"way={way}"])
-    cluster = Cluster(design, PLATFORM)
+    cluster = Cluster(design_over(way), PLATFORM)
     cluster.start(0, player(size, first=True))
     cluster.start(1, player(size, first=False))
     took, came = cluster.run()[0]
@@ -68,7 +73,7 @@ def main() -> None:
     """Print a row for each way that runs, and the reason for each that does not."""
     print(f"{'way':<20}" + "".join(f"{f'{size} B':>10}" for size in SIZES) + f"{'arrived':>10}")
     for way in Way:
-        asked = Combination("VMMC", load_platform(PLATFORM), way, load_design("utlb"))
+        asked = Combination("VMMC", load_platform(PLATFORM), way, design_over(way))
         why = why_not(asked)
         if why is not None:
             print(f"{way.value:<20}{why}")

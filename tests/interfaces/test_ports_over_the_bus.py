@@ -10,10 +10,11 @@ from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.ports.build import Faults, HostSize
 from nicscope.interfaces import mini, unet, vmmc
+from nicscope.interfaces.ways import BY_PROCESSOR
 from nicscope.memory.coherence.layout import INTERVENTION, RETRY
 
 WAYS = ("pci", "dma", "cc-dma-retry", "cc-dma-intervention")
-EVERY_WAY = (*WAYS[1:], "edt")
+EVERY_WAY = ("pio", "pio-combined", *WAYS[1:], "edt")
 OVER_BUS = WAYS[1:]
 LOSSES = (0.0, 0.05)
 NS = 1_000
@@ -24,6 +25,8 @@ ROUNDS = 4
 def over(way, name, **others):
     """The catalog's design ``name`` over another way."""
     parts = {"way": way, "transport": "reliable", **others}
+    if way in BY_PROCESSOR:
+        parts["delivery"] = "store-and-forward"
     return with_settings(load_design(name), [f"{key}={value}" for key, value in parts.items()])
 
 

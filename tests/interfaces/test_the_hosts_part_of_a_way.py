@@ -9,9 +9,10 @@ from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.machine import COMPUTING, INTERRUPTED
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.interfaces import vmmc
+from nicscope.interfaces.ways import BY_PROCESSOR
 from nicscope.memory.coherence.layout import WRITE_BACK
 
-BY_HOST = ("dma",)
+BY_HOST = ("pio", "pio-combined", "dma")
 EVERY = (*BY_HOST, "cc-dma-retry", "cc-dma-intervention", "edt")
 NS = 1_000
 US = 1_000 * NS
@@ -19,7 +20,8 @@ HALF, BLOCK, BLOCKS, ROUNDS = 64, 128, 4, 3
 
 
 def cluster_over(way, loss=0.0, name="utlb", **how):
-    design = with_settings(load_design(name), [f"way={way}", "transport=reliable"])
+    whole = ["delivery=store-and-forward"] if way in BY_PROCESSOR else []
+    design = with_settings(load_design(name), [f"way={way}", "transport=reliable", *whole])
     return vmmc.Cluster(design, "utlb-edt", faults=Faults(loss=loss, seed=3), **how)
 
 

@@ -26,7 +26,7 @@ RUNS = "runs"
 PORTS = "a cluster of ports"
 TRACE = "a trace"  # in virtual time
 OVER_THE_BUS = tuple(way for way in Way if way is not Way.PCI)
-OF_PORTS = (Way.PCI, Way.DMA, Way.CC_DMA_RETRY, Way.CC_DMA_INTERVENTION, Way.EDT)
+OF_PORTS = tuple(way for way in Way if way is not Way.CNI)
 BY_PROCESSOR = (Way.PIO, Way.PIO_COMBINED, Way.CNI)
 HELPED_BY_HOST = (*BY_PROCESSOR, Way.DMA)  # where no process has done its CPU's part before
 # The NIC asks for such a page when it misses it, and the host pins it then (UTLB, 2; U-Net/MM, 3;
@@ -167,9 +167,11 @@ def why_no_way(
     ``caches``: a design translates.  None where it makes sense.
     """
     if cuts_through and way in BY_PROCESSOR:
+        serves = INTERFACES[interface].serves_ports
+        instead = "take delivery=store-and-forward, or " if serves else ""
         return SimulationError(
             f"{way} cannot cut through: the processor itself moves whole messages, before the "
-            "doorbell and after the completion; use edt or a DMA mechanism"
+            f"doorbell and after the completion; {instead}use edt or a DMA mechanism"
         )
     if not caches or not INTERFACES[interface].translates:
         return None

@@ -222,7 +222,13 @@ class PortCluster(Generic[E]):
             parameters = machine_parameters(self.platform)
             mechanism = MECHANISMS[self.way]
             bus = bus_of_ports(
-                parameters, mechanism, delivery, ports.memory, len(hosts), self._interrupt
+                parameters,
+                mechanism,
+                delivery,
+                ports.memory,
+                len(hosts),
+                self._interrupt,
+                (ports.table.shape[1], self.size.ring),
             )
             ports = ports._replace(memory=ports.memory._replace(caches=bus.hosts))
         simulation = Simulation(

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from nicscope.drivers.coherent.parameters import Parameters
     from nicscope.memory.paging.layout import HostMemory
 
+BY_CPU = (Mechanism.PIO, Mechanism.PIO_COMBINED)
+
 
 def bus_of_ports(
     parameters: Parameters,
@@ -25,12 +27,13 @@ def bus_of_ports(
     memory: HostMemory,
     processes: int,
     interrupt: int,
+    rooms: tuple[int, int],
 ) -> Bus:
     """Caches before ``memory`` and NICs that move packets over ``way``.
 
     The NICs watch nothing: no queue lies in that memory.  ``interrupt``: ps until their host's CPU
-    does what they cannot.  Errors: ``SimulationError`` if the
-    buffers of ``delivery`` are more than the interface stages.
+    does what they cannot; ``rooms``: ports and the length of their rings.  Errors:
+    ``SimulationError`` if the buffers of ``delivery`` are more than the interface stages.
     """
     buffer = delivery.max_payload
     need = (delivery.send_buffers + delivery.receive_buffers) * buffer
@@ -51,6 +54,7 @@ def bus_of_ports(
         window_bytes=page,
         tags=parameters.nic["memory_bytes"] // page,  # of a frame each
         queues=False,
+        rooms=rooms if way in BY_CPU else (0, 0),
     )
     bus.rules["way"] = int(way)
     bus.rules["receives"] = delivery.send_buffers * buffer

@@ -53,3 +53,13 @@ def register_frame(machine, n, frame):
 @PORTS.function
 def deregister_frame(machine, n, frame):
     """The NIC of ``n`` keeps no copy of ``frame`` any more; nothing is pinned there."""
+
+
+@PORTS.function
+def leave_room(machine, n, p, slot):
+    """The descriptor in ``slot`` of port ``p`` has ended: so has its room."""
+
+
+@PORTS.function
+def leave_rooms(machine, n, p):
+    """Port ``p`` has closed: nobody reads what has come for it."""

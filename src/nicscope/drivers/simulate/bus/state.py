@@ -36,6 +36,7 @@ IN_ACCESS = 5  # the CPU
 TURNED_AWAY = 6  # that something crosses the bus
 ENDING = 7  # the end of its last transaction
 SUMMONING = 8  # the host's CPU, which is being interrupted for it
+LINGERING = 9  # the host's CPU, which does its part still
 
 TIMING = np.dtype(
     [
@@ -102,6 +103,18 @@ ERRAND = np.dtype(
 )
 
 
+# Where on a NIC the bytes of a descriptor wait that its process has moved there.
+ROOM = np.dtype(
+    [
+        ("tag", "i8"),
+        ("number", "i8"),  # of the descriptor, as packets know it; -1: none
+        ("base", "i8"),  # the offset that its first byte goes to
+        ("count", "i8"),  # bytes
+    ],
+    align=True,
+)
+
+
 class Kept(NamedTuple):
     """What the CPU was at when it was interrupted; the first axis is the node."""
 
@@ -126,6 +139,7 @@ class Bus(NamedTuple):
     helps: NDArray[Any]  # HELP, shape (nodes,)
     kept: Kept
     errands: NDArray[Any]  # ERRAND, shape (nodes,): of the CPU's present operation at a port
+    rooms: NDArray[Any]  # ROOM, shape (nodes, ports, ring); of no length where no CPU moves bytes
     agenda: Agenda  # BUS_KINDS slots per node, beside those of the machine
 
 
@@ -139,6 +153,12 @@ def has_bus(bus):
 def crosses_bus(machine, n):
     """Whether what the ports of ``n`` send and receive goes over its bus, block by block."""
     return has_bus(machine.bus) and machine.bus.rules[n].way != NO_WAY
+
+
+@step
+def has_rooms(machine):
+    """Whether messages wait on NICs for a CPU that moves them."""
+    return machine.bus.rooms.size > 0
 
 
 @step
@@ -174,13 +194,15 @@ def new_bus(
     tags: int = 64,
     packets: int = 64,
     queues: bool = True,
+    rooms: tuple[int, int] = (0, 0),
 ) -> Bus:
     """Caches that are empty, interfaces that watch their queues alone, and nothing that moves.
 
     ``host`` and ``nic`` are what ``HOST_PARAMETERS`` and ``NIC_PARAMETERS`` name.
     ``memory``: the bytes of the hosts, shape (nodes, bytes), if a simulation has them elsewhere; a
     block's number is its physical address by the length of a block.  Without ``queues`` the
-    interfaces watch nothing, and all of that memory is the hosts' own.  Errors: SimulationError.
+    interfaces watch nothing, and all of that memory is the hosts' own.  ``rooms``: ports, and
+    descriptors of each, whose bytes may wait on the NIC.  Errors: SimulationError.
     """
     try:
         hosts, agents, nics = new_at_buses(
@@ -190,6 +212,8 @@ def new_bus(
         raise SimulationError(str(error)) from error
     rules = records(nodes, RULES)
     rules["way"] = NO_WAY
+    waiting = records((nodes, *rooms), ROOM)
+    waiting["number"] = -1
     ways = new_ways(nics, agents)
     return Bus(
         hosts=hosts,
@@ -209,5 +233,6 @@ def new_bus(
             scratch=np.zeros_like(nics.scratch),
         ),
         errands=records(nodes, ERRAND),
+        rooms=waiting,
         agenda=new_agenda(nodes * BUS_KINDS),
     )

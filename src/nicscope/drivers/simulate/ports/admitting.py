@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.drivers.simulate.bus.calls import leave_room
+from nicscope.drivers.simulate.bus.state import has_rooms
 from nicscope.drivers.simulate.ports import calls
 from nicscope.drivers.simulate.ports.calls import carry_out, mend_page
 from nicscope.drivers.simulate.ports.directory import has_tables, let_tables_go, take_tables
@@ -369,3 +371,5 @@ def leave_request(machine, n, p, slot):
         calls.keep_pages(machine, n, ports.table[n, p].space, kept.address, kept.length, 0)
     pending.kept = 0
     pending.busy = 0
+    if has_rooms(machine):
+        leave_room(machine, n, p, slot)

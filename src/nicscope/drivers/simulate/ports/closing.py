@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.drivers.simulate.bus.calls import leave_rooms
+from nicscope.drivers.simulate.bus.state import has_rooms
 from nicscope.drivers.simulate.ports.calls import (
     carry_out,
     end_request,
@@ -54,6 +56,8 @@ def close_port(machine, n, p):
     if _has_pending(machine, n, p) or _is_moving(machine, n, p) or _answers_for(machine, n, p):
         return False
     _let_buffers_go(machine, n, p)
+    if has_rooms(machine):
+        leave_rooms(machine, n, p)
     _abandon(machine, n, p)
     _forget(machine, n, p)
     return True

@@ -9,6 +9,7 @@ from nicscope.drivers.simulate.bus import (
     moving,
     payloads,
     registering,
+    rooms,
 )
 from nicscope.drivers.simulate.bus.calls import fire_bus  # noqa: F401  declared before counted
 from nicscope.drivers.simulate.ports import (
@@ -47,6 +48,7 @@ FUNCTIONS = PORTS.found_in(
     moving,
     payloads,
     registering,
+    rooms,
     admitting,
     ahead,
     checking,

@@ -13,10 +13,18 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from nicscope.config.design import Design, design_names, load_design
+from nicscope.config.design import Design, design_names, load_design, with_settings
 from nicscope.config.part import Way
 from nicscope.config.platform import Platform, load_platform, platform_names
-from nicscope.interfaces.ways import INTERFACES, PORTS, RUNS, TRACE, Combination, why_not
+from nicscope.interfaces.ways import (
+    BY_PROCESSOR,
+    INTERFACES,
+    PORTS,
+    RUNS,
+    TRACE,
+    Combination,
+    why_not,
+)
 
 PAGE = Path(__file__).parent / "ways.md"
 BEGIN, END = "<!-- made by docs/ways.py -->", "<!-- end of what docs/ways.py made -->"
@@ -33,8 +41,15 @@ class Subject(NamedTuple):
     platform: Platform
 
     def over(self, way: Way) -> Combination:
-        """It over ``way``; VIA keeps messages whole, others move them as their design says."""
-        return Combination(self.interface, self.platform, way, self.design)
+        """It over ``way``; a processor and VIA keep messages whole, others do as designs say."""
+        return Combination(self.interface, self.platform, way, self.design_over(way))
+
+    def design_over(self, way: Way) -> Design | None:
+        """Its design over ``way``, and with a delivery that goes over that."""
+        if self.design is None or not INTERFACES[self.interface].serves_ports:
+            return self.design
+        whole = ["delivery=store-and-forward"] if way in BY_PROCESSOR else []
+        return with_settings(self.design, [f"way={way}", *whole])
 
     @property
     def called(self) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nicscope.config.design import load_design, with_settings
+from nicscope.config.part import Way
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.interfaces.ports.cluster import PortCluster
 
@@ -55,3 +56,16 @@ def test_an_example_says_the_same_over_the_bus(name, way, loss, monkeypatch, cap
     over_pci = said(name, "pci", 0.0, monkeypatch, capsys)
 
     assert said(name, way, loss, monkeypatch, capsys) == over_pci
+
+
+def test_one_program_has_the_same_bytes_over_every_way_and_edt_is_before_coherent_dma(capsys):
+    runpy.run_path(str(EXAMPLES / "ports_over_ways.py"), run_name="__main__")
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    ran = {way: [float(one) for one in times] for way, *times, _ in rows if len(times) == 3}
+
+    assert {way for way, *_ in rows} == {way.value for way in Way}
+    assert {"pci", "dma", "cc-dma-intervention", "edt"} <= set(ran)
+    assert len({row[-1] for row in rows if row[0] in ran}) == 1
+    for size in range(3):
+        assert ran["edt"][size] < ran["cc-dma-intervention"][size] <= ran["cc-dma-retry"][size]
+        assert ran["cc-dma-retry"][size] < ran["dma"][size]

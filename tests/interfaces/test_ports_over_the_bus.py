@@ -10,9 +10,11 @@ from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.ports.build import Faults, HostSize
 from nicscope.interfaces import mini, unet, vmmc
+from nicscope.interfaces.ways import BY_PROCESSOR
 from nicscope.memory.coherence.layout import INTERVENTION, RETRY
 
-WAYS = ("pci", "cc-dma-retry", "cc-dma-intervention")
+WAYS = ("pci", "dma", "cc-dma-retry", "cc-dma-intervention")
+EVERY_WAY = ("pio", "pio-combined", *WAYS[1:], "edt")
 OVER_BUS = WAYS[1:]
 LOSSES = (0.0, 0.05)
 NS = 1_000
@@ -23,6 +25,8 @@ ROUNDS = 4
 def over(way, name, **others):
     """The catalog's design ``name`` over another way."""
     parts = {"way": way, "transport": "reliable", **others}
+    if way in BY_PROCESSOR:
+        parts["delivery"] = "store-and-forward"
     return with_settings(load_design(name), [f"{key}={value}" for key, value in parts.items()])
 
 
@@ -30,9 +34,9 @@ def pattern(turn, count):
     return bytes((i * 7 + turn * 31) % 251 for i in range(count))
 
 
-def on_unet(way, loss, design="unet-mm-pca200", **how):
+def on_unet(way, loss, design="unet-mm-pca200", platform="pca200-edt", **how):
     """What each side of a conversation has heard: every message comes back, in other buffers."""
-    cluster = unet.Cluster(over(way, design, **how), "pca200-edt", faults=Faults(loss=loss, seed=5))
+    cluster = unet.Cluster(over(way, design, **how), platform, faults=Faults(loss=loss, seed=5))
 
     async def ping(process):
         endpoint = await process.open()
@@ -86,9 +90,9 @@ def on_vmmc(way, loss, design="utlb", **how):
     return _run(cluster, owner, user)
 
 
-def on_mini(way, loss, **how):
+def on_mini(way, loss, design="mini", platform="mini-edt", **how):
     """What a registered buffer holds, and what was read of it."""
-    cluster = mini.Cluster(over(way, "mini", **how), "mini-edt", faults=Faults(loss=loss, seed=5))
+    cluster = mini.Cluster(over(way, design, **how), platform, faults=Faults(loss=loss, seed=5))
 
     async def owner(end):
         room = end.allocate(SIZE)
@@ -128,6 +132,27 @@ def test_the_same_bytes_arrive_over_the_bus_as_over_pci(conversation, way, loss)
     assert heard == over_pci
     assert (cluster.simulation.machine.ports.nodes["stale"] == 0).all()
     assert ((cluster.report().total.received.lost or 0) > 0) == (loss > 0)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("way", EVERY_WAY)
+@pytest.mark.parametrize(
+    ("conversation", "design", "where"),
+    [
+        pytest.param(on_unet, "utlb", ("utlb-edt",), id="U-Net, UTLB"),
+        pytest.param(on_unet, "unet", (), id="U-Net, pinned area"),
+        pytest.param(on_vmmc, "utlb", (), id="VMMC, UTLB"),
+        pytest.param(on_vmmc, "vmmc-static", (), id="VMMC, static tables"),
+        pytest.param(on_mini, "vmmc-static", ("utlb-edt",), id="miNI, static tables"),
+    ],
+)
+def test_a_program_has_the_same_bytes_over_every_way(conversation, design, where, way, loss):
+    over_pci, _ = conversation("pci", 0.0, design, *where)
+
+    heard, cluster = conversation(way, loss, design, *where)
+
+    assert heard == over_pci
+    assert (cluster.simulation.machine.ports.nodes["stale"] == 0).all()
 
 
 @pytest.mark.parametrize("conversation", [on_unet, on_vmmc, on_mini])

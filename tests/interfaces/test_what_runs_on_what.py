@@ -74,7 +74,7 @@ def test_what_the_page_says_runs_does(subject, way):
     elif subject.interface == "Trapeze":
         cluster = small.on_trapeze(subject.platform.name)
     else:
-        design = with_settings(subject.design, [f"way={way}"])
+        design = subject.design_over(way)
         cluster = ON_PORTS[subject.interface](design, platform=subject.platform.name)
 
     assert cluster.report().total.bytes_in > 0
@@ -84,8 +84,7 @@ def asked_of_a_cluster(subject, way):
     """The cluster of that; Trapeze's takes no word for a way, VIA's none for PCI."""
     if subject.interface == "VIA":
         return via.Cluster("sonic-via", way.value, translation=Translation(subject.design, free))
-    design = with_settings(subject.design, [f"way={way}"])
-    return CLUSTERS[subject.interface](design, subject.platform.name)
+    return CLUSTERS[subject.interface](subject.design_over(way), subject.platform.name)
 
 
 def can_be_asked(subject, way):
@@ -240,3 +239,12 @@ def test_ways_that_are_searched_need_a_price(monkeypatch):
 def test_trapeze_runs_where_delivery_has_a_price():
     with pytest.raises(PlatformError, match="prices firmware_start, firmware_finish as part"):
         trapeze.Cluster("pca200-linux")
+
+
+def test_ways_for_which_the_nic_interrupts_its_host_need_a_price_of_that():
+    silent = stated(load_platform("utlb-edt"), "interrupt", None)
+    design = load_design("vmmc-static")
+    over = {way: why_not(Combination("VMMC", silent, way, design)) for way in Way}
+
+    assert over[Way.CC_DMA_INTERVENTION] is None
+    assert "states no interrupt, so VMMC cannot" in over[Way.DMA]

@@ -61,3 +61,26 @@ def unpin_pages(machine, n, p, address, length):
 @HOST.question
 def close_port(machine, n, p):
     """Whether nothing uses port ``p`` any more, which is to close; if so it has closed."""
+
+
+# What a driver supplies: of the way into the NIC, when pages are pinned and requests end.
+
+
+@HOST.function
+def register_frame(machine, n, frame):
+    """The NIC of ``n`` keeps a copy of ``frame``, which is pinned, if it has room for it."""
+
+
+@HOST.function
+def deregister_frame(machine, n, frame):
+    """The NIC of ``n`` keeps no copy of ``frame`` any more; nothing is pinned there."""
+
+
+@HOST.function
+def leave_room(machine, n, p, slot):
+    """The descriptor in ``slot`` of port ``p`` has ended: so has its room."""
+
+
+@HOST.function
+def leave_rooms(machine, n, p):
+    """Port ``p`` has closed: nobody reads what has come for it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.host.calls import carry_out
+from nicscope.host.calls import carry_out, leave_rooms
 from nicscope.host.second_level import let_tables_go, take_tables
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.pinning import PINNED
@@ -46,6 +46,8 @@ def close_port(machine, n, p):
     if _has_pending(machine, n, p) or _is_moving(machine, n, p) or _answers_for(machine, n, p):
         return False
     _let_buffers_go(machine, n, p)
+    if machine.ports.rules[0].rooms == 1:
+        leave_rooms(machine, n, p)
     _abandon(machine, n, p)
     _forget(machine, n, p)
     return True

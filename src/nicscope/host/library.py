@@ -370,3 +370,5 @@ def leave_request(machine, n, p, slot):
         supplied.keep_pages(machine, n, ports.table[n, p].space, kept.address, kept.length, 0)
     pending.kept = 0
     pending.busy = 0
+    if ports.rules[0].rooms == 1:
+        calls.leave_room(machine, n, p, slot)

@@ -270,6 +270,8 @@ def pin_key(machine, n, key, receive):
             provide_zeroed(memory, n, space, page)
         frame = pin_page(memory, n, space, page, write)
     _write_host_table(machine, n, key, frame if frame >= 0 else np.int64(GARBAGE_FRAME))
+    if frame >= 0 and ports.rules[0].registers == 1:
+        calls.register_frame(machine, n, frame)
     return frame >= 0
 
 
@@ -279,7 +281,10 @@ def _unpin(machine, n, key):
     _, host, book = translation_of(ports.translations, n)
     if ports.frames[n, key] != GARBAGE_FRAME:
         space, _ = page_of_key(host, book, key)
-        unpin_frame(ports.memory, n, _memory_space(machine, space), ports.frames[n, key])
+        frame = ports.frames[n, key]
+        left = unpin_frame(ports.memory, n, _memory_space(machine, space), frame)
+        if left == 0 and ports.rules[0].registers == 1:
+            calls.deregister_frame(machine, n, frame)
         _write_host_table(machine, n, key, np.int64(GARBAGE_FRAME))
 
 
@@ -310,4 +315,6 @@ def keep_frame(machine, n, frame):
 @distant
 def leave_frame(machine, n, space, frame):
     """One such pin less: the frame may move when it was the last."""
-    unpin_frame(machine.ports.memory, n, space, frame)
+    left = unpin_frame(machine.ports.memory, n, space, frame)
+    if left == 0 and machine.ports.rules[0].registers == 1:
+        calls.deregister_frame(machine, n, frame)

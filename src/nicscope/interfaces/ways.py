@@ -26,8 +26,9 @@ RUNS = "runs"
 PORTS = "a cluster of ports"
 TRACE = "a trace"  # in virtual time
 OVER_THE_BUS = tuple(way for way in Way if way is not Way.PCI)
-OF_PORTS = (Way.PCI, Way.CC_DMA_RETRY, Way.CC_DMA_INTERVENTION)
+OF_PORTS = tuple(way for way in Way if way is not Way.CNI)
 BY_PROCESSOR = (Way.PIO, Way.PIO_COMBINED, Way.CNI)
+HELPED_BY_HOST = (*BY_PROCESSOR, Way.DMA)  # where no process has done its CPU's part before
 # The NIC asks for such a page when it misses it, and the host pins it then (UTLB, 2; U-Net/MM, 3;
 # miNI, IV): the others have pinned before the doorbell.
 PINNED_AT_THE_MISS = (Scheme.INTERRUPT, Scheme.UNET_MM, Scheme.HANDLE)
@@ -166,9 +167,11 @@ def why_no_way(
     ``caches``: a design translates.  None where it makes sense.
     """
     if cuts_through and way in BY_PROCESSOR:
+        serves = INTERFACES[interface].serves_ports
+        instead = "take delivery=store-and-forward, or " if serves else ""
         return SimulationError(
             f"{way} cannot cut through: the processor itself moves whole messages, before the "
-            "doorbell and after the completion; use edt or a DMA mechanism"
+            f"doorbell and after the completion; {instead}use edt or a DMA mechanism"
         )
     if not caches or not INTERFACES[interface].translates:
         return None
@@ -207,7 +210,7 @@ def _of_link_prices(asked: Combination) -> NicscopeError | None:
 
 
 def _of_bus_prices(asked: Combination) -> NicscopeError | None:
-    absent = _unstated(asked.platform, asked.interface)
+    absent = _unstated(asked)
     if not absent:
         return None
     every = [load_platform(name) for name in platform_names()]
@@ -221,11 +224,13 @@ def _of_bus_prices(asked: Combination) -> NicscopeError | None:
 
 def _states_all(asked: Combination) -> bool:
     has_links = not INTERFACES[asked.interface].serves_ports or _of_link_prices(asked) is None
-    return has_links and not _unstated(asked.platform, asked.interface)
+    return has_links and not _unstated(asked)
 
 
-def _unstated(platform: Platform, interface: str) -> list[str]:
-    if not INTERFACES[interface].translates:
-        return unstated_machine(platform)
+def _unstated(asked: Combination) -> list[str]:
+    platform = asked.platform
+    if not INTERFACES[asked.interface].translates:
+        needed = ("interrupt",) if asked.way in HELPED_BY_HOST else ()
+        return [name for name in needed if name not in platform.costs] + unstated_machine(platform)
     costs = [name for name in VIA_COSTS if name not in platform.costs]
     return costs + unstated_machine(platform, OF_VIA)

@@ -29,6 +29,7 @@ from nicscope.fabric.paths import NOBODY, new_paths
 from nicscope.kernel.distant import new_calls
 from nicscope.kernel.records import records
 from nicscope.nic.delivery import ENDPOINT, NO_TASK, PACKET
+from nicscope.nic.ways.state import EDT
 from nicscope.room import bytes_of
 
 if TYPE_CHECKING:
@@ -118,6 +119,8 @@ def new_machine(
     machine.endpoints["attached"] = 1  # never taken where no bytes move
     machine.endpoints["tags"] = store.payload_table.shape[1]
     machine.processes["node"] = hosts
+    machine.ports.rules["registers"] = (machine.bus.rules["way"] == EDT).any()
+    machine.ports.rules["rooms"] = machine.bus.rooms.size > 0
     machine.ports.rules["ways"] = machine.paths.summary["ways"]
     places = np.arange(n)
     machine.nodes["first_process"] = np.searchsorted(hosts, places, side="left")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus.calls import go_on_accessing
+from nicscope.drivers.simulate.bus.calls import begin_errand, go_on_accessing
+from nicscope.drivers.simulate.bus.state import crosses_bus
 from nicscope.drivers.simulate.cpu import end_operation, occupy_cpu
 from nicscope.drivers.simulate.flow import end_of
 from nicscope.drivers.simulate.machine import (
@@ -175,6 +176,8 @@ def end_host_work(machine, n, now):
     elif node.cpu == COPYING:
         node.cpu_busy += now - node.cpu_since
     elif node.cpu in (POSTING, POLLING):
+        if crosses_bus(machine, n) and begin_errand(machine, n, node.cpu_process, now):
+            return
         end_at_port(machine, n, node.cpu_process, now)
     if (node.cpu == COPYING or node.cpu == COMPUTING) and node.cpu_process >= 0:
         end_operation(machine, node.cpu_process, now)

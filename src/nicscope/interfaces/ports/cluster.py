@@ -115,6 +115,7 @@ class PortCluster(Generic[E]):
             self.platform, self.design.scheme, place=place, served_by=self.served_by
         )
         self._service = service_costs(costs, self.design)
+        self._interrupt = costs.steps["interrupt"]  # for what a NIC cannot move by itself
         if topology is None:
             self._check_nodes(nodes)
             topology = crossbar(nodes)
@@ -228,7 +229,15 @@ class PortCluster(Generic[E]):
         if self.way != Way.PCI:
             parameters = machine_parameters(self.platform)
             mechanism = MECHANISMS[self.way]
-            bus = bus_of_ports(parameters, mechanism, delivery, ports.memory, len(hosts))
+            bus = bus_of_ports(
+                parameters,
+                mechanism,
+                delivery,
+                ports.memory,
+                len(hosts),
+                self._interrupt,
+                (ports.table.shape[1], self.size.ring),
+            )
             ports = ports._replace(memory=ports.memory._replace(caches=bus.hosts))
         simulation = Simulation(
             [self._transfers] * self.topology.nodes,

@@ -58,9 +58,15 @@ class OwnMemory:
         await self._spend_faults(before)
         return content
 
-    async def _access(self, address: int, count: int, content: bytes | None = None) -> bytes:
-        """Store ``content``, or load, through the caches: page by page, in the CPU's time."""
-        node, space, size = self._node, self._number, self._memory.page_size
+    async def _access(
+        self, address: int, count: int, content: bytes | None = None, space: int | None = None
+    ) -> bytes:
+        """Store ``content``, or load, through the caches: page by page, in the CPU's time.
+
+        ``space``: whose address it is, of those that the process reaches; its own by default.
+        """
+        node, size = self._node, self._memory.page_size
+        space = self._number if space is None else space
         write = content is not None
         self._memory.check(node, space, address, count, write=write)
         assert self._windows is not None

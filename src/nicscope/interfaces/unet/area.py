@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nicscope.errors import SimulationError
+from nicscope.host.calls import deregister_frame, register_frame
 from nicscope.interfaces.arguments import whole
 from nicscope.interfaces.buffers import allocated
 from nicscope.interfaces.ports.buffers import Buffer
@@ -18,8 +19,8 @@ from nicscope.nic.ports.lookup import key_of
 if TYPE_CHECKING:
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.interfaces.buffers import Room
-    from nicscope.interfaces.ownership import Owner
     from nicscope.interfaces.ports.memory import Memory
+    from nicscope.interfaces.ports.process import Process
 
 
 @kernel
@@ -33,6 +34,8 @@ def _pin_area(machine: Any, n: int, space: int, pages: int) -> int:
                 machine.ports.frames[n, key] = GARBAGE_FRAME
             return int(frame)
         machine.ports.frames[n, key_of(machine, n, space, page)] = frame
+    for page in range(pages if machine.ports.rules[0].registers else 0):
+        register_frame(machine, n, machine.ports.frames[n, key_of(machine, n, space, page)])
     return 0
 
 
@@ -40,7 +43,12 @@ def _pin_area(machine: Any, n: int, space: int, pages: int) -> int:
 def _unpin_area(machine: Any, n: int, space: int, pages: int) -> int:
     for page in range(pages):
         key = key_of(machine, n, space, page)
-        unpin_frame(machine.ports.memory, n, space, machine.ports.frames[n, key])
+        frame = machine.ports.frames[n, key]
+        if (
+            unpin_frame(machine.ports.memory, n, space, frame) == 0
+            and machine.ports.rules[0].registers
+        ):
+            deregister_frame(machine, n, frame)
         machine.ports.frames[n, key] = GARBAGE_FRAME
     return 0
 
@@ -49,9 +57,10 @@ class Area:
     """Pinned pages whose addresses are offsets; programs build and read messages in it."""
 
     def __init__(
-        self, owner: Owner, machine: Machine, memory: Memory, node: int, space: int, pages: int
+        self, process: Process, machine: Machine, memory: Memory, node: int, space: int, pages: int
     ) -> None:
-        self._owner = owner
+        self._process = process
+        self._owner = process._owner
         self._machine = machine
         self._memory = memory
         self._node = node
@@ -91,11 +100,16 @@ class Area:
     async def _store_at(self, address: int, content: bytes) -> None:
         """Store bytes at an offset."""
         self._check()
+        if self._process._windows is not None:
+            await self._process._access(address, len(content), content, self._space)
+            return
         self._memory.write(self._node, self._space, address, content)
 
     async def _load_at(self, address: int, count: int) -> bytes:
         """Load bytes from an offset."""
         self._check()
+        if self._process._windows is not None:
+            return await self._process._access(address, count, space=self._space)
         return self._memory.read(self._node, self._space, address, count)
 
     def _check(self) -> None:

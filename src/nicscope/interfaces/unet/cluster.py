@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from nicscope.drivers.simulate.programs import Process as Driven
     from nicscope.drivers.simulate.programs import Simulation
-    from nicscope.interfaces.ownership import Owner
     from nicscope.interfaces.ports.buffers import Buffer
     from nicscope.interfaces.unet.tags import TagForm
 
@@ -55,7 +54,7 @@ class Process(ports.Process):
         try:
             if name is not None:
                 registry.publish(node, name, port)
-            area = cluster.new_area(self._owner, node, port)
+            area = cluster.new_area(self, node, port)
         except SimulationError:
             registry.forget(node, port)
             raise
@@ -172,15 +171,15 @@ class Cluster(PortCluster[Process]):
         """The address space whose addresses are the offsets in the area of ``port``."""
         return max(self.processes) + port - 1
 
-    def new_area(self, owner: Owner, node: int, port: int) -> Area | None:
-        """The pinned area of an endpoint that ``owner`` opens, where it has one."""
+    def new_area(self, process: Process, node: int, port: int) -> Area | None:
+        """The pinned area of an endpoint that ``process`` opens, where it has one."""
         if not self.is_pinned_area:
             return None
         assert self.simulation is not None
         assert self.memory is not None
         pages = -(-(self.design.area_bytes or 0) // self.page_size)
         space = self.space_of_area(port)
-        return Area(owner, self.simulation.machine, self.memory, node, space, pages)
+        return Area(process, self.simulation.machine, self.memory, node, space, pages)
 
     def _simulation(self, hosts: Sequence[int], processes: Sequence[int]) -> Simulation:
         simulation = super()._simulation(hosts, processes)

@@ -55,6 +55,7 @@ def fetch(ways, n, m):
         m.way = INTERVENING  # what is not registered
         return dma.fetch(ways, n, m)
     if m.stage != 0:
+        m.done = m.count
         return FINISHED
     m.stage = 1
     block = ways.nics.config[n, 0].block

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import put
+from nicscope.drivers.simulate.bus.assisting import begin_help, end_part, is_called_away
+from nicscope.drivers.simulate.bus.errands import next_piece
 from nicscope.drivers.simulate.bus.moving import turn_away
 from nicscope.drivers.simulate.bus.requests import next_time, schedule
-from nicscope.drivers.simulate.bus.state import IN_ACCESS, RESTING
+from nicscope.drivers.simulate.bus.state import CALLED, HELPING, IN_ACCESS, RESTING
 from nicscope.drivers.simulate.cpu import end_operation
+from nicscope.drivers.simulate.machine import ACCESS as OF_MEMORY
 from nicscope.drivers.simulate.machine import ACCESSING, CPU, IDLE, KINDS
 from nicscope.drivers.simulate.observe import log_work
+from nicscope.drivers.simulate.ports.calls import end_at_port
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.coherence.access import DOORBELL, LOAD, STORE, WINDOW, begin_access
 from nicscope.memory.coherence.access import KINDS as ACCESS_KINDS
@@ -66,10 +70,13 @@ def begin_at_bus(machine, n, p, now):
 @distant
 def go_on_accessing(machine, n, now):
     """The CPU of ``n`` goes on with its access, which may end."""
+    if is_called_away(machine, n):
+        begin_help(machine, n, now)
+        return
     ways = machine.bus.ways
     access = ways.access[n, 0]
     host = host_of(machine.bus.hosts, n)
-    window = machine.bus.windows[machine.nodes[n].cpu_process]
+    window = machine.bus.windows[max(machine.nodes[n].cpu_process, 0)]
     timing = machine.bus.timing[n, PROCESSOR]
     timing.state = IN_ACCESS
     while True:
@@ -97,17 +104,29 @@ def go_on_accessing(machine, n, now):
 
 @step
 def _end_access(machine, n, now):
-    """The process has what it asked for; the CPU is free."""
+    """The access has ended; what it was for goes on, or its process has what it asked for."""
     node = machine.nodes[n]
+    p = node.cpu_process
+    if machine.bus.helps[n].state == HELPING:
+        end_part(machine, n, now)
+        return
+    is_errand = machine.processes[p].operation != OF_MEMORY
+    if is_errand and next_piece(machine, n, p, now):
+        return
     registers = machine.bus.ways.nics.registers[n, 0]
     if machine.bus.ways.access[n, 0].kind == DOORBELL:
-        registers.token = machine.processes[node.cpu_process].address
+        registers.token = machine.processes[p].address
         registers.doorbells += 1
-    if machine.processes[node.cpu_process].own > 0:
+    if not is_errand and machine.processes[p].own > 0:
         end_at(machine.ports.memory, n)
     machine.bus.timing[n, PROCESSOR].state = RESTING
     machine.bus.ways.moves[n, PROCESSOR].call = NO_CALL
     node.cpu_busy += now - node.cpu_since
     log_work(machine, n, ACCESSING, now)
+    if is_errand:
+        end_at_port(machine, n, p, now)
     node.cpu = IDLE
-    end_operation(machine, node.cpu_process, now)
+    if not is_errand:
+        end_operation(machine, p, now)
+    if machine.bus.helps[n].state == CALLED:
+        begin_help(machine, n, now)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from nicscope.drivers.simulate.bus.state import Bus, new_bus
 from nicscope.errors import SimulationError
+from nicscope.nic.coherent.layout import COHERENT_METHOD, FALL_BACK
+from nicscope.nic.coherent.mechanism import Mechanism
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,7 +16,8 @@ if TYPE_CHECKING:
     from nicscope.config.delivery import Delivery
     from nicscope.drivers.coherent.parameters import Parameters
     from nicscope.memory.paging.layout import HostMemory
-    from nicscope.nic.coherent.mechanism import Mechanism
+
+BY_CPU = (Mechanism.PIO, Mechanism.PIO_COMBINED)
 
 
 def bus_of_ports(
@@ -23,11 +26,14 @@ def bus_of_ports(
     delivery: Delivery,
     memory: HostMemory,
     processes: int,
+    interrupt: int,
+    rooms: tuple[int, int],
 ) -> Bus:
     """Caches before ``memory`` and NICs that move packets over ``way``.
 
-    The NICs watch nothing: no queue lies in that memory.  Errors: ``SimulationError`` if the
-    buffers of ``delivery`` are more than the interface stages.
+    The NICs watch nothing: no queue lies in that memory.  ``interrupt``: ps until their host's CPU
+    does what they cannot; ``rooms``: ports and the length of their rings.  Errors:
+    ``SimulationError`` if the buffers of ``delivery`` are more than the interface stages.
     """
     buffer = delivery.max_payload
     need = (delivery.send_buffers + delivery.receive_buffers) * buffer
@@ -37,19 +43,34 @@ def bus_of_ports(
             f"the NIC's buffers take {need:,} bytes, and an interface at the bus has "
             f"{staging:,} for messages (staging_bytes); take fewer buffers or a smaller max_payload"
         )
+    page = int(memory.config[0]["page_size"])
+    _check_registering(parameters, way)
     bus = new_bus(
         memory.bytes.shape[0],
         processes,
         parameters.host,
         parameters.nic,
         memory=memory.bytes,
-        window_bytes=int(memory.config[0]["page_size"]),
+        window_bytes=page,
+        tags=parameters.nic["memory_bytes"] // page,  # of a frame each
         queues=False,
+        rooms=rooms if way in BY_CPU else (0, 0),
     )
     bus.rules["way"] = int(way)
     bus.rules["receives"] = delivery.send_buffers * buffer
     bus.rules["buffer"] = buffer
+    bus.rules["interrupt"] = interrupt
     return bus
+
+
+def _check_registering(parameters: Parameters, way: Mechanism) -> None:
+    """Errors: ``SimulationError`` for what no port does with a frame that is registered."""
+    for name, value, why in (
+        ("receive_method", COHERENT_METHOD, "what arrives must be in the memory that kernels copy"),
+        ("when_full", 3 - FALL_BACK, "a frame that finds no room is moved by the engine"),
+    ):
+        if way is Mechanism.EDT and parameters.nic[name] == value:
+            raise SimulationError(f"edt for ports takes no {name} {value}: {why}")
 
 
 def buffers_of(bus: Bus, delivery: Delivery) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:

@@ -20,6 +20,11 @@ def go_on_accessing(machine, n, now):
     """The CPU of ``n`` goes on with its access, which may end."""
 
 
+@DRIVER.question
+def begin_errand(machine, n, p, now):
+    """Whether the CPU has a part of the way to do before what ``p`` asked for takes effect."""
+
+
 @DRIVER.function
 def begin_payload(machine, n, count, now):
     """Begin the move of ``count`` bytes of the packet that the engine of ``n`` is for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nicscope.clock import NEVER
+from nicscope.drivers.simulate.bus.assisting import come, end_hold
 from nicscope.drivers.simulate.bus.requests import schedule, wake
 from nicscope.drivers.simulate.bus.state import (
     ABOUT_TO_AWAIT,
@@ -11,16 +12,21 @@ from nicscope.drivers.simulate.bus.state import (
     ENDING,
     PAUSING,
     RESTING,
+    SUMMONING,
     TURNED_AWAY,
+    crosses_bus,
 )
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.coherence.asks import MASTERS
 from nicscope.memory.coherence.layout import INVALID
+from nicscope.memory.coherence.lines import copy_bytes
 from nicscope.memory.coherence.nodes import watcher_of
 from nicscope.memory.coherence.watcher import FAR, WINDOW, ask_for
 from nicscope.nic.ways.state import (
     ASK,
     AWAIT,
+    EDT,
+    FETCH,
     FINISHED,
     NO_CALL,
     PAUSE,
@@ -39,6 +45,15 @@ def start_move(machine, n, master, way, call, address, place, count, when):
     wake(machine, n, master, when)
 
 
+@step
+def end_at_once(machine, n, master, now):
+    """The move that has begun is over: its bytes need not cross the bus."""
+    m = machine.bus.ways.moves[n, master]
+    m.done = m.count
+    machine.bus.timing[n, master].state = ENDING
+    wake(machine, n, master, now)
+
+
 @distant
 def go_on_moving(machine, n, master, now):
     """The move of ``master`` goes on: what it waited for is over."""
@@ -48,6 +63,10 @@ def go_on_moving(machine, n, master, now):
         timing.state = RESTING
         timing.ended = now
         machine.bus.ways.moves[n, master].call = NO_CALL
+        end_hold(machine, n, master, now)
+        return
+    if timing.state == SUMMONING:
+        come(machine, n, master, now)
         return
     timing.since = now
     timing.until = now
@@ -80,10 +99,20 @@ def take_steps(machine, n, master, now):
     elif needed == AWAIT:
         _begin_waiting(machine, n, master, now)
     elif needed == FINISHED:
+        if m.way == EDT and m.call == FETCH and crosses_bus(machine, n):
+            _hand_over(machine, n, m)
         timing.state = ENDING
         wake(machine, n, master, timing.until)
     else:
         turn_away(machine, n, master, seen, now)
+
+
+@step
+def _hand_over(machine, n, m):
+    """What the link sends is what a region's buffer has when all of the packet has come."""
+    packet = machine.sends[n, machine.nodes[n].fetching % machine.endpoints[n].send_ring]
+    memory = machine.bus.ways.agents.memory[n]
+    copy_bytes(memory, packet.buffer * machine.bus.rules[n].buffer, memory, m.place, m.count)
 
 
 @step

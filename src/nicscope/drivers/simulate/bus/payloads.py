@@ -7,32 +7,87 @@ transaction that brings them has ended, so the link may take them before the mov
 from __future__ import annotations
 
 from nicscope.clock import NEVER
-from nicscope.drivers.simulate.bus.moving import start_move
+from nicscope.drivers.simulate.bus.assisting import summon
+from nicscope.drivers.simulate.bus.moving import end_at_once, start_move
+from nicscope.drivers.simulate.bus.rooms import put_in, take_out
 from nicscope.drivers.simulate.flow import begin
 from nicscope.drivers.simulate.machine import PCI_READS
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT
 from nicscope.memory.coherence.watcher import WINDOW
-from nicscope.nic.ways.state import DELIVER, FETCH
+from nicscope.memory.paging.layout import GARBAGE_FRAME
+from nicscope.nic.ports.layout import SEND, WRITE
+from nicscope.nic.ways.state import DELIVER, DMA, FETCH, RETRYING
 
 
 @distant
 def begin_payload(machine, n, count, now):
     """Begin the move of ``count`` bytes of the packet that the engine of ``n`` is for."""
-    node = machine.nodes[n]
-    endpoint = machine.endpoints[n]
-    rules = machine.bus.rules[n]
     begin(machine.pci_flows[n], now, 0, count, 1)  # for the log
-    if node.pci == PCI_READS:
-        packet = machine.sends[n, node.fetching % endpoint.send_ring]
-        place = packet.buffer * rules.buffer
-        start_move(machine, n, ENGINE_OUT, rules.way, FETCH, packet.address, place, count, now)
+    if machine.nodes[n].pci == PCI_READS:
+        _begin_fetch(machine, n, count, now)
     else:
-        packet = machine.arrivals[n, endpoint.drained % endpoint.receive_ring]
-        done = endpoint.drain_sunk - count
-        place = rules.receives + packet.buffer * rules.buffer + done
-        address = packet.address + done
-        start_move(machine, n, ENGINE_IN, rules.way, DELIVER, address, place, count, now)
+        _begin_delivery(machine, n, count, now)
+
+
+@step
+def _begin_fetch(machine, n, count, now):
+    rules = machine.bus.rules[n]
+    slot = machine.nodes[n].fetching % machine.endpoints[n].send_ring
+    packet = machine.sends[n, slot]
+    head = machine.ports.send_heads[n, slot]
+    place = packet.buffer * rules.buffer
+    start_move(machine, n, ENGINE_OUT, rules.way, FETCH, packet.address, place, count, now)
+    if rules.way >= RETRYING or _is_nowhere(machine, packet):
+        return
+    if rules.way == DMA:
+        if head.kind not in (SEND, WRITE):  # its process has flushed those
+            summon(machine, n, ENGINE_OUT, now)
+    elif take_out(machine, n, head, place, count):
+        end_at_once(machine, n, ENGINE_OUT, now)
+    else:
+        summon(machine, n, ENGINE_OUT, now)
+
+
+@step
+def _begin_delivery(machine, n, count, now):
+    rules = machine.bus.rules[n]
+    endpoint = machine.endpoints[n]
+    slot = endpoint.drained % endpoint.receive_ring
+    packet = machine.arrivals[n, slot]
+    head = machine.ports.arrival_heads[n, slot]
+    done = endpoint.drain_sunk - count
+    place = rules.receives + packet.buffer * rules.buffer + done
+    address = packet.address + done
+    start_move(machine, n, ENGINE_IN, rules.way, DELIVER, address, place, count, now)
+    if rules.way >= RETRYING or _is_nowhere(machine, packet):
+        return
+    if rules.way == DMA:
+        if not _is_expected(machine, n, packet, head):
+            summon(machine, n, ENGINE_IN, now)
+    elif put_in(machine, n, packet, head, place, done, count):
+        end_at_once(machine, n, ENGINE_IN, now)
+    else:
+        summon(machine, n, ENGINE_IN, now)
+
+
+@step
+def _is_nowhere(machine, packet):
+    """Whether the packet's bytes are nobody's: those of the garbage page."""
+    return packet.address >> machine.ports.rules[0].page_bits == GARBAGE_FRAME
+
+
+@step
+def _is_expected(machine, n, packet, head):
+    """Whether the process provided a buffer for this packet's bytes, and no block of it is more.
+
+    Of another block the process may write its part while the engine writes the buffer's.
+    """
+    if head.kind != SEND:
+        return False
+    unit = machine.ports.channels[n, head.name].unit
+    block = machine.bus.ways.nics.config[n, 0].block
+    return (packet.address - head.offset % unit) % block == 0 and unit % block == 0
 
 
 @step

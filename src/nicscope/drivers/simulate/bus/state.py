@@ -11,12 +11,13 @@ from nicscope.drivers.simulate.machine import BUS_KINDS
 from nicscope.errors import SimulationError
 from nicscope.kernel.decorators import step
 from nicscope.kernel.records import records, without_rows
+from nicscope.memory.coherence.access import new_accesses
 from nicscope.memory.coherence.asks import ASK, MASTERS
 from nicscope.memory.coherence.layout import HOST_PARAMETERS
 from nicscope.memory.coherence.watcher import WINDOW
 from nicscope.nic.coherent.layout import NIC_PARAMETERS
 from nicscope.nic.ways.hosts import new_at_buses
-from nicscope.nic.ways.state import Ways, new_ways
+from nicscope.nic.ways.state import MOVE, Ways, new_ways
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +35,8 @@ ABOUT_TO_AWAIT = 4  # the end of its last transaction; then for blocks
 IN_ACCESS = 5  # the CPU
 TURNED_AWAY = 6  # that something crosses the bus
 ENDING = 7  # the end of its last transaction
+SUMMONING = 8  # the host's CPU, which is being interrupted for it
+LINGERING = 9  # the host's CPU, which does its part still
 
 TIMING = np.dtype(
     [
@@ -66,9 +69,59 @@ RULES = np.dtype(
         ("way", "i8"),  # over which what ports send and receive crosses this bus, or NO_WAY
         ("receives", "i8"),  # where the NIC's memory has its first buffer for what arrives
         ("buffer", "i8"),  # bytes of a buffer
+        ("interrupt", "i8"),  # ps: from the NIC's call for the CPU until its handler runs
     ],
     align=True,
 )
+
+# What the handler of the NIC's interrupts does; the CPU's own work lies in ``kept`` meanwhile.
+NO_HELP = 0
+CALLED = 1  # it waits until the CPU can leave what it does
+HELPING = 2  # it flushes blocks or moves bytes
+HOLDING = 3  # it keeps the CPU until the engine is done
+
+HELP = np.dtype(
+    [
+        ("state", "i8"),
+        ("master", "i8"),  # the engine that it is for
+        ("cpu", "i8"),  # what the CPU did
+        ("process", "i8"),  # for whom
+        ("left", "i8"),  # ps of that, if it takes a time that is known
+        ("since", "i8"),  # ps: the handler runs
+    ],
+    align=True,
+)
+
+# Which part of an operation at a port the CPU is at, where that takes the bus.
+ERRAND = np.dtype(
+    [
+        ("piece", "i8"),  # segment or buffer
+        ("done", "i8"),  # bytes of it
+        ("told", "i8"),  # bytes of the pieces before
+    ],
+    align=True,
+)
+
+
+# Where on a NIC the bytes of a descriptor wait that its process has moved there.
+ROOM = np.dtype(
+    [
+        ("tag", "i8"),
+        ("number", "i8"),  # of the descriptor, as packets know it; -1: none
+        ("base", "i8"),  # the offset that its first byte goes to
+        ("count", "i8"),  # bytes
+    ],
+    align=True,
+)
+
+
+class Kept(NamedTuple):
+    """What the CPU was at when it was interrupted; the first axis is the node."""
+
+    access: NDArray[Any]  # ACCESS, shape (nodes, 1)
+    move: NDArray[Any]  # MOVE, shape (nodes, 1)
+    timing: NDArray[Any]  # TIMING, shape (nodes, 1)
+    scratch: NDArray[np.uint8]  # shape (nodes, block)
 
 
 class Bus(NamedTuple):
@@ -83,6 +136,10 @@ class Bus(NamedTuple):
     script: NDArray[Any]  # ASK, shape (nodes, rows): what that device does
     playing: NDArray[Any]  # PLAYING, shape (nodes,)
     rules: NDArray[Any]  # RULES, shape (nodes,)
+    helps: NDArray[Any]  # HELP, shape (nodes,)
+    kept: Kept
+    errands: NDArray[Any]  # ERRAND, shape (nodes,): of the CPU's present operation at a port
+    rooms: NDArray[Any]  # ROOM, shape (nodes, ports, ring); of no length where no CPU moves bytes
     agenda: Agenda  # BUS_KINDS slots per node, beside those of the machine
 
 
@@ -125,13 +182,15 @@ def new_bus(
     tags: int = 64,
     packets: int = 64,
     queues: bool = True,
+    rooms: tuple[int, int] = (0, 0),
 ) -> Bus:
     """Caches that are empty, interfaces that watch their queues alone, and nothing that moves.
 
     ``host`` and ``nic`` are what ``HOST_PARAMETERS`` and ``NIC_PARAMETERS`` name.
     ``memory``: the bytes of the hosts, shape (nodes, bytes), if a simulation has them elsewhere; a
     block's number is its physical address by the length of a block.  Without ``queues`` the
-    interfaces watch nothing, and all of that memory is the hosts' own.  Errors: SimulationError.
+    interfaces watch nothing, and all of that memory is the hosts' own.  ``rooms``: ports, and
+    descriptors of each, whose bytes may wait on the NIC.  Errors: SimulationError.
     """
     try:
         hosts, agents, nics = new_at_buses(
@@ -141,9 +200,12 @@ def new_bus(
         raise SimulationError(str(error)) from error
     rules = records(nodes, RULES)
     rules["way"] = NO_WAY
+    waiting = records((nodes, *rooms), ROOM)
+    waiting["number"] = -1
+    ways = new_ways(nics, agents)
     return Bus(
         hosts=hosts,
-        ways=new_ways(nics, agents),
+        ways=ways,
         timing=records((nodes, MASTERS), TIMING),
         ends=np.zeros((nodes, MASTERS, WINDOW), np.int64),
         windows=np.zeros((processes, window_bytes), np.uint8),
@@ -151,5 +213,14 @@ def new_bus(
         script=records((nodes, rows), ASK),
         playing=records(nodes, PLAYING),
         rules=rules,
+        helps=records(nodes, HELP),
+        kept=Kept(
+            access=new_accesses(nodes),
+            move=records((nodes, 1), MOVE),
+            timing=records((nodes, 1), TIMING),
+            scratch=np.zeros_like(nics.scratch),
+        ),
+        errands=records(nodes, ERRAND),
+        rooms=waiting,
         agenda=new_agenda(nodes * BUS_KINDS),
     )

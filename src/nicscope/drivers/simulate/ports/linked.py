@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.bus import accessing, granting, moving, payloads
+from nicscope.drivers.simulate.bus import (
+    accessing,
+    errands,
+    granting,
+    moving,
+    payloads,
+    registering,
+    rooms,
+)
 from nicscope.drivers.simulate.bus.calls import fire_bus  # noqa: F401  declared before counted
 from nicscope.drivers.simulate.ports import (
     checking,
@@ -26,9 +34,12 @@ from nicscope.nic.ports.linked import MODULES
 
 _MODULES = (
     accessing,
+    errands,
     granting,
     moving,
     payloads,
+    registering,
+    rooms,
     checking,
     handling,
     interrupting,

@@ -42,6 +42,8 @@ RULES = np.dtype(
         ("buffer", "i8"),  # bytes of a receive buffer, which lies in one page
         ("scan_period", "i8"),  # ps
         ("handles", "i8"),  # 1: buffers and processes are looked up in caches on the NIC
+        ("registers", "i8"),  # 1: NICs keep copies of frames from when they are pinned (EDT)
+        ("rooms", "i8"),  # 1: messages wait on NICs for a CPU that moves them
         ("counts_ways", "i8"),  # 1: ways of a set that are checked after the first take time
         ("ways", "i8"),  # that the network has between two nodes
         ("table_space", "i8"),  # the first of the spaces of second-level tables; 0: there are none

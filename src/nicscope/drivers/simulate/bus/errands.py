@@ -1,0 +1,197 @@
+"""The CPU's part of a way in what a process asks of its port: before a doorbell, after a report.
+
+Whether it is flushing or copying is the way's to say; here is which bytes, page by page: those of
+a descriptor before it is posted, of a buffer before it is provided, of a message that is reported.
+Of a page that is out there is nothing in the caches, and the NIC has it brought.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.drivers.simulate.agenda import put
+from nicscope.drivers.simulate.bus.rooms import (
+    leave_buffer,
+    leave_room,
+    place_for_buffer,
+    place_for_request,
+    take_for_request,
+)
+from nicscope.drivers.simulate.machine import ACCESSING, CPU, KINDS, POST, PROVIDE, REPORT
+from nicscope.drivers.simulate.ports.posting import is_lost
+from nicscope.kernel.decorators import distant, routine, step
+from nicscope.memory.coherence.access import LOAD, WINDOW, begin_access
+from nicscope.memory.coherence.asks import PROCESSOR
+from nicscope.memory.paging.layout import PRESENT
+from nicscope.nic.coherent.layout import NOWHERE
+from nicscope.nic.ports.layout import BUFFERS, DONE, INLINE, RECEIVED, SEGMENTS, SEND, WRITE
+from nicscope.nic.ways.state import (
+    COLLECT,
+    DMA,
+    EDT,
+    INTERVENING,
+    PUBLISH,
+    RETRYING,
+    begin_move,
+)
+
+NO_MORE = -1
+OUT = -1  # in place of a physical address
+
+
+@distant
+def begin_errand(machine, n, p, now):
+    """Whether the CPU has a part of the way to do before what ``p`` asked for takes effect."""
+    way = machine.bus.rules[n].way
+    if way in (RETRYING, INTERVENING, EDT) or is_lost(machine, n, p):
+        return False
+    errand = machine.bus.errands[n]
+    errand.piece = 0
+    errand.done = 0
+    errand.told = 0
+    if way != DMA and not _has_room(machine, n, p):
+        return False
+    if not next_piece(machine, n, p, now):
+        return False
+    machine.nodes[n].cpu = ACCESSING
+    machine.nodes[n].cpu_since = now
+    return True
+
+
+@step
+def _has_room(machine, n, p):
+    """Whether what is posted has a room on the NIC now, or what is reported may lie in some."""
+    operation = machine.processes[p].operation
+    if operation == POST:
+        port = machine.processes[p].peer
+        total = _message_bytes(machine, n, port)
+        return total > 0 and take_for_request(machine, n, port, total)
+    return operation == REPORT
+
+
+@step
+def _message_bytes(machine, n, p):
+    """Bytes of the descriptor that port ``p`` posts next, if they are read from memory."""
+    total = np.int64(0)
+    for i in range(SEGMENTS):
+        _, count = _segment(machine, n, p, i)
+        total += max(count, 0)
+    return total
+
+
+@routine
+def next_piece(machine, n, p, now):
+    """Whether there is another piece for process ``p``; the CPU begins with it."""
+    errand = machine.bus.errands[n]
+    port = machine.ports.table[n, machine.processes[p].peer]
+    page_size = np.int64(1) << machine.ports.rules[0].page_bits
+    while True:
+        address, count = _piece_of(machine, n, p)
+        if count == NO_MORE:
+            return False
+        if errand.done == count:
+            _end_piece(machine, n, p, address)
+            errand.piece += 1
+            errand.told += count
+            errand.done = 0
+            continue
+        at = address + errand.done
+        size = min(count - errand.done, page_size - (at & (page_size - 1)))
+        begun = errand.told + errand.done
+        errand.done += size
+        physical = _physical(machine, n, port.space, at)
+        if machine.bus.rules[n].way == DMA:
+            if physical != OUT:
+                _begin(machine, n, PUBLISH, physical, np.int64(0), size, now)
+                return True
+        elif machine.processes[p].operation == REPORT:
+            place = place_for_buffer(machine, n, physical) if physical != OUT else np.int64(NOWHERE)
+            if place != NOWHERE:
+                _begin(machine, n, COLLECT, physical, place, size, now)
+                return True
+        elif physical == OUT:  # the NIC asks for it when it is there
+            leave_room(machine, n, machine.processes[p].peer, _slot(machine, port))
+            return False
+        else:
+            place = place_for_request(machine, n, machine.processes[p].peer) + begun
+            _begin(machine, n, PUBLISH, physical, place, size, now)
+            return True
+
+
+@step
+def _slot(machine, port):
+    return port.posted % machine.ports.rules[0].ring
+
+
+@step
+def _end_piece(machine, n, p, address):
+    """The CPU is done with a piece: what it collected need not wait on the NIC any more."""
+    if machine.bus.rules[n].way != DMA and machine.processes[p].operation == REPORT:
+        space = machine.ports.table[n, machine.processes[p].peer].space
+        physical = _physical(machine, n, space, address)
+        if physical != OUT:
+            leave_buffer(machine, n, physical)
+
+
+@step
+def _begin(machine, n, call, address, place, count, now):
+    ways = machine.bus.ways
+    begin_move(ways.moves[n, PROCESSOR], machine.bus.rules[n].way, call, address, place, count)
+    # Of nothing: then the way says what first.
+    begin_access(ways.access[n, 0], LOAD, address, 0, 0, WINDOW)
+    put(machine.agenda, n * KINDS + CPU, now)
+
+
+@step
+def _physical(machine, n, space, address):
+    memory = machine.ports.memory
+    shift = memory.config[0].page_shift
+    if address < 0 or address >> shift >= memory.entries.shape[2]:
+        return np.int64(OUT)
+    entry = memory.entries[n, space, address >> shift]
+    if entry.state != PRESENT:
+        return np.int64(OUT)
+    return (np.int64(entry.frame) << shift) + (address & (memory.config[0].page_size - 1))
+
+
+@step
+def _piece_of(machine, n, p):
+    """Address and bytes of the piece that the errand is at; ``NO_MORE`` bytes behind the last."""
+    operation = machine.processes[p].operation
+    if operation == POST:
+        return _segment(machine, n, machine.processes[p].peer, machine.bus.errands[n].piece)
+    if operation == PROVIDE and machine.bus.errands[n].piece == 0:
+        return machine.processes[p].address, machine.ports.rules[0].buffer
+    if operation == REPORT and machine.processes[p].own & 1 == RECEIVED:
+        return _filled(machine, n, machine.processes[p].peer)
+    return np.int64(0), np.int64(NO_MORE)
+
+
+@step
+def _segment(machine, n, p, piece):
+    """Of the descriptor that is posted next, if its bytes are read from memory."""
+    ports = machine.ports
+    slot = ports.table[n, p].posted % ports.rules[0].ring
+    request = ports.requests[n, p, slot]
+    is_read = request.operation in (SEND, WRITE) and request.options & INLINE == 0
+    is_good = ports.pending[n, p, slot].status == DONE and piece < min(request.segments, SEGMENTS)
+    if is_read and is_good:
+        segment = ports.segments[n, p, slot, piece]
+        room = ports.rules[0].space_bytes
+        if 0 <= segment.address < room and 0 <= segment.length <= room - segment.address:
+            return segment.address, segment.length
+    return np.int64(0), np.int64(NO_MORE)
+
+
+@step
+def _filled(machine, n, p):
+    """Of the message in the report that is read next, what each buffer has of it."""
+    ports = machine.ports
+    place = ports.table[n, p].read % ports.rules[0].ring
+    report = ports.reports[n, p, RECEIVED, place]
+    errand = machine.bus.errands[n]
+    left = report.length - errand.told
+    if report.operation != SEND or errand.piece >= min(report.buffers, BUFFERS) or left <= 0:
+        return np.int64(0), np.int64(NO_MORE)
+    address = ports.report_buffers[n, p, place, errand.piece]
+    return address, min(left, ports.rules[0].buffer)

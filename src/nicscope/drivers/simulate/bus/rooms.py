@@ -1,0 +1,152 @@
+"""Messages that wait on a NIC whose memory the CPU reaches, and which does not reach the CPU's.
+
+What a process posts is there before the doorbell, until its request has ended; what comes for a
+buffer is there until the process has the report of it.  For what finds no room, and for what no
+process has posted, the NIC interrupts its host (``assisting``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.kernel.decorators import distant, routine, step
+from nicscope.memory.coherence.frames import forget
+from nicscope.memory.coherence.lines import copy_bytes
+from nicscope.memory.paging.pins import unpin_frame
+from nicscope.nic.coherent.layout import NOWHERE
+from nicscope.nic.coherent.tags import clear_tag, free_tag, room_for, set_tag, tag_over, use_tag
+from nicscope.nic.ports.layout import SEND, WRITE
+from nicscope.nic.ways.state import nic_of
+
+NO_REQUEST = -1
+
+
+@routine
+def _take(machine, n, start, count, owner):
+    """The tag of a new room for what lies, or would, at ``start`` of the host; or ``NOWHERE``."""
+    nic = nic_of(machine.bus.ways.nics, n)
+    t = free_tag(nic)
+    place = room_for(nic, count)
+    if t == NOWHERE or place == NOWHERE:
+        return np.int64(NOWHERE)
+    set_tag(nic, t, start, start + count, place)
+    use_tag(nic, t, owner)
+    return t
+
+
+@routine
+def take_for_request(machine, n, p, count):
+    """Whether the descriptor that port ``p`` posts next has a room for its ``count`` bytes."""
+    ports = machine.ports
+    port = ports.table[n, p]
+    slot = port.posted % ports.rules[0].ring
+    request = ports.requests[n, p, slot]
+    room = machine.bus.rooms[n, p, slot]
+    # It stands for no memory of the host: a region behind all of it.
+    t = _take(machine, n, np.int64(machine.bus.hosts.memory.shape[1]), count, p)
+    if t == NOWHERE:
+        return False
+    room.tag = t
+    room.number = port.posted
+    room.base = request.offset if request.operation == WRITE else 0
+    room.count = count
+    return True
+
+
+@step
+def place_for_request(machine, n, p):
+    """Where the message of the descriptor that is posted next begins on the NIC."""
+    port = machine.ports.table[n, p]
+    room = machine.bus.rooms[n, p, port.posted % machine.ports.rules[0].ring]
+    return machine.bus.ways.nics.tags[n, room.tag].nic_start
+
+
+@distant
+def leave_room(machine, n, p, slot):
+    """The descriptor in ``slot`` of port ``p`` has ended: so has its room."""
+    room = machine.bus.rooms[n, p, slot]
+    if room.number != NO_REQUEST:
+        room.number = NO_REQUEST
+        clear_tag(nic_of(machine.bus.ways.nics, n), room.tag)
+
+
+@routine
+def take_out(machine, n, head, place, count):
+    """Whether the bytes of a packet lie in its request's room: then they go to ``place``."""
+    if head.kind not in (SEND, WRITE):
+        return False
+    room = machine.bus.rooms[n, head.from_port, head.slot]
+    within = head.offset - room.base
+    if room.number != head.cookie or within < 0 or within + count > room.count:
+        return False
+    memory = machine.bus.ways.agents.memory[n]
+    start = machine.bus.ways.nics.tags[n, room.tag].nic_start + within
+    copy_bytes(memory, place, memory, start, count)
+    return True
+
+
+@routine
+def put_in(machine, n, packet, head, place, done, count):
+    """Whether there is room for bytes that have come for a buffer: then they wait there.
+
+    The buffer's page stays while they do.
+    """
+    if head.kind != SEND:
+        return False
+    channel = machine.ports.channels[n, head.name]
+    before = head.offset % channel.unit
+    start = packet.address - before
+    nic = nic_of(machine.bus.ways.nics, n)
+    t = tag_over(nic, start, start + channel.unit)
+    if t == NOWHERE and before + done == 0:
+        t = _take(machine, n, start, channel.unit, channel.port)
+        if t != NOWHERE:
+            machine.ports.memory.frames[n, head.frame].pins += 1
+    if t == NOWHERE:
+        return False
+    memory = machine.bus.ways.agents.memory[n]
+    copy_bytes(memory, nic.tags[t].nic_start + before + done, memory, place, count)
+    nic.tags[t].used = before + done + count  # they come in order
+    return True
+
+
+@step
+def place_for_buffer(machine, n, address):
+    """Where on the NIC that waits what has come for the buffer there, or ``NOWHERE``."""
+    nic = nic_of(machine.bus.ways.nics, n)
+    t = tag_over(nic, address, address + 1)
+    return t if t == NOWHERE else nic.tags[t].nic_start + (address - nic.tags[t].host_start)
+
+
+@routine
+def leave_buffer(machine, n, address):
+    """What had come for the buffer at ``address`` is the process's now."""
+    nic = nic_of(machine.bus.ways.nics, n)
+    t = tag_over(nic, address, address + 1)
+    if t != NOWHERE:
+        _leave(machine, n, nic, t)
+
+
+@step
+def _leave(machine, n, nic, t):
+    memory = machine.ports.memory
+    frame = nic.tags[t].host_start >> memory.config[0].page_shift
+    unpin_frame(memory, n, np.int64(memory.frames[n, frame].pinner), frame)
+    clear_tag(nic, t)
+
+
+@distant
+def leave_rooms(machine, n, p):
+    """Port ``p`` has closed: the kernel moves what has come for its buffers to their memory.
+
+    That takes no time on the bus, as all that the kernel does there beside the caches.
+    """
+    memory = machine.ports.memory
+    nic = nic_of(machine.bus.ways.nics, n)
+    for t in range(nic.tags.size):
+        tag = nic.tags[t]
+        if tag.valid == 1 and tag.users == p and tag.host_end <= memory.bytes.shape[1]:
+            forget(memory.caches, n, tag.host_start, tag.used)
+            source = machine.bus.ways.agents.memory[n]
+            copy_bytes(memory.bytes[n], tag.host_start, source, tag.nic_start, tag.used)
+            _leave(machine, n, nic, t)

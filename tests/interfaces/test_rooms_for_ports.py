@@ -1,0 +1,177 @@
+"""Where the CPU moves the bytes: what is posted waits on the NIC, and so does what has come."""
+
+from __future__ import annotations
+
+import pytest
+import test_edt_for_ports as edt
+import test_ports_over_the_bus as programs
+
+from nicscope.drivers.simulate.log import Engine
+from nicscope.drivers.simulate.machine import ACCESSING, POLLING, POSTING
+from nicscope.drivers.simulate.ports.build import Faults, HostSize
+from nicscope.interfaces import unet
+from nicscope.memory.coherence.layout import COMBINED_WRITE, UNCACHED_READ, UNCACHED_WRITE
+
+NS = 1_000
+PAGE = 4096
+SIZE = 512
+BY_CPU = ("pio", "pio-combined")
+
+
+def one_message(way, *, reads=True, closes=False, loss=0.0, platform="utlb-edt", sizes=(SIZE,)):
+    """Messages into buffers that their process has written to; what it finds there, and when."""
+    cluster = unet.Cluster(
+        programs.over(way, "utlb"), platform, keep_log=2000, faults=Faults(loss=loss, seed=3)
+    )
+
+    async def ping(process):
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        room = endpoint.allocate(2 * PAGE)
+        for turn, size in enumerate(sizes):
+            await room.write(programs.pattern(turn, size), 8)
+            await endpoint.send(tag, room.part(8, size))
+            assert (await endpoint.sent()).ok
+        await process.sleep(10_000)
+
+    async def pong(process):
+        endpoint = await process.open("pong")
+        buffers = [endpoint.allocate(PAGE) for _ in range(2 * len(sizes))]
+        for buffer in buffers:
+            await buffer.write(b"\x05" * (SIZE + 8))
+            await endpoint.provide(buffer)
+        heard = []
+        for _ in sizes if reads else ():
+            message = await endpoint.receive()
+            heard.append(await message.read())
+        await process.sleep(5_000)
+        if closes:
+            await endpoint.close()
+        return heard if reads else [await buffer.read(SIZE) for buffer in buffers]
+
+    cluster.start(0, ping)
+    cluster.start(1, pong)
+    return cluster.run()[1], cluster
+
+
+def moved_after(cluster, node, what):
+    """The one time that the CPU of a node moved bytes right after it had done ``what``."""
+    machine = cluster.simulation.machine
+    log = machine.log[: machine.tally[0]["log"]]
+    work = log[(log["node"] == node) & (log["engine"] == Engine.CPU)]
+    ends = work[work["task"] == what]["end"]
+    (found,) = [one for one in work if one["task"] == ACCESSING and one["start"] in ends]
+    return int(found["start"]), int(found["end"])
+
+
+def next_edge(when):
+    return -(-when // (10 * NS)) * 10 * NS
+
+
+def test_a_message_takes_a_store_past_the_caches_for_each_eight_bytes_before_the_doorbell():
+    (heard,), cluster = one_message("pio")
+    begun, ended = moved_after(cluster, 0, POSTING)
+
+    # Two words of the first level, 1 each; arbitration 10, ordered 30 after the grant, 10 of data.
+    # The next one is granted at the edge 60 after this.
+    first = next_edge(begun + 2 * NS + 10 * NS)
+    assert ended == first + 40 * NS + (SIZE // 8 - 1) * 60 * NS
+    assert cluster.simulation.machine.bus.hosts.counts[0].sum(axis=0)[UNCACHED_WRITE] == SIZE // 8
+    assert heard == programs.pattern(0, SIZE)
+
+
+def test_combined_stores_leave_in_bursts_of_a_buffer():
+    (heard,), cluster = one_message("pio-combined")
+    begun, ended = moved_after(cluster, 0, POSTING)
+    counts = cluster.simulation.machine.bus.hosts.counts[0].sum(axis=0)
+
+    # Four times two words loaded and one combined, 3 each; then as above, but 20 of data.
+    first = next_edge(begun + 4 * 3 * NS + 10 * NS)
+    assert ended == first + 50 * NS + (SIZE // 32 - 1) * 80 * NS
+    assert (counts[COMBINED_WRITE], counts[UNCACHED_WRITE]) == (SIZE // 32, 0)
+    assert heard == programs.pattern(0, SIZE)
+
+
+@pytest.mark.parametrize("way", BY_CPU)
+def test_what_has_come_is_read_past_the_caches_when_its_report_is_found(way):
+    (heard,), cluster = one_message(way)
+    begun, ended = moved_after(cluster, 1, POLLING)
+
+    # Arbitration 10, ordered 30 later, the device 10, data 10; two words of the first level.  The
+    # next one is granted at the edge 70 after this.
+    first = next_edge(begun + 10 * NS)
+    assert ended == first + 50 * NS + (SIZE // 8 - 1) * 70 * NS + 2 * NS
+    assert cluster.simulation.machine.bus.hosts.counts[1].sum(axis=0)[UNCACHED_READ] == SIZE // 8
+    assert heard == programs.pattern(0, SIZE)
+    assert cluster.report().total.interrupts == 0
+
+
+def rooms_left(cluster):
+    return int(cluster.simulation.machine.bus.ways.nics.tags["valid"].sum())
+
+
+@pytest.mark.parametrize("loss", [0.0, 0.2])
+@pytest.mark.parametrize("way", BY_CPU)
+def test_a_room_is_free_when_its_request_has_ended_or_its_message_has_been_read(way, loss):
+    sizes = (300, 64, 700, 128)
+    heard, cluster = one_message(way, loss=loss, sizes=sizes)
+
+    assert heard == [programs.pattern(turn, size) for turn, size in enumerate(sizes)]
+    assert rooms_left(cluster) == 0
+
+
+@pytest.mark.parametrize("way", BY_CPU)
+def test_what_nobody_has_read_is_in_its_buffer_when_the_port_has_closed(way):
+    found, cluster = one_message(way, reads=False, closes=True)
+
+    assert found == [programs.pattern(0, SIZE), b"\x05" * SIZE]
+    assert rooms_left(cluster) == 0
+    _, other = one_message("cc-dma-retry", reads=False, closes=True)
+    pins = [one.simulation.machine.ports.memory.frames["pins"].sum() for one in (cluster, other)]
+    assert pins[0] == pins[1]
+
+
+@pytest.mark.parametrize("way", BY_CPU)
+def test_what_finds_no_room_is_moved_by_the_handler_of_an_interrupt(way, tmp_path):
+    # 128 KiB of staging and 17 of queues; then room for one message, not for a buffer.
+    platform = edt.small_platform(tmp_path, {"nic_memory_bytes": (128 + 17 + 1, "KiB")})
+    sizes = (300, 700, 1600)
+    heard, cluster = one_message(way, platform=platform, sizes=sizes)
+
+    assert heard == [programs.pattern(turn, size) for turn, size in enumerate(sizes)]
+    nodes = cluster.report().nodes
+    assert nodes[0].interrupts == 1  # 1,600 bytes are more than the 1,536 that are left
+    assert nodes[1].interrupts == len(sizes)
+
+
+@pytest.mark.parametrize("way", [*BY_CPU, "dma"])
+def test_pages_that_go_between_post_and_transfer_keep_their_bytes(way):
+    """U-Net/MM pins when the NIC asks: a page may have gone, and come back elsewhere."""
+    pages = 9
+    cluster = unet.Cluster(
+        programs.over(way, "unet-mm-pca200"), "pca200-edt", host=HostSize(frames=12)
+    )
+
+    async def ping(process):
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        rooms = [endpoint.allocate(PAGE) for _ in range(pages)]
+        for turn, room in enumerate(rooms):
+            await room.write(programs.pattern(turn, 40), 100)
+        for room in rooms:
+            await endpoint.send(tag, room.part(100, 40))
+        for _ in rooms:
+            assert (await endpoint.sent()).ok
+
+    async def pong(process):
+        endpoint = await process.open("pong")
+        for _ in range(pages):
+            await endpoint.provide(endpoint.allocate(PAGE))
+        found = [await endpoint.receive() for _ in range(pages)]
+        return [await message.read() for message in found]
+
+    cluster.start(0, ping)
+    cluster.start(1, pong)
+
+    assert cluster.run()[1] == [programs.pattern(turn, 40) for turn in range(pages)]
+    assert rooms_left(cluster) == 0

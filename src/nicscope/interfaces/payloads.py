@@ -14,14 +14,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.simulate.machine import AWAIT_SEND
+from nicscope.drivers.simulate.bus.state import has_bus
+from nicscope.drivers.simulate.machine import ACCESS, AWAIT_SEND
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import raw_bytes, whole
 from nicscope.interfaces.buffers import Stretch, owner_of, stretch_of
+from nicscope.kernel.decorators import kernel
+from nicscope.memory.coherence.access import STORE
+from nicscope.memory.coherence.frames import settle
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.programs import Process
     from nicscope.interfaces.ownership import Owner
 
@@ -60,9 +65,15 @@ class Payloads:
     """One process's memory on its host, and which of it the NIC may still have to read."""
 
     def __init__(
-        self, owner: Owner, process: Process, memory: NDArray[Any], finished: memoryview
+        self,
+        owner: Owner,
+        process: Process,
+        machine: Machine,
+        memory: NDArray[Any],
+        finished: memoryview,
     ) -> None:
         """``memory``: all bytes of the host; ``finished``: messages done with, by node."""
+        self._machine = machine
         self._owner = owner
         self.node = process.node
         self.memory = memory
@@ -106,11 +117,22 @@ class Payloads:
         )
         if read_last >= 0:
             await self._process.ask(AWAIT_SEND, packet=read_last)
-        self.memory[address:end] = np.frombuffer(content, np.uint8)
+        if machine_has_caches(self._machine):
+            await self._store_through_caches(address, content)
+        else:
+            self.memory[address:end] = np.frombuffer(content, np.uint8)
+
+    async def _store_through_caches(self, address: int, content: bytes) -> None:
+        window = self._machine.bus.windows[self._process.number]
+        for done in range(0, len(content), len(window)):
+            piece = np.frombuffer(content[done : done + len(window)], np.uint8)
+            window[: len(piece)] = piece
+            await self._process.ask(ACCESS, 0, len(piece), STORE, address + done)
 
     def view(self, address: int, count: int) -> NDArray[Any]:
         """Bytes of the host's memory, to be read."""
         self._owner.check_caller()
+        settle_memory(self._machine, self.node, address, count)
         return read_only(self.memory[address : address + count])
 
     def _done(self) -> int:
@@ -150,3 +172,20 @@ class HostBuffer(Stretch):
 def read_only(view: NDArray[Any]) -> NDArray[Any]:
     """The same bytes, through which nobody stores: what the array lies upon is read-only too."""
     return np.asarray(view.data.toreadonly())
+
+
+def machine_has_caches(machine: Machine) -> bool:
+    """Whether its hosts have caches, through which their programs store."""
+    return bool(has_bus(machine.bus))
+
+
+def settle_memory(machine: Machine, node: int, address: int, count: int) -> None:
+    """What the caches of ``node`` have modified there reaches its memory; that takes no time."""
+    if machine_has_caches(machine) and count > 0:
+        _settle(machine.bus.hosts, node, address, count)
+
+
+@kernel
+def _settle(hosts: Any, node: int, address: int, count: int) -> int:
+    settle(hosts, node, address, count)
+    return 0

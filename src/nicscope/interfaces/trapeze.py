@@ -14,9 +14,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nicscope.config.delivery import CONTROL_BYTES, POLICIES, delivery_costs, shadow_costs
+import numpy as np
+
+from nicscope.config.delivery import CONTROL_BYTES, POLICIES, Policy, delivery_costs, shadow_costs
+from nicscope.config.part import Way
 from nicscope.config.platform import load_platform
+from nicscope.drivers.coherent.parameters import machine_parameters
 from nicscope.drivers.simulate.build import machine_bytes
+from nicscope.drivers.simulate.bus.build import bus_of_endpoints
 from nicscope.drivers.simulate.machine import COMPUTE, COPY, RECEIVE, SEND, SLEEP
 from nicscope.drivers.simulate.programs import Simulation
 from nicscope.drivers.simulate.store import UNMAPPED
@@ -25,11 +30,12 @@ from nicscope.fabric.topology import crossbar
 from nicscope.interfaces.arguments import LEAST, PS_PER_US, in_ps, whole
 from nicscope.interfaces.buffers import allocated, stretch_of
 from nicscope.interfaces.ownership import Owned, Owner
-from nicscope.interfaces.payloads import HostBuffer, Payloads, read_only
+from nicscope.interfaces.payloads import HostBuffer, Payloads, read_only, settle_memory
 from nicscope.interfaces.run_report import RunReport, records_to_keep, report_of, tell
 from nicscope.interfaces.trapeze_report import TrapezeRun
-from nicscope.interfaces.ways import Combination, check_runs
-from nicscope.room import check_room
+from nicscope.interfaces.ways import Combination, check_runs, chosen_way
+from nicscope.nic.coherent.mechanism import NAMES as MECHANISMS
+from nicscope.room import check_room, zeros
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -37,6 +43,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.config.delivery import Delivery
+    from nicscope.drivers.coherent.parameters import Parameters
+    from nicscope.drivers.simulate.bus.state import Bus
     from nicscope.drivers.simulate.programs import Ended, Process
     from nicscope.fabric.topology import Topology
 
@@ -53,7 +61,7 @@ class Message(Owned):
     what = "a message"
     origin = "receive()"
 
-    def __init__(self, ended: Ended, control: bytes, memory: NDArray[Any]) -> None:
+    def __init__(self, ended: Ended, control: bytes, payloads: Payloads) -> None:
         self.sender = ended.peer
         self.number = ended.packet  # counts from 0 per sender
         self.tag = ended.tag
@@ -62,14 +70,12 @@ class Message(Owned):
         self.byte_count = ended.payload
         self.own = bool(ended.own)  # whether that is a buffer off the receive ring
         self.scanned = 0  # bytes of the control message that ``scan`` has given
-        self._memory = memory
+        self._payloads = payloads
 
     @property
     def payload(self) -> NDArray[Any]:
         """uint8, a view of the host's memory, to be read; of no length without a payload."""
-        if self._owner is not None:
-            self._owner.check_caller()
-        return read_only(self._memory[self.address : self.address + self.byte_count])
+        return self._payloads.view(self.address, self.byte_count)
 
     def scan(self, byte_count: int) -> bytes:
         """The next ``byte_count`` bytes of the control message (``tpz_scan``)."""
@@ -97,7 +103,9 @@ class Endpoint:
         name = f"process {number} of node {process.node}"
         self._owner = Owner(name, cluster.simulation, process)
         finished = cluster.simulation.machine.endpoints["finished"].data
-        self._payloads = Payloads(self._owner, process, self._memory, finished)
+        self._payloads = Payloads(
+            self._owner, process, cluster.simulation.machine, self._memory, finished
+        )
 
     @property
     def node(self) -> int:
@@ -182,7 +190,7 @@ class Endpoint:
         """The next message, when it has come and been read."""
         self._owner.check_caller()
         ended = await self._process.ask(RECEIVE)
-        message = Message(ended, self._control.tobytes(), self._memory)
+        message = Message(ended, self._control.tobytes(), self._payloads)
         return self._owner.give(message, ended.address) if message.own else self._lend(message)
 
     def _lend(self, message: Message) -> Message:
@@ -242,8 +250,11 @@ class Cluster:
         host_bytes: int = 1 << 22,
         tags: int = 64,
         keep_log: int = 0,
+        way: str = "pci",
     ) -> None:
         """``platform`` is one of the catalog that states what delivery costs.
+
+        ``way``: how payloads cross between hosts and NICs, one of docs/ways.md.
 
         With ``shadow``, control messages are built and read in host memory and cross the bus in
         bursts, where the platform has them; else the program's own loads and stores cross it.
@@ -258,9 +269,12 @@ class Cluster:
         self._check_room(nodes if topology is None else topology.nodes, nodes)
         self.topology = crossbar(nodes) if topology is None else topology
         priced = load_platform(platform)
-        check_runs(Combination(self.interface, priced))
+        self.way = chosen_way(way)
+        cuts_through = self.delivery.policy == Policy.CUT_THROUGH
+        check_runs(Combination(self.interface, priced, self.way, cuts_through=cuts_through))
         costs = (shadow_costs if shadow else delivery_costs)(priced)
         self._platform = priced.name
+        self._parameters = None if self.way == Way.PCI else machine_parameters(priced)
         self._costs = [costs] * self.topology.nodes
         self._programs: list[tuple[int, Callable[[Endpoint], Coroutine[Any, Any, object]]]] = []
         self._used = [0] * self.topology.nodes
@@ -299,9 +313,10 @@ class Cluster:
             self.delivery,
             self.topology,
             hosts,
-            self._host_bytes,
+            self._host_bytes if self._parameters is None else 0,
             self._tags,
             self._keep_log,
+            bus=None if self._parameters is None else self._bus(self._parameters, len(hosts)),
         )
         self.simulation = simulation
         for node in range(self.topology.nodes):
@@ -320,6 +335,17 @@ class Cluster:
         tell(self._source())
         return results
 
+    def _bus(self, parameters: Parameters, programs: int) -> Bus:
+        block = parameters.host["l2_line"]
+        if self._host_bytes % block:
+            raise SimulationError(
+                f"over {self.way} a host's memory is whole blocks of {block} bytes, got "
+                f"host_bytes={self._host_bytes}"
+            )
+        memory = zeros((self.topology.nodes, self._host_bytes), np.dtype(np.uint8))
+        mechanism = MECHANISMS[self.way]
+        return bus_of_endpoints(parameters, mechanism, self.delivery, memory, programs)
+
     def report(self) -> RunReport:
         """What the run has cost, node by node; errors: before there was one."""
         return report_of(self._source())
@@ -331,7 +357,10 @@ class Cluster:
 
     def memory(self, node: int) -> NDArray[Any]:
         """All bytes of a host's memory, uint8, to be read."""
-        return read_only(self.host_bytes(node)[:])
+        memory = self.host_bytes(node)
+        assert self.simulation is not None
+        settle_memory(self.simulation.machine, node, 0, len(memory))
+        return read_only(memory[:])
 
     def host_bytes(self, node: int) -> NDArray[Any]:
         """The same, as endpoints and the NIC change them."""

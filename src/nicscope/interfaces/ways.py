@@ -7,6 +7,7 @@ machine has so far; the other rules hold for whoever has it.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.config.delivery import delivery_costs, transfer_costs
@@ -16,9 +17,17 @@ from nicscope.config.platform import load_platform, platform_names
 from nicscope.config.program_costs import check_priced, unpriced_of_design
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.ports.costs import check_searched
-from nicscope.errors import DesignError, NicscopeError, PlatformError, SimulationError
+from nicscope.errors import (
+    DesignError,
+    NicscopeError,
+    PlatformError,
+    SimulationError,
+    did_you_mean,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from nicscope.config.design import Design
     from nicscope.config.platform import Platform
 
@@ -42,6 +51,8 @@ class Interface(NamedTuple):
     schemes: tuple[Scheme, ...] | None = None  # of its translations; None: any
     translates: bool = False  # its messaging does, by tables or tags; a design's cache replaces it
     serves_ports: bool = True
+    has_links: bool = True  # else its frames take no time
+    makes_no_sense: Mapping[Way, str] = MappingProxyType({})  # why a way is not missing
 
 
 INTERFACES: dict[str, Interface] = {
@@ -59,9 +70,22 @@ INTERFACES: dict[str, Interface] = {
     "miNI": Interface(OF_PORTS, (Scheme.HANDLE, Scheme.STATIC)),
     PORTS: Interface(OF_PORTS),  # without a library
     TRACE: Interface((Way.PCI,)),
-    "Trapeze": Interface((Way.PCI,), serves_ports=False),
-    "VIA": Interface(OVER_THE_BUS, LOOKED_UP, translates=True, serves_ports=False),
+    "Trapeze": Interface(
+        (Way.PCI, Way.CC_DMA_RETRY, Way.CC_DMA_INTERVENTION),
+        serves_ports=False,
+        makes_no_sense=dict.fromkeys(BY_PROCESSOR, "Trapeze's payloads go by DMA alone (2.1)")
+        | {Way.EDT: "Trapeze sends from memory that was not registered before (2.1)"},
+    ),
+    "VIA": Interface(OVER_THE_BUS, LOOKED_UP, translates=True, serves_ports=False, has_links=False),
 }
+
+
+def chosen_way(name: str) -> Way:
+    """The way of that name.  Errors: ``SimulationError`` naming those that there are."""
+    try:
+        return Way(name)
+    except ValueError:
+        raise SimulationError(f"no way {name!r}{did_you_mean(name, list(Way))}") from None
 
 
 class Combination(NamedTuple):
@@ -145,6 +169,8 @@ def _of_ways(asked: Combination) -> NicscopeError | None:
         )
     if way in interface.ways:
         return None
+    if way in interface.makes_no_sense:
+        return SimulationError(f"{interface.makes_no_sense[Way(way)]}; take another way than {way}")
     others = [
         name for name, one in INTERFACES.items() if way in one.ways and name not in (PORTS, TRACE)
     ]
@@ -191,7 +217,7 @@ def why_no_way(
 def _of_prices(asked: Combination) -> NicscopeError | None:
     if asked.way != Way.PCI:
         refusal = _of_bus_prices(asked)
-        if refusal is not None or not INTERFACES[asked.interface].serves_ports:
+        if refusal is not None or not INTERFACES[asked.interface].has_links:
             return refusal
     return _of_link_prices(asked)
 
@@ -223,8 +249,8 @@ def _of_bus_prices(asked: Combination) -> NicscopeError | None:
 
 
 def _states_all(asked: Combination) -> bool:
-    has_links = not INTERFACES[asked.interface].serves_ports or _of_link_prices(asked) is None
-    return has_links and not _unstated(asked)
+    has_links = INTERFACES[asked.interface].has_links
+    return not _unstated(asked) and not (has_links and _of_link_prices(asked))
 
 
 def _unstated(asked: Combination) -> list[str]:

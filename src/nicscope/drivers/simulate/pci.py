@@ -44,7 +44,8 @@ def begin_pci(machine, n, now, direction, byte_count):
     machine.endpoints[n].draining = 1 if direction == PCI_WRITES else 0
     if crosses_bus(machine, n):
         begin_payload(machine, n, byte_count, now)
-        check_transfer(machine, n)
+        if has_ports(machine.ports):
+            check_transfer(machine, n)
         return
     start = costs.pci_read_start if direction == PCI_READS else costs.pci_write_start
     begin(machine.pci_flows[n], now, start, byte_count, pci_rate(machine, n))

@@ -200,7 +200,7 @@ class Simulation:
         """``hosts``: the node of each process, rising; ``host_bytes`` of memory per node.
 
         With ``ports``, whose paged memory is the hosts', their NICs serve those; with a ``bus``,
-        before that memory, what they send and receive crosses it.
+        before that memory or, without ports, its own, what they send and receive crosses it.
         """
         store = new_store(
             topology.nodes,
@@ -213,6 +213,8 @@ class Simulation:
         )
         if ports is not None:
             store = store._replace(host=ports.memory.bytes)
+        elif bus is not None:
+            store = store._replace(host=bus.hosts.memory)
         if bus is not None:
             sent, received = buffers_of(bus, delivery)
             store = store._replace(send_buffers=sent, receive_buffers=received)
@@ -230,7 +232,7 @@ class Simulation:
             bus=bus,
         )
         self.machine.endpoints["attached"] = 0 if ports is None else 1
-        if ports is not None:
+        if ports is not None or bus is not None:
             link(self.machine, FUNCTIONS)
         self._go_on = bound(advance, self.machine)
         self._outbox = self.machine.outbox.view(np.uint8).data

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.coherent.parameters import Parameters
     from nicscope.memory.paging.layout import HostMemory
 
+WINDOW_BYTES = 4096  # that a program stores or loads at once, where there are no pages
 BY_CPU = (Mechanism.PIO, Mechanism.PIO_COMBINED)
 
 
@@ -35,14 +36,6 @@ def bus_of_ports(
     does what they cannot; ``rooms``: ports and the length of their rings.  Errors:
     ``SimulationError`` if the buffers of ``delivery`` are more than the interface stages.
     """
-    buffer = delivery.max_payload
-    need = (delivery.send_buffers + delivery.receive_buffers) * buffer
-    staging = parameters.nic["staging_bytes"]
-    if need > staging:
-        raise SimulationError(
-            f"the NIC's buffers take {need:,} bytes, and an interface at the bus has "
-            f"{staging:,} for messages (staging_bytes); take fewer buffers or a smaller max_payload"
-        )
     page = int(memory.config[0]["page_size"])
     _check_registering(parameters, way)
     bus = new_bus(
@@ -56,11 +49,44 @@ def bus_of_ports(
         queues=False,
         rooms=rooms if way in BY_CPU else (0, 0),
     )
+    _give_buffers(bus, parameters, way, delivery)
+    bus.rules["interrupt"] = interrupt
+    return bus
+
+
+def bus_of_endpoints(
+    parameters: Parameters,
+    way: Mechanism,
+    delivery: Delivery,
+    memory: NDArray[np.uint8],
+    processes: int,
+) -> Bus:
+    """The same for NICs without ports, whose hosts' memory is bytes, shape (nodes, bytes)."""
+    bus = new_bus(
+        len(memory),
+        processes,
+        parameters.host,
+        parameters.nic,
+        memory=memory,
+        window_bytes=WINDOW_BYTES,
+        queues=False,
+    )
+    _give_buffers(bus, parameters, way, delivery)
+    return bus
+
+
+def _give_buffers(bus: Bus, parameters: Parameters, way: Mechanism, delivery: Delivery) -> None:
+    buffer = delivery.max_payload
+    need = (delivery.send_buffers + delivery.receive_buffers) * buffer
+    staging = parameters.nic["staging_bytes"]
+    if need > staging:
+        raise SimulationError(
+            f"the NIC's buffers take {need:,} bytes, and an interface at the bus has "
+            f"{staging:,} for messages (staging_bytes); take fewer buffers or a smaller max_payload"
+        )
     bus.rules["way"] = int(way)
     bus.rules["receives"] = delivery.send_buffers * buffer
     bus.rules["buffer"] = buffer
-    bus.rules["interrupt"] = interrupt
-    return bus
 
 
 def _check_registering(parameters: Parameters, way: Mechanism) -> None:

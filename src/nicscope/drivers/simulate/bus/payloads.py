@@ -35,11 +35,11 @@ def _begin_fetch(machine, n, count, now):
     rules = machine.bus.rules[n]
     slot = machine.nodes[n].fetching % machine.endpoints[n].send_ring
     packet = machine.sends[n, slot]
-    head = machine.ports.send_heads[n, slot]
     place = packet.buffer * rules.buffer
     start_move(machine, n, ENGINE_OUT, rules.way, FETCH, packet.address, place, count, now)
     if rules.way >= RETRYING or _is_nowhere(machine, packet):
         return
+    head = machine.ports.send_heads[n, slot]
     if rules.way == DMA:
         if head.kind not in (SEND, WRITE):  # its process has flushed those
             summon(machine, n, ENGINE_OUT, now)
@@ -55,13 +55,13 @@ def _begin_delivery(machine, n, count, now):
     endpoint = machine.endpoints[n]
     slot = endpoint.drained % endpoint.receive_ring
     packet = machine.arrivals[n, slot]
-    head = machine.ports.arrival_heads[n, slot]
     done = endpoint.drain_sunk - count
     place = rules.receives + packet.buffer * rules.buffer + done
     address = packet.address + done
     start_move(machine, n, ENGINE_IN, rules.way, DELIVER, address, place, count, now)
     if rules.way >= RETRYING or _is_nowhere(machine, packet):
         return
+    head = machine.ports.arrival_heads[n, slot]
     if rules.way == DMA:
         if not _is_expected(machine, n, packet, head):
             summon(machine, n, ENGINE_IN, now)

@@ -82,7 +82,7 @@ def cluster_of(drawn: World) -> Any:
 async def perform(process: Any, drawn: World, me: int, results: list) -> None:
     """Prepare the memory and the names of process ``me``, then do its steps."""
     if process.cluster.is_pinned_area:
-        Area(process._owner, process._machine, process._memory, process.node, process.number, PAGES)
+        Area(process, process._machine, process._memory, process.node, process.number, PAGES)
     else:
         process.allocate(PAGES * PAGE)
     process._memory.write(process.node, process.number, 0, content(me))

@@ -382,7 +382,7 @@ def _end_fetch(nics, d, packet, head, status):
         fetch.failure = status
     if head.last == 1:
         stream_to(ports, d, head.peer).fetching -= 1
-        fetch.node = NOBODY
+        fetch.peer = NOBODY
         told = head.options if fetch.failure == DONE else fetch.failure
         report_sent(nics, d, head.name, head.slot, told)
     return TAKEN

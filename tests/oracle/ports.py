@@ -54,13 +54,17 @@ class Hosts(Simulation):
     def processor_looks(self, node):
         """What a program has done without an operation may let the firmware go on."""
 
+    def lives(self, node):
+        """Whether the node has not died."""
+        raise NotImplementedError
+
     def longest_silence(self):
         """After which a peer is dead, and nothing that one waits for comes any more."""
         return (self.world.most_retries + 1) * self.world.time_out
 
     def all_ended(self):
         """The run is over with the last program, whatever is still on its way."""
-        every = [process for node in self.nodes for process in node.processes]
+        every = [one for node in self.nodes if self.lives(node) for one in node.processes]
         return all(not (one.plan or one.resume or one.asked) and one.wakes is None for one in every)
 
     def go_on_with(self, node, process):

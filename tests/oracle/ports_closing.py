@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oracle.ports_faults import Faulty
+from oracle.ports_deaths import Mortal
 from oracle.ports_firmware import MISS
 from oracle.ports_records import (
     CLOSED,
@@ -18,7 +18,7 @@ from oracle.ports_records import (
 )
 
 
-class Closing(Faulty):
+class Closing(Mortal):
     """From the call that closes a port until nothing of it is left."""
 
     def go_on_to_close(self, node, process, pause=FIRST_PAUSE):

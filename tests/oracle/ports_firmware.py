@@ -133,7 +133,8 @@ class Firmware(Receiving):
             if port.free and self.may_translate_ahead(port):
                 return "buffer", port
             if port.current is not None:
-                if self.may_send_to(node, port.current.peer):
+                peer = port.current.peer
+                if self.may_send_to(node, peer) or self.is_given_up(node, peer):
                     return "next", port
                 continue
             if port.requests:
@@ -200,14 +201,20 @@ class Firmware(Receiving):
             descriptor = port.requests.popleft()
             status = self.check(node, port, descriptor)
             if status != DONE:
-                self.end_descriptor(port, descriptor, status)
+                self.cannot_send(port, descriptor, status)
                 return
             port.current = descriptor
-        if self.may_send_to(node, port.current.peer):
+        if self.is_given_up(node, port.current.peer):
+            self.give_up_request(port, PEER_DEAD)
+        elif self.may_send_to(node, port.current.peer):
             self.make_packet(node, port, port.current)
 
     def may_send_to(self, node, peer):
         """Whether the window is open."""
+        raise NotImplementedError
+
+    def is_given_up(self, node, peer):
+        """Whether the peer was taken for dead."""
         raise NotImplementedError
 
     def serve_buffer(self, node, port):

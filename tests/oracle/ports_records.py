@@ -119,6 +119,7 @@ class Packet(Message):
     ack: int = 0
     rejects: frozenset[int] = frozenset()
     copied: bool = False  # by the network
+    void: bool = False  # its sender has given up its receiver before it left
     tells: bool = False  # of a copy: with it the descriptor ends
 
 

@@ -82,6 +82,9 @@ class Reliable(Firmware):
         stream = self.stream(node, peer)
         return stream.window_open(self.world.window) and not stream.to_send
 
+    def is_given_up(self, node, peer):
+        return self.world.reliable and self.stream(node, peer).dead
+
     def serve_cost(self, node, what, port):
         return 0 if what in ("ack", "again") else super().serve_cost(node, what, port)
 
@@ -150,10 +153,15 @@ class Reliable(Firmware):
             stream.ack_at, stream.ack_wanted = None, True
         if stream.resend_at == self.now:
             if stream.is_outstanding():
-                stream.time_out(self.world.most_retries)
+                if stream.time_out(self.world.most_retries) == "dead":
+                    self.peer_dies(node, peer, stream)
             elif stream.awaited:
                 self.probe(node, peer)
             self.set_deadline(node, peer)
+
+    def peer_dies(self, node, peer, stream):
+        """Nothing was heard of the peer for too long."""
+        raise NotImplementedError
 
     def set_deadline(self, node, peer):
         stream = self.stream(node, peer)
@@ -253,7 +261,7 @@ class Reliable(Firmware):
                 stream.rejects.add(packet.number)
                 if packet.operation == REPLY:
                     self.take_piece(node, packet, half.told)
-                if packet.operation == SEND:
+                if packet.operation == SEND and self.channel_of(node, packet) is not None:
                     self.give_up(node, (node.number, packet.name))
         self.acknowledge_soon(stream)
         return half.verdict == WANTED
@@ -279,6 +287,7 @@ class Reliable(Firmware):
             if half.verdict == WANTED:
                 half.verdict = "gap"
             if half.placed:
+                half.done = True  # the buffer is for others now
                 message, half.placed = half.placed, None
                 channel = node.channels[later.name]
                 port = node.ports[channel.port]

@@ -96,6 +96,8 @@ class World:
     duplication: float = 0.0
     reordering: float = 0.0
     corruption: float = 0.0
+    node_deaths: dict[int, int] = field(default_factory=dict)
+    link_deaths: dict[int, int] = field(default_factory=dict)
     ring: int = 8
     ready: int = 8
     frames: int = 512
@@ -196,7 +198,13 @@ def settings_of(draw, design):
 
 @st.composite
 def worlds(
-    draw, designs=DESIGNS, reliable=(False, True), losses=(0.0,), others=(0.0,), closes=False
+    draw,
+    designs=DESIGNS,
+    reliable=(False, True),
+    losses=(0.0,),
+    others=(0.0,),
+    closes=False,
+    deaths=False,
 ):
     network = crossbar(draw(st.sampled_from((2, 2, 3, 3, 4))))
     hosts = list(range(network.nodes))
@@ -221,6 +229,8 @@ def worlds(
     programs = [
         Program(host, draw(plans(me, hosts, ring, places, closes))) for me, host in enumerate(hosts)
     ]
+    if deaths:
+        programs[0].steps.append(("sleep", 10**8))  # it sees the end of all that goes on
     loss = draw(st.sampled_from(losses))
     return World(
         network,
@@ -240,9 +250,11 @@ def worlds(
         time_out=draw(st.sampled_from((20_000, 100_000, 300_000))),
         most_retries=20
         if loss or any(others)
-        else draw(st.integers(2, 5)),  # nobody is taken for dead
+        else draw(st.integers(2, 5)),  # nobody is taken for dead who lives
         seed=draw(st.integers(0, 1000)),
         loss=loss,
+        node_deaths=draw(times_of(range(1, network.nodes))) if deaths else {},
+        link_deaths=draw(times_of(range(network.links))) if deaths else {},
         duplication=draw(st.sampled_from(others)),
         reordering=draw(st.sampled_from(others)),
         corruption=draw(st.sampled_from(others)),
@@ -254,6 +266,12 @@ def worlds(
         process_entries=draw(st.sampled_from((4, 64))),
         garbage=design in LIBRARIES and draw(st.booleans()),
     )
+
+
+def times_of(numbers):
+    """When some of these die."""
+    moments = st.integers(1, 20_000)
+    return st.dictionaries(st.sampled_from(numbers), moments, max_size=2)
 
 
 @st.composite

@@ -58,6 +58,8 @@ def cluster_of(drawn: World) -> Any:
             duplication=drawn.duplication,
             reordering=drawn.reordering,
             corruption=drawn.corruption,
+            node_deaths=drawn.node_deaths,
+            link_deaths=drawn.link_deaths,
         ),
         host=HostSize(frames=drawn.frames, pages_per_space=drawn.last_page + 1),
         size=PortSize(
@@ -252,6 +254,12 @@ def test_every_report_action_and_byte_is_what_the_twin_says(design, data):
 @settings(max_examples=250 if LONG else 10)
 @given(worlds(closes=True))
 def test_so_it_is_where_ports_close_with_work_under_way(drawn):
+    compare(drawn)
+
+
+@settings(max_examples=250 if LONG else 10)
+@given(worlds(deaths=True))
+def test_so_it_is_where_nodes_and_links_die(drawn):
     compare(drawn)
 
 

@@ -18,10 +18,9 @@ from nicscope.cli import calibrate
 from nicscope.cli.app import main
 from nicscope.reports import drawing
 from nicscope.reports.printing import show
-from nicscope.reports.reproduction import ShownReproduction, as_markdown
-from nicscope.reports.study import study_rows
+from nicscope.reports.reproduction import ShownReproduction, as_markdown, study_rows
 from nicscope.reports.table import Rows
-from nicscope.studies.calibrate.result import Calibration, Residual, Value
+from nicscope.studies.calibrate.fit import Calibration, Residual, Value
 from nicscope.studies.reproduce.harness import find_study, load_papers
 from nicscope.studies.reproduce.verdict import Basis, Missing, Offered, Point, Reproduction, Shape
 from nicscope.traces.schema import TraceMetadata

@@ -16,17 +16,20 @@ from nicscope.config.evidence import Evidence
 from nicscope.config.platform import load_platform
 from nicscope.errors import StudyError
 from nicscope.studies.calibrate import fit as fitting
-from nicscope.studies.calibrate import result as results
 from nicscope.studies.calibrate.anchors import anchors, fit_firmware_log, lost_to_gaps
 from nicscope.studies.calibrate.fit import (
     CONSTANTS,
+    Calibration,
+    Residual,
+    Value,
     all_together,
     build_costs,
+    calibrate,
     committed,
+    residuals,
     rounded,
     together,
 )
-from nicscope.studies.calibrate.result import Calibration, Residual, Value, calibrate, residuals
 from nicscope.studies.delivery_measures import PLATFORMS, pair_costs, platform_costs
 
 compiled = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too much for the interpreter")
@@ -156,7 +159,7 @@ def test_means_tell_fitted_from_predicted(capsys: pytest.CaptureFixture[str]) ->
 def test_the_command_reports_on_the_platform_that_is_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(results, "fit", lambda *_, **__: committed())
+    monkeypatch.setattr(fitting, "fit", lambda *_, **__: committed())
     app = typer.Typer()
     app.command()(calibrate_platform)
     ran = CliRunner().invoke(app, ["--platform", "p6-natoma", "--json"])

@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from nicscope.cli.coverage import coverage
+from nicscope.cli.reproduce import coverage
 from nicscope.errors import StudyError
 from nicscope.reports.coverage import coverage_parts
 from nicscope.reports.printing import lines_of

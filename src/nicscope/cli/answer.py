@@ -67,8 +67,7 @@ def print_json(result: Any) -> None:
 
 def print_text(text: str = "") -> None:
     """One paragraph on stdout, wrapped; all lines but the first are indented."""
-    from nicscope.reports.printing import PARAGRAPH, output_width, show
-    from nicscope.reports.words import wrapped
+    from nicscope.reports.printing import PARAGRAPH, output_width, show, wrapped
 
     first, *others = wrapped(" ".join(text.split()), min(output_width(), PARAGRAPH) - len(INDENT))
     show([first, *(INDENT + line for line in others)])

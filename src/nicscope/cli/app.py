@@ -17,7 +17,6 @@ from nicscope import __version__
 from nicscope.cli import (
     calibrate,
     compiling,
-    coverage,
     curve,
     designs,
     flow,
@@ -36,7 +35,7 @@ from nicscope.cli.streams import standard_streams
 from nicscope.errors import NicscopeError, one_line
 from nicscope.inputs import small_streams_kept
 from nicscope.outputs import ReaderGone
-from nicscope.studies.own_frames import ProgramError
+from nicscope.studies.programs import ProgramError
 
 
 class _Interrupted(Exception):  # noqa: N818 - nobody's error
@@ -101,7 +100,7 @@ app.command(epilog=sweep.EXAMPLES)(sweep.sweep)
 app.command(epilog=latency.EXAMPLES)(latency.latency)
 app.command(epilog=replay.EXAMPLE)(replay.demo)
 app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
-app.command("coverage")(coverage.coverage)
+app.command("coverage")(reproduce.coverage)
 app.command("compile", context_settings=compiling.CONTEXT, epilog=compiling.EXAMPLES)(
     compiling.compile_kernels
 )

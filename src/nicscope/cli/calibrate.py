@@ -12,7 +12,7 @@ from nicscope.cli.progress import progress
 
 if TYPE_CHECKING:
     from nicscope.reports.table import Rows
-    from nicscope.studies.calibrate.result import Calibration, Value
+    from nicscope.studies.calibrate.fit import Calibration, Value
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -44,7 +44,7 @@ def calibrate_platform(
     minute, and needs scipy, which comes with the extra 'calibrate'.
     """
     from nicscope.errors import StudyError, did_you_mean
-    from nicscope.studies.calibrate.result import calibrate
+    from nicscope.studies.calibrate.fit import calibrate
     from nicscope.studies.delivery_measures import PLATFORMS
 
     for name in platform or ():

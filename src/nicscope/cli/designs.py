@@ -56,8 +56,8 @@ def show(
 
     Example: nicscope designs show utlb
     """
+    from nicscope.config.delivery import PARTS
     from nicscope.config.design import load_design
-    from nicscope.config.part import PARTS
     from nicscope.config.scheme import SETTINGS, Kind
 
     design = load_design(name)

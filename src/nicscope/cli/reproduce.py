@@ -1,13 +1,13 @@
-"""``nicscope reproduce``: published numbers beside reproduced ones, and their tables for traces."""
+"""``nicscope reproduce`` and ``nicscope coverage``: the papers' numbers and requirements."""
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003 - Typer reads the annotation
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicscope.cli.answer import tell
+from nicscope.cli.answer import print_json, tell
 from nicscope.cli.arguments import AsJson, trace_path
 from nicscope.cli.progress import progress
 
@@ -105,3 +105,40 @@ def _write(report: ShownReproduction, folder: OutputFolder) -> list[Path]:
     with progress("writing", "tables") as watch:
         report.tell = _Count(watch, count)
         return report.write(folder)
+
+
+def coverage(
+    tests: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder of tests; left out: the source tree's, or those of this installation's.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show which requirements of the five papers have a test and which have not.
+
+    A test shows a requirement by carrying @pytest.mark.requirement("UT-25").
+
+    Example: nicscope coverage --json
+    """
+    from nicscope.studies.coverage import cover, load_requirements
+
+    papers = load_requirements()
+    found = cover(papers, tests or _default_tests())
+    if as_json:
+        import msgspec
+
+        print_json(msgspec.to_builtins(found))
+    else:
+        from nicscope.reports.coverage import coverage_parts
+        from nicscope.reports.printing import show
+
+        show(coverage_parts(papers, found))
+
+
+def _default_tests() -> Path | None:
+    """The tests of the source tree that is running, if one is."""
+    beside = Path(__file__).parents[3] / "tests"
+    return beside if (beside.parent / "pyproject.toml").is_file() else None

@@ -23,9 +23,8 @@ from nicscope.cli.interrupt import ENDINGS, ending_status
 from nicscope.cli.progress import progress
 
 if TYPE_CHECKING:
-    from nicscope.studies.sweep.output import TableOutput
     from nicscope.studies.sweep.sweeping import Done, Sweep
-    from nicscope.studies.sweep.table import Table
+    from nicscope.studies.sweep.table import Table, TableOutput
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -81,13 +80,13 @@ def sweep(
     as_json: AsJson = False,
 ) -> None:
     """Replay traces through every design of a grid; killed, the same command continues."""
-    from nicscope.studies.sweep.question import ask, worker_count
+    from nicscope.studies.sweep.grid import ask, worker_count
 
     assignments = grid or []
     points = ask(design, platform, assignments, many=yes)
     hands = worker_count(workers, scheduler)
-    from nicscope.studies.sweep.output import table_output
     from nicscope.studies.sweep.sweeping import Sweep
+    from nicscope.studies.sweep.table import table_output
     from nicscope.traces.reader import open_trace
 
     with text_beside(out, as_json), table_output(out) as output:

@@ -13,7 +13,7 @@ from nicscope.cli.progress import progress
 from nicscope.errors import printable
 
 if TYPE_CHECKING:
-    from nicscope.traces.convert import Conversion
+    from nicscope.traces.formats import Conversion
 
 app = typer.Typer(
     name="trace",
@@ -108,7 +108,7 @@ def convert(
 ) -> None:
     """Convert a trace; IN and OUT may be compressed (.zst, .gz)."""
     from nicscope.errors import TraceError, did_you_mean
-    from nicscope.traces.convert import convert as convert_trace
+    from nicscope.traces.formats import convert as convert_trace
     from nicscope.traces.imported import Choices
     from nicscope.traces.schema import OP_CODES, check_page_size
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from nicscope import __version__
+from nicscope.config.delivery import PARTS
 from nicscope.config.design import design_names, load_design, with_settings
 from nicscope.config.evidence import Evidence
-from nicscope.config.part import PARTS
 from nicscope.config.platform import Platform, load_platform
 from nicscope.errors import DesignError, printable
 from nicscope.studies.pricing import Cost, Denominator, denominator_of, price

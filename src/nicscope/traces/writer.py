@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 
 from nicscope.errors import TraceError
 from nicscope.outputs import whole_file
-from nicscope.traces.check import Checker
-from nicscope.traces.columns import TYPES, array_of, as_schema, op_array, op_column
+from nicscope.traces.columns import TYPES, Checker, array_of, as_schema, op_array, op_column
 from nicscope.traces.files import SignedFile
 from nicscope.traces.reader import requests_of
 from nicscope.traces.schema import METADATA_KEY, REQUIRED_COLUMNS, TraceMetadata

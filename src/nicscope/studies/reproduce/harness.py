@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from nicscope.studies.reproduce.traced.study import Study
+    from nicscope.studies.reproduce.traced.measuring import Study
     from nicscope.studies.reproduce.verdict import Paper
 
 Experiment = Callable[[Item], Outcome]

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from nicscope.studies.reproduce.traced.applications import Application
-    from nicscope.studies.reproduce.traced.measuring import Measured
-    from nicscope.studies.reproduce.traced.study import Layout, Row, Spec, Study
+    from nicscope.studies.reproduce.traced.measuring import Layout, Measured, Row, Spec, Study
     from nicscope.studies.reproduce.verdict import Item, Paper
 
 PROBLEMS = "table3"  # of a paper: its applications and their problem sizes

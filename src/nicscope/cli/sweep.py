@@ -177,8 +177,7 @@ def _traces(what: Sweep) -> str:
 
 
 def _json(what: Sweep, table: Table, command: list[str]) -> dict[str, Any]:
-    from nicscope import __version__
-    from nicscope.kernel.fingerprint import package_stamp
+    from nicscope.studies.sources import repeat
 
     grid = what.grid
     names = [name for name, _ in what.traces]
@@ -198,5 +197,5 @@ def _json(what: Sweep, table: Table, command: list[str]) -> dict[str, Any]:
         "not_priced_whole": [
             {"trace": name, **found._asdict()} for name in names if (found := table.unpriced(name))
         ],
-        "repeat": {"command": command, "version": __version__, "source": package_stamp()},
+        "repeat": repeat(command),
     }

@@ -9,15 +9,15 @@ from nicscope.config.platform import load_platform
 from nicscope.studies.pricing import price
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Hashable, Mapping
 
     from nicscope.config.design import Design
     from nicscope.drivers.replay import ReplayResult
     from nicscope.studies.curve_result import Point
     from nicscope.studies.pricing import Cost
     from nicscope.studies.reproduce.verdict import Item
+    from nicscope.studies.sources import RowsDone
     from nicscope.traces.reader import Trace
-    from nicscope.traces.schema import Requests
 
     Caches = Mapping[tuple[int, int], Point]  # by entries and ways
 
@@ -130,12 +130,12 @@ def measure(
     trace: Trace,
     specs: Collection[Spec],
     caches: Collection[bool],
-    watch: Callable[[int], None],
+    progress: RowsDone,
 ) -> Measured:
     """What each design of ``specs``, and the one-pass ``caches``, make of ``trace``.
 
-    ``watch`` hears how many more rows are done.  Errors: ``TraceError`` at the first row that the
-    schema does not allow.
+    ``progress`` counts its rows.  Errors: ``TraceError`` at the first row that the schema does not
+    allow.
     """
     from nicscope.drivers.replay import replay
     from nicscope.studies.curve_question import Question
@@ -146,13 +146,13 @@ def measure(
     results: dict[Spec, ReplayResult] = {}
     if specs:
         designs = [built(spec) for spec in specs]
-        found = replay(_watched(trace, watch), designs, kinds=False, page_size=page_size)
+        found = replay(progress.through(trace), designs, kinds=False, page_size=page_size)
         results = dict(zip(specs, found, strict=True))
         lookups = found[0].total["lookups"] or 0
     grids: dict[bool, Caches] = {}
     for offset in caches:
         question = Question(ways=WAYS[offset], entries=SPAN, offset=offset)
-        [curve] = curves_of(name, lambda: _watched(trace, watch), question, page_size)
+        [curve] = curves_of(name, lambda: progress.through(trace), question, page_size)
         lookups = curve.lookups
         grids[offset] = {(point.entries, point.ways): point for point in curve.points}
     return Measured(lookups, results, grids)
@@ -162,9 +162,3 @@ def built(spec: Spec) -> Design:
     """The design that ``spec`` names, as ``replay --design NAME --set ...`` would have it."""
     name, *assignments = spec
     return with_settings(load_design(name), assignments)
-
-
-def _watched(trace: Trace, watch: Callable[[int], None]) -> Iterator[Requests]:
-    for batch in trace.batches():
-        yield batch
-        watch(len(batch.length))

@@ -11,6 +11,7 @@ from nicscope.studies.reproduce.harness import find_study
 from nicscope.studies.reproduce.traced.applications import claimed
 from nicscope.studies.reproduce.traced.measuring import Findings, measure
 from nicscope.studies.reproduce.verdict import Basis, ExpectedPoint, Point, judge, quantity_name
+from nicscope.studies.sources import RowsDone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -84,11 +85,11 @@ def run_studies(
     notes: list[list[str]] = [[] for _ in studies]
     caches = sorted({offset for *_, study in studies for offset in study.caches}, reverse=True)
     rereads = len(caches) + any(study.designs(1) for *_, study in studies)
-    progress = _Progress(rereads * sum(one.trace.rows for one in applications), watch)
+    progress = RowsDone(watch, rereads * sum(one.trace.rows for one in applications))
     for one in applications:
         asked = [study.designs(one.trace.metadata.page_size) for *_, study in studies]
         specs = list(dict.fromkeys(spec for designs in asked for spec in designs.values()))
-        measured = measure(one.name, one.trace, specs, caches, progress.more)
+        measured = measure(one.name, one.trace, specs, caches, progress)
         for place, ((*_, study), designs) in enumerate(zip(studies, asked, strict=True)):
             found = study.rows(Findings(measured, designs))
             rows[place] += [{"application": one.name, **row} for row in found]
@@ -103,18 +104,6 @@ def run_studies(
         for point in _verdicts(paper, study, table, applications)
     ]
     return tables, points
-
-
-class _Progress:
-    def __init__(self, total: int, watch: Callable[[int, int], None] | None) -> None:
-        self._done = 0
-        self._total = total
-        self._watch = watch
-
-    def more(self, rows: int) -> None:
-        self._done += rows
-        if self._watch is not None:
-            self._watch(self._done, self._total)
 
 
 def _table(

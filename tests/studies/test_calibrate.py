@@ -11,10 +11,11 @@ import typer
 from numba.core import config
 from typer.testing import CliRunner
 
-from nicscope.cli.calibrate import calibrate_platform, show
+from nicscope.cli.calibrate import calibrate_platform
 from nicscope.config.evidence import Evidence
 from nicscope.config.platform import load_platform
 from nicscope.errors import StudyError
+from nicscope.reports.calibration import ShownCalibration
 from nicscope.studies.calibrate import fit as fitting
 from nicscope.studies.calibrate.anchors import anchors, fit_firmware_log, lost_to_gaps
 from nicscope.studies.calibrate.fit import (
@@ -146,7 +147,7 @@ SMALL = Calibration(
 
 
 def test_means_tell_fitted_from_predicted(capsys: pytest.CaptureFixture[str]) -> None:
-    show(SMALL)
+    ShownCalibration(SMALL).show()
     text = capsys.readouterr().out
 
     assert "1.96 us" in text

@@ -16,12 +16,11 @@ import typer.core
 from nicscope import __version__
 from nicscope.cli import (
     calibrate,
+    catalog,
     compiling,
     curve,
-    designs,
     flow,
     latency,
-    platforms,
     record,
     replay,
     reproduce,
@@ -87,8 +86,8 @@ def _options(
     """A laboratory for user-level network interfaces."""
 
 
-app.add_typer(designs.commands, name="designs")
-app.add_typer(platforms.commands, name="platforms")
+app.add_typer(catalog.designs, name="designs")
+app.add_typer(catalog.platforms, name="platforms")
 app.add_typer(trace.app)
 app.command(epilog=replay.EXAMPLES)(replay.replay)
 app.command(epilog=simulate.EXAMPLES)(simulate.simulate)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicscope.cli.answer import print_json, tell
+from nicscope.cli.answer import tell
 from nicscope.cli.arguments import AsJson, trace_path
 from nicscope.cli.progress import progress
 
@@ -123,19 +123,11 @@ def coverage(
 
     Example: nicscope coverage --json
     """
+    from nicscope.reports.coverage import ShownCoverage
     from nicscope.studies.coverage import cover, load_requirements
 
     papers = load_requirements()
-    found = cover(papers, tests or _default_tests())
-    if as_json:
-        import msgspec
-
-        print_json(msgspec.to_builtins(found))
-    else:
-        from nicscope.reports.coverage import coverage_parts
-        from nicscope.reports.printing import show
-
-        show(coverage_parts(papers, found))
+    tell(ShownCoverage(cover(papers, tests or _default_tests()), papers), [], as_json)
 
 
 def _default_tests() -> Path | None:

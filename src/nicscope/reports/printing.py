@@ -11,18 +11,19 @@ import re
 import sys
 import unicodedata
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.cells import cell_len
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import TypeAlias
 
     from rich.text import Text
 
     from nicscope.reports.table import Rows
 
-    Printed = Rows | Text | str
+    Printed: TypeAlias = "Rows | Text | str | Note"
 
 # A number stays with its unit ("32 KiB", "4 ways"), a sign with its number ("≥ 1.70").
 _WORD = re.compile(r"\S+")
@@ -91,7 +92,14 @@ def padded(text: str, width: int, *, left: bool) -> str:
 
 PIPED = 100  # columns where nobody says how many there are
 PARAGRAPH = 100
+INDENT = "  "
 ELSEWHERE = "a wider terminal, or --json"
+
+
+class Note(NamedTuple):
+    """A paragraph all lines of which but the first are indented."""
+
+    text: str = ""
 
 
 def output_width() -> int:
@@ -128,6 +136,11 @@ def lines_of(parts: Iterable[Printed], width: int, elsewhere: str = ELSEWHERE) -
     for part in parts:
         if isinstance(part, Rows):
             yield from table_lines(part, width, elsewhere)
+        elif isinstance(part, Note):
+            first, *others = wrapped(
+                " ".join(part.text.split()), min(width, PARAGRAPH) - len(INDENT)
+            )
+            yield from (first, *(INDENT + line for line in others))
         elif isinstance(part, str):
             yield part
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nicscope.studies.reproduce.traced.measuring import (
     NO_OFFSET,
@@ -74,22 +74,41 @@ def _rows(found: Findings) -> list[Row]:
     ]
 
 
-def table4_printed(items: Mapping[str, Item]) -> list[Row]:
-    """The paper's cells; both schemes miss equally often there."""
-    cells = items["table4"].printed
+def _per_lookup(names: Mapping[str, str]) -> dict[str, str]:
+    return {f"{measure}_per_lookup": name for measure, name in names.items()}
+
+
+_MEASURES = ("check_misses_utlb", "ni_misses_utlb", "ni_misses_intr", "unpins_utlb", "unpins_intr")
+_OWN_NAMES = _per_lookup({name: name for name in _MEASURES})
+
+
+def _printed_grid(cells: Mapping[str, Any], measures: Mapping[str, str]) -> list[Row]:
+    """A row for each application and size: of each measure the printed cell of that name.
+
+    A column of the paper may hold a number for each size and application, for each application,
+    or one for all.
+    """
+
+    def at(printed: Any, row: int, column: int) -> Any:
+        if not isinstance(printed, list):
+            return printed
+        return printed[row][column] if isinstance(printed[0], list) else printed[column]
+
     return [
         {
             "application": app,
             "cache_entries": entries,
-            "check_misses_utlb_per_lookup": cells["check_misses_utlb"][column],
-            "ni_misses_utlb_per_lookup": cells["ni_misses_both"][row][column],
-            "ni_misses_intr_per_lookup": cells["ni_misses_both"][row][column],
-            "unpins_utlb_per_lookup": cells["unpins_utlb"],
-            "unpins_intr_per_lookup": cells["unpins_intr"][row][column],
+            **{measure: at(cells[name], row, column) for measure, name in measures.items()},
         }
         for column, app in enumerate(cells["app"])
         for row, entries in enumerate(cells["cache_entries"])
     ]
+
+
+def table4_printed(items: Mapping[str, Item]) -> list[Row]:
+    """The paper's cells; both schemes miss equally often there."""
+    names = {"ni_misses_utlb": "ni_misses_both", "ni_misses_intr": "ni_misses_both"}
+    return _printed_grid(items["table4"].printed, {**_OWN_NAMES, **_per_lookup(names)})
 
 
 # Table 4: check misses, NIC misses and unpins per lookup, without a limit on pinned memory.
@@ -101,20 +120,7 @@ TABLE5_MBYTES = 4
 
 def table5_printed(items: Mapping[str, Item]) -> list[Row]:
     """The paper's cells."""
-    cells = items["table5"].printed
-    return [
-        {
-            "application": app,
-            "cache_entries": entries,
-            "check_misses_utlb_per_lookup": cells["check_misses_utlb"][column],
-            "ni_misses_utlb_per_lookup": cells["ni_misses_utlb"][row][column],
-            "ni_misses_intr_per_lookup": cells["ni_misses_intr"][row][column],
-            "unpins_utlb_per_lookup": cells["unpins_utlb"][column],
-            "unpins_intr_per_lookup": cells["unpins_intr"][row][column],
-        }
-        for column, app in enumerate(cells["app"])
-        for row, entries in enumerate(cells["cache_entries"])
-    ]
+    return _printed_grid(items["table5"].printed, _OWN_NAMES)
 
 
 # Table 5: as Table 4, with 4 MB that each process may pin.
@@ -227,16 +233,7 @@ def table8_printed(items: Mapping[str, Item]) -> list[Row]:
 
 def table8_labelled(items: Mapping[str, Item]) -> list[Row]:
     """The cells of ``direct``: they stand in Table 4 as well, under labels that are right."""
-    cells = items["table4"].printed
-    return [
-        {
-            "application": app,
-            "cache_entries": entries,
-            key_of("direct"): cells["ni_misses_both"][row][column],
-        }
-        for column, app in enumerate(cells["app"])
-        for row, entries in enumerate(cells["cache_entries"])
-    ]
+    return _printed_grid(items["table4"].printed, {key_of("direct"): "ni_misses_both"})
 
 
 # Table 8: NIC misses per lookup by associativity, and without the index offset.
@@ -278,17 +275,8 @@ def figure7_rows(found: Findings) -> list[Row]:
 
 def figure7_printed(items: Mapping[str, Item]) -> list[Row]:
     """What Table 4 tells of it: first touches are check misses, and all misses are printed."""
-    cells = items["table4"].printed
-    return [
-        {
-            "application": app,
-            "cache_entries": entries,
-            "compulsory_per_lookup": cells["check_misses_utlb"][column],
-            ALL: cells["ni_misses_both"][row][column],
-        }
-        for column, app in enumerate(cells["app"])
-        for row, entries in enumerate(cells["cache_entries"])
-    ]
+    names = {"compulsory_per_lookup": "check_misses_utlb", ALL: "ni_misses_both"}
+    return _printed_grid(items["table4"].printed, names)
 
 
 # Figure 7: NIC misses by kind, 1 K to 16 K entries; the plotted values are lost.

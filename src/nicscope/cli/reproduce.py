@@ -56,7 +56,7 @@ def reproduce(
     from nicscope.reports.reproduction import ShownReproduction
     from nicscope.reports.result import folder_for
     from nicscope.studies.reproduce.harness import load_papers, plan
-    from nicscope.studies.reproduce.traced.applications import trace_files
+    from nicscope.studies.reproduce.traced.running import trace_files
 
     names = wanted or []
     todo = plan(load_papers(), names, bool(traces))  # a name that is wrong leaves no folder

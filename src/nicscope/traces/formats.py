@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nicscope.errors import TraceError, did_you_mean, printable
 from nicscope.outputs.file import format_to_write, named_format
 from nicscope.traces.columns import Checker
-from nicscope.traces.endings import WRITTEN
 from nicscope.traces.exporters.csv import CsvWriter
 from nicscope.traces.exporters.oracle_general import OracleGeneralWriter
 from nicscope.traces.files import MAGIC, first_bytes, open_bytes
 from nicscope.traces.imported import Choices
-from nicscope.traces.importers.csv import names_in, read_csv
 from nicscope.traces.importers.lackey import read_lackey
 from nicscope.traces.importers.objects import read_libcachesim_csv, read_oracle_general
-from nicscope.traces.importers.parquet import read_parquet
 from nicscope.traces.importers.strace import read_strace
+from nicscope.traces.importers.tables import names_in, read_csv, read_parquet
 from nicscope.traces.reader import requests_of
 from nicscope.traces.schema import REQUIRED_COLUMNS, TraceMetadata, check_page_size
+from nicscope.traces.whole import WRITTEN
 from nicscope.traces.writer import TraceWriter, batch_of
 
 if TYPE_CHECKING:

@@ -1,4 +1,7 @@
-"""Writing a trace in any format: a whole file, or none."""
+"""Writing a trace in any format: how its files' names end, and a whole file or none.
+
+Light, so that a recording into a name that no format has is refused early.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from nicscope.errors import TraceError
+from nicscope.outputs.file import TABLES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -13,6 +17,8 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from nicscope.traces.schema import Requests, TraceMetadata
+
+WRITTEN = TABLES | {"oracle-general": (".oracleGeneral", ".oracleGeneral.bin", ".bin")}
 
 
 class WholeWriter:

@@ -11,7 +11,7 @@ from nicscope.outputs import whole_file
 from nicscope.outputs.csv_table import CsvTable
 from nicscope.outputs.file import named_compression
 from nicscope.traces.columns import FURTHER, TYPES, holds, is_text
-from nicscope.traces.importers.csv import names_in
+from nicscope.traces.importers.tables import names_in
 from nicscope.traces.whole import WholeWriter
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from nicscope.errors import TraceError
 from nicscope.kernel.decorators import kernel
 from nicscope.outputs import scratch_file, whole_file
 from nicscope.outputs.file import named_compression
+from nicscope.traces.importers.objects import NEVER, RECORD, page_bits
 from nicscope.traces.numbering import Numbering, lookups_of
-from nicscope.traces.oracle_general import NEVER, RECORD, page_bits
 from nicscope.traces.schema import REQUIRED_COLUMNS
 from nicscope.traces.whole import WholeWriter
 

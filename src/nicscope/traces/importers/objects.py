@@ -2,6 +2,9 @@
 
 The description has libCacheSim's own spelling, ``time-col=1,obj-id-col=2,obj-size-col=3``, with
 ``delimiter=`` and ``has-header=`` where they cannot be seen from the first line.
+
+Source of the latter's record: libCacheSim, ``oracleGeneralBin.h`` (layout) and
+``traceConvOracleGeneral.cpp`` (the next access is counted in records from 1; -1 if there is none).
 """
 
 from __future__ import annotations
@@ -16,14 +19,13 @@ import pyarrow as pa
 from nicscope.errors import TraceError, did_you_mean
 from nicscope.traces.files import ByteSource
 from nicscope.traces.imported import Imported, filled, op_codes
-from nicscope.traces.importers.csv import (
+from nicscope.traces.importers.tables import (
     Layout,
     check_width,
     line_of,
     parse_block,
 )
 from nicscope.traces.numbering import Numbering
-from nicscope.traces.oracle_general import RECORD, page_bits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +36,22 @@ if TYPE_CHECKING:
     from nicscope.traces.files import Watch
     from nicscope.traces.imported import Choices
     from nicscope.traces.schema import TraceMetadata
+
+RECORD = np.dtype(
+    [
+        ("time_s", "<u4"),
+        ("object_id", "<u8"),
+        ("byte_count", "<u4"),
+        ("next_access", "<i8"),
+    ]
+)
+NEVER = -1
+
+
+def page_bits(page_size: int) -> int:
+    """How many low bits of an object id number the page; the rest number the process."""
+    return 64 - (page_size.bit_length() - 1)
+
 
 MOST_PIDS = np.uint64(np.iinfo(np.int32).max)
 

@@ -66,7 +66,7 @@ def test_an_interrupt_in_any_command_is_told_in_one_line(monkeypatch, capsys):
     def pressed(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nicscope.cli.designs.print_json", pressed)
+    monkeypatch.setattr("nicscope.cli.answer.print_json", pressed)
 
     assert app.main(["designs", "--json"]) == 130
 
@@ -78,7 +78,7 @@ def test_an_exit_status_of_a_commands_own_is_no_interrupt(status, monkeypatch, c
     def leaves(_):
         raise app.typer.Exit(status)
 
-    monkeypatch.setattr("nicscope.cli.designs.print_json", leaves)
+    monkeypatch.setattr("nicscope.cli.answer.print_json", leaves)
 
     assert app.main(["designs", "--json"]) == status
 
@@ -87,7 +87,7 @@ def test_an_exit_status_of_a_commands_own_is_no_interrupt(status, monkeypatch, c
 
 LOSING = """
 import os, signal, sys, time
-from nicscope.cli import designs
+from nicscope.cli import answer
 from nicscope.__main__ import run
 
 class Finalized:
@@ -98,7 +98,7 @@ def lose_one(*_):
     Finalized()
     {then}
 
-designs.print_json = lose_one
+answer.print_json = lose_one
 sys.argv = ["nicscope", "designs", "--json"]
 sys.exit(run())
 """
@@ -132,7 +132,7 @@ def test_too_little_memory_in_any_command_is_one_line(monkeypatch, capsys, error
     def allocates(_):
         raise error
 
-    monkeypatch.setattr("nicscope.cli.designs.print_json", allocates)
+    monkeypatch.setattr("nicscope.cli.answer.print_json", allocates)
 
     assert app.main(["designs", "--json"]) == 2
 
@@ -145,7 +145,7 @@ def test_what_the_system_does_not_allow_is_one_line_in_any_command(monkeypatch, 
     def refused(_):
         raise PermissionError(13, "Permission denied", "/some/file")
 
-    monkeypatch.setattr("nicscope.cli.designs.print_json", refused)
+    monkeypatch.setattr("nicscope.cli.answer.print_json", refused)
 
     assert app.main(["designs", "--json"]) == 2
 
@@ -172,7 +172,7 @@ def test_clearing_up_after_an_interrupt_is_not_interrupted_again(monkeypatch, ca
             time.sleep(0.5)
             print("cleared up")
 
-    monkeypatch.setattr("nicscope.cli.designs.print_json", clears_up)
+    monkeypatch.setattr("nicscope.cli.answer.print_json", clears_up)
 
     assert app.main(["designs", "--json"]) == 130
 

@@ -103,7 +103,7 @@ def test_a_calibration_tells_it_too(watched, monkeypatch):
         progress(3, 4)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nicscope.studies.calibrate.result.calibrate", calibrates)
+    monkeypatch.setattr("nicscope.studies.calibrate.fit.calibrate", calibrates)
 
     assert main(["calibrate-platform"]) == 130
 

@@ -21,7 +21,7 @@ from nicscope.reports.size_wording import page_remarks, ranked_alike, remarks
 from nicscope.reports.wording import byte_size, per_hundred, significant, whole
 from nicscope.studies.sizing.question import ask
 from nicscope.studies.sizing.sizings import report
-from nicscope.studies.sweep.question import ask as ask_sweep
+from nicscope.studies.sweep.grid import ask as ask_sweep
 from nicscope.studies.sweep.sweeping import Sweep, sweep
 from nicscope.studies.sweep.table import Table
 from nicscope.traces.reader import open_trace

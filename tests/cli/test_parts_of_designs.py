@@ -7,8 +7,8 @@ import json
 import pytest
 
 from nicscope.cli.app import main
+from nicscope.config.delivery import PARTS
 from nicscope.config.design import design_names, load_design
-from nicscope.config.part import PARTS
 from nicscope.config.platform import load_platform, platform_names
 
 TRACE = ["simulate", "bundled:redis_server", "--requests", "40", "--design", "utlb", "--json"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from nicscope.config.delivery import PARTS
 from nicscope.config.design import design_names, load_design, with_settings
 from nicscope.config.evidence import Evidence
-from nicscope.config.part import PARTS
 from nicscope.config.platform import load_platform, platform_names
 from nicscope.errors import DesignError, PlatformError
 

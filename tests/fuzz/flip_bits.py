@@ -14,7 +14,7 @@ from pathlib import Path
 
 from nicscope.errors import NicscopeError
 from nicscope.traces.bundled import bundled_traces
-from nicscope.traces.convert import convert
+from nicscope.traces.formats import convert
 from nicscope.traces.reader import open_trace
 
 

@@ -11,11 +11,10 @@ import pytest
 import small_programs as small
 
 from nicscope.config.cost_name import COSTS
-from nicscope.config.delivery import transfer_costs
+from nicscope.config.delivery import Way, transfer_costs
 from nicscope.config.design import load_design, with_settings
 from nicscope.config.evidence import Evidence, Origin
 from nicscope.config.machine import unstated_machine
-from nicscope.config.part import Way
 from nicscope.config.platform import UnitCost, load_platform, platform_names
 from nicscope.errors import NicscopeError, PlatformError, SimulationError
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc

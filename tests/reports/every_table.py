@@ -14,14 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 import nicscope
-from nicscope.cli import calibrate
 from nicscope.cli.app import main
 from nicscope.reports import drawing
+from nicscope.reports.calibration import ShownCalibration
 from nicscope.reports.printing import show
-from nicscope.reports.reproduction import ShownReproduction, as_markdown
-from nicscope.reports.study import study_rows
+from nicscope.reports.reproduction import ShownReproduction, as_markdown, study_rows
 from nicscope.reports.table import Rows
-from nicscope.studies.calibrate.result import Calibration, Residual, Value
+from nicscope.studies.calibrate.fit import Calibration, Residual, Value
 from nicscope.studies.reproduce.harness import find_study, load_papers
 from nicscope.studies.reproduce.verdict import Basis, Missing, Offered, Point, Reproduction, Shape
 from nicscope.traces.schema import TraceMetadata
@@ -148,7 +147,7 @@ def other_tables(width: int) -> list[Printed]:
     as_markdown(shown, [])  # of whose tables none is printed
     made = []
     for name, print_it in (
-        ("calibrate-platform", lambda: calibrate.show(fits)),
+        ("calibrate-platform", lambda: ShownCalibration(fits).show()),
         ("reproduce", lambda: ShownReproduction(shown).show()),
         ("reproduce, studies", lambda: show(_studies())),
     ):

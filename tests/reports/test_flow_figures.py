@@ -15,8 +15,14 @@ from flow_samples import answered
 from nicscope.config.delivery import POLICIES
 from nicscope.reports.figures.flow import draw_bandwidth, draw_flow
 from nicscope.reports.figures.style import save
-from nicscope.reports.flow_page import has_plotly, page_bars, page_of
-from nicscope.reports.flow_shown import MOST_PACKETS, drawn_transfers, title
+from nicscope.reports.flow_page import (
+    MOST_DRAWN,
+    drawn_transfers,
+    has_plotly,
+    page_bars,
+    page_of,
+    title,
+)
 from nicscope.reports.palette import BAND_SHADES
 from nicscope.studies.flow.transfers import BANDS, bandwidth_steps, receptions
 
@@ -89,8 +95,8 @@ def test_a_long_stream_shows_its_first_packets_and_says_so():
 
     figure = draw_flow(found)
 
-    assert f"(first {MOST_PACKETS} packets)" in figure.get_suptitle()
-    assert set(drawn_transfers(found)["packet"]) == set(range(MOST_PACKETS))
+    assert f"(first {MOST_DRAWN} packets)" in figure.get_suptitle()
+    assert set(drawn_transfers(found)["packet"]) == set(range(MOST_DRAWN))
 
 
 def test_of_several_flows_the_first_is_drawn():

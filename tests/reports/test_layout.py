@@ -15,9 +15,17 @@ import nicscope
 from nicscope.cli.app import main
 from nicscope.config.design import design_names
 from nicscope.reports.drawing import GAP, fit
-from nicscope.reports.printing import ELSEWHERE, PARAGRAPH, PIPED, lines_of, output_width
+from nicscope.reports.printing import (
+    ELSEWHERE,
+    PARAGRAPH,
+    PIPED,
+    lines_of,
+    output_width,
+    pieces,
+    width_of,
+    wrapped,
+)
 from nicscope.reports.table import Bar, Piece, Rows
-from nicscope.reports.words import pieces, width_of, wrapped
 
 WIDTHS = (80, 90, 100, 140)
 COPIED = "  nicscope "  # what a line of a command to be copied begins with

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from nicscope.reports.figures.miss_ratio import LOOKS, draw_miss_ratio
+from nicscope.reports.figures.latency import SIZE_LOOKS, draw_miss_ratio
 from nicscope.reports.figures.style import save
 from nicscope.studies.handle_misses import MissPoint, Trip
 
@@ -39,8 +39,8 @@ def test_names_of_lines_that_end_together_keep_their_distance():
 
 
 def test_more_sizes_than_looks_are_refused():
-    with pytest.raises(ValueError, match=f"{len(LOOKS) + 1} sizes were given"):
-        draw_miss_ratio(curves(range(64, 64 + len(LOOKS) + 1)), "mini-cluster")
+    with pytest.raises(ValueError, match=f"{len(SIZE_LOOKS) + 1} sizes were given"):
+        draw_miss_ratio(curves(range(64, 64 + len(SIZE_LOOKS) + 1)), "mini-cluster")
 
 
 def test_the_same_points_are_the_same_file():

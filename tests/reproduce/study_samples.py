@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nicscope.studies.reproduce.experiments.utlb.invariants import PAGE, shared_memory_traffic
 from nicscope.studies.reproduce.harness import load_papers
-from nicscope.studies.reproduce.shared_memory_traffic import PAGE, shared_memory_traffic
-from nicscope.studies.reproduce.traced.applications import open_applications
-from nicscope.studies.reproduce.traced.running import run_studies
+from nicscope.studies.reproduce.traced.running import open_applications, run_studies
 from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace
 

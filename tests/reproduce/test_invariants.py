@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from nicscope.config.scheme import Scheme
-from nicscope.studies.reproduce.experiments.utlb.invariants import check
-from nicscope.studies.reproduce.shared_memory_traffic import shared_memory_traffic
+from nicscope.studies.reproduce.experiments.utlb.invariants import check, shared_memory_traffic
 from nicscope.studies.reproduce.verdict import Outcome
 
 if TYPE_CHECKING:

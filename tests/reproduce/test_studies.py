@@ -26,8 +26,8 @@ from nicscope.traces.reader import open_trace
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from nicscope.studies.reproduce.traced.measuring import Row
     from nicscope.studies.reproduce.traced.running import StudyTable
-    from nicscope.studies.reproduce.traced.study import Row
 
 # Laying out the NICs of 83 designs takes minutes for each trace without the compiler.
 pytestmark = pytest.mark.skipif(bool(os.environ.get("NUMBA_DISABLE_JIT")), reason="takes minutes")
@@ -420,7 +420,7 @@ def test_without_traces_a_study_runs_over_the_bundled_ones(
 def test_requests_above_the_pin_limit_are_told(tmp_path: Path) -> None:
     from study_samples import write_requests
 
-    from nicscope.studies.reproduce.shared_memory_traffic import requests_at
+    from nicscope.studies.reproduce.experiments.utlb.invariants import requests_at
 
     pages = [16 * 70, 1, 1]  # the first is of 70 large pages, with room for 64
     file = write_requests(

@@ -16,7 +16,7 @@ from study_samples import ALL, tables_of, write_sample
 from nicscope.cli.app import main
 from nicscope.reports.figures.studies import GRAPHS, KINDS, MOST_PANELS, PARTS, draw_study
 from nicscope.reports.printing import lines_of
-from nicscope.reports.study import study_parts, study_rows
+from nicscope.reports.reproduction import study_parts, study_rows
 from nicscope.studies.reproduce.harness import find_study
 from pressing import has_loaded, interrupted
 

@@ -11,22 +11,26 @@ import typer
 from numba.core import config
 from typer.testing import CliRunner
 
-from nicscope.cli.calibrate import calibrate_platform, show
+from nicscope.cli.calibrate import calibrate_platform
 from nicscope.config.evidence import Evidence
 from nicscope.config.platform import load_platform
 from nicscope.errors import StudyError
+from nicscope.reports.calibration import ShownCalibration
 from nicscope.studies.calibrate import fit as fitting
-from nicscope.studies.calibrate import result as results
 from nicscope.studies.calibrate.anchors import anchors, fit_firmware_log, lost_to_gaps
 from nicscope.studies.calibrate.fit import (
     CONSTANTS,
+    Calibration,
+    Residual,
+    Value,
     all_together,
     build_costs,
+    calibrate,
     committed,
+    residuals,
     rounded,
     together,
 )
-from nicscope.studies.calibrate.result import Calibration, Residual, Value, calibrate, residuals
 from nicscope.studies.delivery_measures import PLATFORMS, pair_costs, platform_costs
 
 compiled = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too much for the interpreter")
@@ -143,7 +147,7 @@ SMALL = Calibration(
 
 
 def test_means_tell_fitted_from_predicted(capsys: pytest.CaptureFixture[str]) -> None:
-    show(SMALL)
+    ShownCalibration(SMALL).show()
     text = capsys.readouterr().out
 
     assert "1.96 us" in text
@@ -156,7 +160,7 @@ def test_means_tell_fitted_from_predicted(capsys: pytest.CaptureFixture[str]) ->
 def test_the_command_reports_on_the_platform_that_is_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(results, "fit", lambda *_, **__: committed())
+    monkeypatch.setattr(fitting, "fit", lambda *_, **__: committed())
     app = typer.Typer()
     app.command()(calibrate_platform)
     ran = CliRunner().invoke(app, ["--platform", "p6-natoma", "--json"])

@@ -11,9 +11,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from nicscope.cli.coverage import coverage
+from nicscope.cli.reproduce import coverage
 from nicscope.errors import StudyError
-from nicscope.reports.coverage import coverage_parts
+from nicscope.reports.coverage import ShownCoverage
 from nicscope.reports.printing import lines_of
 from nicscope.studies.coverage import Requirements, cover, load_requirements
 
@@ -183,7 +183,9 @@ def test_the_text_lists_what_waits_and_fits_100_columns(tmp_path: Path) -> None:
     papers = load_requirements()
     folder = folder_with(tmp_path, '@pytest.mark.requirement("UT-93")\ndef test_it(): ...\n')
 
-    lines = [str(line) for line in lines_of(coverage_parts(papers, cover(papers, folder)), 100)]
+    lines = [
+        str(line) for line in lines_of(ShownCoverage(cover(papers, folder), papers).parts(), 100)
+    ]
     text = "\n".join(lines)
 
     assert all(len(line) <= 100 for line in lines)

@@ -12,8 +12,8 @@ from nicscope.errors import OutputError, StudyError, TraceError
 from nicscope.studies.replaying import Subject, compare
 from nicscope.studies.sweep import sweeping
 from nicscope.studies.sweep import tally as tallying
+from nicscope.studies.sweep.grid import ask
 from nicscope.studies.sweep.journal import journal_path
-from nicscope.studies.sweep.question import ask
 from nicscope.studies.sweep.sweeping import Sweep, sweep
 from nicscope.studies.sweep.tally import load
 from nicscope.traces.reader import open_trace

@@ -6,7 +6,7 @@ import pytest
 
 from nicscope.errors import NicscopeError, StudyError
 from nicscope.memory.replacement import Replacement
-from nicscope.studies.sweep.question import ask, worker_count
+from nicscope.studies.sweep.grid import ask, worker_count
 
 
 def grid_of(*assignments, design="utlb", platform=None, many=False):

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from nicscope.errors import OutputError, StudyError
+from nicscope.studies.sweep.grid import ask
 from nicscope.studies.sweep.journal import (
     Record,
     TraceIdentity,
@@ -17,7 +18,6 @@ from nicscope.studies.sweep.journal import (
     journal_path,
     open_journal,
 )
-from nicscope.studies.sweep.question import ask
 from nicscope.studies.sweep.sweeping import Sweep, sweep
 from nicscope.studies.sweep.table import difference_of_table
 from nicscope.studies.sweep.tally import TALLIED

@@ -14,7 +14,7 @@ from trace_samples import request_lists
 
 from nicscope.errors import TraceError
 from nicscope.traces.columns import FURTHER, TYPES
-from nicscope.traces.convert import convert
+from nicscope.traces.formats import convert
 from nicscope.traces.imported import Choices
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import OPTIONAL_COLUMNS, TraceMetadata

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from nicscope.errors import TraceError
-from nicscope.traces.convert import convert
 from nicscope.traces.files import open_bytes
+from nicscope.traces.formats import convert
 from nicscope.traces.imported import Choices
 from nicscope.traces.importers.strace import HOW_TO_KNOW, read_strace
 from nicscope.traces.reader import open_trace

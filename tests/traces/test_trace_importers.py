@@ -14,7 +14,7 @@ import pytest
 
 from nicscope.errors import TraceError
 from nicscope.traces import files
-from nicscope.traces.convert import convert
+from nicscope.traces.formats import convert
 from nicscope.traces.imported import Choices
 
 LACKEY = """\

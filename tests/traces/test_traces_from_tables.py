@@ -12,7 +12,7 @@ from trace_samples import TYPES, as_lists, request_lists, rows
 
 from nicscope.errors import TraceError
 from nicscope.reports.notebook import replay_report
-from nicscope.traces.convert import convert
+from nicscope.traces.formats import convert
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import OPTIONAL_COLUMNS, REQUIRED_COLUMNS
 from nicscope.traces.writer import write_trace

@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nicscope.reports.result import Report
-    from nicscope.reports.table import Rows
 
-INDENT = "  "
 Shown = TypeVar("Shown", bound="Report")
 
 
@@ -36,7 +34,7 @@ def answer(work: Callable[[], Shown], out: Path | None, as_json: bool) -> Shown:
 def tell(report: Report, written: list[Path], as_json: bool) -> None:
     """Print ``report``, and where its files went unless it is as JSON."""
     if as_json:
-        print_json(report.found.to_json())
+        print_json(report.to_json())
     else:
         report.show()
         print_written(written)
@@ -63,22 +61,6 @@ def print_json(result: Any) -> None:
     from nicscope.reports.result import json_text
 
     print(json_text(result, ascii_only=not is_unicode(sys.stdout)), end="")
-
-
-def print_text(text: str = "") -> None:
-    """One paragraph on stdout, wrapped; all lines but the first are indented."""
-    from nicscope.reports.printing import PARAGRAPH, output_width, show
-    from nicscope.reports.words import wrapped
-
-    first, *others = wrapped(" ".join(text.split()), min(output_width(), PARAGRAPH) - len(INDENT))
-    show([first, *(INDENT + line for line in others)])
-
-
-def print_table(rows: Rows) -> None:
-    """A table on stdout."""
-    from nicscope.reports.printing import show
-
-    show([rows])
 
 
 def print_written(files: list[Path]) -> None:

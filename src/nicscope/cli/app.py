@@ -16,13 +16,11 @@ import typer.core
 from nicscope import __version__
 from nicscope.cli import (
     calibrate,
+    catalog,
     compiling,
-    coverage,
     curve,
-    designs,
     flow,
     latency,
-    platforms,
     record,
     replay,
     reproduce,
@@ -36,7 +34,7 @@ from nicscope.cli.streams import standard_streams
 from nicscope.errors import NicscopeError, one_line
 from nicscope.inputs import small_streams_kept
 from nicscope.outputs import ReaderGone
-from nicscope.studies.own_frames import ProgramError
+from nicscope.studies.programs import ProgramError
 
 
 class _Interrupted(Exception):  # noqa: N818 - nobody's error
@@ -88,8 +86,8 @@ def _options(
     """A laboratory for user-level network interfaces."""
 
 
-app.add_typer(designs.commands, name="designs")
-app.add_typer(platforms.commands, name="platforms")
+app.add_typer(catalog.designs, name="designs")
+app.add_typer(catalog.platforms, name="platforms")
 app.add_typer(trace.app)
 app.command(epilog=replay.EXAMPLES)(replay.replay)
 app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
@@ -101,7 +99,7 @@ app.command(epilog=sweep.EXAMPLES)(sweep.sweep)
 app.command(epilog=latency.EXAMPLES)(latency.latency)
 app.command(epilog=replay.EXAMPLE)(replay.demo)
 app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
-app.command("coverage")(coverage.coverage)
+app.command("coverage")(reproduce.coverage)
 app.command("compile", context_settings=compiling.CONTEXT, epilog=compiling.EXAMPLES)(
     compiling.compile_kernels
 )

@@ -1,8 +1,8 @@
-"""``nicscope reproduce``: published numbers beside reproduced ones, and their tables for traces."""
+"""``nicscope reproduce`` and ``nicscope coverage``: the papers' numbers and requirements."""
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003 - Typer reads the annotation
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -56,7 +56,7 @@ def reproduce(
     from nicscope.reports.reproduction import ShownReproduction
     from nicscope.reports.result import folder_for
     from nicscope.studies.reproduce.harness import load_papers, plan
-    from nicscope.studies.reproduce.traced.applications import trace_files
+    from nicscope.studies.reproduce.traced.running import trace_files
 
     names = wanted or []
     todo = plan(load_papers(), names, bool(traces))  # a name that is wrong leaves no folder
@@ -105,3 +105,32 @@ def _write(report: ShownReproduction, folder: OutputFolder) -> list[Path]:
     with progress("writing", "tables") as watch:
         report.tell = _Count(watch, count)
         return report.write(folder)
+
+
+def coverage(
+    tests: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder of tests; left out: the source tree's, or those of this installation's.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show which requirements of the five papers have a test and which have not.
+
+    A test shows a requirement by carrying @pytest.mark.requirement("UT-25").
+
+    Example: nicscope coverage --json
+    """
+    from nicscope.reports.coverage import ShownCoverage
+    from nicscope.studies.coverage import cover, load_requirements
+
+    papers = load_requirements()
+    tell(ShownCoverage(cover(papers, tests or _default_tests()), papers), [], as_json)
+
+
+def _default_tests() -> Path | None:
+    """The tests of the source tree that is running, if one is."""
+    beside = Path(__file__).parents[3] / "tests"
+    return beside if (beside.parent / "pyproject.toml").is_file() else None

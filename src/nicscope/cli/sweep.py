@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import sys
 from pathlib import Path  # noqa: TC003 - Typer reads the annotations
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicscope.cli.answer import command_line, print_json, print_table, print_text, print_written
+from nicscope.cli.answer import command_line, tell
 from nicscope.cli.arguments import (
     AsJson,
     Traces,
@@ -23,9 +23,8 @@ from nicscope.cli.interrupt import ENDINGS, ending_status
 from nicscope.cli.progress import progress
 
 if TYPE_CHECKING:
-    from nicscope.studies.sweep.output import TableOutput
     from nicscope.studies.sweep.sweeping import Done, Sweep
-    from nicscope.studies.sweep.table import Table
+    from nicscope.studies.sweep.table import TableOutput
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -36,8 +35,6 @@ EXAMPLES = (
     "[bold]nicscope sweep /shared/mine.parquet --design mini --grid line=8,64 --out grid.parquet "
     "--scheduler tcp://10.0.0.1:8786[/bold]"
 )
-BEST = 5  # points shown of each kind
-BEST_EACH = 2  # of each of several traces
 
 
 def sweep(
@@ -81,32 +78,27 @@ def sweep(
     as_json: AsJson = False,
 ) -> None:
     """Replay traces through every design of a grid; killed, the same command continues."""
-    from nicscope.studies.sweep.question import ask, worker_count
+    from nicscope.studies.sweep.grid import ask, worker_count
 
     assignments = grid or []
     points = ask(design, platform, assignments, many=yes)
     hands = worker_count(workers, scheduler)
-    from nicscope.studies.sweep.output import table_output
     from nicscope.studies.sweep.sweeping import Sweep
+    from nicscope.studies.sweep.table import table_output
     from nicscope.traces.reader import open_trace
 
     with text_beside(out, as_json), table_output(out) as output:
         opened = [(trace_name(trace), open_trace(trace_path(trace))) for trace in traces]
         what = Sweep(points, opened, out, kinds=not no_kinds)
         _run(what, hands, scheduler, output)
+        from nicscope.reports.sweep import ShownSweep
         from nicscope.studies.sweep.table import Table
 
-        table = Table(output.readable)
-        if as_json:
-            options: dict[str, Any] = {
-                "--design": design,
-                "--grid": assignments,
-                "--platform": platform,
-            }
-            options |= {"--out": str(out), "--no-kinds": no_kinds}
-            print_json(_json(what, table, command_line(["sweep", *traces], options)))
-            return
-        _print(what, table)
+        options = {"--design": design, "--grid": assignments, "--platform": platform}
+        command = command_line(
+            ["sweep", *traces], {**options, "--out": str(out), "--no-kinds": no_kinds}
+        )
+        tell(ShownSweep(what, Table(output.readable), command), [out], as_json)
 
 
 def _run(what: Sweep, workers: int, scheduler: str | None, output: TableOutput) -> None:
@@ -144,60 +136,3 @@ def _say_found(done: Done) -> None:
             f"nicscope: continuing: {done.found:,} of {done.replays:,} replays were done before",
             file=sys.stderr,
         )
-
-
-def _print(what: Sweep, table: Table) -> None:
-    from nicscope.reports.sweep import point_rows, unpriced_note
-
-    grid = what.grid
-    axes = ", ".join(f"{len(axis.values)} {axis.key}" for axis in grid.axes)
-    print_text(f"{grid.base.name}: {grid.size:,} points ({axes}) on {_traces(what)}")
-    names = [name for name, _ in what.traces]
-    count = BEST if len(names) == 1 else BEST_EACH
-    kinds = {"Fewest misses": table.fewest_misses, "Cheapest": table.cheapest}
-    for title, best in kinds.items():
-        rows = [row for name in names for row in best(name, count)]
-        if rows:
-            print_text()
-            print_text(title)
-            several = len(names) > 1
-            print_table(point_rows(rows, grid.axes, table.denominator, several_traces=several))
-    for name in names:
-        if found := table.unpriced(name):
-            print_text()
-            for line in unpriced_note(found):
-                print_text(f"{name}: {line}" if len(names) > 1 else line)
-    print_written([what.out])
-
-
-def _traces(what: Sweep) -> str:
-    if len(what.traces) > 1:
-        return f"{len(what.traces)} traces"
-    [(name, trace)] = what.traces
-    return f"{name}, {trace.rows:,} requests"
-
-
-def _json(what: Sweep, table: Table, command: list[str]) -> dict[str, Any]:
-    from nicscope import __version__
-    from nicscope.kernel.fingerprint import package_stamp
-
-    grid = what.grid
-    names = [name for name, _ in what.traces]
-    return {
-        "table": str(what.out),
-        "rows": table.rows,
-        "columns": table.columns,
-        "design": grid.fixed,
-        "grid": {axis.column: list(axis.shown) for axis in grid.axes},
-        "traces": [
-            {"name": name, "file": trace.name, "requests": trace.rows}
-            for name, trace in what.traces
-        ],
-        "fewest_misses": [row for name in names for row in table.fewest_misses(name, BEST)],
-        "cheapest": [row for name in names for row in table.cheapest(name, BEST)],
-        "rates_per": table.denominator.value,
-        "not_priced_whole": [
-            {"trace": name, **found._asdict()} for name in names if (found := table.unpriced(name))
-        ],
-        "repeat": {"command": command, "version": __version__, "source": package_stamp()},
-    }

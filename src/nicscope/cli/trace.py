@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 - Typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicscope.cli.answer import print_json
+from nicscope.cli.answer import print_json, tell
 from nicscope.cli.arguments import output_path, text_beside
 from nicscope.cli.progress import progress
 from nicscope.errors import printable
 
 if TYPE_CHECKING:
-    from nicscope.traces.convert import Conversion
+    from nicscope.traces.formats import Conversion
 
 app = typer.Typer(
     name="trace",
@@ -33,18 +33,14 @@ def info(
     json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Show what a trace holds: requests, pages, reuse, operations, sizes, origin."""
-    from nicscope.reports.printing import show
-    from nicscope.reports.trace import summary_parts
+    from nicscope.reports.trace import ShownSummary
     from nicscope.traces.reader import open_trace
     from nicscope.traces.summary import summarize
 
     trace = open_trace(file)
     with progress("reading", "rows") as watch:
         summary = summarize(trace, watch)
-    if json:
-        print_json({"file": trace.name, **summary.as_json()})
-    else:
-        show(summary_parts(Path(trace.name), summary))
+    tell(ShownSummary(summary, trace.name), [], json)
 
 
 @app.command(
@@ -108,7 +104,7 @@ def convert(
 ) -> None:
     """Convert a trace; IN and OUT may be compressed (.zst, .gz)."""
     from nicscope.errors import TraceError, did_you_mean
-    from nicscope.traces.convert import convert as convert_trace
+    from nicscope.traces.formats import convert as convert_trace
     from nicscope.traces.imported import Choices
     from nicscope.traces.schema import OP_CODES, check_page_size
 

@@ -1,13 +1,17 @@
-"""How a NIC delivers payloads: policy, buffers, rings; and the costs that a node's model needs."""
+"""The parts of a design beside its translation: delivery, transport, the way, who serves.
+
+A design file, ``--set`` and the JSON of a design name them as ``PARTS`` does.  What can run with
+what is told by ``nicscope.interfaces.ways``; see ``docs/ways.md``.
+"""
 
 from __future__ import annotations
 
-from enum import IntEnum
-from typing import TYPE_CHECKING
+from enum import IntEnum, StrEnum
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.errors import DesignError, PlatformError
+from nicscope.errors import DesignError, PlatformError, did_you_mean
 
 if TYPE_CHECKING:
     from nicscope.config.platform import Platform
@@ -177,3 +181,60 @@ def shadow_costs(platform: Platform) -> dict[str, int]:
     costs["send_call"] += memory_pass
     costs["pio_read"] += memory_pass
     return costs
+
+
+class ServedBy(StrEnum):
+    """Who takes descriptors from a process's queues and gives it what arrives."""
+
+    NIC = "nic"
+    KERNEL = "kernel"  # of the host, in a trap of the process and in an interrupt handler
+
+
+class Way(StrEnum):
+    """How descriptors and bytes cross between a host and its NIC."""
+
+    PCI = "pci"  # the NIC's DMA over an I/O bus, as a flow with a rate
+    PIO = "pio"  # the processor moves words, uncached
+    PIO_COMBINED = "pio-combined"  # the same through write-combining buffers
+    DMA = "dma"  # software flushes the caches, the engine sees memory alone
+    CC_DMA_RETRY = "cc-dma-retry"  # the engine retries until dirty blocks are written back
+    CC_DMA_INTERVENTION = "cc-dma-intervention"  # the cache supplies dirty blocks
+    CNI = "cni"  # cacheable queues
+    EDT = "edt"  # the NIC reads registered blocks as they are written
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One part: its choices by name, and which one holds where a design says nothing."""
+
+    meaning: str
+    choices: tuple[str, ...]
+    default: str | None = None
+    unsaid: str = "nicscope's default"  # who decides then, or why so
+
+
+PARTS: dict[str, Part] = {
+    "served_by": Part(
+        "who serves a process's queues",
+        tuple(one.value for one in ServedBy),
+        None,
+        "the platform: its NIC, unless it runs no firmware",
+    ),
+    "delivery": Part("when bytes in NIC memory go on", tuple(POLICIES), "adaptive"),
+    "transport": Part(
+        "whether what is lost comes again", tuple(TRANSPORTS), None, "the interface's own"
+    ),
+    "way": Part(
+        "how bytes cross between host and NIC", tuple(one.value for one in Way), Way.PCI.value
+    ),
+}
+
+
+def read_part(key: str, given: Any, where: str) -> str:
+    """The choice of part ``key`` that ``given`` names.
+
+    Errors: ``DesignError`` beginning with ``where``, with the nearest name.
+    """
+    choices = PARTS[key].choices
+    if not isinstance(given, str) or given not in choices:
+        raise DesignError(f"{where}: no {key} {given!r}{did_you_mean(str(given), choices)}")
+    return given

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from nicscope.config.delivery import PARTS, read_part
 from nicscope.config.evidence import Evidence, Origin, only_known, read_origin
-from nicscope.config.part import PARTS, read_part
 from nicscope.config.scheme import (
     SETTINGS,
     USES,

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from nicscope.config.cost_name import COSTS
+from nicscope.config.delivery import ServedBy
 from nicscope.config.evidence import Evidence, Origin, only_known, read_origin
 from nicscope.config.machine import Parameter, read_machine
-from nicscope.config.part import ServedBy
 from nicscope.config.shelf import open_shelf, read_text, read_texts, shelf_names
 from nicscope.errors import PlatformError, did_you_mean
 

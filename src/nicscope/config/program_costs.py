@@ -9,7 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.config.part import ServedBy
+from nicscope.config.delivery import ServedBy
 from nicscope.config.scheme import Scheme
 from nicscope.errors import PlatformError
 

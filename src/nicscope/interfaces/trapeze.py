@@ -16,8 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.config.delivery import CONTROL_BYTES, POLICIES, Policy, delivery_costs, shadow_costs
-from nicscope.config.part import Way
+from nicscope.config.delivery import (
+    CONTROL_BYTES,
+    POLICIES,
+    Policy,
+    Way,
+    delivery_costs,
+    shadow_costs,
+)
 from nicscope.config.platform import load_platform
 from nicscope.drivers.coherent.parameters import machine_parameters
 from nicscope.drivers.simulate.build import machine_bytes

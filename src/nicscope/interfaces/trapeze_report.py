@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.config.delivery import policy_name
-from nicscope.config.part import Way
+from nicscope.config.delivery import Way, policy_name
 from nicscope.interfaces.machine_run import MachineRun
 from nicscope.interfaces.run_report import Names, NodeReport, Received, Sent
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from nicscope.reports.result import Report
 from nicscope.reports.table import Rows
 
 if TYPE_CHECKING:
@@ -13,20 +16,33 @@ if TYPE_CHECKING:
     from nicscope.studies.coverage import Coverage, Requirements
 
 
-def coverage_parts(papers: Sequence[Requirements], found: Coverage) -> Iterator[Printed]:
-    """Counts per paper, then the ids without a test, and the reasons that some have for it."""
-    from rich.text import Text
+class ShownCoverage(Report):
+    """Which requirements of ``papers`` have a test."""
 
-    yield count_rows(papers, found)
-    uncovered = set(found.uncovered)
-    for paper in papers:
-        waiting = [key for key in paper.requirements if key in uncovered]
-        if waiting:
-            yield Text(f"\n{paper.title}, without a test:")
-            yield Text(", ".join(waiting), style="dim")
-    if found.explained:
-        yield Text("\nwithout a test for a reason:")
-        yield reason_rows(found)
+    found: Coverage
+
+    def __init__(self, found: Coverage, papers: Sequence[Requirements]) -> None:
+        super().__init__(found)
+        self.papers = papers
+
+    def to_json(self) -> Any:
+        """One object."""
+        return msgspec.to_builtins(self.found)
+
+    def parts(self) -> Iterator[Printed]:
+        """Counts per paper, then the ids without a test, and the reasons that some have for it."""
+        from rich.text import Text
+
+        yield count_rows(self.papers, self.found)
+        uncovered = set(self.found.uncovered)
+        for paper in self.papers:
+            waiting = [key for key in paper.requirements if key in uncovered]
+            if waiting:
+                yield Text(f"\n{paper.title}, without a test:")
+                yield Text(", ".join(waiting), style="dim")
+        if self.found.explained:
+            yield Text("\nwithout a test for a reason:")
+            yield reason_rows(self.found)
 
 
 def count_rows(papers: Sequence[Requirements], found: Coverage) -> Rows:

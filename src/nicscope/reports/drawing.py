@@ -1,10 +1,15 @@
-"""A table as lines of text, for a terminal of any width."""
+"""A table as lines of text, for a terminal of any width.
+
+In this order: the bar becomes shorter, headings and prose wrap between words, the bar goes, and
+then column after column, what matters least first.  Where not even the key and what matters most
+fit, every row is stacked: a line for each of its cells.  No name and no number is ever cut.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.reports.words import longest_piece, padded, visible, width_of, wrapped
+from nicscope.reports.printing import longest_piece, padded, visible, width_of, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

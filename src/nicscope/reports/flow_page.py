@@ -1,4 +1,4 @@
-"""The packet flow graph as a page to zoom and point at; needs Plotly, an optional extra."""
+"""What of a flow is drawn, and its graph as a page to zoom; that needs Plotly, an extra."""
 
 from __future__ import annotations
 
@@ -7,14 +7,40 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.reports.flow_shown import drawn_transfers, title
 from nicscope.reports.palette import BAND_SHADES
-from nicscope.studies.flow.transfers import BANDS, NET_RCV, bandwidth_steps, receptions
+from nicscope.reports.wording import whole
+from nicscope.studies.flow.transfers import BANDS, NET_RCV, bandwidth_steps, is_moving, receptions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.studies.flow.report import FlowReport
+
+MOST_DRAWN = 20  # of a picture; more would be too narrow to tell apart
+
+
+def drawn_transfers(report: FlowReport, most: int = MOST_DRAWN) -> NDArray[Any]:
+    """Transfers (TRANSFER) of the first flow's first ``most`` packets, as far as they moved."""
+    sender, receiver = report.question.flows[0]
+    transfers = report.transfers[is_moving(report.transfers)]
+    mine = np.isin(transfers["node"], (sender, receiver)) & (transfers["sender"] == sender)
+    shown: NDArray[Any] = transfers[mine & (transfers["packet"] < most)]
+    return shown
+
+
+def title(report: FlowReport, most: int = MOST_DRAWN) -> str:
+    """Who, how, how large; and which flow and how many packets, if not all are drawn."""
+    ask = report.question
+    names = " to ".join(dict.fromkeys(each.name for each in ask.platforms))
+    text = f"{names}, {ask.policy}, {whole(ask.payload)} bytes"
+    parts = []
+    if len(ask.flows) > 1:
+        sender, receiver = ask.flows[0]
+        parts.append(f"node {sender} to node {receiver}, one of {len(ask.flows)} flows")
+    if ask.count > most:
+        parts.append(f"first {most} packets")
+    return text + (f" ({'; '.join(parts)})" if parts else "")
+
 
 MOST_PACKETS = 500
 MISSING = "flow.html was left out: it needs Plotly; install it with pip install 'nicscope[html]'"

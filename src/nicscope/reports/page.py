@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from nicscope.reports.printing import Note
 from nicscope.reports.table import Rows
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ def html_of(parts: Iterable[Printed]) -> str:
     for part in parts:
         if isinstance(part, Rows):
             found += html_table(part)
+        elif isinstance(part, Note):
+            found += f"<p>{escape(part.text)}</p>"
         elif isinstance(part, str):
             found += f"<pre>{escape(part)}</pre>"
         elif part.plain.strip():
@@ -76,6 +79,8 @@ def _markdown(part: Printed) -> Iterator[str]:
         if part.title:
             yield from (f"**{part.title}**", "")
         yield from markdown_table(part)
+    elif isinstance(part, Note):
+        yield part.text
     elif isinstance(part, str):
         yield f"    {part}"
     elif part.plain.strip():

@@ -10,7 +10,7 @@ import base64
 import contextlib
 import io
 import json
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from nicscope.errors import OutputError
 from nicscope.outputs import OutputFolder, whole_folder
@@ -25,20 +25,17 @@ if TYPE_CHECKING:
     from nicscope.reports.printing import Printed
 
 
-class Found(Protocol):
-    """A result of a study."""
-
-    def to_json(self) -> dict[str, Any]:
-        """One object for programs."""
-
-
 class Report:
     """A result, ``found``, that shows itself; each kind of result has a class of its own."""
 
-    found: Found
+    found: Any
 
     def __init__(self, found: Any) -> None:
         self.found = found
+
+    def to_json(self) -> Any:
+        """What programs read of it."""
+        return self.found.to_json()
 
     def parts(self) -> Iterable[Printed]:
         """What people read of it, from top to bottom."""
@@ -58,7 +55,7 @@ class Report:
 
     def write(self, folder: OutputFolder) -> list[Path]:
         """The files added to ``folder``; errors: ``OutputError`` for the first that cannot be."""
-        written = write_file(folder, "results.json", json_text(self.found.to_json()))
+        written = write_file(folder, "results.json", json_text(self.to_json()))
         for name, content in self.files():
             written += write_file(folder, name, content)
         return written

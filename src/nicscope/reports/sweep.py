@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nicscope.reports.printing import Note
+from nicscope.reports.result import Report
 from nicscope.reports.table import Rows
 from nicscope.reports.wording import (
     UNKNOWN,
@@ -14,14 +16,81 @@ from nicscope.reports.wording import (
     whole,
 )
 from nicscope.studies.pricing import Denominator
+from nicscope.studies.sources import repeat
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from nicscope.reports.printing import Printed
     from nicscope.studies.sweep.grid import Axis
-    from nicscope.studies.sweep.table import Unpriced
+    from nicscope.studies.sweep.sweeping import Sweep
+    from nicscope.studies.sweep.table import Table, Unpriced
 
+BEST = 5  # points shown of each kind
+BEST_EACH = 2  # of each of several traces
 MISSES = {Denominator.LOOKUP: "miss_ratio", Denominator.REQUEST: "misses_per_request"}
+
+
+class ShownSweep(Report):
+    """A finished sweep: its best points by misses and by cost, and how to do it again."""
+
+    found: Sweep
+
+    def __init__(self, found: Sweep, table: Table, command: list[str]) -> None:
+        super().__init__(found)
+        self.table = table
+        self.command = command
+        self.names = [name for name, _ in found.traces]
+
+    def to_json(self) -> dict[str, Any]:
+        """One object."""
+        grid, table = self.found.grid, self.table
+        unpriced = {name: table.unpriced(name) for name in self.names}
+        return {
+            "table": str(self.found.out),
+            "rows": table.rows,
+            "columns": table.columns,
+            "design": grid.fixed,
+            "grid": {axis.column: list(axis.shown) for axis in grid.axes},
+            "traces": [
+                {"name": name, "file": trace.name, "requests": trace.rows}
+                for name, trace in self.found.traces
+            ],
+            "fewest_misses": self._best(table.fewest_misses, BEST),
+            "cheapest": self._best(table.cheapest, BEST),
+            "rates_per": table.denominator.value,
+            "not_priced_whole": [
+                {"trace": name, **found._asdict()} for name, found in unpriced.items() if found
+            ],
+            "repeat": repeat(self.command),
+        }
+
+    def _best(self, best: Callable[[str, int], list[dict[str, Any]]], count: int) -> list[Any]:
+        return [row for name in self.names for row in best(name, count)]
+
+    def parts(self) -> Iterator[Printed]:
+        """The grid, the best points of both kinds, and which points have no whole price."""
+        grid, table = self.found.grid, self.table
+        axes = ", ".join(f"{len(axis.values)} {axis.key}" for axis in grid.axes)
+        yield Note(f"{grid.base.name}: {grid.size:,} points ({axes}) on {self._traces()}")
+        several = len(self.names) > 1
+        kinds = {"Fewest misses": table.fewest_misses, "Cheapest": table.cheapest}
+        for title, best in kinds.items():
+            if rows := self._best(best, BEST_EACH if several else BEST):
+                yield Note()
+                yield Note(title)
+                yield point_rows(rows, grid.axes, table.denominator, several_traces=several)
+        for name in self.names:
+            if found := table.unpriced(name):
+                yield Note()
+                for line in unpriced_note(found):
+                    yield Note(f"{name}: {line}" if several else line)
+
+    def _traces(self) -> str:
+        if len(self.names) > 1:
+            return f"{len(self.names)} traces"
+        [(name, trace)] = self.found.traces
+        return f"{name}, {trace.rows:,} requests"
 
 
 def point_rows(

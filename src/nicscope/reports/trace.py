@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nicscope.errors import printable
+from nicscope.reports.result import Report
 from nicscope.reports.table import Bar, Piece, Rows, rows_of
 from nicscope.reports.wording import byte_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from nicscope.reports.printing import Printed
     from nicscope.traces.summary import TraceSummary
@@ -18,15 +19,28 @@ if TYPE_CHECKING:
 BAR = 40  # characters of the longest bar
 
 
-def summary_parts(file: Path, summary: TraceSummary) -> Iterator[Printed]:
-    """What ``summary`` says of the trace, piece by piece."""
-    from rich.text import Text
+class ShownSummary(Report):
+    """What the trace called ``file`` holds."""
 
-    yield Text()
-    yield Text(file.name, style="bold")
-    for rows in (fact_rows(summary), operation_rows(summary), size_rows(summary)):
-        yield rows
+    found: TraceSummary
+
+    def __init__(self, found: TraceSummary, file: str) -> None:
+        super().__init__(found)
+        self.file = file
+
+    def to_json(self) -> dict[str, Any]:
+        """One object."""
+        return {"file": self.file, **self.found.as_json()}
+
+    def parts(self) -> Iterator[Printed]:
+        """Three tables: of the trace as a whole, its operations, its sizes."""
+        from rich.text import Text
+
         yield Text()
+        yield Text(Path(self.file).name, style="bold")
+        for rows in (fact_rows, operation_rows, size_rows):
+            yield rows(self.found)
+            yield Text()
 
 
 def fact_rows(summary: TraceSummary) -> Rows:

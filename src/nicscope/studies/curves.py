@@ -5,18 +5,19 @@ Each node has a NIC of its own, so what is told of several nodes is the sum of t
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope import __version__
 from nicscope.drivers.onepass.curve import LruCurve
 from nicscope.drivers.onepass.grid import SetAssociativeGrid
 from nicscope.drivers.onepass.recency import WIDTHS
 from nicscope.drivers.onepass.sample import SampledCurve
-from nicscope.errors import StudyError, printable
+from nicscope.errors import StudyError
 from nicscope.studies.curve_question import MOST_ENTRIES, fitting_entries
 from nicscope.studies.curve_result import CurveReport, MissCurve, Point, Sample, Sizes
+from nicscope.studies.sources import RowsDone, named, repeat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from nicscope.drivers.replay.lookups import Lookups, Nic
     from nicscope.studies.curve_question import Question
     from nicscope.traces.reader import Trace
-    from nicscope.traces.schema import Requests
 
 WORD_BYTES = 4  # of a key in a set
 
@@ -125,51 +125,17 @@ def report(
     ``command`` is passed on, for whoever wants to do it again.  Errors: ``TraceError`` at the
     first row that the schema does not allow, ``StudyError`` if memory would not do.
     """
-    from nicscope.kernel.fingerprint import package_stamp
-
-    progress = _Progress(sum(trace.rows for _, trace in traces), watch)
+    progress = RowsDone(watch, sum(trace.rows for _, trace in traces))
     curves = []
     for name, trace in traces:
         page_size = question.page_size or trace.metadata.page_size
-        curves += curves_of(name, lambda: progress.through(trace), question, page_size)  # noqa: B023
+        passes = (progress.through(trace, again=number > 0) for number in itertools.count())
+        curves += curves_of(name, passes.__next__, question, page_size)
     return CurveReport(
-        traces=[
-            {
-                "name": name,
-                "file": trace.name,
-                "requests": trace.rows,
-                "recorded_page_size": trace.metadata.page_size,
-                "origin": trace.metadata.origin,
-            }
-            for name, trace in traces
-        ],
+        traces=named(traces),
         curves=curves,
-        repeat={
-            "command": list(map(printable, command)),
-            "version": __version__,
-            "source": package_stamp(),
-        },
+        repeat=repeat(command),
     )
-
-
-class _Progress:
-    """Rows done of all that are to be read, some of them twice."""
-
-    def __init__(self, total: int, watch: Callable[[int, int], None] | None) -> None:
-        self._total = total
-        self._done = 0
-        self._seen: set[int] = set()
-        self._watch = watch
-
-    def through(self, trace: Trace) -> Iterable[Requests]:
-        if id(trace) in self._seen:
-            self._total += trace.rows
-        self._seen.add(id(trace))
-        for batch in trace.batches():
-            yield batch
-            self._done += len(batch.length)
-            if self._watch is not None:
-                self._watch(self._done, self._total)
 
 
 def curves_of(

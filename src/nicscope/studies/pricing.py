@@ -3,6 +3,14 @@
 Every component is a whole number of picoseconds and the total is their sum, exactly.  A step
 that the scheme or the machine does not have is *not applicable*; a step that happened but whose
 cost nobody printed is *unpriced*, and then the total is only a lower bound.  Neither counts as 0.
+
+The two formulas of UTLB 6.2 are the entries ``utlb`` and ``interrupt``; the sums of U-Net/MM's
+Table 1 are ``unet-mm``.  Where a component lists several terms, the first one whose cost the
+platform states is used: machines describe the same step in different words.
+
+Requests and bytes of a trace are the same for every design. Its lookups are not: larger pages ask
+less often. So a rate per lookup compares designs whose pages are of one size and no others; where
+sizes differ, rates are per request, and what ranks designs is always a total.
 """
 
 from __future__ import annotations

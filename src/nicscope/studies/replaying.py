@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nicscope import __version__
+from nicscope.config.delivery import PARTS
 from nicscope.config.design import design_names, load_design, with_settings
 from nicscope.config.evidence import Evidence
-from nicscope.config.part import PARTS
 from nicscope.config.platform import Platform, load_platform
-from nicscope.errors import DesignError, printable
+from nicscope.errors import DesignError
 from nicscope.studies.pricing import Cost, Denominator, denominator_of, price
+from nicscope.studies.sources import RowsDone, extent_of, repeat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from nicscope.config.design import Design
     from nicscope.drivers.replay import ReplayResult
     from nicscope.traces.reader import Trace
-    from nicscope.traces.schema import Requests
 
 # From what a source prints to what we chose ourselves.
 _WEAKENING = (
@@ -183,31 +182,18 @@ def compare(
     Errors: ``TraceError`` at the first row that the schema does not allow.
     """
     from nicscope.drivers.replay import replay
-    from nicscope.kernel.fingerprint import package_stamp
 
-    batches = trace.batches() if watch is None else _watched(trace, watch)
-    page_size = trace.metadata.page_size
-    results = replay(batches, [subject.design for subject in subjects], kinds, page_size)
+    batches = RowsDone(watch, trace.rows).through(trace)
+    designs = [subject.design for subject in subjects]
+    results = replay(batches, designs, kinds, trace.metadata.page_size)
     priced = [
         with_price(result, subject.platform)
         for result, subject in zip(results, subjects, strict=True)
     ]
     return Comparison(
-        trace={
-            "file": trace.name,
-            "bytes": trace.byte_count,
-            "requests": trace.rows,
-            "nodes": len(priced[0].result.nodes),
-            "recorded_page_size": page_size,
-            "origin": trace.metadata.origin,
-        },
+        trace=extent_of(trace, trace.rows, len(priced[0].result.nodes)),
         priced=priced,
-        repeat={
-            "command": list(map(printable, command)),
-            "version": __version__,
-            "source": package_stamp(),
-            "overrides": list(overrides),
-        },
+        repeat=repeat(command) | {"overrides": list(overrides)},
         kinds=kinds,
     )
 
@@ -217,12 +203,3 @@ def with_price(result: ReplayResult, platform: Platform | None) -> Priced:
     counts = {name: count for name, count in result.total.items() if count is not None}
     cost = price(counts, result.design, platform or _NO_PLATFORM)
     return Priced(result, None if platform is None else platform.name, cost)
-
-
-def _watched(trace: Trace, watch: Callable[[int, int], None]) -> Iterator[Requests]:
-    batches: Iterable[Requests] = trace.batches()
-    done = 0
-    for batch in batches:
-        yield batch
-        done += len(batch.length)
-        watch(done, trace.rows)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nicscope import __version__
 from nicscope.config.delivery import POLICIES, Policy, transfer_costs
 from nicscope.config.program_costs import program_costs
-from nicscope.errors import DesignError, NicscopeError, PlatformError, printable
+from nicscope.errors import DesignError, NicscopeError, PlatformError
 from nicscope.interfaces.ways import TRACE, Combination, check_runs
 from nicscope.studies.replaying import choose_subjects
+from nicscope.studies.sources import extent_of, repeat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -191,28 +191,16 @@ def simulate_trace(
     replay's.  Errors: ``TraceError`` at the first row that the schema does not allow.
     """
     from nicscope.drivers.simulate.tracing import part_trace
-    from nicscope.kernel.fingerprint import package_stamp
 
     parted = part_trace(_first(trace, most), timed)
     rows = sum(len(requests.length) for requests in parted)
     done = _Done(watch, rows * len(subjects))
     found = [_simulated(subject, parted, trace, window, kinds, done) for subject in subjects]
     return TraceSimulation(
-        trace={
-            "file": trace.name,
-            "bytes": trace.byte_count,
-            "requests": rows,
-            "nodes": len(parted),
-            "recorded_page_size": trace.metadata.page_size,
-            "origin": trace.metadata.origin,
-        },
+        trace=extent_of(trace, rows, len(parted)),
         found=found,
         skipped=list(skipped),
-        repeat={
-            "command": list(map(printable, command)),
-            "version": __version__,
-            "source": package_stamp(),
-        },
+        repeat=repeat(command),
     )
 
 

@@ -1,4 +1,10 @@
-"""The bytes of a trace in a foreign format: compression by content, blocks of whole lines."""
+"""The bytes of a trace in a foreign format: compression by content, blocks of whole lines.
+
+A checksum of a Parquet file's footer, which Parquet itself has for pages only.
+
+It stands directly before the footer, where readers that do not know it never look: they find the
+footer by its length, and pages by their offsets from the beginning.
+"""
 
 from __future__ import annotations
 

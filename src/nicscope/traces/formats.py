@@ -6,25 +6,27 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.errors import TraceError, did_you_mean
+from nicscope.errors import TraceError, did_you_mean, printable
 from nicscope.outputs.file import format_to_write, named_format
-from nicscope.traces.endings import WRITTEN
+from nicscope.traces.columns import Checker
 from nicscope.traces.exporters.csv import CsvWriter
 from nicscope.traces.exporters.oracle_general import OracleGeneralWriter
-from nicscope.traces.files import MAGIC, first_bytes
-from nicscope.traces.importers.csv import names_in, read_csv
+from nicscope.traces.files import MAGIC, first_bytes, open_bytes
+from nicscope.traces.imported import Choices
 from nicscope.traces.importers.lackey import read_lackey
-from nicscope.traces.importers.libcachesim_csv import read_libcachesim_csv
-from nicscope.traces.importers.objects import read_oracle_general
-from nicscope.traces.importers.parquet import read_parquet
+from nicscope.traces.importers.objects import read_libcachesim_csv, read_oracle_general
 from nicscope.traces.importers.strace import read_strace
-from nicscope.traces.schema import REQUIRED_COLUMNS
-from nicscope.traces.writer import TraceWriter
+from nicscope.traces.importers.tables import names_in, read_csv, read_parquet
+from nicscope.traces.reader import requests_of
+from nicscope.traces.schema import REQUIRED_COLUMNS, TraceMetadata, check_page_size
+from nicscope.traces.whole import WRITTEN
+from nicscope.traces.writer import TraceWriter, batch_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nicscope.inputs import Input
+    from nicscope.traces.files import Watch
 
 SNIFFED_BYTES = 1 << 14
 
@@ -127,3 +129,53 @@ def _by_content(source: Input) -> str | None:
     if by_ending is not None and by_ending.name == "csv":
         return "libcachesim-csv"
     return None
+
+
+class Conversion(NamedTuple):
+    """What ``convert`` did."""
+
+    rows: int
+    from_format: str
+    to_format: str
+    metadata: TraceMetadata
+    lost: list[str]  # what the input had and the output's format has no place for
+
+
+def convert(
+    source: Path | str,
+    target: Path,
+    from_format: str | None = None,
+    to_format: str | None = None,
+    choices: Choices | None = None,
+    watch: Watch | None = None,
+) -> Conversion:
+    """Write the requests of ``source`` to ``target``; formats are told by the files if not given.
+
+    ``-`` is standard input.  ``watch`` hears how many bytes, or rows of a Parquet file, of how
+    many are read.
+    Errors: ``TraceError`` naming the place in ``source`` that cannot be believed, ``OutputError``
+    if ``target`` cannot be written.
+    """
+    choices = choices or Choices()
+    check_page_size(choices.page_size, "--page-size")
+    metadata = TraceMetadata()
+    with open_bytes(source) as opened:
+        if opened.is_same_file(target):
+            raise TraceError(f"{opened.name}: is input and output at once; name another output")
+        reading, writing = input_format(opened, from_format), output_format(target, to_format)
+        metadata.origin["file"] = printable(Path(source).name)
+        checker = Checker(opened.name)
+        batches = reading.read(opened, choices, metadata, watch)
+        schema: Any = None
+        with writing.writer(target, metadata) as writer:  # type: ignore[misc]
+            for columns, place in batches:
+                checker.place = place
+                batch = batch_of(columns, checker, schema)
+                schema = schema or batch.schema
+                requests = requests_of(batch, checker)
+                checker.check(requests)
+                if requests.length.size:
+                    writer.append(requests, batch)
+            if not checker.rows:
+                raise TraceError(f"{opened.name}: holds no requests ({reading.name})")
+    return Conversion(checker.rows, reading.name, writing.name, metadata, writer.lost)

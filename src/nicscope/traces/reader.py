@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nicscope.errors import TraceError
-from nicscope.traces.check import Checker
-from nicscope.traces.columns import DAMAGE, TYPES, as_schema, may_hold, op_codes
+from nicscope.traces.columns import DAMAGE, TYPES, Checker, as_schema, may_hold, op_codes
 from nicscope.traces.files import MAGIC, check_footer, first_line, open_bytes
 from nicscope.traces.schema import (
     FIRST_RECEIVE,

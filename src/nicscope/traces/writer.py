@@ -10,35 +10,25 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nicscope.errors import TraceError
 from nicscope.outputs import whole_file
-from nicscope.traces.check import Checker
-from nicscope.traces.columns import TYPES, array_of, as_schema, op_array, op_column
+from nicscope.traces.columns import TYPES, Checker, array_of, as_schema, op_array, op_column
 from nicscope.traces.files import SignedFile
 from nicscope.traces.reader import requests_of
 from nicscope.traces.schema import METADATA_KEY, REQUIRED_COLUMNS, TraceMetadata
+from nicscope.traces.whole import WholeWriter
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from nicscope.traces.schema import Requests
 
 ROW_GROUP_ROWS = 1 << 20
 
 
-class TraceWriter:
-    """Appends requests to a trace file that appears whole when the ``with`` block ends well.
-
-    ``metadata`` may change until then: it is written last.
-    """
+class TraceWriter(WholeWriter):
+    """Appends requests to a Parquet file; ``metadata`` may change until the end of the block."""
 
     def __init__(self, path: Path | str, metadata: TraceMetadata | None = None) -> None:
-        self.path = Path(path)
-        self.metadata = metadata or TraceMetadata()
+        super().__init__(Path(path), metadata or TraceMetadata())
         self._checker = Checker(str(path))
-        self.rows = 0  # appended so far
-        self.lost: list[str] = []  # what has no place here: nothing
-        self._cleanup = contextlib.ExitStack()
         self._pending: list[Any] = []
         self._pending_rows = 0
         self._sink: Any = None
@@ -46,23 +36,10 @@ class TraceWriter:
         self._schema: Any = None
         self._file: Any = None
 
-    def __enter__(self) -> TraceWriter:
-        self._sink = self._cleanup.enter_context(whole_file(self.path))
+    def _open(self, opening: contextlib.ExitStack) -> None:
+        self._sink = opening.enter_context(whole_file(self.path))
         self._signed = SignedFile(self._sink)
-        self._cleanup.callback(self._close_file)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
-        if error is not None:
-            return self._cleanup.__exit__(kind, error, traceback)
-        with self._cleanup:
-            self._finish()
-        return None
+        opening.callback(self._close_file)
 
     def write(self, columns: Mapping[str, Any] | Any) -> None:
         """Append requests: columns of equal length (NumPy, Arrow, lists), or a table.
@@ -106,8 +83,6 @@ class TraceWriter:
         self._file.write_table(table, row_group_size=ROW_GROUP_ROWS)
 
     def _finish(self) -> None:
-        if not self.rows:
-            raise TraceError(f"{self.path}: not written, as there is no request to write")
         if self._pending:
             self._flush()
         self._file.add_key_value_metadata({METADATA_KEY: self.metadata.to_json()})

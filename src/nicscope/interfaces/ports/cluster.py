@@ -10,13 +10,14 @@ from nicscope.config.delivery import (
     POLICIES,
     Delivery,
     Policy,
+    ServedBy,
     Transport,
+    Way,
     chosen_transport,
     policy_name,
     transfer_costs,
 )
 from nicscope.config.design import Design, load_design
-from nicscope.config.part import ServedBy, Way
 from nicscope.config.platform import load_platform
 from nicscope.config.program_costs import MIDDLE, program_costs
 from nicscope.config.scheme import Scheme

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import coroutine
 from typing import TYPE_CHECKING, Any
 
-from nicscope.config.part import Way
+from nicscope.config.delivery import Way
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.machine import COMPUTE, POST, PROVIDE, REPORT, SLEEP
 from nicscope.drivers.simulate.ports.posting import (

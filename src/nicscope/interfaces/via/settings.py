@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from nicscope.config.delivery import Way
 from nicscope.config.machine import OF_VIA, VIA_COSTS
-from nicscope.config.part import Way
 from nicscope.drivers.coherent.parameters import ON_NIC, machine_parameters
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.interfaces.ways import Combination, check_runs

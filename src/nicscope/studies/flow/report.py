@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from nicscope import __version__
 from nicscope.config.delivery import CONTROL_BYTES, DELIVERY_COSTS
 from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.script import Run, simulate_script
@@ -22,6 +21,7 @@ from nicscope.studies.flow.transfers import (
     megabytes_per_second,
     processor_use,
 )
+from nicscope.studies.sources import repeat as repeated
 from nicscope.studies.timeline import Drawn, document
 
 if TYPE_CHECKING:
@@ -225,8 +225,6 @@ def report(
     ``command`` is passed on, for whoever wants to do it again.  Errors: ``SimulationError`` for
     costs that cannot be.
     """
-    from nicscope.kernel.fingerprint import package_stamp
-
     keep = min(question.total * _records_each(question), MOST_RECORDS)
     outcome = simulate_script(
         question.costs(),
@@ -246,7 +244,7 @@ def report(
         outcome.log,
         outcome.end_ps,
         whole=len(outcome.log) < keep,
-        repeat={"command": list(command), "version": __version__, "source": package_stamp()},
+        repeat=repeated(command),
     )
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from nicscope.studies.reproduce.traced.study import Study
+    from nicscope.studies.reproduce.traced.measuring import Study
     from nicscope.studies.reproduce.verdict import Paper
 
 Experiment = Callable[[Item], Outcome]
@@ -161,8 +161,7 @@ def study(
     Without any, of the bundled ones.  ``watch`` hears how many rows are done of how many.
     Errors: ``TraceError`` naming the file, before anything is measured if it cannot be opened.
     """
-    from nicscope.studies.reproduce.traced.applications import open_applications
-    from nicscope.studies.reproduce.traced.running import run_studies
+    from nicscope.studies.reproduce.traced.running import open_applications, run_studies
     from nicscope.traces.bundled import bundled_traces
 
     papers = load_papers() if papers is None else papers

@@ -1,4 +1,8 @@
-"""Replaying what the families ask for, on threads; kernels leave other threads the interpreter."""
+"""Replaying what the families ask for, on threads; kernels leave other threads the interpreter.
+
+What is cheap there is likely to be cheap on the whole trace, and only that is replayed in full:
+a sample says where to look, and is never what is told.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,10 @@ A design that carries out more of the requests is better than one that carries o
 the cheaper one is better, by the upper ends of its prices; in a family of which any design has a
 step without a price, and without a platform, the one that misses less on the NIC, and then the
 one that calls its host less often: part of a cost does not rank.  Of equals the smaller one.
+
+With the same policies, and without a limit on pinning, other shapes of a cache change what misses
+on the NIC and nothing that the host does besides serving misses. So of all shapes of ``utlb``
+(without prefetch), ``interrupt`` and ``handle`` one is replayed, and the others are known.
 """
 
 from __future__ import annotations

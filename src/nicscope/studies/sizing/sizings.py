@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope import __version__
-from nicscope.errors import StudyError, printable
-from nicscope.kernel.fingerprint import package_stamp
+from nicscope.errors import StudyError
 from nicscope.studies.sizing import counting, page_sizes
 from nicscope.studies.sizing.counting import Counter, Passes, Windows
 from nicscope.studies.sizing.result import Sizing, SizingReport, answer
 from nicscope.studies.sizing.search import explore
 from nicscope.studies.sizing.shapes import LINES, Room, families, most_entries
 from nicscope.studies.sizing.survey import extent, grids
+from nicscope.studies.sources import named, repeat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,22 +45,9 @@ def report(
         sizings.append(size(name, trace, question, passes))
     return SizingReport(
         question=question,
-        traces=[
-            {
-                "name": name,
-                "file": trace.name,
-                "requests": trace.rows,
-                "recorded_page_size": trace.metadata.page_size,
-                "origin": trace.metadata.origin,
-            }
-            for name, trace in traces
-        ],
+        traces=named(traces),
         sizings=sizings,
-        repeat={
-            "command": list(map(printable, command)),
-            "version": __version__,
-            "source": package_stamp(),
-        },
+        repeat=repeat(command),
     )
 
 

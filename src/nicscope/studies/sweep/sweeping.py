@@ -22,8 +22,13 @@ from nicscope.studies.sweep.journal import (
     journal_path,
     open_journal,
 )
-from nicscope.studies.sweep.output import TableOutput, table_output
-from nicscope.studies.sweep.table import UNKNOWN, difference_of_table, write_table
+from nicscope.studies.sweep.table import (
+    UNKNOWN,
+    TableOutput,
+    difference_of_table,
+    table_output,
+    write_table,
+)
 from nicscope.studies.sweep.tally import TALLIED
 
 if TYPE_CHECKING:

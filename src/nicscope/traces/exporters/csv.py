@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,13 +11,13 @@ from nicscope.outputs import whole_file
 from nicscope.outputs.csv_table import CsvTable
 from nicscope.outputs.file import named_compression
 from nicscope.traces.columns import FURTHER, TYPES, holds, is_text
-from nicscope.traces.importers.csv import names_in
+from nicscope.traces.importers.tables import names_in
+from nicscope.traces.whole import WholeWriter
 
 if TYPE_CHECKING:
-    from pathlib import Path
-    from types import TracebackType
+    import contextlib
 
-    from nicscope.traces.schema import Requests, TraceMetadata
+    from nicscope.traces.schema import Requests
 
 
 _WRITTEN = (
@@ -31,39 +30,21 @@ _WRITTEN = (
 )
 
 
-class CsvWriter:
+class CsvWriter(WholeWriter):
     """Appends requests to a CSV file, compressed if its name ends in ``.zst`` or ``.gz``."""
 
-    def __init__(self, path: Path, metadata: TraceMetadata) -> None:
-        self.path = path
-        self.rows = 0
-        self.lost: list[str] = []  # what was there and has no place here
-        self._metadata = metadata
-        self._cleanup = contextlib.ExitStack()
-        self._table: CsvTable
+    _table: CsvTable
 
-    def __enter__(self) -> CsvWriter:
-        with contextlib.ExitStack() as opening:
-            sink = opening.enter_context(whole_file(self.path))
-            self._table = CsvTable(sink, named_compression(self.path))
-            self._cleanup = opening.pop_all()
-        return self
+    def _open(self, opening: contextlib.ExitStack) -> None:
+        sink = opening.enter_context(whole_file(self.path))
+        self._table = CsvTable(sink, named_compression(self.path))
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
-        if error is not None:
-            self._table.abandon()
-            return self._cleanup.__exit__(kind, error, traceback)
-        with self._cleanup:
-            if not self.rows:
-                raise TraceError(f"{self.path}: not written, as there is no request to write")
-            self._table.finish()
-            self.lost += self._metadata.without_defaults()
-        return None
+    def _finish(self) -> None:
+        self._table.finish()
+        self.lost += self.metadata.without_defaults()
+
+    def _abandon(self) -> None:
+        self._table.abandon()
 
     def append(self, requests: Requests, batch: Any) -> None:
         """Append a batch of checked requests with all its columns.

@@ -7,7 +7,6 @@ number of this one, so memory holds the last lookup of each page and not the tra
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +17,14 @@ from nicscope.errors import TraceError
 from nicscope.kernel.decorators import kernel
 from nicscope.outputs import scratch_file, whole_file
 from nicscope.outputs.file import named_compression
+from nicscope.traces.importers.objects import NEVER, RECORD, page_bits
 from nicscope.traces.numbering import Numbering, lookups_of
-from nicscope.traces.oracle_general import NEVER, RECORD, page_bits
 from nicscope.traces.schema import REQUIRED_COLUMNS
+from nicscope.traces.whole import WholeWriter
 
 if TYPE_CHECKING:
+    import contextlib
     from pathlib import Path
-    from types import TracebackType
 
     from numpy.typing import NDArray
 
@@ -55,15 +55,11 @@ def link(words, last, identities, start):
         last[page] = start + i
 
 
-class OracleGeneralWriter:
+class OracleGeneralWriter(WholeWriter):
     """Appends lookups; compressed at the end if the name ends in ``.zst`` or ``.gz``."""
 
     def __init__(self, path: Path, metadata: TraceMetadata) -> None:
-        self.path = path
-        self.rows = 0
-        self.lost: list[str] = []  # what was there and has no place here
-        self._metadata = metadata
-        self._cleanup = contextlib.ExitStack()
+        super().__init__(path, metadata)
         self._processes = Numbering()
         self._pages = Numbering()
         self._last = np.full(1 << 12, NEVER, np.int64)
@@ -72,34 +68,20 @@ class OracleGeneralWriter:
         self._sink: Any = None
         self._file: Any = None  # records are patched in place: the result itself, or beside it
 
-    def __enter__(self) -> OracleGeneralWriter:
-        with contextlib.ExitStack() as opening:
-            self._sink = opening.enter_context(whole_file(self.path))
-            if self._is_patched:
-                self._file = self._sink.raw
-            else:
-                self._file = opening.enter_context(scratch_file(self.path)).raw
-            self._cleanup = opening.pop_all()
-        return self
+    def _open(self, opening: contextlib.ExitStack) -> None:
+        self._sink = opening.enter_context(whole_file(self.path))
+        if self._is_patched:
+            self._file = self._sink.raw
+        else:
+            self._file = opening.enter_context(scratch_file(self.path)).raw
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
-        if error is not None:
-            return self._cleanup.__exit__(kind, error, traceback)
-        with self._cleanup:
-            if not self.rows:
-                raise TraceError(f"{self.path}: not written, as there is no request to write")
-            if not self._is_patched:
-                self._file.seek(0)
-                compression = named_compression(self.path)
-                with pa.output_stream(self._sink, compression=compression) as stream:
-                    shutil.copyfileobj(self._file, stream, COPY_BYTES)
-            self.lost += self._metadata.without_defaults()
-        return None
+    def _finish(self) -> None:
+        if not self._is_patched:
+            self._file.seek(0)
+            compression = named_compression(self.path)
+            with pa.output_stream(self._sink, compression=compression) as stream:
+                shutil.copyfileobj(self._file, stream, COPY_BYTES)
+        self.lost += self.metadata.without_defaults()
 
     @property
     def _is_patched(self) -> bool:
@@ -119,7 +101,7 @@ class OracleGeneralWriter:
             further = [name for name in batch.schema.names if name not in REQUIRED_COLUMNS]
             self.lost.append(f"columns: {', '.join(further)}")
         time_s = self._seconds(requests.time_ns)
-        page_size = self._metadata.page_size
+        page_size = self.metadata.page_size
         bits = page_bits(page_size)
         if self._processes.count > 1 << (64 - bits):
             raise TraceError(

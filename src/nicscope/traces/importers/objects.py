@@ -1,21 +1,34 @@
-"""Accesses to objects of a cache trace as requests: one object is one page."""
+"""Importers of cache traces that name objects: libCacheSim's CSV and oracleGeneral.
+
+The description has libCacheSim's own spelling, ``time-col=1,obj-id-col=2,obj-size-col=3``, with
+``delimiter=`` and ``has-header=`` where they cannot be seen from the first line.
+
+Source of the latter's record: libCacheSim, ``oracleGeneralBin.h`` (layout) and
+``traceConvOracleGeneral.cpp`` (the next access is counted in records from 1; -1 if there is none).
+"""
 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from nicscope.errors import TraceError
+from nicscope.errors import TraceError, did_you_mean
 from nicscope.traces.files import ByteSource
 from nicscope.traces.imported import Imported, filled, op_codes
+from nicscope.traces.importers.tables import (
+    Layout,
+    check_width,
+    line_of,
+    parse_block,
+)
 from nicscope.traces.numbering import Numbering
-from nicscope.traces.oracle_general import RECORD, page_bits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from numpy.typing import NDArray
 
@@ -23,6 +36,22 @@ if TYPE_CHECKING:
     from nicscope.traces.files import Watch
     from nicscope.traces.imported import Choices
     from nicscope.traces.schema import TraceMetadata
+
+RECORD = np.dtype(
+    [
+        ("time_s", "<u4"),
+        ("object_id", "<u8"),
+        ("byte_count", "<u4"),
+        ("next_access", "<i8"),
+    ]
+)
+NEVER = -1
+
+
+def page_bits(page_size: int) -> int:
+    """How many low bits of an object id number the page; the rest number the process."""
+    return 64 - (page_size.bit_length() - 1)
+
 
 MOST_PIDS = np.uint64(np.iinfo(np.int32).max)
 
@@ -116,3 +145,152 @@ def read_oracle_general(
 
 def _place(first: int, kept: NDArray[np.int64], row: int) -> str:
     return f"record {first + int(kept[row])} (the first is 0)"
+
+
+COLUMNS = {"time-col": 1, "obj-id-col": 2, "obj-size-col": 3}  # libCacheSim counts from 1
+NO_DELIMITERS = ('"', "\n", "\r", "\0")
+DELIMITERS = ("\t", ",", "|", ":", ";", " ")
+_COLUMN_NUMBER = re.compile(r"[1-9][0-9]{0,5}")
+TRUE, FALSE = ("true", "1"), ("false", "0")
+
+
+class Description(NamedTuple):
+    """Which columns hold what (from 0), what parts them, whether a header comes first."""
+
+    time: int
+    object_id: int
+    byte_count: int
+    delimiter: str | None
+    has_header: bool | None
+
+
+def read_libcachesim_csv(
+    source: Input, choices: Choices, metadata: TraceMetadata, watch: Watch | None = None
+) -> Iterator[Imported]:
+    """One request per line; see ``ObjectsAsPages`` for where it lies.
+
+    Errors: ``TraceError`` naming the line that does not fit, or a description that makes no sense.
+    """
+    description = description_of(choices.parameters)
+    objects = ObjectsAsPages(choices, metadata)
+    metadata.origin["importer"] = "libcachesim-csv"
+    layout: Layout | None = None
+    for first, block in ByteSource(source, watch).blocks():
+        rows, start = block, first
+        if layout is None:
+            head, _, rest = block.partition(b"\n")
+            layout = _layout_of(source.name, head, description)
+            if _is_header(head, description):
+                rows, start = rest, first + 1
+        if not rows.strip():
+            continue
+        table = parse_block(source.name, start, rows, layout)
+        place = functools.partial(_line, start, rows)
+        columns, kept = objects.columns(
+            _time_ns(source.name, table, place),
+            _numbers(source.name, table, "object", place).astype(np.uint64),
+            _numbers(source.name, table, "size", place).astype(np.uint32),
+        )
+        yield Imported(columns, functools.partial(_line_place, place, kept))
+
+
+def description_of(text: str) -> Description:
+    """What ``text`` says, the rest as libCacheSim has it by default.
+
+    Errors: ``TraceError`` for an unknown word or a value that makes no sense.
+    """
+    # The delimiter may be the comma that parts the words.
+    text = text.replace("delimiter=,", "delimiter=comma")
+    words = dict(word.strip().partition("=")[::2] for word in text.split(",") if word.strip())
+    known = [*COLUMNS, "delimiter", "has-header"]
+    for word in words:
+        if word not in known:
+            raise TraceError(f"unknown word {word!r} in --columns{did_you_mean(word, known)}")
+    places = {}
+    for word, default in COLUMNS.items():
+        value = words.get(word, str(default))
+        if not _COLUMN_NUMBER.fullmatch(value):
+            raise TraceError(f"{word} in --columns is {value!r}; columns are numbered from 1")
+        places[word] = int(value) - 1
+    if len(set(places.values())) < len(places):
+        raise TraceError("--columns names one column twice; time, object and size are three")
+    header = words.get("has-header")
+    if header is not None and header.lower() not in TRUE + FALSE:
+        raise TraceError(f"has-header in --columns is {header!r}; must be true or false")
+    delimiter = words.get("delimiter", "").strip("'\"")
+    delimiter = {"comma": ",", "\\t": "\t"}.get(delimiter, delimiter)
+    if len(delimiter) > 1 or not delimiter.isascii() or delimiter in NO_DELIMITERS:
+        raise TraceError(
+            f"delimiter in --columns is {delimiter!r}; must be one character of ASCII, but no "
+            "quote or line end"
+        )
+    return Description(
+        places["time-col"],
+        places["obj-id-col"],
+        places["obj-size-col"],
+        delimiter or None,
+        None if header is None else header.lower() in TRUE,
+    )
+
+
+def _layout_of(called: str, head: bytes, description: Description) -> Layout:
+    line = head.decode(errors="replace")
+    delimiter = description.delimiter or max(DELIMITERS, key=line.count)
+    check_width(called, line.count(delimiter) + 1)
+    names = [f"column {number}" for number, _ in enumerate(line.split(delimiter), 1)]
+    wanted = {
+        "time": description.time,
+        "object": description.object_id,
+        "size": description.byte_count,
+    }
+    types = dict.fromkeys(names, pa.string())
+    for name, place in wanted.items():
+        if place >= len(names):
+            raise TraceError(
+                f"{called}: line 1: {len(names)} columns, but the {name} should be in column "
+                f"{place + 1}; say which with --columns time-col=1,obj-id-col=2,obj-size-col=3"
+            )
+        types.pop(names[place])
+        names[place] = name
+        types[name] = pa.float64() if name == "time" else pa.uint64()
+    types["size"] = pa.uint32()
+    return Layout(names, types, delimiter)
+
+
+def _is_header(head: bytes, description: Description) -> bool:
+    """Whether the first line names columns: it is said, or letters outnumber digits in it."""
+    if description.has_header is not None:
+        return description.has_header
+    text = head.decode(errors="replace")
+    return sum(map(str.isalpha, text)) > sum(map(str.isdecimal, text))
+
+
+def _numbers(
+    called: str, table: pa.Table, name: str, place: functools.partial[str]
+) -> NDArray[Any]:
+    column = table.column(name).combine_chunks()
+    if column.null_count:
+        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+        raise TraceError(f"{called}: {place(row)}: no {name} given")
+    values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return values
+
+
+def _time_ns(called: str, table: pa.Table, place: functools.partial[str]) -> NDArray[np.int64]:
+    seconds = _numbers(called, table, "time", place)
+    bad = np.flatnonzero(~(np.abs(seconds) < np.iinfo(np.int64).max / NS_PER_S))
+    if bad.size:
+        row = int(bad[0])
+        raise TraceError(
+            f"{called}: {place(row)}: time {seconds[row]} is out of range; must be seconds"
+        )
+    time_ns: NDArray[np.int64] = np.rint(seconds * NS_PER_S).astype(np.int64)
+    return time_ns
+
+
+def _line(first: int, block: bytes, row: int) -> str:
+    return f"line {line_of(first, block, row)}"
+
+
+def _line_place(place: functools.partial[str], kept: NDArray[np.int64], row: int) -> str:
+    return place(int(kept[row]))

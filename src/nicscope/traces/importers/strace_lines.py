@@ -1,4 +1,8 @@
-"""The lines of a strace log taken apart: who, when, which call, its arguments and its result."""
+"""The lines of a strace log taken apart: who, when, which call, its arguments and its result.
+
+Remembered are tasks that have not ended, their descriptors, and calls that have not: those that
+were interrupted, and those of tasks whose maker has not returned.
+"""
 
 from __future__ import annotations
 

@@ -15,14 +15,14 @@ import pyarrow as pa
 
 from nicscope import __version__
 from nicscope.outputs.file import PARQUET, format_to_write
-from nicscope.traces.check import Checker
-from nicscope.traces.endings import WRITTEN
+from nicscope.traces.columns import Checker
 from nicscope.traces.formats import FORMATS
 from nicscope.traces.reader import requests_of
 from nicscope.traces.recording.calls import NAMES, this_machine
-from nicscope.traces.recording.observed import Observed
-from nicscope.traces.recording.signals import Forwarder, held_signals, stop_if_interrupted
+from nicscope.traces.recording.ptrace import Forwarder, held_signals, stop_if_interrupted
+from nicscope.traces.recording.tracer import Observed
 from nicscope.traces.schema import TraceMetadata
+from nicscope.traces.whole import WRITTEN
 from nicscope.traces.writer import batch_of
 
 if TYPE_CHECKING:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import stat
 import time
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.traces.recording import ptrace
 from nicscope.traces.recording.calls import CALLS, CODES, FOREIGN, Call, Machine, Shape
@@ -16,8 +19,6 @@ from nicscope.traces.schema import Op
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from nicscope.traces.recording.observed import Observed
 
 _PAUSES = frozenset({signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
 # What a call returns to the kernel alone, which then makes it again (linux/errno.h).
@@ -233,3 +234,37 @@ def _process_of(tid: int) -> int:
             return next(int(line.split()[1]) for line in lines if line.startswith("Tgid:"))
     except OSError:  # killed, or /proc is not there: it can only be taken for a process
         return tid
+
+
+@dataclass
+class Observed:
+    """Counts of one recording; the tracer adds to them as it goes."""
+
+    rows: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    processes: int = 0
+    threads: int = 0  # the first of each process among them
+    programs: int = 0  # successful calls of exec
+    moved: Counter[str] = field(default_factory=Counter)  # calls that gave rows, by name
+    empty: int = 0  # calls that moved nothing, such as a read at the end of a stream
+    failed: Counter[str] = field(default_factory=Counter)  # by name of the error
+    interrupted: int = 0  # by a signal before anything moved; most are made again
+    unfinished: int = 0  # the thread ended before the call did
+    copies: Counter[str] = field(default_factory=Counter)  # sendfile and splice, by name
+    copied_bytes: int = 0
+    ring_calls: Counter[str] = field(default_factory=Counter)  # io_uring, by name
+    foreign_calls: int = 0  # system calls of 32-bit code, of any kind
+    hidden: int = 0  # calls whose descriptor or buffers this user may not look at
+    not_sockets: int = 0  # reads and writes of files, pipes and terminals
+
+    def fail(self, number: int) -> None:
+        """Count a call that failed with errno ``number``."""
+        self.failed[errno.errorcode.get(number, str(number))] += 1
+
+    def as_json(self) -> dict[str, Any]:
+        """All counts, by name."""
+        return {
+            name: dict(value) if isinstance(value, Counter) else value
+            for name, value in vars(self).items()
+        }

@@ -5,14 +5,12 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING
 
-from nicscope.studies.reproduce.traced.measuring import per_lookup
-from nicscope.studies.reproduce.traced.study import Axis, Layout, Line, Study
+from nicscope.studies.reproduce.traced.measuring import Axis, Layout, Line, Study, per_lookup
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-    from nicscope.studies.reproduce.traced.measuring import Findings
-    from nicscope.studies.reproduce.traced.study import Row, Spec
+    from nicscope.studies.reproduce.traced.measuring import Findings, Row, Spec
 
 CACHE_ENTRIES = (8192, 16384, 32768)
 LINES = (8, 16, 64, 128)  # entries

@@ -3,22 +3,89 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from nicscope.errors import StudyError, TraceError, printable
+from nicscope.inputs import STDIN
 from nicscope.studies.reproduce.harness import find_study
-from nicscope.studies.reproduce.traced.applications import claimed
 from nicscope.studies.reproduce.traced.measuring import Findings, measure
 from nicscope.studies.reproduce.verdict import Basis, ExpectedPoint, Point, judge, quantity_name
+from nicscope.studies.sources import RowsDone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
+    from pathlib import Path
 
-    from nicscope.studies.reproduce.traced.applications import Application
-    from nicscope.studies.reproduce.traced.measuring import Measured
-    from nicscope.studies.reproduce.traced.study import Layout, Row, Spec, Study
+    from nicscope.studies.reproduce.traced.measuring import Layout, Measured, Row, Spec, Study
     from nicscope.studies.reproduce.verdict import Item, Paper
+    from nicscope.traces.reader import Trace
+
+ENDING = ".parquet"
+
+
+class Application(NamedTuple):
+    """A trace under the name of its row or column."""
+
+    name: str
+    trace: Trace
+
+
+def trace_files(given: Path) -> list[Path]:
+    """The traces in the folder ``given``, by name; a file is its own.
+
+    Errors: ``TraceError`` if there is no such folder or no trace in it.
+    """
+    if str(given) == STDIN:
+        return [given]
+    if not given.exists():
+        raise TraceError(f"{given}: no such folder; name one that holds traces")
+    if not given.is_dir():
+        return [given]
+    try:
+        names = sorted(given.iterdir())
+    except OSError as error:
+        raise TraceError(f"{given}: cannot be read: {error.strerror}") from error
+    found = [path for path in names if path.suffix == ENDING and not path.name.startswith(".")]
+    if not found:
+        raise TraceError(
+            f"{given}: holds no traces (*{ENDING}); convert or record some, or name another folder"
+        )
+    return found
+
+
+def open_applications(files: Sequence[Path]) -> list[Application]:
+    """An application for each of ``files``, named as its file, in their order.
+
+    Errors: ``TraceError`` naming the first file that cannot be read, ``StudyError`` if two files
+    have the same name.
+    """
+    from nicscope.traces.reader import open_trace
+
+    found: dict[str, Application] = {}
+    for path in files:
+        name = "stdin" if str(path) == STDIN else printable(path.stem)
+        if name in found:
+            raise StudyError(f"{path}: there is another {name!r} already; rename one of them")
+        found[name] = Application(name, open_trace(path))
+    return list(found.values())
+
+
+def claimed(application: Application, problems: Item) -> str | None:
+    """The paper's application that the trace's metadata says it is; None: another program.
+
+    Its ``origin`` must name ``application`` and ``problem`` as ``problems`` prints them: the same
+    program at another size makes other traffic.
+    """
+    origin = application.trace.metadata.origin
+    program, problem = origin.get("application"), origin.get("problem")
+    printed: Mapping[str, list[str]] = problems.printed
+    for name, size in zip(printed["app"], printed["problem"], strict=True):
+        if program == name and problem == size:
+            return name
+    return None
+
 
 PROBLEMS = "table3"  # of a paper: its applications and their problem sizes
 UNITS = {"_us_per_lookup": "us/lookup", "_per_lookup": "events/lookup", "_percent": "%"}
@@ -85,11 +152,11 @@ def run_studies(
     notes: list[list[str]] = [[] for _ in studies]
     caches = sorted({offset for *_, study in studies for offset in study.caches}, reverse=True)
     rereads = len(caches) + any(study.designs(1) for *_, study in studies)
-    progress = _Progress(rereads * sum(one.trace.rows for one in applications), watch)
+    progress = RowsDone(watch, rereads * sum(one.trace.rows for one in applications))
     for one in applications:
         asked = [study.designs(one.trace.metadata.page_size) for *_, study in studies]
         specs = list(dict.fromkeys(spec for designs in asked for spec in designs.values()))
-        measured = measure(one.name, one.trace, specs, caches, progress.more)
+        measured = measure(one.name, one.trace, specs, caches, progress)
         for place, ((*_, study), designs) in enumerate(zip(studies, asked, strict=True)):
             found = study.rows(Findings(measured, designs))
             rows[place] += [{"application": one.name, **row} for row in found]
@@ -104,18 +171,6 @@ def run_studies(
         for point in _verdicts(paper, study, table, applications)
     ]
     return tables, points
-
-
-class _Progress:
-    def __init__(self, total: int, watch: Callable[[int, int], None] | None) -> None:
-        self._done = 0
-        self._total = total
-        self._watch = watch
-
-    def more(self, rows: int) -> None:
-        self._done += rows
-        if self._watch is not None:
-            self._watch(self._done, self._total)
 
 
 def _table(

@@ -11,7 +11,7 @@ from nicscope.drivers.simulate.ports.build import HostSize, PortSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces.mini.cluster import Cluster
 from nicscope.interfaces.mini.memory import LOOKUP, nic_structures, total_by_group
-from nicscope.studies.reproduce.shared_memory_traffic import requests_at
+from nicscope.studies.reproduce.experiments.utlb.invariants import requests_at
 
 if TYPE_CHECKING:
     from nicscope.config.design import Design
@@ -39,7 +39,10 @@ MB = 2**20
 
 
 def extrapolation(outcome: Outcome, item: Item) -> None:
-    """Extend the bytes per entry of our static table to every page of the host memory."""
+    """MiNI II and V.A: a static table for 64 GB of host memory, from what ours takes per page.
+
+    Extend the bytes per entry of our static table to every page of the host memory.
+    """
     printed = item.printed
     small, large = (_table_bytes(entries) for entries in TABLES)
     per_entry = Fraction(large - small, TABLES[1] - TABLES[0])
@@ -62,7 +65,10 @@ KB = 1024  # bytes; the paper's own 64 GB example takes binary units
 
 
 def figure3(outcome: Outcome, item: Item) -> None:
-    """Lay both structures out and add up their bytes."""
+    """MiNI Figure 3: NIC memory of the best cache against the static table it replaces.
+
+    Lay both structures out and add up their bytes.
+    """
     printed = item.printed
     cache = nic_memory_bytes(load_design("mini"))
     entries = item.derived["static_table_entries"]
@@ -94,7 +100,10 @@ SPACE = 2**14 + 1024  # pages
 
 
 def node_memory(outcome: Outcome, item: Item) -> None:
-    """Run a node of either kind, and dynamic ones with much more to look up."""
+    """MiNI V.A: the NIC memory of running nodes, with static tables and with handle lookup.
+
+    Run a node of either kind, and dynamic ones with much more to look up.
+    """
     low, high = item.printed["code_kbytes"]
     code = (low + high) / 2 * KB
     dynamic, static = _running("mini"), _running("vmmc-static")

@@ -27,7 +27,10 @@ LIKE_A_ROUND_TRIP = 0.25
 
 
 def figure4(outcome: Outcome, item: Item) -> None:  # noqa: ARG001 - sizes and ratios stand in its notes, in words
-    """Play every size at every ratio."""
+    """MiNI Figure 4: what misses on one side do to latency and bandwidth.
+
+    Play every size at every ratio.
+    """
     curves = {size: [measure(size, ratio) for ratio in RATIOS] for size in SIZES}
     _latency(outcome, curves)
     _bandwidth(outcome, curves)
@@ -134,7 +137,10 @@ class Penalties(NamedTuple):
 
 
 def miss_penalty(outcome: Outcome, item: Item) -> None:
-    """Measure at both ends of the ranges, for several caches, and beside a busy program."""
+    """MiNI V.C: delay and processing of misses, from the kernel thread of a running node.
+
+    Measure at both ends of the ranges, for several caches, and beside a busy program.
+    """
     ends = {name: _penalties(place=place) for name, place in PLACES.items()}
     for name, found in ends.items():
         mean = (sum(found.delays) + sum(found.processings)) / len(found.delays)

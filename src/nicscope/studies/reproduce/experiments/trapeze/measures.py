@@ -33,7 +33,10 @@ Curves = dict[str, list[float]]  # by policy
 
 
 def figure6(outcome: Outcome, item: Item) -> None:  # noqa: ARG001 - the statements need no printed number
-    """A stream per pair, policy and payload, and a message alone for the latencies."""
+    """Trapeze Figure 6: bandwidth by payload size under three policies, and latency when idle.
+
+    A stream per pair, policy and payload, and a message alone for the latencies.
+    """
     costs = platform_costs()
     rates: dict[str, Curves] = {}
     latencies: dict[str, Curves] = {}
@@ -100,7 +103,10 @@ NOT_GOOD = "alcor"  # 109 us in Table 1
 
 
 def headline(outcome: Outcome, item: Item) -> None:
-    """One message of 4 KB on each pair, a stream of 64 KB on Pentium-II/440LX."""
+    """Trapeze's abstract: 4 KB in 70 us, and 126 MB/s, under adaptive delivery.
+
+    One message of 4 KB on each pair, a stream of 64 KB on Pentium-II/440LX.
+    """
     costs = platform_costs()
     latency = {pair: latency_us(pair_costs(costs, pair), "adaptive", PAYLOAD) for pair in PAIRS}
     largest = 1024 * item.printed["bandwidth_packet_kbytes"]
@@ -133,7 +139,10 @@ def cells(costs: Mapping[str, Costs]) -> Cells:
 
 
 def table1(outcome: Outcome, item: Item) -> None:
-    """Measure all cells with the catalog's costs, and again with those fitted to all cells."""
+    """Trapeze Table 1: latency and bandwidth of 4 and 8 KB, store-and-forward and cut-through.
+
+    Measure all cells with the catalog's costs, and again with those fitted to all cells.
+    """
     found = cells(platform_costs())
     together = cells(all_together())
     printed = {

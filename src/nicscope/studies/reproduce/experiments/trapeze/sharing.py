@@ -90,7 +90,10 @@ def _measure(platform: str, copied: int | None, *, send: bool = True) -> tuple[f
 
 
 def figure7(outcome: Outcome, item: Item) -> None:  # noqa: ARG001 - the slow-down is a point, the rest statements
-    """Measure the four platforms."""
+    """Trapeze Figure 7: a CPU that copies memory while the NIC reads it.
+
+    Measure the four platforms.
+    """
     found = {name: share_memory(name) for name in PLATFORMS}
     natoma, cia = found["p6-natoma"], found["alcor"]
     slower = 100 * (1 - natoma.dma_kept)
@@ -135,7 +138,10 @@ def traffic(
 
 
 def trunk(outcome: Outcome, item: Item) -> None:  # noqa: ARG001 - nothing of it is printed
-    """One sender and two, under three policies."""
+    """Trapeze 3.5: what cut-through does to a trunk between two switches.
+
+    One sender and two, under three policies.
+    """
     costs = platform_costs()[PLATFORM]
     cut, store = (_held_us(traffic(costs, name, 1, 1), costs) for name in _ALONE)
     fed = (TRUNK_PAYLOAD - POLICIES["cut-through"].minpulse_send) * costs["pci_read_per_byte"]

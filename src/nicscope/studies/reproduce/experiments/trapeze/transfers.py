@@ -47,7 +47,10 @@ def dma_mbytes_s(costs: Costs, size: int) -> dict[str, float]:
 
 
 def figure1(outcome: Outcome, item: Item) -> None:
-    """One message per size and platform between idle hosts, so that DMA has the bus alone."""
+    """Trapeze Figure 1: bandwidth of single DMA transfers by size, both directions.
+
+    One message per size and platform between idle hosts, so that DMA has the bus alone.
+    """
     printed = item.printed
     costs = platform_costs()
     curves = {
@@ -96,7 +99,10 @@ BANDS = (Engine.HOST_TX, Engine.NET_TX, Engine.NET_RCV, Engine.HOST_RCV)
 
 
 def figure3(outcome: Outcome, item: Item) -> None:
-    """Send a few packets and look at their transfers, band by band."""
+    """Trapeze Figure 3: packet flow of 8 KB payloads so far apart that they never overlap.
+
+    Send a few packets and look at their transfers, band by band.
+    """
     payload, control = item.printed["payload_bytes"], item.printed["control_bytes"]
     ends = pair_costs(platform_costs(), PAIR)
     log = stream(
@@ -193,7 +199,10 @@ FIRST_NET_TX = 3  # transfers that the text names
 
 
 def figure4(outcome: Outcome, item: Item) -> None:
-    """The stream with the log compiled in, as it was drawn; T = 0 is the first hostTx."""
+    """Trapeze Figure 4: the start of a stream of 8 KB payloads under adaptive delivery.
+
+    The stream with the log compiled in, as it was drawn; T = 0 is the first hostTx.
+    """
     found = cold_start(pair_costs(platform_costs(), PAIR), logging=True)
     origin = found.of(Engine.HOST_TX, 0)["start"][0]
     arrives = found.of(Engine.NET_TX, 1)["start"][0]
@@ -256,7 +265,10 @@ ENGINES = (Engine.HOST_TX, Engine.NET_TX, Engine.HOST_RCV)  # netRcv moves in lo
 
 
 def figure5(outcome: Outcome, item: Item) -> None:
-    """The cold start's stream to its end, with the log and without."""
+    """Trapeze Figure 5: bandwidth of each engine over time, with and without the log.
+
+    The cold start's stream to its end, with the log and without.
+    """
     ends = pair_costs(platform_costs(), PAIR)
     logged, plain = cold_start(ends, logging=True), cold_start(ends)
     without = bandwidth_mbytes_s(ends, "adaptive", PAYLOAD)

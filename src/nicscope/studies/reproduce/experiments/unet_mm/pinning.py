@@ -116,7 +116,10 @@ PROCESSES = [1, 2, 4, 8, 16, 32, 64]
 
 
 def pinned_memory(outcome: Outcome, item: Item) -> None:
-    """Let 1 to 64 processes use the network and rest, under three designs."""
+    """U-Net/MM, 1 and 4.2: pinned memory is bounded by the table, not by who uses the network.
+
+    Let 1 to 64 processes use the network and rest, under three designs.
+    """
     del item
     room = ENTRIES + VICTIMS
     areas = by_processes(original, PROCESSES)

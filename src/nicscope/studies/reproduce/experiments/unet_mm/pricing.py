@@ -18,7 +18,10 @@ DESIGNS = {"pca200-linux": "unet-mm-pca200", "dc21140-nt": "unet-mm-dc21140"}
 
 
 def table1(outcome: Outcome, item: Item) -> None:
-    """Price one miss and one hit on both machines; replace the pin for other kinds of pages."""
+    """U-Net/MM Table 1: what its rows add up to, as the pricing of misses and hits adds them.
+
+    Price one miss and one hit on both machines; replace the pin for other kinds of pages.
+    """
     pca200, nt = load_platform("pca200-linux"), load_platform("dc21140-nt")
     plain = one_lookup(pca200, miss=True, unpin=True)
     bare = one_lookup(pca200, miss=True)

@@ -158,7 +158,10 @@ AHEAD = {
 
 
 def simulated_table1(outcome: Outcome, item: Item) -> None:
-    """Send, translate ahead and receive in every column; watch who waits for the disk."""
+    """U-Net/MM Table 1: its steps added up by operations of running systems.
+
+    Send, translate ahead and receive in every column; watch who waits for the disk.
+    """
     del item
     for name, column in COLUMNS.items():
         times = sends(column)

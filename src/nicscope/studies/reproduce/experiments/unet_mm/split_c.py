@@ -167,7 +167,10 @@ FITTING = ("multiply", "small")  # programs that use few pages
 
 
 def figure3(outcome: Outcome, item: Item) -> None:
-    """Run every program under both tables; each is run twice in all."""
+    """U-Net/MM, Figure 3: misses in four of its Split-C programs, by a large and a small TLB.
+
+    Run every program under both tables; each is run twice in all.
+    """
     del item
     runs = {
         bench: {workload: measure(workload, bench) for workload in WORKLOADS}

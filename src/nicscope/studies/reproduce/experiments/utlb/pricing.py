@@ -46,7 +46,10 @@ HIT = {
 
 
 def fast_path(outcome: Outcome, item: Item) -> None:
-    """Price one hit by 6.2's constants and set section 5's price beside it."""
+    """The price of a lookup that hits everywhere.
+
+    Price one hit by 6.2's constants and set section 5's price beside it.
+    """
     cost = price(HIT, load_design("utlb"), load_platform("utlb-prototype")).per_lookup_us()
     if cost is None:
         raise RuntimeError("a hit on the UTLB prototype has no price")
@@ -69,7 +72,10 @@ LINES = {"pin_line": "user_pin", "unpin_line": "user_unpin"}
 
 
 def table1(outcome: Outcome, item: Item) -> None:
-    """Read the platform's costs at the printed sizes, and their lines."""
+    """UTLB Table 1: the host side, by pages of the buffer.
+
+    Read the platform's costs at the printed sizes, and their lines.
+    """
     platform = load_platform("utlb-prototype")
     sizes = item.printed["pages"]
     for quantity, cost in HOST_COSTS.items():
@@ -84,7 +90,10 @@ NIC_COSTS = {"dma": "ni_dma", "miss": "ni_miss"}
 
 
 def table2(outcome: Outcome, item: Item) -> None:
-    """Read the platform's costs at the printed widths, and their lines."""
+    """UTLB Table 2: the NIC side, by entries fetched.
+
+    Read the platform's costs at the printed widths, and their lines.
+    """
     platform = load_platform("utlb-prototype")
     widths = item.printed["entries"]
     outcome.point("hit", "us", cost_at(platform, "ni_check"))
@@ -99,7 +108,10 @@ LOOKUPS = 100  # rates are printed with two decimals: whole counts per hundred l
 
 
 def table6(outcome: Outcome, item: Item) -> None:
-    """Price both programs under both schemes at the three sizes of the table."""
+    """UTLB Table 6: Table 4's printed rates, priced as any replay's counts are.
+
+    Price both programs under both schemes at the three sizes of the table.
+    """
     printed = item.printed
     utlb: dict[str, list[Decimal]] = {}
     intr: dict[str, list[Decimal]] = {}

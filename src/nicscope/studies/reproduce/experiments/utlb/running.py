@@ -113,7 +113,10 @@ AT_ONCE = 16
 
 
 def simulated_fast_path(outcome: Outcome, item: Item) -> None:
-    """The user half beside a library that checks nothing, the NIC half by its busy time."""
+    """UTLB 5 and 6.2: a send that hits everywhere, in a running system.
+
+    The user half beside a library that checks nothing, the NIC half by its busy time.
+    """
     # A static table takes the same post without a check.
     user = post_us("utlb") - post_us("vmmc-static")
     nic = nic_hit_us()
@@ -168,7 +171,10 @@ LONGEST = max(SIZES)
 
 
 def simulated_table1(outcome: Outcome, item: Item) -> None:  # noqa: ARG001 - the expectations hold all that is printed
-    """Time each step by the process's own clock."""
+    """UTLB Table 1: the host side, by pages of the buffer, in a running system.
+
+    Time each step by the process's own clock.
+    """
     for pages, times in zip(SIZES, run_sender(_program, kept=LONGEST)[1], strict=True):
         check_min, check_max, first, second, unpin = (in_us(time) for time in times)
         outcome.point("check_min", "us", check_min, pages=pages)
@@ -225,7 +231,10 @@ WITHIN = 0.02
 
 
 def simulated_table2(outcome: Outcome, item: Item) -> None:
-    """A first send beside a second from the same page: the rest of both is the same."""
+    """UTLB Table 2: the NIC side, by entries fetched, in a running system.
+
+    A first send beside a second from the same page: the rest of both is the same.
+    """
     hit = nic_hit_us()
     outcome.point("hit", "us", hit)
     for entries in WIDTHS:

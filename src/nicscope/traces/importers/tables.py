@@ -1,4 +1,7 @@
-"""Our own trace as CSV: a header line with the schema's column names, then a line per request."""
+"""Importers of a trace of our own, to be written anew in another format: CSV and Parquet.
+
+CSV has a header line with the schema's column names, then a line per request.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import functools
 import io
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import pyarrow as pa
 import pyarrow.csv
 
@@ -15,6 +19,7 @@ from nicscope.errors import TraceError
 from nicscope.traces.columns import FURTHER
 from nicscope.traces.files import ByteSource, first_line
 from nicscope.traces.imported import Imported
+from nicscope.traces.reader import trace_of
 from nicscope.traces.schema import OPTIONAL_COLUMNS, REQUIRED_COLUMNS
 
 if TYPE_CHECKING:
@@ -166,3 +171,26 @@ def layout_of(called: str, header: bytes) -> Layout:
 
 def _place(first: int, block: bytes, row: int) -> str:
     return f"line {line_of(first, block, row)}"
+
+
+def read_parquet(
+    source: Input,
+    choices: Choices,  # noqa: ARG001 - this format says everything itself
+    metadata: TraceMetadata,
+    watch: Watch | None = None,
+) -> Iterator[Imported]:
+    """Every request and every column, with the file's own metadata."""
+    trace = trace_of(source)
+    for name, value in msgspec.structs.asdict(trace.metadata).items():
+        setattr(metadata, name, value)
+    done = 0
+    for requests, batch in trace.record_batches():
+        columns = {name: batch.column(name) for name in batch.schema.names}
+        yield Imported(columns, functools.partial(_cell_place, done))
+        done += requests.length.size
+        if watch is not None:
+            watch(done, trace.rows)
+
+
+def _cell_place(first: int, row: int) -> str:
+    return f"row {first + row} (the first is 0)"

@@ -1,0 +1,72 @@
+"""``nicscope designs`` and ``nicscope platforms``, each alone or with ``show NAME``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from nicscope.cli.answer import tell
+
+designs = typer.Typer()
+platforms = typer.Typer()
+
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@designs.callback(invoke_without_command=True)
+def list_designs(context: typer.Context, as_json: _Json = False) -> None:
+    """List the published designs; 'designs show NAME' tells one number by number.
+
+    Example: nicscope designs --json
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from nicscope.config.design import design_names, load_design
+    from nicscope.reports.catalog import ShownDesigns
+
+    tell(ShownDesigns([load_design(name) for name in design_names()]), [], as_json)
+
+
+@designs.command("show")
+def show_design(
+    name: Annotated[str, typer.Argument(help="A design of the catalog, or a .toml file.")],
+    as_json: _Json = False,
+) -> None:
+    """Show one design: every setting and part with its evidence and source.
+
+    Example: nicscope designs show utlb
+    """
+    from nicscope.config.design import load_design
+    from nicscope.reports.catalog import ShownDesign
+
+    tell(ShownDesign(load_design(name)), [], as_json)
+
+
+@platforms.callback(invoke_without_command=True)
+def list_platforms(context: typer.Context, as_json: _Json = False) -> None:
+    """List the machines whose costs are printed; 'platforms show NAME' tells each cost.
+
+    Example: nicscope platforms --json
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from nicscope.config.platform import load_platform, platform_names
+    from nicscope.reports.catalog import ShownPlatforms
+
+    tell(ShownPlatforms([load_platform(name) for name in platform_names()]), [], as_json)
+
+
+@platforms.command("show")
+def show_platform(
+    name: Annotated[str, typer.Argument(help="A platform of the catalog, or a .toml file.")],
+    as_json: _Json = False,
+) -> None:
+    """Show one platform: every cost and parameter with its evidence and source.
+
+    Example: nicscope platforms show utlb-prototype
+    """
+    from nicscope.config.platform import load_platform
+    from nicscope.reports.catalog import ShownPlatform
+
+    tell(ShownPlatform(load_platform(name)), [], as_json)

@@ -1,0 +1,66 @@
+"""Traces that a result is made of: what it says of them, how it comes again, and rows done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nicscope import __version__
+from nicscope.errors import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from nicscope.traces.reader import Trace
+    from nicscope.traces.schema import Requests
+
+
+class RowsDone:
+    """Counts rows that were read, and tells ``watch`` of how many: ``total``, or more by then."""
+
+    def __init__(self, watch: Callable[[int, int], None] | None, total: int) -> None:
+        self._watch = watch
+        self._total = total
+        self._done = 0
+
+    def through(self, trace: Trace, *, again: bool = False) -> Iterator[Requests]:
+        """The batches of ``trace``; ``again``: the total does not hold its rows yet."""
+        self._total += trace.rows if again else 0
+        for batch in trace.batches():
+            yield batch
+            self._done += len(batch.length)
+            if self._watch is not None:
+                self._watch(self._done, self._total)
+
+
+def repeat(command: Sequence[str]) -> dict[str, Any]:
+    """Arguments that give the same numbers again, and the version that gave them."""
+    from nicscope.kernel.fingerprint import package_stamp
+
+    words = list(map(printable, command))
+    return {"command": words, "version": __version__, "source": package_stamp()}
+
+
+def extent_of(trace: Trace, requests: int, nodes: int) -> dict[str, Any]:
+    """What is said of a trace of which so many ``requests`` were taken."""
+    return {
+        "file": trace.name,
+        "bytes": trace.byte_count,
+        "requests": requests,
+        "nodes": nodes,
+        "recorded_page_size": trace.metadata.page_size,
+        "origin": trace.metadata.origin,
+    }
+
+
+def named(traces: Sequence[tuple[str, Trace]]) -> list[dict[str, Any]]:
+    """What is said of several traces, each by its name."""
+    return [
+        {
+            "name": name,
+            "file": trace.name,
+            "requests": trace.rows,
+            "recorded_page_size": trace.metadata.page_size,
+            "origin": trace.metadata.origin,
+        }
+        for name, trace in traces
+    ]

@@ -65,15 +65,21 @@ def connect(process: Process, peer: int) -> None:
         channel[name] = value
 
 
-def ping_pong(rounds: int) -> PortCluster[Process]:
-    """Two coroutines that answer each other with 32 bytes in the descriptor."""
+def ping_pong(rounds: int, chains: bool = False) -> PortCluster[Process]:
+    """Two coroutines that answer each other with 32 bytes in the descriptor.
+
+    With ``chains`` they put their posts before the calls that answer.
+    """
     content = bytes(range(32))
 
     async def client(process: Process) -> None:
         connect(process, 1)
         for _ in range(rounds):
-            await process.post_inline(SEND, 0, content)
-            found = await process.arrival()
+            if chains:
+                found = await process.arrival(after=process.posting_inline(SEND, 0, content))
+            else:
+                await process.post_inline(SEND, 0, content)
+                found = await process.arrival()
             await process.done()
         assert found.content == content
 
@@ -81,8 +87,11 @@ def ping_pong(rounds: int) -> PortCluster[Process]:
         connect(process, 0)
         for _ in range(rounds):
             found = await process.arrival()
-            await process.post_inline(SEND, 0, found.content or b"")
-            await process.done()
+            if chains:
+                await process.done(after=process.posting_inline(SEND, 0, found.content or b""))
+            else:
+                await process.post_inline(SEND, 0, found.content or b"")
+                await process.done()
 
     cluster: PortCluster[Process] = PortCluster(DESIGN, PLATFORM.name)
     cluster.start(0, client)
@@ -173,6 +182,8 @@ def main() -> None:
     print(f"{'':36}{'messages':>10}{'s':>9}{'k/s':>9}{'least':>9}")
     seconds = seconds_of(lambda: ping_pong(PINGS), arguments.rounds)
     print_rate("two programs, 32 bytes and back", 2 * PINGS, seconds, LEAST["programs"])
+    seconds = seconds_of(lambda: ping_pong(PINGS, chains=True), arguments.rounds)
+    print_rate("the same, in chains", 2 * PINGS, seconds, LEAST["programs"])
     for size, count in ((64, 200_000), (4096, 100_000)):
         seconds = seconds_of(lambda s=size, c=count: scripted(2, 1, c, s, 8), arguments.rounds)
         print_rate(f"two scripts, stores of {size} bytes", count, seconds, LEAST["scripts"])

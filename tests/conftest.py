@@ -37,7 +37,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or [*fitting, "defaul
 # The three ways of ``make test``.  Folders and files whose tests enter no kernel, or only by the
 # way, run without the compiler alone.
 ONCE = {
-    "config", "fuzz", "mutation", "oracle", "outputs", "reports", "traces_recording",
+    "config", "drivers_simulate/test_looks.py", "fuzz", "mutation", "oracle", "outputs", "reports",
+    "traces_recording",
     "test_errors.py", "test_imports.py", "test_inputs.py",
     "cli/test_bad_input.py", "cli/test_curve_command.py", "cli/test_curve_figures.py",
     "cli/test_help.py", "cli/test_numbers_recomputed.py", "cli/test_progress.py",

@@ -97,6 +97,7 @@ NOT_HELD_MODULES = {
     "nicscope.interfaces.trapeze_report",
     "nicscope.interfaces.ports.memory",
     "nicscope.interfaces.ports.own_memory",  # a part of Process
+    "nicscope.interfaces.ports.asking",  # another, and what it gives to itself
     "nicscope.interfaces.ports.report",
     "nicscope.interfaces.ports.rows",
     "nicscope.interfaces.unet.registry",
@@ -160,7 +161,7 @@ NUMBERS = {"int", "int | None", "float", "float | None", "Hashable", "Allowed"}
 VALUES = NUMBERS | {
     *("str", "str | None", "bool", "bytes", "Any", "Reliability", "Handler"),
     *("Callable[[], bool]", "Sequence[tuple[int, int]]", "DataSegment", "AddressSegment"),
-    *("AddressSegment | None", "Control"),
+    *("AddressSegment | None", "Control", "Asked | Sequence[Asked] | None"),
 }
 
 # Calls of things that say or make what anybody may know: they neither move nor show memory.
@@ -263,6 +264,7 @@ def sound(call: Call, name: str, own: dict[str, Any]) -> Any:
         "Sequence[tuple[int, int]]": [(0, 8)],
         "AddressSegment": AddressSegment(0, 1),
         "DataSegment": own.get("segment"),
+        "Asked | Sequence[Asked] | None": None,
     }[str(call.parameters[name].annotation)]
 
 

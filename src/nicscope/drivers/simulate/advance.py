@@ -45,7 +45,7 @@ from nicscope.drivers.simulate.machine import (
     TIMER,
     WATCHDOG,
 )
-from nicscope.drivers.simulate.operations import take_operation
+from nicscope.drivers.simulate.operations import take_operations
 from nicscope.drivers.simulate.pci import end_pci, retime_pci
 from nicscope.fabric.paths import NOBODY
 from nicscope.kernel.decorators import kernel, step
@@ -62,20 +62,23 @@ RATES = 4  # what the rates of transfers depend on, at either end
 
 @kernel
 def advance(machine, begun, most):
-    """Take ``outbox[:begun]``, then fire events, at most ``most``; how many it fired.
+    """Take ``begun`` operations of ``outbox``, then fire events, at most ``most``; how many.
 
     Programs go on at the time at which an operation of theirs ends, so nothing later is fired; all
-    that ended at that time are in ``inbox[:ended]``.  With ``begun`` of -1 every node looks first.
-    With ``tally.wants`` it has stopped early, and goes on when ``growth`` has seen to that.  Call
-    this through ``bound``.
+    that ended at that time are in ``inbox[:ended]``.  Those of chains that go on are taken here, if
+    no program has to be asked as well.  With ``begun`` of -1 every node looks first.  With
+    ``tally.wants`` it has stopped early, and goes on when ``growth`` has seen to that.  Call this
+    through ``bound``.
     """
     tally = machine.tally[0]
+    looks = machine.nodes.size
     if tally.wants == 0:
         tally.ended = 0
+        if begun >= 0:
+            looks = take_operations(machine, begun)
+    else:
+        looks = 0
     tally.wants = 0
-    for i in range(begun):
-        take_operation(machine, machine.outbox[i])
-    looks = machine.nodes.size if begun < 0 else begun
     looked = 0
     fired = 0
     # One call of ``_fire``, not three: all that it does is inlined wherever it is called.
@@ -85,6 +88,9 @@ def advance(machine, begun, most):
             looked += 1
         else:
             n, kind, now = _first_event(machine)
+            if now > tally.now and tally.ended == 0 and tally.due > 0:
+                looked, looks = 0, take_operations(machine, 0)
+                continue
             if now == NEVER or (tally.ended > 0 and now > tally.now):
                 break
             if machine.account.size > 0:
@@ -101,7 +107,7 @@ def _first_look(machine, begun, place):
     """The node that looks at place ``place``, before anything is fired."""
     if begun < 0:
         return np.int64(place)
-    return machine.processes[machine.outbox[place].process].node
+    return machine.processes[machine.begun[place]].node
 
 
 @step

@@ -52,6 +52,8 @@ def new_agenda(slots: int) -> Agenda:
 @step
 def put(agenda, slot, time):
     """Have ``slot`` fire at ``time``, or at no time if that is ``NEVER``."""
+    if agenda.times[slot] == time:
+        return
     agenda.times[slot] = time
     group = slot >> GROUP_BITS
     if agenda.is_noted[group] == 0:

@@ -12,6 +12,8 @@ from nicscope.drivers.simulate.bus.state import no_bus
 from nicscope.drivers.simulate.flow import FLOW
 from nicscope.drivers.simulate.log import LOG, MESSAGE
 from nicscope.drivers.simulate.machine import (
+    CHAIN,
+    CHAINED,
     COSTS,
     KINDS,
     NODE,
@@ -24,11 +26,11 @@ from nicscope.drivers.simulate.machine import (
 )
 from nicscope.drivers.simulate.ports.build import no_ports
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
-from nicscope.drivers.simulate.store import store_shapes
+from nicscope.drivers.simulate.store import PLACE, store_shapes
 from nicscope.fabric.paths import NOBODY, new_paths
 from nicscope.kernel.distant import new_calls
 from nicscope.kernel.records import records
-from nicscope.nic.delivery import ENDPOINT, NO_TASK, PACKET
+from nicscope.nic.delivery import CONTROL_BYTES, ENDPOINT, NO_TASK, PACKET
 from nicscope.nic.ways.state import EDT
 from nicscope.room import bytes_of
 
@@ -96,8 +98,13 @@ def new_machine(
         messages=records(keep_messages, MESSAGE),
         log=records(keep_log, LOG),
         processes=records(len(hosts), OPERATION),
-        outbox=records(len(hosts), OPERATION),
+        outbox=records(len(hosts) * CHAIN, OPERATION),
         inbox=records(len(hosts), OPERATION),
+        chained=records(len(hosts), CHAINED),
+        chains=records((len(hosts), CHAIN), OPERATION),
+        inlined=np.zeros((len(hosts), CHAIN, CONTROL_BYTES), np.uint8),
+        due=np.zeros(len(hosts), np.int64),
+        begun=np.zeros(len(hosts), np.int64),
         script=records(script, ROW),
         scripted=records(len(hosts), SCRIPTED),
         account=np.zeros(ACCOUNTS if accounts else 0, np.int64),
@@ -148,7 +155,8 @@ def machine_bytes(
         + nodes * (rings[0] + 2 * rings[1]) * PACKET.itemsize
         + nodes**2 * PAIR_BYTES
         + nodes * NODE_BYTES
-        + processes * (3 * OPERATION.itemsize + SCRIPTED.itemsize)
+        + processes * (2 * OPERATION.itemsize + SCRIPTED.itemsize + 4 * PLACE.itemsize)
+        + processes * CHAIN * (2 * OPERATION.itemsize + CONTROL_BYTES)
         + keep_log * LOG.itemsize
         + keep_messages * MESSAGE.itemsize
         + script * ROW.itemsize

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import put
+from nicscope.drivers.simulate.chains import goes_on
 from nicscope.drivers.simulate.machine import CPU, KINDS, NO_OPERATION
 from nicscope.drivers.simulate.ports.calls import go_on_with_script
 from nicscope.kernel.decorators import routine, step
@@ -19,12 +20,14 @@ def occupy_cpu(machine, n, now, operation, duration):
 
 @routine
 def end_operation(machine, p, now):
-    """Tell the program, or the script, that the operation of process ``p`` has ended now."""
+    """The operation of process ``p`` has ended now: its chain, script or program goes on."""
     process = machine.processes[p]
     if machine.scripted[p].depth > 0:
         go_on_with_script(machine, p, now)
         return
     process.operation = NO_OPERATION
+    if goes_on(machine, p, now):
+        return
     process.time = now
     machine.inbox[machine.tally[0].ended] = process
     machine.inbox[machine.tally[0].ended].process = p

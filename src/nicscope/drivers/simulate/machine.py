@@ -133,7 +133,8 @@ OPERATION = np.dtype(
     [
         ("process", "i8"),
         ("operation", "i8"),
-        ("time", "i8"),  # ps: asked for at, set when it is taken; ended at
+        # ps: asked for at, set when it is taken; ended at.  Before it is taken how many follow it.
+        ("time", "i8"),
         ("node", "i8"),  # the process's own
         ("peer", "i8"),  # destination; sender
         ("packet", "i8"),  # number by sender
@@ -145,6 +146,10 @@ OPERATION = np.dtype(
     ],
     align=True,
 )
+
+# Of one process: which operations of ``chains`` are still to begin.
+CHAINED = np.dtype([("next", "i8"), ("last", "i8")], align=True)
+CHAIN = 8  # operations that a process may ask for at once
 
 # One thing that a scripted process does: it posts a descriptor, or waits for what comes.
 ROW = np.dtype(
@@ -185,6 +190,7 @@ TALLY = np.dtype(
         ("events", "i8"),
         ("now", "i8"),
         ("ended", "i8"),  # operations in ``inbox``
+        ("due", "i8"),  # processes in ``due``
         ("wants", "i8"),  # PATHS, ROOM: what to make before more is fired (``growth``)
     ],
     align=True,
@@ -210,8 +216,13 @@ class Machine(NamedTuple):
     messages: NDArray[Any]  # MESSAGE; as many as are kept
     log: NDArray[Any]  # LOG; as many as are kept
     processes: NDArray[Any]  # OPERATION, shape (processes,), by node
-    outbox: NDArray[Any]  # OPERATION, shape (processes,): begun by programs
+    outbox: NDArray[Any]  # OPERATION, shape (processes * CHAIN,): begun by programs, chains whole
     inbox: NDArray[Any]  # OPERATION, shape (processes,): ended
+    chained: NDArray[Any]  # CHAINED, shape (processes,)
+    chains: NDArray[Any]  # OPERATION, shape (processes, CHAIN): what follows what each waits for
+    inlined: NDArray[np.uint8]  # shape (processes, CHAIN, CONTROL_BYTES): bytes of posts in these
+    due: NDArray[np.int64]  # processes that go on with their chains at this time, rising
+    begun: NDArray[np.int64]  # processes whose operations have been taken last, in that order
     script: NDArray[Any]  # ROW, of the scripted processes
     scripted: NDArray[Any]  # SCRIPTED, shape (processes,)
     account: NDArray[np.int64]  # ps of node 0 by what went on (``account``), if that is kept

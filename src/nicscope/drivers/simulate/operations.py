@@ -9,6 +9,7 @@ from __future__ import annotations
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.calls import begin_at_bus
+from nicscope.drivers.simulate.chains import keep_chain, next_of_chain
 from nicscope.drivers.simulate.cpu import end_operation, occupy_cpu
 from nicscope.drivers.simulate.flow import begin
 from nicscope.drivers.simulate.machine import (
@@ -32,10 +33,36 @@ from nicscope.drivers.simulate.ports.calls import begin_at_port, can_go_on_at_po
 from nicscope.drivers.simulate.ports.reporting import has_report, is_in_vain
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.kernel.bytecopy import copy_bytes
-from nicscope.kernel.decorators import step
+from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import CONTROL_BYTES, place_in
 
 NO_PROCESS = -1
+
+
+@routine
+def take_operations(machine, count):
+    """Take the first ``count`` operations of the outbox, and the next of chains that are due.
+
+    They are taken in order of their processes, if those of the outbox are; how many.
+    """
+    due = machine.tally[0].due
+    machine.tally[0].due = 0
+    taken, place = 0, 0
+    for i in range(count + 1):
+        p = machine.outbox[place].process if i < count else machine.processes.size
+        while taken - i < due and machine.due[taken - i] < p:
+            q = machine.due[taken - i]
+            machine.begun[taken] = q
+            take_operation(machine, next_of_chain(machine, q))
+            taken += 1
+        if i < count:
+            machine.begun[taken] = p
+            follow = machine.outbox[place].time
+            keep_chain(machine, p, place + 1, follow)
+            take_operation(machine, machine.outbox[place])
+            place += 1 + follow
+            taken += 1
+    return taken
 
 
 @step

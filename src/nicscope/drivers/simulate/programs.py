@@ -42,7 +42,7 @@ from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.drivers.simulate.store import new_store
 from nicscope.errors import SimulationError
 from nicscope.kernel.distant import link
-from nicscope.kernel.entering import bound, portion
+from nicscope.kernel.entering import Switching, bound, portion
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator, Mapping, Sequence
@@ -79,6 +79,7 @@ _DOING = {
 _OPERATION = struct.Struct(f"{len(OPERATION.names or ())}q")
 _HEAD = struct.Struct("q")  # the first of them, which says whose operation it is
 _SIZE = _OPERATION.size
+_FOLLOW = (OPERATION.names or ()).index("time") * _HEAD.size  # where a chain's length stands
 _pack, _unpack_from = _OPERATION.pack, _OPERATION.unpack_from
 Record = tuple[int, ...]  # the same fields as ``Ended``, in their order, and cheaper to make
 
@@ -99,8 +100,8 @@ class Ended(NamedTuple):
     duration: int
 
 
-TIME, PACKET, ADDRESS, OWN = map(  # in a Record
-    Ended._fields.index, ("time", "packet", "address", "own")
+TIME, PEER, PACKET, ADDRESS, OWN = map(  # in a Record
+    Ended._fields.index, ("time", "peer", "packet", "address", "own")
 )
 _ended = functools.partial(tuple.__new__, Ended)  # as Ended._make, at half its cost
 
@@ -114,6 +115,8 @@ class Process:
         # The 128 bytes that the next send takes and the last receive left.
         self.control: NDArray[Any] = simulation.machine.store.control[number]
         self.control_bytes = memoryview(self.control)  # the same, read and written faster
+        # The same of posts in a chain, from the second operation on.
+        self.inlined: NDArray[Any] = simulation.machine.inlined[number]
         self._simulation = simulation
         self.number = number
         self.name = f"process {number} on node {node}"  # or as its interface calls it
@@ -148,6 +151,18 @@ class Process:
                 "an operation is of whole numbers of 64 bits; one of what was given is none: "
                 f"{wrong!r:.60}"
             ) from None
+
+    def chain(self, requests: Sequence[bytes]) -> bytes:
+        """What a coroutine yields to begin operations one after the other; at most ``CHAIN``.
+
+        It is sent a ``Record`` of the last one's end, or of that which was refused: then none
+        behind it begins.  All but the last say no more than that they have ended.
+        """
+        if len(requests) == 1:
+            return requests[0]
+        first = requests[0]
+        before, behind = first[:_FOLLOW], first[_FOLLOW + _HEAD.size :]
+        return b"".join((before, _HEAD.pack(len(requests) - 1), behind, *requests[1:]))
 
     @coroutine
     def ask(
@@ -235,6 +250,8 @@ class Simulation:
         if ports is not None or bus is not None:
             link(self.machine, FUNCTIONS)
         self._go_on = bound(advance, self.machine)
+        # The same each time where compiled code is bound for good.
+        self._most = 0 if isinstance(self._go_on, Switching) else _EVENTS_AT_ONCE
         self._outbox = self.machine.outbox.view(np.uint8).data
         self._inbox = self.machine.inbox.view(np.uint8).data
         self._ended = self.machine.tally["ended"].data
@@ -249,6 +266,7 @@ class Simulation:
         if ports is not None:
             self._deaths = ports.deaths.nodes.tolist()
         self._first_death = min(self._deaths)
+        self._is_mortal = self._first_death < int(NEVER)
 
     @property
     def now(self) -> int:
@@ -279,7 +297,7 @@ class Simulation:
             for number in range(len(programs)):
                 self._resume(number, None, begun)
             while self._running:
-                at_rest = self._advance(begun, at_rest)
+                begun, at_rest = self._advance(begun, at_rest)
         finally:
             for number, program in enumerate(programs):
                 RUNNING.program = self.processes[number]
@@ -288,32 +306,30 @@ class Simulation:
             RUNNING.program = before
             self._running.clear()
 
-    def _advance(self, begun: list[bytes], at_rest: bool) -> bool:
+    def _advance(self, begun: list[bytes], at_rest: bool) -> tuple[list[bytes], bool]:
         """Fire until something ends and let its processes go on; ``begun`` holds what they ask.
 
-        With ``at_rest`` all nodes look first.  Whether they should before the next time: a program
-        that has ended may have left something behind, and its node is not asked for anything.
+        With ``at_rest`` all nodes look first.  What they ask for now, and whether all should look
+        before the next time: a program that has ended may have left something behind, and its node
+        is not asked for anything.
         """
-        place = 0
-        for request in begun:
-            self._outbox[place : place + _SIZE] = request
-            place += _SIZE
-        count = len(begun)
-        begun.clear()
+        asked = begun[0] if len(begun) == 1 else b"".join(begun)
+        self._outbox[: len(asked)] = asked
         if at_rest:
             self._go_on(_ALL_LOOK, 0)
             go_on(self._go_on, self.machine, self.topology, 0)
-        most = portion(self._go_on, _EVENTS_AT_ONCE, _INTERPRETED_AT_ONCE)
-        fired = self._go_on(count, most)
+        most = self._most or portion(self._go_on, _EVENTS_AT_ONCE, _INTERPRETED_AT_ONCE)
+        fired = self._go_on(len(begun), most)
         if self._wants[0]:
             fired += go_on(self._go_on, self.machine, self.topology, most - fired)
+        begun = []
         ended = self._ended[0]
         if ended == 0 and fired < most:
             self._drop(int(NEVER) - 1)
             if not self._running:
-                return True
+                return begun, True
             raise SimulationError(self._stuck())
-        if self._first_death < NEVER:
+        if self._is_mortal:
             self._drop(self.now)
         if ended == 1:
             record = _unpack_from(self._inbox)
@@ -323,7 +339,7 @@ class Simulation:
             for record in sorted(_OPERATION.iter_unpack(self._inbox[: ended * _SIZE])):
                 if record[0] in self._running:
                     self._resume(record[0], record, begun)
-        return len(begun) < ended
+        return begun, len(begun) < ended
 
     def _resume(self, number: int, ended: Record | None, begun: list[bytes]) -> None:
         RUNNING.program = process = self.processes[number]
@@ -333,7 +349,7 @@ class Simulation:
             self.results[number] = stop.value
             del self._running[number]
             return
-        if type(request) is not bytes or request[: _HEAD.size] != process.head:
+        if type(request) is not bytes or not request.startswith(process.head):
             raise SimulationError(
                 f"{process.name} awaits what is not its own: a program awaits the calls of what it "
                 "was given, and nothing else"

@@ -124,7 +124,6 @@ class Scripted:
     ) -> None:
         """The next rows of each script of ``ready``, which begin now."""
         machine = self.machine
-        now = int(machine.tally[0]["now"])
         for place, process in enumerate(ready):
             rows = scripts[process][taken[process] : taken[process] + self._room]
             begin = process * self._room
@@ -135,7 +134,6 @@ class Scripted:
             request = np.zeros(1, OPERATION)[0]
             request["process"] = process
             request["operation"] = SLEEP
-            request["time"] = now
             request["node"] = self._hosts[process]
             machine.outbox[place] = request
 

@@ -6,23 +6,23 @@ from types import coroutine
 from typing import TYPE_CHECKING, Any
 
 from nicscope.config.delivery import Way
-from nicscope.config.scheme import Scheme
-from nicscope.drivers.simulate.machine import COMPUTE, POST, PROVIDE, REPORT, SLEEP
+from nicscope.drivers.running import RUNNING
+from nicscope.drivers.simulate.machine import CHAIN, COMPUTE, REPORT, SLEEP
 from nicscope.drivers.simulate.ports.posting import (
     BLOCK,
     FLAG_BITS,
-    GATHER,
     KIND_BITS,
     POLL,
     SIGNAL,
 )
 from nicscope.drivers.simulate.ports.reporting import GIVEN_BITS
-from nicscope.drivers.simulate.programs import ADDRESS, OWN, PACKET, TIME
+from nicscope.drivers.simulate.programs import ADDRESS, OWN, PACKET, PEER, TIME
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.host.calls import close_port
-from nicscope.interfaces.arguments import LEAST, PS_PER_US, in_ps, raw_bytes, shown, whole
+from nicscope.interfaces.arguments import PS_PER_US, in_ps, shown, whole
 from nicscope.interfaces.buffers import allocated
 from nicscope.interfaces.ownership import Owner
+from nicscope.interfaces.ports.asking import Asked, PortCalls
 from nicscope.interfaces.ports.buffers import Buffer
 from nicscope.interfaces.ports.completions import Arrival, Done
 from nicscope.interfaces.ports.own_memory import OwnMemory
@@ -30,11 +30,8 @@ from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
 from nicscope.nic.ports.layout import (
     BUFFERS,
-    INLINE,
     INLINE_BYTES,
-    NOTIFY,
     RECEIVED,
-    SEGMENTS,
     SEND,
     SENT,
     STATUS_NAMES,
@@ -47,10 +44,9 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.programs import Record
     from nicscope.interfaces.ports.cluster import PortCluster
 
-# Schemes under which the pages of a descriptor are pinned before it is posted.
-PINS_FIRST = (Scheme.STATIC, Scheme.UTLB, Scheme.UTLB_SHARED, Scheme.UTLB_PROCESS)
 LONGEST_PAUSE_US = 32.0  # between two looks at whether a port has closed
 MODES = {"poll": POLL, "block": BLOCK, "signal": SIGNAL}
+_tuple: Any = tuple.__new__  # makes a report in half the time of its class
 
 
 @kernel
@@ -58,7 +54,7 @@ def _close(machine: Any, n: int, p: int) -> Any:
     return close_port(machine, n, p)
 
 
-class Process(OwnMemory):
+class Process(PortCalls, OwnMemory):
     """One process: an address space, one port, and a clock."""
 
     def __init__(self, cluster: PortCluster[Any], driven: Driven, number: int) -> None:
@@ -142,18 +138,6 @@ class Process(OwnMemory):
             await self.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_US)
 
-    def _own(self, port: int | None) -> int:
-        """The port meant, which is mapped into this process's address space and no other's."""
-        if port is None:
-            return self._port
-        if type(port) is not int:
-            port = whole(port, "a port")
-        if port not in self._mapped:
-            raise SimulationError(
-                f"port {port} of node {self._node} is not this process's; open it first"
-            )
-        return port
-
     def _gone(self, port: int | None) -> SimulationError:
         """The error for what a port that has closed does not do any more."""
         which = self._port if port is None else port
@@ -214,79 +198,26 @@ class Process(OwnMemory):
 
         ``segments``: up to ``SEGMENTS`` times address and length, which are sent as one.
         """
-        self._owner.check_caller()
-        if not 1 <= len(segments) <= SEGMENTS:
-            raise SimulationError(
-                f"a descriptor names 1 to {SEGMENTS} pieces of memory, {len(segments)} were given"
-            )
-        if type(operation) is not int or not 0 <= operation < 1 << KIND_BITS:
-            operation = whole(operation, "an operation", 0, (1 << KIND_BITS) - 1)
-        if operation != SEND and not self.cluster.nic_serves:
-            raise SimulationError(
-                f"the kernel serves the ports of platform {self.cluster.platform.name!r} and takes "
-                "messages only; for remote memory choose a platform whose NIC can be programmed"
-            )
-        for address, length in segments:
-            if type(address) is not int or type(length) is not int:
-                segments = _whole_segments(segments)
-            elif length > self._surely_short:
-                self._check_length(address, length)
-        if type(name) is not int or type(offset) is not int:
-            name, offset = whole(name, "a name", LEAST), whole(offset, "an offset", LEAST)
-        which = self._own(port)
-        own = self._mapped[which] | operation | ((NOTIFY if notify else 0) << KIND_BITS)
-        request = self._next_request
-        address, length = segments[0]
-        if len(segments) > 1:
-            own |= GATHER
-            length = len(segments)
-        asked = self._driven.request(POST, which, length, name, address, offset, request, own)
-        if own & GATHER:
-            self._ports.gathers[self._driven.number, : len(segments)] = _whole_segments(segments)
-        self._next_request += 1
-        ended = yield asked
+        asked = self.posting(operation, name, segments, offset=offset, notify=notify, port=port)
+        self._place(asked)
+        ended = yield asked.what
         self._driven.now = ended[TIME]
         if ended[OWN] < 0:
-            raise self._gone(which)
-        return request
-
-    def _check_length(self, address: int, length: int) -> None:
-        """Refuse what is longer than whoever pins it before it is posted can pin at once."""
-        if self.cluster.design.scheme not in PINS_FIRST or address < 0:
-            return  # or what the NIC is to refuse
-        page, longest = self._memory.page_size, self.cluster.size.longest
-        pages = (address + length - 1) // page - address // page + 1
-        if longest < pages <= self._memory.state.entries.shape[2]:
-            raise SimulationError(
-                f"a piece of memory of {pages} pages is more than can be pinned for one "
-                f"descriptor, {longest}; give the cluster a PortSize with longest={pages}"
-            )
+            raise self._gone(port)
+        return asked.request
 
     @coroutine
     def post_inline(
         self, operation: int, name: int, content: bytes, port: int | None = None
     ) -> Generator[bytes, Record, int]:
         """Post a descriptor that holds its data; its number."""
-        self._owner.check_caller()
-        raw = content if type(content) is bytes else raw_bytes(content)
-        if len(raw) > INLINE_BYTES:
-            raise SimulationError(
-                f"a descriptor holds up to {INLINE_BYTES} bytes, {len(raw)} were given"
-            )
-        if type(operation) is not int or not 0 <= operation < 1 << KIND_BITS:
-            operation = whole(operation, "an operation", 0, (1 << KIND_BITS) - 1)
-        if type(name) is not int:
-            name = whole(name, "a name", LEAST)
-        request = self._next_request
-        which = self._own(port)
-        own = self._mapped[which] | operation | (INLINE << KIND_BITS)
-        asked = self._driven.request(POST, which, len(raw), name, 0, 0, request, own)
-        self._driven.control_bytes[: len(raw)] = raw
-        self._next_request += 1
-        ended = yield asked
-        self._driven.now = ended[TIME]
+        driven = self._driven
+        request, what, raw, _ = self.posting_inline(operation, name, content, port)
+        driven.control_bytes[: len(raw)] = raw
+        ended = yield what
+        driven.now = ended[TIME]
         if ended[OWN] < 0:
-            raise self._gone(which)
+            raise self._gone(port)
         return request
 
     async def system_call(self) -> None:
@@ -294,51 +225,71 @@ class Process(OwnMemory):
         self._owner.check_caller()
         await self._driven.ask(COMPUTE, duration=int(self._ports.costs[self._node]["system_call"]))
 
-    async def provide(self, address: int, port: int | None = None) -> None:
-        """Put a buffer into the free queue."""
-        self._owner.check_caller()
-        at = whole(address, "an address", LEAST)
-        which = self._own(port)
-        ended = await self._driven.ask(PROVIDE, which, address=at, own=self._mapped[which])
-        if ended.own < 0:
-            raise self._gone(which)
+    @coroutine
+    def provide(self, *addresses: int, port: int | None = None) -> Generator[bytes, Record, None]:
+        """Put buffers into the free queue, one after the other."""
+        asked = [self.providing(address, port) for address in addresses]
+        for first in range(0, len(asked), CHAIN):
+            *before, last = asked[first : first + CHAIN]
+            ended = yield self._behind(before, last.what)
+            self._driven.now = ended[TIME]
+            if ended[OWN] < 0:
+                raise self._gone(port)
 
     @coroutine
-    def done(self, mode: str = "poll", port: int | None = None) -> Generator[bytes, Record, Done]:
-        """How the next descriptor ended, when it has.
+    def done(
+        self,
+        mode: str = "poll",
+        port: int | None = None,
+        *,
+        after: Asked | Sequence[Asked] | None = None,
+    ) -> Generator[bytes, Record, Done]:
+        """How the next descriptor ended, when it has; ``after``: what is asked for before that.
 
-        Errors: ``SimulationError`` if the port is closed and has no report left.
+        Errors: ``SimulationError`` if the port is closed and has no report left, or if that of what
+        is asked for before is.
         """
-        ended = yield self._question(SENT, mode, port)
-        self._driven.now = ended[TIME]
+        driven = self._driven
+        question = self._question(SENT, mode, port)
+        ended = yield question if after is None else self._behind(after, question)
+        driven.now = ended[TIME]
         if ended[OWN] < 0:
-            raise self._gone(port)
-        return Done(ended[PACKET], STATUS_NAMES[ended[ADDRESS]])
+            raise self._gone(ended[PEER])
+        report: Done = _tuple(Done, (ended[PACKET], STATUS_NAMES[ended[ADDRESS]]))
+        return report
 
     @coroutine
     def arrival(
-        self, mode: str = "poll", port: int | None = None
+        self,
+        mode: str = "poll",
+        port: int | None = None,
+        *,
+        after: Asked | Sequence[Asked] | None = None,
     ) -> Generator[bytes, Record, Arrival]:
         """The next arrival, when there is one.  Errors: as of ``done``."""
-        ended = yield self._question(RECEIVED, mode, port)
-        _, _, self._driven.now, _, node, place, length, name, status, own, offset = ended
+        driven = self._driven
+        question = self._question(RECEIVED, mode, port)
+        ended = yield question if after is None else self._behind(after, question)
+        _, _, driven.now, _, node, place, length, name, status, own, offset = ended
         if place < 0:
-            raise self._gone(port)
+            raise self._gone(node)
         many = own >> KIND_BITS
         content, buffers = None, ()
         operation = own & ((1 << FLAG_BITS) - 1)
         if many:
-            row = self._ports.filled[self._driven.number]
+            row = self._ports.filled[driven.number]
             buffers = tuple(row[: min(many, BUFFERS)].tolist())
         elif operation == SEND:
-            content = bytes(self._driven.control_bytes[: min(length, INLINE_BYTES)])
-        return Arrival(
-            operation, name, node, length, content, buffers, offset, STATUS_NAMES[status]
-        )
+            size = length if length < INLINE_BYTES else INLINE_BYTES
+            content = bytes(driven.control_bytes[:size])
+        said = operation, name, node, length, content, buffers, offset, STATUS_NAMES[status]
+        report: Arrival = _tuple(Arrival, said)
+        return report
 
     def _question(self, which: int, mode: str, port: int | None) -> bytes:
         """The request for the next report of the ring ``which``."""
-        self._owner.check_caller()
+        if RUNNING.program is not self._driven:
+            self._owner.check_caller()
         if type(mode) is not str or (port is not None and type(port) is not int):
             mode, port = shown(mode) if type(mode) is not str else mode, self._own(port)
         question = self._questions.get((which, mode, port))
@@ -350,11 +301,3 @@ class Process(OwnMemory):
             question = self._driven.request(REPORT, peer=place, own=own)
             self._questions[which, mode, port] = question
         return question
-
-
-def _whole_segments(segments: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Pieces of memory as whole numbers.  Errors: ``SimulationError`` for what is none."""
-    return [
-        (whole(address, "an address", LEAST), whole(length, "a length", LEAST))
-        for address, length in segments
-    ]

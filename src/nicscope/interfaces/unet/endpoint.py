@@ -135,21 +135,28 @@ class Endpoint:
 
         Each has the cluster's ``buffer_bytes`` or more, of which no more are used.
         """
+        addresses: list[int] = []
+        try:
+            addresses.extend(map(self._take_in, buffers))
+        finally:  # those before one that is refused are provided all the same
+            await self.process.provide(*addresses, port=self._port)
+
+    def _take_in(self, buffer: Buffer) -> int:
+        """Note that ``buffer`` will be in the free queue; its address."""
+        self._check_open()
         least = self.process.cluster.buffer_bytes
-        for buffer in buffers:
-            self._check_open()
-            address, length = stretch_of(self.process._owner, self._memory, buffer)
-            if length < least:
-                raise SimulationError(
-                    f"a receive buffer has {least} bytes here, one of {length} was given"
-                )
-            if address in self._provided:
-                raise SimulationError(
-                    f"the buffer at address {address:#x} is in the free queue already; provide it "
-                    "again when a message has filled it"
-                )
-            self._provided[address] = Buffer(buffer.room, address, length)
-            await self.process.provide(address, port=self._port)
+        address, length = stretch_of(self.process._owner, self._memory, buffer)
+        if length < least:
+            raise SimulationError(
+                f"a receive buffer has {least} bytes here, one of {length} was given"
+            )
+        if address in self._provided:
+            raise SimulationError(
+                f"the buffer at address {address:#x} is in the free queue already; provide it "
+                "again when a message has filled it"
+            )
+        self._provided[address] = Buffer(buffer.room, address, length)
+        return address
 
     @property
     def waiting(self) -> int:

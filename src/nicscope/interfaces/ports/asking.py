@@ -1,0 +1,210 @@
+"""What a process asks of its port: said and waited for, or put before a call that answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nicscope.config.scheme import Scheme
+from nicscope.drivers.running import RUNNING
+from nicscope.drivers.simulate.machine import CHAIN, POST, PROVIDE
+from nicscope.drivers.simulate.ports.posting import GATHER, KIND_BITS
+from nicscope.errors import SimulationError
+from nicscope.interfaces.arguments import LEAST, raw_bytes, whole
+from nicscope.nic.ports.layout import INLINE, INLINE_BYTES, NOTIFY, SEGMENTS, SEND
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nicscope.drivers.simulate.ports.state import Ports
+    from nicscope.drivers.simulate.programs import Process as Driven
+    from nicscope.interfaces.ownership import Owner
+    from nicscope.interfaces.ports.cluster import PortCluster
+    from nicscope.interfaces.ports.memory import Memory
+
+# Schemes under which the pages of a descriptor are pinned before it is posted.
+PINS_FIRST = (Scheme.STATIC, Scheme.UTLB, Scheme.UTLB_SHARED, Scheme.UTLB_PROCESS)
+MOST_BEFORE = CHAIN - 1  # the call itself is the last of the chain
+_tuple: Any = tuple.__new__  # makes a NamedTuple in half the time of its class
+
+
+class Asked(NamedTuple):
+    """A call that only ends, to be put before one that answers; it has not begun."""
+
+    request: int  # the descriptor's number, by which ``done`` reports it; -1: there is none
+    what: bytes  # as the driver is asked
+    inline: bytes = b""
+    segments: Sequence[tuple[int, int]] = ()  # where there are several
+
+
+class PortCalls:
+    """A process's port, as far as it is asked for something."""
+
+    cluster: PortCluster[Any]
+    _owner: Owner
+    _driven: Driven
+    _ports: Ports
+    _memory: Memory
+    _node: int
+    _port: int
+    _mapped: dict[int, int]
+    _next_request: int
+    _surely_short: int
+
+    def posting(
+        self,
+        operation: int,
+        name: int,
+        segments: Sequence[tuple[int, int]],
+        *,
+        offset: int = 0,
+        notify: bool = False,
+        port: int | None = None,
+    ) -> Asked:
+        """``post``, to be put before ``done`` or ``arrival``."""
+        self._owner.check_caller()
+        if not 1 <= len(segments) <= SEGMENTS:
+            raise SimulationError(
+                f"a descriptor names 1 to {SEGMENTS} pieces of memory, {len(segments)} were given"
+            )
+        if type(operation) is not int or not 0 <= operation < 1 << KIND_BITS:
+            operation = whole(operation, "an operation", 0, (1 << KIND_BITS) - 1)
+        if operation != SEND and not self.cluster.nic_serves:
+            raise SimulationError(
+                f"the kernel serves the ports of platform {self.cluster.platform.name!r} and takes "
+                "messages only; for remote memory choose a platform whose NIC can be programmed"
+            )
+        for address, length in segments:
+            if type(address) is not int or type(length) is not int:
+                segments = _whole_segments(segments)
+            elif length > self._surely_short:
+                self._check_length(address, length)
+        if type(name) is not int or type(offset) is not int:
+            name, offset = whole(name, "a name", LEAST), whole(offset, "an offset", LEAST)
+        which = self._own(port)
+        own = self._mapped[which] | operation | ((NOTIFY if notify else 0) << KIND_BITS)
+        request = self._next_request
+        address, length = segments[0]
+        if len(segments) > 1:
+            own |= GATHER
+            length, segments = len(segments), _whole_segments(segments)
+        else:
+            segments = ()
+        what = self._driven.request(POST, which, length, name, address, offset, request, own)
+        self._next_request += 1
+        return Asked(request, what, b"", segments)
+
+    def _check_length(self, address: int, length: int) -> None:
+        """Refuse what is longer than whoever pins it before it is posted can pin at once."""
+        if self.cluster.design.scheme not in PINS_FIRST or address < 0:
+            return  # or what the NIC is to refuse
+        page, longest = self._memory.page_size, self.cluster.size.longest
+        pages = (address + length - 1) // page - address // page + 1
+        if longest < pages <= self._memory.state.entries.shape[2]:
+            raise SimulationError(
+                f"a piece of memory of {pages} pages is more than can be pinned for one "
+                f"descriptor, {longest}; give the cluster a PortSize with longest={pages}"
+            )
+
+    def posting_inline(
+        self, operation: int, name: int, content: bytes, port: int | None = None
+    ) -> Asked:
+        """``post_inline``, to be put before ``done`` or ``arrival``."""
+        driven = self._driven
+        if RUNNING.program is not driven:
+            self._owner.check_caller()
+        raw = content if type(content) is bytes else raw_bytes(content)
+        size = len(raw)
+        if size > INLINE_BYTES:
+            raise SimulationError(
+                f"a descriptor holds up to {INLINE_BYTES} bytes, {size} were given"
+            )
+        if type(operation) is not int or not 0 <= operation < 1 << KIND_BITS:
+            operation = whole(operation, "an operation", 0, (1 << KIND_BITS) - 1)
+        if type(name) is not int:
+            name = whole(name, "a name", LEAST)
+        which = self._port if port is None else self._own(port)
+        own = self._mapped[which] | operation | (INLINE << KIND_BITS)
+        request = self._next_request
+        what = driven.request(POST, which, size, name, 0, 0, request, own)
+        self._next_request = request + 1
+        asked: Asked = _tuple(Asked, (request, what, raw, ()))
+        return asked
+
+    def providing(self, address: int, port: int | None = None) -> Asked:
+        """``provide``, to be put before ``done``, ``arrival`` or another ``provide``."""
+        self._owner.check_caller()
+        at = whole(address, "an address", LEAST)
+        which = self._own(port)
+        return Asked(-1, self._driven.request(PROVIDE, which, address=at, own=self._mapped[which]))
+
+    def _own(self, port: int | None) -> int:
+        """The port meant, which is mapped into this process's address space and no other's."""
+        if port is None:
+            return self._port
+        if type(port) is not int:
+            port = whole(port, "a port")
+        if port not in self._mapped:
+            raise SimulationError(
+                f"port {port} of node {self._node} is not this process's; open it first"
+            )
+        return port
+
+    def _place(self, asked: Asked) -> None:
+        """Write down what ``asked`` has beside its request, as it is to begin at once."""
+        driven = self._driven
+        inline = asked[2]
+        driven.control_bytes[: len(inline)] = inline
+        if asked.segments:
+            self._ports.gathers[driven.number, : len(asked.segments)] = asked.segments
+
+    def _behind(self, before: Asked | Sequence[Asked], last: bytes) -> bytes:
+        """The request for what ``before`` asks for, one after the other, and then for ``last``."""
+        driven = self._driven
+        if type(before) is Asked:
+            self._place(before)
+            requests = [before[1], last]
+        else:
+            if not isinstance(before, (list, tuple)):
+                raise _no_call(before)
+            if len(before) > MOST_BEFORE:
+                raise SimulationError(
+                    f"up to {MOST_BEFORE} calls can be put before one, {len(before)} were given"
+                )
+            for place, asked in enumerate(before):
+                if type(asked) is not Asked:
+                    raise _no_call(asked)
+                if place == 0:
+                    self._place(asked)
+                    continue
+                if asked.segments:
+                    raise SimulationError(
+                        "of calls that are put before one, only the first can post several pieces "
+                        "of memory"
+                    )
+                inline = np.frombuffer(asked.inline, np.uint8)
+                driven.inlined[place - 1, : len(inline)] = inline
+            requests = [*(asked.what for asked in before), last]
+        for request in requests:
+            if len(request) != len(last) or not request.startswith(driven.head):
+                raise SimulationError(
+                    f"{self._owner.name} was given what another process asked for; a process puts "
+                    "its own calls before its own"
+                )
+        return driven.chain(requests)
+
+
+def _no_call(given: object) -> SimulationError:
+    return SimulationError(
+        "what is put before a call is made by posting(), posting_inline() or providing(), not "
+        f"something of type {type(given).__name__}"
+    )
+
+
+def _whole_segments(segments: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Pieces of memory as whole numbers.  Errors: ``SimulationError`` for what is none."""
+    return [
+        (whole(address, "an address", LEAST), whole(length, "a length", LEAST))
+        for address, length in segments
+    ]

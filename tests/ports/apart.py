@@ -1,0 +1,91 @@
+"""Chains taken apart, so that every operation is asked for by itself; and all that a run leaves."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nicscope.drivers.simulate import programs
+from nicscope.drivers.simulate.machine import POST
+from nicscope.drivers.simulate.programs import OWN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pytest
+
+# What is only on its way between programs and the driver.
+_PASSING = {"outbox", "inbox", "chains", "chained", "inlined", "due", "begun", "calls", "agenda"}
+OPERATION = 1  # its place in what is asked for
+
+
+def take_apart(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Have each operation of a chain begin when Python hears of the end of the one before.
+
+    How many operations were asked for so, of each process that ever gave a chain.
+    """
+    left: dict[programs.Process, list[tuple[int, bytes]]] = {}
+    asked: list[int] = []
+    resume = programs.Simulation._resume
+
+    def first(process: programs.Process, requests: list[bytes]) -> bytes:
+        left[process] = [*enumerate(requests[1:])]
+        asked.append(len(requests))
+        return requests[0]
+
+    def by_one(self: Any, number: int, ended: Any, begun: list[bytes]) -> None:
+        process = self.processes[number]
+        if left.get(process) and ended[OWN] >= 0:
+            place, request = left[process].pop(0)
+            if programs._unpack_from(request)[OPERATION] == POST:
+                process.control[:] = process.inlined[place]
+            begun.append(request)
+            return
+        left.pop(process, None)
+        resume(self, number, ended, begun)
+
+    monkeypatch.setattr(programs.Process, "chain", first)
+    monkeypatch.setattr(programs.Simulation, "_resume", by_one)
+    return asked
+
+
+def keep_runs(monkeypatch: pytest.MonkeyPatch, log: int = 20_000) -> list[dict[str, str]]:
+    """What every run from now on leaves, by array and field, and when its programs ended."""
+    runs: list[dict[str, str]] = []
+    make, run = programs.Simulation.__init__, programs.Simulation.run
+
+    def made(self: Any, *given: Any, **named: Any) -> None:
+        bound = inspect.signature(make).bind(self, *given, **named)
+        bound.arguments["keep_log"] = log
+        make(*bound.args, **bound.kwargs)
+
+    def ran(self: Any, given: Any) -> None:
+        run(self, given)
+        runs.append(left_by(self.machine) | {"ends": str([each.now for each in self.processes])})
+
+    monkeypatch.setattr(programs.Simulation, "__init__", made)
+    monkeypatch.setattr(programs.Simulation, "run", ran)
+    return runs
+
+
+def left_by(machine: Any) -> dict[str, str]:
+    """A digest of each array of a machine, and of each field of its records."""
+    return {
+        name: hashlib.sha256(np.ascontiguousarray(each).tobytes()).hexdigest()
+        for name, each in _arrays(machine)
+    }
+
+
+def _arrays(state: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    for name in state._fields:
+        part = getattr(state, name)
+        if name in _PASSING:
+            continue
+        if hasattr(part, "_fields"):
+            yield from _arrays(part, f"{path}{name}.")
+        elif isinstance(part, np.ndarray):
+            for field in part.dtype.names or ("",):
+                yield f"{path}{name} {field}", part[field] if field else part

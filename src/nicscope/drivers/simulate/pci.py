@@ -7,7 +7,7 @@ moves is a move there (``bus/payloads.py``).
 from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import NEVER, put
-from nicscope.drivers.simulate.bus.calls import begin_payload, fetched_over_bus
+from nicscope.drivers.simulate.bus.calls import begin_payload, fetched_over_bus, tell_of_engine
 from nicscope.drivers.simulate.bus.state import crosses_bus
 from nicscope.drivers.simulate.flow import begin, change_rate, end_of, moved_by
 from nicscope.drivers.simulate.host import contends
@@ -62,6 +62,8 @@ def end_pci(machine, n, now):
     if node.pci == PCI_TABLE:
         node.pci = PCI_IDLE
         log_transfer(machine, TABLE, n, -1, -1, 0, flow.begun, now, 0)
+        if crosses_bus(machine, n):
+            tell_of_engine(machine, n, now)
         return
     if has_ports(machine.ports):
         check_transfer(machine, n)
@@ -84,6 +86,8 @@ def end_pci(machine, n, now):
     node.pci = PCI_IDLE
     if has_ports(machine.ports) and machine.ports.nodes[n].stage == AWAIT_BUS:
         begin_fetch(machine, n, now)
+    if crosses_bus(machine, n):
+        tell_of_engine(machine, n, now)
 
 
 @step

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.assisting import begin_help, end_part, is_called_away
+from nicscope.drivers.simulate.bus.engine import leave_engine
 from nicscope.drivers.simulate.bus.errands import next_piece
 from nicscope.drivers.simulate.bus.moving import turn_away
 from nicscope.drivers.simulate.bus.requests import next_time, schedule
@@ -111,6 +112,9 @@ def _end_access(machine, n, now):
         end_part(machine, n, now)
         return
     is_errand = machine.processes[p].operation != OF_MEMORY
+    if machine.bus.errands[n].moving == 1:
+        machine.bus.errands[n].moving = 0
+        leave_engine(machine, n, now)
     if is_errand and next_piece(machine, n, p, now):
         return
     registers = machine.bus.ways.nics.registers[n, 0]

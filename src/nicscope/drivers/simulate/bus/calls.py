@@ -56,6 +56,11 @@ def deregister_frame(machine, n, frame):
 
 
 @PORTS.function
+def tell_of_engine(machine, n, now):
+    """The engine may be free: a CPU that waits for it looks."""
+
+
+@PORTS.function
 def leave_room(machine, n, p, slot):
     """The descriptor in ``slot`` of port ``p`` has ended: so has its room."""
 

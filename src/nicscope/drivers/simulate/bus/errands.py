@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.agenda import put
+from nicscope.drivers.simulate.bus.engine import await_engine
+from nicscope.drivers.simulate.bus.moving import start_move
 from nicscope.drivers.simulate.bus.rooms import (
     leave_buffer,
     leave_room,
@@ -17,18 +19,30 @@ from nicscope.drivers.simulate.bus.rooms import (
     place_for_request,
     take_for_request,
 )
-from nicscope.drivers.simulate.machine import ACCESSING, CPU, KINDS, POST, PROVIDE, REPORT
+from nicscope.drivers.simulate.machine import (
+    ACCESSING,
+    CPU,
+    KINDS,
+    PCI_IDLE,
+    PCI_QUEUE,
+    POST,
+    PROVIDE,
+    REPORT,
+)
 from nicscope.drivers.simulate.ports.posting import is_lost
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.coherence.access import LOAD, WINDOW, begin_access
-from nicscope.memory.coherence.asks import PROCESSOR
+from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, PROCESSOR
 from nicscope.memory.paging.layout import PRESENT
 from nicscope.nic.coherent.layout import NOWHERE
 from nicscope.nic.ports import BUFFERS, DONE, INLINE, RECEIVED, SEGMENTS, SEND, WRITE
 from nicscope.nic.ways.state import (
+    CNI,
     COLLECT,
+    DELIVER,
     DMA,
     EDT,
+    FETCH,
     INTERVENING,
     PUBLISH,
     RETRYING,
@@ -100,6 +114,10 @@ def next_piece(machine, n, p, now):
         begun = errand.told + errand.done
         errand.done += size
         physical = _physical(machine, n, port.space, at)
+        if machine.bus.rules[n].way == CNI and machine.nodes[n].pci != PCI_IDLE:
+            errand.done -= size
+            await_engine(machine, n)
+            return True
         if machine.bus.rules[n].way == DMA:
             if physical != OUT:
                 _begin(machine, n, PUBLISH, physical, np.int64(0), size, now)
@@ -136,10 +154,18 @@ def _end_piece(machine, n, p, address):
 @step
 def _begin(machine, n, call, address, place, count, now):
     ways = machine.bus.ways
-    begin_move(ways.moves[n, PROCESSOR], machine.bus.rules[n].way, call, address, place, count)
+    way = machine.bus.rules[n].way
+    begin_move(ways.moves[n, PROCESSOR], way, call, address, place, count)
     # Of nothing: then the way says what first.
     begin_access(ways.access[n, 0], LOAD, address, 0, 0, WINDOW)
     put(machine.agenda, n * KINDS + CPU, now)
+    if way == CNI:
+        machine.nodes[n].pci = PCI_QUEUE
+        machine.bus.errands[n].moving = 1
+        if call == PUBLISH:
+            start_move(machine, n, ENGINE_OUT, way, FETCH, address, place, count, now)
+        else:
+            start_move(machine, n, ENGINE_IN, way, DELIVER, address, place, count, now)
 
 
 @step

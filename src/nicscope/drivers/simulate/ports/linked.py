@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nicscope.drivers.simulate.bus import (
     accessing,
+    engine,
     errands,
     granting,
     moving,
@@ -43,6 +44,7 @@ from nicscope.drivers.simulate.ports.calls import PORTS
 
 FUNCTIONS = PORTS.found_in(
     accessing,
+    engine,
     errands,
     granting,
     moving,

@@ -6,6 +6,7 @@ import pytest
 import test_edt_for_ports as edt
 import test_ports_over_the_bus as programs
 
+from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.machine import ACCESSING, PCI_IDLE, POLLING, POSTING
 from nicscope.drivers.simulate.ports.build import Faults, HostSize
@@ -74,6 +75,11 @@ def moved_after(cluster, node, what):
     return int(found["start"]), int(found["end"])
 
 
+def rung(when):
+    """When the doorbell has been rung: arbitration 10, ordered 30 after the grant, 10 of data."""
+    return next_edge(when + 10 * NS) + 40 * NS
+
+
 def next_edge(when):
     return -(-when // (10 * NS)) * 10 * NS
 
@@ -85,8 +91,9 @@ def test_a_message_takes_a_store_past_the_caches_for_each_eight_bytes_before_the
     # Two words of the first level, 1 each; arbitration 10, ordered 30 after the grant, 10 of data.
     # The next one is granted at the edge 60 after this.
     first = next_edge(begun + 2 * NS + 10 * NS)
-    assert ended == first + 40 * NS + (SIZE // 8 - 1) * 60 * NS
-    assert cluster.simulation.machine.bus.hosts.counts[0].sum(axis=0)[UNCACHED_WRITE] == SIZE // 8
+    assert ended == rung(first + 40 * NS + (SIZE // 8 - 1) * 60 * NS)
+    counts = cluster.simulation.machine.bus.hosts.counts[0].sum(axis=0)
+    assert counts[UNCACHED_WRITE] == SIZE // 8 + 1
     assert heard == programs.pattern(0, SIZE)
 
 
@@ -97,8 +104,8 @@ def test_combined_stores_leave_in_bursts_of_a_buffer():
 
     # Four times two words loaded and one combined, 3 each; then as above, but 20 of data.
     first = next_edge(begun + 4 * 3 * NS + 10 * NS)
-    assert ended == first + 50 * NS + (SIZE // 32 - 1) * 80 * NS
-    assert (counts[COMBINED_WRITE], counts[UNCACHED_WRITE]) == (SIZE // 32, 0)
+    assert ended == rung(first + 50 * NS + (SIZE // 32 - 1) * 80 * NS)
+    assert (counts[COMBINED_WRITE], counts[UNCACHED_WRITE]) == (SIZE // 32, 1)
     assert heard == programs.pattern(0, SIZE)
 
 
@@ -232,3 +239,44 @@ def test_what_is_posted_waits_while_the_nics_engine_moves_packets():
     assert cluster.run() == [whole, whole]
     assert rooms_left(cluster) == 0
     assert (cluster.simulation.machine.nodes["pci"] == PCI_IDLE).all()
+
+
+@pytest.mark.parametrize("way", [*BY_CPU, "dma", "cc-dma-retry", "cc-dma-intervention", "edt"])
+def test_the_nic_hears_of_each_descriptor_and_buffer_by_an_uncached_store(way):
+    sizes = (300, 700)
+    _, cluster = one_message(way, sizes=sizes)
+    bus = cluster.simulation.machine.bus
+    registers = bus.ways.nics.registers[:, 0]
+    work = cluster.simulation.machine.log
+
+    assert registers["doorbells"].tolist() == [len(sizes), 2 * len(sizes)]
+    stores = bus.hosts.counts[1, CPU, UNCACHED_WRITE]
+    assert stores == 2 * len(sizes)
+    if way in ("cc-dma-retry", "cc-dma-intervention", "edt"):
+        # Nothing else is to be done between the time that the library takes and the doorbell.
+        work = work[(work["node"] == 1) & (work["engine"] == Engine.CPU)]
+        ends = work[work["task"] == POSTING]["end"]
+        rings = [one for one in work if one["task"] == ACCESSING and one["start"] in ends]
+        assert len(rings) == 2 * len(sizes)
+        assert all(one["end"] == rung(one["start"]) for one in rings)
+
+
+def test_a_descriptor_that_the_library_refuses_rings_no_doorbell():
+    design = load_design("utlb")
+    cluster = vmmc.Cluster(with_settings(design, ["way=edt", "pin_limit=1"]), "utlb-edt")
+
+    async def owner(endpoint):
+        table = endpoint.allocate(100)
+        await endpoint.export(table, "table", allow=1)
+
+    async def user(endpoint):
+        remote = await endpoint.import_buffer(0, "table")
+        room = endpoint.allocate(3 * PAGE)
+        sent = await endpoint.store(remote, room.part(PAGE - 4, 8))  # in two pages
+        return (await endpoint.wait(sent)).status
+
+    cluster.start(0, owner)
+    cluster.start(1, user)
+
+    assert cluster.run()[1] == "no room"
+    assert cluster.simulation.machine.bus.ways.nics.registers[1, 0]["doorbells"] == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.assisting import begin_help, end_part, is_called_away
 from nicscope.drivers.simulate.bus.engine import leave_engine
-from nicscope.drivers.simulate.bus.errands import next_piece
+from nicscope.drivers.simulate.bus.errands import next_part
 from nicscope.drivers.simulate.bus.moving import turn_away
 from nicscope.drivers.simulate.bus.requests import next_time, schedule
 from nicscope.drivers.simulate.bus.state import CALLED, HELPING, IN_ACCESS, RESTING
@@ -115,12 +115,12 @@ def _end_access(machine, n, now):
     if machine.bus.errands[n].moving == 1:
         machine.bus.errands[n].moving = 0
         leave_engine(machine, n, now)
-    if is_errand and next_piece(machine, n, p, now):
-        return
     registers = machine.bus.ways.nics.registers[n, 0]
     if machine.bus.ways.access[n, 0].kind == DOORBELL:
-        registers.token = machine.processes[p].address
+        registers.token = machine.processes[p].peer if is_errand else machine.processes[p].address
         registers.doorbells += 1
+    if is_errand and next_part(machine, n, p, now):
+        return
     if not is_errand and machine.processes[p].own > 0:
         end_at(machine.ports.memory, n)
     machine.bus.timing[n, PROCESSOR].state = RESTING

@@ -99,6 +99,7 @@ ERRAND = np.dtype(
         ("piece", "i8"),  # segment or buffer
         ("done", "i8"),  # bytes of it
         ("told", "i8"),  # bytes of the pieces before
+        ("rung", "i8"),  # 1: the doorbell
         ("moving", "i8"),  # 1: the CPU moves a piece whose other end the NIC's engine has
     ],
     align=True,

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 
+from nicscope.config.delivery import Way
 from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.ports.build import Faults, HostSize
@@ -14,7 +15,7 @@ from nicscope.interfaces.ways import BY_PROCESSOR
 from nicscope.memory.coherence.layout import INTERVENTION, RETRY
 
 WAYS = ("pci", "dma", "cc-dma-retry", "cc-dma-intervention")
-EVERY_WAY = ("pio", "pio-combined", *WAYS[1:], "edt")
+EVERY_WAY = tuple(way.value for way in Way if way != Way.PCI)
 OVER_BUS = WAYS[1:]
 LOSSES = (0.0, 0.05)
 NS = 1_000

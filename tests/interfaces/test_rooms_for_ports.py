@@ -6,16 +6,27 @@ import pytest
 import test_edt_for_ports as edt
 import test_ports_over_the_bus as programs
 
+from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.log import Engine
-from nicscope.drivers.simulate.machine import ACCESSING, POLLING, POSTING
+from nicscope.drivers.simulate.machine import ACCESSING, PCI_IDLE, POLLING, POSTING
 from nicscope.drivers.simulate.ports.build import Faults, HostSize
-from nicscope.interfaces import unet
-from nicscope.memory.coherence.layout import COMBINED_WRITE, UNCACHED_READ, UNCACHED_WRITE
+from nicscope.interfaces import unet, vmmc
+from nicscope.memory.coherence.layout import (
+    COMBINED_WRITE,
+    CPU,
+    DEVICE,
+    INTERVENTION,
+    READ,
+    UNCACHED_READ,
+    UNCACHED_WRITE,
+    UPGRADE,
+)
 
 NS = 1_000
 PAGE = 4096
 SIZE = 512
-BY_CPU = ("pio", "pio-combined")
+BY_PIO = ("pio", "pio-combined")
+BY_CPU = (*BY_PIO, "cni")
 
 
 def one_message(way, *, reads=True, closes=False, loss=0.0, platform="utlb-edt", sizes=(SIZE,)):
@@ -64,6 +75,11 @@ def moved_after(cluster, node, what):
     return int(found["start"]), int(found["end"])
 
 
+def rung(when):
+    """When the doorbell has been rung: arbitration 10, ordered 30 after the grant, 10 of data."""
+    return next_edge(when + 10 * NS) + 40 * NS
+
+
 def next_edge(when):
     return -(-when // (10 * NS)) * 10 * NS
 
@@ -75,8 +91,9 @@ def test_a_message_takes_a_store_past_the_caches_for_each_eight_bytes_before_the
     # Two words of the first level, 1 each; arbitration 10, ordered 30 after the grant, 10 of data.
     # The next one is granted at the edge 60 after this.
     first = next_edge(begun + 2 * NS + 10 * NS)
-    assert ended == first + 40 * NS + (SIZE // 8 - 1) * 60 * NS
-    assert cluster.simulation.machine.bus.hosts.counts[0].sum(axis=0)[UNCACHED_WRITE] == SIZE // 8
+    assert ended == rung(first + 40 * NS + (SIZE // 8 - 1) * 60 * NS)
+    counts = cluster.simulation.machine.bus.hosts.counts[0].sum(axis=0)
+    assert counts[UNCACHED_WRITE] == SIZE // 8 + 1
     assert heard == programs.pattern(0, SIZE)
 
 
@@ -87,12 +104,12 @@ def test_combined_stores_leave_in_bursts_of_a_buffer():
 
     # Four times two words loaded and one combined, 3 each; then as above, but 20 of data.
     first = next_edge(begun + 4 * 3 * NS + 10 * NS)
-    assert ended == first + 50 * NS + (SIZE // 32 - 1) * 80 * NS
-    assert (counts[COMBINED_WRITE], counts[UNCACHED_WRITE]) == (SIZE // 32, 0)
+    assert ended == rung(first + 50 * NS + (SIZE // 32 - 1) * 80 * NS)
+    assert (counts[COMBINED_WRITE], counts[UNCACHED_WRITE]) == (SIZE // 32, 1)
     assert heard == programs.pattern(0, SIZE)
 
 
-@pytest.mark.parametrize("way", BY_CPU)
+@pytest.mark.parametrize("way", BY_PIO)
 def test_what_has_come_is_read_past_the_caches_when_its_report_is_found(way):
     (heard,), cluster = one_message(way)
     begun, ended = moved_after(cluster, 1, POLLING)
@@ -127,8 +144,8 @@ def test_what_nobody_has_read_is_in_its_buffer_when_the_port_has_closed(way):
     assert found == [programs.pattern(0, SIZE), b"\x05" * SIZE]
     assert rooms_left(cluster) == 0
     _, other = one_message("cc-dma-retry", reads=False, closes=True)
-    pins = [one.simulation.machine.ports.memory.frames["pins"].sum() for one in (cluster, other)]
-    assert pins[0] == pins[1]
+    pinned = [one.simulation.machine.ports.memory.hosts["pinned"] for one in (cluster, other)]
+    assert (pinned[0] == pinned[1]).all()
 
 
 @pytest.mark.parametrize("way", BY_CPU)
@@ -175,3 +192,91 @@ def test_pages_that_go_between_post_and_transfer_keep_their_bytes(way):
 
     assert cluster.run()[1] == [programs.pattern(turn, 40) for turn in range(pages)]
     assert rooms_left(cluster) == 0
+
+
+@pytest.mark.requirement("ED-41", "ED-45")
+def test_an_entry_of_a_cacheable_queue_takes_two_transactions_on_either_side():
+    made = []
+    for sizes in ((SIZE,), (SIZE, SIZE)):
+        heard, cluster = one_message("cni", sizes=sizes)
+        assert heard == [programs.pattern(turn, SIZE) for turn in range(len(sizes))]
+        made.append(cluster.simulation.machine.bus.hosts.counts.copy())
+    sender, receiver = made[1] - made[0]
+    entries = -(-SIZE // (128 - 4))
+
+    # The CPU takes the block, and the NIC reads it out of the cache; and the other way round.
+    assert (sender[CPU, UPGRADE], sender[DEVICE, READ]) == (entries, entries)
+    assert sender[DEVICE, INTERVENTION] == entries
+    assert (receiver[DEVICE, UPGRADE], receiver[CPU, INTERVENTION]) == (entries, entries)
+    assert receiver[DEVICE, READ] == sender[DEVICE, UPGRADE] == 0
+
+
+def test_what_is_posted_waits_while_the_nics_engine_moves_packets():
+    """Stores come in, by interrupts, while the process that they go to posts stores itself."""
+    design = programs.over("cni", "utlb")
+    cluster = vmmc.Cluster(design, "utlb-edt", faults=Faults(loss=0.05, seed=4))
+    rounds = 5
+
+    async def side(endpoint, own, other, peer):
+        table, room = endpoint.allocate(4000), endpoint.allocate(4000)
+        await table.write(bytes(4000))
+        await endpoint.export(table, own, allow=peer)
+        remote = await endpoint.import_buffer(peer, other)
+        sent = []
+        for turn in range(rounds):
+            await room.write(programs.pattern(turn, 700), 700 * turn)
+            part = room.part(700 * turn, 700)
+            sent.append(await endpoint.store(remote, part, 700 * turn, notify=turn == rounds - 1))
+        for one in sent:
+            assert (await endpoint.wait(one)).ok
+        await endpoint.notification()
+        return await table.read(700 * rounds)
+
+    cluster.start(0, lambda endpoint: side(endpoint, "left", "right", 1))
+    cluster.start(1, lambda endpoint: side(endpoint, "right", "left", 0))
+    whole = b"".join(programs.pattern(turn, 700) for turn in range(rounds))
+
+    assert cluster.run() == [whole, whole]
+    assert rooms_left(cluster) == 0
+    assert (cluster.simulation.machine.nodes["pci"] == PCI_IDLE).all()
+
+
+@pytest.mark.parametrize("way", [*BY_CPU, "dma", "cc-dma-retry", "cc-dma-intervention", "edt"])
+def test_the_nic_hears_of_each_descriptor_and_buffer_by_an_uncached_store(way):
+    sizes = (300, 700)
+    _, cluster = one_message(way, sizes=sizes)
+    bus = cluster.simulation.machine.bus
+    registers = bus.ways.nics.registers[:, 0]
+    work = cluster.simulation.machine.log
+
+    assert registers["doorbells"].tolist() == [len(sizes), 2 * len(sizes)]
+    stores = bus.hosts.counts[1, CPU, UNCACHED_WRITE]
+    assert stores == 2 * len(sizes)
+    if way in ("cc-dma-retry", "cc-dma-intervention", "edt"):
+        # Nothing else is to be done between the time that the library takes and the doorbell.
+        work = work[(work["node"] == 1) & (work["engine"] == Engine.CPU)]
+        ends = work[work["task"] == POSTING]["end"]
+        rings = [one for one in work if one["task"] == ACCESSING and one["start"] in ends]
+        assert len(rings) == 2 * len(sizes)
+        assert all(one["end"] == rung(one["start"]) for one in rings)
+
+
+def test_a_descriptor_that_the_library_refuses_rings_no_doorbell():
+    design = load_design("utlb")
+    cluster = vmmc.Cluster(with_settings(design, ["way=edt", "pin_limit=1"]), "utlb-edt")
+
+    async def owner(endpoint):
+        table = endpoint.allocate(100)
+        await endpoint.export(table, "table", allow=1)
+
+    async def user(endpoint):
+        remote = await endpoint.import_buffer(0, "table")
+        room = endpoint.allocate(3 * PAGE)
+        sent = await endpoint.store(remote, room.part(PAGE - 4, 8))  # in two pages
+        return (await endpoint.wait(sent)).status
+
+    cluster.start(0, owner)
+    cluster.start(1, user)
+
+    assert cluster.run()[1] == "no room"
+    assert cluster.simulation.machine.bus.ways.nics.registers[1, 0]["doorbells"] == 0

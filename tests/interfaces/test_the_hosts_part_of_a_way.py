@@ -12,7 +12,7 @@ from nicscope.interfaces import vmmc
 from nicscope.interfaces.ways import BY_PROCESSOR
 from nicscope.memory.coherence.layout import WRITE_BACK
 
-BY_HOST = ("pio", "pio-combined", "dma")
+BY_HOST = ("pio", "pio-combined", "dma", "cni")
 EVERY = (*BY_HOST, "cc-dma-retry", "cc-dma-intervention", "edt")
 NS = 1_000
 US = 1_000 * NS

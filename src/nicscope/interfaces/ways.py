@@ -34,7 +34,7 @@ RUNS = "runs"
 PORTS = "a cluster of ports"
 TRACE = "a trace"  # in virtual time
 OVER_THE_BUS = tuple(way for way in Way if way is not Way.PCI)
-OF_PORTS = tuple(way for way in Way if way is not Way.CNI)
+OF_PORTS = tuple(Way)
 BY_PROCESSOR = (Way.PIO, Way.PIO_COMBINED, Way.CNI)
 HELPED_BY_HOST = (*BY_PROCESSOR, Way.DMA)  # where no process has done its CPU's part before
 # The NIC asks for such a page when it misses it, and the host pins it then (UTLB, 2; U-Net/MM, 3;

@@ -53,6 +53,7 @@ PCI_IDLE = 0
 PCI_READS = 1  # hostTx
 PCI_WRITES = 2  # hostRcv
 PCI_TABLE = 3  # the NIC reads entries of a translation table
+PCI_QUEUE = 4  # the other end of what the CPU writes to, or reads from, a cacheable queue
 
 # What a link transmit engine does.
 LINK_IDLE = 0

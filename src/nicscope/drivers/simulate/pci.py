@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus.calls import begin_payload, fetched_over_bus
+from nicscope.drivers.simulate.bus.calls import begin_payload, fetched_over_bus, tell_of_engine
 from nicscope.drivers.simulate.bus.state import crosses_bus
 from nicscope.drivers.simulate.flow import begin, change_rate, end_of, moved_by
 from nicscope.drivers.simulate.host import contends
@@ -65,6 +65,8 @@ def end_pci(machine, n, now):
     if node.pci == PCI_TABLE:
         node.pci = PCI_IDLE
         log_transfer(machine, TABLE, n, -1, -1, 0, flow.begun, now, 0)
+        if crosses_bus(machine, n):
+            tell_of_engine(machine, n, now)
         return
     if has_ports(machine.ports):
         check_transfer(machine, n)
@@ -88,6 +90,8 @@ def end_pci(machine, n, now):
     node.pci = PCI_IDLE
     if has_ports(machine.ports) and machine.ports.nodes[n].stage == AWAIT_BUS:
         begin_fetch(machine, n, now)
+    if crosses_bus(machine, n):
+        tell_of_engine(machine, n, now)
 
 
 @step

@@ -39,6 +39,7 @@ from nicscope.interfaces.ports.process import Process
 from nicscope.interfaces.ports.report import PortsRun
 from nicscope.interfaces.run_report import Names, RunReport, records_to_keep, report_of, tell
 from nicscope.interfaces.ways import PORTS, Combination, check_runs
+from nicscope.nic.coherent.layout import queue_bytes
 from nicscope.nic.coherent.mechanism import NAMES as MECHANISMS
 from nicscope.room import check_room
 
@@ -210,11 +211,20 @@ class PortCluster(Generic[E]):
             fresh=self._fresh,
             garbage=self.garbage,
             buffer_bytes=self.buffer_bytes,
+            queue_frames=self._queue_frames,
             serves=self.nic_serves,
             spaces=self.spaces(max(processes), ports - OWN_PORTS),
             links=links,
             keep_log=self._keep_log,
         )
+
+    @property
+    def _queue_frames(self) -> int:
+        """Frames of a host in which CPU and NIC have their cacheable queues, if they do."""
+        if self.way != Way.CNI:
+            return 0
+        parameters = machine_parameters(self.platform)
+        return -(-queue_bytes(parameters.nic, parameters.host["l2_line"]) // self.page_size)
 
     @property
     def _wide_delivery(self) -> Delivery:

@@ -178,12 +178,17 @@ def nic_settings(given: Mapping[str, int]) -> dict[str, int]:
     return values
 
 
+def queue_bytes(given: Mapping[str, int], block: int) -> int:
+    """What the cacheable queues of an interface and their pointers take, on either side."""
+    return (QUEUES * given["queue_blocks"] + POINTER_BLOCKS) * block
+
+
 def new_interfaces(
     nodes: int, given: Mapping[str, int], block: int, host_bytes: int, tags: int, packets: int
 ) -> Interface:
     """``nodes`` equal interfaces with nothing registered; Errors: ValueError."""
     values = nic_settings(given)
-    queues = (QUEUES * values["queue_blocks"] + POINTER_BLOCKS) * block
+    queues = queue_bytes(values, block)
     staging = -(-values["staging_bytes"] // block) * block
     if staging + queues > values["memory_bytes"] or queues > host_bytes:
         raise ValueError(

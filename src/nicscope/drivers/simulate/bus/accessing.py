@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.assisting import begin_help, end_part, is_called_away
-from nicscope.drivers.simulate.bus.errands import next_piece
+from nicscope.drivers.simulate.bus.engine import leave_engine
+from nicscope.drivers.simulate.bus.errands import next_part
 from nicscope.drivers.simulate.bus.moving import turn_away
 from nicscope.drivers.simulate.bus.requests import next_time, schedule
 from nicscope.drivers.simulate.bus.state import CALLED, HELPING, IN_ACCESS, RESTING
@@ -111,12 +112,15 @@ def _end_access(machine, n, now):
         end_part(machine, n, now)
         return
     is_errand = machine.processes[p].operation != OF_MEMORY
-    if is_errand and next_piece(machine, n, p, now):
-        return
+    if machine.bus.errands[n].moving == 1:
+        machine.bus.errands[n].moving = 0
+        leave_engine(machine, n, now)
     registers = machine.bus.ways.nics.registers[n, 0]
     if machine.bus.ways.access[n, 0].kind == DOORBELL:
-        registers.token = machine.processes[p].address
+        registers.token = machine.processes[p].peer if is_errand else machine.processes[p].address
         registers.doorbells += 1
+    if is_errand and next_part(machine, n, p, now):
+        return
     if not is_errand and machine.processes[p].own > 0:
         end_at(machine.ports.memory, n)
     machine.bus.timing[n, PROCESSOR].state = RESTING

@@ -10,10 +10,12 @@ from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.requests import wake
 from nicscope.drivers.simulate.bus.state import (
+    AWAITING_ENGINE,
     CALLED,
     ENDING,
     HELPING,
     HOLDING,
+    LINGERING,
     NO_HELP,
     PAUSING,
     SUMMONING,
@@ -31,7 +33,7 @@ from nicscope.memory.coherence.access import (
 )
 from nicscope.memory.coherence.asks import ENGINE_IN, PROCESSOR
 from nicscope.memory.coherence.lines import copy_bytes
-from nicscope.nic.ways.state import COLLECT, DMA, PUBLISH, begin_move
+from nicscope.nic.ways.state import CNI, COLLECT, DMA, PUBLISH, begin_move
 
 NO_PROCESS = -1
 
@@ -51,7 +53,7 @@ def come(machine, n, master, now):
     help_.master = master
     help_.state = CALLED
     working = machine.nodes[n].cpu == ACCESSING
-    if not working or machine.bus.timing[n, PROCESSOR].state == TURNED_AWAY:
+    if not working or machine.bus.timing[n, PROCESSOR].state in (TURNED_AWAY, AWAITING_ENGINE):
         begin_help(machine, n, now)
 
 
@@ -95,6 +97,9 @@ def begin_help(machine, n, now):
     begin_move(ways.moves[n, PROCESSOR], m.way, call, m.address, m.place, m.count)
     begin_access(ways.access[n, 0], LOAD, m.address, 0, 0, WINDOW)  # then the way says what first
     put(machine.agenda, n * KINDS + CPU, now)
+    if m.way == CNI:  # both ends work at once
+        machine.bus.timing[n, help_.master].state = PAUSING
+        wake(machine, n, help_.master, now)
 
 
 @routine
@@ -106,15 +111,23 @@ def end_part(machine, n, now):
     m = machine.bus.ways.moves[n, master]
     if m.way == DMA:
         engine.state = PAUSING
-    else:
+        wake(machine, n, master, now)
+    elif m.way != CNI or engine.state == LINGERING:
         m.done = m.count
         engine.state = ENDING
-    wake(machine, n, master, now)
+        wake(machine, n, master, now)
     if m.way == DMA and master == ENGINE_IN:
         help_.state = HOLDING
         put(machine.agenda, n * KINDS + CPU, NEVER)
     else:
         go_back(machine, n, now)
+
+
+@step
+def helps_with(machine, n, master):
+    """Whether the CPU still does its part of what ``master`` moves."""
+    help_ = machine.bus.helps[n]
+    return help_.state == HELPING and help_.master == master
 
 
 @step
@@ -141,7 +154,7 @@ def go_back(machine, n, now):
     timing = machine.bus.timing[n, PROCESSOR]
     timing.state = kept.timing[n, 0].state
     timing.seen = kept.timing[n, 0].seen
-    if timing.state == TURNED_AWAY:
+    if timing.state in (TURNED_AWAY, AWAITING_ENGINE):
         timing.state = PAUSING  # it looks again
     scratch = ways.nics.scratch[n]
     copy_bytes(scratch, 0, kept.scratch[n], 0, scratch.size)

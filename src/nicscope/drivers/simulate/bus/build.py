@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from nicscope.drivers.simulate.bus.state import Bus, new_bus
 from nicscope.errors import SimulationError
-from nicscope.nic.coherent.layout import COHERENT_METHOD, FALL_BACK
+from nicscope.memory.paging.layout import NOBODY
+from nicscope.nic.coherent.layout import COHERENT_METHOD, FALL_BACK, queue_bytes
 from nicscope.nic.coherent.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from nicscope.memory.paging.layout import HostMemory
 
 WINDOW_BYTES = 4096  # that a program stores or loads at once, where there are no pages
-BY_CPU = (Mechanism.PIO, Mechanism.PIO_COMBINED)
+BY_CPU = (Mechanism.PIO, Mechanism.PIO_COMBINED, Mechanism.CNI)
 
 
 def bus_of_ports(
@@ -32,12 +33,16 @@ def bus_of_ports(
 ) -> Bus:
     """Caches before ``memory`` and NICs that move packets over ``way``.
 
-    The NICs watch nothing: no queue lies in that memory.  ``interrupt``: ps until their host's CPU
-    does what they cannot; ``rooms``: ports and the length of their rings.  Errors:
+    The NICs watch nothing but cacheable queues, in the last frames of that memory.
+    ``interrupt``: ps until their host's CPU does what they cannot; ``rooms``: ports and the length
+    of their rings.  Errors:
     ``SimulationError`` if the buffers of ``delivery`` are more than the interface stages.
     """
     page = int(memory.config[0]["page_size"])
     _check_registering(parameters, way)
+    has_queues = way is Mechanism.CNI
+    if has_queues:
+        _reserve(memory, -(-queue_bytes(parameters.nic, parameters.host["l2_line"]) // page))
     bus = new_bus(
         memory.bytes.shape[0],
         processes,
@@ -46,7 +51,7 @@ def bus_of_ports(
         memory=memory.bytes,
         window_bytes=page,
         tags=parameters.nic["memory_bytes"] // page,  # of a frame each
-        queues=False,
+        queues=has_queues,
         rooms=rooms if way in BY_CPU else (0, 0),
     )
     _give_buffers(bus, parameters, way, delivery)
@@ -87,6 +92,15 @@ def _give_buffers(bus: Bus, parameters: Parameters, way: Mechanism, delivery: De
     bus.rules["way"] = int(way)
     bus.rules["receives"] = delivery.send_buffers * buffer
     bus.rules["buffer"] = buffer
+
+
+def _reserve(memory: HostMemory, count: int) -> None:
+    """Have the last ``count`` frames of each host, none of which is taken yet, be nobody's."""
+    first = memory.frames.shape[1] - count
+    memory.frames["next_free"][:, first - 1 :] = NOBODY
+    memory.frames["pins"][:, first:] = 1
+    memory.frames["pinned_to_write"][:, first:] = 1
+    memory.hosts["free_frames"] -= count
 
 
 def _check_registering(parameters: Parameters, way: Mechanism) -> None:

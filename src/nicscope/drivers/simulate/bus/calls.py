@@ -43,3 +43,8 @@ def fetched_at(machine, n, count):
 @DRIVER.function
 def go_on_moving(machine, n, master, now):
     """The move of ``master`` goes on: what it waited for is over."""
+
+
+@DRIVER.function
+def tell_of_engine(machine, n, now):
+    """The engine may be free: a CPU that waits for it looks."""

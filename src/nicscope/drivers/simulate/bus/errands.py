@@ -1,8 +1,9 @@
-"""The CPU's part of a way in what a process asks of its port: before a doorbell, after a report.
+"""The CPU's part of a way in what a process asks of its port: up to a doorbell, after a report.
 
-Whether it is flushing or copying is the way's to say; here is which bytes, page by page: those of
-a descriptor before it is posted, of a buffer before it is provided, of a message that is reported.
-Of a page that is out there is nothing in the caches, and the NIC has it brought.
+The doorbell is an uncached store, behind whatever stores are still being combined.  Whether what
+comes before it is flushing or copying is the way's to say; here is which bytes, page by page: those
+of a descriptor before it is posted, of a buffer before it is provided, of a message that is
+reported.  Of a page that is out there is nothing in the caches, and the NIC has it brought.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.agenda import put
+from nicscope.drivers.simulate.bus.engine import await_engine
+from nicscope.drivers.simulate.bus.moving import start_move
 from nicscope.drivers.simulate.bus.rooms import (
     leave_buffer,
     leave_room,
@@ -17,19 +20,32 @@ from nicscope.drivers.simulate.bus.rooms import (
     place_for_request,
     take_for_request,
 )
-from nicscope.drivers.simulate.machine import ACCESSING, CPU, KINDS, POST, PROVIDE, REPORT
+from nicscope.drivers.simulate.machine import (
+    ACCESSING,
+    CPU,
+    KINDS,
+    PCI_IDLE,
+    PCI_QUEUE,
+    POST,
+    PROVIDE,
+    REPORT,
+)
 from nicscope.drivers.simulate.ports.posting import is_lost
 from nicscope.kernel.decorators import distant, routine, step
-from nicscope.memory.coherence.access import LOAD, WINDOW, begin_access
-from nicscope.memory.coherence.asks import PROCESSOR
+from nicscope.memory.coherence.access import DOORBELL, LOAD, SCRATCH, WINDOW, begin_access
+from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, PROCESSOR
 from nicscope.memory.paging.layout import PRESENT
 from nicscope.nic.coherent.layout import NOWHERE
 from nicscope.nic.ports.layout import BUFFERS, DONE, INLINE, RECEIVED, SEGMENTS, SEND, WRITE
 from nicscope.nic.ways.state import (
+    CNI,
     COLLECT,
+    DELIVER,
     DMA,
     EDT,
+    FETCH,
     INTERVENING,
+    NO_CALL,
     PUBLISH,
     RETRYING,
     begin_move,
@@ -42,20 +58,59 @@ OUT = -1  # in place of a physical address
 @distant
 def begin_errand(machine, n, p, now):
     """Whether the CPU has a part of the way to do before what ``p`` asked for takes effect."""
-    way = machine.bus.rules[n].way
-    if way in (RETRYING, INTERVENING, EDT) or is_lost(machine, n, p):
+    if is_lost(machine, n, p):
         return False
     errand = machine.bus.errands[n]
     errand.piece = 0
     errand.done = 0
     errand.told = 0
-    if way != DMA and not _has_room(machine, n, p):
-        return False
-    if not next_piece(machine, n, p, now):
+    errand.rung = 0
+    if not _moves(machine, n, p):
+        errand.piece = NO_MORE
+    if not next_part(machine, n, p, now):
         return False
     machine.nodes[n].cpu = ACCESSING
     machine.nodes[n].cpu_since = now
     return True
+
+
+@step
+def _moves(machine, n, p):
+    """Whether the CPU may have bytes to flush or to move for this operation."""
+    way = machine.bus.rules[n].way
+    if way == DMA:
+        return True
+    return way not in (RETRYING, INTERVENING, EDT) and _has_room(machine, n, p)
+
+
+@routine
+def next_part(machine, n, p, now):
+    """Whether the CPU has more to do: a piece to move, or to ring the doorbell, which it begins."""
+    errand = machine.bus.errands[n]
+    if errand.piece != NO_MORE and _next_piece(machine, n, p, now):
+        return True
+    errand.piece = NO_MORE
+    if errand.rung == 1 or not _rings(machine, n, p):
+        return False
+    errand.rung = 1
+    ways = machine.bus.ways
+    zero, count = np.int64(0), ways.nics.config[n, 0].doorbell_bytes
+    ways.moves[n, PROCESSOR].call = NO_CALL
+    begin_access(ways.access[n, 0], DOORBELL, zero, zero, count, SCRATCH)
+    put(machine.agenda, n * KINDS + CPU, now)
+    return True
+
+
+@step
+def _rings(machine, n, p):
+    """Whether the NIC is to be told: not of what the library could not have pinned."""
+    ports = machine.ports
+    process = machine.processes[p]
+    port = ports.table[n, process.peer]
+    if port.open == 0 or process.operation not in (POST, PROVIDE):
+        return False
+    slot = port.posted % ports.rules[0].ring
+    return process.operation == PROVIDE or ports.pending[n, process.peer, slot].status == DONE
 
 
 @step
@@ -80,7 +135,7 @@ def _message_bytes(machine, n, p):
 
 
 @routine
-def next_piece(machine, n, p, now):
+def _next_piece(machine, n, p, now):
     """Whether there is another piece for process ``p``; the CPU begins with it."""
     errand = machine.bus.errands[n]
     port = machine.ports.table[n, machine.processes[p].peer]
@@ -100,6 +155,10 @@ def next_piece(machine, n, p, now):
         begun = errand.told + errand.done
         errand.done += size
         physical = _physical(machine, n, port.space, at)
+        if machine.bus.rules[n].way == CNI and machine.nodes[n].pci != PCI_IDLE:
+            errand.done -= size
+            await_engine(machine, n)
+            return True
         if machine.bus.rules[n].way == DMA:
             if physical != OUT:
                 _begin(machine, n, PUBLISH, physical, np.int64(0), size, now)
@@ -136,10 +195,18 @@ def _end_piece(machine, n, p, address):
 @step
 def _begin(machine, n, call, address, place, count, now):
     ways = machine.bus.ways
-    begin_move(ways.moves[n, PROCESSOR], machine.bus.rules[n].way, call, address, place, count)
+    way = machine.bus.rules[n].way
+    begin_move(ways.moves[n, PROCESSOR], way, call, address, place, count)
     # Of nothing: then the way says what first.
     begin_access(ways.access[n, 0], LOAD, address, 0, 0, WINDOW)
     put(machine.agenda, n * KINDS + CPU, now)
+    if way == CNI:
+        machine.nodes[n].pci = PCI_QUEUE
+        machine.bus.errands[n].moving = 1
+        if call == PUBLISH:
+            start_move(machine, n, ENGINE_OUT, way, FETCH, address, place, count, now)
+        else:
+            start_move(machine, n, ENGINE_IN, way, DELIVER, address, place, count, now)
 
 
 @step

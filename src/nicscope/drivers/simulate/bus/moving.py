@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from nicscope.clock import NEVER
-from nicscope.drivers.simulate.bus.assisting import come, end_hold
+from nicscope.drivers.simulate.bus.assisting import come, end_hold, helps_with
+from nicscope.drivers.simulate.bus.engine import leave_engine
 from nicscope.drivers.simulate.bus.requests import schedule, wake
 from nicscope.drivers.simulate.bus.state import (
     ABOUT_TO_AWAIT,
     ASKING,
     AWAITING,
     ENDING,
+    LINGERING,
     PAUSING,
     RESTING,
     SUMMONING,
     TURNED_AWAY,
     crosses_bus,
 )
+from nicscope.drivers.simulate.machine import PCI_QUEUE
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.coherence.asks import MASTERS
 from nicscope.memory.coherence.layout import INVALID
@@ -64,6 +67,8 @@ def go_on_moving(machine, n, master, now):
         timing.ended = now
         machine.bus.ways.moves[n, master].call = NO_CALL
         end_hold(machine, n, master, now)
+        if machine.nodes[n].pci == PCI_QUEUE:
+            leave_engine(machine, n, now)
         return
     if timing.state == SUMMONING:
         come(machine, n, master, now)
@@ -103,6 +108,9 @@ def take_steps(machine, n, master, now):
             _hand_over(machine, n, m)
         timing.state = ENDING
         wake(machine, n, master, timing.until)
+        if helps_with(machine, n, master):
+            timing.state = LINGERING
+            wake(machine, n, master, NEVER)
     else:
         turn_away(machine, n, master, seen, now)
 

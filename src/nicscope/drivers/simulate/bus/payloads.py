@@ -17,7 +17,7 @@ from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT
 from nicscope.memory.coherence.watcher import WINDOW
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.ports.layout import SEND, WRITE
-from nicscope.nic.ways.state import DELIVER, DMA, FETCH, RETRYING
+from nicscope.nic.ways.state import DELIVER, DMA, EDT, FETCH, INTERVENING, RETRYING
 
 
 @distant
@@ -37,13 +37,13 @@ def _begin_fetch(machine, n, count, now):
     packet = machine.sends[n, slot]
     place = packet.buffer * rules.buffer
     start_move(machine, n, ENGINE_OUT, rules.way, FETCH, packet.address, place, count, now)
-    if rules.way >= RETRYING or _is_nowhere(machine, packet):
+    if rules.way in (RETRYING, INTERVENING, EDT):
         return
     head = machine.ports.send_heads[n, slot]
     if rules.way == DMA:
-        if head.kind not in (SEND, WRITE):  # its process has flushed those
-            summon(machine, n, ENGINE_OUT, now)
-    elif take_out(machine, n, head, place, count):
+        if head.kind not in (SEND, WRITE) and not _is_nowhere(machine, packet):
+            summon(machine, n, ENGINE_OUT, now)  # its process has flushed others
+    elif _is_nowhere(machine, packet) or take_out(machine, n, head, place, count):
         end_at_once(machine, n, ENGINE_OUT, now)
     else:
         summon(machine, n, ENGINE_OUT, now)
@@ -59,13 +59,13 @@ def _begin_delivery(machine, n, count, now):
     place = rules.receives + packet.buffer * rules.buffer + done
     address = packet.address + done
     start_move(machine, n, ENGINE_IN, rules.way, DELIVER, address, place, count, now)
-    if rules.way >= RETRYING or _is_nowhere(machine, packet):
+    if rules.way in (RETRYING, INTERVENING, EDT):
         return
     head = machine.ports.arrival_heads[n, slot]
     if rules.way == DMA:
-        if not _is_expected(machine, n, packet, head):
+        if not (_is_expected(machine, n, packet, head) or _is_nowhere(machine, packet)):
             summon(machine, n, ENGINE_IN, now)
-    elif put_in(machine, n, packet, head, place, done, count):
+    elif _is_nowhere(machine, packet) or put_in(machine, n, packet, head, place, done, count):
         end_at_once(machine, n, ENGINE_IN, now)
     else:
         summon(machine, n, ENGINE_IN, now)

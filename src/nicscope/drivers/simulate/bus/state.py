@@ -37,6 +37,7 @@ TURNED_AWAY = 6  # that something crosses the bus
 ENDING = 7  # the end of its last transaction
 SUMMONING = 8  # the host's CPU, which is being interrupted for it
 LINGERING = 9  # the host's CPU, which does its part still
+AWAITING_ENGINE = 10  # of the CPU: the NIC's engine, which is to do its part
 
 TIMING = np.dtype(
     [
@@ -98,6 +99,8 @@ ERRAND = np.dtype(
         ("piece", "i8"),  # segment or buffer
         ("done", "i8"),  # bytes of it
         ("told", "i8"),  # bytes of the pieces before
+        ("rung", "i8"),  # 1: the doorbell
+        ("moving", "i8"),  # 1: the CPU moves a piece whose other end the NIC's engine has
     ],
     align=True,
 )

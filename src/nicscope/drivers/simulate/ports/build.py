@@ -126,6 +126,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     links: int = 0  # of the network, if they are more than crossbars and trunks have
     garbage: bool = False  # addresses that are not pinned name the garbage page
     buffer_bytes: int = 1  # of a receive buffer
+    queue_frames: int = 0  # of each host, at the end of its memory: those of cacheable queues
     serves: bool = True  # the NIC serves ports, not the host's kernel
     spaces: int | None = None  # address spaces of each node; one per process by default
     numberings: Sequence[Numbering] | None = None  # of a trace's pages
@@ -171,7 +172,7 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
     )
     memory = new_memory(
         nodes,
-        setup.host.frames + (0 if setup.serves else delivery.receive_ring),
+        frames_of(setup, delivery),
         design.page_size,
         spaces_of_memory(setup, spaces),
         len(translations.host.pinning.state[0]) if setup.numberings else pages,
@@ -210,6 +211,11 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
             setup.faults.node_deaths,
         ),
     )
+
+
+def frames_of(setup: Setup, delivery: Delivery) -> int:
+    """Frames of a host: those for processes, and what its kernel takes for itself."""
+    return setup.host.frames + setup.queue_frames + (0 if setup.serves else delivery.receive_ring)
 
 
 def spaces_of_memory(setup: Setup, spaces: int) -> int:

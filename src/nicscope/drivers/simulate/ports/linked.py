@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nicscope.drivers.simulate.bus import (
     accessing,
+    engine,
     errands,
     granting,
     moving,
@@ -34,6 +35,7 @@ from nicscope.nic.ports.linked import MODULES
 
 _MODULES = (
     accessing,
+    engine,
     errands,
     granting,
     moving,

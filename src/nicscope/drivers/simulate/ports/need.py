@@ -8,6 +8,7 @@ from nicscope.drivers.simulate.ports.build import (
     HANDLE_WAYS,
     QUEUES,
     Setup,
+    frames_of,
     spaces_of_memory,
 )
 from nicscope.drivers.simulate.ports.shapes import Extent, port_shapes
@@ -43,7 +44,7 @@ def ports_bytes(setup: Setup, delivery: Delivery) -> int:
     )
     memory = memory_shapes(
         nodes,
-        setup.host.frames + (0 if setup.serves else delivery.receive_ring),
+        frames_of(setup, delivery),
         setup.design.page_size,
         spaces_of_memory(setup, spaces),
         keys if setup.numberings else pages,

@@ -35,9 +35,10 @@ from nicscope.errors import SimulationError, did_you_mean
 from nicscope.fabric.topology import crossbar
 from nicscope.interfaces.arguments import LEAST, PS_PER_US, in_ps, whole
 from nicscope.interfaces.buffers import allocated, stretch_of
-from nicscope.interfaces.ownership import Owned, Owner
+from nicscope.interfaces.ownership import Owner
 from nicscope.interfaces.payloads import HostBuffer, Payloads, read_only, settle_memory
 from nicscope.interfaces.run_report import RunReport, records_to_keep, report_of, tell
+from nicscope.interfaces.trapeze_message import Message
 from nicscope.interfaces.trapeze_report import TrapezeRun
 from nicscope.interfaces.ways import Combination, check_runs, chosen_way
 from nicscope.nic.coherent.mechanism import NAMES as MECHANISMS
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from nicscope.config.delivery import Delivery
     from nicscope.drivers.coherent.parameters import Parameters
     from nicscope.drivers.simulate.bus.state import Bus
-    from nicscope.drivers.simulate.programs import Ended, Process
+    from nicscope.drivers.simulate.programs import Process
     from nicscope.fabric.topology import Topology
 
 __all__ = ["NO_TAG", "Cluster", "Endpoint", "HostBuffer", "Message"]
@@ -59,40 +60,6 @@ __all__ = ["NO_TAG", "Cluster", "Endpoint", "HostBuffer", "Message"]
 NO_TAG = -1
 _ZEROS = bytes(CONTROL_BYTES)
 MOST_COPIED = 1 << 40  # bytes
-
-
-class Message(Owned):
-    """What ``receive`` gives."""
-
-    what = "a message"
-    origin = "receive()"
-
-    def __init__(self, ended: Ended, control: bytes, payloads: Payloads) -> None:
-        self.sender = ended.peer
-        self.number = ended.packet  # counts from 0 per sender
-        self.tag = ended.tag
-        self.control = control
-        self.address = ended.address  # of the payload in the host's memory
-        self.byte_count = ended.payload
-        self.own = bool(ended.own)  # whether that is a buffer off the receive ring
-        self.scanned = 0  # bytes of the control message that ``scan`` has given
-        self._payloads = payloads
-
-    @property
-    def payload(self) -> NDArray[Any]:
-        """uint8, a view of the host's memory, to be read; of no length without a payload."""
-        return self._payloads.view(self.address, self.byte_count)
-
-    def scan(self, byte_count: int) -> bytes:
-        """The next ``byte_count`` bytes of the control message (``tpz_scan``)."""
-        begin, end = self.scanned, self.scanned + whole(byte_count, "a number of bytes")
-        if end > CONTROL_BYTES:
-            raise SimulationError(
-                f"a control message has {CONTROL_BYTES} bytes: {begin} are scanned, "
-                f"{byte_count} more are not there"
-            )
-        self.scanned = end
-        return self.control[begin:end]
 
 
 class Endpoint:

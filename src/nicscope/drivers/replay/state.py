@@ -53,6 +53,20 @@ def whole(host: Host, pinning: Pinning) -> Any:
 
 
 @step
+def _pinning_alone(pinning):
+    return Pinning(
+        pinning.rules,
+        pinning.state,
+        pinning.processes,
+        pinning.links,
+        pinning.buckets,
+        pinning.members,
+        pinning.places,
+        NOTHING,
+    )
+
+
+@step
 def timeless(case):
     """The NIC, the host and the book as steps see them where no time passes and no byte moves.
 
@@ -74,16 +88,7 @@ def timeless(case):
         ),
         Host(
             host.numbering,
-            Pinning(
-                pinning.rules,
-                pinning.state,
-                pinning.processes,
-                pinning.links,
-                pinning.buckets,
-                pinning.members,
-                pinning.places,
-                NOTHING,
-            ),
+            _pinning_alone(pinning),
             host.indices,
             host.lines,
             host.table_entries,

@@ -135,9 +135,6 @@ def _fire(machine, n, kind, now):
     peer = n
     changed = HERE
     ended = False  # a transfer between host and NIC
-    # An event of a flow belongs to both ends.
-    if kind in (LINK, WATCHDOG):
-        peer = sending(machine, n).destination
     if kind == PROCESSOR:
         take_effect(machine, n, now)
     elif kind == CPU:
@@ -148,16 +145,9 @@ def _fire(machine, n, kind, now):
             ended = node.pci == PCI_READS and not is_moving(machine, n, ENGINE_OUT)
         else:
             ended = True
-    elif kind == LINK:
-        if node.link == FLOWING:
-            end_flow(machine, n, now)
-            changed = HERE | THERE | RATES
-        else:
-            go_on(machine, n, now)
-            changed = NOTHING
-    elif kind == WATCHDOG:
-        abort(machine, n, now)
-        changed = HERE | THERE | RATES
+    elif kind in (LINK, WATCHDOG):
+        peer = sending(machine, n).destination  # an event of a flow belongs to both ends
+        changed = _fire_link(machine, n, kind, now)
     elif kind == TIMER:
         end_timer(machine, n, now)
     elif kind in (SEND_READY, RECEIVE_READY):
@@ -175,6 +165,19 @@ def _fire(machine, n, kind, now):
     if node.pci != pci or contends(node) != contended or node.cpu == COPYING:
         changed |= RATES
     _go_on(machine, n, peer, now, changed)
+
+
+@step
+def _fire_link(machine, n, kind, now):
+    """An event of what ``n`` sends; what it has changed."""
+    if kind == WATCHDOG:
+        abort(machine, n, now)
+        return HERE | THERE | RATES
+    if machine.nodes[n].link == FLOWING:
+        end_flow(machine, n, now)
+        return HERE | THERE | RATES
+    go_on(machine, n, now)
+    return NOTHING
 
 
 @step

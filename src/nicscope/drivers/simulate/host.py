@@ -112,23 +112,9 @@ def _begin_message(machine, n, now):
 def end_host_work(machine, n, now):
     """Effect of the CPU's operation of ``n`` that ends now; whether it goes on to another."""
     node = machine.nodes[n]
-    endpoint = machine.endpoints[n]
     put(machine.agenda, n * KINDS + CPU, NEVER)
     if has_ports(machine.ports) and machine.ports.nodes[n].stolen > 0:
-        stolen = machine.ports.nodes[n].stolen
-        machine.ports.nodes[n].stolen = 0
-        if node.cpu == ACCESSING:
-            put(machine.agenda, n * KINDS + CPU, now + stolen)
-            return  # all of its time is counted when it ends
-        node.cpu_busy += stolen
-        _log_work(machine, n, now)
-        if node.cpu == COPYING:
-            node.cpu_busy += now - node.cpu_since
-            node.cpu = COMPUTING  # its bytes are moved; it has not gone on yet
-        if node.cpu not in BY_MESSAGE:
-            node.cpu_since = now
-            node.interrupted = 1
-        put(machine.agenda, n * KINDS + CPU, now + stolen)
+        _take_stolen(machine, n, now)
         return
     if node.cpu == ACCESSING:
         go_on_accessing(machine, n, now)
@@ -147,32 +133,9 @@ def end_host_work(machine, n, now):
         occupy_cpu(machine, n, now, WRITING, machine.costs[n].pio_write)
         return
     if node.cpu == WRITING:
-        packet = machine.sends[n, place_in(endpoint.written, endpoint.send_ring)]
-        log_transfer(
-            machine, HOST_WRITE, n, n, packet.number, 1, node.cpu_since, now, CONTROL_BYTES
-        )
-        endpoint.written += 1
-        node.written_bytes += packet.payload
-        if node.cpu_process >= 0:
-            end_send(machine, n, packet, now)
+        _end_writing(machine, n, now)
     elif node.cpu == READING:
-        packet = machine.inboxes[n, place_in(endpoint.read, endpoint.receive_ring)]
-        log_transfer(
-            machine,
-            HOST_READ,
-            n,
-            packet.sender,
-            packet.number,
-            1,
-            node.cpu_since,
-            now,
-            CONTROL_BYTES,
-        )
-        keep_message(machine, packet, now)
-        count_arrival(node, packet, now)
-        if node.cpu_process >= 0:
-            end_receive(machine, n, packet, now)
-        endpoint.read += 1
+        _end_reading(machine, n, now)
     elif node.cpu == COPYING:
         node.cpu_busy += now - node.cpu_since
     elif node.cpu in (POSTING, POLLING):
@@ -182,6 +145,51 @@ def end_host_work(machine, n, now):
     if (node.cpu == COPYING or node.cpu == COMPUTING) and node.cpu_process >= 0:
         end_operation(machine, node.cpu_process, now)
     node.cpu = IDLE
+
+
+@step
+def _take_stolen(machine, n, now):
+    """What the CPU does goes on once interrupts have had the time that they took from it."""
+    node = machine.nodes[n]
+    stolen = machine.ports.nodes[n].stolen
+    machine.ports.nodes[n].stolen = 0
+    put(machine.agenda, n * KINDS + CPU, now + stolen)
+    if node.cpu == ACCESSING:
+        return  # all of its time is counted when it ends
+    node.cpu_busy += stolen
+    _log_work(machine, n, now)
+    if node.cpu == COPYING:
+        node.cpu_busy += now - node.cpu_since
+        node.cpu = COMPUTING  # its bytes are moved; it has not gone on yet
+    if node.cpu not in BY_MESSAGE:
+        node.cpu_since = now
+        node.interrupted = 1
+
+
+@step
+def _end_writing(machine, n, now):
+    """A control message is in the send ring."""
+    node, endpoint = machine.nodes[n], machine.endpoints[n]
+    packet = machine.sends[n, place_in(endpoint.written, endpoint.send_ring)]
+    log_transfer(machine, HOST_WRITE, n, n, packet.number, 1, node.cpu_since, now, CONTROL_BYTES)
+    endpoint.written += 1
+    node.written_bytes += packet.payload
+    if node.cpu_process >= 0:
+        end_send(machine, n, packet, now)
+
+
+@step
+def _end_reading(machine, n, now):
+    """A control message has been read out of the receive ring."""
+    node, endpoint = machine.nodes[n], machine.endpoints[n]
+    packet = machine.inboxes[n, place_in(endpoint.read, endpoint.receive_ring)]
+    since, sender, number = node.cpu_since, packet.sender, packet.number
+    log_transfer(machine, HOST_READ, n, sender, number, 1, since, now, CONTROL_BYTES)
+    keep_message(machine, packet, now)
+    count_arrival(node, packet, now)
+    if node.cpu_process >= 0:
+        end_receive(machine, n, packet, now)
+    endpoint.read += 1
 
 
 @step

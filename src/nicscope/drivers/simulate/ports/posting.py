@@ -171,15 +171,23 @@ def begin_at_port(machine, n, p, now):
     elif process.operation == GIVE_UP:
         occupy_cpu(machine, n, now, POSTING, costs.system_call)
     else:
-        mode = (process.own >> 1) & ((1 << MODE_BITS) - 1)
-        duration = costs.poll
-        # Who slept, because there was nothing when it asked, has to be woken; who found the CPU
-        # busy has not.
-        if mode == BLOCK and process.duration == 0:
-            duration += costs.wake
-        elif mode == SIGNAL and process.duration == 0:
-            duration += costs.signal
-        occupy_cpu(machine, n, now, POLLING, duration)
+        occupy_cpu(machine, n, now, POLLING, _hearing_time(process, costs))
+
+
+@step
+def _hearing_time(process, costs):
+    """How long it takes a process to find a report that is there.
+
+    Who slept, because there was nothing when it asked, has to be woken; who found the CPU busy has
+    not.
+    """
+    mode = (process.own >> 1) & ((1 << MODE_BITS) - 1)
+    duration = costs.poll
+    if mode == BLOCK and process.duration == 0:
+        duration += costs.wake
+    elif mode == SIGNAL and process.duration == 0:
+        duration += costs.signal
+    return duration
 
 
 @step

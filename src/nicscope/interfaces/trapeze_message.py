@@ -1,0 +1,50 @@
+"""A message of Trapeze as its receiver has it: a control message, and where its payload is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nicscope.config.delivery import CONTROL_BYTES
+from nicscope.errors import SimulationError
+from nicscope.interfaces.arguments import whole
+from nicscope.interfaces.ownership import Owned
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from nicscope.drivers.simulate.programs import Ended
+    from nicscope.interfaces.payloads import Payloads
+
+
+class Message(Owned):
+    """What ``receive`` gives."""
+
+    what = "a message"
+    origin = "receive()"
+
+    def __init__(self, ended: Ended, control: bytes, payloads: Payloads) -> None:
+        self.sender = ended.peer
+        self.number = ended.packet  # counts from 0 per sender
+        self.tag = ended.tag
+        self.control = control
+        self.address = ended.address  # of the payload in the host's memory
+        self.byte_count = ended.payload
+        self.own = bool(ended.own)  # whether that is a buffer off the receive ring
+        self.scanned = 0  # bytes of the control message that ``scan`` has given
+        self._payloads = payloads
+
+    @property
+    def payload(self) -> NDArray[Any]:
+        """uint8, a view of the host's memory, to be read; of no length without a payload."""
+        return self._payloads.view(self.address, self.byte_count)
+
+    def scan(self, byte_count: int) -> bytes:
+        """The next ``byte_count`` bytes of the control message (``tpz_scan``)."""
+        begin, end = self.scanned, self.scanned + whole(byte_count, "a number of bytes")
+        if end > CONTROL_BYTES:
+            raise SimulationError(
+                f"a control message has {CONTROL_BYTES} bytes: {begin} are scanned, "
+                f"{byte_count} more are not there"
+            )
+        self.scanned = end
+        return self.control[begin:end]

@@ -1,0 +1,49 @@
+"""What can be read at a sitting: files of one subject, kernels of one screen, names that say it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import nicscope
+
+PACKAGE = Path(nicscope.__file__).parent
+LINES_OF_A_FILE = 400
+LINES_OF_A_KERNEL = 40
+KERNELS = {"kernel", "step", "routine", "distant"}
+SAY_NOTHING = ("utils", "helpers", "common", "manager", "misc")
+
+
+def sources():
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def decorators(function):
+    for each in function.decorator_list:
+        called = each.func if isinstance(each, ast.Call) else each
+        if isinstance(called, ast.Name):
+            yield called.id
+
+
+def test_no_file_is_longer_than_can_be_read_at_once():
+    lengths = {str(path): len(path.read_text().splitlines()) for path in sources()}
+
+    assert {path: count for path, count in lengths.items() if count > LINES_OF_A_FILE} == {}
+
+
+def test_no_kernel_is_longer_than_a_screen():
+    long = {}
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and KERNELS & {*decorators(node)}:
+                count = (node.end_lineno or 0) - node.lineno + 1
+                if count > LINES_OF_A_KERNEL:
+                    long[f"{path}:{node.name}"] = count
+
+    assert long == {}
+
+
+def test_every_file_is_named_after_what_it_holds():
+    named = [path for path in sources() for name in SAY_NOTHING if name in path.stem.split("_")]
+
+    assert named == []

@@ -97,10 +97,17 @@ class Hosts(Simulation):
         return not port.open and step[0] in reports and not reports[step[0]]
 
     def ask(self, process, step):
+        if step[0] in ("post", "done"):
+            process.pinned.append((self.now, self.pinned_of(process)))
         process.asked, process.since = step, self.now
         port = self.nodes[process.node].ports[process.port]
         nothing = {"done": not port.sent, "arrival": not port.received}
         process.slept = nothing.get(step[0], False)
+
+    def pinned_of(self, process):
+        """How many pages of the process are pinned."""
+        here = process.node, process.number
+        return sum(where[:2] == here for where in self.pinned_at_last())
 
     def end_operation(self, process, *result):
         process.results.append((self.now, *result))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-# ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from oracle.delivery import COMPLETE, FINISH, FIRMWARE, FROM_HOST, POST_PAYLOAD, Action
-from oracle.ports_receiving import WANTED, Receiving
+from oracle.ports_prices import Prices
+from oracle.ports_receiving import WANTED
 from oracle.ports_records import (
     AGAIN,
     BAD,
@@ -31,7 +31,7 @@ from oracle.ports_records import (
 SERVE, MISS = 7, 8  # tasks
 
 
-class Firmware(Receiving):
+class Firmware(Prices):
     """The eight tasks."""
 
     def __init__(self, world):
@@ -146,44 +146,6 @@ class Firmware(Receiving):
         most = self.world.ready + self.world.ring
         room = len(port.ready) < self.world.ready and len(port.ready) + port.filling < most
         return room and not (port.ahead.for_reader or port.ahead.for_entry)
-
-    def serve_cost(self, node, what, port):
-        service = node.service
-        if what == "cut":
-            return 0
-        if what == "buffer":
-            return service["lookup_free"] + self.ways_cost(node, port.space, port.free[0])
-        descriptor = port.current if what == "next" else port.requests[0]
-        cost = 0
-        if what == "new":
-            cost = service["serve_request"] + self.handles_cost(node, port, descriptor)
-        if self.has_pages(descriptor):
-            address, _ = descriptor.place()
-            if descriptor.page != address // self.world.page:
-                cost += service["lookup_send"] + self.ways_cost(node, descriptor.space, address)
-        return cost
-
-    def handles_cost(self, node, port, descriptor):
-        """Of looking up whom and what a new descriptor names, where that is not at hand."""
-        return 0
-
-    def knows_request(self, node, port, descriptor):
-        """Whether that has been found."""
-        return True
-
-    def has_pages(self, descriptor):
-        """Whether something of memory goes with the next packet."""
-        control = descriptor.content is not None or descriptor.operation == FETCH
-        return not control and descriptor.void is None
-
-    def ways_cost(self, node, space, address):
-        """Of the ways that a lookup checks after the first, as the set is now."""
-        ways = self.further_ways(node, space, address // self.world.page)
-        return ways * node.service["further_way"]
-
-    def further_ways(self, node, space, page):
-        """How many they are; none where nothing is searched."""
-        return 0
 
     def serve(self, node, what, port):
         if what == "cut":

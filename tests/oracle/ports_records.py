@@ -194,6 +194,7 @@ class Process:
     wakes: int | None = None
     resume: bool = True
     results: list[tuple[Any, ...]] = field(default_factory=list)
+    pinned: list[tuple[int, int]] = field(default_factory=list)  # when it asked, how many pages
 
 
 @dataclass(eq=False)

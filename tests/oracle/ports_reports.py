@@ -31,7 +31,7 @@ SCHEMES = {
 
 
 def told(world, network):
-    """Results by process, log, final memory by process, counts by node, and what is pinned."""
+    """Results by process, log, final memory by process, counts by node, and pins."""
     twin = SCHEMES[world.design](world, network)
     processes = []
     for me, program in enumerate(world.programs):
@@ -68,7 +68,8 @@ def told(world, network):
     results = [[(time, plain(result)) for time, result in process.results] for process in processes]
     memory = [bytes(twin.bytes[process.node, process.number]) for process in processes]
     counts = [{name: counted[name] for name in COUNTED} for counted in twin.counts]
-    return results, log, memory, counts, sorted(twin.pinned_at_last())
+    pins = [process.pinned for process in processes]
+    return results, log, memory, counts, sorted(twin.pinned_at_last()), pins
 
 
 def plain(result):

@@ -25,6 +25,8 @@ STEPS = (
 )  # fmt: skip
 
 
+SLOWLY = (0, 1000, 5000, 20_000)  # ps that a thread takes to go on
+OPERATIONS, STORES = (SEND, SEND, WRITE, WRITE, FETCH), (SEND, WRITE, WRITE, WRITE, FETCH)
 TABLES = ("vmmc-static",)  # no page is unpinned
 LIBRARIES = ("utlb", "utlb-shared", "utlb-process")
 KERNELS = ("vmmc-interrupt", "unet-mm-pca200")  # pages are pinned in an interrupt
@@ -126,10 +128,12 @@ def step_costs():
 
 
 @st.composite
-def services(draw, design):
+def services(draw, design, tight):
     found = {name: draw(step_costs()) for name in STEPS}
     found["post"] += 1
     found["handshake"] *= design == "unet-mm-pca200"
+    if tight:  # a kernel thread that many wait for
+        found["thread_delay"], found["thread_work"] = draw(st.sampled_from(SLOWLY)), 1000
     found["fetch"] += found["table_dma"]  # which is a part of it
     return found
 
@@ -196,6 +200,20 @@ def settings_of(draw, design):
     return found | cache | {"prefetch": draw(st.sampled_from((1, 1, 2, 4)))}
 
 
+def tightest(draw, design):
+    """As few entries as a packet and a port that send and receive can do with, or fewer."""
+    if design == "mini":
+        line, ways = draw(st.sampled_from((1, 2))), draw(st.sampled_from((1, 2)))
+        return {"entries": line * ways, "line": line, "ways": ways}
+    if design == "unet-mm-pca200":
+        return {"entries": draw(st.sampled_from((1, 2))), "victim_entries": draw(st.integers(0, 2))}
+    if design == "vmmc-interrupt":
+        entries = draw(st.sampled_from((1, 2, 4)))
+        limit = draw(st.sampled_from((1, 2, 3)))
+        return {"entries": entries, "ways": draw(st.sampled_from((1, entries))), "pin_limit": limit}
+    return draw(settings_of(design))
+
+
 @st.composite
 def worlds(
     draw,
@@ -205,8 +223,9 @@ def worlds(
     others=(0.0,),
     closes=False,
     deaths=False,
+    tight=False,
 ):
-    network = crossbar(draw(st.sampled_from((2, 2, 3, 3, 4))))
+    network = crossbar(draw(st.sampled_from((2, 4, 4) if tight else (2, 2, 3, 3, 4))))
     hosts = list(range(network.nodes))
     hosts += draw(st.lists(st.integers(0, network.nodes - 1), max_size=2))
     hosts.sort()
@@ -227,7 +246,8 @@ def worlds(
     design = draw(st.sampled_from(designs))
     places = PLACES + 2 * (design == "vmmc-static")  # there also buffers that are not mapped
     programs = [
-        Program(host, draw(plans(me, hosts, ring, places, closes))) for me, host in enumerate(hosts)
+        Program(host, draw(plans(me, hosts, ring, places, closes, tight)))
+        for me, host in enumerate(hosts)
     ]
     if deaths:
         programs[0].steps.append(("sleep", 10**8))  # it sees the end of all that goes on
@@ -235,7 +255,7 @@ def worlds(
     return World(
         network,
         draw(costs((10**12,))),
-        draw(services(design)),
+        draw(services(design, tight)),
         draw(tables()),
         draw(tables()),
         draw(deliveries()),
@@ -244,12 +264,12 @@ def worlds(
         exports,
         imports,
         design=design,
-        settings=draw(settings_of(design)),
+        settings=tightest(draw, design) if tight else draw(settings_of(design)),
         reliable=draw(st.sampled_from(reliable)),
         window=draw(st.sampled_from((1, 2, 4, 8))),
         time_out=draw(st.sampled_from((20_000, 100_000, 300_000))),
         most_retries=20
-        if loss or any(others)
+        if (loss or any(others)) and not tight
         else draw(st.integers(2, 5)),  # nobody is taken for dead who lives
         seed=draw(st.integers(0, 1000)),
         loss=loss,
@@ -261,7 +281,7 @@ def worlds(
         ack_delay=draw(st.sampled_from((0, 100, 1000, 5000))),
         ring=ring,
         ready=draw(st.integers(1, 8)),
-        events=draw(st.sampled_from((1, 2, 3, 256))),
+        events=draw(st.sampled_from((1, 1, 2) if tight else (1, 2, 3, 256))),
         buffer_entries=draw(st.sampled_from((4, 8, 1024))),
         process_entries=draw(st.sampled_from((4, 64))),
         garbage=design in LIBRARIES and draw(st.booleans()),
@@ -275,7 +295,7 @@ def times_of(numbers):
 
 
 @st.composite
-def plans(draw, me, hosts, ring, places, closes):
+def plans(draw, me, hosts, ring, places, closes, tight):
     """Buffers; posts with pauses; then every post's end, and what has come."""
     peers = [peer for peer in range(len(hosts)) if hosts[peer] != hosts[me]]
     steps = [("register", EXPORTED * PAGE, draw(st.sampled_from((SHARED, SHARED, 1))) * PAGE)]
@@ -283,13 +303,13 @@ def plans(draw, me, hosts, ring, places, closes):
     for place in provided:
         address = (BUFFERS + place) * PAGE + draw(st.sampled_from((0, 0, 0, 100)))
         steps.append(("provide", address))
-    steps.append(("sleep", draw(st.integers(0, 20_000))))
+    steps.append(("sleep", draw(st.integers(0, 300 if tight else 20_000))))
     posted = 0
-    for _ in range(draw(st.sampled_from((1, 3, 6, 9)))):
+    for _ in range(draw(st.sampled_from((1, 2, 4) if tight else (1, 3, 6, 9)))):
         what = draw(st.sampled_from(("inline", "post", "post", "post", "wait", "drain", "compute")))
         if posted == ring and what in ("inline", "post"):
             what = "wait"  # a program that asks for no report would wait for ever
-        name = me * len(hosts) + draw(st.sampled_from(peers))
+        name = me * len(hosts) + draw(st.sampled_from(peers[: 1 if tight else None]))
         if what == "inline":
             length = draw(st.integers(0, INLINE_BYTES))
             steps.append(("inline", name, bytes(range(length))))
@@ -298,9 +318,9 @@ def plans(draw, me, hosts, ring, places, closes):
             steps.append(
                 (
                     "post",
-                    draw(st.sampled_from((SEND, SEND, WRITE, WRITE, FETCH))),
+                    draw(st.sampled_from(STORES if tight else OPERATIONS)),
                     name,
-                    *draw(pieces()),
+                    *draw(pieces((0, 0, 100, 600) if tight else range(3 * PAGE + 1))),
                 )
             )
             posted += 1
@@ -327,11 +347,11 @@ def close_and_go_on(draw, steps, name_of):
 
 
 @st.composite
-def pieces(draw):
+def pieces(draw, offsets):
     """Segments, offset in the export, notify."""
     segments = []
     for _ in range(draw(st.sampled_from((1, 1, 1, 2, 4)))):
         length = draw(st.sampled_from((1, 17, 60, 300, 511, 700, 1300, 2000)))
         page = draw(st.sampled_from((*range(8), *range(8), PAGES - 2)))
         segments.append((page * PAGE + draw(st.integers(0, PAGE - 1)), length))
-    return segments, draw(st.integers(0, 3 * PAGE)), draw(st.booleans())
+    return segments, draw(st.sampled_from(offsets)), draw(st.booleans())

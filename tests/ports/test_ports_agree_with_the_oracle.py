@@ -30,6 +30,7 @@ from oracle.ports_worlds import PAGE, PAGES, World, content, worlds
 KEEP_LOG = 1 << 15
 LONG = os.environ.get("NICSCOPE_LONG_TESTS") == "1"  # 2,000 worlds
 FATES = {LOST: "lost", DUPLICATED: "doubled", REORDERED: "late", CORRUPTED: "corrupted"}
+COMPETING = ("mini", "mini", "vmmc-interrupt", "unet-mm-pca200", "vmmc-static")
 REGISTERING = ("vmmc-static", "utlb", "utlb-shared", "utlb-process")
 
 
@@ -81,7 +82,7 @@ def cluster_of(drawn: World) -> Any:
     return cluster
 
 
-async def perform(process: Any, drawn: World, me: int, results: list) -> None:
+async def perform(process: Any, drawn: World, me: int, results: list, pins: list) -> None:
     """Prepare the memory and the names of process ``me``, then do its steps."""
     if process.cluster.is_pinned_area:
         Area(process, process._machine, process._memory, process.node, process.number, PAGES)
@@ -99,7 +100,10 @@ async def perform(process: Any, drawn: World, me: int, results: list) -> None:
         if one.process == me:
             world.import_from(process, one.handle, one.node, one.export, one.start, one.length)
             process._ports.imports[process.node, one.handle]["start"] = one.start % PAGE
+    spaces = process._memory.state.spaces
     for step in drawn.programs[me].steps:
+        if step[0] in ("inline", "post", "done"):
+            pins.append((now(process), int(spaces[process.node, process.number]["pinned"])))
         await do(process, step, results)
 
 
@@ -159,11 +163,15 @@ def now(process: Any) -> int:
 
 
 def driven(drawn: World) -> Any:
-    """Results by process, log and final memory of the machine."""
+    """Results by process, log, final memory, counts by node, and pins of the machine."""
     cluster = cluster_of(drawn)
     results: list[list] = [[] for _ in drawn.programs]
+    pins: list[list] = [[] for _ in drawn.programs]
     for me, program in enumerate(drawn.programs):
-        cluster.start(program.node, lambda process, me=me: perform(process, drawn, me, results[me]))
+        cluster.start(
+            program.node,
+            lambda process, me=me: perform(process, drawn, me, results[me], pins[me]),
+        )
     with contextlib.suppress(SimulationError):  # programs may wait for ever: the twin says which
         cluster.run()
     machine = cluster.simulation.machine
@@ -177,7 +185,8 @@ def driven(drawn: World) -> Any:
     ]
     report = cluster.report()
     counts = [counted(node) for node in report.nodes]
-    return results, log, memory, counts, pinned(cluster.memory.state)
+    assert machine.ports.nodes["stale"].sum() == 0
+    return results, log, memory, counts, pinned(cluster.memory.state), pins
 
 
 def counted(node: Any) -> dict[str, int]:
@@ -230,8 +239,10 @@ def in_order(log):
 
 def compare(drawn: World) -> None:
     """The same of both."""
-    results, log, memory, counts, pins = driven(drawn)
-    told_results, told_log, told_memory, told_counts, told_pins = told(drawn, Network(drawn))
+    results, log, memory, counts, pinned_at_last, pins = driven(drawn)
+    told_results, told_log, told_memory, told_counts, told_pinned, told_pins = told(
+        drawn, Network(drawn)
+    )
     for ours, theirs in zip(in_order(log), in_order(told_log), strict=False):
         assert ours == theirs, f"at {min(ours[7], theirs[7])}\n machine {ours}\n twin    {theirs}"
     for me in range(len(results)):
@@ -241,6 +252,7 @@ def compare(drawn: World) -> None:
     assert len(log) == len(told_log)
     assert memory == told_memory
     assert counts == told_counts
+    assert pinned_at_last == told_pinned
     assert pins == told_pins
 
 
@@ -249,6 +261,12 @@ def compare(drawn: World) -> None:
 @given(data=st.data())
 def test_every_report_action_and_byte_is_what_the_twin_says(design, data):
     compare(data.draw(worlds(designs=(design,))))
+
+
+@settings(max_examples=250 if LONG else 5)
+@given(worlds(designs=COMPETING, reliable=(True,), others=(0.0, 0.1), tight=True))
+def test_so_it_is_where_many_packets_want_the_same_few_entries(drawn):
+    compare(drawn)
 
 
 @settings(max_examples=250 if LONG else 10)

@@ -1,4 +1,7 @@
-"""``nicscope replay``: what a trace does to the translation path of one or more designs."""
+"""``nicscope replay``: what a trace does to the translation path of one or more designs.
+
+``nicscope demo`` does it with the bundled traces.
+"""
 
 from __future__ import annotations
 

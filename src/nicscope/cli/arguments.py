@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 BUNDLED = "bundled:"
 DASH = "-"
 
+
+def option(metavar: str, told: str, *names: str, **more: Any) -> Any:
+    """An option with a value, which ``metavar`` stands for; ``told`` is its help."""
+    return typer.Option(*names, metavar=metavar, help=told, **more)
+
+
 Traces = Annotated[
     list[str],
     typer.Argument(
@@ -28,8 +34,7 @@ Traces = Annotated[
     ),
 ]
 Assignments = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Set on every design; may be repeated."),
+    list[str] | None, option("KEY=VALUE", "Set on every design; may be repeated.", "--set")
 ]
 WithoutKinds = Annotated[
     bool,

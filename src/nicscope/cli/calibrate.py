@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from nicscope.cli.answer import tell
-from nicscope.cli.arguments import AsJson  # noqa: TC001 - Typer reads the annotations
+from nicscope.cli.arguments import AsJson, option
 from nicscope.cli.progress import progress
 
 EXAMPLES = (
@@ -20,15 +20,12 @@ EXAMPLES = (
 def calibrate_platform(
     platform: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Report on this one only; may be repeated. Default: all four."
-        ),
+        option("NAME", "Report on this one only; may be repeated. Default: all four."),
     ] = None,
     half: Annotated[
         str,
-        typer.Option(
-            metavar="4k|all",
-            help="Fit Table 1's 4 KB numbers and predict the rest, or fit all of the table.",
+        option(
+            "4k|all", "Fit Table 1's 4 KB numbers and predict the rest, or fit all of the table."
         ),
     ] = "4k",
     seed: Annotated[int, typer.Option(min=0, help="Of the places where the search begins.")] = 1,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from nicscope.cli.answer import answer, command_line
-from nicscope.cli.arguments import AsJson, Traces, trace_name, trace_path
+from nicscope.cli.arguments import AsJson, Traces, option, trace_name, trace_path
 from nicscope.cli.progress import progress
 
 EXAMPLES = (
@@ -23,45 +23,26 @@ EXAMPLES = (
 def curve(
     traces: Traces,
     ways: Annotated[
-        str | None,
-        typer.Option(metavar="N,...", help="Ways of set-associative caches; default 1,2,4,8."),
+        str | None, option("N,...", "Ways of set-associative caches; default 1,2,4,8.")
     ] = None,
-    line: Annotated[
-        str, typer.Option(metavar="N,...", help="Pages that share a line of the cache.")
-    ] = "1",
+    line: Annotated[str, option("N,...", "Pages that share a line of the cache.")] = "1",
     entries: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LOW..HIGH", help="Default 256..65536; smaller if the trace has few pages."
-        ),
+        str | None, option("LOW..HIGH", "Default 256..65536; smaller if the trace has few pages.")
     ] = None,
     by: Annotated[
-        str,
-        typer.Option(
-            metavar="trace|node|process",
-            help="A curve for each; a process as if it had the NIC alone.",
-        ),
+        str, option("trace|node|process", "A curve for each; a process as if it had the NIC alone.")
     ] = "trace",
     sample: Annotated[
         float | None,
-        typer.Option(
-            metavar="RATE",
-            help="Estimate from this share of the pages, with an interval; no sets then.",
-        ),
+        option("RATE", "Estimate from this share of the pages, with an interval; no sets then."),
     ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Sample other pages than those of seed 0."),
-    ] = None,
+    seed: Annotated[int | None, option("N", "Sample other pages than those of seed 0.")] = None,
     no_offset: Annotated[
         bool, typer.Option("--no-offset", help="Let all processes begin at the same set.")
     ] = False,
-    page_size: Annotated[
-        str | None, typer.Option(metavar="BYTES", help="Such as 2MiB; default the trace's.")
-    ] = None,
+    page_size: Annotated[str | None, option("BYTES", "Such as 2MiB; default the trace's.")] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder for results.json, curves.parquet and figures."),
+        Path | None, option("DIR", "Folder for results.json, curves.parquet and figures.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

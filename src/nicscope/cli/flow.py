@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from nicscope.cli.answer import answer, command_line
-from nicscope.cli.arguments import AsJson  # noqa: TC001 - Typer reads the annotations
+from nicscope.cli.arguments import AsJson, option
 from nicscope.cli.progress import progress
 
 EXAMPLES = (
@@ -23,70 +23,41 @@ DEFAULT_PLATFORM = "p6-natoma"
 
 
 def flow(
-    platform: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="Of the senders.")
-    ] = DEFAULT_PLATFORM,
-    to: Annotated[
-        str | None,
-        typer.Option(metavar="NAME|FILE", help="Of the receivers; left out: the same."),
-    ] = None,
+    platform: Annotated[str, option("NAME|FILE", "Of the senders.")] = DEFAULT_PLATFORM,
+    to: Annotated[str | None, option("NAME|FILE", "Of the receivers; left out: the same.")] = None,
     policy: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="store-and-forward, cut-through, cut-through-minpulse or adaptive.",
-        ),
+        str, option("NAME", "store-and-forward, cut-through, cut-through-minpulse or adaptive.")
     ] = "adaptive",
-    payload: Annotated[
-        str, typer.Option(metavar="BYTES", help="Of each message, such as 8192 or 8KiB.")
-    ] = "8192",
-    count: Annotated[int, typer.Option(metavar="N", help="Messages of each sender.")] = 8,
-    gap: Annotated[
-        str, typer.Option(metavar="TIME", help="At least, from start to start, such as 130us.")
-    ] = "0us",
+    payload: Annotated[str, option("BYTES", "Of each message, such as 8192 or 8KiB.")] = "8192",
+    count: Annotated[int, option("N", "Messages of each sender.")] = 8,
+    gap: Annotated[str, option("TIME", "At least, from start to start, such as 130us.")] = "0us",
     minpulse: Annotated[
-        int | None,
-        typer.Option(metavar="BYTES", help="On both sides; left out: the policy's, 128."),
+        int | None, option("BYTES", "On both sides; left out: the policy's, 128.")
     ] = None,
-    minpulse_send: Annotated[
-        int | None, typer.Option(metavar="BYTES", help="On the sending side only.")
-    ] = None,
-    minpulse_receive: Annotated[
-        int | None, typer.Option(metavar="BYTES", help="On the receiving side only.")
-    ] = None,
+    minpulse_send: Annotated[int | None, option("BYTES", "On the sending side only.")] = None,
+    minpulse_receive: Annotated[int | None, option("BYTES", "On the receiving side only.")] = None,
     buffers: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="On a NIC, each way; left out: the policy's."),
+        int | None, option("N", "On a NIC, each way; left out: the policy's.")
     ] = None,
-    ring: Annotated[
-        int | None, typer.Option(metavar="N", help="Entries of each ring; left out: 64.")
-    ] = None,
+    ring: Annotated[int | None, option("N", "Entries of each ring; left out: 64.")] = None,
     max_payload: Annotated[
-        str | None,
-        typer.Option(metavar="BYTES", help="What each buffer holds; left out: 8192."),
+        str | None, option("BYTES", "What each buffer holds; left out: 8192.")
     ] = None,
     logging: Annotated[
         bool, typer.Option("--logging", help="Let the firmware log, at its cost.")
     ] = False,
-    topology: Annotated[
-        str, typer.Option(metavar="crossbar|pair|trunk", help="Who is joined how.")
-    ] = "crossbar",
-    nodes: Annotated[
-        int, typer.Option(metavar="N", help="The first half sends, each to one of the second.")
-    ] = 2,
+    topology: Annotated[str, option("crossbar|pair|trunk", "Who is joined how.")] = "crossbar",
+    nodes: Annotated[int, option("N", "The first half sends, each to one of the second.")] = 2,
     assignments: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "COST=VALUE",
+            "Set on both platforms, such as firmware_start=2us; may be repeated.",
             "--set",
-            metavar="COST=VALUE",
-            help="Set on both platforms, such as firmware_start=2us; may be repeated.",
         ),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Folder for results.json, tables, figures and a timeline."
-        ),
+        Path | None, option("DIR", "Folder for results.json, tables, figures and a timeline.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path  # noqa: TC003 - Typer reads the annotation
 from typing import Annotated
 
-import typer
-
 from nicscope.cli.answer import answer, command_line
-from nicscope.cli.arguments import AsJson  # noqa: TC001 - Typer reads the annotations
+from nicscope.cli.arguments import AsJson, option
 from nicscope.cli.progress import progress
 
 EXAMPLES = (
@@ -25,61 +23,52 @@ EXAMPLES = (
 def latency(
     mechanism: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME,...",
-            help="edt (eager data transfer), cc-dma-intervention, cc-dma-retry (coherent DMA), "
+        option(
+            "NAME,...",
+            "edt (eager data transfer), cc-dma-intervention, cc-dma-retry (coherent DMA), "
             "cni (cacheable queues), dma (the library flushes caches), pio, pio-combined (write "
             "combining).  All but the last, as far as the other options allow.",
         ),
     ] = None,
     byte_list: Annotated[
         str,
-        typer.Option(
+        option(
+            "LOW..HIGH",
+            "Message sizes by powers of two, or a list such as 64,1500; from 1 to 65536.",
             "--bytes",
-            metavar="LOW..HIGH",
-            help="Message sizes by powers of two, or a list such as 64,1500; from 1 to 65536.",
         ),
     ] = "64..4096",
-    mtu: Annotated[
-        int | None, typer.Option(metavar="BYTES", help="Of a message in a frame; 1500.")
-    ] = None,
-    dma_rate: Annotated[
-        int | None, typer.Option(metavar="MB/s", help="Peak rate of the DMA engine; 1600.")
-    ] = None,
+    mtu: Annotated[int | None, option("BYTES", "Of a message in a frame; 1500.")] = None,
+    dma_rate: Annotated[int | None, option("MB/s", "Peak rate of the DMA engine; 1600.")] = None,
     translation: Annotated[
         str | None,
-        typer.Option(
-            metavar="SCHEME",
-            help="A translation cache in place of the messaging's own two steps: static, utlb, "
+        option(
+            "SCHEME",
+            "A translation cache in place of the messaging's own two steps: static, utlb, "
             "unet-mm, handle, interrupt, or a design.",
         ),
     ] = None,
-    entries: Annotated[
-        int | None, typer.Option(metavar="N", help="Of that cache; the design's.")
-    ] = None,
+    entries: Annotated[int | None, option("N", "Of that cache; the design's.")] = None,
     pages: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Buffers used in turn, to miss in that cache; 1."),
+        int | None, option("N", "Buffers used in turn, to miss in that cache; 1.")
     ] = None,
     delivery: Annotated[
-        str,
-        typer.Option(metavar="POLICY", help="store-and-forward, or cut-through by fragment."),
+        str, option("POLICY", "store-and-forward, or cut-through by fragment.")
     ] = "store-and-forward",
     platform: Annotated[
-        str, typer.Option(metavar="NAME", help="What things cost, by name or a .toml file.")
+        str, option("NAME", "What things cost, by name or a .toml file.")
     ] = "sonic-via",
     override: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=NUMBER",
-            help="Change a time (ps), a size or a switch of the machine or of its messaging; "
+        option(
+            "NAME=NUMBER",
+            "Change a time (ps), a size or a switch of the machine or of its messaging; "
             "docs/via.md lists them.  Again for another.",
+            "--set",
         ),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder for results.json, latency.parquet and a figure."),
+        Path | None, option("DIR", "Folder for results.json, latency.parquet and a figure.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

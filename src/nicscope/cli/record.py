@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicscope.cli.arguments import output_path
+from nicscope.cli.arguments import option, output_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,13 +35,13 @@ def record(
     ],
     output: Annotated[
         Path,
-        typer.Option(
+        option(
+            "FILE",
+            "The trace to write, as its ending says: .parquet, .csv (.zst, .gz) or "
+            ".oracleGeneral; a device, a FIFO or - (standard output) gets Parquet.",
             "-o",
             "--output",
-            metavar="FILE",
             parser=output_path,
-            help="The trace to write, as its ending says: .parquet, .csv (.zst, .gz) or "
-            ".oracleGeneral; a device, a FIFO or - (standard output) gets Parquet.",
         ),
     ],
     quiet: Annotated[bool, typer.Option("--quiet", help="No live count, no summary.")] = False,

@@ -1,4 +1,7 @@
-"""``nicscope replay``: what a trace does to the translation path of one or more designs."""
+"""``nicscope replay``: what a trace does to the translation path of one or more designs.
+
+``nicscope demo`` does it with the bundled traces.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Annotated
 import typer
 
 from nicscope.cli.answer import answer, command_line
-from nicscope.cli.arguments import AsJson, Assignments, WithoutKinds, trace_path
+from nicscope.cli.arguments import AsJson, Assignments, WithoutKinds, option, trace_path
 from nicscope.cli.progress import progress
 
 EXAMPLES = (
@@ -30,22 +33,17 @@ def replay(
     ],
     design: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME|FILE", help="May be repeated; left out: every design of the catalog."
-        ),
+        option("NAME|FILE", "May be repeated; left out: every design of the catalog."),
     ] = None,
     platform: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME|FILE", help="Prices every design; left out: each design's own platform."
-        ),
+        option("NAME|FILE", "Prices every design; left out: each design's own platform."),
     ] = None,
     assignments: Assignments = None,
     as_json: AsJson = False,
     no_kinds: WithoutKinds = False,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder for results.json, counts.parquet and figures."),
+        Path | None, option("DIR", "Folder for results.json, counts.parquet and figures.")
     ] = None,
 ) -> None:
     """Replay a trace through designs: NIC misses, pins, interrupts, time and memory."""
@@ -80,9 +78,7 @@ EXAMPLE = "Example: [bold]nicscope demo --out demo-output[/bold]"
 
 
 def demo(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for tables and figures.")] = Path(
-        "demo-output"
-    ),
+    out: Annotated[Path, option("DIR", "Folder for tables and figures.")] = Path("demo-output"),
 ) -> None:
     """Replay the bundled real traces through every published interface; tables and figures."""
     from nicscope.reports.comparison import ReplayReport

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nicscope.cli.answer import tell
-from nicscope.cli.arguments import AsJson, trace_path
+from nicscope.cli.arguments import AsJson, option, trace_path
 from nicscope.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -34,19 +34,16 @@ def reproduce(
     ] = None,
     traces: Annotated[
         list[str] | None,
-        typer.Option(
-            "--trace",
-            metavar="DIR",
-            help="Traces for the tables that take any, each file a program; may be repeated. "
+        option(
+            "DIR",
+            "Traces for the tables that take any, each file a program; may be repeated. "
             "Left out: the bundled ones.",
+            "--trace",
         ),
     ] = None,
     as_json: AsJson = False,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Folder for results.json, results.md, and tables and figures."
-        ),
+        Path | None, option("DIR", "Folder for results.json, results.md, and tables and figures.")
     ] = None,
 ) -> None:
     """Set what the papers published beside what nicscope finds.
@@ -110,9 +107,8 @@ def _write(report: ShownReproduction, folder: OutputFolder) -> list[Path]:
 def coverage(
     tests: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Folder of tests; left out: the source tree's, or those of this installation's.",
+        option(
+            "DIR", "Folder of tests; left out: the source tree's, or those of this installation's."
         ),
     ] = None,
     as_json: AsJson = False,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nicscope.cli.answer import answer, command_line, tell
-from nicscope.cli.arguments import AsJson, Assignments, output_path, text_beside, trace_path
+from nicscope.cli.arguments import AsJson, Assignments, option, output_path, text_beside, trace_path
 from nicscope.cli.progress import progress
 from nicscope.errors import SimulationError, printable
 
@@ -38,46 +38,32 @@ def simulate(
     ],
     design: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="Of a trace; may be repeated; left out: every design of the catalog.",
-        ),
+        option("NAME|FILE", "Of a trace; may be repeated; left out: every design of the catalog."),
     ] = None,
     platform: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|FILE", help="Of a trace: what things cost; left out: the design's own."
-        ),
+        str | None, option("NAME|FILE", "Of a trace: what things cost; left out: the design's own.")
     ] = None,
     assignments: Assignments = None,
     requests: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Only the first N requests of the trace."),
+        int | None, option("N", "Only the first N requests of the trace.", min=1)
     ] = None,
     timed: Annotated[
         bool, typer.Option("--timed", help="A request waits for its time in the trace.")
     ] = False,
     window: Annotated[
         int,
-        typer.Option(
-            min=1,
-            max=64,
-            metavar="PACKETS",
-            help="That may be outstanding; with 1 the counts are a replay's.",
+        option(
+            "PACKETS", "That may be outstanding; with 1 the counts are a replay's.", min=1, max=64
         ),
     ] = 1,
     as_json: AsJson = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder for results.json and times.parquet."),
-    ] = None,
+    out: Annotated[Path | None, option("DIR", "Folder for results.json and times.parquet.")] = None,
     timeline: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
+        option(
+            "FILE",
+            "Of a program: what every engine did when, for ui.perfetto.dev; - for standard output.",
             parser=output_path,
-            help="Of a program: what every engine did when, for ui.perfetto.dev; - for standard "
-            "output.",
         ),
     ] = None,
 ) -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path  # noqa: TC003 - Typer reads the annotations
 from typing import Annotated
 
-import typer
-
 from nicscope.cli.answer import answer, command_line
-from nicscope.cli.arguments import AsJson, Traces, trace_path
+from nicscope.cli.arguments import AsJson, Traces, option, trace_path
 from nicscope.cli.progress import progress
 from nicscope.errors import printable
 
@@ -25,35 +23,25 @@ EXAMPLES = (
 def size(
     traces: Traces,
     nic_memory: Annotated[
-        str,
-        typer.Option(
-            metavar="BYTES",
-            help="For translation, on each NIC, such as 128KiB.",
-            show_default=False,
-        ),
+        str, option("BYTES", "For translation, on each NIC, such as 128KiB.", show_default=False)
     ],
     pin_memory: Annotated[
-        str | None,
-        typer.Option(metavar="BYTES", help="That each host may pin, such as 4MiB; default: all."),
+        str | None, option("BYTES", "That each host may pin, such as 4MiB; default: all.")
     ] = None,
     platform: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="The cheapest design there is best; left out: the one that misses least.",
+        option(
+            "NAME|FILE", "The cheapest design there is best; left out: the one that misses least."
         ),
     ] = None,
     target_us: Annotated[
-        float | None,
-        typer.Option(metavar="US", help="Tell the least NIC memory for that cost per lookup."),
+        float | None, option("US", "Tell the least NIC memory for that cost per lookup.")
     ] = None,
     page_size: Annotated[
-        str | None,
-        typer.Option(metavar="BYTES,...", help="Such as 4KiB,2MiB,1GiB, to be set side by side."),
+        str | None, option("BYTES,...", "Such as 4KiB,2MiB,1GiB, to be set side by side.")
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder for results.json, sizes.parquet and a figure."),
+        Path | None, option("DIR", "Folder for results.json, sizes.parquet and a figure.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

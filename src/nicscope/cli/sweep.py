@@ -14,6 +14,7 @@ from nicscope.cli.arguments import (
     AsJson,
     Traces,
     WithoutKinds,
+    option,
     output_path,
     text_beside,
     trace_name,
@@ -39,38 +40,33 @@ EXAMPLES = (
 
 def sweep(
     traces: Traces,
-    design: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="What is varied.", show_default=False)
-    ],
+    design: Annotated[str, option("NAME|FILE", "What is varied.", show_default=False)],
     out: Annotated[
         Path,
-        typer.Option(
-            metavar="FILE",
-            parser=output_path,
-            help="The table, as its ending says: .parquet, or .csv (.zst, .gz); a device, a FIFO "
+        option(
+            "FILE",
+            "The table, as its ending says: .parquet, or .csv (.zst, .gz); a device, a FIFO "
             "or - (standard output) gets CSV. Until it is complete, a journal lies beside a file.",
+            parser=output_path,
             show_default=False,
         ),
     ],
     grid: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="KEY=V1,V2,...",
-            help="A setting, scheme, platform or costs.NAME, and its values; may be repeated.",
+        option(
+            "KEY=V1,V2,...",
+            "A setting, scheme, platform or costs.NAME, and its values; may be repeated.",
         ),
     ] = None,
     platform: Annotated[
-        str | None,
-        typer.Option(metavar="NAME|FILE", help="Prices all; left out: the design's own platform."),
+        str | None, option("NAME|FILE", "Prices all; left out: the design's own platform.")
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(metavar="N", help="Threads; left out: one per processor.")
-    ] = None,
+    workers: Annotated[int | None, option("N", "Threads; left out: one per processor.")] = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(
-            metavar="tcp://HOST:PORT",
-            help="A Dask cluster to count on; its workers read the traces by the same paths.",
+        option(
+            "tcp://HOST:PORT",
+            "A Dask cluster to count on; its workers read the traces by the same paths.",
         ),
     ] = None,
     no_kinds: WithoutKinds = False,

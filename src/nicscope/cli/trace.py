@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nicscope.cli.answer import print_json, tell
-from nicscope.cli.arguments import output_path, text_beside
+from nicscope.cli.arguments import option, output_path, text_beside
 from nicscope.cli.progress import progress
 from nicscope.errors import printable
 
@@ -67,19 +67,17 @@ def convert(
     ],
     from_format: Annotated[
         str | None,
-        typer.Option(
-            "--from",
-            metavar="FORMAT",
-            help="parquet, csv, strace, lackey, libcachesim-csv or oracle-general; told by the "
+        option(
+            "FORMAT",
+            "parquet, csv, strace, lackey, libcachesim-csv or oracle-general; told by the "
             "file if left out.",
+            "--from",
         ),
     ] = None,
     to_format: Annotated[
         str | None,
-        typer.Option(
-            "--to",
-            metavar="FORMAT",
-            help="parquet, csv or oracle-general; told by OUT's ending if left out.",
+        option(
+            "FORMAT", "parquet, csv or oracle-general; told by OUT's ending if left out.", "--to"
         ),
     ] = None,
     node: Annotated[int, typer.Option(min=0, help="Node, where IN names none.")] = 0,
@@ -95,10 +93,7 @@ def convert(
         typer.Option("--renumber", help="Number objects 0, 1, 2... as they appear (hashed ids)."),
     ] = False,
     columns: Annotated[
-        str,
-        typer.Option(
-            metavar="TEXT", help="libCacheSim CSV: time-col=1,obj-id-col=2,obj-size-col=3."
-        ),
+        str, option("TEXT", "libCacheSim CSV: time-col=1,obj-id-col=2,obj-size-col=3.")
     ] = "",
     json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:

@@ -2,6 +2,8 @@
 
 Each entry of ``[costs]`` is a value, a range (``value = [low, high]``) or a table (``at`` and
 ``value``); see ``docs/platforms.md``.  Times are integer picoseconds inside.
+
+Times are whole picoseconds inside, in the unit of their source in files; a user may override any.
 """
 
 from __future__ import annotations

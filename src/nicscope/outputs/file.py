@@ -1,4 +1,7 @@
-"""One file: whole or not there, through links, or the bytes of a stream."""
+"""One file: whole or not there, through links, or the bytes of a stream.
+
+The end of its name says what format it has and how it is compressed.
+"""
 
 from __future__ import annotations
 

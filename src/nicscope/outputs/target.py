@@ -1,4 +1,7 @@
-"""What the path of an output leads to: a file to be replaced, or a stream to be written to."""
+"""What the path of an output leads to: a file to be replaced, or a stream to be written to.
+
+A sink takes the bytes, and says of an error which output it was.
+"""
 
 from __future__ import annotations
 

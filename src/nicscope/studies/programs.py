@@ -1,4 +1,7 @@
-"""A person's program file: it is run, and every cluster that it ran says what that cost."""
+"""A person's program file: it is run, and every cluster that it ran says what that cost.
+
+What it raises is told from its own frames alone, without anyone else's.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 A process for each node, a thread for each of its engines, a slice for each transfer and action,
 and an arrow that follows each packet from where it begins to where it ends.
+
+One of a program shows all its runs, one cluster beside the other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The file formats that ``convert`` knows, and how a file's format is told."""
+"""The file formats that ``convert`` knows, and how a file's format is told.
+
+A conversion reads one and writes another.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Dense numbers for pairs: processes, (process, page), objects, as they first appear."""
+"""Dense numbers for pairs: processes, (process, page), objects, as they first appear.
+
+Lookups of a request are its pages, one by one.
+"""
 
 from __future__ import annotations
 

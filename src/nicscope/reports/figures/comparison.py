@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope.reports.comparison import kind_names, miss_rates
-from nicscope.reports.figures.style import INK, beside, legend, new_figure, styled
+from nicscope.reports.figures.style import INK, beside, legend, new_figure, stacked, styled
 from nicscope.reports.palette import (
     GROUP_COLOURS,
     KIND_COLOURS,
@@ -16,7 +16,7 @@ from nicscope.reports.palette import (
 from nicscope.reports.wording import byte_size, per_hundred, us_per
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -47,10 +47,9 @@ def draw_misses(comparison: Comparison) -> Figure:
 
 
 def _stack(axes: Axes, series: dict[str, list[float]], colours: dict[str, str]) -> None:
-    left = [0.0] * len(next(iter(series.values())))
-    for name, widths in series.items():
-        axes.barh(range(len(widths)), widths, 0.7, left, color=colours[name], label=name)
-        left = [start + width for start, width in zip(left, widths, strict=True)]
+    rows = range(len(next(iter(series.values()))))
+    looks = ((widths, {"color": colours[name], "label": name}) for name, widths in series.items())
+    stacked(axes.barh, rows, 0.7, looks)
 
 
 PS_PER_US = 1e6
@@ -70,12 +69,7 @@ def draw_costs(comparison: Comparison) -> Figure:
     ]
     with styled():
         figure, (axes,) = new_figure(comparison, f"What a {per.value} costs")
-        left = [0.0] * len(parts)
-        for group, colour in GROUP_COLOURS.items():
-            widths = [of_design.get(group, 0.0) for of_design in parts]
-            if any(widths):
-                axes.barh(range(len(parts)), widths, 0.7, left, color=colour, label=group)
-            left = [start + width for start, width in zip(left, widths, strict=True)]
+        draw_groups(axes, parts)
         for row, priced in enumerate(comparison.priced):
             if priced.cost.high_ps > priced.cost.low_ps:
                 axes.plot((totals[row], upper[row]), (row, row), color=INK, lw=2, marker="|")
@@ -90,6 +84,15 @@ def draw_costs(comparison: Comparison) -> Figure:
         if any(totals):
             legend(figure, axes, columns=4)
     return figure
+
+
+def draw_groups(axes: Axes, parts: Sequence[Mapping[str, float]]) -> None:
+    """A bar for each of ``parts``, of groups of steps as ``group_us`` has them."""
+    series = (
+        ([one.get(group, 0.0) for one in parts], {"color": colour, "label": group})
+        for group, colour in GROUP_COLOURS.items()
+    )
+    stacked(axes.barh, range(len(parts)), 0.7, (each for each in series if any(each[0])))
 
 
 def group_us(priced: Priced, per: Denominator) -> dict[str, float]:

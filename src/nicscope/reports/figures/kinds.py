@@ -5,7 +5,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.reports.figures.style import INK, MOST_PANELS, legend, new_panels, plain, styled
+from nicscope.reports.figures.style import (
+    INK,
+    MOST_PANELS,
+    hatched,
+    legend,
+    new_panels,
+    plain,
+    stacked,
+    styled,
+)
 from nicscope.reports.palette import KIND_COLOURS
 from nicscope.reports.wording import byte_size, per_hundred
 
@@ -93,23 +102,10 @@ def draw_kinds(report: CurveReport) -> Figure:
 
 def _draw(axes: Axes, panel: Panel, columns: int) -> None:
     places = range(len(panel.points))
-    bottom = [0.0] * len(panel.points)
-    for kind in KINDS:
-        rates = panel.rates(kind)
-        axes.bar(
-            places,
-            rates,
-            0.8,
-            bottom,
-            color=KIND_COLOURS[kind],
-            hatch=HATCHES[kind],
-            edgecolor="white",
-            linewidth=0,
-            label=kind,
-        )
-        bottom = [below + rate for below, rate in zip(bottom, rates, strict=True)]
+    looks = ((panel.rates(k), hatched(k, KIND_COLOURS[k], HATCHES[k])) for k in KINDS)
+    totals = stacked(axes.bar, places, 0.8, looks)
     if len(panel.points) * columns <= 2 * LABELS:
-        for place, total in zip(places, bottom, strict=True):
+        for place, total in zip(places, totals, strict=True):
             axes.annotate(
                 per_hundred(total),
                 (place, total),
@@ -119,7 +115,7 @@ def _draw(axes: Axes, panel: Panel, columns: int) -> None:
                 fontsize=10 if columns > 1 else 12,
                 color=INK,
             )
-    axes.set_ylim(0, max(axes.get_ylim()[1], HEADROOM * max(bottom)))
+    axes.set_ylim(0, max(axes.get_ylim()[1], HEADROOM * max(totals)))
     every = max(1, math.ceil(len(panel.points) * columns / TICKS))
     ticks = list(places)[::every]
     size = panel.curve.page_size

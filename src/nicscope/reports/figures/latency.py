@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 
 from matplotlib.ticker import PercentFormatter
 
-from nicscope.reports.figures.style import FAINT, INK, legend, plain, sheet, slide, styled
+from nicscope.reports.figures.style import (
+    FAINT,
+    INK,
+    hatched,
+    legend,
+    plain,
+    sheet,
+    slide,
+    stacked,
+    styled,
+)
 from nicscope.reports.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 from nicscope.reports.wording import byte_size
 from nicscope.studies.latency.report import Part
@@ -72,22 +82,13 @@ def _chosen(sizes: list[int]) -> list[int]:
 
 
 def _draw(axes: Axes, latencies: Sequence[Latency], used: Sequence[str]) -> None:
-    left = [0.0] * len(latencies)
+    series = []
     for name in used:
         parts, colour, hatch = LOOKS[name]
+        look = hatched(name, colour, hatch) | {"edgecolor": INK if hatch else "white"}
         widths = [one.cycles(*parts) / NS_PER_US for one in latencies]
-        axes.barh(
-            range(len(latencies)),
-            widths,
-            0.72,
-            left,
-            color=colour,
-            hatch=hatch,
-            edgecolor=INK if hatch else "white",
-            linewidth=0.4,
-            label=name,
-        )
-        left = [start + width for start, width in zip(left, widths, strict=True)]
+        series.append((widths, look | {"linewidth": 0.4}))
+    ends = stacked(axes.barh, range(len(latencies)), 0.72, series)
     for row, one in enumerate(latencies):
         axes.annotate(
             f"{one.us:.1f}",
@@ -100,7 +101,7 @@ def _draw(axes: Axes, latencies: Sequence[Latency], used: Sequence[str]) -> None
         )
     axes.set_yticks(range(len(latencies)), [one.mechanism for one in latencies])
     axes.set_ylim(len(latencies) - 0.4, -0.6)
-    axes.set_xlim(0, 1.2 * max(left))
+    axes.set_xlim(0, 1.2 * max(ends))
     plain(axes, "x", labelsize=12)
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from nicscope.reports import size_wording as say
-from nicscope.reports.figures.comparison import group_us
+from nicscope.reports.figures.comparison import draw_groups, group_us
 from nicscope.reports.figures.style import INK, beside, new_panels, plain, styled
-from nicscope.reports.palette import FAMILY_LOOKS, GROUP_COLOURS, KIND_COLOURS
+from nicscope.reports.palette import FAMILY_LOOKS, KIND_COLOURS
 from nicscope.reports.wording import byte_size, whole
 
 if TYPE_CHECKING:
@@ -168,12 +168,7 @@ def _draw_parts(axes: Axes, sizing: Sizing, report: SizingReport) -> None:
         {} if one.best is None else group_us(one.best.priced, sizing.denominator) for one in answers
     ]
     totals = [sum(of_family.values()) for of_family in parts]
-    left = [0.0] * len(parts)
-    for group, colour in GROUP_COLOURS.items():
-        widths = [of_family.get(group, 0.0) for of_family in parts]
-        if any(widths):
-            axes.barh(range(len(parts)), widths, 0.7, left, color=colour, label=group)
-        left = [start + width for start, width in zip(left, widths, strict=True)]
+    draw_groups(axes, parts)
     ends = [_upper(answer, total) for answer, total in zip(answers, totals, strict=True)]
     for row, (answer, total, end) in enumerate(zip(answers, totals, ends, strict=True)):
         if end > total:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.ticker import FuncFormatter
 
-from nicscope.reports.figures.style import FAINT, INK, legend, slide, styled
+from nicscope.reports.figures.style import FAINT, INK, hatched, legend, slide, stacked, styled
 from nicscope.reports.palette import BLUE, GREEN, KIND_COLOURS, ORANGE, PURPLE, SKY, VERMILION
 
 if TYPE_CHECKING:
@@ -57,22 +57,15 @@ def _draw_page(table: StudyTable, names: list[str]) -> Figure:
 
 
 def _breakdown_panel(axes: Axes, rows: list[Row]) -> None:
-    bottom = [0.0] * len(rows)
-    for kind in KINDS:
-        heights = [row[f"{kind}_per_lookup"] for row in rows]
-        axes.bar(
-            range(len(rows)),
-            heights,
-            WIDTH,
-            bottom,
-            color=KIND_COLOURS[kind],
-            hatch=HATCHES[kind],
-            edgecolor="white",
-            linewidth=0,
-            label=kind,
+    series = (
+        (
+            [row[f"{kind}_per_lookup"] for row in rows],
+            hatched(kind, KIND_COLOURS[kind], HATCHES[kind]),
         )
-        bottom = [low + height for low, height in zip(bottom, heights, strict=True)]
-    for place, total in enumerate(bottom):
+        for kind in KINDS
+    )
+    totals = stacked(axes.bar, range(len(rows)), WIDTH, series)
+    for place, total in enumerate(totals):
         axes.annotate(
             f"{total:.2f}" if total >= PLENTY else f"{total:.2g}",
             (place, total),
@@ -83,7 +76,7 @@ def _breakdown_panel(axes: Axes, rows: list[Row]) -> None:
             color=INK,
         )
     axes.set_xticks(range(len(rows)), [f"{row['cache_entries'] // 1024} K" for row in rows])
-    axes.set_ylim(0, 1.14 * max(*bottom, 1e-6))
+    axes.set_ylim(0, 1.14 * max(*totals, 1e-6))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
 
@@ -122,21 +115,10 @@ def draw_sweep(application: str, rows: Sequence[Row]) -> Figure:
 def _sweep_panel(axes: Axes, rows: Sequence[Row]) -> None:
     lines = list(dict.fromkeys(row["line_entries"] for row in rows))
     places = [at + GAP * lines.index(row["line_entries"]) for at, row in enumerate(rows)]
-    bottom = [0.0] * len(rows)
-    for part, (label, colour, hatch) in PARTS.items():
-        heights = [row[f"{part}_percent"] for row in rows]
-        axes.bar(
-            places,
-            heights,
-            0.86,
-            bottom,
-            color=colour,
-            hatch=hatch,
-            edgecolor="white",
-            linewidth=0,
-            label=label,
-        )
-        bottom = [low + height for low, height in zip(bottom, heights, strict=True)]
+    series = (
+        ([row[f"{part}_percent"] for row in rows], hatched(*look)) for part, look in PARTS.items()
+    )
+    stacked(axes.bar, places, 0.86, series)
     axes.set_xticks(places, [str(row["ways"]) for row in rows])
     axes.tick_params(axis="x", labelsize=11)
     for line in lines:

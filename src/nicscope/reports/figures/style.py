@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
     from matplotlib.axes import Axes
 
     from nicscope.studies.replaying import Comparison
@@ -91,6 +93,28 @@ def slide(title: str, rows: int, columns: int, *, share: bool = False) -> tuple[
     for axes in panels:
         plain(axes, labelsize=12)
     return figure, panels
+
+
+def stacked(
+    draw: Callable[..., Any],
+    places: Sequence[float],
+    thick: float,
+    series: Iterable[tuple[list[float], dict[str, Any]]],
+) -> list[float]:
+    """Where bars end that ``draw`` (``axes.bar``, ``axes.barh``) has put one behind the other.
+
+    ``series``: for each stretch its lengths, by place, and its look.
+    """
+    ends = [0.0] * len(places)
+    for lengths, look in series:
+        draw(places, lengths, thick, ends, **look)
+        ends = [end + length for end, length in zip(ends, lengths, strict=True)]
+    return ends
+
+
+def hatched(label: str, colour: str, hatch: str) -> dict[str, Any]:
+    """The look of a stretch that is not told apart by colour alone."""
+    return {"color": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0, "label": label}
 
 
 def beside(axes: Axes, end: tuple[float, float], text: str) -> None:

@@ -1,4 +1,7 @@
-"""Published numbers and how the simulator measures each: what is fitted, what is predicted."""
+"""Published numbers and how the simulator measures each: what is fitted, what is predicted.
+
+Two of them need a run of their own: the cold start of a stream, and what is lost to gaps.
+"""
 
 from __future__ import annotations
 

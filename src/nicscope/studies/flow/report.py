@@ -1,4 +1,7 @@
-"""The answer to a ``FlowQuestion``: packets, parts, engines, memory."""
+"""The answer to a ``FlowQuestion``: packets, parts, engines, memory.
+
+It holds what the structures of delivery take of NIC memory, and becomes a timeline.
+"""
 
 from __future__ import annotations
 

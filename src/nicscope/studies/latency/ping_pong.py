@@ -3,6 +3,8 @@
 The clock of a message starts at the first user write and stops when the receiver's poll has seen
 the completion.  The two ends of the paper's own definition do not fit: it starts at VipPostSend,
 yet counts the user's writes, which come before.  Source: EDT, 7.1 and 7.2.
+
+Buffers may go through a translation cache on each side, at the costs of another platform.
 """
 
 from __future__ import annotations

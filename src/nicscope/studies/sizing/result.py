@@ -1,4 +1,7 @@
-"""What sizing found, as an object for programs."""
+"""What sizing found, as an object for programs.
+
+An answer is the best design of one family, and what other memory would buy it.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Workers read the trace by path instead of being sent it: what a client scatters is lost with the
 worker that holds it, while a path can be read again by any worker, also one that joins later.
+
+A worker reads the trace by its path, once for all its threads.
 """
 
 from __future__ import annotations
@@ -10,17 +12,78 @@ import contextlib
 import logging
 import queue
 import re
+import socket
+import threading
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.errors import NicscopeError, StudyError
+from nicscope.errors import NicscopeError, StudyError, TraceError
+from nicscope.kernel.fingerprint import package_stamp
+from nicscope.studies.sweep.journal import content_digest
+from nicscope.studies.sweep.tally import Columns, load, tally
+from nicscope.traces.reader import open_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nicscope.config.design import Design
-    from nicscope.studies.sweep.cluster_task import Order
     from nicscope.studies.sweep.tally import Tally
+
+
+class Order(NamedTuple):
+    """What every task of a sweep has in common, for one trace."""
+
+    path: str  # absolute; the same file for every worker
+    sha256: str
+    page_size: int
+    kinds: bool
+    source: str  # stamp of the package that asks
+
+
+def tally_remotely(order: Order, designs: Sequence[Design]) -> list[Tally]:
+    """What each of ``designs`` counts, on whatever machine this runs.
+
+    Errors: ``StudyError`` or ``TraceError``, naming the machine, if its nicscope or its trace is
+    another.
+    """
+    if package_stamp() != order.source:
+        raise StudyError(f"worker {socket.gethostname()} runs another nicscope; install this one")
+    return tally(_HELD.columns(order), designs, order.page_size, order.kinds)
+
+
+class _Held:
+    """The columns of the trace that was asked for last, one copy in this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sha256 = ""
+        self._columns: Columns | None = None
+
+    def columns(self, order: Order) -> Columns:
+        with self._lock:
+            if self._columns is None or self._sha256 != order.sha256:
+                self._columns = None  # the old ones may go before the new ones come
+                self._columns = _read(order)
+                self._sha256 = order.sha256
+            return self._columns
+
+
+_HELD = _Held()
+
+
+def _read(order: Order) -> Columns:
+    where = f"worker {socket.gethostname()}"
+    try:
+        found = content_digest(Path(order.path))
+    except OSError as error:
+        raise TraceError(
+            f"{where}: {order.path}: {error.strerror}; every worker reads the trace by this path"
+        ) from error
+    if found != order.sha256:
+        raise TraceError(f"{where}: {order.path} has other content there")
+    return load(open_trace(order.path))
+
 
 REACH_S = 5.0  # for the scheduler to answer
 LOOK_S = 2.0  # between looks at a cluster that gives no results
@@ -65,7 +128,6 @@ class Cluster:
                 self._client.cancel([future for future, _ in running.values()], force=True)
 
     def _submit(self, order: Order, designs: list[Design]) -> Any:
-        from nicscope.studies.sweep.cluster_task import tally_remotely
 
         return self._client.submit(tally_remotely, order, designs, pure=False)
 

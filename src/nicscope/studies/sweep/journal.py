@@ -2,6 +2,8 @@
 
 Each line carries a checksum.  What a killed sweep was writing is a torn last line, which is
 dropped; the first line says which sweep it is.
+
+It begins with what identifies the sweep, so that another's is not continued.
 """
 
 from __future__ import annotations

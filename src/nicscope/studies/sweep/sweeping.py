@@ -212,7 +212,7 @@ def _counted(
         yield from on_threads(columns, page_size, what.kinds, chunks, what.grid.design, workers)
         return
     from nicscope.kernel.fingerprint import package_stamp
-    from nicscope.studies.sweep.cluster_task import Order
+    from nicscope.studies.sweep.cluster import Order
 
     if not trace.is_named_file:
         raise TraceError(f"{trace.name}: is no file that the workers of a cluster find; name one")

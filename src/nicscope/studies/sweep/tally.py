@@ -1,4 +1,7 @@
-"""Counting a few designs in one pass over a trace's columns, which are in memory once."""
+"""Counting a few designs in one pass over a trace's columns, which are in memory once.
+
+Several passes run at once on threads of this process, which share the columns.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Recording a program from start to end: the whole of it in one call."""
+"""Recording a program from start to end: the whole of it in one call.
+
+What it has seen, and what it could not see, is its result.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 A receive may block for hours while a million sends come and go, so rows are kept in a nameless
 file beside the result, as runs sorted by issue, and are merged at the end: memory stays bounded
 and nothing is left behind, however this process ends.
+
+Segments are the pieces of user buffers through which a call moves bytes.
 """
 
 from __future__ import annotations

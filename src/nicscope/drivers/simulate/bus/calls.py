@@ -56,6 +56,16 @@ def deregister_frame(machine, n, frame):
 
 
 @PORTS.function
+def tell_over_bus(machine, n, p, ring, now):
+    """A report of port ``p`` of ``n`` is made: the NIC writes it when those before are written."""
+
+
+@PORTS.function
+def end_telling(machine, n, now):
+    """A report is in the host's memory; the next one goes."""
+
+
+@PORTS.function
 def tell_of_engine(machine, n, now):
     """The engine may be free: a CPU that waits for it looks."""
 

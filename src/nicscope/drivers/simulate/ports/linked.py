@@ -11,6 +11,7 @@ from nicscope.drivers.simulate.bus import (
     payloads,
     registering,
     rooms,
+    telling,
 )
 from nicscope.drivers.simulate.bus.calls import fire_bus  # noqa: F401  declared before counted
 from nicscope.drivers.simulate.ports import (
@@ -51,6 +52,7 @@ FUNCTIONS = PORTS.found_in(
     payloads,
     registering,
     rooms,
+    telling,
     admitting,
     ahead,
     checking,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from nicscope.drivers.simulate.bus.calls import tell_over_bus
+from nicscope.drivers.simulate.bus.state import crosses_bus
 from nicscope.drivers.simulate.ports.calls import leave_request
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports import DONE, RECEIVED, SENT
@@ -13,6 +15,18 @@ GONE = -1  # in ``own`` and ``packet`` of what ended because the port is closed,
 @step
 def has_report(machine, n, p):
     """Whether the port that process ``p`` of node ``n`` listens at has a report for it."""
+    if crosses_bus(machine, n):
+        process = machine.processes[p]
+        port = machine.ports.table[n, process.peer]
+        ring = process.own & 1
+        shown = machine.bus.shown[n, process.peer, ring]
+        return shown > (port.reaped if ring == SENT else port.read)
+    return _has_made(machine, n, p)
+
+
+@step
+def _has_made(machine, n, p):
+    """Whether a report has been made for it, which may be on its way over a bus still."""
     process = machine.processes[p]
     port = machine.ports.table[n, process.peer]
     if process.own & 1 == SENT:
@@ -33,7 +47,7 @@ def is_in_vain(machine, n, p):
     if is_given_on(machine, n, p):
         return True
     is_closed = machine.ports.table[n, machine.processes[p].peer].open == 0
-    return is_closed and not has_report(machine, n, p)
+    return is_closed and not _has_made(machine, n, p)
 
 
 @distant
@@ -52,6 +66,8 @@ def report_sent(machine, n, p, slot, status):
     ports.told[n, status] += 1
     if status != DONE:
         ports.nodes[n].rejected += 1
+    if crosses_bus(machine, n):
+        tell_over_bus(machine, n, p, SENT, machine.tally[0].now)
 
 
 @distant
@@ -69,4 +85,6 @@ def report_received(machine, n, p, operation, name, node, length, buffers, offse
     report.buffers = buffers
     report.offset = offset
     port.received += 1
+    if crosses_bus(machine, n):
+        tell_over_bus(machine, n, p, RECEIVED, machine.tally[0].now)
     return place

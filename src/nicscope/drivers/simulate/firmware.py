@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import NEVER, put
-from nicscope.drivers.simulate.bus.calls import fetched_at
+from nicscope.drivers.simulate.bus.calls import fetched_at, tell_of_engine
 from nicscope.drivers.simulate.bus.state import crosses_bus
 from nicscope.drivers.simulate.flow import time_of
 from nicscope.drivers.simulate.link import (
@@ -206,6 +206,8 @@ def take_effect(machine, n, now):
         packet = machine.sends[n, node.task_packet % endpoint.send_ring]
         log_action(machine, n, task, n, packet.number, node.task_since, now)
         _send_task(machine, n, now, task)
+    if task in (HOST_TX, HOST_RCV) and crosses_bus(machine, n):
+        tell_of_engine(machine, n, now)  # it need not have begun anything
 
 
 @step

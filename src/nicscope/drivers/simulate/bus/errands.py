@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus.engine import await_engine
+from nicscope.drivers.simulate.bus.engine import await_engine, is_engine_free
 from nicscope.drivers.simulate.bus.moving import start_move
 from nicscope.drivers.simulate.bus.rooms import (
     leave_buffer,
@@ -25,7 +25,6 @@ from nicscope.drivers.simulate.machine import (
     ACCESSING,
     CPU,
     KINDS,
-    PCI_IDLE,
     PCI_QUEUE,
     POST,
     PROVIDE,
@@ -175,7 +174,7 @@ def _next_piece(machine, n, p, now):
         begun = errand.told + errand.done
         errand.done += size
         physical = _physical(machine, n, port.space, at)
-        if machine.bus.rules[n].way == CNI and machine.nodes[n].pci != PCI_IDLE:
+        if machine.bus.rules[n].way == CNI and not is_engine_free(machine, n):
             errand.done -= size
             await_engine(machine, n)
             return True

@@ -19,7 +19,6 @@ from nicscope.memory.coherence.layout import (
     SHARED,
     UPGRADE,
 )
-from nicscope.memory.paging.layout import GARBAGE_FRAME
 
 NS = 1_000
 PAGE, BLOCK = 4096, 128
@@ -54,9 +53,9 @@ def registered_frames(cluster, n):
 
 
 def pinned_frames(cluster, n):
-    """Frames with a pin but the garbage page."""
-    pins = cluster.simulation.machine.ports.memory.frames[n]["pins"]
-    return set(np.flatnonzero(pins > 0).tolist()) - {GARBAGE_FRAME}
+    """Frames that some address space has pinned."""
+    frames = cluster.simulation.machine.ports.memory.frames[n]
+    return set(np.flatnonzero((frames["pins"] > 0) & (frames["pinner"] >= 0)).tolist())
 
 
 @pytest.mark.parametrize("design", ["utlb", "utlb-shared", "utlb-process", "vmmc-static"])

@@ -11,6 +11,7 @@ from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.machine import ACCESSING, PCI_IDLE, POLLING, POSTING
 from nicscope.drivers.simulate.ports.build import Faults, HostSize
 from nicscope.interfaces import unet, vmmc
+from nicscope.memory.coherence.asks import REPORT as MASTER
 from nicscope.memory.coherence.layout import (
     COMBINED_WRITE,
     CPU,
@@ -21,6 +22,7 @@ from nicscope.memory.coherence.layout import (
     UNCACHED_WRITE,
     UPGRADE,
 )
+from nicscope.nic.ports.layout import RECEIVED, SENT
 
 NS = 1_000
 PAGE = 4096
@@ -39,6 +41,7 @@ def one_message(way, *, reads=True, closes=False, loss=0.0, platform="utlb-edt",
         endpoint = await process.open()
         tag = await endpoint.connect(1, "pong")
         room = endpoint.allocate(2 * PAGE)
+        await process.sleep(300)  # until the other side waits
         for turn, size in enumerate(sizes):
             await room.write(programs.pattern(turn, size), 8)
             await endpoint.send(tag, room.part(8, size))
@@ -80,6 +83,15 @@ def rung(when):
     return next_edge(when + 10 * NS) + 40 * NS
 
 
+def report_read(when):
+    """When the CPU has read a report of 64 bytes, which the NIC has written to memory.
+
+    Second level 10, arbitration 10; of the grant ordered 30 later, from memory 60, data 80; 16
+    words of the first level, 1 each, and 10 for its second line.
+    """
+    return next_edge(when + 20 * NS) + (30 + 60 + 80 + 16 + 10) * NS
+
+
 def next_edge(when):
     return -(-when // (10 * NS)) * 10 * NS
 
@@ -116,7 +128,7 @@ def test_what_has_come_is_read_past_the_caches_when_its_report_is_found(way):
 
     # Arbitration 10, ordered 30 later, the device 10, data 10; two words of the first level.  The
     # next one is granted at the edge 70 after this.
-    first = next_edge(begun + 10 * NS)
+    first = next_edge(report_read(begun) + 10 * NS)
     assert ended == first + 50 * NS + (SIZE // 8 - 1) * 70 * NS + 2 * NS
     assert cluster.simulation.machine.bus.hosts.counts[1].sum(axis=0)[UNCACHED_READ] == SIZE // 8
     assert heard == programs.pattern(0, SIZE)
@@ -280,3 +292,48 @@ def test_a_descriptor_that_the_library_refuses_rings_no_doorbell():
 
     assert cluster.run()[1] == "no room"
     assert cluster.simulation.machine.bus.ways.nics.registers[1, 0]["doorbells"] == 0
+
+
+@pytest.mark.parametrize("way", [*BY_CPU, "dma", "cc-dma-retry", "cc-dma-intervention", "edt"])
+def test_a_process_finds_a_report_when_the_nic_has_written_it_and_reads_it_through_its_cache(way):
+    _, cluster = one_message(way)
+    machine = cluster.simulation.machine
+    log = machine.log[: machine.tally[0]["log"]]
+
+    for node, ring in ((0, SENT), (1, RECEIVED)):
+        work = log[(log["node"] == node) & (log["engine"] == Engine.CPU)]
+        (poll,) = work[work["task"] == POLLING]
+        assert poll["start"] == machine.bus.timing[node, MASTER]["ended"]
+        assert machine.bus.shown[node].sum() == 1
+        (p,) = machine.bus.shown[node, :, ring].nonzero()[0]
+        made = machine.ports.reports[node, p, ring, 0].tobytes()
+        place = int(machine.bus.rules[node]["reports"]) + (2 * p + ring) * 64 * len(made)
+        assert machine.ports.memory.bytes[node, place : place + len(made)].tobytes() == made
+        if node == 0 or way in ("cc-dma-retry", "cc-dma-intervention", "edt"):
+            (read,) = work[work["start"] == poll["end"]]
+            assert read["end"] == report_read(read["start"])
+
+
+@pytest.mark.parametrize("way", ["edt", "cni"])
+def test_reports_come_in_the_order_in_which_they_were_made(way):
+    count = 20
+    cluster = unet.Cluster(programs.over(way, "utlb"), "utlb-edt")
+
+    async def ping(process):
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        posted = [await endpoint.send(tag, bytes([turn])) for turn in range(count)]
+        return posted, [(await endpoint.sent()).request for _ in posted]
+
+    async def pong(process):
+        endpoint = await process.open("pong")
+        await process.sleep(3000)
+        assert endpoint.waiting == count
+        return [(await endpoint.receive()).content for _ in range(count)]
+
+    cluster.start(0, ping)
+    cluster.start(1, pong)
+    (posted, ended), heard = cluster.run()
+
+    assert ended == posted
+    assert heard == [bytes([turn]) for turn in range(count)]

@@ -8,7 +8,7 @@ import numpy as np
 
 from nicscope.drivers.simulate.account import ACCOUNTS
 from nicscope.drivers.simulate.agenda import new_agenda
-from nicscope.drivers.simulate.bus.state import no_bus
+from nicscope.drivers.simulate.bus.state import NO_WAY, no_bus
 from nicscope.drivers.simulate.flow import FLOW
 from nicscope.drivers.simulate.log import LOG, MESSAGE
 from nicscope.drivers.simulate.machine import (
@@ -127,6 +127,7 @@ def new_machine(
     machine.endpoints["tags"] = store.payload_table.shape[1]
     machine.processes["node"] = hosts
     machine.ports.rules["registers"] = (machine.bus.rules["way"] == EDT).any()
+    machine.ports.rules["tells"] = (machine.bus.rules["way"] != NO_WAY).any()
     machine.ports.rules["rooms"] = machine.bus.rooms.size > 0
     machine.ports.rules["ways"] = machine.paths.summary["ways"]
     places = np.arange(n)

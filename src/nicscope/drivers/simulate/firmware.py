@@ -6,7 +6,7 @@ import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus.calls import fetched_at
+from nicscope.drivers.simulate.bus.calls import fetched_at, tell_of_engine
 from nicscope.drivers.simulate.bus.state import crosses_bus
 from nicscope.drivers.simulate.flow import time_of
 from nicscope.drivers.simulate.link import (
@@ -227,6 +227,8 @@ def take_effect(machine, n, now):
         packet = machine.sends[n, place_in(node.task_packet, endpoint.send_ring)]
         log_action(machine, n, task, n, packet.number, node.task_since, now)
         _send_task(machine, n, now, task)
+    if task in (HOST_TX, HOST_RCV) and crosses_bus(machine, n):
+        tell_of_engine(machine, n, now)  # it need not have begun anything
     if has_ports(machine.ports):
         keep_time(machine, n)
 

@@ -24,7 +24,7 @@ from nicscope.config.scheme import Scheme
 from nicscope.drivers.coherent.machine import machine_bytes as coherent_bytes
 from nicscope.drivers.coherent.parameters import machine_parameters
 from nicscope.drivers.simulate.build import machine_bytes
-from nicscope.drivers.simulate.bus.build import bus_of_ports
+from nicscope.drivers.simulate.bus.build import bus_frames, bus_of_ports
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Setup, new_ports
 from nicscope.drivers.simulate.ports.connecting import with_connections
 from nicscope.drivers.simulate.ports.costs import service_costs
@@ -39,7 +39,6 @@ from nicscope.interfaces.ports.process import Process
 from nicscope.interfaces.ports.report import PortsRun
 from nicscope.interfaces.run_report import Names, RunReport, records_to_keep, report_of, tell
 from nicscope.interfaces.ways import PORTS, Combination, check_runs
-from nicscope.nic.coherent.layout import queue_bytes
 from nicscope.nic.coherent.mechanism import NAMES as MECHANISMS
 from nicscope.room import check_room
 
@@ -184,7 +183,7 @@ class PortCluster(Generic[E]):
         need = ports_bytes(self._setup(processes, links), delivery)
         if self.way != Way.PCI:
             host, nic = machine_parameters(self.platform)
-            need += coherent_bytes(nodes, host, nic, 64, 64)
+            need += coherent_bytes(nodes, host, nic, nic["memory_bytes"] // self.page_size, 64)
         self._check(need + machine_bytes(delivery, nodes, programs, keep_log=self._keep_log), nodes)
 
     def _check(self, need: int, nodes: int) -> None:
@@ -211,20 +210,20 @@ class PortCluster(Generic[E]):
             fresh=self._fresh,
             garbage=self.garbage,
             buffer_bytes=self.buffer_bytes,
-            queue_frames=self._queue_frames,
+            queue_frames=self._queue_frames(ports),
             serves=self.nic_serves,
             spaces=self.spaces(max(processes), ports - OWN_PORTS),
             links=links,
             keep_log=self._keep_log,
         )
 
-    @property
-    def _queue_frames(self) -> int:
-        """Frames of a host in which CPU and NIC have their cacheable queues, if they do."""
-        if self.way != Way.CNI:
+    def _queue_frames(self, ports: int) -> int:
+        """Frames of a host in which its CPU and a NIC at its bus meet."""
+        if self.way == Way.PCI:
             return 0
+        rings = (ports, self.size.ring)
         parameters = machine_parameters(self.platform)
-        return -(-queue_bytes(parameters.nic, parameters.host["l2_line"]) // self.page_size)
+        return bus_frames(parameters, MECHANISMS[self.way], rings, self.page_size)
 
     @property
     def _wide_delivery(self) -> Delivery:

@@ -121,8 +121,12 @@ class Process(PortCalls, OwnMemory):
     def waiting(self, port: int | None = None) -> int:
         """How many arrivals the port's queue holds, which the process may look at any time."""
         self._owner.check_caller()
-        record = self._ports.table[self._node, self._own(port)]
-        return int(record["received"]) - int(record["read"])
+        which = self._own(port)
+        record = self._ports.table[self._node, which]
+        came = int(record["received"])
+        if self._windows is not None:
+            came = int(self._machine.bus.shown[self._node, which, RECEIVED])
+        return max(came - int(record["read"]), 0)
 
     async def close_port(self, port: int | None = None) -> None:
         """Close a port: what is posted ends as "closed", and what comes for it is rejected.

@@ -256,3 +256,8 @@ def take_route(nics, n, d, route):
 @FIRMWARE.function
 def break_off(nics, n, d):
     """What node ``n`` is putting on the network for ``d`` ends where it is."""
+
+
+@FIRMWARE.function
+def tell(nics, n, p, ring):
+    """A report of port ``p`` is made, which its process sees when it has crossed to the host."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nicscope.kernel.decorators import distant
-from nicscope.nic.ports.calls import leave_request
+from nicscope.nic.ports.calls import leave_request, tell
 from nicscope.nic.ports.layout import DONE, RECEIVED, SENT
 
 
@@ -23,6 +23,8 @@ def report_sent(nics, n, p, slot, status):
     ports.told[n, status] += 1
     if status != DONE:
         ports.nodes[n].rejected += 1
+    if ports.rules[0].tells == 1:
+        tell(nics, n, p, SENT)
 
 
 @distant
@@ -40,4 +42,6 @@ def report_received(nics, n, p, operation, name, node, length, buffers, offset):
     report.buffers = buffers
     report.offset = offset
     port.received += 1
+    if ports.rules[0].tells == 1:
+        tell(nics, n, p, RECEIVED)
     return place

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from nicscope.drivers.simulate.bus.state import Bus, new_bus
@@ -9,6 +10,7 @@ from nicscope.errors import SimulationError
 from nicscope.memory.paging.layout import NOBODY
 from nicscope.nic.coherent.layout import COHERENT_METHOD, FALL_BACK, queue_bytes
 from nicscope.nic.coherent.mechanism import Mechanism
+from nicscope.nic.ports.layout import REPORT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,20 +31,19 @@ def bus_of_ports(
     memory: HostMemory,
     processes: int,
     interrupt: int,
-    rooms: tuple[int, int],
+    rings: tuple[int, int],
 ) -> Bus:
     """Caches before ``memory`` and NICs that move packets over ``way``.
 
     The NICs watch nothing but cacheable queues, in the last frames of that memory.
-    ``interrupt``: ps until their host's CPU does what they cannot; ``rooms``: ports and the length
-    of their rings.  Errors:
+    ``interrupt``: ps until their host's CPU does what they cannot; ``rings``: ports and the length
+    of theirs.  Errors:
     ``SimulationError`` if the buffers of ``delivery`` are more than the interface stages.
     """
     page = int(memory.config[0]["page_size"])
     _check_registering(parameters, way)
-    has_queues = way is Mechanism.CNI
-    if has_queues:
-        _reserve(memory, -(-queue_bytes(parameters.nic, parameters.host["l2_line"]) // page))
+    last = memory.frames.shape[1] - bus_frames(parameters, way, rings, page)
+    _reserve(memory, last)
     bus = new_bus(
         memory.bytes.shape[0],
         processes,
@@ -51,10 +52,13 @@ def bus_of_ports(
         memory=memory.bytes,
         window_bytes=page,
         tags=parameters.nic["memory_bytes"] // page,  # of a frame each
-        queues=has_queues,
-        rooms=rooms if way in BY_CPU else (0, 0),
+        queues=way is Mechanism.CNI,
+        rings=rings,
+        rooms=way in BY_CPU,
     )
-    _give_buffers(bus, parameters, way, delivery)
+    _give_buffers(bus, parameters, way, delivery, REPORT.itemsize)
+    bus.rules["reports"] = last * page
+    bus.rules["report"] = parameters.nic["staging_bytes"] - REPORT.itemsize
     bus.rules["interrupt"] = interrupt
     return bus
 
@@ -80,9 +84,12 @@ def bus_of_endpoints(
     return bus
 
 
-def _give_buffers(bus: Bus, parameters: Parameters, way: Mechanism, delivery: Delivery) -> None:
+def _give_buffers(
+    bus: Bus, parameters: Parameters, way: Mechanism, delivery: Delivery, besides: int = 0
+) -> None:
+    """Say where in what interfaces stage their buffers lie; ``besides``: bytes behind them."""
     buffer = delivery.max_payload
-    need = (delivery.send_buffers + delivery.receive_buffers) * buffer
+    need = (delivery.send_buffers + delivery.receive_buffers) * buffer + besides
     staging = parameters.nic["staging_bytes"]
     if need > staging:
         raise SimulationError(
@@ -94,9 +101,16 @@ def _give_buffers(bus: Bus, parameters: Parameters, way: Mechanism, delivery: De
     bus.rules["buffer"] = buffer
 
 
-def _reserve(memory: HostMemory, count: int) -> None:
-    """Have the last ``count`` frames of each host, none of which is taken yet, be nobody's."""
-    first = memory.frames.shape[1] - count
+def bus_frames(parameters: Parameters, way: Mechanism, rings: tuple[int, int], page: int) -> int:
+    """Frames of a host's kernel for what its NIC reports, and for cacheable queues behind that."""
+    queues = queue_bytes(parameters.nic, parameters.host["l2_line"])
+    reports = math.prod(rings) * 2 * REPORT.itemsize
+    return -(-reports // page) + (-(-queues // page) if way is Mechanism.CNI else 0)
+
+
+def _reserve(memory: HostMemory, first: int) -> None:
+    """Have the frames from ``first`` on, none of which is taken yet, be nobody's on each host."""
+    count = memory.frames.shape[1] - first
     memory.frames["next_free"][:, first - 1 :] = NOBODY
     memory.frames["pins"][:, first:] = 1
     memory.frames["pinned_to_write"][:, first:] = 1

@@ -46,5 +46,10 @@ def go_on_moving(machine, n, master, now):
 
 
 @DRIVER.function
+def end_telling(machine, n, now):
+    """A report is in the host's memory; the next one goes."""
+
+
+@DRIVER.function
 def tell_of_engine(machine, n, now):
     """The engine may be free: a CPU that waits for it looks."""

@@ -16,7 +16,15 @@ from nicscope.drivers.simulate.ports.state import AWAIT_BUS
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.coherence.access import LOAD, WINDOW, begin_access
 from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, PROCESSOR
+from nicscope.nic.delivery import HOST_RCV, HOST_TX
 from nicscope.nic.ways.state import NO_CALL
+
+
+@step
+def is_engine_free(machine, n):
+    """Whether the engine moves nothing, and the firmware does not set it to something already."""
+    node = machine.nodes[n]
+    return node.pci == PCI_IDLE and node.task != HOST_TX and node.task != HOST_RCV
 
 
 @step
@@ -33,7 +41,7 @@ def await_engine(machine, n):
 def tell_of_engine(machine, n, now):
     """The engine may be free: a CPU that waits for it looks."""
     waits = machine.bus.timing[n, PROCESSOR].state == AWAITING_ENGINE
-    if waits and machine.nodes[n].pci == PCI_IDLE:
+    if waits and is_engine_free(machine, n):
         put(machine.agenda, n * KINDS + CPU, now)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus.engine import await_engine
+from nicscope.drivers.simulate.bus.engine import await_engine, is_engine_free
 from nicscope.drivers.simulate.bus.moving import start_move
 from nicscope.drivers.simulate.bus.rooms import (
     leave_buffer,
@@ -20,11 +20,11 @@ from nicscope.drivers.simulate.bus.rooms import (
     place_for_request,
     take_for_request,
 )
+from nicscope.drivers.simulate.bus.telling import BYTES, report_address
 from nicscope.drivers.simulate.machine import (
     ACCESSING,
     CPU,
     KINDS,
-    PCI_IDLE,
     PCI_QUEUE,
     POST,
     PROVIDE,
@@ -85,8 +85,15 @@ def _moves(machine, n, p):
 
 @routine
 def next_part(machine, n, p, now):
-    """Whether the CPU has more to do: a piece to move, or to ring the doorbell, which it begins."""
+    """Whether the CPU has more to do, which it begins.
+
+    A report to read, pieces to move, the doorbell to ring.
+    """
     errand = machine.bus.errands[n]
+    if errand.rung == 0 and machine.processes[p].operation == REPORT:
+        errand.rung = 1
+        _read_report(machine, n, p, now)
+        return True
     if errand.piece != NO_MORE and _next_piece(machine, n, p, now):
         return True
     errand.piece = NO_MORE
@@ -99,6 +106,18 @@ def next_part(machine, n, p, now):
     begin_access(ways.access[n, 0], DOORBELL, zero, zero, count, SCRATCH)
     put(machine.agenda, n * KINDS + CPU, now)
     return True
+
+
+@step
+def _read_report(machine, n, p, now):
+    """Load the report that the NIC has written; its bytes go nowhere that a program sees."""
+    port = machine.ports.table[n, machine.processes[p].peer]
+    ring = machine.processes[p].own & 1
+    number = port.read if ring == RECEIVED else port.reaped
+    address = report_address(machine, n, machine.processes[p].peer, ring, number)
+    machine.bus.ways.moves[n, PROCESSOR].call = NO_CALL
+    begin_access(machine.bus.ways.access[n, 0], LOAD, address, 0, BYTES, SCRATCH)
+    put(machine.agenda, n * KINDS + CPU, now)
 
 
 @step
@@ -155,7 +174,7 @@ def _next_piece(machine, n, p, now):
         begun = errand.told + errand.done
         errand.done += size
         physical = _physical(machine, n, port.space, at)
-        if machine.bus.rules[n].way == CNI and machine.nodes[n].pci != PCI_IDLE:
+        if machine.bus.rules[n].way == CNI and not is_engine_free(machine, n):
             errand.done -= size
             await_engine(machine, n)
             return True

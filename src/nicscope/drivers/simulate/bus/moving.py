@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.bus.assisting import come, end_hold, helps_with
+from nicscope.drivers.simulate.bus.calls import end_telling
 from nicscope.drivers.simulate.bus.engine import leave_engine
 from nicscope.drivers.simulate.bus.requests import schedule, wake
 from nicscope.drivers.simulate.bus.state import (
@@ -20,7 +21,7 @@ from nicscope.drivers.simulate.bus.state import (
 )
 from nicscope.drivers.simulate.machine import PCI_QUEUE
 from nicscope.kernel.decorators import distant, routine, step
-from nicscope.memory.coherence.asks import MASTERS
+from nicscope.memory.coherence.asks import MASTERS, REPORT
 from nicscope.memory.coherence.layout import INVALID
 from nicscope.memory.coherence.lines import copy_bytes
 from nicscope.memory.coherence.nodes import watcher_of
@@ -67,6 +68,8 @@ def go_on_moving(machine, n, master, now):
         timing.ended = now
         machine.bus.ways.moves[n, master].call = NO_CALL
         end_hold(machine, n, master, now)
+        if master == REPORT and machine.bus.shown.size > 0:
+            end_telling(machine, n, now)
         if machine.nodes[n].pci == PCI_QUEUE:
             leave_engine(machine, n, now)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -70,6 +71,8 @@ RULES = np.dtype(
         ("way", "i8"),  # over which what ports send and receive crosses this bus, or NO_WAY
         ("receives", "i8"),  # where the NIC's memory has its first buffer for what arrives
         ("buffer", "i8"),  # bytes of a buffer
+        ("reports", "i8"),  # where the host's memory has those of the NIC
+        ("report", "i8"),  # where the NIC's memory has the one that is written
         ("interrupt", "i8"),  # ps: from the NIC's call for the CPU until its handler runs
     ],
     align=True,
@@ -118,6 +121,10 @@ ROOM = np.dtype(
 )
 
 
+# A NIC's reports on their way to the host's memory, one at a time.
+TELLING = np.dtype([("told", "i8"), ("due", "i8")], align=True)  # written, and to be written, ever
+
+
 class Kept(NamedTuple):
     """What the CPU was at when it was interrupted; the first axis is the node."""
 
@@ -142,6 +149,9 @@ class Bus(NamedTuple):
     helps: NDArray[Any]  # HELP, shape (nodes,)
     kept: Kept
     errands: NDArray[Any]  # ERRAND, shape (nodes,): of the CPU's present operation at a port
+    telling: NDArray[Any]  # TELLING, shape (nodes,)
+    due: NDArray[np.int64]  # shape (nodes, reports): port and ring of each, in turn
+    shown: NDArray[np.int64]  # shape (nodes, ports, 2): reports that are in the host's memory
     rooms: NDArray[Any]  # ROOM, shape (nodes, ports, ring); of no length where no CPU moves bytes
     agenda: Agenda  # BUS_KINDS slots per node, beside those of the machine
 
@@ -185,15 +195,17 @@ def new_bus(
     tags: int = 64,
     packets: int = 64,
     queues: bool = True,
-    rooms: tuple[int, int] = (0, 0),
+    rings: tuple[int, int] = (0, 0),
+    rooms: bool = False,
 ) -> Bus:
     """Caches that are empty, interfaces that watch their queues alone, and nothing that moves.
 
     ``host`` and ``nic`` are what ``HOST_PARAMETERS`` and ``NIC_PARAMETERS`` name.
     ``memory``: the bytes of the hosts, shape (nodes, bytes), if a simulation has them elsewhere; a
     block's number is its physical address by the length of a block.  Without ``queues`` the
-    interfaces watch nothing, and all of that memory is the hosts' own.  ``rooms``: ports, and
-    descriptors of each, whose bytes may wait on the NIC.  Errors: SimulationError.
+    interfaces watch nothing, and all of that memory is the hosts' own.  ``rings``: ports, and
+    the length of their rings; with ``rooms`` the bytes of descriptors may wait on the NIC.
+    Errors: SimulationError.
     """
     try:
         hosts, agents, nics = new_at_buses(
@@ -203,7 +215,7 @@ def new_bus(
         raise SimulationError(str(error)) from error
     rules = records(nodes, RULES)
     rules["way"] = NO_WAY
-    waiting = records((nodes, *rooms), ROOM)
+    waiting = records((nodes, *(rings if rooms else (0, 0))), ROOM)
     waiting["number"] = -1
     ways = new_ways(nics, agents)
     return Bus(
@@ -224,6 +236,9 @@ def new_bus(
             scratch=np.zeros_like(nics.scratch),
         ),
         errands=records(nodes, ERRAND),
+        telling=records(nodes, TELLING),
+        due=np.zeros((nodes, 2 * math.prod(rings)), np.int64),
+        shown=np.zeros((nodes, rings[0], 2), np.int64),
         rooms=waiting,
         agenda=new_agenda(nodes * BUS_KINDS),
     )

@@ -11,6 +11,7 @@ from nicscope.drivers.simulate.bus import (
     payloads,
     registering,
     rooms,
+    telling,
 )
 from nicscope.drivers.simulate.bus.calls import fire_bus  # noqa: F401  declared before counted
 from nicscope.drivers.simulate.ports import (
@@ -42,6 +43,7 @@ _MODULES = (
     payloads,
     registering,
     rooms,
+    telling,
     checking,
     handling,
     interrupting,

@@ -43,6 +43,7 @@ RULES = np.dtype(
         ("scan_period", "i8"),  # ps
         ("handles", "i8"),  # 1: buffers and processes are looked up in caches on the NIC
         ("registers", "i8"),  # 1: NICs keep copies of frames from when they are pinned (EDT)
+        ("tells", "i8"),  # 1: a process sees a report when that has crossed a bus
         ("rooms", "i8"),  # 1: messages wait on NICs for a CPU that moves them
         ("counts_ways", "i8"),  # 1: ways of a set that are checked after the first take time
         ("ways", "i8"),  # that the network has between two nodes

@@ -1,0 +1,80 @@
+"""A NIC at the bus writes reports to its host's memory, and the CPU that polls reads them there.
+
+A process sees a report when the transaction that brings it has ended, and in the order in which
+they were made.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.drivers.simulate.bus.moving import start_move
+from nicscope.kernel.decorators import distant, routine, step
+from nicscope.memory.coherence.asks import REPORT as MASTER
+from nicscope.nic.ports.layout import REPORT
+from nicscope.nic.ways.state import REPORT as TO_REPORT
+
+BYTES = REPORT.itemsize
+BITS = 8
+
+
+@step
+def report_address(machine, n, p, ring, number):
+    """Where the host's memory has report ``number`` of a ring of port ``p``."""
+    length = machine.ports.rules[0].ring
+    place = (2 * p + ring) * length + number % length
+    return machine.bus.rules[n].reports + place * BYTES
+
+
+@distant
+def tell(machine, n, p, ring):
+    """A report of port ``p`` of ``n`` is made: the NIC writes it when those before are written."""
+    telling = machine.bus.telling[n]
+    machine.bus.due[n, telling.due % machine.bus.due.shape[1]] = 2 * p + ring
+    telling.due += 1
+    if telling.due == telling.told + 1:
+        _write_next(machine, n, np.int64(machine.tally[0].now))
+
+
+@distant
+def end_telling(machine, n, now):
+    """A report is in the host's memory; the next one goes."""
+    telling = machine.bus.telling[n]
+    which = machine.bus.due[n, telling.told % machine.bus.due.shape[1]]
+    machine.bus.shown[n, which // 2, which % 2] += 1
+    telling.told += 1
+    if telling.told < telling.due:
+        _write_next(machine, n, now)
+
+
+@routine
+def _write_next(machine, n, now):
+    which = machine.bus.due[n, machine.bus.telling[n].told % machine.bus.due.shape[1]]
+    p, ring = which // 2, which % 2
+    number = machine.bus.shown[n, p, ring]
+    _put(machine, n, machine.ports.reports[n, p, ring, number % machine.ports.rules[0].ring])
+    rules = machine.bus.rules[n]
+    address = report_address(machine, n, p, ring, number)
+    count = np.int64(BYTES)
+    start_move(machine, n, MASTER, rules.way, TO_REPORT, address, rules.report, count, now)
+
+
+@step
+def _put(machine, n, report):
+    """The report's bytes in the NIC's memory, as it writes them."""
+    memory = machine.bus.ways.agents.memory[n]
+    place = machine.bus.rules[n].report
+    _put_word(memory, place, report.cookie)
+    _put_word(memory, place + 8, report.status)
+    _put_word(memory, place + 16, report.operation)
+    _put_word(memory, place + 24, report.name)
+    _put_word(memory, place + 32, report.node)
+    _put_word(memory, place + 40, report.length)
+    _put_word(memory, place + 48, report.buffers)
+    _put_word(memory, place + 56, report.offset)
+
+
+@step
+def _put_word(memory, place, value):
+    for i in range(8):
+        memory[place + i] = (value >> (BITS * i)) & 255

@@ -30,11 +30,7 @@ def take_apart(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     left: dict[programs.Process, list[tuple[int, bytes]]] = {}
     asked: list[int] = []
     resume = programs.Simulation._resume
-
-    def first(process: programs.Process, requests: list[bytes]) -> bytes:
-        left[process] = [*enumerate(requests[1:])]
-        asked.append(len(requests))
-        return requests[0]
+    size, follow = programs._SIZE, programs._FOLLOW
 
     def by_one(self: Any, number: int, ended: Any, begun: list[bytes]) -> None:
         process = self.processes[number]
@@ -45,9 +41,15 @@ def take_apart(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             begun.append(request)
             return
         left.pop(process, None)
+        count = len(begun)
         resume(self, number, ended, begun)
+        if len(begun) > count and len(begun[-1]) > size:
+            chain = begun[-1]
+            parts = [chain[at : at + size] for at in range(0, len(chain), size)]
+            parts = [part[:follow] + bytes(8) + part[follow + 8 :] for part in parts]
+            asked.append(len(parts))
+            begun[-1], left[process] = parts[0], [*enumerate(parts[1:])]
 
-    monkeypatch.setattr(programs.Process, "chain", first)
     monkeypatch.setattr(programs.Simulation, "_resume", by_one)
     return asked
 

@@ -84,7 +84,8 @@ async def _chatter(process, peer, plan, told):
                 await process.compute(number)
             posts += kind in ("inline", "post")
         if posts:
-            told.append((process.node, await process.done(after=before), process.now_us))
+            after = before if len(before) > 1 else before[0]
+            told.append((process.node, await process.done(after=after), process.now_us))
             for _ in range(posts - 1):
                 told.append((process.node, await process.done(), process.now_us))
         elif before:

@@ -133,15 +133,17 @@ class Process:
         duration: int = 0,
         packet: int = 0,
         own: int = 0,
+        follow: int = 0,
     ) -> bytes:
         """What a coroutine yields to begin an operation; it is sent a ``Record`` of its end.
 
-        It should then set ``now``.  The same request can be yielded again and again.
+        It should then set ``now``.  The same request can be yielded again and again; ``follow``
+        others of a chain are put behind it.
         Errors: ``SimulationError`` for what is no whole number of 64 bits.
         """
         try:
             return _pack(
-                self.number, operation, 0, self.node, peer, packet, payload,
+                self.number, operation, follow, self.node, peer, packet, payload,
                 tag, address, own, duration,
             )  # fmt: skip
         except struct.error:
@@ -158,8 +160,6 @@ class Process:
         It is sent a ``Record`` of the last one's end, or of that which was refused: then none
         behind it begins.  All but the last say no more than that they have ended.
         """
-        if len(requests) == 1:
-            return requests[0]
         first = requests[0]
         before, behind = first[:_FOLLOW], first[_FOLLOW + _HEAD.size :]
         return b"".join((before, _HEAD.pack(len(requests) - 1), behind, *requests[1:]))

@@ -111,6 +111,12 @@ class PortCalls:
         self, operation: int, name: int, content: bytes, port: int | None = None
     ) -> Asked:
         """``post_inline``, to be put before ``done`` or ``arrival``."""
+        return self._inlined(operation, name, content, port, 1)
+
+    def _inlined(
+        self, operation: int, name: int, content: bytes, port: int | None, follow: int
+    ) -> Asked:
+        """A post that holds its data, and behind which ``follow`` others are put."""
         driven = self._driven
         if RUNNING.program is not driven:
             self._owner.check_caller()
@@ -127,7 +133,7 @@ class PortCalls:
         which = self._port if port is None else self._own(port)
         own = self._mapped[which] | operation | (INLINE << KIND_BITS)
         request = self._next_request
-        what = driven.request(POST, which, size, name, 0, 0, request, own)
+        what = driven.request(POST, which, size, name, 0, 0, request, own, follow)
         self._next_request = request + 1
         asked: Asked = _tuple(Asked, (request, what, raw, ()))
         return asked
@@ -163,36 +169,36 @@ class PortCalls:
         """The request for what ``before`` asks for, one after the other, and then for ``last``."""
         driven = self._driven
         if type(before) is Asked:
-            self._place(before)
-            requests = [before[1], last]
-        else:
-            if not isinstance(before, (list, tuple)):
-                raise _no_call(before)
-            if len(before) > MOST_BEFORE:
-                raise SimulationError(
-                    f"up to {MOST_BEFORE} calls can be put before one, {len(before)} were given"
-                )
-            for place, asked in enumerate(before):
-                if type(asked) is not Asked:
-                    raise _no_call(asked)
-                if place == 0:
-                    self._place(asked)
-                    continue
-                if asked.segments:
-                    raise SimulationError(
-                        "of calls that are put before one, only the first can post several pieces "
-                        "of memory"
-                    )
-                inline = np.frombuffer(asked.inline, np.uint8)
-                driven.inlined[place - 1, : len(inline)] = inline
-            requests = [*(asked.what for asked in before), last]
-        for request in requests:
-            if len(request) != len(last) or not request.startswith(driven.head):
+            _, what, inline, _ = before
+            if inline and what.startswith(driven.head):  # which says that one follows
+                driven.control_bytes[: len(inline)] = inline
+                return what + last
+            before = [before]
+        if not isinstance(before, (list, tuple)):
+            raise _no_call(before)
+        if len(before) > MOST_BEFORE:
+            raise SimulationError(
+                f"up to {MOST_BEFORE} calls can be put before one, {len(before)} were given"
+            )
+        for place, asked in enumerate(before):
+            if type(asked) is not Asked:
+                raise _no_call(asked)
+            if not asked.what.startswith(driven.head):
                 raise SimulationError(
                     f"{self._owner.name} was given what another process asked for; a process puts "
                     "its own calls before its own"
                 )
-        return driven.chain(requests)
+            if place == 0:
+                self._place(asked)
+                continue
+            if asked.segments:
+                raise SimulationError(
+                    "of calls that are put before one, only the first can post several pieces of "
+                    "memory"
+                )
+            content = np.frombuffer(asked.inline, np.uint8)
+            driven.inlined[place - 1, : len(content)] = content
+        return driven.chain([*(asked.what for asked in before), last])
 
 
 def _no_call(given: object) -> SimulationError:

@@ -216,7 +216,7 @@ class Process(PortCalls, OwnMemory):
     ) -> Generator[bytes, Record, int]:
         """Post a descriptor that holds its data; its number."""
         driven = self._driven
-        request, what, raw, _ = self.posting_inline(operation, name, content, port)
+        request, what, raw, _ = self._inlined(operation, name, content, port, 0)
         driven.control_bytes[: len(raw)] = raw
         ended = yield what
         driven.now = ended[TIME]

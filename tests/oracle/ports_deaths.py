@@ -57,7 +57,6 @@ class Mortal(Faulty):
         stream.awaited.clear()
         for tag, channel in node.channels.items():
             if channel.node == peer:
-                channel.cut = None
                 given_up.add(tag)
         self.take_back_all(node, peer)
         for tag in sorted(given_up):

@@ -120,7 +120,8 @@ class Firmware(Prices):
     def choose(self, node):
         """What SERVE is for, or None."""
         for tag, channel in sorted(node.channels.items()):
-            if channel.cut is not None and self.may_send_to(node, channel.node):
+            there = self.may_send_to(node, channel.node) or self.is_given_up(node, channel.node)
+            if channel.cut is not None and there:
                 return "cut", tag
         count = len(node.ports)
         for step in range(1, count + 1):
@@ -290,6 +291,8 @@ class Firmware(Prices):
     def tell_of_cut(self, node, tag):
         """Tell the receiver that the rest of a message will not come."""
         channel = node.channels[tag]
+        if self.is_given_up(node, channel.node):
+            channel.cut = None
         if channel.cut is None or not self.may_send_to(node, channel.node):
             return
         packet = Packet(node.number, 0, channel.node, 0, self.now, operation=CUT, last=False)

@@ -48,7 +48,7 @@ def take_for_request(machine, n, p, count):
         return False
     room.tag = t
     room.number = port.posted
-    room.base = request.offset if request.operation == WRITE else 0
+    room.first = request.offset if request.operation == WRITE else 0
     room.count = count
     return True
 
@@ -76,7 +76,7 @@ def take_out(machine, n, head, place, count):
     if head.kind not in (SEND, WRITE):
         return False
     room = machine.bus.rooms[n, head.from_port, head.slot]
-    within = head.offset - room.base
+    within = head.offset - room.first
     if room.number != head.cookie or within < 0 or within + count > room.count:
         return False
     memory = machine.bus.ways.agents.memory[n]

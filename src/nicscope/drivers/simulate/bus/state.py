@@ -114,7 +114,7 @@ ROOM = np.dtype(
     [
         ("tag", "i8"),
         ("number", "i8"),  # of the descriptor, as packets know it; -1: none
-        ("base", "i8"),  # the offset that its first byte goes to
+        ("first", "i8"),  # the offset that its first byte goes to
         ("count", "i8"),  # bytes
     ],
     align=True,

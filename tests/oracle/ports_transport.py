@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 
-from oracle.ports_firmware import Firmware
+from oracle.ports_firmware import MISS, SERVE, Firmware
 from oracle.ports_receiving import LATER, WANTED
 from oracle.ports_records import (
     ACK,
@@ -169,8 +169,13 @@ class Reliable(Firmware):
         stream.resend_at = self.now + self.world.time_out if waits else None
 
     def probe(self, node, peer):
-        """Ask for a sign of life; another packet must find a place in the ring besides."""
-        if node.send_ring() + 2 <= self.delivery.send_ring:
+        """Ask for a sign of life; another packet must find a place in the ring besides.
+
+        In a ring of one there is none besides: then none may be in the making.
+        """
+        ring = self.delivery.send_ring
+        making = node.processor is not None and node.processor.what in (SERVE, MISS)
+        if node.send_ring() + (1 if ring == 1 and not making else 2) <= ring:
             packet = Packet(node.number, 0, peer, 0, self.now, operation=PROBE)
             packet.last = False  # of no message
             self.number(node, packet)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
 import port_world as world
 import pytest
 
+from nicscope.config.delivery import POLICIES, Transport
 from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.machine import REGISTER
-from nicscope.drivers.simulate.ports.build import PortSize
+from nicscope.drivers.simulate.ports.build import Faults, PortSize
 from nicscope.nic.ports.layout import FETCH, SEND
 
 SERVE = 7
@@ -142,3 +144,32 @@ def test_a_port_that_closes_leaves_no_page_pinned_that_none_has_used(design):
     report = cluster.report()
     assert report.nodes[0].pins >= 4
     assert report.nodes[0].pinned_now == 0
+
+
+@pytest.mark.parametrize("ring", [1, 2])
+def test_whoever_awaits_an_answer_learns_of_its_peers_death_whatever_the_ring(ring):
+    """Found by the twin: a probe asked for two places, which a ring of one never has."""
+    cluster = world.cluster_of(
+        "vmmc-interrupt",
+        policy=msgspec.structs.replace(POLICIES["adaptive"], send_ring=ring),
+        transport=Transport(time_out_ps=200_000_000, most_retries=2),
+        faults=Faults(node_deaths={1: 500_000_000}),  # when half of the answer has gone
+    )
+
+    async def asker(process):
+        memory = process.allocate(8 * world.PAGE)
+        await process.sleep(100)
+        world.import_from(process, 5, 1, 0, 0, 8 * world.PAGE)
+        await process.post(FETCH, 5, [(memory.address, 8 * world.PAGE)])
+        status = (await process.done()).status
+        arrived = cluster.report().nodes[0].bytes_in
+        return status, 0 < arrived < 8 * world.PAGE
+
+    async def owner(process):
+        memory = process.allocate(8 * world.PAGE)
+        world.export(process, 0, memory.address, 8 * world.PAGE)
+        await process.sleep(50)
+
+    cluster.start(0, asker)
+    cluster.start(1, owner)
+    assert cluster.run()[0] == ("peer dead", True)

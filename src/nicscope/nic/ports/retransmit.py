@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nicscope.clock import NEVER
 from nicscope.kernel.decorators import distant, step
+from nicscope.nic.ports.arbitrate import NO_SOURCE
 from nicscope.nic.ports.calls import break_off, end_request, give_up_message, report_sent
 from nicscope.nic.ports.holding import let_go
 from nicscope.nic.ports.layout import (
@@ -171,14 +172,22 @@ def _probe(nics, n, d, now):
     endpoint = nics.endpoints[n]
     ports = nics.ports
     stream_to(ports, n, d).resend_at = now + ports.rules[0].time_out
-    # What SERVE does now may need the last place of the ring.
-    if endpoint.written - endpoint.finished >= endpoint.send_ring - 1:
+    places = endpoint.send_ring - (endpoint.written - endpoint.finished)
+    if places == 0 or (places == 1 and (endpoint.send_ring > 1 or _may_send(nics, n))):
         return
     packet = ports.blank[0]
     head = ports.blank_head[0]
     clear(packet, head)
     head.kind = PROBE
     send_numbered(nics, n, d, packet, head, ports.blank_bytes)
+
+
+@step
+def _may_send(nics, n):
+    """Whether what the processor does now may need the last place of the send ring."""
+    serving = nics.ports.nodes[n]
+    by_kernel = nics.ports.rules[0].serves == 0  # in a trap, which is the CPU's
+    return by_kernel or serving.source != NO_SOURCE or serving.missing == 1
 
 
 @step

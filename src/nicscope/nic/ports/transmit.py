@@ -11,6 +11,7 @@ from nicscope.nic.ports.arbitrate import (
     ACK,
     AHEAD,
     CUT_SHORT,
+    NO_SOURCE,
     RESEND,
     destination_of,
     index_of,
@@ -66,6 +67,7 @@ def serve(nics, n):
     serving = nics.ports.nodes[n]
     kind = kind_of(serving.source)
     index = index_of(serving.source)
+    serving.source = NO_SOURCE
     if kind == ACK:
         if stream_to(nics.ports, n, index).urgent == 1:
             send_bare_acknowledgement(nics, n, index)

@@ -42,7 +42,11 @@ from tiny.whole import caller
 print(caller(1), *compiled)
 """
 
-WORN = {"kernel", "distant", "step", "routine", "PORTS.function", "PORTS.question"}
+WORN = {"kernel", "distant", "step", "routine"} | {
+    f"{declared}.{kind}"
+    for declared in ("FIRMWARE", "HOST", "DRIVER")
+    for kind in ("function", "question")
+}
 
 needs_the_compiler = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
 

@@ -149,7 +149,7 @@ OPERATION = np.dtype(
 )
 
 # Of one process: which operations of ``chains`` are still to begin.
-CHAINED = np.dtype([("next", "i8"), ("last", "i8")], align=True)
+CHAINED = np.dtype([("last", "i8"), ("next", "i8")], align=True)
 CHAIN = 8  # operations that a process may ask for at once
 
 # One thing that a scripted process does: it posts a descriptor, or waits for what comes.

@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nicscope.config.delivery import transfer_costs
+from nicscope.config.delivery import Way, transfer_costs
 from nicscope.config.design import design_names, load_design
 from nicscope.config.platform import load_platform
 from nicscope.config.program_costs import program_costs
 from nicscope.config.scheme import Scheme
+from nicscope.drivers.coherent.parameters import machine_parameters
 from nicscope.drivers.replay import replay
 from nicscope.drivers.simulate.ports.costs import service_costs
-from nicscope.drivers.simulate.tracing import part_trace, simulate_node
+from nicscope.drivers.simulate.tracing import AtBus, part_trace, simulate_node
+from nicscope.nic.coherent.mechanism import NAMES
 from nicscope.traces.bundled import bundled_traces
 from nicscope.traces.reader import open_trace
 from oracle.strategies import cases
@@ -126,3 +128,33 @@ def test_requests_wait_for_their_times_if_the_trace_has_them():
 
     assert outcome.elapsed_ps > 5_000_000_000
     assert outcome.times_ps["waiting"] >= 5_000_000_000 - alone.elapsed_ps
+
+
+WAYS = (Way.CC_DMA_RETRY, Way.CC_DMA_INTERVENTION, Way.EDT)
+
+
+def over(way, design, platform, columns):
+    """The one node of ``columns`` under ``design``, its payloads crossing the bus by ``way``."""
+    at_bus = None
+    if way != Way.PCI:
+        at_bus = AtBus(machine_parameters(platform), NAMES[way])
+    service = service_costs(program_costs(platform, design.scheme), design)
+    (requests,) = part_trace([columns])
+    return simulate_node(requests, design, transfer_costs(platform), service, at_bus=at_bus)
+
+
+@pytest.mark.parametrize("design", ["utlb", "vmmc-static"])
+def test_over_a_bus_a_trace_counts_the_same_and_its_parts_add_up(design):
+    design, platform = load_design(design).at_page_size(4096), load_platform("utlb-edt")
+    batch = next(iter(open_trace(bundled_traces()["redis_server"]).batches(max_rows=ROWS)))
+    columns = SimpleNamespace(**{key: value[:ROWS] for key, value in batch._asdict().items()})
+    over_pci, *others = (over(way, design, platform, columns) for way in (Way.PCI, *WAYS))
+
+    for outcome in others:
+        assert outcome.counts == over_pci.counts
+        assert outcome.failed == outcome.stale == 0
+        assert sum(outcome.times_ps.values()) == outcome.elapsed_ps
+        # The bus of this host is faster than that of the other.
+        assert outcome.times_ps["dma"] < over_pci.times_ps["dma"]
+    assert others[0].elapsed_ps == others[1].elapsed_ps  # no block is dirty: nobody stores
+    assert others[2].times_ps["dma"] < others[1].times_ps["dma"]  # EDT has read it before

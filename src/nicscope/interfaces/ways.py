@@ -68,7 +68,13 @@ INTERFACES: dict[str, Interface] = {
     ),
     "miNI": Interface(OF_PORTS, (Scheme.HANDLE, Scheme.STATIC)),
     PORTS: Interface(OF_PORTS),  # without a library
-    TRACE: Interface((Way.PCI,)),
+    TRACE: Interface(
+        (Way.PCI, Way.CC_DMA_RETRY, Way.CC_DMA_INTERVENTION, Way.EDT),
+        makes_no_sense=dict.fromkeys(
+            (*BY_PROCESSOR, Way.DMA),
+            "a trace has no program whose processor could move or flush what it names",
+        ),
+    ),
     "Trapeze": Interface(
         (Way.PCI, Way.CC_DMA_RETRY, Way.CC_DMA_INTERVENTION),
         serves_ports=False,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nicscope.config.delivery import POLICIES, Policy, transfer_costs
+from nicscope.config.delivery import POLICIES, Policy, Way, transfer_costs
 from nicscope.config.program_costs import program_costs
 from nicscope.errors import DesignError, NicscopeError, PlatformError
 from nicscope.interfaces.ways import TRACE, Combination, check_runs
@@ -227,9 +227,14 @@ def _simulated(
     kinds: bool,
     done: _Done,
 ) -> Simulated:
-    from nicscope.drivers.simulate.tracing import simulate_node
+    from nicscope.drivers.coherent.parameters import machine_parameters
+    from nicscope.drivers.simulate.tracing import AtBus, simulate_node
+    from nicscope.nic.coherent.mechanism import NAMES
 
     design = subject.design.at_page_size(trace.metadata.page_size)
+    at_bus = None
+    if design.way != Way.PCI:
+        at_bus = AtBus(machine_parameters(subject.platform), NAMES[Way(design.way)])
     nodes = [
         simulate_node(
             requests,
@@ -239,6 +244,7 @@ def _simulated(
             delivery=POLICIES[design.delivery],
             window=window,
             kinds=kinds,
+            at_bus=at_bus,
             watch=done,
         )
         for requests in parted

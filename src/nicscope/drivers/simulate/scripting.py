@@ -8,6 +8,7 @@ import numpy as np
 
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
+from nicscope.drivers.simulate.bus.build import buffers_of
 from nicscope.drivers.simulate.growth import go_on
 from nicscope.drivers.simulate.machine import OPERATION, REPORT, ROW, SLEEP
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.config.delivery import Delivery
+    from nicscope.drivers.simulate.bus.state import Bus
     from nicscope.drivers.simulate.ports.state import Ports
     from nicscope.fabric.topology import Topology
 
@@ -45,10 +47,12 @@ class Scripted:
         *,
         rows_at_once: int = ROWS_AT_ONCE,
         accounts: bool = False,
+        bus: Bus | None = None,
     ) -> None:
         """``hosts``: the node of each process, rising.
 
-        With ``accounts`` the time of node 0 is parted by what went on.
+        With ``accounts`` the time of node 0 is parted by what went on.  With a ``bus``, before the
+        ports' memory, what they send and receive crosses it.
         """
         store = new_store(
             topology.nodes,
@@ -59,17 +63,22 @@ class Scripted:
             delivery.max_payload,
             0,
         )
+        store = store._replace(host=ports.memory.bytes)
+        if bus is not None:
+            sent, received = buffers_of(bus, delivery)
+            store = store._replace(send_buffers=sent, receive_buffers=received)
         self.machine = new_machine(
             costs,
             delivery,
             topology,
-            store._replace(host=ports.memory.bytes),
+            store,
             keep_messages=0,
             keep_log=0,
             hosts=hosts,
             ports=ports,
             script=rows_at_once * len(hosts),
             accounts=accounts,
+            bus=bus,
         )
         self.machine.ports.table["open"][:, 0] = 1
         link(self.machine, FUNCTIONS)

@@ -21,6 +21,7 @@ from nicscope.drivers.replay.naming import numbering_of
 from nicscope.drivers.replay.parting import Parter
 from nicscope.drivers.simulate.account import ACCOUNT_NAMES
 from nicscope.drivers.simulate.build import machine_bytes
+from nicscope.drivers.simulate.bus.build import bus_frames, bus_of_ports
 from nicscope.drivers.simulate.machine import POST
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Setup, new_ports
 from nicscope.drivers.simulate.ports.need import ports_bytes
@@ -41,16 +42,26 @@ if TYPE_CHECKING:
 
     from nicscope.config.delivery import Delivery
     from nicscope.config.design import Design
+    from nicscope.drivers.coherent.parameters import Parameters
     from nicscope.drivers.replay.columns import RequestColumns
+    from nicscope.drivers.simulate.bus.state import Bus
     from nicscope.drivers.simulate.ports.costs import ServiceCosts
     from nicscope.drivers.simulate.ports.state import Ports
     from nicscope.memory.numbering import Numbering
+    from nicscope.nic.coherent.mechanism import Mechanism
 
 SINK = 1  # the node beside node 0, which is the trace's
 HOSTS = 2  # the node and its sink
 EVERYTHING = 1 << 62  # bytes
 PS_PER_NS = 1000
 RING = 8  # descriptors of a port; one is outstanding
+
+
+class AtBus(NamedTuple):
+    """The hosts' caches and bus, and how payloads cross that."""
+
+    parameters: Parameters
+    mechanism: Mechanism
 
 
 class NodeRequests(NamedTuple):
@@ -141,21 +152,23 @@ def simulate_node(
     delivery: Delivery = POLICIES["adaptive"],
     window: int = 1,
     kinds: bool = True,
+    at_bus: AtBus | None = None,
     watch: Callable[[int, int], None] | None = None,
 ) -> NodeOutcome:
     """What becomes of one node's requests under ``design``, whose page size is settled.
 
     ``transfers`` and ``service``: what it costs, as ``config`` and ``ports.costs`` give it.
+    ``at_bus``: where the hosts have caches, and the way is over their buses.
     ``window``: packets that may be outstanding; with more than one, entries are held that a replay
     finds free, and counts may differ from its.
     """
     assert design.page_size is not None
     page_bits = design.page_size.bit_length() - 1
-    ports = _ports_for(requests, design, page_bits, service, delivery, window, kinds)
     delivery = msgspec.structs.replace(
         delivery, max_payload=max(delivery.max_payload, design.page_size)
     )
-    scripted = Scripted([transfers] * 2, delivery, pair(), [0], ports, accounts=True)
+    ports, bus = _ports_for(requests, design, page_bits, service, delivery, window, kinds, at_bus)
+    scripted = Scripted([transfers] * 2, delivery, pair(), [0], ports, accounts=True, bus=bus)
     scripted.run([_script(requests, page_bits)], watch=watch)
     machine = scripted.machine
     serving = ports.nodes[0]
@@ -207,10 +220,14 @@ def _ports_for(
     delivery: Delivery,
     window: int,
     kinds: bool,
-) -> Ports:
+    at_bus: AtBus | None,
+) -> tuple[Ports, Bus | None]:
     numbering, longest = _numbering(requests, design, page_bits)
     many = requests.processes
     frames = (capacity(numbering) << line_bits_of(design)) + 1
+    rings = (many + 1, RING)
+    if at_bus is not None:
+        frames += bus_frames(at_bus.parameters, at_bus.mechanism, rings, 1 << page_bits)
     check_room(
         HOSTS * frames * (1 << page_bits),
         f"simulating {frames:,} pages of {1 << page_bits} bytes, with every byte, on {HOSTS} hosts",
@@ -236,7 +253,13 @@ def _ports_for(
     )
     need = ports_bytes(setup, delivery) + machine_bytes(delivery, 2, 1, script=ROWS_AT_ONCE)
     check_room(need, f"design {design.name!r} over this trace", "give it fewer entries or pages")
-    ports = new_ports(setup, delivery)
+    ports, bus = new_ports(setup, delivery), None
+    if at_bus is not None:
+        interrupt = service.steps["interrupt"]
+        bus = bus_of_ports(
+            at_bus.parameters, at_bus.mechanism, delivery, ports.memory, 1, interrupt, rings
+        )
+        ports = ports._replace(memory=ports.memory._replace(caches=bus.hosts))
     make_resident(ports.memory, 0)
     table = ports.table[0, 1:]
     table["open"] = 1
@@ -252,7 +275,7 @@ def _ports_for(
     way["node"] = SINK
     way["length"] = EVERYTHING
     way["rights"] = MAY_WRITE | MAY_FETCH
-    return ports
+    return ports, bus
 
 
 def _script(requests: NodeRequests, page_bits: int) -> NDArray[Any]:

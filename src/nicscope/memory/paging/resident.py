@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def make_resident(memory: HostMemory, host: int) -> None:
     """Give each page of space 0 of ``host`` a frame of its own, zeroed, readable and writable.
 
-    ``memory`` is new, has one space per host, and a frame more than pages for the garbage page.
+    ``memory`` is new, has one space per host, and a frame more than pages for the garbage page, or
+    further ones at the end that are somebody's.
     """
     pages = memory.entries.shape[2]
     frames = np.arange(1, pages + 1)
@@ -29,6 +30,6 @@ def make_resident(memory: HostMemory, host: int) -> None:
     taken["referenced"] = 1
     taken["next_free"] = NOBODY
     memory.spaces[host, 0]["mapped"] = pages
-    left = memory.frames.shape[1] - 1 - pages
+    left = int(memory.hosts[host]["free_frames"]) - pages
     memory.hosts[host]["free_frames"] = left
     memory.hosts[host]["free_frame"] = pages + 1 if left else NOBODY

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nicscope.config.delivery import Transport
+from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.ports.build import Faults, PortSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces import mini, unet, vmmc
@@ -111,3 +112,17 @@ def test_a_node_has_as_many_connections_as_it_was_given():
     for node, program in ((0, guest), (1, owner), (1, owner)):
         cluster.start(node, program)
     cluster.run()
+
+
+def test_a_design_asks_for_them_by_its_transport():
+    design = with_settings(load_design("mini"), ["transport=reliable-connections"])
+
+    cluster = mini.Cluster(design)
+    plain = mini.Cluster("mini")
+
+    assert (cluster.transport_of_run.by_connection, plain.transport_of_run.by_connection) == (
+        True,
+        False,
+    )
+    assert cluster.size.connections >= cluster.size.imports
+    assert plain.size.connections == 0

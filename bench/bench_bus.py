@@ -14,11 +14,11 @@ import time
 from typing import TYPE_CHECKING
 
 from nicscope.config.delivery import DELIVERY_COSTS, POLICIES
-from nicscope.drivers.coherent.parameters import unfitted
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
 from nicscope.drivers.simulate.bus.granting import play
 from nicscope.drivers.simulate.bus.moving import start_move
+from nicscope.drivers.simulate.bus.parameters import unfitted
 from nicscope.drivers.simulate.bus.requests import schedule
 from nicscope.drivers.simulate.bus.state import new_bus
 from nicscope.drivers.simulate.machine import ACCESS

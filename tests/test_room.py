@@ -17,6 +17,7 @@ from nicscope.cli.app import main
 from nicscope.config.delivery import Delivery
 from nicscope.config.design import design_names, load_design
 from nicscope.drivers.coherent import machine as coherent
+from nicscope.drivers.simulate.bus.need import bytes_at_buses
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Transport
 from nicscope.errors import SimulationError
 from nicscope.interfaces import mini, trapeze, unet, vmmc
@@ -189,7 +190,7 @@ def test_so_is_what_a_coherent_machine_takes(nodes, memory, cache, nic, tags):
     machine = coherent.new_machine(nodes, host, there, tags=tags)
     taken = sum(array.nbytes for array in arrays(machine))
 
-    assert taken <= coherent.machine_bytes(nodes, host, there, tags, 64) <= 1.2 * taken + (1 << 20)
+    assert taken <= bytes_at_buses(nodes, host, there, tags, 64) <= 1.2 * taken + (1 << 20)
 
 
 @pytest.mark.usefixtures("few_left")

@@ -7,7 +7,7 @@ from bus_world import BusWorld
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nicscope.drivers.coherent.parameters import unfitted
+from nicscope.drivers.simulate.bus.parameters import unfitted
 from nicscope.drivers.simulate.bus.state import new_bus
 from nicscope.memory.coherence.layout import MODIFIED
 from nicscope.memory.paging.access import read_bytes, write_bytes

@@ -10,7 +10,7 @@ from nicscope.config.evidence import Evidence
 from nicscope.config.machine import MACHINE, MACHINE_TIMES, OF_VIA, VIA_COSTS
 from nicscope.config.platform import load_platform
 from nicscope.drivers.coherent.machine import new_machine
-from nicscope.drivers.coherent.parameters import (
+from nicscope.drivers.simulate.bus.parameters import (
     UNFITTED,
     machine_parameters,
     unfitted,

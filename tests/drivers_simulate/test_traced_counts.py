@@ -14,8 +14,8 @@ from nicscope.config.design import design_names, load_design
 from nicscope.config.platform import load_platform
 from nicscope.config.program_costs import program_costs
 from nicscope.config.scheme import Scheme
-from nicscope.drivers.coherent.parameters import machine_parameters
 from nicscope.drivers.replay import replay
+from nicscope.drivers.simulate.bus.parameters import machine_parameters
 from nicscope.drivers.simulate.ports.costs import service_costs
 from nicscope.drivers.simulate.tracing import AtBus, part_trace, simulate_node
 from nicscope.nic.coherent.mechanism import NAMES

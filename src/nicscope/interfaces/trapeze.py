@@ -25,9 +25,10 @@ from nicscope.config.delivery import (
     shadow_costs,
 )
 from nicscope.config.platform import load_platform
-from nicscope.drivers.coherent.parameters import machine_parameters
 from nicscope.drivers.simulate.build import machine_bytes
 from nicscope.drivers.simulate.bus.build import bus_of_endpoints
+from nicscope.drivers.simulate.bus.need import bytes_at_buses
+from nicscope.drivers.simulate.bus.parameters import machine_parameters
 from nicscope.drivers.simulate.machine import COMPUTE, COPY, RECEIVE, SEND, SLEEP
 from nicscope.drivers.simulate.programs import Simulation
 from nicscope.drivers.simulate.store import UNMAPPED
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.config.delivery import Delivery
-    from nicscope.drivers.coherent.parameters import Parameters
+    from nicscope.drivers.simulate.bus.parameters import Parameters
     from nicscope.drivers.simulate.bus.state import Bus
     from nicscope.drivers.simulate.programs import Process
     from nicscope.fabric.topology import Topology
@@ -239,6 +240,7 @@ class Cluster:
         self._host_bytes = host_bytes
         self._tags = tags
         self._keep_log = records_to_keep(keep_log)
+        self._parameters: Parameters | None = None
         self._check_room(nodes if topology is None else topology.nodes, nodes)
         self.topology = crossbar(nodes) if topology is None else topology
         priced = load_platform(platform)
@@ -247,7 +249,8 @@ class Cluster:
         check_runs(Combination(self.interface, priced, self.way, cuts_through=cuts_through))
         costs = (shadow_costs if shadow else delivery_costs)(priced)
         self._platform = priced.name
-        self._parameters = None if self.way == Way.PCI else machine_parameters(priced)
+        if self.way != Way.PCI:
+            self._parameters = machine_parameters(priced)
         self._costs = [costs] * self.topology.nodes
         self._programs: list[tuple[int, Callable[[Endpoint], Coroutine[Any, Any, object]]]] = []
         self._used = [0] * self.topology.nodes
@@ -264,6 +267,8 @@ class Cluster:
             tags=self._tags,
             keep_log=self._keep_log,
         )
+        if self._parameters is not None:
+            need += bytes_at_buses(nodes, self._parameters.host, self._parameters.nic, 64, 64)
         advice = "ask for fewer nodes, less host_bytes, or fewer tags or records of the log"
         check_room(need, f"a cluster of {nodes:,} nodes", advice)
 
@@ -309,12 +314,6 @@ class Cluster:
         return results
 
     def _bus(self, parameters: Parameters, programs: int) -> Bus:
-        block = parameters.host["l2_line"]
-        if self._host_bytes % block:
-            raise SimulationError(
-                f"over {self.way} a host's memory is whole blocks of {block} bytes, got "
-                f"host_bytes={self._host_bytes}"
-            )
         memory = zeros((self.topology.nodes, self._host_bytes), np.dtype(np.uint8))
         mechanism = MECHANISMS[self.way]
         return bus_of_endpoints(parameters, mechanism, self.delivery, memory, programs)

@@ -227,7 +227,7 @@ def _simulated(
     kinds: bool,
     done: _Done,
 ) -> Simulated:
-    from nicscope.drivers.coherent.parameters import machine_parameters
+    from nicscope.drivers.simulate.bus.parameters import machine_parameters
     from nicscope.drivers.simulate.tracing import AtBus, simulate_node
     from nicscope.nic.coherent.mechanism import NAMES
 

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.drivers.coherent.parameters import unfitted
+from nicscope.drivers.simulate.bus.need import bytes_at_buses
+from nicscope.drivers.simulate.bus.parameters import unfitted
 from nicscope.errors import SimulationError
 from nicscope.kernel.decorators import step
-from nicscope.memory.coherence.layout import LINE, Host, host_settings
+from nicscope.memory.coherence.layout import Host
 from nicscope.memory.coherence.nodes import host_of, watcher_of
-from nicscope.memory.coherence.watcher import COPY, Watcher
-from nicscope.nic.coherent.layout import TAG, Interface, nic_settings
+from nicscope.memory.coherence.watcher import Watcher
+from nicscope.nic.coherent.layout import Interface
 from nicscope.nic.ways.hosts import AtBuses, new_at_buses
 from nicscope.nic.ways.state import nic_of
 from nicscope.room import check_room
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-HOME_BYTES = 4  # of where a block of the host, or of the NIC, stands
-KEY_BYTES = 8
-NODE_BYTES = 1 << 16  # of registers, queues, and of the firmware's tables
-PAGE, PAGE_BYTES = 4096, 64  # of a page that a program may allocate
 
 
 class Node(NamedTuple):
@@ -46,35 +42,12 @@ def new_machine(
     Errors: SimulationError.
     """
     of_host, of_nic = unfitted().host | dict(host or {}), unfitted().nic | dict(nic or {})
-    need = machine_bytes(nodes, of_host, of_nic, tags, packets)
+    need = bytes_at_buses(nodes, of_host, of_nic, tags, packets)
     check_room(need, f"a cluster of {nodes:,} nodes", "ask for fewer nodes, less memory or caches")
     try:
         return new_at_buses(nodes, of_host, of_nic, tags=tags, packets=packets)
     except ValueError as error:
         raise SimulationError(str(error)) from error
-
-
-def machine_bytes(
-    nodes: int, host: Mapping[str, int], nic: Mapping[str, int], tags: int, packets: int
-) -> int:
-    """Bytes that ``new_machine`` takes at most; 0 of what it refuses."""
-    try:
-        values = host_settings(unfitted().host | dict(host))
-        settings = nic_settings(unfitted().nic | dict(nic))
-    except ValueError:
-        return 0
-    block = values["l2_line"]
-    caches = sum(
-        values[f"{level}_bytes"]
-        + values[f"{level}_bytes"] // values[f"{level}_line"] * LINE.itemsize
-        for level in ("l1", "l2")
-    )
-    room, watched = values["memory_bytes"], settings["memory_bytes"]
-    copies = watched // block * (COPY.itemsize + HOME_BYTES) + watched
-    staging = settings["staging_bytes"] + 2 * block
-    pages = room // PAGE * PAGE_BYTES
-    small = tags * TAG.itemsize + packets * KEY_BYTES + NODE_BYTES
-    return nodes * (caches + room + room // block * HOME_BYTES + copies + staging + pages + small)
 
 
 def node_view(machine: AtBuses, n: int) -> Node:

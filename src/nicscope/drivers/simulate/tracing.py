@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     from nicscope.config.delivery import Delivery
     from nicscope.config.design import Design
-    from nicscope.drivers.coherent.parameters import Parameters
     from nicscope.drivers.replay.columns import RequestColumns
+    from nicscope.drivers.simulate.bus.parameters import Parameters
     from nicscope.drivers.simulate.bus.state import Bus
     from nicscope.drivers.simulate.ports.costs import ServiceCosts
     from nicscope.drivers.simulate.ports.state import Ports

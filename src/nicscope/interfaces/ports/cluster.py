@@ -21,10 +21,10 @@ from nicscope.config.design import Design, load_design
 from nicscope.config.platform import load_platform
 from nicscope.config.program_costs import MIDDLE, program_costs
 from nicscope.config.scheme import Scheme
-from nicscope.drivers.coherent.machine import machine_bytes as coherent_bytes
-from nicscope.drivers.coherent.parameters import machine_parameters
 from nicscope.drivers.simulate.build import machine_bytes
 from nicscope.drivers.simulate.bus.build import bus_frames, bus_of_ports
+from nicscope.drivers.simulate.bus.need import bytes_at_buses
+from nicscope.drivers.simulate.bus.parameters import machine_parameters
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Setup, new_ports
 from nicscope.drivers.simulate.ports.connecting import with_connections
 from nicscope.drivers.simulate.ports.costs import service_costs
@@ -183,7 +183,7 @@ class PortCluster(Generic[E]):
         need = ports_bytes(self._setup(processes, links), delivery)
         if self.way != Way.PCI:
             host, nic = machine_parameters(self.platform)
-            need += coherent_bytes(nodes, host, nic, nic["memory_bytes"] // self.page_size, 64)
+            need += bytes_at_buses(nodes, host, nic, nic["memory_bytes"] // self.page_size, 64)
         self._check(need + machine_bytes(delivery, nodes, programs, keep_log=self._keep_log), nodes)
 
     def _check(self, need: int, nodes: int) -> None:

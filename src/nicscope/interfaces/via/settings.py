@@ -8,7 +8,7 @@ import msgspec
 
 from nicscope.config.delivery import Way
 from nicscope.config.machine import OF_VIA, VIA_COSTS
-from nicscope.drivers.coherent.parameters import ON_NIC, machine_parameters
+from nicscope.drivers.simulate.bus.parameters import ON_NIC, machine_parameters
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.interfaces.ways import Combination, check_runs
 from nicscope.nic.transport import MOST_WINDOW

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.config.delivery import Delivery
-    from nicscope.drivers.coherent.parameters import Parameters
+    from nicscope.drivers.simulate.bus.parameters import Parameters
     from nicscope.memory.paging.layout import HostMemory
 
 WINDOW_BYTES = 4096  # that a program stores or loads at once, where there are no pages
@@ -70,7 +70,15 @@ def bus_of_endpoints(
     memory: NDArray[np.uint8],
     processes: int,
 ) -> Bus:
-    """The same for NICs without ports, whose hosts' memory is bytes, shape (nodes, bytes)."""
+    """The same for NICs without ports, whose hosts' memory is bytes, shape (nodes, bytes).
+
+    Errors: also ``SimulationError`` if a host's are not whole blocks.
+    """
+    block = parameters.host["l2_line"]
+    if memory.shape[1] % block:
+        raise SimulationError(
+            f"at a bus a host's memory is whole blocks of {block} bytes, got {memory.shape[1]:,}"
+        )
     bus = new_bus(
         len(memory),
         processes,

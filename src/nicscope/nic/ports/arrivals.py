@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import routine, step
+from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.holding import NO_KEY
 from nicscope.nic.ports.layout import (
     ACKNOWLEDGEMENT,
@@ -34,7 +35,7 @@ NO_PLACE = 5  # as REFUSED_FOR_GOOD, but for want of an entry or a frame
 def last_arrival(nics, d):
     """Place in the rings of what node ``d`` accepted last."""
     endpoint = nics.endpoints[d]
-    return (endpoint.accepted - 1) % endpoint.receive_ring
+    return place_in(endpoint.accepted - 1, endpoint.receive_ring)
 
 
 @step

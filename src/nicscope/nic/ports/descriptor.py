@@ -6,6 +6,7 @@ import numpy as np
 
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import step
+from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.holding import NO_KEY
 from nicscope.nic.ports.layout import (
     BAD_DESCRIPTOR,
@@ -35,7 +36,7 @@ def take_request(nics, n, p):
     """Copy the next descriptor of port ``p``: from here on its process can change it no more."""
     ports = nics.ports
     port = ports.table[n, p]
-    slot = port.taken % ports.rules[0].ring
+    slot = place_in(port.taken, ports.rules[0].ring)
     request = ports.requests[n, p, slot]
     port.taken += 1
     port.busy = 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import distant, step
+from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import ask_page, hold, keep_pages, release, report_received
 from nicscope.nic.ports.holding import holds_entries, share_set
 from nicscope.nic.ports.layout import (
@@ -34,7 +35,7 @@ def take_buffer(nics, n, p):
     if port.open == 0 or port.free_taken == port.free_posted:
         return
     # The queue is the process's to write to at any time: what is checked here is what is used.
-    port.provided = ports.provided[n, p, port.free_taken % ports.rules[0].ring]
+    port.provided = ports.provided[n, p, place_in(port.free_taken, ports.rules[0].ring)]
     address = port.provided
     page = address >> ports.rules[0].page_bits
     if address < 0 or address >= ports.rules[0].space_bytes:

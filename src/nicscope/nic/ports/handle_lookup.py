@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import routine, step
+from nicscope.nic.delivery import place_in
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
 from nicscope.nic.ports.calls import has_handle
 from nicscope.nic.ports.layout import FETCH, NOBODY, WRITE
@@ -41,7 +42,7 @@ def knows_request(nics, n, p):
     if not _has(nics, n, p, PROCESS_HANDLE, p, again >= FIRST):
         port.polled_again = max(again, FIRST)
         return False
-    request = ports.requests[n, p, port.taken % ports.rules[0].ring]
+    request = ports.requests[n, p, place_in(port.taken, ports.rules[0].ring)]
     if request.operation == WRITE or request.operation == FETCH:
         number = request.name
         is_one = number >= 0 and number < ports.imports.shape[1]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import distant, step
+from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.arbitrate import (
     ACK,
     AHEAD,
@@ -59,7 +60,7 @@ def plan_service(nics, n, source):
     p = index_of(source)
     if kind == AHEAD:
         port = ports.table[n, p]
-        address = ports.provided[n, p, port.free_taken % ports.rules[0].ring]
+        address = ports.provided[n, p, place_in(port.free_taken, ports.rules[0].ring)]
         plan.lookup_free = 1
         _count_ways(nics, n, port.space, address >> ports.rules[0].page_bits)
     elif kind not in (ACK, RESEND, CUT_SHORT):
@@ -77,7 +78,7 @@ def _plan_request(nics, n, p):
             _plan_lookup(nics, n, space, address)
         return
     plan = ports.plans[n]
-    slot = port.taken % ports.rules[0].ring
+    slot = place_in(port.taken, ports.rules[0].ring)
     request = ports.requests[n, p, slot]
     plan.serve_request = 1
     if ports.rules[0].handles == 1 and p != OWN_PORT:
@@ -152,7 +153,7 @@ def plan_completion(nics, n):
     endpoint = nics.endpoints[n]
     plan = nics.ports.plans[n]
     _clear(plan)
-    head = nics.ports.arrival_heads[n, endpoint.completed % endpoint.receive_ring]
+    head = nics.ports.arrival_heads[n, place_in(endpoint.completed, endpoint.receive_ring)]
     is_last = head.status == TAKEN and head.last == 1
     if nics.ports.rules[0].serves == 1 and is_last:
         plan.receive_message = 1 if head.kind in (SEND, WRITE, REPLY, FETCH) else 0

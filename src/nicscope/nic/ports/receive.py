@@ -6,6 +6,7 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
+from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.arrivals import (
     NO_PLACE,
     PASSED_BY,
@@ -160,7 +161,7 @@ def take_back(nics, d, peer):
     """Of what ``peer`` sent, what is placed and not completed will come again."""
     endpoint = nics.endpoints[d]
     for place in range(endpoint.accepted - 1, endpoint.completed - 1, -1):
-        slot = place % endpoint.receive_ring
+        slot = place_in(place, endpoint.receive_ring)
         head = nics.ports.arrival_heads[d, slot]
         if head.peer == peer and head.status != UNJUDGED:
             if head.kind == SEND and head.status == TAKEN:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nicscope.kernel.decorators import distant
+from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import leave_request, tell
 from nicscope.nic.ports.layout import DONE, RECEIVED, SENT
 
@@ -12,7 +13,7 @@ def report_sent(nics, n, p, slot, status):
     """Tell the process of port ``p`` how its descriptor in ``slot`` ended."""
     ports = nics.ports
     port = ports.table[n, p]
-    report = ports.reports[n, p, SENT, port.reported % ports.rules[0].ring]
+    report = ports.reports[n, p, SENT, place_in(port.reported, ports.rules[0].ring)]
     pending = ports.pending[n, p, slot]
     report.cookie = pending.cookie
     report.status = status
@@ -32,7 +33,7 @@ def report_received(nics, n, p, operation, name, node, length, buffers, offset):
     """Tell the process of port ``p`` of what has come; the report's place."""
     ports = nics.ports
     port = ports.table[n, p]
-    place = port.received % ports.rules[0].ring
+    place = place_in(port.received, ports.rules[0].ring)
     report = ports.reports[n, p, RECEIVED, place]
     report.operation = operation
     report.status = DONE

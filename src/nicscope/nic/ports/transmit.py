@@ -6,6 +6,7 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
+from nicscope.nic.delivery import place_in
 from nicscope.nic.ports import calls
 from nicscope.nic.ports.arbitrate import (
     ACK,
@@ -223,7 +224,7 @@ def _answer_without_data(nics, n, status):
     """Tell who asked that there will be no answer: a descriptor without segments does."""
     ports = nics.ports
     port = ports.table[n, OWN_PORT]
-    request = ports.requests[n, OWN_PORT, port.posted % ports.rules[0].ring]
+    request = ports.requests[n, OWN_PORT, place_in(port.posted, ports.rules[0].ring)]
     request.operation = REPLY
     request.name = port.name
     request.port = port.reply_port

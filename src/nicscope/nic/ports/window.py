@@ -7,6 +7,7 @@ import numpy as np
 from nicscope.clock import NEVER
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import distant, routine, step
+from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import hold, report_sent, take_route
 from nicscope.nic.ports.holding import hold_for, let_go
 from nicscope.nic.ports.layout import (
@@ -111,7 +112,7 @@ def push(nics, n, packet, head, inline, why):
     hold_for(nics, n, head)
     endpoint = nics.endpoints[n]
     ports = nics.ports
-    place = endpoint.written % endpoint.send_ring
+    place = place_in(endpoint.written, endpoint.send_ring)
     nics.sends[n, place] = packet
     ports.send_heads[n, place] = head
     queued = nics.sends[n, place]

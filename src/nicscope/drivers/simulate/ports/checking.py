@@ -7,6 +7,7 @@ from nicscope.fabric.faults import CORRUPTED, flip
 from nicscope.kernel.decorators import distant
 from nicscope.memory.paging.pins import may_transfer, may_transfer_into
 from nicscope.nic.crc import crc32
+from nicscope.nic.delivery import place_in
 
 
 @distant
@@ -38,10 +39,10 @@ def check_transfer(machine, n):
     node = machine.nodes[n]
     endpoint = machine.endpoints[n]
     if node.pci == PCI_READS:
-        head = ports.send_heads[n, node.fetching % endpoint.send_ring]
+        head = ports.send_heads[n, place_in(node.fetching, endpoint.send_ring)]
         holds = may_transfer(ports.memory, n, head.frame, head.generation)
     else:
-        head = ports.arrival_heads[n, endpoint.drained % endpoint.receive_ring]
+        head = ports.arrival_heads[n, place_in(endpoint.drained, endpoint.receive_ring)]
         holds = may_transfer_into(ports.memory, n, head.frame, head.generation)
     if not holds:
         ports.nodes[n].stale += 1

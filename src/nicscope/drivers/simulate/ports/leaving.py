@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nicscope.fabric.faults import DUPLICATED, LOST, REORDERED, fate, is_dead
 from nicscope.kernel.decorators import distant, step
+from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.arbitrate import NO_SOURCE
 from nicscope.nic.ports.calls import choose_source
 from nicscope.nic.ports.traffic import COPIED
@@ -49,7 +50,7 @@ def _is_told_later(machine, n, head):
         return False
     endpoint = machine.endpoints[n]
     for i in range(endpoint.written - 1, endpoint.finished, -1):
-        other = machine.ports.send_heads[n, i % endpoint.send_ring]
+        other = machine.ports.send_heads[n, place_in(i, endpoint.send_ring)]
         same = other.from_port == head.from_port and other.slot == head.slot
         if other.copied == 1 and same:
             other.tells = 1
@@ -70,5 +71,5 @@ def _copy(machine, n, packet, head):
     ports.copies[0] = head
     ports.copies[0].copied = 1
     ports.copies[0].tells = 0
-    place = endpoint.finished % endpoint.send_ring
+    place = place_in(endpoint.finished, endpoint.send_ring)
     push(machine, n, packet, ports.copies[0], machine.store.send_ring[n, place], COPIED)

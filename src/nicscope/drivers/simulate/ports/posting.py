@@ -27,6 +27,7 @@ from nicscope.host.calls import (
 )
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import distant, step
+from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import keep_pages, report_sent
 from nicscope.nic.ports.layout import (
     AWAITS_READER,
@@ -62,7 +63,7 @@ def can_go_on_at_port(machine, n, p):
     if is_lost(machine, n, p):
         return True
     if process.operation == POST:
-        slot = port.posted % ports.rules[0].ring
+        slot = place_in(port.posted, ports.rules[0].ring)
         if port.posted + port.refused - port.reaped == ports.rules[0].ring:
             return False
         if ports.pending[n, process.peer, slot].busy == 1:
@@ -145,7 +146,7 @@ def begin_at_port(machine, n, p, now):
     if is_lost(machine, n, p):
         occupy_cpu(machine, n, now, POLLING, costs.poll)
     elif process.operation == POST:
-        slot = ports.table[n, process.peer].posted % ports.rules[0].ring
+        slot = place_in(ports.table[n, process.peer].posted, ports.rules[0].ring)
         if ports.table[n, process.peer].open == 1:
             duration += admit(machine, n, process.peer, slot)
         else:
@@ -256,7 +257,7 @@ def end_at_port(machine, n, p, now):
 def _post(machine, n, p):
     ports = machine.ports
     port = ports.table[n, p]
-    slot = port.posted % ports.rules[0].ring
+    slot = place_in(port.posted, ports.rules[0].ring)
     pending = ports.pending[n, p, slot]
     pending.busy = 1
     pending.number = port.posted
@@ -289,8 +290,10 @@ def _provide(machine, n, p):
     port = ports.table[n, process.peer]
     if port.open == 0:
         return
-    ports.free[n, process.peer, port.free_posted % ports.rules[0].ring].address = process.address
-    place = port.free_posted % ports.rules[0].ring
+    ports.free[
+        n, process.peer, place_in(port.free_posted, ports.rules[0].ring)
+    ].address = process.address
+    place = place_in(port.free_posted, ports.rules[0].ring)
     ports.provided[n, process.peer, place] = process.address
     port.free_posted += 1
     ports.nodes[n].attention = 1
@@ -301,7 +304,7 @@ def _reap(machine, n, p):
     ports = machine.ports
     process = machine.processes[p]
     port = ports.table[n, process.peer]
-    report = ports.reports[n, process.peer, SENT, port.reaped % ports.rules[0].ring]
+    report = ports.reports[n, process.peer, SENT, place_in(port.reaped, ports.rules[0].ring)]
     process.packet = report.cookie
     process.tag = report.operation
     process.address = report.status
@@ -314,7 +317,7 @@ def _read(machine, n, p):
     process = machine.processes[p]
     p_port = process.peer
     port = ports.table[n, p_port]
-    place = port.read % ports.rules[0].ring
+    place = place_in(port.read, ports.rules[0].ring)
     report = ports.reports[n, p_port, RECEIVED, place]
     process.packet = place
     process.payload = report.length

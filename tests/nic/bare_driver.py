@@ -132,7 +132,7 @@ class Bare:
         request = self.ports.requests[node, 1, slot]
         request["operation"], request["name"], request["segments"] = SEND, tag, 1
         request["cookie"] = slot
-        self.ports.segments[node, 1, slot, 0] = (address, length)
+        self.ports.segments[node, 1, slot, 0] = (address, length, 0)
         pending = self.ports.pending[node, 1, slot]
         pending["busy"], pending["number"], pending["operation"] = 1, slot, SEND
         pending["status"] = DONE

@@ -11,7 +11,7 @@ from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.ports import calls as supplied
-from nicscope.nic.ports.layout import DONE, FETCH, INLINE, NO_RIGHTS, NO_ROOM, SEGMENTS
+from nicscope.nic.ports.layout import DONE, FETCH, INLINE, NO_RIGHTS, NO_ROOM
 from nicscope.nic.ports.lookup import key_of, page_at
 from nicscope.nic.translate.asking import (
     admit_request,
@@ -33,7 +33,7 @@ def _is_plain(machine, n, p, slot):
     """Whether the descriptor's segments can be looked at: what cannot be is the NIC's to refuse."""
     ports = machine.ports
     request = ports.requests[n, p, slot]
-    if request.options & INLINE or request.segments < 1 or request.segments > SEGMENTS:
+    if request.options & INLINE or not 1 <= request.segments <= ports.segments.shape[3]:
         return False
     if ports.rules[0].sparse == 1:
         return True

@@ -99,6 +99,7 @@ PLACES = {
     "made": OWN,
     "ended": OWN,
     "told": OWN,
+    "work": OWN,  # work queues: miNI has none
     "happened": OWN,
     "happenings": OWN,
     # Trapeze's, without ports

@@ -12,7 +12,7 @@ from nicscope.drivers.simulate.machine import CHAIN, POST, PROVIDE
 from nicscope.drivers.simulate.ports.posting import GATHER, KIND_BITS
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, raw_bytes, whole
-from nicscope.nic.ports.layout import INLINE, INLINE_BYTES, NOTIFY, SEGMENTS, SEND
+from nicscope.nic.ports.layout import INLINE, INLINE_BYTES, NOTIFY, SEND
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # Schemes under which the pages of a descriptor are pinned before it is posted.
 PINS_FIRST = (Scheme.STATIC, Scheme.UTLB, Scheme.UTLB_SHARED, Scheme.UTLB_PROCESS)
+NO_REGION = 0  # where memory need not be registered for a port
 MOST_BEFORE = CHAIN - 1  # the call itself is the last of the chain
 _tuple: Any = tuple.__new__  # makes a NamedTuple in half the time of its class
 
@@ -35,7 +36,7 @@ class Asked(NamedTuple):
     request: int  # the descriptor's number, by which ``done`` reports it; -1: there is none
     what: bytes  # as the driver is asked
     inline: bytes = b""
-    segments: Sequence[tuple[int, int]] = ()  # where there are several
+    segments: Sequence[tuple[int, int, int]] = ()  # where there are several, each with its key
 
 
 class PortCalls:
@@ -64,9 +65,10 @@ class PortCalls:
     ) -> Asked:
         """``post``, to be put before ``done`` or ``arrival``."""
         self._owner.check_caller()
-        if not 1 <= len(segments) <= SEGMENTS:
+        most = self.cluster.size.segments
+        if not 1 <= len(segments) <= most:
             raise SimulationError(
-                f"a descriptor names 1 to {SEGMENTS} pieces of memory, {len(segments)} were given"
+                f"a descriptor names 1 to {most} pieces of memory, {len(segments)} were given"
             )
         if type(operation) is not int or not 0 <= operation < 1 << KIND_BITS:
             operation = whole(operation, "an operation", 0, (1 << KIND_BITS) - 1)
@@ -77,7 +79,7 @@ class PortCalls:
             )
         for address, length in segments:
             if type(address) is not int or type(length) is not int:
-                segments = _whole_segments(segments)
+                segments = [one[:2] for one in _whole_segments(segments)]
             elif length > self._surely_short:
                 self._check_length(address, length)
         if type(name) is not int or type(offset) is not int:
@@ -88,12 +90,12 @@ class PortCalls:
         address, length = segments[0]
         if len(segments) > 1:
             own |= GATHER
-            length, segments = len(segments), _whole_segments(segments)
+            length, several = len(segments), _whole_segments(segments)
         else:
-            segments = ()
+            several = []
         what = self._driven.request(POST, which, length, name, address, offset, request, own)
         self._next_request += 1
-        return Asked(request, what, b"", segments)
+        return Asked(request, what, b"", several)
 
     def _check_length(self, address: int, length: int) -> None:
         """Refuse what is longer than whoever pins it before it is posted can pin at once."""
@@ -208,9 +210,9 @@ def _no_call(given: object) -> SimulationError:
     )
 
 
-def _whole_segments(segments: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _whole_segments(segments: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
     """Pieces of memory as whole numbers.  Errors: ``SimulationError`` for what is none."""
     return [
-        (whole(address, "an address", LEAST), whole(length, "a length", LEAST))
+        (whole(address, "an address", LEAST), whole(length, "a length", LEAST), NO_REGION)
         for address, length in segments
     ]

@@ -200,7 +200,7 @@ class Process(PortCalls, OwnMemory):
     ) -> Generator[bytes, Record, int]:
         """Post a descriptor; its number, by which ``done`` will report it.
 
-        ``segments``: up to ``SEGMENTS`` times address and length, which are sent as one.
+        ``segments``: up to ``PortSize.segments`` times address and length, which are sent as one.
         """
         asked = self.posting(operation, name, segments, offset=offset, notify=notify, port=port)
         self._place(asked)

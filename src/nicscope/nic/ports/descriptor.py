@@ -23,7 +23,6 @@ from nicscope.nic.ports.layout import (
     OUT_OF_BOUNDS,
     OWN_PORT,
     PEER_DEAD,
-    SEGMENTS,
     SEND,
 )
 from nicscope.nic.ports.streams import peer_of, stream_to
@@ -53,7 +52,7 @@ def take_request(nics, n, p):
         port.reply_space = request.space
         port.reply_port = request.port
         port.reply_owner = request.owner
-    for i in range(SEGMENTS):
+    for i in range(ports.current.shape[2]):
         ports.current[n, p, i] = ports.segments[n, p, slot, i]
     if port.options & INLINE:
         copy_bytes(ports.carried[n, p], 0, ports.inline[n, p, slot], 0, INLINE_BYTES)
@@ -146,7 +145,7 @@ def check_request(request, segments, ports_ring_page):
         if request.operation == FETCH or request.length < 0 or request.length > INLINE_BYTES:
             return BAD_DESCRIPTOR
         return DONE
-    if request.segments < 1 or request.segments > SEGMENTS:
+    if request.segments < 1 or request.segments > segments.shape[0]:
         return BAD_DESCRIPTOR
     if request.operation == FETCH and request.segments != 1:
         return BAD_DESCRIPTOR

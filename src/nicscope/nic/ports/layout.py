@@ -29,6 +29,7 @@ CUT = 9  # the rest of a message will not come
 # Flags of a descriptor.
 NOTIFY = 1  # the receiver is told of the end of a remote store
 INLINE = 2  # the data is in the descriptor
+IMMEDIATE = 4  # a word goes with it, which the receiver is told
 
 # How a descriptor ended.
 DONE = 0
@@ -42,6 +43,13 @@ CLOSED = 7
 REJECTED = 8  # the other side no longer exports that
 NO_ROOM = 9  # no translation to be had: the table is full
 PAGE_OUT = 10  # a receive buffer is given back unfilled: its page was out when its turn came
+# Of ports with work queues.
+PROTECTION = 11  # a segment is not memory that was registered for the port
+TOO_LONG = 12  # longer than the connection allows, or than the receive
+FLUSHED = 13  # there is no connection, or not any more
+NO_RECEIVE = 14  # the other side had none posted
+REMOTE_PROTECTION = 15  # the memory named there may not be used so
+REMOTE_FAILED = 16  # the message could not go where the receive there says
 STATUS_NAMES = (
     "done",
     "tag not registered",
@@ -54,6 +62,12 @@ STATUS_NAMES = (
     "rejected",
     "no room",
     "page out",
+    "not the port's memory",
+    "too long",
+    "flushed",
+    "no receive posted",
+    "remote memory not permitted",
+    "remote receive failed",
 )
 
 # Rings of reports.
@@ -94,6 +108,22 @@ ABANDONED = -3  # likewise: a port that has closed meanwhile
 MISSED = -1
 NOT_THERE = -2  # the process has no such address, or has not had it pinned
 
+# What a port takes of its process for messages to go to (``PORT.takes``).
+MANY = 0  # buffers of a free queue, as many as a message needs
+ONE = 1  # receives of a work queue: each is for one message, and says in which pieces
+
+# What a connection promises (``PORT.level``, ``STREAM.level``).
+AS_ALL = 0  # what the cluster's transport does
+UNRELIABLE = 1
+DELIVERY = 2  # a send is done when the other NIC has the message
+RECEPTION = 4  # when the message is in the other's memory
+
+# Of a port that takes ONE (``PORT.state``).
+IDLE = 0
+CONNECTED = 1
+PENDING_CONNECTION = 2
+BROKEN = 3
+
 REQUEST = np.dtype(
     [
         ("operation", "i8"),
@@ -103,6 +133,7 @@ REQUEST = np.dtype(
         ("options", "i8"),
         ("length", "i8"),  # of data in the descriptor
         ("cookie", "i8"),
+        ("immediate", "i8"),
         # of a REPLY alone, which no process writes
         ("space", "i8"),
         ("port", "i8"),
@@ -110,7 +141,14 @@ REQUEST = np.dtype(
     ],
     align=True,
 )
-SEGMENT = np.dtype([("address", "i8"), ("length", "i8")], align=True)
+SEGMENT = np.dtype(
+    [
+        ("address", "i8"),
+        ("length", "i8"),
+        ("key", "i8"),  # of the region that it lies in, where regions are registered; else 0
+    ],
+    align=True,
+)
 BUFFER = np.dtype(
     [("address", "i8"), ("frame", "i8"), ("key", "i8")], align=True
 )  # in a free queue; frame and key once translated
@@ -161,6 +199,21 @@ PORT = np.dtype(
         ("until", "i8"),  # ps: how long it waits for an entry for that page, or 0: it does not
         ("dropped", "i8"),  # messages that found no buffer
         ("polled_again", "i8"),  # the lookup of a handle that its next descriptor missed, or 0
+        # of one that takes ONE receive for each message
+        ("takes", "i8"),
+        ("state", "i8"),
+        ("level", "i8"),
+        ("domain", "i8"),  # the protection tag of the memory that it may use
+        ("rights", "i8"),  # of its peer: MAY_WRITE, MAY_FETCH
+        ("longest", "i8"),  # bytes of a message
+        ("channel", "i8"),  # of its connection, or NOBODY
+        ("send_queue", "i8"),  # where the ends of what it sends are announced too, or NOBODY
+        ("receive_queue", "i8"),
+        ("receives_posted", "i8"),
+        ("receives_taken", "i8"),
+        ("immediate", "i8"),  # of the descriptor under way
+        ("reading", "i8"),  # 1: a fetch of its waits for its answer
+        ("troubles", "i8"),  # errors that no descriptor tells of
     ],
     align=True,
 )
@@ -174,6 +227,8 @@ REPORT = np.dtype(
         ("length", "i8"),
         ("buffers", "i8"),  # 0: the data is in the report
         ("offset", "i8"),
+        ("immediate", "i8"),
+        ("has_immediate", "i8"),
     ],
     align=True,
 )
@@ -191,6 +246,7 @@ CHANNEL = np.dtype(
         ("placed", "i8"),  # bytes that have their place
         ("buffers", "i8"),
         ("message", "i8"),  # its number, by its sender
+        ("receive", "i8"),  # number of the receive that it fills, of a port that takes ONE
         # the message whose packets are completed now, which may be an earlier one
         ("finishing", "i8"),
         ("arrived", "i8"),  # its bytes
@@ -250,6 +306,10 @@ HEAD = np.dtype(
         ("route", "i8"),  # how often its sender has changed the way to this node
         ("copied", "i8"),  # 1: made by the network
         ("tells", "i8"),  # 1: when it has left, so has all of its request, and its sender is told
+        ("verdict", "i8"),  # how its sender has ended their connection, or 0
+        ("immediate", "i8"),
+        ("remote", "i8"),  # address of what it names at its receiver, by key
+        ("remote_key", "i8"),
         # never on the wire: what this end keeps with the packet
         ("own", "i8"),  # what its sender knows that stream by
         ("key", "i8"),
@@ -262,6 +322,10 @@ HEAD = np.dtype(
         ("fate", "i8"),  # what the network does to it
         ("why", "i8"),  # for the observer: why it is not taken
         ("lone", "i8"),  # 1: its page has left the NIC and stays pinned for this packet alone
+        ("receive", "i8"),  # number of the receive that its message fills, or -1
+        ("runs", "i8"),  # stretches of memory that its payload goes to, of a port that takes ONE
+        ("run", "i8"),  # the one that is being filled
+        ("said", "i8"),  # how its message ends, found when its place was looked for
     ],
     align=True,
 )

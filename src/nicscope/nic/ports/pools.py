@@ -50,6 +50,10 @@ STREAM = np.dtype(
         ("oldest_kept", "i8"),  # of the packets not acknowledged, a chain in the pool; or NO_ENTRY
         ("newest_kept", "i8"),
         ("stores", "i8"),  # its row of the stores that arrive, or 0
+        ("level", "i8"),  # what it promises
+        ("port", "i8"),  # whose connection it is, of one with a stream of its own
+        ("verdict", "i8"),  # how this end has ended the connection, or 0
+        ("heard", "i8"),  # 1: the other end is known to have ended it too
         # Last: a record that begins as another does is one of that kind to the compiler.
         *((name, "i8") for name in TRANSPORT.names or ()),
     ],

@@ -36,7 +36,7 @@ from nicscope.memory.coherence.access import DOORBELL, LOAD, SCRATCH, WINDOW, be
 from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, PROCESSOR
 from nicscope.memory.paging.layout import PRESENT
 from nicscope.nic.coherent.layout import NOWHERE
-from nicscope.nic.ports.layout import BUFFERS, DONE, INLINE, RECEIVED, SEGMENTS, SEND, WRITE
+from nicscope.nic.ports.layout import BUFFERS, DONE, INLINE, RECEIVED, SEND, WRITE
 from nicscope.nic.ways.state import (
     CNI,
     COLLECT,
@@ -147,7 +147,7 @@ def _has_room(machine, n, p):
 def _message_bytes(machine, n, p):
     """Bytes of the descriptor that port ``p`` posts next, if they are read from memory."""
     total = np.int64(0)
-    for i in range(SEGMENTS):
+    for i in range(machine.ports.segments.shape[3]):
         _, count = _segment(machine, n, p, i)
         total += max(count, 0)
     return total
@@ -260,7 +260,8 @@ def _segment(machine, n, p, piece):
     slot = ports.table[n, p].posted % ports.rules[0].ring
     request = ports.requests[n, p, slot]
     is_read = request.operation in (SEND, WRITE) and request.options & INLINE == 0
-    is_good = ports.pending[n, p, slot].status == DONE and piece < min(request.segments, SEGMENTS)
+    most = min(request.segments, ports.segments.shape[3])
+    is_good = ports.pending[n, p, slot].status == DONE and piece < most
     if is_read and is_good:
         segment = ports.segments[n, p, slot, piece]
         room = ports.rules[0].space_bytes

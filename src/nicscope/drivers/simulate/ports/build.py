@@ -25,8 +25,9 @@ from nicscope.memory.paging.spaces import map_pages
 from nicscope.memory.paging.swapper import take_frame
 from nicscope.nic.handles import BUFFER_WORDS, PROCESS_WORDS
 from nicscope.nic.layout import new_cache
-from nicscope.nic.ports.layout import FETCHES, KERNEL, NO_ONE, NOBODY, THREAD
+from nicscope.nic.ports.layout import FETCHES, KERNEL, NO_ONE, NOBODY, SEGMENTS, THREAD
 from nicscope.nic.ports.pools import new_pools
+from nicscope.nic.ports.work_queues import new_work_queues
 from nicscope.room import zeroed
 
 if TYPE_CHECKING:
@@ -44,7 +45,10 @@ if TYPE_CHECKING:
 
 HANDLE_WAYS = 4  # assumed: what served translations best (miNI, V.C)
 # Of ``PortSize``: what arrays are made of.
-QUEUES = ("ring", "ready", "channels", "exports", "imports", "events", "connections")
+QUEUES = (
+    "ring", "ready", "channels", "exports", "imports", "events", "connections", "segments",
+    "receives", "regions", "queues", "entries",
+)  # fmt: skip
 WINDOW = 64  # packets, the most that the rejects of an acknowledgement can name
 _SERVICE = {
     Scheme.PINNED: NO_ONE,
@@ -104,6 +108,12 @@ class PortSize(msgspec.Struct, frozen=True, kw_only=True):
     longest: int = 64  # pages of a segment
     events: int = 256  # that can wait for the kernel thread of a node
     connections: int = 0  # of a node that have streams of their own
+    segments: int = SEGMENTS  # of a descriptor
+    # Of ports that take a receive for each message; none without.
+    receives: int = 0  # entries of a port's queue of receives
+    regions: int = 0  # of memory registered on a node
+    queues: int = 0  # completion queues of a node
+    entries: int = 0  # of a completion queue
     # of caches, where buffers and processes are looked up; powers of two, ways of 4
     buffer_entries: int = 1024
     process_entries: int = 64
@@ -309,6 +319,7 @@ def _ports(
         pools=new_pools(ports, rings[0], arrays["pool"]),
         buffer_cache=_handle_caches(nodes, size.buffer_entries, BUFFER_WORDS),
         process_cache=_handle_caches(nodes, size.process_entries, PROCESS_WORDS),
+        work=new_work_queues(extent),
         translations=translations,
         memory=memory,
         faults=new_faults(0),
@@ -329,6 +340,8 @@ def _ports(
     made.table["page"] = -1
     made.table["missed"] = -1
     made.exports["redirect"] = -1
+    for name in ("channel", "send_queue", "receive_queue"):
+        made.table[name] = NOBODY
     return made
 
 

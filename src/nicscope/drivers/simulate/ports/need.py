@@ -18,6 +18,7 @@ from nicscope.memory.paging.layout import memory_shapes
 from nicscope.nic.handles import BUFFER_WORDS, PROCESS_WORDS
 from nicscope.nic.layout import cache_bytes
 from nicscope.nic.ports.pools import pool_shapes
+from nicscope.nic.ports.work_queues import work_shapes
 from nicscope.room import bytes_of
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def ports_bytes(setup: Setup, delivery: Delivery) -> int:
     )
     return (
         bytes_of(port_shapes(extent))
+        + bytes_of(work_shapes(extent))
         + bytes_of(memory)
         + bytes_of(pool_shapes(setup.ports, delivery.send_ring))
         + nodes * translation_bytes(setup.design, spaces, keys, setup.size.longest)

@@ -27,7 +27,6 @@ from nicscope.nic.ports.layout import (
     REPORT,
     REQUEST,
     SEGMENT,
-    SEGMENTS,
     STATUS_NAMES,
 )
 from nicscope.nic.ports.plan import PLAN
@@ -58,6 +57,11 @@ class Extent(NamedTuple):
     imports: int
     events: int
     connections: int
+    segments: int  # of a descriptor
+    receives: int
+    regions: int
+    queues: int
+    entries: int
     log: int  # records of packets that are kept
 
 
@@ -76,9 +80,9 @@ def port_shapes(extent: Extent) -> Shapes:
         "plans": ((n,), PLAN),
         "table": ((n, p), PORT),
         "requests": ((n, p, ring), REQUEST),
-        "segments": ((n, p, ring, SEGMENTS), SEGMENT),
+        "segments": ((n, p, ring, extent.segments), SEGMENT),
         "inline": ((n, p, ring, INLINE_BYTES), BYTE),
-        "current": ((n, p, SEGMENTS), SEGMENT),
+        "current": ((n, p, extent.segments), SEGMENT),
         "carried": ((n, p, INLINE_BYTES), BYTE),
         "free": ((n, p, ring), BUFFER),
         "provided": ((n, p, ring), NUMBER),
@@ -91,13 +95,13 @@ def port_shapes(extent: Extent) -> Shapes:
         "exports": ((n, extent.exports), EXPORT),
         "imports": ((n, extent.imports), IMPORT),
         "pending": ((n, p, ring), PENDING),
-        "kept": ((n, p, ring, SEGMENTS), SEGMENT),
+        "kept": ((n, p, ring, extent.segments), SEGMENT),
         "fetches": ((n, p, ring), FETCHING),
         "send_heads": ((n, sends), HEAD),
         "arrival_heads": ((n, arrivals), HEAD),
         "arrival_buffers": ((n, arrivals, BUFFERS), BUFFER),
         "filled": ((extent.processes, BUFFERS), NUMBER),
-        "gathers": ((extent.processes, SEGMENTS), SEGMENT),
+        "gathers": ((extent.processes, extent.segments), SEGMENT),
         "owners": ((extent.table_nodes, extent.keys), NUMBER),
         "kernel_frames": ((n, arrivals), NUMBER),
         "blank": ((1,), PACKET),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nicscope.memory.paging.layout import HostMemory
     from nicscope.nic.layout import Nic
     from nicscope.nic.ports.pools import Pools
+    from nicscope.nic.ports.work_queues import WorkQueues
     from nicscope.nic.translate.nodes import Translations
 
 RULES = np.dtype(
@@ -214,9 +215,9 @@ class Ports(NamedTuple):
     plans: NDArray[Any]  # PLAN, shape (nodes,): of the processor's task
     table: NDArray[Any]  # PORT, shape (nodes, ports)
     requests: NDArray[Any]  # REQUEST, shape (nodes, ports, ring)
-    segments: NDArray[Any]  # SEGMENT, shape (nodes, ports, ring, SEGMENTS)
+    segments: NDArray[Any]  # SEGMENT, shape (nodes, ports, ring, segments)
     inline: NDArray[np.uint8]  # shape (nodes, ports, ring, INLINE_BYTES)
-    current: NDArray[Any]  # SEGMENT, shape (nodes, ports, SEGMENTS): copied
+    current: NDArray[Any]  # SEGMENT, shape (nodes, ports, segments): copied
     carried: NDArray[np.uint8]  # shape (nodes, ports, INLINE_BYTES): copied
     free: NDArray[Any]  # BUFFER, shape (nodes, ports, ring)
     provided: NDArray[np.int64]  # shape (nodes, ports, ring): addresses, out of processes' reach
@@ -229,13 +230,13 @@ class Ports(NamedTuple):
     exports: NDArray[Any]  # EXPORT, shape (nodes, exports)
     imports: NDArray[Any]  # IMPORT, shape (nodes, imports)
     pending: NDArray[Any]  # PENDING, shape (nodes, ports, ring): posted, not yet reported
-    kept: NDArray[Any]  # SEGMENT, shape (nodes, ports, ring, SEGMENTS): first page, pages
+    kept: NDArray[Any]  # SEGMENT, shape (nodes, ports, ring, segments): first page, pages
     fetches: NDArray[Any]  # FETCHING, shape (nodes, ports, ring): where answers go
     send_heads: NDArray[Any]  # HEAD, shape (nodes, send_ring)
     arrival_heads: NDArray[Any]  # HEAD, shape (nodes, receive_ring)
     arrival_buffers: NDArray[Any]  # BUFFER, shape (nodes, receive_ring, BUFFERS)
     filled: NDArray[np.int64]  # shape (processes, BUFFERS): addresses in the report read last
-    gathers: NDArray[Any]  # SEGMENT, shape (processes, SEGMENTS): of a descriptor to be posted
+    gathers: NDArray[Any]  # SEGMENT, shape (processes, segments): of a descriptor to be posted
     owners: NDArray[np.int64]  # shape (nodes, keys): the port that used the page last, or -1
     kernel_frames: NDArray[np.int64]  # shape (nodes, receive_ring): of a kernel that serves ports
     blank: NDArray[Any]  # PACKET, shape (1,)
@@ -260,6 +261,7 @@ class Ports(NamedTuple):
     told: NDArray[np.int64]  # shape (nodes, STATUS_NAMES)
     happened: NDArray[np.int64]  # shape (1,): records ever
     happenings: NDArray[Any]  # HAPPENING
+    work: WorkQueues
     translations: Translations
     memory: HostMemory
     faults: NDArray[Any]  # FAULTS, shape (1,)

@@ -1,0 +1,108 @@
+"""Work queues: receives that say where one message goes, registered memory, completion queues.
+
+A port that takes ONE (``layout``) has a peer, as a VI or a queue pair has.  Its process posts
+receives, each a list of pieces of registered memory; a message takes the oldest.  A completion
+queue announces ends of several ports' work in one place.  Clusters without such ports have arrays
+of no length here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nicscope.nic.ports.layout import SEGMENT
+from nicscope.room import zeroed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from nicscope.room import Shapes
+
+TROUBLES = 16  # of a port that are kept, the newest
+
+# Errors that no descriptor tells of (``WorkQueues.troubles``).
+POSTED_BADLY = 0  # a request was refused
+CONNECTION_LOST = 1
+RECEIVES_EMPTY = 2  # a message found no receive
+WRITE_REFUSED = 4  # a remote write may not go where it names
+FETCH_REFUSED = 7
+RECEIVE_FAILED = 8  # a message did not fit the receive that it took
+QUEUE_FULL = 10  # a completion found no room in its completion queue
+
+RECEIVE = np.dtype(
+    [
+        ("cookie", "i8"),
+        ("segments", "i8"),
+        ("length", "i8"),  # bytes of all of them
+        ("status", "i8"),  # what the library or the NIC found when it was posted
+    ],
+    align=True,
+)
+REGION = np.dtype(
+    [
+        ("key", "i8"),  # 0: none; its place is the remainder
+        ("space", "i8"),
+        ("domain", "i8"),  # ports with the same may use it
+        ("address", "i8"),
+        ("length", "i8"),
+        ("rights", "i8"),  # of their peers
+    ],
+    align=True,
+)
+QUEUE = np.dtype(
+    [
+        ("open", "i8"),
+        ("entries", "i8"),  # that it has room for
+        ("written", "i8"),
+        ("read", "i8"),  # as far as its process has said
+    ],
+    align=True,
+)
+ENTRY = np.dtype([("port", "i8"), ("side", "i8")], align=True)  # whose work has ended: SENT, ...
+RUN = np.dtype(
+    [
+        ("address", "i8"),  # physical
+        ("count", "i8"),  # bytes
+        ("key", "i8"),  # of its translation, which is held, or NO_KEY
+        ("frame", "i8"),
+        ("generation", "i8"),
+    ],
+    align=True,
+)
+
+
+class WorkQueues(NamedTuple):
+    """All with the node first."""
+
+    receives: NDArray[Any]  # RECEIVE, shape (nodes, ports, receives)
+    pieces: NDArray[Any]  # SEGMENT, shape (nodes, ports, receives, segments)
+    regions: NDArray[Any]  # REGION, shape (nodes, regions)
+    queues: NDArray[Any]  # QUEUE, shape (nodes, queues)
+    entries: NDArray[Any]  # ENTRY, shape (nodes, queues, entries)
+    runs: NDArray[Any]  # RUN, shape (nodes, receive_ring, runs): where arriving payloads go
+    fetched: NDArray[Any]  # SEGMENT, shape (nodes, ports, ring, segments): where answers go
+    troubles: NDArray[np.int64]  # shape (nodes, ports, TROUBLES)
+
+
+def work_shapes(extent: Any) -> Shapes:
+    """The arrays of ``WorkQueues`` for an ``Extent``."""
+    n, p, receives, segments = extent.nodes, extent.ports, extent.receives, extent.segments
+    has = 1 if receives else 0
+    return {
+        "receives": ((n, p, receives), RECEIVE),
+        "pieces": ((n, p, receives, segments), SEGMENT),
+        "regions": ((n, extent.regions), REGION),
+        "queues": ((n, extent.queues), QUEUE),
+        "entries": ((n, extent.queues, extent.entries), ENTRY),
+        # A payload of up to a page that begins anywhere: its pieces, and one more for each page.
+        "runs": ((n, has * extent.rings[1], segments + 2), RUN),
+        "fetched": ((n, p, has * extent.ring, segments), SEGMENT),
+        "troubles": ((n, p, has * TROUBLES), np.dtype(np.int64)),
+    }
+
+
+def new_work_queues(extent: Any) -> WorkQueues:
+    """Nothing posted, registered or open."""
+    return WorkQueues(**zeroed(work_shapes(extent)))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from nicscope.errors import SimulationError
+from nicscope.nic.ports.layout import CONNECTED
 from nicscope.nic.ports.pools import AT_ONCE, BLANK, grow, lacks
 
 if TYPE_CHECKING:
@@ -34,6 +35,38 @@ def connect(ports: Ports, node: int, other: int) -> tuple[int, int]:
     """
     if not ports.rules[0]["by_connection"]:
         return 0, 0
+    return _pair(ports, node, other)
+
+
+def connect_ports(
+    ports: Ports, one: tuple[int, int], other: tuple[int, int], level: int, unit: int
+) -> None:
+    """Make two ports that take ONE receive for each message each other's peers.
+
+    ``one`` and ``other``: node and port; ``level`` is what the connection promises; ``unit``: bytes
+    of a packet at most.  A port's channel has its number.
+    Errors: ``SimulationError`` if a node has no stream left; then nothing has changed.
+    """
+    streams = _pair(ports, one[0], other[0])
+    for (node, port), (peer, peer_port), known_as in zip(
+        (one, other), (other, one), streams, strict=True
+    ):
+        stream = ports.pools.streams[ports.stream_of[node, known_as]]
+        stream["level"] = level
+        stream["port"] = port
+        channel = ports.channels[node, port]
+        channel["sent"] = channel["cut"] = channel["message"] = 0
+        channel["port"], channel["node"], channel["tag"] = port, peer, peer_port
+        channel["stream"], channel["unit"] = known_as, unit
+        channel["placed"] = -1
+        record = ports.table[node, port]
+        channel["most"] = record["longest"]
+        record["channel"], record["level"] = port, level
+        record["reading"] = 0
+        record["state"] = CONNECTED
+
+
+def _pair(ports: Ports, node: int, other: int) -> tuple[int, int]:
     here, there = _unused(ports, node), _unused(ports, other)
     for n, peer, m, known_as in ((node, here, other, there), (other, there, node, here)):
         pool = ports.pool[0]

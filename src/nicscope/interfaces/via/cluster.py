@@ -24,10 +24,10 @@ from nicscope.interfaces.run_report import Names, RunReport, records_to_keep, re
 from nicscope.interfaces.via.addresses import AddressSpace
 from nicscope.interfaces.via.agent import Agent
 from nicscope.interfaces.via.firmware import Firmware
-from nicscope.interfaces.via.library import Nic
 from nicscope.interfaces.via.messaging import Messaging
 from nicscope.interfaces.via.names import Return, VipError
 from nicscope.interfaces.via.network import Network
+from nicscope.interfaces.via.nic import Nic
 from nicscope.interfaces.via.observer import Observer, Records, Worker
 from nicscope.interfaces.via.port import Port
 from nicscope.interfaces.via.report import ViaRun
@@ -137,7 +137,7 @@ class Cluster:
             self.translator = Translator(self._translation, self._nodes, pages, longest)
         self.agents = [self._node(n) for n in range(self._nodes)]
         for agent in self.agents:
-            agent.others = self.agents
+            agent.asked = [other.own_asked for other in self.agents]
             agent.ni.neighbours = [other.ni for other in self.agents]
 
     def _node(self, number: int) -> Agent:

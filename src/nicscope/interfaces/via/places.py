@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from nicscope.interfaces.arguments import LEAST
 from nicscope.interfaces.ownership import Owned
+from nicscope.interfaces.via.addresses import Region
 from nicscope.interfaces.via.descriptor import ALIGNMENT, AddressSegment, DataSegment, Descriptor
 from nicscope.interfaces.via.names import Control, Return, VipError
 from nicscope.interfaces.via.numbers import whole
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.via.addresses import Region
+    from nicscope.interfaces.ownership import Owner
 
 
 class Descriptors(Owned):
@@ -69,3 +70,29 @@ class Descriptors(Owned):
         if handle != self._region.handle or not 0 <= offset < self._count * self._size:
             return False
         return offset % self._size == 0 and count <= self._size
+
+
+def checked(owner: Owner, descriptor: Descriptor) -> tuple[bytes, int, int, Descriptors]:
+    """The bytes of a descriptor, the address where they go, handle and places of that memory.
+
+    What its segments say the NIC judges; those that a region gave say whose they are besides.
+    """
+    places = descriptor.places if isinstance(descriptor, Descriptor) else None
+    if places is None:
+        raise VipError(
+            Return.VIP_INVALID_PARAMETER,
+            "a descriptor is needed that request() of this process's descriptors() gave",
+        )
+    owner.record_of(places, Descriptors)
+    raw = descriptor.encode()
+    for one in descriptor.data:
+        if one.region is not None:
+            owner.record_of(one.region, Region)
+    address = whole(descriptor.address, "an address")
+    if not places._holds(address, descriptor.handle, len(raw)):
+        raise VipError(
+            Return.VIP_INVALID_PARAMETER,
+            f"a descriptor lies in a place of its descriptors(), aligned to {ALIGNMENT}: what "
+            "request() gave does; it is not moved or made longer",
+        )
+    return raw, address, descriptor.handle, places

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core import config
-from pairs import DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, run_pair
+from pairs import DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, of_its_own_machine, run_pair
 
 from nicscope.interfaces.via import Status
 
@@ -267,6 +267,7 @@ def test_an_unreliable_level_loses_messages_but_never_part_of_one():
     assert all(one in sent for one in found)
 
 
+@of_its_own_machine("journals: ports have the timeline of every run instead")
 @settings(max_examples=FEW)
 @given(
     mechanism=st.sampled_from(MECHANISMS),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from pairs import DELIVERY, MECHANISMS, idle, make_end, run_pair
+from pairs import DELIVERY, MECHANISMS, Cluster, idle, make_end, of_its_own_machine, run_pair
 
-from nicscope.interfaces.via import Cluster, Return, Status, VipError
+from nicscope.interfaces.via import Return, Status, VipError
 from nicscope.interfaces.via.descriptor import CONTROL_SEGMENT, DATA_SEGMENT
 from nicscope.interfaces.via.journal import Part
 from nicscope.memory.coherence.layout import CPU, DEVICE, READ, UNCACHED_WRITE
@@ -171,6 +171,7 @@ def test_a_descriptor_is_a_control_segment_then_an_address_then_data():
     assert decode(raw[:-1]) is None
 
 
+@of_its_own_machine("registers of its interface: a token is the address of a descriptor")
 @pytest.mark.requirement("ED-3", "ED-61")
 @pytest.mark.parametrize("mechanism", ["edt", "cc-dma-intervention"])
 def test_a_post_rings_the_doorbell_once_and_makes_no_system_call(mechanism):
@@ -215,6 +216,7 @@ def test_a_completion_is_in_the_descriptors_own_bytes():
     assert run_pair(first, idle)[0] == (40, Status.VIP_STATUS_DONE)
 
 
+@of_its_own_machine("tags that are stretches; ports have one for each frame")
 @pytest.mark.requirement("ED-5")
 def test_registration_takes_time_by_the_page_and_deregistration_takes_the_right_away():
     async def program(host):
@@ -238,6 +240,7 @@ def test_registration_takes_time_by_the_page_and_deregistration_takes_the_right_
     assert (tags, size) == (1, 4 * 4096)
 
 
+@of_its_own_machine("when_full = wait: a frame of ports that finds no room is moved by the engine")
 def test_registrations_that_must_wait_for_room_go_on_when_there_is_some():
     async def program(host):
         nic = await host.open_nic()
@@ -264,6 +267,7 @@ def test_registrations_that_must_wait_for_room_go_on_when_there_is_some():
     assert cluster.run()[1] > 400
 
 
+@of_its_own_machine("journals")
 @pytest.mark.requirement("ED-8", "ED-9")
 @pytest.mark.parametrize("mechanism", ["cc-dma-intervention", "cc-dma-retry"])
 def test_dma_fetches_the_descriptor_and_the_message_and_brings_the_message_in(mechanism):
@@ -285,6 +289,7 @@ def test_dma_fetches_the_descriptor_and_the_message_and_brings_the_message_in(me
     assert parts[Part.WAIT] == 0
 
 
+@of_its_own_machine("its address space, in which frames are chosen by hand")
 @pytest.mark.requirement("ED-62", "ED-60")
 def test_user_host_and_nic_addresses_are_three_and_the_nic_finds_its_own():
     async def first(end):

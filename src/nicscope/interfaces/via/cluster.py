@@ -34,7 +34,7 @@ from nicscope.interfaces.via.report import ViaRun
 from nicscope.interfaces.via.settings import read_settings
 from nicscope.interfaces.via.translating import Translator
 from nicscope.interfaces.via.turns import Turns
-from nicscope.interfaces.ways import Combination, check_runs
+from nicscope.interfaces.ways import VI_MSG, Combination, check_runs
 from nicscope.nic.coherent.mechanism import NAMES, Mechanism, name_of
 from nicscope.nic.vimsg.layout import PAGE
 
@@ -118,7 +118,7 @@ class Cluster:
         self._cut_through = delivery == "cut-through"
         design = None if translation is None else translation.design
         way = name_of(mechanism)
-        check_runs(Combination("VIA", priced, way, design, self._cut_through))
+        check_runs(Combination(VI_MSG, priced, way, design, self._cut_through))
         self._has_run = False
         self._make()
 

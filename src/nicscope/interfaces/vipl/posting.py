@@ -1,0 +1,158 @@
+"""The half of VIPL that posts: descriptors checked, written down and handed to the NIC."""
+
+from __future__ import annotations
+
+import struct
+from types import coroutine
+from typing import TYPE_CHECKING
+
+from nicscope.drivers.running import RUNNING
+from nicscope.drivers.simulate.machine import POST, PROVIDE
+from nicscope.drivers.simulate.ports.posting import GATHER, KIND_BITS
+from nicscope.drivers.simulate.programs import TIME
+from nicscope.interfaces.via.descriptor import ALIGNMENT, AddressSegment, DataSegment, Descriptor
+from nicscope.interfaces.via.names import CONTROL_RESERVED, Control, Return, Status, VipError
+from nicscope.interfaces.via.places import Descriptors, checked
+from nicscope.interfaces.via.vi import Vi
+from nicscope.interfaces.vipl.endpoint import RECEIVE_QUEUE, SEND_QUEUE, Endpoint, Work
+from nicscope.interfaces.vipl.program import Program
+from nicscope.nic.ports.layout import BAD_DESCRIPTOR, DONE, FETCH, IMMEDIATE, SEND, WRITE
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from nicscope.drivers.simulate.programs import Record
+    from nicscope.interfaces.vipl.agent import Agent
+
+OPERATIONS = {
+    int(Control.VIP_CONTROL_OP_SENDRECV): SEND,
+    int(Control.VIP_CONTROL_OP_RDMAWRITE): WRITE,
+    int(Control.VIP_CONTROL_OP_RDMAREAD): FETCH,
+}
+NO_OPERATION = 0  # for what no NIC can make sense of
+HAS_IMMEDIATE = int(Control.VIP_CONTROL_IMMEDIATE)
+NOT_YET = Status(0)
+_WORD = struct.Struct("<q")
+_SEGMENT = struct.Struct("=3q")
+
+
+class Posting(Program):
+    """Calls that hand work to the NIC."""
+
+    def __init__(self, agent: Agent) -> None:
+        super().__init__(agent)
+        # Where the pieces of what is posted are put down.
+        self._pieces = memoryview(self._ports.gathers[self._driven.number]).cast("B")
+        self._depths = int(self._ports.rules[0]["ring"]), self._ports.work.receives.shape[2]
+
+    @coroutine
+    def post_send(self, vi: Vi, descriptor: Descriptor) -> Generator[bytes, Record, None]:
+        """Hand a send or an RDMA to the NIC.  Errors: see ``_posted``."""
+        endpoint, work = self._posted(vi, SEND_QUEUE, descriptor)
+        ended = yield self._sending(endpoint, work)
+        self._driven.now = ended[TIME]
+
+    @coroutine
+    def post_recv(self, vi: Vi, descriptor: Descriptor) -> Generator[bytes, Record, None]:
+        """Hand a receive to the NIC, before the message is sent.  Errors: see ``_posted``."""
+        endpoint, work = self._posted(vi, RECEIVE_QUEUE, descriptor)
+        ended = yield self._receiving(endpoint, work)
+        self._driven.now = ended[TIME]
+
+    async def rdma_write(
+        self,
+        vi: Vi,
+        places: Descriptors,
+        data: Sequence[DataSegment],
+        remote: AddressSegment,
+        immediate: int | None = None,
+    ) -> Descriptor:
+        """Write ``data`` to the other node's memory from ``remote`` on; the posted descriptor."""
+        self._enter()
+        self._owner.record_of(places, Descriptors)
+        descriptor = places.request(
+            *data, control=Control.VIP_CONTROL_OP_RDMAWRITE, remote=remote, immediate=immediate
+        )
+        await self.post_send(vi, descriptor)
+        return descriptor
+
+    async def rdma_read(
+        self, vi: Vi, places: Descriptors, data: Sequence[DataSegment], remote: AddressSegment
+    ) -> Descriptor:
+        """Read the other node's memory from ``remote`` on into ``data``; the descriptor."""
+        self._enter()
+        self._owner.record_of(places, Descriptors)
+        descriptor = places.request(*data, control=Control.VIP_CONTROL_OP_RDMAREAD, remote=remote)
+        await self.post_send(vi, descriptor)
+        return descriptor
+
+    def _posted(self, handle: Vi, queue: int, descriptor: Descriptor) -> tuple[Endpoint, Work]:
+        """The VI and what is noted of the descriptor, which is about to be handed over.
+
+        Errors: ``VIP_INVALID_PARAMETER`` for a VI, or memory, that is not this process's, and for a
+        descriptor that is not in registered memory, not aligned, or still posted;
+        ``VIP_ERROR_RESOURCE`` if the queue is full.
+        """
+        if RUNNING.program is not self._driven:
+            self._enter()
+        vi: Endpoint = self._owner.record_of(handle, Vi)
+        raw, address, _, among = checked(self._owner, descriptor)
+        tag = vi.attributes.tag
+        if among._region.tag != tag:
+            raise VipError(
+                Return.VIP_INVALID_PARAMETER,
+                f"a descriptor must lie in registered memory of tag {tag}, aligned to {ALIGNMENT}",
+            )
+        if address in vi.addresses:
+            raise VipError(
+                Return.VIP_INVALID_PARAMETER, "the descriptor's place is still in a queue of the VI"
+            )
+        posted = vi.posted[queue]
+        if len(posted) >= self._depths[queue]:
+            raise VipError(
+                Return.VIP_ERROR_RESOURCE,
+                f"VI {vi.number} has {len(posted)} descriptors in this queue, which is all that it "
+                "holds; take some back, or give the cluster a larger one",
+            )
+        work = Work(descriptor, address, raw, among, self._process._next_request)
+        self._process._next_request += 1
+        descriptor.status, descriptor.length = NOT_YET, 0
+        self._words.post(work)
+        posted.append(work)
+        vi.addresses.add(address)
+        return vi, work
+
+    def _put_down(self, data: Sequence[DataSegment]) -> None:
+        """Have the driver find the pieces of memory of what is posted next."""
+        pieces, size = self._pieces, _SEGMENT.size
+        for place, one in enumerate(data):
+            _SEGMENT.pack_into(pieces, place * size, one.address, one.length, one.handle)
+
+    def _sending(self, vi: Endpoint, work: Work) -> bytes:
+        """What the driver is asked to post a descriptor to a send queue."""
+        descriptor = work.descriptor
+        control = int(descriptor.control)
+        remote, data = descriptor.remote, descriptor.data
+        operation = OPERATIONS.get(descriptor.operation, NO_OPERATION)
+        if control & CONTROL_RESERVED or (remote is None) != (operation == SEND):
+            operation = NO_OPERATION
+        flags = 0
+        if control & HAS_IMMEDIATE:
+            flags = IMMEDIATE << KIND_BITS
+            self._driven.control_bytes[:8] = _WORD.pack(descriptor.immediate)
+        key, at = (0, 0) if remote is None else (remote.handle, remote.address)
+        self._put_down(data)
+        own = self._process._mapped[vi.place] | operation | flags | GATHER
+        return self._driven.request(POST, vi.place, len(data), key, 0, at, work.cookie, own)
+
+    def _receiving(self, vi: Endpoint, work: Work) -> bytes:
+        """Likewise, to a receive queue."""
+        descriptor = work.descriptor
+        data = descriptor.data
+        is_bad = int(descriptor.control) & ~HAS_IMMEDIATE or descriptor.remote is not None
+        found = BAD_DESCRIPTOR if is_bad else DONE
+        self._put_down(data)
+        own = self._process._mapped[vi.place]
+        return self._driven.request(
+            PROVIDE, vi.place, len(data), found, packet=work.cookie, own=own
+        )

@@ -1,0 +1,49 @@
+"""Descriptors' own bytes, which the library and the NIC write where they lie.
+
+A NIC of ports is handed a descriptor with its doorbell, and reports where its rings are; so these
+bytes are put into memory when the program loads them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nicscope.interfaces.via.descriptor import STATUS_WORDS
+from nicscope.nic.vimsg.requests import STATUS_AT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nicscope.interfaces.vipl.endpoint import Work
+
+
+class Words:
+    """Those of one process that it has not loaded since they were written."""
+
+    def __init__(self) -> None:
+        self._works: dict[int, Work] = {}  # the last that was posted from each place
+        self._pages: set[int] = set()  # where there are places
+
+    def place(self, address: int, length: int, page: int) -> None:
+        """Descriptors lie there."""
+        self._pages.update(range(address // page, (address + length - 1) // page + 1))
+
+    def post(self, work: Work) -> None:
+        """The library writes a descriptor."""
+        self._works[work.address] = work
+
+    def are_in(self, address: int, count: int, page: int) -> bool:
+        """Whether some lie in that stretch's pages."""
+        pages = range(address // page, (address + count - 1) // page + 1)
+        return any(one in self._pages for one in pages)
+
+    def put(self, write: Callable[[int, bytes], None]) -> None:
+        """Have all of them in memory by ``write``."""
+        for work in self._works.values():
+            raw = work.raw
+            if work.ended is not None:
+                status, length, immediate = work.ended
+                words = STATUS_WORDS.pack(immediate & 0xFFFFFFFF, length, status)
+                raw = raw[:STATUS_AT] + words + raw[STATUS_AT + len(words) :]
+            write(work.address, raw)
+        self._works = {at: work for at, work in self._works.items() if work.ended is None}

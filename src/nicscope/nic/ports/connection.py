@@ -1,0 +1,24 @@
+"""Connections of ports that have one peer: errors that no descriptor tells of, and their end."""
+
+from __future__ import annotations
+
+from nicscope.kernel.decorators import routine
+from nicscope.nic.ports.streams import open_stream, peer_of
+from nicscope.nic.ports.work_queues import TROUBLES
+
+
+@routine
+def trouble(nics, n, p, code):
+    """Note an error of port ``p`` that no descriptor tells of."""
+    port = nics.ports.table[n, p]
+    nics.ports.work.troubles[n, p, port.troubles % TROUBLES] = code
+    port.troubles += 1
+
+
+@routine
+def break_connection(nics, n, p, state, told, verdict):
+    """The connection of port ``p`` ends in ``state``, with an error that its process learns of."""
+    port = nics.ports.table[n, p]
+    port.state = state
+    open_stream(nics, n, peer_of(nics.ports.channels[n, port.channel])).verdict = verdict
+    trouble(nics, n, p, told)

@@ -1,18 +1,10 @@
-"""Connections of ports that have one peer: errors that no descriptor tells of, and their end."""
+"""Connections of ports that have one peer, and their end."""
 
 from __future__ import annotations
 
 from nicscope.kernel.decorators import routine
 from nicscope.nic.ports.streams import open_stream, peer_of
-from nicscope.nic.ports.work_queues import TROUBLES
-
-
-@routine
-def trouble(nics, n, p, code):
-    """Note an error of port ``p`` that no descriptor tells of."""
-    port = nics.ports.table[n, p]
-    nics.ports.work.troubles[n, p, port.troubles % TROUBLES] = code
-    port.troubles += 1
+from nicscope.nic.ports.troubles import note_trouble
 
 
 @routine
@@ -21,4 +13,4 @@ def break_connection(nics, n, p, state, told, verdict):
     port = nics.ports.table[n, p]
     port.state = state
     open_stream(nics, n, peer_of(nics.ports.channels[n, port.channel])).verdict = verdict
-    trouble(nics, n, p, told)
+    note_trouble(nics, n, p, told)

@@ -222,13 +222,14 @@ REPORT = np.dtype(
         ("cookie", "i8"),
         ("status", "i8"),
         ("operation", "i8"),
-        ("name", "i8"),  # tag or export
+        ("name", "i8"),  # tag or export; of a port that takes ONE the immediate word, or 0
         ("node", "i8"),  # the peer
         ("length", "i8"),
-        ("buffers", "i8"),  # 0: the data is in the report
+        (
+            "buffers",
+            "i8",
+        ),  # 0: the data is in the report; of a port that takes ONE 1: it has such a word
         ("offset", "i8"),
-        ("immediate", "i8"),
-        ("has_immediate", "i8"),
     ],
     align=True,
 )

@@ -24,7 +24,7 @@ from nicscope.nic.ports.arrivals import (
     pass_by,
 )
 from nicscope.nic.ports.calls import keep_pages, report_received
-from nicscope.nic.ports.connection import break_connection, trouble
+from nicscope.nic.ports.connection import break_connection
 from nicscope.nic.ports.layout import (
     AS_ALL,
     BROKEN,
@@ -48,6 +48,7 @@ from nicscope.nic.ports.scatter import (
 )
 from nicscope.nic.ports.streams import stream_to
 from nicscope.nic.ports.traffic import INCOMPLETE, NO_BUFFER, REFUSED
+from nicscope.nic.ports.troubles import note_trouble
 from nicscope.nic.ports.work_queues import RECEIVE_FAILED, RECEIVES_EMPTY
 from nicscope.nic.reception import confirm, may_confirm
 
@@ -231,7 +232,7 @@ def _find_none(nics, d, head):
     """A message has come for which no receive was posted."""
     p = np.int64(nics.ports.channels[d, head.name].port)
     if not is_reliable(nics, nics.ports.table[d, p]):
-        trouble(nics, d, p, RECEIVES_EMPTY)
+        note_trouble(nics, d, p, RECEIVES_EMPTY)
         return np.int64(DROPPED)
     break_connection(nics, d, p, BROKEN, RECEIVES_EMPTY, NO_RECEIVE)
     return np.int64(ENDED)

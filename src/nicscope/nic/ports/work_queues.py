@@ -57,7 +57,8 @@ QUEUE = np.dtype(
         ("open", "i8"),
         ("entries", "i8"),  # that it has room for
         ("written", "i8"),
-        ("read", "i8"),  # as far as its process has said
+        ("shown", "i8"),  # of these, what has crossed to the host's memory
+        ("read", "i8"),
     ],
     align=True,
 )
@@ -102,7 +103,7 @@ def work_shapes(extent: Any) -> Shapes:
         # A payload is at most a page: each of its pieces may lie over the end of one.
         "runs": ((n, has * extent.rings[1], 2 * segments), RUN),
         "fetched": ((n, p, has * extent.ring, segments), SEGMENT),
-        "troubles": ((n, p, has * TROUBLES), np.dtype(np.int64)),
+        "troubles": ((n, p, TROUBLES if has or extent.queues else 0), np.dtype(np.int64)),
     }
 
 

@@ -6,17 +6,24 @@ import numpy as np
 
 from nicscope.drivers.simulate.cpu import end_operation, occupy_cpu
 from nicscope.drivers.simulate.machine import (
+    AWAIT_QUEUE,
     GIVE_UP,
     POLLING,
     POST,
     POSTING,
     PROVIDE,
     REGISTER,
-    REPORT,
     TRAP,
     UNPIN,
 )
-from nicscope.drivers.simulate.ports.reporting import GONE, has_report, is_given_on, is_in_vain
+from nicscope.drivers.simulate.ports.reporting import (
+    GONE,
+    LATE,
+    has_word,
+    hears,
+    is_given_on,
+    is_in_vain,
+)
 from nicscope.drivers.simulate.ports.trapping import begin_in_trap, can_go_on_in_trap
 from nicscope.drivers.simulate.ports.work_posting import (
     has_receive_room,
@@ -84,20 +91,18 @@ def can_go_on_at_port(machine, n, p):
         return process.duration > 0 or can_go_on_in_trap(machine, n, process.peer)
     if process.operation == REGISTER:
         return _can_register(machine, n, p)
-    if process.operation > REGISTER:
-        return True
     if process.operation == PROVIDE and port.takes == ONE:
         return has_receive_room(machine, n, process.peer)
     if process.operation == PROVIDE:
         return port.free_posted - port.free_taken < ports.rules[0].ring
-    return has_report(machine, n, p)
+    return True
 
 
 @step
 def is_lost(machine, n, p):
     """Whether what process ``p`` asks cannot be done: its port is another's, or says no more."""
     operation = machine.processes[p].operation
-    if operation == REPORT:
+    if hears(operation):
         return is_in_vain(machine, n, p)
     return operation in (POST, PROVIDE) and is_given_on(machine, n, p)
 
@@ -281,6 +286,10 @@ def end_at_port(machine, n, p, now):
         process.address = process.own
     elif process.operation == GIVE_UP:
         _give_up(machine, n, process.peer, process.address, process.payload)
+    elif not has_word(machine, n, p):
+        process.own = process.packet = LATE
+    elif process.operation == AWAIT_QUEUE:
+        _take_entry(machine, n, process)
     elif process.own & 1 == SENT:
         _reap(machine, n, p)
     else:
@@ -339,6 +348,17 @@ def _provide(machine, n, p):
     ports.provided[n, process.peer, place] = process.address
     port.free_posted += 1
     ports.nodes[n].attention = 1
+
+
+@step
+def _take_entry(machine, n, process):
+    """The process knows at which port something has ended, and on which side."""
+    work = machine.ports.work
+    queue = work.queues[n, process.peer]
+    entry = work.entries[n, process.peer, queue.read % work.entries.shape[2]]
+    process.packet = entry.port
+    process.tag = entry.side
+    queue.read += 1
 
 
 @step

@@ -10,12 +10,15 @@ from nicscope.nic.ports import (
     holding,
     plan,
     receive,
+    receives,
     remote_memory,
     reports,
     resume,
     retransmit,
+    scatter,
     transmit,
     window,
+    work_requests,
 )
 
 MODULES = (
@@ -26,10 +29,13 @@ MODULES = (
     holding,
     plan,
     receive,
+    receives,
     remote_memory,
     reports,
     resume,
     retransmit,
+    scatter,
     transmit,
     window,
+    work_requests,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nicscope.kernel.decorators import distant
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import leave_request, tell
-from nicscope.nic.ports.layout import DONE, NOBODY, RECEIVED, SENT
+from nicscope.nic.ports.layout import DONE, NOBODY, ONE, RECEIVED, SENT
 from nicscope.nic.ports.troubles import note_trouble
 from nicscope.nic.ports.work_queues import QUEUE_FULL
 
@@ -21,6 +21,8 @@ def report_sent(nics, n, p, slot, status):
     report.status = status
     report.operation = pending.operation
     report.length = 0
+    if port.takes == ONE and status == DONE:
+        report.length = pending.length
     leave_request(nics, n, p, slot)
     port.reported += 1
     ports.told[n, status] += 1

@@ -25,6 +25,13 @@ from nicscope.drivers.simulate.ports.reporting import (
     is_in_vain,
 )
 from nicscope.drivers.simulate.ports.trapping import begin_in_trap, can_go_on_in_trap
+from nicscope.drivers.simulate.ports.work_posting import (
+    has_receive_room,
+    post_receive,
+    read_work,
+    write_gather,
+    write_immediate,
+)
 from nicscope.host.calls import (
     admit,
     admit_piece,
@@ -45,6 +52,7 @@ from nicscope.nic.ports.layout import (
     INLINE,
     INLINE_BYTES,
     NO_RIGHTS,
+    ONE,
     RECEIVED,
     SENT,
 )
@@ -83,6 +91,8 @@ def can_go_on_at_port(machine, n, p):
         return process.duration > 0 or can_go_on_in_trap(machine, n, process.peer)
     if process.operation == REGISTER:
         return _can_register(machine, n, p)
+    if process.operation == PROVIDE and port.takes == ONE:
+        return has_receive_room(machine, n, process.peer)
     if process.operation == PROVIDE:
         return port.free_posted - port.free_taken < ports.rules[0].ring
     return True
@@ -127,6 +137,11 @@ def _write_request(machine, n, p, slot):
     request.offset = process.duration
     request.cookie = process.packet
     request.length = process.payload
+    if ports.table[n, p_port].takes == ONE:
+        write_immediate(machine, n, p, slot)
+    if process.own & GATHER and ports.table[n, p_port].takes == ONE:
+        write_gather(machine, n, p, slot)
+        return
     if process.own & GATHER:
         request.segments = process.payload
         for i in range(process.payload):
@@ -159,7 +174,9 @@ def begin_at_port(machine, n, p, now):
             ports.pending[n, process.peer, slot].kept = 0
         occupy_cpu(machine, n, now, POSTING, duration)
     elif process.operation == PROVIDE:
-        if ports.table[n, process.peer].open == 1:
+        if ports.table[n, process.peer].takes == ONE:
+            duration += _have_pieces_pinned(machine, n, p)
+        elif ports.table[n, process.peer].open == 1:
             duration += _have_pinned(machine, n, process.peer, process.address, 1)
         occupy_cpu(machine, n, now, POSTING, duration)
     elif process.operation == TRAP:
@@ -219,6 +236,28 @@ def _have_pinned(machine, n, p, address, length):
             found = ports.nodes[n].admitted
         keep_pages(machine, n, space, begin, count, 1)
     ports.nodes[n].admitted = found
+    return spent
+
+
+@step
+def _have_pieces_pinned(machine, n, p):
+    """Have the library pin the pieces of a receive; the time of it.
+
+    Its ``duration`` says whether all of them are pinned.
+    """
+    ports = machine.ports
+    process = machine.processes[p]
+    spent = np.int64(0)
+    found = np.int64(DONE)
+    if ports.table[n, process.peer].open == 1:
+        for i in range(process.payload):
+            piece = ports.gathers[p, i]
+            if piece.length == 0:
+                continue
+            spent += _have_pinned(machine, n, process.peer, piece.address, piece.length)
+            if ports.nodes[n].admitted != DONE:
+                found = ports.nodes[n].admitted
+    process.duration = found
     return spent
 
 
@@ -299,6 +338,9 @@ def _provide(machine, n, p):
     port = ports.table[n, process.peer]
     if port.open == 0:
         return
+    if port.takes == ONE:
+        post_receive(machine, n, p, process.duration)
+        return
     ports.free[
         n, process.peer, place_in(port.free_posted, ports.rules[0].ring)
     ].address = process.address
@@ -328,6 +370,8 @@ def _reap(machine, n, p):
     process.packet = report.cookie
     process.tag = report.operation
     process.address = report.status
+    if port.takes == ONE:
+        process.payload = report.length
     port.reaped += 1
 
 
@@ -337,6 +381,9 @@ def _read(machine, n, p):
     process = machine.processes[p]
     p_port = process.peer
     port = ports.table[n, p_port]
+    if port.takes == ONE:
+        process.own |= read_work(machine, n, p) << KIND_BITS
+        return
     place = place_in(port.read, ports.rules[0].ring)
     report = ports.reports[n, p_port, RECEIVED, place]
     process.packet = place

@@ -5,6 +5,7 @@ from __future__ import annotations
 from nicscope.nic.ports import (
     arbitrate,
     complete,
+    confirming,
     free_queue,
     handle_cache,
     holding,
@@ -21,6 +22,7 @@ from nicscope.nic.ports import (
 MODULES = (
     arbitrate,
     complete,
+    confirming,
     free_queue,
     handle_cache,
     holding,

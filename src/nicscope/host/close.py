@@ -9,9 +9,25 @@ from nicscope.host.second_level import let_tables_go, take_tables
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
-from nicscope.nic.ports.calls import end_request, forget_handle, keep_pages, release, report_sent
+from nicscope.nic.ports.calls import (
+    end_request,
+    forget_handle,
+    keep_pages,
+    let_receives_go,
+    release,
+    report_sent,
+)
 from nicscope.nic.ports.handle_lookup import looks_up_handles
-from nicscope.nic.ports.layout import ABANDONED, CLOSED, FREE_TO_GO, NOBODY, OWN_PORT, SEND, WRITE
+from nicscope.nic.ports.layout import (
+    ABANDONED,
+    CLOSED,
+    FREE_TO_GO,
+    NOBODY,
+    ONE,
+    OWN_PORT,
+    SEND,
+    WRITE,
+)
 from nicscope.nic.ports.pools import NO_ENTRY
 from nicscope.nic.ports.streams import stream_to
 from nicscope.nic.translate.asking import page_of_key
@@ -158,6 +174,8 @@ def _let_buffers_go(machine, n, p):
         port.ready_out += 1
         if buffer.frame >= 0:
             release(machine, n, buffer.key)
+    if port.takes == ONE:
+        let_receives_go(machine, n, p)
     for tag in range(ports.channels.shape[1]):
         channel = ports.channels[n, tag]
         if channel.port == p:

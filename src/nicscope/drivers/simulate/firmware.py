@@ -61,7 +61,13 @@ from nicscope.nic.delivery import (
     place_in,
     settle,
 )
-from nicscope.nic.ports.calls import complete_arrival, note_on_nic, place_arrival, serve
+from nicscope.nic.ports.calls import (
+    aim_at_run,
+    complete_arrival,
+    note_on_nic,
+    place_arrival,
+    serve,
+)
 from nicscope.nic.ports.confirming import confirms_on_nic
 from nicscope.nic.ports.layout import NOTHING_LEFT
 from nicscope.nic.transfers import (
@@ -286,10 +292,12 @@ def _drain(machine, n, now):
     if endpoint.open == 1 and endpoint.drained == endpoint.accepted - 1:
         deposited = accepted_bytes(machine, n, now)
         carry_bytes(machine, n, deposited)
-    if deposited == packet.payload and has_ports(machine.ports):
+    if has_ports(machine.ports):
         slot = place_in(endpoint.drained, endpoint.receive_ring)
-        if confirms_on_nic(machine, n, slot):
+        if deposited == packet.payload and confirms_on_nic(machine, n, slot):
             note_on_nic(machine, n, slot, now)
+        if machine.ports.arrival_heads[n, slot].runs > 0:
+            deposited = aim_at_run(machine, n, deposited)
     begin_pci(machine, n, now, PCI_WRITES, drain_bytes(endpoint, deposited))
 
 

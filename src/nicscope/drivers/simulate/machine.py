@@ -79,6 +79,7 @@ UNPIN = 11  # that the library unpins pages that it names
 TRAP = 12  # that the kernel has served the process's port, after a POST or PROVIDE
 AWAIT_SEND = 13  # that the ring's entry of a message is free again: the NIC has done with it
 ACCESS = 14  # the CPU, for loads and stores of a host that has caches
+AWAIT_QUEUE = 15  # an entry of a completion queue
 
 COSTS = np.dtype([(name, "i8") for name in DELIVERY_COSTS], align=True)
 
@@ -141,9 +142,10 @@ OPERATION = np.dtype(
         ("packet", "i8"),  # number by sender
         ("payload", "i8"),  # bytes; of a copy too
         ("tag", "i8"),
-        ("address", "i8"),  # of the payload in the host's memory
+        # of the payload in memory; of REPORT and AWAIT_QUEUE when it is given up (ps), or 0
+        ("address", "i8"),
         ("own", "i8"),  # 1: received into a buffer off the receive ring
-        ("duration", "i8"),  # ps; of REPORT 1: there was one when it asked
+        ("duration", "i8"),  # ps; of what is waited for at a port 1: it was there when it asked
     ],
     align=True,
 )

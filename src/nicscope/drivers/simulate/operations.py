@@ -24,13 +24,17 @@ from nicscope.drivers.simulate.machine import (
     POST,
     READING,
     RECEIVE,
-    REPORT,
     SEND,
     SLEEP,
     TIMER,
 )
 from nicscope.drivers.simulate.ports.calls import begin_at_port, can_go_on_at_port
-from nicscope.drivers.simulate.ports.reporting import has_report, is_in_vain
+from nicscope.drivers.simulate.ports.reporting import (
+    has_word,
+    hears,
+    is_in_vain,
+    is_overdue,
+)
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import routine, step
@@ -80,19 +84,23 @@ def take_operation(machine, request):
     process.own = request.own
     if request.operation == SLEEP:
         set_timer(machine, process.node)
-    elif request.operation == REPORT:
-        process.duration = 1 if has_report(machine, process.node, request.process) else 0
+    elif hears(request.operation):
+        process.duration = 1 if has_word(machine, process.node, request.process) else 0
+        if process.address > process.time:
+            set_timer(machine, process.node)
 
 
 @step
 def set_timer(machine, n):
-    """Fire when the first sleeping process of ``n`` wakes."""
+    """Fire when the first sleeping process of ``n`` wakes, or has waited long enough."""
     node = machine.nodes[n]
     when = NEVER
     for p in range(node.first_process, node.last_process):
         process = machine.processes[p]
         if process.operation == SLEEP:
             when = min(when, process.time + process.duration)
+        elif hears(process.operation) and process.address > machine.tally[0].now:
+            when = min(when, process.address)
     if has_ports(machine.ports):
         serving = machine.ports.nodes[n]
         when = min(when, min(serving.thread_at, min(serving.deadline, serving.handler_at)))
@@ -139,8 +147,8 @@ def _can_go_on(machine, n, p):
         return endpoint.written - endpoint.finished < endpoint.send_ring
     if operation == AWAIT_SEND:
         return endpoint.finished > machine.processes[p].packet
-    if operation == REPORT:
-        return has_report(machine, n, p) or is_in_vain(machine, n, p)
+    if hears(operation):
+        return has_word(machine, n, p) or is_in_vain(machine, n, p) or is_overdue(machine, n, p)
     if operation >= POST and operation != ACCESS:
         return can_go_on_at_port(machine, n, p)
     return operation in (COMPUTE, COPY, ACCESS)

@@ -23,6 +23,7 @@ from nicscope.drivers.simulate.bus.build import buffers_of
 from nicscope.drivers.simulate.growth import go_on
 from nicscope.drivers.simulate.machine import (
     ACCESS,
+    AWAIT_QUEUE,
     AWAIT_SEND,
     COMPUTE,
     COPY,
@@ -66,6 +67,7 @@ _DOING = {
     POST: "post a descriptor",
     PROVIDE: "provide a buffer",
     REPORT: "hear of a port",
+    AWAIT_QUEUE: "hear of a completion queue",
     REGISTER: "register memory",
     GIVE_UP: "deregister memory",
     UNPIN: "unpin memory",

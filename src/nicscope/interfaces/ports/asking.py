@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -52,6 +53,14 @@ class PortCalls:
     _mapped: dict[int, int]
     _next_request: int
     _surely_short: int
+
+    @abstractmethod
+    def _question(self, which: int, mode: str, port: int | None) -> bytes:
+        """The request for the next report of the ring ``which``."""
+
+    @abstractmethod
+    def _gone(self, port: int | None) -> SimulationError:
+        """The error for what a port that has closed does not do any more."""
 
     def posting(
         self,
@@ -171,8 +180,9 @@ class PortCalls:
         """The request for what ``before`` asks for, one after the other, and then for ``last``."""
         driven = self._driven
         if type(before) is Asked:
-            _, what, inline, _ = before
-            if inline and what.startswith(driven.head):  # which says that one follows
+            _, what, inline, segments = before
+            if inline and not segments and what.startswith(driven.head):
+                # It says itself that one follows.
                 driven.control_bytes[: len(inline)] = inline
                 return what + last
             before = [before]

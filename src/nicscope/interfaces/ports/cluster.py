@@ -223,7 +223,8 @@ class PortCluster(Generic[E]):
             return 0
         rings = (ports, self.size.ring)
         parameters = machine_parameters(self.platform)
-        return bus_frames(parameters, MECHANISMS[self.way], rings, self.page_size)
+        entries = self.size.queues * self.size.entries
+        return bus_frames(parameters, MECHANISMS[self.way], rings, self.page_size, entries)
 
     @property
     def _wide_delivery(self) -> Delivery:
@@ -247,6 +248,7 @@ class PortCluster(Generic[E]):
                 len(hosts),
                 self._interrupt,
                 (ports.table.shape[1], self.size.ring),
+                self.size.queues * self.size.entries,
             )
             ports = ports._replace(memory=ports.memory._replace(caches=bus.hosts))
         simulation = Simulation(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import distant, step
-from nicscope.nic.ports.layout import FREE_TO_GO, SEND
+from nicscope.nic.ports.layout import FREE_TO_GO, ONE, SEND
 from nicscope.nic.ports.streams import next_marked, peer_of, stream_to, unmark
 from nicscope.nic.ports.window import may_send_to
 
@@ -94,7 +94,8 @@ def ready_at_port(nics, n, p):
     ):
         return source_of(AHEAD, p)
     if port.busy == 0:
-        return source_of(PORT, p) if port.taken < port.posted else np.int64(NO_SOURCE)
+        waits = port.taken == port.posted or port.reading == 1
+        return np.int64(NO_SOURCE) if waits else source_of(PORT, p)
     if may_send_to(nics, n, destination_of(nics, n, p)):
         return source_of(PORT, p)
     return np.int64(NO_SOURCE)
@@ -114,6 +115,8 @@ def destination_of(nics, n, p):
     """The peer to which the descriptor under way at port ``p`` goes."""
     ports = nics.ports
     port = ports.table[n, p]
+    if port.takes == ONE:
+        return peer_of(ports.channels[n, port.channel])
     if port.operation == SEND:
         return peer_of(ports.channels[n, port.name])
     if port.reply_port >= 0:

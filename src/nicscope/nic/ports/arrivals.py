@@ -6,11 +6,14 @@ import numpy as np
 
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import place_in
+from nicscope.nic.ports.calls import place_in_receive
 from nicscope.nic.ports.holding import NO_KEY
 from nicscope.nic.ports.layout import (
     ACKNOWLEDGEMENT,
     BARRED,
     NOBODY,
+    ONE,
+    SEND,
 )
 from nicscope.nic.ports.streams import is_reliable, open_stream, stream_to
 from nicscope.nic.ports.traffic import (
@@ -29,6 +32,9 @@ DROPPED = 2  # the transport wants it, but it cannot be taken now: it must come 
 REFUSED_FOR_GOOD = 3  # it is taken, and its sender learns that it was rejected
 PASSED_BY = 4  # nobody wants it
 NO_PLACE = 5  # as REFUSED_FOR_GOOD, but for want of an entry or a frame
+# Of messages that take a receive.
+SWALLOWED = 6  # it is taken, though the message cannot go where its receive says
+ENDED = 7  # the connection is over with it
 
 
 @step
@@ -47,6 +53,8 @@ def note_header(nics, d, sender, place):
     head = ports.arrival_heads[d, slot]
     head.key = NO_KEY
     head.lone = 0
+    head.runs = -1
+    head.receive = -1
     head.filled = -1
     head.status = UNJUDGED
     head.fate = 0
@@ -68,6 +76,20 @@ def judge_header(nics, d, head):
     if found != WANTED:
         head.status = PASSED_BY
         head.why = DUPLICATE if found == HAD_BEFORE else OUT_OF_TURN
+    elif head.total == 0 and takes_receive(nics, d, head):
+        place_in_receive(nics, d)  # in its turn: without a payload nobody looks for its place
+
+
+@step
+def takes_receive(nics, d, head):
+    """Whether the packet of ``head`` is of a message that takes a receive, as its port's do."""
+    ports = nics.ports
+    if ports.work.receives.shape[2] == 0 or head.kind != SEND:
+        return False
+    if head.name < 0 or head.name >= ports.channels.shape[1]:
+        return False
+    p = ports.channels[d, head.name].port
+    return p != NOBODY and ports.table[d, p].takes == ONE
 
 
 @step

@@ -85,6 +85,66 @@ def place_arrival(nics, d):
     """Find where the payload of the last packet goes; whether the processor waits for it."""
 
 
+@FIRMWARE.question
+def place_in_receive(nics, d):
+    """Find where the payload of the last packet, of a message for a receive, goes."""
+
+
+@FIRMWARE.question
+def go_on_placing(nics, d, frame):
+    """Its page is in ``frame``: whether another one has to be waited for."""
+
+
+@FIRMWARE.function
+def fail_receive(nics, d, slot, status):
+    """The message of the packet in ``slot`` cannot go where its receive says."""
+
+
+@FIRMWARE.function
+def complete_receive(nics, d, slot):
+    """A packet of a message for a receive is wholly in; what becomes of it."""
+
+
+@FIRMWARE.function
+def give_up_receive(nics, n, tag):
+    """The message that arrives by ``tag`` will not be whole: its receive waits for another."""
+
+
+@FIRMWARE.function
+def go_back_in_receive(nics, d, slot):
+    """The packet in ``slot``, of a message for a receive, will come again."""
+
+
+@FIRMWARE.function
+def hand_back_receive(nics, n, slot):
+    """The message whose last packet is in ``slot`` is not whole: its receive waits for another."""
+
+
+@FIRMWARE.function
+def flush_receives(nics, n, p):
+    """The connection of port ``p`` is over: receives that it has posted end without a message."""
+
+
+@FIRMWARE.function
+def let_receives_go(nics, n, p):
+    """Port ``p`` closes: of the receives that it has posted nothing is heard any more."""
+
+
+@FIRMWARE.function
+def aim_at_run(nics, n, deposited):
+    """Have hostRcv's next transfer go to the run that it is at; payload bytes up to its end."""
+
+
+@FIRMWARE.function
+def check_work(nics, n, p):
+    """Whether the copied descriptor of a connected port may go: ``DONE``, or how it ends."""
+
+
+@FIRMWARE.function
+def end_work(nics, n, p, status):
+    """The descriptor under way at a connected port goes no further: it ends with ``status``."""
+
+
 @FIRMWARE.function
 def settle_arrival(nics, d, frame):
     """The page of the last packet is translated: its payload may come."""

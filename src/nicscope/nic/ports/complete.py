@@ -9,15 +9,18 @@ from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports.arrivals import (
     DROPPED,
+    ENDED,
     NO_PLACE,
     PASSED_BY,
     REFUSED_FOR_GOOD,
+    SWALLOWED,
     TAKEN,
     is_for_port,
     refuse_packet,
     without_room,
 )
 from nicscope.nic.ports.calls import (
+    complete_receive,
     give_up_message,
     is_sound,
     report_received,
@@ -48,6 +51,7 @@ from nicscope.nic.ports.layout import (
 from nicscope.nic.ports.receive import take_back
 from nicscope.nic.ports.remote_memory import check_export, is_awaited
 from nicscope.nic.ports.reservation import patience
+from nicscope.nic.ports.scatter import let_runs_go
 from nicscope.nic.ports.streams import is_reliable, store_from, stream_to
 from nicscope.nic.ports.traffic import (
     ACKNOWLEDGED,
@@ -110,6 +114,8 @@ def _complete_reliable(nics, d, slot, packet, head):
     ports = nics.ports
     stream = stream_to(ports, d, head.peer)
     let_go(nics, d, head)
+    if head.runs > 0:
+        let_runs_go(nics, d, slot)
     status = head.status
     if status in (PASSED_BY, DROPPED):
         return head.why
@@ -122,9 +128,11 @@ def _complete_reliable(nics, d, slot, packet, head):
         return head.why  # and what follows it is refused already
     if status == TAKEN and not _is_whole(nics, d, slot, packet, head):
         status = DROPPED
-    if status == TAKEN:
+    if status in (TAKEN, SWALLOWED):
         status = _deliver(nics, d, slot, packet, head)
         _count(nics, d, packet, head, status)
+    if status == ENDED:
+        return head.why
     if status == DROPPED:
         refuse_packet(nics, d, head)
         why = head.why
@@ -158,7 +166,7 @@ def _ending(head, status):
     """What became of a packet of that status, for the observer."""
     if status == TAKEN:
         return DELIVERED
-    if status in (REFUSED_FOR_GOOD, NO_PLACE) and head.why != INCOMPLETE:
+    if status in (REFUSED_FOR_GOOD, NO_PLACE, SWALLOWED) and head.why != INCOMPLETE:
         return REFUSED
     return head.why
 
@@ -191,7 +199,7 @@ def _complete_unreliable(nics, d, slot, packet, head):
     """Deliver the packet or let it go; what became of it."""
     _take_in(nics, d, slot, packet, head)
     status = head.status
-    if status == TAKEN and _is_whole(nics, d, slot, packet, head):
+    if status == SWALLOWED or (status == TAKEN and _is_whole(nics, d, slot, packet, head)):
         status = _deliver(nics, d, slot, packet, head)
         _count(nics, d, packet, head, status)
     elif head.kind == SEND and head.filled > 0:
@@ -205,6 +213,8 @@ def _complete_unreliable(nics, d, slot, packet, head):
     if status == TAKEN and head.why != DELIVERED:
         status = DROPPED
     let_go(nics, d, head)
+    if head.runs > 0:
+        let_runs_go(nics, d, slot)
     return _ending(head, status)
 
 
@@ -212,6 +222,8 @@ def _complete_unreliable(nics, d, slot, packet, head):
 def _deliver(nics, d, slot, packet, head):
     """Tell whom the packet concerns; ``TAKEN``, or what is to become of it."""
     if head.kind == SEND:
+        if head.receive >= 0:
+            return complete_receive(nics, d, slot)
         if packet.payload == 0:
             return _deliver_inline(nics, d, slot, packet, head)
         return _deliver_piece(nics, d, slot, packet, head)

@@ -7,6 +7,7 @@ import numpy as np
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import step
 from nicscope.nic.delivery import place_in
+from nicscope.nic.ports.calls import check_work
 from nicscope.nic.ports.holding import NO_KEY
 from nicscope.nic.ports.layout import (
     BAD_DESCRIPTOR,
@@ -20,6 +21,7 @@ from nicscope.nic.ports.layout import (
     MAY_WRITE,
     NO_RIGHTS,
     NOBODY,
+    ONE,
     OUT_OF_BOUNDS,
     OWN_PORT,
     PEER_DEAD,
@@ -47,6 +49,7 @@ def take_request(nics, n, p):
     port.options = request.options
     port.cookie = request.cookie
     port.length = request.length
+    port.immediate = request.immediate
     port.reply_port = NOBODY
     if p == OWN_PORT:
         port.reply_space = request.space
@@ -73,6 +76,8 @@ def check_taken(nics, n, p):
     if p == OWN_PORT:
         port.total = ports.current[n, p, 0].length if port.segments > 0 else 0
         return DONE
+    if port.takes == ONE:
+        return check_work(nics, n, p)
     if ports.rules[0].sparse == 0:  # a trace was checked when it was read
         status = check_request(port, ports.current[n, p], ports.rules[0].space_bytes)
         if status != DONE:

@@ -6,7 +6,16 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports.calls import ask_page, hold, keep_pages, release, report_received
+from nicscope.nic.ports.calls import (
+    ask_page,
+    give_up_receive,
+    go_back_in_receive,
+    hand_back_receive,
+    hold,
+    keep_pages,
+    release,
+    report_received,
+)
 from nicscope.nic.ports.holding import holds_entries, share_set
 from nicscope.nic.ports.layout import (
     AWAITED,
@@ -16,6 +25,7 @@ from nicscope.nic.ports.layout import (
     NO_RIGHTS,
     NOBODY,
     NOT_THERE,
+    ONE,
     PAGE_OUT,
     RECEIVED,
     RETURNED,
@@ -256,6 +266,9 @@ def give_up_message(nics, n, tag):
     """The message that arrives by ``tag`` will not be whole: its buffers wait for another."""
     ports = nics.ports
     channel = ports.channels[n, tag]
+    if ports.table[n, channel.port].takes == ONE:
+        give_up_receive(nics, n, tag)
+        return
     for i in range(channel.buffers):
         put_back(nics, n, channel.port, ports.filling[n, tag, i])
     if channel.placed >= 0:
@@ -302,6 +315,9 @@ def give_up_placed(nics, n, slot):
     ports = nics.ports
     head = ports.arrival_heads[n, slot]
     p = ports.channels[n, head.name].port
+    if head.receive >= 0:
+        hand_back_receive(nics, n, slot)
+        return
     for i in range(head.filled):
         put_back(nics, n, p, ports.arrival_buffers[n, slot, i])
     ports.table[n, p].reserved -= 1
@@ -317,6 +333,9 @@ def go_back(nics, n, slot):
     head = ports.arrival_heads[n, slot]
     channel = ports.channels[n, head.name]
     if head.filled < 0:
+        return
+    if head.receive >= 0:
+        go_back_in_receive(nics, n, slot)
         return
     if head.last == 1:
         give_up_message(nics, n, head.name)

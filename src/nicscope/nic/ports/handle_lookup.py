@@ -12,7 +12,7 @@ from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import place_in
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
 from nicscope.nic.ports.calls import has_handle
-from nicscope.nic.ports.layout import FETCH, NOBODY, WRITE
+from nicscope.nic.ports.layout import FETCH, NOBODY, ONE, WRITE
 from nicscope.nic.ports.outcome import ask_for_handle
 from nicscope.nic.ports.reservation import note_dropped
 from nicscope.nic.ports.streams import stream_to
@@ -43,7 +43,8 @@ def knows_request(nics, n, p):
         port.polled_again = max(again, FIRST)
         return False
     request = ports.requests[n, p, place_in(port.taken, ports.rules[0].ring)]
-    if request.operation == WRITE or request.operation == FETCH:
+    is_remote = request.operation == WRITE or request.operation == FETCH
+    if is_remote and port.takes != ONE:
         number = request.name
         is_one = number >= 0 and number < ports.imports.shape[1]
         if is_one and not _has(nics, n, p, IMPORT_HANDLE, number, again >= SECOND):

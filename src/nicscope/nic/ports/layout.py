@@ -222,13 +222,14 @@ REPORT = np.dtype(
         ("cookie", "i8"),
         ("status", "i8"),
         ("operation", "i8"),
-        ("name", "i8"),  # tag or export
+        ("name", "i8"),  # tag or export; of a port that takes ONE the immediate word, or 0
         ("node", "i8"),  # the peer
         ("length", "i8"),
-        ("buffers", "i8"),  # 0: the data is in the report
+        (
+            "buffers",
+            "i8",
+        ),  # 0: the data is in the report; of a port that takes ONE 1: it has such a word
         ("offset", "i8"),
-        ("immediate", "i8"),
-        ("has_immediate", "i8"),
     ],
     align=True,
 )
@@ -247,6 +248,7 @@ CHANNEL = np.dtype(
         ("buffers", "i8"),
         ("message", "i8"),  # its number, by its sender
         ("receive", "i8"),  # number of the receive that it fills, of a port that takes ONE
+        ("said", "i8"),  # and how that ends
         # the message whose packets are completed now, which may be an earlier one
         ("finishing", "i8"),
         ("arrived", "i8"),  # its bytes
@@ -323,7 +325,7 @@ HEAD = np.dtype(
         ("why", "i8"),  # for the observer: why it is not taken
         ("lone", "i8"),  # 1: its page has left the NIC and stays pinned for this packet alone
         ("receive", "i8"),  # number of the receive that its message fills, or -1
-        ("runs", "i8"),  # stretches of memory that its payload goes to, of a port that takes ONE
+        ("runs", "i8"),  # stretches of memory that its payload goes to, or -1: to one place
         ("run", "i8"),  # the one that is being filled
         ("said", "i8"),  # how its message ends, found when its place was looked for
     ],

@@ -11,12 +11,15 @@ from nicscope.nic.ports import (
     holding,
     plan,
     receive,
+    receives,
     remote_memory,
     reports,
     resume,
     retransmit,
+    scatter,
     transmit,
     window,
+    work_requests,
 )
 
 MODULES = (
@@ -28,10 +31,13 @@ MODULES = (
     holding,
     plan,
     receive,
+    receives,
     remote_memory,
     reports,
     resume,
     retransmit,
+    scatter,
     transmit,
     window,
+    work_requests,
 )

@@ -19,10 +19,21 @@ from nicscope.nic.ports.arbitrate import (
     index_of,
     kind_of,
 )
-from nicscope.nic.ports.arrivals import TAKEN, last_arrival
-from nicscope.nic.ports.layout import FETCH, INLINE, NOBODY, OWN_PORT, REPLY, SEND, WRITE
+from nicscope.nic.ports.arrivals import TAKEN, last_arrival, takes_receive
+from nicscope.nic.ports.layout import (
+    DONE,
+    FETCH,
+    INLINE,
+    NOBODY,
+    ONE,
+    OWN_PORT,
+    REPLY,
+    SEND,
+    WRITE,
+)
 from nicscope.nic.ports.lookup import further_ways, page_at
 from nicscope.nic.ports.remote_memory import is_awaited
+from nicscope.nic.ports.scatter import piece_at, until_page_ends
 from nicscope.nic.ports.transmit import enters_page
 
 STEPS = (
@@ -83,8 +94,8 @@ def _plan_request(nics, n, p):
     plan.serve_request = 1
     if ports.rules[0].handles == 1 and p != OWN_PORT:
         # The process; and the buffer that a remote operation names.
-        plan.lookup_handle = 1 if request.operation == SEND else 2
-    if request.options & INLINE or request.operation == FETCH:
+        plan.lookup_handle = 1 if request.operation == SEND or port.takes == ONE else 2
+    if request.options & INLINE or request.operation == FETCH or request.segments == 0:
         return
     space = np.int64(request.space if p == OWN_PORT else port.space)
     if space != NOBODY:
@@ -114,7 +125,9 @@ def plan_placing(nics, n):
     head = ports.arrival_heads[n, slot]
     if head.status != TAKEN:
         return
-    if head.kind == SEND:
+    if takes_receive(nics, n, head):
+        _plan_scatter(nics, n, slot)
+    elif head.kind == SEND:
         plan.lookup_buffer = 1
     elif head.kind == WRITE and not _is_sink(nics, n, head.name):
         _plan_store(nics, n, head)
@@ -125,6 +138,33 @@ def plan_placing(nics, n):
             fetch = ports.fetches[n, head.name, head.slot]
             page = page_at(nics, fetch.address + head.offset)
             _count_ways(nics, n, ports.table[n, head.name].space, page)
+
+
+@step
+def _plan_scatter(nics, n, slot):
+    """Each page that the payload goes to is looked up, as the receive of its message says."""
+    ports = nics.ports
+    head = ports.arrival_heads[n, slot]
+    channel = ports.channels[n, head.name]
+    p = np.int64(channel.port)
+    number = np.int64(channel.receive)
+    if head.offset == 0 and channel.placed < 0:
+        number = np.int64(ports.table[n, p].receives_taken)
+    if number == ports.table[n, p].receives_posted:
+        return
+    place = place_in(number, ports.work.receives.shape[2])
+    receive = ports.work.receives[n, p, place]
+    if receive.status != DONE:
+        return
+    pieces = ports.work.pieces[n, p, place]
+    payload = min(nics.arrivals[n, slot].payload, receive.length - head.offset)
+    done = np.int64(0)
+    while done < payload:
+        i, within = piece_at(pieces, receive.segments, head.offset + done)
+        address = pieces[i].address + within
+        done += until_page_ends(nics, address, min(pieces[i].length - within, payload - done))
+        ports.plans[n].lookup_receive += 1
+        _count_ways(nics, n, ports.table[n, p].space, page_at(nics, address))
 
 
 @step

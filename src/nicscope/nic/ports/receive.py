@@ -11,16 +11,19 @@ from nicscope.nic.ports.arrivals import (
     NO_PLACE,
     PASSED_BY,
     REFUSED_FOR_GOOD,
+    SWALLOWED,
     TAKEN,
     UNJUDGED,
     is_for_port,
     last_arrival,
     pass_by,
+    takes_receive,
     without_room,
 )
 from nicscope.nic.ports.calls import (
     give_up_message,
     go_back,
+    place_in_receive,
     skip_unready,
 )
 from nicscope.nic.ports.free_queue import (
@@ -60,6 +63,8 @@ def place_arrival(nics, d):
         _place_in_kernel(nics, d, slot)
         return False
     if head.kind == SEND:
+        if takes_receive(nics, d, head):
+            return place_in_receive(nics, d)
         place_message(nics, d, packet, head, slot)
         return False
     if head.kind == WRITE:
@@ -166,10 +171,10 @@ def take_back(nics, d, peer):
         slot = place_in(place, endpoint.receive_ring)
         head = nics.ports.arrival_heads[d, slot]
         if head.peer == peer and head.status != UNJUDGED:
-            if head.kind == SEND and head.status == TAKEN:
+            if head.kind == SEND and head.status in (TAKEN, SWALLOWED):
                 _stop(nics, d, place, slot)
                 go_back(nics, d, slot)
-            if head.status in (TAKEN, REFUSED_FOR_GOOD, NO_PLACE):
+            if head.status in (TAKEN, REFUSED_FOR_GOOD, NO_PLACE, SWALLOWED):
                 head.why = TAKEN_BACK
             head.status = PASSED_BY
 
@@ -178,11 +183,14 @@ def take_back(nics, d, peer):
 def _stop(nics, d, place, slot):
     """No more of the payload goes to its buffer, which is for others now.
 
-    The page of what is on its way there stays pinned for the packet until that is completed.
+    The page of what is on its way there stays pinned for the packet until that is completed, as
+    those of runs do in any case.
     """
     nics.arrivals[d, slot].broken = 1
     head = nics.ports.arrival_heads[d, slot]
     moving = nics.endpoints[d].draining == 1 and nics.endpoints[d].drained == place
+    if head.runs > 0:
+        return
     if moving and nics.ports.rules[0].serves == 1 and head.frame > GARBAGE_FRAME:
         head.lone = 1
         hold_for(nics, d, head)

@@ -10,6 +10,7 @@ from nicscope.nic.delivery import PAYLOAD
 from nicscope.nic.ports.arrivals import (
     NO_PLACE,
     REFUSED_FOR_GOOD,
+    TAKEN,
     last_arrival,
     pass_by,
     turn_away,
@@ -17,6 +18,9 @@ from nicscope.nic.ports.arrivals import (
 )
 from nicscope.nic.ports.calls import (
     ask_page,
+    fail_receive,
+    go_back,
+    go_on_placing,
     hold,
     needed_for,
     translated_frame,
@@ -28,9 +32,11 @@ from nicscope.nic.ports.layout import (
     MAY_FETCH,
     MAY_WRITE,
     MISSED,
+    NO_ROOM,
     NOBODY,
     NOT_THERE,
     OWN_PORT,
+    PROTECTION,
     REJECTED,
     REPLY,
     THREAD,
@@ -186,7 +192,10 @@ def _post(nics, d):
 @distant
 def settle_arrival(nics, d, frame):
     """The page of the last packet is translated: its payload may come."""
-    _settle(nics, d, frame)
+    if nics.ports.arrival_heads[d, last_arrival(nics, d)].runs < 0:
+        _settle(nics, d, frame)
+    elif go_on_placing(nics, d, frame):
+        return
     _post(nics, d)
 
 
@@ -199,6 +208,8 @@ def drop_arrival(nics, d):
     stream_to(ports, d, head.peer).missed = head.sequence
     head.why = NO_TRANSLATION
     note_dropped(nics, d, head.peer, head.sequence)
+    if head.receive >= 0 and head.status == TAKEN:
+        go_back(nics, d, slot)
     turn_away(nics, d, nics.arrivals[d, slot], head)
     _post(nics, d)
 
@@ -214,7 +225,10 @@ def turn_away_arrival(nics, d):
     head = ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
     if without_room(nics, d, head) == REFUSED_FOR_GOOD:
-        pass_by(packet, head, NO_PLACE)
+        if head.receive >= 0:
+            fail_receive(nics, d, slot, NO_ROOM)
+        else:
+            pass_by(packet, head, NO_PLACE)
         _post(nics, d)
     else:
         drop_arrival(nics, d)
@@ -225,7 +239,11 @@ def turn_away_arrival(nics, d):
 def reject_arrival(nics, d):
     """The last packet may not go where it should."""
     slot = last_arrival(nics, d)
-    pass_by(nics.arrivals[d, slot], nics.ports.arrival_heads[d, slot], REFUSED_FOR_GOOD)
+    head = nics.ports.arrival_heads[d, slot]
+    if head.receive >= 0:
+        fail_receive(nics, d, slot, PROTECTION)
+    else:
+        pass_by(nics.arrivals[d, slot], head, REFUSED_FOR_GOOD)
     _post(nics, d)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from nicscope.kernel.decorators import distant
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import leave_request, tell
-from nicscope.nic.ports.layout import DONE, RECEIVED, SENT
+from nicscope.nic.ports.layout import DONE, NOBODY, ONE, RECEIVED, SENT
+from nicscope.nic.ports.troubles import note_trouble
+from nicscope.nic.ports.work_queues import QUEUE_FULL
 
 
 @distant
@@ -19,6 +21,8 @@ def report_sent(nics, n, p, slot, status):
     report.status = status
     report.operation = pending.operation
     report.length = 0
+    if port.takes == ONE and status == DONE:
+        report.length = pending.length
     leave_request(nics, n, p, slot)
     port.reported += 1
     ports.told[n, status] += 1
@@ -26,6 +30,8 @@ def report_sent(nics, n, p, slot, status):
         ports.nodes[n].rejected += 1
     if ports.rules[0].tells == 1:
         tell(nics, n, p, SENT)
+    if port.send_queue != NOBODY:
+        announce(nics, n, p, SENT, port.send_queue)
 
 
 @distant
@@ -45,4 +51,27 @@ def report_received(nics, n, p, operation, name, node, length, buffers, offset):
     port.received += 1
     if ports.rules[0].tells == 1:
         tell(nics, n, p, RECEIVED)
+    if port.receive_queue != NOBODY:
+        announce(nics, n, p, RECEIVED, port.receive_queue)
     return place
+
+
+@distant
+def announce(nics, n, p, side, q):
+    """Enter into completion queue ``q`` that work at port ``p`` has ended; a full one takes none.
+
+    The report has been told before, so whoever finds the entry finds it too.
+    """
+    ports = nics.ports
+    queue = ports.work.queues[n, q]
+    if queue.written - queue.read == queue.entries:
+        note_trouble(nics, n, p, QUEUE_FULL)
+        return
+    entry = ports.work.entries[n, q, queue.written % ports.work.entries.shape[2]]
+    entry.port = p
+    entry.side = side
+    queue.written += 1
+    if ports.rules[0].tells == 1:
+        tell(nics, n, ports.table.shape[1] + q, 0)
+    else:
+        queue.shown += 1

@@ -20,6 +20,7 @@ from nicscope.nic.ports.arbitrate import (
 )
 from nicscope.nic.ports.calls import (
     ask_page,
+    end_work,
     hold,
     release,
     report_sent,
@@ -40,6 +41,7 @@ from nicscope.nic.ports.layout import (
     NO_RIGHTS,
     NOBODY,
     NOT_THERE,
+    ONE,
     OWN_PORT,
     PEER_DEAD,
     REPLY,
@@ -173,6 +175,9 @@ def end_request(nics, n, p, status):
     port.busy = 0
     if status == DONE:
         return
+    if port.takes == ONE:
+        end_work(nics, n, p, status)
+        return
     if port.operation == SEND and port.done > 0 and status != PEER_DEAD:
         _cut_short(nics, n, p)
     if p == OWN_PORT:
@@ -296,7 +301,9 @@ def _address(nics, n, p, packet, head):
     head.total = port.total
     head.length = port.total
     head.offset = port.offset
-    if port.operation == SEND:
+    if port.takes == ONE:
+        _address_to_peer(nics, n, p, head)
+    elif port.operation == SEND:
         channel = ports.channels[n, port.name]
         head.name = channel.tag
         head.from_name = port.name
@@ -314,6 +321,19 @@ def _address(nics, n, p, packet, head):
         head.message = port.taken
         if port.operation == FETCH:
             _await_answer(nics, n, p, head)
+
+
+@step
+def _address_to_peer(nics, n, p, head):
+    """Fill in what goes to the one peer of a connected port."""
+    port = nics.ports.table[n, p]
+    head.name = nics.ports.channels[n, port.channel].tag
+    head.from_name = port.channel
+    head.message = port.message
+    head.offset = 0
+    head.immediate = port.immediate
+    head.remote = 0
+    head.remote_key = 0
 
 
 @step
@@ -340,8 +360,9 @@ def _piece(nics, n, p):
     segment = ports.current[n, p, port.segment]
     address = segment.address + port.segment_done
     length = min(segment.length - port.segment_done, page - (address & (page - 1)))
-    if port.operation == SEND:
-        unit = ports.channels[n, port.name].unit
+    if port.operation == SEND or port.takes == ONE:
+        name = port.channel if port.takes == ONE else port.name
+        unit = ports.channels[n, name].unit
         return min(length, unit - port.done % unit)
     there = port.offset + port.done
     if port.operation != REPLY:

@@ -37,6 +37,7 @@ RECEIVE = np.dtype(
         ("segments", "i8"),
         ("length", "i8"),  # bytes of all of them
         ("status", "i8"),  # what the library or the NIC found when it was posted
+        ("kept", "i8"),  # 1: its pages stay pinned for it
     ],
     align=True,
 )
@@ -56,7 +57,8 @@ QUEUE = np.dtype(
         ("open", "i8"),
         ("entries", "i8"),  # that it has room for
         ("written", "i8"),
-        ("read", "i8"),  # as far as its process has said
+        ("shown", "i8"),  # of these, what has crossed to the host's memory
+        ("read", "i8"),
     ],
     align=True,
 )
@@ -68,6 +70,8 @@ RUN = np.dtype(
         ("key", "i8"),  # of its translation, which is held, or NO_KEY
         ("frame", "i8"),
         ("generation", "i8"),
+        ("before", "i8"),  # bytes of the same piece, and behind
+        ("after", "i8"),
     ],
     align=True,
 )
@@ -96,10 +100,10 @@ def work_shapes(extent: Any) -> Shapes:
         "regions": ((n, extent.regions), REGION),
         "queues": ((n, extent.queues), QUEUE),
         "entries": ((n, extent.queues, extent.entries), ENTRY),
-        # A payload of up to a page that begins anywhere: its pieces, and one more for each page.
-        "runs": ((n, has * extent.rings[1], segments + 2), RUN),
+        # A payload is at most a page: each of its pieces may lie over the end of one.
+        "runs": ((n, has * extent.rings[1], 2 * segments), RUN),
         "fetched": ((n, p, has * extent.ring, segments), SEGMENT),
-        "troubles": ((n, p, has * TROUBLES), np.dtype(np.int64)),
+        "troubles": ((n, p, TROUBLES if has or extent.queues else 0), np.dtype(np.int64)),
     }
 
 

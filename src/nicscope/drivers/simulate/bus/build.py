@@ -11,6 +11,7 @@ from nicscope.memory.paging.layout import NOBODY
 from nicscope.nic.coherent.layout import COHERENT_METHOD, FALL_BACK, queue_bytes
 from nicscope.nic.coherent.mechanism import Mechanism
 from nicscope.nic.ports.layout import REPORT
+from nicscope.nic.ports.work_queues import ENTRY
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,17 +33,18 @@ def bus_of_ports(
     processes: int,
     interrupt: int,
     rings: tuple[int, int],
+    entries: int = 0,
 ) -> Bus:
     """Caches before ``memory`` and NICs that move packets over ``way``.
 
     The NICs watch nothing but cacheable queues, in the last frames of that memory.
     ``interrupt``: ps until their host's CPU does what they cannot; ``rings``: ports and the length
-    of theirs.  Errors:
-    ``SimulationError`` if the buffers of ``delivery`` are more than the interface stages.
+    of theirs; ``entries``: of a host's completion queues.
+    Errors: ``SimulationError`` if the buffers of ``delivery`` are more than the interface stages.
     """
     page = int(memory.config[0]["page_size"])
     _check_registering(parameters, way)
-    last = memory.frames.shape[1] - bus_frames(parameters, way, rings, page)
+    last = memory.frames.shape[1] - bus_frames(parameters, way, rings, page, entries)
     _reserve(memory, last)
     bus = new_bus(
         memory.bytes.shape[0],
@@ -54,6 +56,7 @@ def bus_of_ports(
         tags=parameters.nic["memory_bytes"] // page,  # of a frame each
         queues=way is Mechanism.CNI,
         rings=rings,
+        entries=entries,
         rooms=way in BY_CPU,
     )
     _give_buffers(bus, parameters, way, delivery, REPORT.itemsize)
@@ -109,10 +112,12 @@ def _give_buffers(
     bus.rules["buffer"] = buffer
 
 
-def bus_frames(parameters: Parameters, way: Mechanism, rings: tuple[int, int], page: int) -> int:
+def bus_frames(
+    parameters: Parameters, way: Mechanism, rings: tuple[int, int], page: int, entries: int = 0
+) -> int:
     """Frames of a host's kernel for what its NIC reports, and for cacheable queues behind that."""
     queues = queue_bytes(parameters.nic, parameters.host["l2_line"])
-    reports = math.prod(rings) * 2 * REPORT.itemsize
+    reports = math.prod(rings) * 2 * REPORT.itemsize + entries * ENTRY.itemsize
     return -(-reports // page) + (-(-queues // page) if way is Mechanism.CNI else 0)
 
 

@@ -20,9 +20,15 @@ from nicscope.drivers.simulate.bus.rooms import (
     place_for_request,
     take_for_request,
 )
-from nicscope.drivers.simulate.bus.telling import BYTES, report_address
+from nicscope.drivers.simulate.bus.telling import (
+    BYTES,
+    ENTRY_BYTES,
+    entry_address,
+    report_address,
+)
 from nicscope.drivers.simulate.machine import (
     ACCESSING,
+    AWAIT_QUEUE,
     CPU,
     KINDS,
     PCI_QUEUE,
@@ -31,6 +37,7 @@ from nicscope.drivers.simulate.machine import (
     REPORT,
 )
 from nicscope.drivers.simulate.ports.posting import is_lost
+from nicscope.drivers.simulate.ports.reporting import has_word, hears
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.coherence.access import DOORBELL, LOAD, SCRATCH, WINDOW, begin_access
 from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, PROCESSOR
@@ -90,9 +97,9 @@ def next_part(machine, n, p, now):
     A report to read, pieces to move, the doorbell to ring.
     """
     errand = machine.bus.errands[n]
-    if errand.rung == 0 and machine.processes[p].operation == REPORT:
+    if errand.rung == 0 and hears(machine.processes[p].operation):
         errand.rung = 1
-        _read_report(machine, n, p, now)
+        _read_word(machine, n, p, now)
         return True
     if errand.piece != NO_MORE and _next_piece(machine, n, p, now):
         return True
@@ -109,14 +116,21 @@ def next_part(machine, n, p, now):
 
 
 @step
-def _read_report(machine, n, p, now):
-    """Load the report that the NIC has written; its bytes go nowhere that a program sees."""
-    port = machine.ports.table[n, machine.processes[p].peer]
-    ring = machine.processes[p].own & 1
-    number = port.read if ring == RECEIVED else port.reaped
-    address = report_address(machine, n, machine.processes[p].peer, ring, number)
+def _read_word(machine, n, p, now):
+    """Load what the NIC has written, or will; its bytes go nowhere that a program sees."""
+    process = machine.processes[p]
+    count = np.int64(BYTES)
+    if process.operation == AWAIT_QUEUE:
+        number = machine.ports.work.queues[n, process.peer].read
+        address = entry_address(machine, n, process.peer, number)
+        count = np.int64(ENTRY_BYTES)
+    else:
+        port = machine.ports.table[n, process.peer]
+        ring = process.own & 1
+        number = port.read if ring == RECEIVED else port.reaped
+        address = report_address(machine, n, process.peer, ring, number)
     machine.bus.ways.moves[n, PROCESSOR].call = NO_CALL
-    begin_access(machine.bus.ways.access[n, 0], LOAD, address, 0, BYTES, SCRATCH)
+    begin_access(machine.bus.ways.access[n, 0], LOAD, address, 0, count, SCRATCH)
     put(machine.agenda, n * KINDS + CPU, now)
 
 
@@ -248,7 +262,7 @@ def _piece_of(machine, n, p):
         return _segment(machine, n, machine.processes[p].peer, machine.bus.errands[n].piece)
     if operation == PROVIDE and machine.bus.errands[n].piece == 0:
         return machine.processes[p].address, machine.ports.rules[0].buffer
-    if operation == REPORT and machine.processes[p].own & 1 == RECEIVED:
+    if operation == REPORT and machine.processes[p].own & 1 == RECEIVED and has_word(machine, n, p):
         return _filled(machine, n, machine.processes[p].peer)
     return np.int64(0), np.int64(NO_MORE)
 

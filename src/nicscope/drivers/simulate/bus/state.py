@@ -150,7 +150,8 @@ class Bus(NamedTuple):
     kept: Kept
     errands: NDArray[Any]  # ERRAND, shape (nodes,): of the CPU's present operation at a port
     telling: NDArray[Any]  # TELLING, shape (nodes,)
-    due: NDArray[np.int64]  # shape (nodes, reports): port and ring of each, in turn
+    # Port and ring of each in turn, then queues, shape (nodes, reports and entries).
+    due: NDArray[np.int64]
     shown: NDArray[np.int64]  # shape (nodes, ports, 2): reports that are in the host's memory
     rooms: NDArray[Any]  # ROOM, shape (nodes, ports, ring); of no length where no CPU moves bytes
     agenda: Agenda  # BUS_KINDS slots per node, beside those of the machine
@@ -196,6 +197,7 @@ def new_bus(
     packets: int = 64,
     queues: bool = True,
     rings: tuple[int, int] = (0, 0),
+    entries: int = 0,
     rooms: bool = False,
 ) -> Bus:
     """Caches that are empty, interfaces that watch their queues alone, and nothing that moves.
@@ -204,7 +206,8 @@ def new_bus(
     ``memory``: the bytes of the hosts, shape (nodes, bytes), if a simulation has them elsewhere; a
     block's number is its physical address by the length of a block.  Without ``queues`` the
     interfaces watch nothing, and all of that memory is the hosts' own.  ``rings``: ports, and
-    the length of their rings; with ``rooms`` the bytes of descriptors may wait on the NIC.
+    the length of their rings; ``entries``: of a node's completion queues; with ``rooms`` the bytes
+    of descriptors may wait on the NIC.
     Errors: SimulationError.
     """
     try:
@@ -237,7 +240,7 @@ def new_bus(
         ),
         errands=records(nodes, ERRAND),
         telling=records(nodes, TELLING),
-        due=np.zeros((nodes, 2 * math.prod(rings)), np.int64),
+        due=np.zeros((nodes, 2 * math.prod(rings) + entries), np.int64),
         shown=np.zeros((nodes, rings[0], 2), np.int64),
         rooms=waiting,
         agenda=new_agenda(nodes * BUS_KINDS),

@@ -12,9 +12,11 @@ from nicscope.drivers.simulate.bus.moving import start_move
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.coherence.asks import REPORT as MASTER
 from nicscope.nic.ports.layout import REPORT
+from nicscope.nic.ports.work_queues import ENTRY
 from nicscope.nic.ways.state import REPORT as TO_REPORT
 
 BYTES = REPORT.itemsize
+ENTRY_BYTES = ENTRY.itemsize
 BITS = 8
 
 
@@ -26,9 +28,21 @@ def report_address(machine, n, p, ring, number):
     return machine.bus.rules[n].reports + place * BYTES
 
 
+@step
+def entry_address(machine, n, q, number):
+    """Where the host's memory has an entry of completion queue ``q``: behind all reports."""
+    ports = machine.ports
+    reports = 2 * ports.table.shape[1] * ports.rules[0].ring * BYTES
+    length = ports.work.entries.shape[2]
+    return machine.bus.rules[n].reports + reports + (q * length + number % length) * ENTRY_BYTES
+
+
 @distant
 def tell(machine, n, p, ring):
-    """A report of port ``p`` of ``n`` is made: the NIC writes it when those before are written."""
+    """A report of port ``p`` of ``n`` is made: the NIC writes it when those before are written.
+
+    Behind all ports come completion queues, as if they were some.
+    """
     telling = machine.bus.telling[n]
     machine.bus.due[n, telling.due % machine.bus.due.shape[1]] = 2 * p + ring
     telling.due += 1
@@ -41,7 +55,10 @@ def end_telling(machine, n, now):
     """A report is in the host's memory; the next one goes."""
     telling = machine.bus.telling[n]
     which = machine.bus.due[n, telling.told % machine.bus.due.shape[1]]
-    machine.bus.shown[n, which // 2, which % 2] += 1
+    if which // 2 < machine.bus.shown.shape[1]:
+        machine.bus.shown[n, which // 2, which % 2] += 1
+    else:
+        machine.ports.work.queues[n, which // 2 - machine.bus.shown.shape[1]].shown += 1
     telling.told += 1
     if telling.told < telling.due:
         _write_next(machine, n, now)
@@ -51,11 +68,28 @@ def end_telling(machine, n, now):
 def _write_next(machine, n, now):
     which = machine.bus.due[n, machine.bus.telling[n].told % machine.bus.due.shape[1]]
     p, ring = which // 2, which % 2
+    if p >= machine.bus.shown.shape[1]:
+        _write_entry(machine, n, p - machine.bus.shown.shape[1], now)
+        return
     number = machine.bus.shown[n, p, ring]
     _put(machine, n, machine.ports.reports[n, p, ring, number % machine.ports.rules[0].ring])
     rules = machine.bus.rules[n]
     address = report_address(machine, n, p, ring, number)
     count = np.int64(BYTES)
+    start_move(machine, n, MASTER, rules.way, TO_REPORT, address, rules.report, count, now)
+
+
+@step
+def _write_entry(machine, n, q, now):
+    work = machine.ports.work
+    number = work.queues[n, q].shown
+    entry = work.entries[n, q, number % work.entries.shape[2]]
+    rules = machine.bus.rules[n]
+    memory = machine.bus.ways.agents.memory[n]
+    _put_word(memory, rules.report, entry.port)
+    _put_word(memory, rules.report + 8, entry.side)
+    count = np.int64(ENTRY_BYTES)
+    address = entry_address(machine, n, q, number)
     start_move(machine, n, MASTER, rules.way, TO_REPORT, address, rules.report, count, now)
 
 

@@ -6,18 +6,32 @@ import numpy as np
 
 from nicscope.drivers.simulate.cpu import end_operation, occupy_cpu
 from nicscope.drivers.simulate.machine import (
+    AWAIT_QUEUE,
     GIVE_UP,
     POLLING,
     POST,
     POSTING,
     PROVIDE,
     REGISTER,
-    REPORT,
     TRAP,
     UNPIN,
 )
-from nicscope.drivers.simulate.ports.reporting import GONE, has_report, is_given_on, is_in_vain
+from nicscope.drivers.simulate.ports.reporting import (
+    GONE,
+    LATE,
+    has_word,
+    hears,
+    is_given_on,
+    is_in_vain,
+)
 from nicscope.drivers.simulate.ports.trapping import begin_in_trap, can_go_on_in_trap
+from nicscope.drivers.simulate.ports.work_posting import (
+    has_receive_room,
+    post_receive,
+    read_work,
+    write_gather,
+    write_immediate,
+)
 from nicscope.host.calls import (
     admit,
     admit_piece,
@@ -38,6 +52,7 @@ from nicscope.nic.ports.layout import (
     INLINE,
     INLINE_BYTES,
     NO_RIGHTS,
+    ONE,
     RECEIVED,
     SENT,
 )
@@ -76,18 +91,18 @@ def can_go_on_at_port(machine, n, p):
         return process.duration > 0 or can_go_on_in_trap(machine, n, process.peer)
     if process.operation == REGISTER:
         return _can_register(machine, n, p)
-    if process.operation > REGISTER:
-        return True
+    if process.operation == PROVIDE and port.takes == ONE:
+        return has_receive_room(machine, n, process.peer)
     if process.operation == PROVIDE:
         return port.free_posted - port.free_taken < ports.rules[0].ring
-    return has_report(machine, n, p)
+    return True
 
 
 @step
 def is_lost(machine, n, p):
     """Whether what process ``p`` asks cannot be done: its port is another's, or says no more."""
     operation = machine.processes[p].operation
-    if operation == REPORT:
+    if hears(operation):
         return is_in_vain(machine, n, p)
     return operation in (POST, PROVIDE) and is_given_on(machine, n, p)
 
@@ -122,6 +137,11 @@ def _write_request(machine, n, p, slot):
     request.offset = process.duration
     request.cookie = process.packet
     request.length = process.payload
+    if ports.table[n, p_port].takes == ONE:
+        write_immediate(machine, n, p, slot)
+    if process.own & GATHER and ports.table[n, p_port].takes == ONE:
+        write_gather(machine, n, p, slot)
+        return
     if process.own & GATHER:
         request.segments = process.payload
         for i in range(process.payload):
@@ -154,7 +174,9 @@ def begin_at_port(machine, n, p, now):
             ports.pending[n, process.peer, slot].kept = 0
         occupy_cpu(machine, n, now, POSTING, duration)
     elif process.operation == PROVIDE:
-        if ports.table[n, process.peer].open == 1:
+        if ports.table[n, process.peer].takes == ONE:
+            duration += _have_pieces_pinned(machine, n, p)
+        elif ports.table[n, process.peer].open == 1:
             duration += _have_pinned(machine, n, process.peer, process.address, 1)
         occupy_cpu(machine, n, now, POSTING, duration)
     elif process.operation == TRAP:
@@ -218,6 +240,28 @@ def _have_pinned(machine, n, p, address, length):
 
 
 @step
+def _have_pieces_pinned(machine, n, p):
+    """Have the library pin the pieces of a receive; the time of it.
+
+    Its ``duration`` says whether all of them are pinned.
+    """
+    ports = machine.ports
+    process = machine.processes[p]
+    spent = np.int64(0)
+    found = np.int64(DONE)
+    if ports.table[n, process.peer].open == 1:
+        for i in range(process.payload):
+            piece = ports.gathers[p, i]
+            if piece.length == 0:
+                continue
+            spent += _have_pinned(machine, n, process.peer, piece.address, piece.length)
+            if ports.nodes[n].admitted != DONE:
+                found = ports.nodes[n].admitted
+    process.duration = found
+    return spent
+
+
+@step
 def _is_inside(machine, address, length):
     """Whether a process can have memory there."""
     room = machine.ports.rules[0].space_bytes
@@ -242,6 +286,10 @@ def end_at_port(machine, n, p, now):
         process.address = process.own
     elif process.operation == GIVE_UP:
         _give_up(machine, n, process.peer, process.address, process.payload)
+    elif not has_word(machine, n, p):
+        process.own = process.packet = LATE
+    elif process.operation == AWAIT_QUEUE:
+        _take_entry(machine, n, process)
     elif process.own & 1 == SENT:
         _reap(machine, n, p)
     else:
@@ -290,6 +338,9 @@ def _provide(machine, n, p):
     port = ports.table[n, process.peer]
     if port.open == 0:
         return
+    if port.takes == ONE:
+        post_receive(machine, n, p, process.duration)
+        return
     ports.free[
         n, process.peer, place_in(port.free_posted, ports.rules[0].ring)
     ].address = process.address
@@ -297,6 +348,17 @@ def _provide(machine, n, p):
     ports.provided[n, process.peer, place] = process.address
     port.free_posted += 1
     ports.nodes[n].attention = 1
+
+
+@step
+def _take_entry(machine, n, process):
+    """The process knows at which port something has ended, and on which side."""
+    work = machine.ports.work
+    queue = work.queues[n, process.peer]
+    entry = work.entries[n, process.peer, queue.read % work.entries.shape[2]]
+    process.packet = entry.port
+    process.tag = entry.side
+    queue.read += 1
 
 
 @step
@@ -308,6 +370,8 @@ def _reap(machine, n, p):
     process.packet = report.cookie
     process.tag = report.operation
     process.address = report.status
+    if port.takes == ONE:
+        process.payload = report.length
     port.reaped += 1
 
 
@@ -317,6 +381,9 @@ def _read(machine, n, p):
     process = machine.processes[p]
     p_port = process.peer
     port = ports.table[n, p_port]
+    if port.takes == ONE:
+        process.own |= read_work(machine, n, p) << KIND_BITS
+        return
     place = place_in(port.read, ports.rules[0].ring)
     report = ports.reports[n, p_port, RECEIVED, place]
     process.packet = place

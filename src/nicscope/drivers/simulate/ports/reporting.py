@@ -3,11 +3,38 @@
 from __future__ import annotations
 
 from nicscope.drivers.simulate.bus.state import crosses_bus
+from nicscope.drivers.simulate.machine import AWAIT_QUEUE, REPORT
 from nicscope.kernel.decorators import step
 from nicscope.nic.ports.layout import SENT
 
 GIVEN_BITS = 16  # above these in ``own`` of what is asked of a port: the ``given`` that is meant
 GONE = -1  # in ``own`` and ``packet`` of what ended because the port is closed, or another's
+LATE = -2  # likewise: of a wait whose end came first
+
+
+@step
+def hears(operation):
+    """Whether that is an operation which waits for word from the NIC."""
+    return operation in (REPORT, AWAIT_QUEUE)
+
+
+@step
+def has_word(machine, n, p):
+    """Whether what process ``p`` of ``n`` waits to hear of is there."""
+    process = machine.processes[p]
+    if process.operation == AWAIT_QUEUE:
+        queue = machine.ports.work.queues[n, process.peer]
+        return queue.shown > queue.read
+    return has_report(machine, n, p)
+
+
+@step
+def is_overdue(machine, n, p):
+    """Whether process ``p`` will not wait any longer for a word that has not come."""
+    process = machine.processes[p]
+    if process.address == 0 or machine.tally[0].now < process.address:
+        return False
+    return not has_word(machine, n, p)
 
 
 @step
@@ -41,8 +68,11 @@ def is_given_on(machine, n, p):
 
 @step
 def is_in_vain(machine, n, p):
-    """Whether process ``p`` waits for a report that will not come: its port is closed and read."""
+    """Whether process ``p`` waits for a word that will not come: its port is closed and read."""
+    process = machine.processes[p]
+    if process.operation == AWAIT_QUEUE:
+        return machine.ports.work.queues[n, process.peer].open == 0
     if is_given_on(machine, n, p):
         return True
-    is_closed = machine.ports.table[n, machine.processes[p].peer].open == 0
+    is_closed = machine.ports.table[n, process.peer].open == 0
     return is_closed and not _has_made(machine, n, p)

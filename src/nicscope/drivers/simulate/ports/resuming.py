@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.ports.calls import next_event, scan_pins, thread_is_done
+from nicscope.drivers.simulate.ports.calls import (
+    follow_outcome,
+    next_event,
+    scan_pins,
+    thread_is_done,
+)
 from nicscope.drivers.simulate.ports.misses import DEFER, FAIL, FILL, ask_for_table, wait_on
 from nicscope.drivers.simulate.ports.timers import fire_by, keep_time
 from nicscope.host.calls import carry_out, mend_page, serve_page
@@ -37,6 +42,7 @@ from nicscope.nic.ports.layout import (
     NO_RIGHTS,
     NO_ROOM,
     NOBODY,
+    NOTHING_LEFT,
     UNUSABLE,
 )
 from nicscope.nic.ports.reservation import (
@@ -56,6 +62,8 @@ def end_miss(machine, n, now):
     endpoint = machine.endpoints[n]
     awaited = np.int64(endpoint.awaited)
     _end_stage(machine, n, now)
+    if machine.ports.nodes[n].outcome != NOTHING_LEFT:
+        follow_outcome(machine, n, now)  # of a packet that goes to another page too
     keep_time(machine, n)
     if awaited == 1 and endpoint.awaited == 0:
         machine.nodes[n].receive_begun = now  # the firmware has posted netRcv for the packet

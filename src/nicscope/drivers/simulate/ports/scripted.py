@@ -32,6 +32,7 @@ def go_on_with_script(machine, p, now):
     elif scripted.outstanding > 0:
         process.operation = REPORT
         process.own = SENT
+        process.address = 0
     else:
         process.operation = NO_OPERATION
         machine.inbox[machine.tally[0].ended] = process

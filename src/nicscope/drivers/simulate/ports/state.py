@@ -170,6 +170,7 @@ PENDING = np.dtype(
         ("cookie", "i8"),
         ("operation", "i8"),
         ("status", "i8"),  # what the library found before it posted
+        ("length", "i8"),  # bytes, of a port that takes ONE
         ("kept", "i8"),  # runs of pages that must stay pinned
     ],
     align=True,

@@ -1,0 +1,93 @@
+"""What processes ask of ports with work queues: gathers, receives of several pieces, reports."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.kernel.decorators import routine, step
+from nicscope.nic.delivery import place_in
+from nicscope.nic.ports.calls import flush_receives
+from nicscope.nic.ports.layout import BROKEN, NO_RIGHTS, PROTECTION, RECEIVED
+
+WORD = 8  # bytes of what goes with a descriptor as immediate data
+
+
+@step
+def write_immediate(machine, n, p, slot):
+    """Write the word that goes with a descriptor, if it does; one piece of its own has no key."""
+    port = machine.processes[p].peer
+    machine.ports.requests[n, port, slot].immediate = _word(machine.store.control[p])
+    machine.ports.segments[n, port, slot, 0].key = 0
+
+
+@step
+def write_gather(machine, n, p, slot):
+    """Write the pieces of a descriptor for a connected port, but for those of nothing."""
+    ports = machine.ports
+    process = machine.processes[p]
+    request = ports.requests[n, process.peer, slot]
+    request.length = 0
+    request.segments = 0
+    for i in range(process.payload):
+        if ports.gathers[p, i].length != 0:
+            ports.segments[n, process.peer, slot, request.segments] = ports.gathers[p, i]
+            request.segments += 1
+
+
+@step
+def _word(content):
+    word = np.uint64(0)
+    for i in range(WORD):
+        word |= np.uint64(content[i]) << np.uint64(8 * i)
+    return np.int64(word)
+
+
+@step
+def has_receive_room(machine, n, p):
+    """Whether port ``p`` has room for one more receive, and for its report."""
+    ports = machine.ports
+    port = ports.table[n, p]
+    room = min(ports.work.receives.shape[2], ports.rules[0].ring)
+    return port.receives_posted - port.read < room
+
+
+@routine
+def post_receive(machine, n, p, status):
+    """Process ``p`` has posted a receive; ``status``: what came of having its pages pinned."""
+    ports = machine.ports
+    process = machine.processes[p]
+    port = ports.table[n, process.peer]
+    place = place_in(port.receives_posted, ports.work.receives.shape[2])
+    receive = ports.work.receives[n, process.peer, place]
+    receive.cookie = process.packet
+    receive.status = status if status != NO_RIGHTS else np.int64(PROTECTION)
+    receive.kept = 1
+    receive.segments = 0
+    receive.length = 0
+    for i in range(process.payload):
+        if ports.gathers[p, i].length != 0:
+            ports.work.pieces[n, process.peer, place, receive.segments] = ports.gathers[p, i]
+            receive.segments += 1
+            receive.length += ports.gathers[p, i].length
+    port.receives_posted += 1
+    port.reserved += 1
+    if port.state == BROKEN:
+        flush_receives(machine, n, np.int64(process.peer))
+
+
+@step
+def read_work(machine, n, p):
+    """What process ``p`` reads of how its oldest receive ended; 1 if a word came with it."""
+    ports = machine.ports
+    process = machine.processes[p]
+    port = ports.table[n, process.peer]
+    report = ports.reports[n, process.peer, RECEIVED, place_in(port.read, ports.rules[0].ring)]
+    process.packet = report.cookie
+    process.payload = report.length
+    process.tag = report.immediate
+    process.address = report.status
+    process.duration = report.offset
+    process.own = report.operation
+    process.peer = report.node
+    port.read += 1
+    return report.has_immediate

@@ -1,0 +1,153 @@
+"""What a process asks of a port with work queues: sends and receives of registered memory."""
+
+from __future__ import annotations
+
+from types import coroutine
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nicscope.drivers.simulate.machine import POST, PROVIDE
+from nicscope.drivers.simulate.ports.posting import FLAG_BITS, GATHER, KIND_BITS
+from nicscope.drivers.simulate.programs import OWN, PEER, TIME
+from nicscope.errors import SimulationError
+from nicscope.interfaces.ports.asking import Asked, PortCalls
+from nicscope.nic.ports.layout import IMMEDIATE, RECEIVED, SENT, STATUS_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from nicscope.drivers.simulate.programs import Record
+
+WORD = 8  # bytes of immediate data
+_NOTHING = [(0, 0, 0)]  # in the place of pieces, of which it has none
+_tuple: Any = tuple.__new__  # makes a NamedTuple in half the time of its class
+
+
+class Ended(NamedTuple):
+    """How a request, or a receive, ended."""
+
+    cookie: int
+    status: str
+    operation: int
+    length: int
+    immediate: int | None = None
+
+
+class WorkCalls(PortCalls):
+    """The calls of a process whose port takes one receive for each message."""
+
+    def posting_gather(
+        self,
+        operation: int,
+        pieces: Sequence[tuple[int, int, int]],
+        *,
+        name: int = 0,
+        offset: int = 0,
+        immediate: int | None = None,
+        port: int | None = None,
+    ) -> Asked:
+        """``post_gather``, to be put before a call that answers."""
+        self._check_pieces(pieces)
+        which = self._own(port)
+        flags = 0 if immediate is None else IMMEDIATE
+        own = self._mapped[which] | GATHER | operation | flags << KIND_BITS
+        request, many = self._next_request, len(pieces)
+        what = self._driven.request(POST, which, many, name, 0, offset, request, own)
+        self._next_request += 1
+        word = (immediate or 0).to_bytes(WORD, "little", signed=True)
+        return Asked(request, what, word, pieces or _NOTHING)
+
+    def posting_receive(
+        self, cookie: int, pieces: Sequence[tuple[int, int, int]], *, port: int | None = None
+    ) -> Asked:
+        """``post_receive``, to be put before a call that answers."""
+        self._check_pieces(pieces)
+        which = self._own(port)
+        own, many = self._mapped[which], len(pieces)
+        what = self._driven.request(PROVIDE, which, many, packet=cookie, own=own)
+        return Asked(-1, what, b"", pieces or _NOTHING)
+
+    def _check_pieces(self, pieces: Sequence[tuple[int, int, int]]) -> None:
+        self._owner.check_caller()
+        most = self.cluster.size.segments
+        if len(pieces) > most:
+            raise SimulationError(
+                f"a descriptor names up to {most} pieces of memory, {len(pieces)} were given"
+            )
+
+    @coroutine
+    def post_gather(
+        self,
+        operation: int,
+        pieces: Sequence[tuple[int, int, int]],
+        *,
+        name: int = 0,
+        offset: int = 0,
+        immediate: int | None = None,
+        port: int | None = None,
+    ) -> Generator[bytes, Record, int]:
+        """Post a descriptor; its number, by which ``ended`` will report it.
+
+        ``pieces``: address, length and key of registered memory, which are sent as one message;
+        ``name`` and ``offset``: the peer's memory that a remote operation is about.
+        """
+        asked = self.posting_gather(
+            operation, pieces, name=name, offset=offset, immediate=immediate, port=port
+        )
+        self._place(asked)
+        ended = yield asked.what
+        self._driven.now = ended[TIME]
+        if ended[OWN] < 0:
+            raise self._gone(port)
+        return asked.request
+
+    @coroutine
+    def post_receive(
+        self, cookie: int, pieces: Sequence[tuple[int, int, int]], *, port: int | None = None
+    ) -> Generator[bytes, Record, None]:
+        """Post a receive for one message; ``received`` will report it by ``cookie``."""
+        asked = self.posting_receive(cookie, pieces, port=port)
+        self._place(asked)
+        ended = yield asked.what
+        self._driven.now = ended[TIME]
+        if ended[OWN] < 0:
+            raise self._gone(port)
+
+    @coroutine
+    def ended(
+        self,
+        mode: str = "poll",
+        port: int | None = None,
+        *,
+        after: Asked | Sequence[Asked] | None = None,
+    ) -> Generator[bytes, Record, Ended]:
+        """How the next descriptor ended, when it has; ``after``: what is asked for before that."""
+        record = yield from self._heard(SENT, mode, port, after)
+        _, _, _, _, _, cookie, length, operation, status, _, _ = record
+        said: Ended = _tuple(Ended, (cookie, STATUS_NAMES[status], operation, length, None))
+        return said
+
+    @coroutine
+    def received(
+        self,
+        mode: str = "poll",
+        port: int | None = None,
+        *,
+        after: Asked | Sequence[Asked] | None = None,
+    ) -> Generator[bytes, Record, Ended]:
+        """How the next receive ended, when it has; ``after``: what is asked for before that."""
+        record = yield from self._heard(RECEIVED, mode, port, after)
+        _, _, _, _, _, cookie, length, word, status, own, _ = record
+        operation = own & ((1 << FLAG_BITS) - 1)
+        immediate = word if own >> KIND_BITS else None
+        said: Ended = _tuple(Ended, (cookie, STATUS_NAMES[status], operation, length, immediate))
+        return said
+
+    def _heard(
+        self, which: int, mode: str, port: int | None, after: Asked | Sequence[Asked] | None
+    ) -> Generator[bytes, Record, Record]:
+        question = self._question(which, mode, port)
+        record = yield question if after is None else self._behind(after, question)
+        self._driven.now = record[TIME]
+        if record[OWN] < 0:
+            raise self._gone(record[PEER])
+        return record

@@ -1,0 +1,26 @@
+"""Registered memory: which stretches of it a port may use, and its peer from afar."""
+
+from __future__ import annotations
+
+from nicscope.kernel.decorators import step
+
+OWN = 0  # in place of a right: the port's process uses its own memory
+
+
+@step
+def permits(nics, n, p, key, address, length, right):
+    """Whether port ``p`` of node ``n`` may use a stretch of the memory registered as ``key``.
+
+    For its peer with ``right``: MAY_WRITE or MAY_FETCH, which both the region and the port give.
+    """
+    regions = nics.ports.work.regions
+    if regions.shape[1] == 0 or key <= 0:
+        return False
+    region = regions[n, key % regions.shape[1]]
+    port = nics.ports.table[n, p]
+    if region.key != key or region.space != port.space or region.domain != port.domain:
+        return False
+    if right != OWN and region.rights & port.rights & right == 0:
+        return False
+    within = address - region.address
+    return within >= 0 and length >= 0 and length <= region.length - within

@@ -1,0 +1,105 @@
+"""Descriptors of connected ports: gathers of registered memory, to the one peer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.kernel.decorators import distant, step
+from nicscope.nic.ports.calls import report_sent
+from nicscope.nic.ports.connection import break_connection
+from nicscope.nic.ports.layout import (
+    BAD_DESCRIPTOR,
+    BROKEN,
+    CLOSED,
+    CONNECTED,
+    DONE,
+    FETCH,
+    FLUSHED,
+    INLINE,
+    MAY_FETCH,
+    NO_RIGHTS,
+    PEER_DEAD,
+    PROTECTION,
+    REMOTE_PROTECTION,
+    SEND,
+    TOO_LONG,
+    WRITE,
+)
+from nicscope.nic.ports.receives import is_reliable
+from nicscope.nic.ports.regions import OWN, permits
+from nicscope.nic.ports.streams import peer_of, stream_to
+from nicscope.nic.ports.work_queues import POSTED_BADLY
+
+
+@distant
+def check_work(nics, n, p):
+    """Whether the copied descriptor of connected port ``p`` may go: ``DONE``, or how it ends."""
+    ports = nics.ports
+    port = ports.table[n, p]
+    port.total = 0
+    if port.state != CONNECTED:
+        return np.int64(FLUSHED)
+    segments = ports.current[n, p]
+    if not _is_sensible(port, segments):
+        return np.int64(BAD_DESCRIPTOR)
+    for i in range(port.segments):
+        segment = segments[i]
+        if not permits(nics, n, p, segment.key, segment.address, segment.length, OWN):
+            return np.int64(PROTECTION)
+        port.total += segment.length
+    if port.total > port.longest:
+        return np.int64(TOO_LONG)
+    if port.operation == FETCH and port.rights & MAY_FETCH == 0:
+        return np.int64(REMOTE_PROTECTION)
+    channel = ports.channels[n, port.channel]
+    if stream_to(ports, n, peer_of(channel)).dead == 1:
+        return np.int64(PEER_DEAD)
+    channel.sent += 1
+    port.message = channel.sent
+    ports.pending[n, p, port.slot].length = port.total
+    return np.int64(DONE)
+
+
+@step
+def _is_sensible(port, segments):
+    """Whether operation and lengths of a copied descriptor can be."""
+    if port.operation < SEND or port.operation > FETCH or port.options & INLINE:
+        return False
+    if port.segments < 0 or port.segments > segments.shape[0]:
+        return False
+    for i in range(port.segments):
+        if segments[i].length < 1 or segments[i].address < 0:
+            return False
+    return True
+
+
+@distant
+def end_work(nics, n, p, status):
+    """The descriptor under way at connected port ``p`` goes no further: it ends with ``status``.
+
+    A refusal ends a reliable connection: what was posted behind it must not arrive without it.
+    """
+    ports = nics.ports
+    port = ports.table[n, p]
+    slot = np.int64(port.slot)
+    if status == NO_RIGHTS:
+        status = np.int64(PROTECTION)  # the page has gone, though its region has not
+    is_refused = status not in (FLUSHED, CLOSED, PEER_DEAD)
+    if is_refused and is_reliable(nics, port):
+        pending = ports.pending[n, p, slot]
+        pending.status = status
+        break_connection(nics, n, p, BROKEN, POSTED_BADLY, FLUSHED)
+        if pending.busy == 0:
+            return  # it has been reported, in its turn
+    elif port.operation in (SEND, WRITE) and port.done > 0 and status != PEER_DEAD:
+        _cut_short(nics, n, p)
+    report_sent(nics, n, p, slot, status)
+
+
+@step
+def _cut_short(nics, n, p):
+    """A part of the message under way has gone: its receiver is to be told that no more comes."""
+    port = nics.ports.table[n, p]
+    channel = nics.ports.channels[n, port.channel]
+    nics.ports.nodes[n].cuts += channel.cut == 0
+    channel.cut = port.message

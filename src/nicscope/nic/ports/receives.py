@@ -264,27 +264,27 @@ def _end_badly(nics, d, head):
 @step
 def _report(nics, d, p, number, status, head):
     """Tell the process of port ``p`` how its receive of that number ended, with which message."""
-    length = head.total if status == DONE else np.int64(0)
-    report = report_receive(nics, d, p, number, head.kind, status, length)
-    report.node = nics.ports.channels[d, head.name].node
-    if status == DONE and head.options & IMMEDIATE:
-        report.has_immediate = 1
-        report.immediate = head.immediate
+    length, word, has_word = np.int64(0), np.int64(0), np.int64(0)
+    if status == DONE:
+        length = head.total
+        if head.options & IMMEDIATE:
+            word, has_word = head.immediate, np.int64(1)
+    report_receive(nics, d, p, number, head.kind, status, length, word, has_word)
 
 
 @step
-def report_receive(nics, n, p, number, operation, status, length):
-    """Report the receive of that number, the oldest not reported of port ``p``; the report."""
+def report_receive(nics, n, p, number, operation, status, length, word, has_word):
+    """Report the receive of that number, the oldest not reported of port ``p``.
+
+    ``word``: the immediate data that came with the message, if ``has_word``.
+    """
     ports = nics.ports
     receive = ports.work.receives[n, p, receive_place(nics, number)]
     leave_receive(nics, n, p, number)
-    place = report_received(nics, n, p, operation, p, n, length, 0, 0)
+    place = report_received(nics, n, p, operation, word, n, length, has_word, 0)
     report = ports.reports[n, p, RECEIVED, place]
     report.cookie = receive.cookie
     report.status = status
-    report.has_immediate = 0
-    report.immediate = 0
-    return report
 
 
 @routine
@@ -356,7 +356,7 @@ def flush_receives(nics, n, p):
     """The connection of port ``p`` is over: receives that it has posted end without a message."""
     port = nics.ports.table[n, p]
     for number in range(port.received, port.receives_posted):
-        report_receive(nics, n, p, number, SEND, FLUSHED, np.int64(0))
+        report_receive(nics, n, p, number, SEND, FLUSHED, np.int64(0), np.int64(0), np.int64(0))
     port.receives_taken = port.receives_posted
     _forget_message(nics, n, p)
 

@@ -29,6 +29,7 @@ from nicscope.drivers.simulate.ports.work_posting import (
     has_receive_room,
     post_receive,
     read_work,
+    take_entry,
     write_gather,
     write_immediate,
 )
@@ -289,7 +290,7 @@ def end_at_port(machine, n, p, now):
     elif not has_word(machine, n, p):
         process.own = process.packet = LATE
     elif process.operation == AWAIT_QUEUE:
-        _take_entry(machine, n, process)
+        take_entry(machine, n, process)
     elif process.own & 1 == SENT:
         _reap(machine, n, p)
     else:
@@ -348,17 +349,6 @@ def _provide(machine, n, p):
     ports.provided[n, process.peer, place] = process.address
     port.free_posted += 1
     ports.nodes[n].attention = 1
-
-
-@step
-def _take_entry(machine, n, process):
-    """The process knows at which port something has ended, and on which side."""
-    work = machine.ports.work
-    queue = work.queues[n, process.peer]
-    entry = work.entries[n, process.peer, queue.read % work.entries.shape[2]]
-    process.packet = entry.port
-    process.tag = entry.side
-    queue.read += 1
 
 
 @step

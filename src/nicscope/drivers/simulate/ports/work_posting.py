@@ -84,10 +84,21 @@ def read_work(machine, n, p):
     report = ports.reports[n, process.peer, RECEIVED, place_in(port.read, ports.rules[0].ring)]
     process.packet = report.cookie
     process.payload = report.length
-    process.tag = report.immediate
+    process.tag = report.name
     process.address = report.status
     process.duration = report.offset
     process.own = report.operation
     process.peer = report.node
     port.read += 1
-    return report.has_immediate
+    return report.buffers
+
+
+@step
+def take_entry(machine, n, process):
+    """The process knows at which port something has ended, and on which side."""
+    work = machine.ports.work
+    queue = work.queues[n, process.peer]
+    entry = work.entries[n, process.peer, queue.read % work.entries.shape[2]]
+    process.packet = entry.port
+    process.tag = entry.side
+    queue.read += 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nicscope.drivers.simulate.ports.connecting import connect_ports
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.host import pages
 from nicscope.host.calls import admit_piece
@@ -38,6 +39,7 @@ from nicscope.nic.delivery import (
 )
 from nicscope.nic.ports import calls
 from nicscope.nic.ports.arrivals import judge_header, note_header
+from nicscope.nic.ports.confirming import confirms_on_nic
 from nicscope.nic.ports.layout import BARRED, DONE, NO_ONE, NOTHING_LEFT, PAGE_MISS, SEND
 from nicscope.nic.ports.transmit import packet_left
 from nicscope.nic.transfers import (
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from nicscope.drivers.simulate.ports.build import PortSize
     from nicscope.drivers.simulate.ports.state import Ports
     from nicscope.drivers.simulate.store import Store
 
@@ -83,8 +86,13 @@ async def _nothing(process: Any) -> None:
 class Bare:
     """Two nodes with a process each, and a network that ``loses`` the frames it is asked to."""
 
-    def __init__(self, design: str, loses: Callable[[int], bool] | None = None) -> None:
-        self.cluster = PortCluster[Any](design, nodes=2, size=None)
+    def __init__(
+        self,
+        design: str,
+        loses: Callable[[int], bool] | None = None,
+        size: PortSize | None = None,
+    ) -> None:
+        self.cluster = PortCluster[Any](design, nodes=2, size=size)
         for node in (0, 1):
             self.cluster.start(node, _nothing)
         self.cluster.run()
@@ -103,6 +111,11 @@ class Bare:
             channel = self.ports.channels[node, tag]
             channel["port"], channel["node"], channel["tag"] = 1, 1 - node, tag
             channel["unit"], channel["most"] = PAGE, 1 << 16
+
+    def connect(self, level: int, unit: int = PAGE) -> None:
+        """Make the ports of both processes each other's peers; their channels are number 1."""
+        self.ports.table["longest"][:, 1] = 1 << 16
+        connect_ports(self.ports, (0, 1), (1, 1), level, unit)
 
     def map(self, node: int, pages: int, content: bytes = b"") -> None:
         """Give the node's process memory from address 0 on, beginning with ``content``."""
@@ -182,7 +195,8 @@ class Bare:
             return self._send(n)
         elif task == FINISH:
             place = int(endpoint["finished"]) % int(endpoint["send_ring"])
-            packet_left(self.nics, n, place, True, NOW)
+            is_last = self.ports.send_heads[n, place]["last"] == 1
+            packet_left(self.nics, n, place, is_last, NOW)
             finish_message(endpoint, self.nics.sends[n])
         elif task == HOST_RCV:
             self._deliver(n)
@@ -270,6 +284,9 @@ class Bare:
     def _deliver(self, n: int) -> None:
         endpoint, store = self.nics.endpoints[n], self.nics.store
         packet = self.nics.arrivals[n, endpoint["drained"] % endpoint["receive_ring"]]
+        slot = int(endpoint["drained"] % endpoint["receive_ring"])
+        if confirms_on_nic(self.nics, n, slot):
+            calls.note_on_nic(self.nics, n, slot, NOW)
         begin = int(endpoint["drain_sunk"])
         count = int(drain_bytes(endpoint, int(packet["payload"])))
         source = store.receive_buffers[n, packet["buffer"]]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nicscope.config.scheme import Scheme
+from nicscope.drivers.simulate.ports.connecting import connect_ports
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.nic.ports.layout import MAY_FETCH, MAY_WRITE
 
@@ -34,6 +35,16 @@ def join(process: Process, tag: int, node: int, peer_tag: int, **size: int) -> N
     channel["tag"] = peer_tag
     channel["unit"] = size.get("unit", PAGE)
     channel["most"] = size.get("most", 1 << 16)
+
+
+def connect(
+    process: Process, port: int, node: int, peer_port: int, level: int, unit: int = PAGE
+) -> None:
+    """Make ``port`` of ``process`` and one of ``node`` each other's peers, as channels 'port'."""
+    ports = process._ports
+    for end in ((process.node, port), (node, peer_port)):
+        ports.table[end]["longest"] = 1 << 16
+    connect_ports(ports, (process.node, port), (node, peer_port), level, unit)
 
 
 def export(process: Process, number: int, address: int, length: int, rights: int = 3) -> None:

@@ -46,6 +46,12 @@ def may_confirm(link, sequence):
 
 
 @step
+def is_confirmed(link, sequence):
+    """Whether ``sequence`` has been confirmed."""
+    return distance(sequence, link.confirmed) < 0
+
+
+@step
 def confirm(link, sequence):
     """Have ``sequence`` acknowledged; ``may_confirm`` said that it may be."""
     link.confirmed = (sequence + 1) & LAST

@@ -61,7 +61,14 @@ from nicscope.nic.delivery import (
     place_in,
     settle,
 )
-from nicscope.nic.ports.calls import aim_at_run, complete_arrival, place_arrival, serve
+from nicscope.nic.ports.calls import (
+    aim_at_run,
+    complete_arrival,
+    note_on_nic,
+    place_arrival,
+    serve,
+)
+from nicscope.nic.ports.confirming import confirms_on_nic
 from nicscope.nic.ports.layout import NOTHING_LEFT
 from nicscope.nic.transfers import (
     complete_packet,
@@ -287,6 +294,8 @@ def _drain(machine, n, now):
         carry_bytes(machine, n, deposited)
     if has_ports(machine.ports):
         slot = place_in(endpoint.drained, endpoint.receive_ring)
+        if deposited == packet.payload and confirms_on_nic(machine, n, slot):
+            note_on_nic(machine, n, slot, now)
         if machine.ports.arrival_heads[n, slot].runs > 0:
             deposited = aim_at_run(machine, n, deposited)
     begin_pci(machine, n, now, PCI_WRITES, drain_bytes(endpoint, deposited))

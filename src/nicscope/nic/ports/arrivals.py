@@ -15,7 +15,7 @@ from nicscope.nic.ports.layout import (
     ONE,
     SEND,
 )
-from nicscope.nic.ports.streams import open_stream, stream_to
+from nicscope.nic.ports.streams import is_reliable, open_stream, stream_to
 from nicscope.nic.ports.traffic import (
     DELIVERED,
     DUPLICATE,
@@ -69,7 +69,7 @@ def judge_header(nics, d, head):
     if head.kind == ACKNOWLEDGEMENT:
         return
     head.status = TAKEN
-    if nics.ports.rules[0].reliable == 1:
+    if is_reliable(nics.ports, stream):
         found = judge(stream, head.sequence)
     else:
         found = judge_unreliable(stream, head.sequence)
@@ -109,8 +109,8 @@ def turn_away(nics, d, packet, head):
 @step
 def refuse_packet(nics, d, head):
     """Have the transport take the packet's acceptance back; its sender gets a sign of life."""
-    if nics.ports.rules[0].reliable == 1:
-        stream = stream_to(nics.ports, d, head.peer)
+    stream = stream_to(nics.ports, d, head.peer)
+    if is_reliable(nics.ports, stream):
         refuse(stream, head.sequence)
         stream.ack_due = 1
 
@@ -121,8 +121,7 @@ def without_room(nics, d, head):
 
     It comes again, but not for ever: one port that takes nothing must not keep two nodes apart.
     """
-    ports = nics.ports
-    if ports.rules[0].reliable == 0:
+    if not is_reliable(nics.ports, stream_to(nics.ports, d, head.peer)):
         return np.int64(DROPPED)
     if is_too_often_unwanted(nics, d, head.peer, head.sequence):
         return np.int64(REFUSED_FOR_GOOD)

@@ -75,6 +75,11 @@ def complete_arrival(nics, d, slot, now):
     """Effect of COMPLETE on the packet in ``slot`` of what has arrived at node ``d``."""
 
 
+@FIRMWARE.function
+def note_on_nic(nics, d, slot, now):
+    """All of the packet in ``slot`` is on the NIC: it is confirmed, if it came as it was sent."""
+
+
 @FIRMWARE.question
 def place_arrival(nics, d):
     """Find where the payload of the last packet goes; whether the processor waits for it."""
@@ -276,6 +281,11 @@ def leave_request(nics, n, p, slot):
 @FIRMWARE.question
 def is_sound(nics, d, slot):
     """Whether the payload of the packet in ``slot`` has the checksum that it was sent with."""
+
+
+@FIRMWARE.question
+def is_sound_on_nic(nics, d, slot):
+    """The same, while the payload is still in the NIC's memory."""
 
 
 @FIRMWARE.function

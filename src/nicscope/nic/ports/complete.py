@@ -27,12 +27,14 @@ from nicscope.nic.ports.calls import (
     report_sent,
     take_from_kernel,
 )
+from nicscope.nic.ports.confirming import confirm_packet
 from nicscope.nic.ports.free_queue import give_up_placed, let_buffers_go
 from nicscope.nic.ports.handle_lookup import export_for
 from nicscope.nic.ports.holding import let_go
 from nicscope.nic.ports.layout import (
     BARRED,
     CUT,
+    DELIVERY,
     DONE,
     FETCH,
     INLINE_BYTES,
@@ -48,9 +50,9 @@ from nicscope.nic.ports.layout import (
 )
 from nicscope.nic.ports.receive import take_back
 from nicscope.nic.ports.remote_memory import check_export, is_awaited
-from nicscope.nic.ports.reservation import keep_promise, patience
+from nicscope.nic.ports.reservation import patience
 from nicscope.nic.ports.scatter import let_runs_go
-from nicscope.nic.ports.streams import store_from, stream_to
+from nicscope.nic.ports.streams import is_reliable, store_from, stream_to
 from nicscope.nic.ports.traffic import (
     ACKNOWLEDGED,
     BROKEN_OFF,
@@ -66,10 +68,10 @@ from nicscope.nic.ports.traffic import (
 from nicscope.nic.ports.window import (
     acknowledge,
     follow_way,
+    mind_acknowledgement,
     set_stream_deadline,
-    wish_acknowledgement,
 )
-from nicscope.nic.reception import ack_is_due, confirm, may_confirm
+from nicscope.nic.reception import is_confirmed, may_confirm
 
 
 @distant
@@ -81,10 +83,11 @@ def complete_arrival(nics, d, slot, now):
     if head.kind == BARRED:
         count_ended(nics, d, packet, head, head.why)
         return
-    stream_to(ports, d, head.peer).heard_at = now
+    stream = stream_to(ports, d, head.peer)
+    stream.heard_at = now
     if head.kind == SEND and head.last == 0:
         _mind_rest(nics, d, head.peer, now)
-    if ports.rules[0].reliable == 0:
+    if not is_reliable(ports, stream):
         count_ended(nics, d, packet, head, _complete_unreliable(nics, d, slot, packet, head))
         return
     follow_way(nics, d, head.peer, head.route)
@@ -93,7 +96,7 @@ def complete_arrival(nics, d, slot, now):
         count_ended(nics, d, packet, head, ACKNOWLEDGED)
         return
     count_ended(nics, d, packet, head, _complete_reliable(nics, d, slot, packet, head))
-    _mind_acknowledgement(nics, d, head.peer, now)
+    mind_acknowledgement(nics, d, head.peer, now)
 
 
 @step
@@ -116,7 +119,8 @@ def _complete_reliable(nics, d, slot, packet, head):
     status = head.status
     if status in (PASSED_BY, DROPPED):
         return head.why
-    if not may_confirm(stream, head.sequence):
+    early = stream.level == DELIVERY and is_confirmed(stream, head.sequence)
+    if not early and not may_confirm(stream, head.sequence):
         return TAKEN_BACK
     _take_in(nics, d, slot, packet, head)
     status = head.status
@@ -134,11 +138,9 @@ def _complete_reliable(nics, d, slot, packet, head):
         why = head.why
         take_back(nics, d, head.peer)
         return why
-    confirm(stream, head.sequence)
-    keep_promise(nics, d, head.peer, head.sequence)
     is_refused = status in (REFUSED_FOR_GOOD, NO_PLACE)
-    reject = np.uint64(1) if is_refused else np.uint64(0)
-    stream.rejects = stream.rejects << np.uint64(1) | reject
+    if not early:
+        confirm_packet(nics, d, head, np.uint64(1) if is_refused else np.uint64(0))
     if is_refused:
         ports.nodes[d].rejected += 1
         if head.kind == REPLY:
@@ -214,21 +216,6 @@ def _complete_unreliable(nics, d, slot, packet, head):
     if head.runs > 0:
         let_runs_go(nics, d, slot)
     return _ending(head, status)
-
-
-@step
-def _mind_acknowledgement(nics, d, s, now):
-    ports = nics.ports
-    stream = stream_to(ports, d, s)
-    if not ack_is_due(stream) or stream.urgent == 1:
-        return
-    if ports.rules[0].ack_delay == 0:
-        wish_acknowledgement(nics, d, s)
-        return
-    when = now + ports.rules[0].ack_delay
-    if when < stream.ack_at:
-        stream.ack_at = when
-        set_stream_deadline(nics, d, s, when)
 
 
 @step

@@ -27,7 +27,7 @@ from nicscope.nic.ports.layout import (
     PEER_DEAD,
     SEND,
 )
-from nicscope.nic.ports.streams import peer_of, stream_to
+from nicscope.nic.ports.streams import is_reliable, peer_of, stream_to
 
 NO_PAGE = -1
 
@@ -129,7 +129,7 @@ def _check_import(nics, n, p):
         return BAD_HANDLE
     if port.options & INLINE or ports.rules[0].serves == 0:
         return BAD_DESCRIPTOR  # a controller that knows no ports knows no memory of others either
-    if port.operation == FETCH and ports.rules[0].reliable == 0:
+    if port.operation == FETCH and not is_reliable(ports, stream_to(ports, n, peer_of(imported))):
         return BAD_DESCRIPTOR  # nobody would learn that the question or its answer is lost
     if port.offset < 0 or port.offset > imported.length - port.total:
         return OUT_OF_BOUNDS

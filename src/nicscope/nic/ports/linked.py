@@ -5,6 +5,7 @@ from __future__ import annotations
 from nicscope.nic.ports import (
     arbitrate,
     complete,
+    confirming,
     free_queue,
     handle_cache,
     holding,
@@ -24,6 +25,7 @@ from nicscope.nic.ports import (
 MODULES = (
     arbitrate,
     complete,
+    confirming,
     free_queue,
     handle_cache,
     holding,

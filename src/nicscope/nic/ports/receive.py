@@ -40,6 +40,7 @@ from nicscope.nic.ports.layout import (
 )
 from nicscope.nic.ports.lookup import generation_of
 from nicscope.nic.ports.remote_memory import place_answer, place_store
+from nicscope.nic.ports.streams import is_reliable, stream_to
 from nicscope.nic.ports.traffic import (
     INCOMPLETE,
     NO_BUFFER,
@@ -135,7 +136,8 @@ def _has_next_buffer(nics, d, packet, head, place):
     head.why = NO_BUFFER
     ports.table[d, channel.port].dropped += 1
     pass_by(packet, head, without_room(nics, d, head))
-    if ports.rules[0].reliable == 0 or head.status == REFUSED_FOR_GOOD:
+    is_lost = not is_reliable(ports, stream_to(ports, d, head.peer))
+    if is_lost or head.status == REFUSED_FOR_GOOD:
         give_up_message(nics, d, head.name)
     return False
 

@@ -281,7 +281,9 @@ def report_receive(nics, n, p, number, operation, status, length, word, has_word
     ports = nics.ports
     receive = ports.work.receives[n, p, receive_place(nics, number)]
     leave_receive(nics, n, p, number)
-    place = report_received(nics, n, p, operation, word, n, length, has_word, 0)
+    channel = ports.table[n, p].channel
+    peer = np.int64(ports.channels[n, channel].node if channel >= 0 else n)
+    place = report_received(nics, n, p, operation, word, peer, length, has_word, 0)
     report = ports.reports[n, p, RECEIVED, place]
     report.cookie = receive.cookie
     report.status = status

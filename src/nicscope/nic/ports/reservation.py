@@ -13,7 +13,7 @@ from nicscope.nic.ports.handle_cache import keep_handle, let_handle_go
 from nicscope.nic.ports.holding import unblock
 from nicscope.nic.ports.layout import NOBODY, THREAD
 from nicscope.nic.ports.lookup import key_of
-from nicscope.nic.ports.streams import stream_to
+from nicscope.nic.ports.streams import is_reliable, stream_to
 from nicscope.nic.translate.holding import hold_key, release_key
 from nicscope.nic.translate.nodes import translation_of
 
@@ -48,7 +48,9 @@ def promise(nics, n, sender, space, page, now):
     """
     ports = nics.ports
     serving = ports.nodes[n]
-    if ports.rules[0].service != THREAD or ports.rules[0].reliable == 0:
+    if ports.rules[0].service != THREAD:
+        return False
+    if not is_reliable(ports, stream_to(ports, n, sender)):
         return False
     if is_promised(nics, n) and serving.promised_to != sender:
         return False

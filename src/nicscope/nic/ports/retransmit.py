@@ -23,6 +23,7 @@ from nicscope.nic.ports.receive import take_back
 from nicscope.nic.ports.reservation import patience, withdraw
 from nicscope.nic.ports.streams import (
     give_entry_back,
+    is_reliable,
     mark,
     next_marked,
     node_of,
@@ -99,7 +100,7 @@ def _mind_silence(nics, n, d, now):
         return
     if stream.heard_at + patience(nics) > now:
         stream.rest_at = stream.heard_at + patience(nics)
-    elif ports.rules[0].reliable == 0:
+    elif not is_reliable(ports, stream):
         _give_up_messages(nics, n, d)
     else:
         stream.rest_at = now + patience(nics)

@@ -13,7 +13,7 @@ import numpy as np
 
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import routine, step
-from nicscope.nic.ports.layout import INLINE_BYTES
+from nicscope.nic.ports.layout import AS_ALL, INLINE_BYTES, UNRELIABLE
 from nicscope.nic.ports.pools import AT_ONCE, BLANK, NO_ENTRY, ROOM, lacks
 from nicscope.nic.transport import distance
 
@@ -24,6 +24,17 @@ MARKS = 5  # bits of a peer's number that say which mark of a word is its own
 def stream_to(ports, n, d):
     """What node ``n`` keeps about ``d``, to be read: a blank record if they have not talked."""
     return ports.pools.streams[ports.stream_of[n, d]]
+
+
+@step
+def is_reliable(ports, stream):
+    """Whether what goes by ``stream`` goes again until it is acknowledged.
+
+    A connection with a stream of its own may promise less than its cluster's transport, or more.
+    """
+    if stream.level == AS_ALL:
+        return ports.rules[0].reliable == 1
+    return stream.level != UNRELIABLE
 
 
 @step

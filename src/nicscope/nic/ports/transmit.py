@@ -50,7 +50,7 @@ from nicscope.nic.ports.layout import (
 )
 from nicscope.nic.ports.lookup import generation_of, key_of, page_at
 from nicscope.nic.ports.outcome import ask_for_page
-from nicscope.nic.ports.streams import open_stream, peer_of, stream_to
+from nicscope.nic.ports.streams import is_reliable, open_stream, peer_of, stream_to
 from nicscope.nic.ports.window import clear, may_send_to, note_left, send_numbered, send_once
 
 
@@ -218,7 +218,7 @@ def _tell_of_cut(nics, n, tag):
     ports.nodes[n].cuts -= 1
     if stream_to(ports, n, d).dead == 1:
         return
-    if ports.rules[0].reliable == 1:
+    if is_reliable(ports, stream_to(ports, n, d)):
         send_numbered(nics, n, d, packet, head, ports.blank_bytes)
     else:
         send_once(nics, n, d, packet, head, ports.blank_bytes)
@@ -278,7 +278,7 @@ def next_packet(nics, n, p):
         if port.options & INLINE:
             serving.bytes_out += port.length
     head.last = 1 if moves_all else 0
-    if ports.rules[0].reliable == 1:
+    if is_reliable(ports, stream_to(ports, n, d)):
         send_numbered(nics, n, d, packet, head, ports.carried[n, p])
     else:
         send_once(nics, n, d, packet, head, ports.carried[n, p])
@@ -378,7 +378,7 @@ def packet_left(nics, n, place, tells, now):
     """
     head = nics.ports.send_heads[n, place]
     let_go(nics, n, head)
-    if nics.ports.rules[0].reliable == 1:
+    if is_reliable(nics.ports, stream_to(nics.ports, n, head.own)):
         note_left(nics, n, head, head.own, now)
     elif tells and head.kind in (SEND, WRITE):
         report_sent(nics, n, head.from_port, head.slot, DONE)

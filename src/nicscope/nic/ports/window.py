@@ -23,6 +23,7 @@ from nicscope.nic.ports.layout import (
 from nicscope.nic.ports.streams import (
     entry_of,
     give_entry_back,
+    is_reliable,
     keep_packet,
     known_there_as,
     mark,
@@ -32,7 +33,7 @@ from nicscope.nic.ports.streams import (
     take_oldest,
 )
 from nicscope.nic.ports.traffic import AGAIN, BARE, FIRST, count_made
-from nicscope.nic.reception import take_ack
+from nicscope.nic.reception import ack_is_due, take_ack
 from nicscope.nic.transport import (
     NONE,
     is_outstanding,
@@ -49,9 +50,9 @@ from nicscope.nic.transport import (
 def may_send_to(nics, n, d):
     """Whether node ``n`` may number another packet to ``d`` now."""
     ports = nics.ports
-    if ports.rules[0].reliable == 0:
-        return True
     stream = stream_to(ports, n, d)
+    if not is_reliable(ports, stream):
+        return True
     if stream.dead == 1:
         return True  # to fail at once
     return stream.resending == 0 and window_open(stream, ports.rules[0].window)
@@ -124,7 +125,7 @@ def push(nics, n, packet, head, inline, why):
     count_made(nics, n, queued, head, why)
     copy_bytes(nics.store.send_ring[n, place], 0, inline, 0, INLINE_BYTES)
     endpoint.written += 1
-    if ports.rules[0].reliable == 1:
+    if is_reliable(ports, stream_to(ports, n, head.own)):
         _put_acknowledgement(nics, n, head.own, ports.send_heads[n, place])
 
 
@@ -138,6 +139,22 @@ def _put_acknowledgement(nics, n, d, head):
     if stream.urgent == 1:
         stream.urgent = 0
         nics.ports.nodes[n].acks -= 1
+
+
+@step
+def mind_acknowledgement(nics, d, s, now):
+    """Have ``s`` hear how far its packets are in, if it should: now, or in time."""
+    ports = nics.ports
+    stream = stream_to(ports, d, s)
+    if not ack_is_due(stream) or stream.urgent == 1:
+        return
+    if ports.rules[0].ack_delay == 0:
+        wish_acknowledgement(nics, d, s)
+        return
+    when = now + ports.rules[0].ack_delay
+    if when < stream.ack_at:
+        stream.ack_at = when
+        set_stream_deadline(nics, d, s, when)
 
 
 @step

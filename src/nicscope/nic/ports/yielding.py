@@ -7,10 +7,11 @@ the entries that these packets need at the other end, until both run out of pati
 from __future__ import annotations
 
 from nicscope.kernel.decorators import routine, step
+from nicscope.nic.ports.arbitrate import destination_of
 from nicscope.nic.ports.calls import release
 from nicscope.nic.ports.holding import NO_KEY, hold_for, holds_entries, share_set
 from nicscope.nic.ports.pools import NO_ENTRY
-from nicscope.nic.ports.streams import stream_to
+from nicscope.nic.ports.streams import is_reliable, stream_to
 from nicscope.nic.ports.transmit import leave_page
 from nicscope.nic.translate.asking import page_of_key
 from nicscope.nic.translate.nodes import translation_of
@@ -24,7 +25,7 @@ def yield_entries(nics, n, space, page):
     port looks the page that it sends from up again.
     """
     ports = nics.ports
-    if not holds_entries(nics) or ports.rules[0].sparse == 1 or ports.rules[0].reliable == 0:
+    if not holds_entries(nics) or ports.rules[0].sparse == 1:
         return False
     given = False
     for d in range(ports.stream_of.shape[1]):
@@ -41,10 +42,18 @@ def yield_entries(nics, n, space, page):
                 release(nics, n, key)
                 given = True
     for p in range(ports.table.shape[1]):
-        if _is_in_way(nics, n, ports.table[n, p].key, space, page):
+        key = ports.table[n, p].key
+        if _is_in_way(nics, n, key, space, page) and _waits_for_peer(nics, n, p):
             leave_page(nics, n, p)
             given = True
     return given
+
+
+@step
+def _waits_for_peer(nics, n, p):
+    """Whether what port ``p`` sends, from a page that it holds, may have to wait for its peer."""
+    ports = nics.ports
+    return is_reliable(ports, stream_to(ports, n, destination_of(nics, n, p)))
 
 
 @step

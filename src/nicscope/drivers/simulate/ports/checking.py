@@ -32,6 +32,22 @@ def is_sound(machine, d, slot):
 
 
 @distant
+def is_sound_on_nic(machine, d, slot):
+    """The same, while the payload is still in the NIC's memory, where it stays as it is."""
+    ports = machine.ports
+    head = ports.arrival_heads[d, slot]
+    packet = machine.arrivals[d, slot]
+    if head.fate & CORRUPTED == 0 or packet.payload == 0:
+        return True
+    held = machine.store.receive_buffers[d, packet.buffer, : packet.payload]
+    sent = crc32(held, 0)
+    flip(held, ports.faults[0], packet.sender, packet.number, 0)
+    found = crc32(held, 0)
+    flip(held, ports.faults[0], packet.sender, packet.number, 0)  # back: it is one bit
+    return found == sent
+
+
+@distant
 def check_transfer(machine, n):
     """Count the PCI transfer of ``n`` if the translation that it uses no longer holds.
 

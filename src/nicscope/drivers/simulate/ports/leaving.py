@@ -7,6 +7,7 @@ from nicscope.kernel.decorators import distant, step
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.arbitrate import NO_SOURCE
 from nicscope.nic.ports.calls import choose_source
+from nicscope.nic.ports.streams import is_reliable, stream_to
 from nicscope.nic.ports.traffic import COPIED
 from nicscope.nic.ports.transmit import packet_left
 from nicscope.nic.ports.window import push
@@ -36,10 +37,11 @@ def leave_packet(machine, n, place, now):
     if ports.rules[0].faults == 1 and head.copied == 0:
         _copy(machine, n, packet, head)
     tells = False
-    if ports.rules[0].reliable == 0 and head.copied == 1:
-        tells = head.tells == 1
-    elif ports.rules[0].reliable == 0:
-        tells = head.last == 1 and not _is_told_later(machine, n, head)
+    if not is_reliable(ports, stream_to(ports, n, head.own)):
+        if head.copied == 1:
+            tells = head.tells == 1
+        else:
+            tells = head.last == 1 and not _is_told_later(machine, n, head)
     packet_left(machine, n, place, tells, now)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.host.calls import leave_receive_rooms
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import flush_receives
@@ -88,6 +89,8 @@ def read_work(machine, n, p):
     process.address = report.status
     process.duration = report.offset
     process.own = report.operation
+    if ports.rules[0].rooms == 1:
+        leave_receive_rooms(machine, n, np.int64(process.peer), np.int64(port.read))
     process.peer = report.node
     port.read += 1
     return report.buffers

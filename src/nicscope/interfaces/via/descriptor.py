@@ -85,6 +85,21 @@ class Descriptor(msgspec.Struct, eq=False):
         count = len(self.data) + (self.remote is not None)
         return CONTROL_SEGMENT.size + DATA_SEGMENT.size * count
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether all that it says is sure to have room in its bytes: no encoding can fail."""
+        if type(self.control) is not Control or type(self.data) is not tuple:
+            return False
+        if self.remote is not None or self.immediate != 0:
+            return False
+        for one in self.data:
+            address, handle, length = one.address, one.handle, one.length
+            if type(address) is not int or type(handle) is not int or type(length) is not int:
+                return False
+            if not (0 <= address < 1 << 63 and 0 <= handle < 1 << 32 and 0 <= length < 1 << 32):
+                return False
+        return True
+
     def encode(self) -> bytes:
         """Its bytes as the library stores them, not done.
 

@@ -50,7 +50,9 @@ class Descriptors(Owned):
             )
         address = self._region.address + self._next % self._count * self._size
         self._next += 1
-        word, how = 0, Control(whole(control, "a control word", 0, 0xFFFF))
+        word, how = 0, control
+        if type(control) is not Control:
+            how = Control(whole(control, "a control word", 0, 0xFFFF))
         if immediate is not None:
             word = whole(immediate, "immediate data", LEAST)
             how |= Control.VIP_CONTROL_IMMEDIATE
@@ -72,8 +74,8 @@ class Descriptors(Owned):
         return offset % self._size == 0 and count <= self._size
 
 
-def checked(owner: Owner, descriptor: Descriptor) -> tuple[bytes, int, int, Descriptors]:
-    """The bytes of a descriptor, the address where they go, handle and places of that memory.
+def checked(owner: Owner, descriptor: Descriptor) -> tuple[int, int, int, Descriptors]:
+    """How many bytes a descriptor has, the address where they go, handle and places of that memory.
 
     What its segments say the NIC judges; those that a region gave say whose they are besides.
     """
@@ -84,15 +86,15 @@ def checked(owner: Owner, descriptor: Descriptor) -> tuple[bytes, int, int, Desc
             "a descriptor is needed that request() of this process's descriptors() gave",
         )
     owner.record_of(places, Descriptors)
-    raw = descriptor.encode()
+    count = descriptor.byte_count if descriptor.is_plain else len(descriptor.encode())
     for one in descriptor.data:
         if one.region is not None:
             owner.record_of(one.region, Region)
     address = whole(descriptor.address, "an address")
-    if not places._holds(address, descriptor.handle, len(raw)):
+    if not places._holds(address, descriptor.handle, count):
         raise VipError(
             Return.VIP_INVALID_PARAMETER,
             f"a descriptor lies in a place of its descriptors(), aligned to {ALIGNMENT}: what "
             "request() gave does; it is not moved or made longer",
         )
-    return raw, address, descriptor.handle, places
+    return count, address, descriptor.handle, places

@@ -72,7 +72,8 @@ class Posting(Program):
         """
         self._enter()
         vi = self._owner.record_of(handle, Vi)
-        raw, address, region, among = checked(self._owner, descriptor)
+        _, address, region, among = checked(self._owner, descriptor)
+        raw = descriptor.encode()
         tag = vi.attributes.tag
         if not self._ni.firmware.permits(region, address, len(raw), tag):
             raise VipError(

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nicscope.drivers.simulate.machine import COMPUTE, GIVE_UP, REGISTER
+from nicscope.drivers.simulate.machine import COMPUTE, GIVE_UP, REGISTER, REPORT
 from nicscope.drivers.simulate.ports.connecting import connect_ports
+from nicscope.drivers.simulate.ports.posting import POLL
 from nicscope.errors import SimulationError
 from nicscope.interfaces.buffers import stretch_of
 from nicscope.interfaces.via.addresses import Region
@@ -16,7 +17,7 @@ from nicscope.interfaces.via.connections import Connections
 from nicscope.interfaces.via.names import Return, State, VipError
 from nicscope.interfaces.via.vi import check_attributes, check_idle
 from nicscope.interfaces.vipl.bells import Bell
-from nicscope.interfaces.vipl.endpoint import Endpoint, Ring
+from nicscope.interfaces.vipl.endpoint import RECEIVE_QUEUE, SEND_QUEUE, Endpoint, Ring
 from nicscope.interfaces.vipl.space import Space
 from nicscope.interfaces.vipl.words import Words
 from nicscope.kernel.decorators import kernel
@@ -76,7 +77,7 @@ class Agent(Connections[Bell]):
     async def call(self) -> None:
         """Enter the kernel and come back."""
         cost = int(self._ports.costs[self.node]["system_call"])
-        await self._driven.ask(COMPUTE, duration=cost)
+        await self.process.ask(COMPUTE, duration=cost)
 
     # --- protection and memory -----------------------------------------------------------
 
@@ -109,7 +110,7 @@ class Agent(Connections[Bell]):
                 Return.VIP_INVALID_PARAMETER, "0 bytes are not registered; give it a buffer of 1"
             )
         key = self.kernel.take_key()
-        ended = await self._driven.ask(
+        ended = await self.process.ask(
             REGISTER, peer=self.process.port, address=address, payload=length
         )
         if ended.address != DONE:
@@ -126,12 +127,13 @@ class Agent(Connections[Bell]):
 
     async def deregister(self, handle: int) -> None:
         """Take the registration back.  Errors: ``VIP_INVALID_PARAMETER``."""
+        await self.process.settle()
         region = self.kernel.withdraw(handle)
         if region is None:
             raise VipError(Return.VIP_INVALID_PARAMETER, f"no registered memory {handle}")
         address, length = region.address, region.length
         self.space.note_pins(address, length, -1)
-        await self._driven.ask(GIVE_UP, peer=self.process.port, address=address, payload=length)
+        await self.process.ask(GIVE_UP, peer=self.process.port, address=address, payload=length)
 
     # --- virtual interfaces --------------------------------------------------------------
 
@@ -154,12 +156,17 @@ class Agent(Connections[Bell]):
         where = self.node, self.kernel.number(), port
         vi = Endpoint(owner, where, attributes, (send_queue, receive_queue), self._ports)
         self._open(port, attributes, (send_queue, receive_queue))
+        vi.questions = self._question(port, SEND_QUEUE), self._question(port, RECEIVE_QUEUE)
         self.kernel.vis.append(vi)
         for queue in (send_queue, receive_queue):
             if queue is not None:
                 queue.users += 1
                 queue.known[port] = vi
         return vi
+
+    def _question(self, port: int, queue: int) -> bytes:
+        own = self.process._mapped[port] | queue | POLL << 1
+        return self._driven.request(REPORT, port, own=own)
 
     def _open(
         self, port: int, attributes: Attributes, queues: tuple[Ring | None, Ring | None]

@@ -31,6 +31,6 @@ class Bell:
     async def hear(self, process: Process, latest: int | None) -> None:
         """Have ``process`` wait until it rings, or until ``latest`` (ps)."""
         self._waiting.append(process)
-        await process._driven.ask(AWAIT_QUEUE, peer=process.number, address=latest or 0)
+        await process.ask(AWAIT_QUEUE, peer=process.number, address=latest or 0)
         if process in self._waiting:
             self._waiting.remove(process)

@@ -11,6 +11,7 @@ cluster.run()
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -125,7 +126,7 @@ class Cluster(PortCluster[Process]):
     ) -> None:
         """Have ``program`` run on ``node``."""
         where = whole(node, "a node", LEAST)
-        super().start(where, lambda process: program(Host(process)))
+        super().start(where, partial(_play, program))
 
     def run(self) -> Sequence[object]:
         """Run all programs to their ends; what they return, in the order of their start.
@@ -154,3 +155,10 @@ class Cluster(PortCluster[Process]):
             Kernel(simulation.machine, node, count) for node, count in enumerate(processes)
         ]
         return simulation
+
+
+async def _play(program: Callable[[Host], Coroutine[Any, Any, object]], process: Process) -> object:
+    """Run a program on its process to the end of what it asked for last."""
+    result = await program(Host(process))
+    await process.settle()
+    return result

@@ -26,7 +26,7 @@ from nicscope.nic.ports import layout as ended_as
 from nicscope.nic.ports.layout import FETCH, WRITE
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Awaitable, Generator
 
     from nicscope.drivers.simulate.programs import Record
     from nicscope.interfaces.via.descriptor import Descriptor
@@ -77,23 +77,17 @@ class Completions(Program):
         """The oldest posted receive if it is done, likewise."""
         return await self._done(vi, RECEIVE_QUEUE)
 
-    @coroutine
-    def send_wait(
-        self, vi: Vi, timeout_us: float | None = None
-    ) -> Generator[bytes, Record, Descriptor]:
+    def send_wait(self, vi: Vi, timeout_us: float | None = None) -> Awaitable[Descriptor]:
         """The oldest posted send, when it is done.
 
         Errors: also ``VIP_TIMEOUT``; ``VIP_INVALID_PARAMETER`` for a queue that has a completion
         queue, as all waiting is done there then.
         """
-        return (yield from self._waited(vi, SEND_QUEUE, timeout_us))
+        return self._waited(vi, SEND_QUEUE, timeout_us)
 
-    @coroutine
-    def recv_wait(
-        self, vi: Vi, timeout_us: float | None = None
-    ) -> Generator[bytes, Record, Descriptor]:
+    def recv_wait(self, vi: Vi, timeout_us: float | None = None) -> Awaitable[Descriptor]:
         """The oldest posted receive, likewise."""
-        return (yield from self._waited(vi, RECEIVE_QUEUE, timeout_us))
+        return self._waited(vi, RECEIVE_QUEUE, timeout_us)
 
     async def cq_done(self, queue: CompletionQueue) -> tuple[Vi, bool] | None:
         """The VI that has the next completion, and whether it is a receive; None if none has.
@@ -102,11 +96,12 @@ class Completions(Program):
         """
         self._enter()
         ring: Ring = self._owner.record_of(queue, CompletionQueue)
+        await self._process.settle()
         ring.hear(self.node)
         ring.say(self.node)
         if ring.is_shown(self.node):
             return await self._entry(ring, None)
-        await self._driven.ask(COMPUTE, duration=self._poll_cost)
+        await self._process.ask(COMPUTE, duration=self._poll_cost)
         return None
 
     async def cq_wait(
@@ -125,7 +120,7 @@ class Completions(Program):
 
     async def _entry(self, ring: Ring, latest: int | None) -> tuple[Vi, bool] | None:
         """Take the next entry of a completion queue; None if there was none until ``latest``."""
-        ended = await self._driven.ask(AWAIT_QUEUE, peer=ring.place, address=latest or 0)
+        ended = await self._process.ask(AWAIT_QUEUE, peer=ring.place, address=latest or 0)
         ring.hear(self.node)
         if ended.own == LATE:
             return None
@@ -133,6 +128,7 @@ class Completions(Program):
         ring.say(self.node)
         return vi.handle, which == RECEIVE_QUEUE
 
+    @coroutine
     def _waited(
         self, handle: Vi, queue: int, timeout_us: float | None
     ) -> Generator[bytes, Record, Descriptor]:
@@ -145,35 +141,28 @@ class Completions(Program):
                 f"VI {vi.number} has a completion queue for its {NAMES[queue]}s, where they are "
                 f"waited for: call cq_wait, then {DONE_CALLS[queue]}",
             )
-        latest = self._latest(timeout_us)
-        found = yield from self._next(vi, queue, latest)
-        if found is None:
-            raise VipError(Return.VIP_TIMEOUT, "the descriptor is not done in time")
-        return found
+        if not vi.posted[queue]:
+            self._check_posted(vi, queue)
+        latest = None if timeout_us is None else self._latest(timeout_us)
+        while not vi.posted[queue][0].told:
+            if not (yield from self._reported(vi, queue, latest)):
+                raise VipError(Return.VIP_TIMEOUT, "the descriptor is not done in time")
+        return self._taken(vi, queue)
 
     async def _done(self, handle: Vi, queue: int) -> Descriptor | None:
         self._enter()
         vi: Endpoint = self._owner.record_of(handle, Vi)
         self._check_posted(vi, queue)
+        await self._process.settle()
         while not vi.posted[queue][0].told and self._has_report(vi, queue):
             await self._report(vi, queue, None)
         if not vi.posted[queue][0].told:
-            await self._driven.ask(COMPUTE, duration=self._poll_cost)
+            await self._process.ask(COMPUTE, duration=self._poll_cost)
             return None
         return self._taken(vi, queue)
 
     def _has_report(self, vi: Endpoint, queue: int) -> bool:
         return self._process.reports(vi.place, queue) > 0
-
-    def _next(
-        self, vi: Endpoint, queue: int, latest: int | None
-    ) -> Generator[bytes, Record, Descriptor | None]:
-        """The oldest descriptor of a queue when it is done; None if it is not until ``latest``."""
-        self._check_posted(vi, queue)
-        while not vi.posted[queue][0].told:
-            if not (yield from self._reported(vi, queue, latest)):
-                return None
-        return self._taken(vi, queue)
 
     @coroutine
     def _report(
@@ -211,8 +200,12 @@ class Completions(Program):
         self, vi: Endpoint, queue: int, latest: int | None
     ) -> Generator[bytes, Record, bool]:
         """Take the next report of a port, of whichever descriptor; whether there was one."""
-        own = self._process._mapped[vi.place] | queue | POLL << 1
-        ended = yield self._driven.request(REPORT, vi.place, address=latest or 0, own=own)
+        if latest is None:
+            question = vi.questions[queue]
+        else:
+            own = self._process._mapped[vi.place] | queue | POLL << 1
+            question = self._driven.request(REPORT, vi.place, address=latest, own=own)
+        ended = yield self._process.behind(question)
         self._driven.now = ended[TIME]
         own = ended[OWN]
         if own == LATE:

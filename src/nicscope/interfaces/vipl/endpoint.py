@@ -6,6 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.interfaces.via.announced import Announced
+from nicscope.interfaces.via.descriptor import Descriptor
 from nicscope.interfaces.via.names import Error, State
 from nicscope.interfaces.via.vi import CompletionQueue, Vi
 from nicscope.nic.ports.work_queues import TROUBLES
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.ports.state import Ports
     from nicscope.interfaces.buffers import Stretch
     from nicscope.interfaces.ownership import Owner
-    from nicscope.interfaces.via.descriptor import Descriptor
     from nicscope.interfaces.via.names import Status
     from nicscope.interfaces.via.places import Descriptors
     from nicscope.interfaces.via.vi import Attributes
@@ -38,18 +38,24 @@ class Outcome(NamedTuple):
 class Work:
     """One posted descriptor."""
 
-    __slots__ = ("address", "among", "cookie", "descriptor", "ended", "raw", "told")
+    __slots__ = ("address", "among", "cookie", "descriptor", "ended", "said", "told")
 
     def __init__(
-        self, descriptor: Descriptor, address: int, raw: bytes, among: Descriptors, cookie: int
+        self, descriptor: Descriptor, address: int, among: Descriptors, cookie: int
     ) -> None:
         self.descriptor = descriptor  # the program's: it gets the outcome, and is not asked again
+        # What it says when it is posted.
+        self.said = descriptor.data, descriptor.control, descriptor.remote, descriptor.immediate
         self.address = address
-        self.raw = raw  # as the library writes it there
         self.among = among  # where it lies
         self.cookie = cookie
         self.ended: Outcome | None = None  # as its own bytes say
         self.told = False  # the library has taken the report of that
+
+    @property
+    def raw(self) -> bytes:
+        """Its bytes as the library writes them."""
+        return Descriptor(self.address, self.among._region.handle, *self.said).encode()
 
 
 class Endpoint:
@@ -72,6 +78,8 @@ class Endpoint:
         self.posted: tuple[deque[Work], deque[Work]] = (deque(), deque())  # not yet taken
         self.addresses: set[int] = set()  # of their descriptors
         self.announced = [0, 0]  # entries taken before their descriptors, by work queue
+        # What the driver is asked for the next report of each, to wait for ever.
+        self.questions: tuple[bytes, bytes] = b"", b""
         self.joined: Endpoint | None = None  # the other end, of this connection or the last
         self._record: Any = ports.table[self.node, self.place]
         self._troubles: NDArray[Any] = ports.work.troubles[self.node, self.place]

@@ -6,12 +6,20 @@ import struct
 from types import coroutine
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from nicscope.drivers.running import RUNNING
-from nicscope.drivers.simulate.machine import POST, PROVIDE
+from nicscope.drivers.simulate.machine import CHAIN, POST, PROVIDE
 from nicscope.drivers.simulate.ports.posting import GATHER, KIND_BITS
-from nicscope.drivers.simulate.programs import TIME
 from nicscope.interfaces.via.descriptor import ALIGNMENT, AddressSegment, DataSegment, Descriptor
-from nicscope.interfaces.via.names import CONTROL_RESERVED, Control, Return, Status, VipError
+from nicscope.interfaces.via.names import (
+    CONTROL_OP_MASK,
+    CONTROL_RESERVED,
+    Control,
+    Return,
+    Status,
+    VipError,
+)
 from nicscope.interfaces.via.places import Descriptors, checked
 from nicscope.interfaces.via.vi import Vi
 from nicscope.interfaces.vipl.endpoint import RECEIVE_QUEUE, SEND_QUEUE, Endpoint, Work
@@ -30,6 +38,7 @@ OPERATIONS = {
     int(Control.VIP_CONTROL_OP_RDMAREAD): FETCH,
 }
 NO_OPERATION = 0  # for what no NIC can make sense of
+PLAIN = Control.VIP_CONTROL_OP_SENDRECV
 HAS_IMMEDIATE = int(Control.VIP_CONTROL_IMMEDIATE)
 NOT_YET = Status(0)
 _WORD = struct.Struct("<q")
@@ -41,23 +50,29 @@ class Posting(Program):
 
     def __init__(self, agent: Agent) -> None:
         super().__init__(agent)
-        # Where the pieces of what is posted are put down.
-        self._pieces = memoryview(self._ports.gathers[self._driven.number]).cast("B")
+        driven = self._driven
+        # Where the pieces of what is posted, and its immediate word, are put down: of the first
+        # operation of a chain, of the second, ...
+        pieces = self._ports.gathers[driven.number], *self._ports.gathered[driven.number]
+        self._pieces = [memoryview(one.view(np.uint8)) for one in pieces[:CHAIN]]
+        self._words_with = [driven.control_bytes, *(memoryview(one) for one in driven.inlined)]
         self._depths = int(self._ports.rules[0]["ring"]), self._ports.work.receives.shape[2]
 
     @coroutine
     def post_send(self, vi: Vi, descriptor: Descriptor) -> Generator[bytes, Record, None]:
         """Hand a send or an RDMA to the NIC.  Errors: see ``_posted``."""
         endpoint, work = self._posted(vi, SEND_QUEUE, descriptor)
-        ended = yield self._sending(endpoint, work)
-        self._driven.now = ended[TIME]
+        if self._process.must_settle(writes=False):
+            yield from self._process.settle()
+        self._sending(endpoint, work)
 
     @coroutine
     def post_recv(self, vi: Vi, descriptor: Descriptor) -> Generator[bytes, Record, None]:
         """Hand a receive to the NIC, before the message is sent.  Errors: see ``_posted``."""
         endpoint, work = self._posted(vi, RECEIVE_QUEUE, descriptor)
-        ended = yield self._receiving(endpoint, work)
-        self._driven.now = ended[TIME]
+        if self._process.must_settle(writes=False):
+            yield from self._process.settle()
+        self._receiving(endpoint, work)
 
     async def rdma_write(
         self,
@@ -96,7 +111,7 @@ class Posting(Program):
         if RUNNING.program is not self._driven:
             self._enter()
         vi: Endpoint = self._owner.record_of(handle, Vi)
-        raw, address, _, among = checked(self._owner, descriptor)
+        _, address, _, among = checked(self._owner, descriptor)
         tag = vi.attributes.tag
         if among._region.tag != tag:
             raise VipError(
@@ -114,7 +129,7 @@ class Posting(Program):
                 f"VI {vi.number} has {len(posted)} descriptors in this queue, which is all that it "
                 "holds; take some back, or give the cluster a larger one",
             )
-        work = Work(descriptor, address, raw, among, self._process._next_request)
+        work = Work(descriptor, address, among, self._process._next_request)
         self._process._next_request += 1
         descriptor.status, descriptor.length = NOT_YET, 0
         self._words.post(work)
@@ -122,37 +137,41 @@ class Posting(Program):
         vi.addresses.add(address)
         return vi, work
 
-    def _put_down(self, data: Sequence[DataSegment]) -> None:
-        """Have the driver find the pieces of memory of what is posted next."""
-        pieces, size = self._pieces, _SEGMENT.size
-        for place, one in enumerate(data):
-            _SEGMENT.pack_into(pieces, place * size, one.address, one.length, one.handle)
+    def _put_down(self, data: Sequence[DataSegment], place: int) -> None:
+        """Have the driver find the pieces of memory of what is at ``place`` of a chain."""
+        at, pieces = 0, self._pieces[place]
+        for one in data:
+            _SEGMENT.pack_into(pieces, at, one.address, one.length, one.handle)
+            at += _SEGMENT.size
 
-    def _sending(self, vi: Endpoint, work: Work) -> bytes:
-        """What the driver is asked to post a descriptor to a send queue."""
-        descriptor = work.descriptor
-        control = int(descriptor.control)
-        remote, data = descriptor.remote, descriptor.data
-        operation = OPERATIONS.get(descriptor.operation, NO_OPERATION)
+    def _sending(self, vi: Endpoint, work: Work) -> None:
+        """Put a descriptor into a send queue before what the process asks next."""
+        process = self._process
+        data, control, remote, word = work.said
+        place = len(process._before)
+        operation, flags, key, at = SEND, 0, 0, 0
+        if control is not PLAIN:
+            operation = OPERATIONS.get(int(control) & CONTROL_OP_MASK, NO_OPERATION)
+            if control & HAS_IMMEDIATE:
+                flags = IMMEDIATE << KIND_BITS
+                self._words_with[place][:8] = _WORD.pack(word)
+        if remote is not None:
+            key, at = remote.handle, remote.address
         if control & CONTROL_RESERVED or (remote is None) != (operation == SEND):
             operation = NO_OPERATION
-        flags = 0
-        if control & HAS_IMMEDIATE:
-            flags = IMMEDIATE << KIND_BITS
-            self._driven.control_bytes[:8] = _WORD.pack(descriptor.immediate)
-        key, at = (0, 0) if remote is None else (remote.handle, remote.address)
-        self._put_down(data)
-        own = self._process._mapped[vi.place] | operation | flags | GATHER
-        return self._driven.request(POST, vi.place, len(data), key, 0, at, work.cookie, own)
+        self._put_down(data, place)
+        own = process._mapped[vi.place] | operation | flags | GATHER
+        process.put(self._driven.request(POST, vi.place, len(data), key, 0, at, work.cookie, own))
 
-    def _receiving(self, vi: Endpoint, work: Work) -> bytes:
-        """Likewise, to a receive queue."""
-        descriptor = work.descriptor
-        data = descriptor.data
-        is_bad = int(descriptor.control) & ~HAS_IMMEDIATE or descriptor.remote is not None
-        found = BAD_DESCRIPTOR if is_bad else DONE
-        self._put_down(data)
-        own = self._process._mapped[vi.place]
-        return self._driven.request(
-            PROVIDE, vi.place, len(data), found, packet=work.cookie, own=own
+    def _receiving(self, vi: Endpoint, work: Work) -> None:
+        """Likewise, into a receive queue."""
+        process = self._process
+        data, control, remote, _ = work.said
+        found = DONE
+        if remote is not None or (control is not PLAIN and int(control) & ~HAS_IMMEDIATE):
+            found = BAD_DESCRIPTOR
+        self._put_down(data, len(process._before))
+        own = process._mapped[vi.place]
+        process.put(
+            self._driven.request(PROVIDE, vi.place, len(data), found, 0, 0, work.cookie, own)
         )

@@ -9,11 +9,9 @@ from __future__ import annotations
 from types import coroutine
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from nicscope.drivers.running import RUNNING
 from nicscope.drivers.simulate.machine import ACCESS, COMPUTE
-from nicscope.drivers.simulate.programs import OWN, TIME
+from nicscope.drivers.simulate.programs import TIME
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, PS_PER_US
 from nicscope.interfaces.via.caller import Caller
@@ -24,7 +22,6 @@ from nicscope.memory.coherence.access import LOAD, STORE
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from nicscope.drivers.simulate.programs import Record
     from nicscope.interfaces.ports.buffers import Buffer
     from nicscope.interfaces.vipl.agent import Agent
     from nicscope.interfaces.vipl.space import Space
@@ -57,7 +54,10 @@ class Program(Caller):
 
     @property
     def now_us(self) -> float:
-        """Microseconds of virtual time."""
+        """Microseconds of virtual time, at the end of the last call that had an answer.
+
+        Stores and posts behind that begin with what is asked next.
+        """
         return self._driven.now / PS_PER_US
 
     @property
@@ -79,12 +79,15 @@ class Program(Caller):
         if not count:
             return
         if not self._space.is_pinned(address, count):
+            yield from self._process.settle()
             yield from _within(self._process._store_at(address, raw))
         elif self._window is None:
             self._memory.write(self._process.node, self._process.number, address, raw)
         else:
-            self._window[:count] = np.frombuffer(raw, np.uint8)
-            yield from self._access(STORE, address, count)
+            if self._process.must_settle(writes=True):
+                yield from self._process.settle()
+            self._window[:count] = raw
+            self._process.put_store(self._access(STORE, address, count))
 
     @coroutine
     def read(self, address: int, byte_count: int) -> Generator[Any, Any, bytes]:
@@ -93,13 +96,16 @@ class Program(Caller):
         if not byte_count:
             return b""
         if self._words.are_in(address, byte_count, self._memory.page_size):
+            yield from self._process.settle()
             self._have_words()
         if not self._space.is_pinned(address, byte_count):
+            yield from self._process.settle()
             content: bytes = yield from _within(self._process._load_at(address, byte_count))
             return content
         if self._window is None:
             return self._memory.read(self._process.node, self._process.number, address, byte_count)
-        yield from self._access(LOAD, address, byte_count)
+        ended = yield self._process.behind(self._access(LOAD, address, byte_count))
+        self._driven.now = ended[TIME]
         return bytes(self._window[:byte_count])
 
     def _have_words(self) -> None:
@@ -107,21 +113,19 @@ class Program(Caller):
         node, number = self._process.node, self._process.number
         self._words.put(lambda at, raw: self._memory.write(node, number, at, raw))
 
-    def _access(self, kind: int, address: int, count: int) -> Generator[bytes, Record, None]:
-        """Have the CPU move bytes of a page that is pinned."""
+    def _access(self, kind: int, address: int, count: int) -> bytes:
+        """What the driver is asked to have the CPU move bytes of a page that is pinned."""
         what = self._accesses.get((kind, address, count))
         if what is None:
             own = self._process.number + 1
             what = self._driven.request(ACCESS, 0, count, kind, address, own=own)
             self._accesses[kind, address, count] = what
-        ended = yield what
-        assert ended[OWN] >= 0
-        self._driven.now = ended[TIME]
+        return what
 
     async def compute(self, microseconds: float) -> None:
         """Do something else for a while."""
         self._enter()
-        await self._driven.ask(COMPUTE, duration=in_ps(microseconds, self._driven.now))
+        await self._process.ask(COMPUTE, duration=in_ps(microseconds, self._driven.now))
 
     def _own(self, address: int, byte_count: int) -> None:
         if RUNNING.program is not self._driven:

@@ -31,6 +31,7 @@ STATUS_WORDS = struct.Struct("<III")  # immediate data, length and status: what 
 ADDRESS_SEGMENT = struct.Struct("<QII")
 DATA_SEGMENT = struct.Struct("<QII")
 ALIGNMENT = 64
+_DONE = int(Status.VIP_STATUS_DONE)
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,7 @@ class Descriptor(msgspec.Struct, eq=False):
     @property
     def ok(self) -> bool:
         """Whether it is done, without an error."""
-        done = bool(self.status & Status.VIP_STATUS_DONE)
-        return done and not self.status & STATUS_ERROR_MASK
+        return int(self.status) & (STATUS_ERROR_MASK | _DONE) == _DONE
 
     @property
     def byte_count(self) -> int:

@@ -85,12 +85,17 @@ def checked(owner: Owner, descriptor: Descriptor) -> tuple[int, int, int, Descri
             Return.VIP_INVALID_PARAMETER,
             "a descriptor is needed that request() of this process's descriptors() gave",
         )
-    owner.record_of(places, Descriptors)
+    records = owner.records
+    if id(places) not in records or type(places) is not Descriptors:
+        owner.record_of(places, Descriptors)
     count = descriptor.byte_count if descriptor.is_plain else len(descriptor.encode())
     for one in descriptor.data:
-        if one.region is not None:
-            owner.record_of(one.region, Region)
-    address = whole(descriptor.address, "an address")
+        region = one.region
+        if region is not None and (id(region) not in records or type(region) is not Region):
+            owner.record_of(region, Region)
+    address = descriptor.address
+    if type(address) is not int:
+        address = whole(address, "an address")
     if not places._holds(address, descriptor.handle, count):
         raise VipError(
             Return.VIP_INVALID_PARAMETER,

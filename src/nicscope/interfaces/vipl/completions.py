@@ -134,7 +134,10 @@ class Completions(Program):
     ) -> Generator[bytes, Record, Descriptor]:
         if RUNNING.program is not self._driven:
             self._enter()
-        vi: Endpoint = self._owner.record_of(handle, Vi)
+        found = self._owner.records.get(id(handle))
+        if found is None or type(handle) is not Vi:
+            self._owner.refuse(handle, Vi)
+        vi: Endpoint = found[1]
         if vi.completion_queues[queue] is not None:
             raise VipError(
                 Return.VIP_INVALID_PARAMETER,

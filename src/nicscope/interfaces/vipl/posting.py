@@ -110,7 +110,10 @@ class Posting(Program):
         """
         if RUNNING.program is not self._driven:
             self._enter()
-        vi: Endpoint = self._owner.record_of(handle, Vi)
+        found = self._owner.records.get(id(handle))
+        if found is None or type(handle) is not Vi:
+            self._owner.refuse(handle, Vi)
+        vi: Endpoint = found[1]
         _, address, _, among = checked(self._owner, descriptor)
         tag = vi.attributes.tag
         if among._region.tag != tag:
@@ -150,15 +153,16 @@ class Posting(Program):
         data, control, remote, word = work.said
         place = len(process._before)
         operation, flags, key, at = SEND, 0, 0, 0
-        if control is not PLAIN:
-            operation = OPERATIONS.get(int(control) & CONTROL_OP_MASK, NO_OPERATION)
-            if control & HAS_IMMEDIATE:
+        if control is not PLAIN or remote is not None:
+            how = int(control)
+            operation = OPERATIONS.get(how & CONTROL_OP_MASK, NO_OPERATION)
+            if how & HAS_IMMEDIATE:
                 flags = IMMEDIATE << KIND_BITS
                 self._words_with[place][:8] = _WORD.pack(word)
-        if remote is not None:
-            key, at = remote.handle, remote.address
-        if control & CONTROL_RESERVED or (remote is None) != (operation == SEND):
-            operation = NO_OPERATION
+            if remote is not None:
+                key, at = remote.handle, remote.address
+            if how & CONTROL_RESERVED or (remote is None) != (operation == SEND):
+                operation = NO_OPERATION
         self._put_down(data, place)
         own = process._mapped[vi.place] | operation | flags | GATHER
         process.put(self._driven.request(POST, vi.place, len(data), key, 0, at, work.cookie, own))

@@ -34,8 +34,10 @@ class Words:
 
     def are_in(self, address: int, count: int, page: int) -> bool:
         """Whether some lie in that stretch's pages."""
-        pages = range(address // page, (address + count - 1) // page + 1)
-        return any(one in self._pages for one in pages)
+        first, last = address // page, (address + count - 1) // page
+        if first == last:  # nearly always
+            return first in self._pages
+        return any(one in self._pages for one in range(first, last + 1))
 
     def put(self, write: Callable[[int, bytes], None]) -> None:
         """Have all of them in memory by ``write``."""

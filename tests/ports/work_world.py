@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 import port_world as world
 
 from nicscope.config.design import load_design, with_settings
+from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.drivers.simulate.ports.connecting import connect_ports
 from nicscope.interfaces.ports.cluster import PortCluster
-from nicscope.nic.ports.layout import AS_ALL, DONE, MAY_FETCH, MAY_WRITE, ONE
+from nicscope.interfaces.ways import BY_PROCESSOR
+from nicscope.nic.ports.layout import AS_ALL, DONE, MAY_FETCH, MAY_WRITE, ONE, SEND
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from nicscope.interfaces.ports.buffers import Buffer
     from nicscope.interfaces.ports.process import Process
+    from nicscope.interfaces.ports.work import Ended
 
 PAGE = world.PAGE
 SEGMENTS = 8
@@ -24,15 +31,22 @@ SIZE = PortSize(
     connections=4, segments=SEGMENTS, receives=RECEIVES, regions=REGIONS, queues=2, entries=16
 )
 DOMAIN = 7
+KEY = 9
 UNIT = 1500
+SENDER, RECEIVER = 0, 1
+Stretches = list[tuple[int, int]]  # offset in a process's memory, length
 
 
 def cluster_of(design: Any = "vmmc-static", way: str | None = None, **how: Any) -> PortCluster[Any]:
-    """Two nodes with such ports; ``way``: into the NIC, unless the design's."""
+    """Two nodes with such ports; ``way``: into the NIC, on a host with caches."""
     chosen = load_design(design) if isinstance(design, str) else design
+    platform = how.pop("platform", None)
     if way is not None:
-        chosen = with_settings(chosen, {"way": way})
-    return PortCluster(chosen, size=how.pop("size", SIZE), **how)
+        parts = [f"way={way}"]
+        if way in BY_PROCESSOR:
+            parts.append("delivery=store-and-forward")
+        chosen, platform = with_settings(chosen, parts), "utlb-edt"
+    return PortCluster(chosen, platform, size=how.pop("size", SIZE), **how)
 
 
 def have_queues(process: Process, longest: int = 1 << 16) -> None:
@@ -59,8 +73,93 @@ async def register(process: Process, key: int, address: int, length: int) -> Non
     region["rights"] = MAY_WRITE | MAY_FETCH
 
 
+async def with_memory(process: Process, pages: int, seed: int | None = None, **how: Any) -> Buffer:
+    """Have queues, and so many pages of registered memory."""
+    have_queues(process, **how)
+    memory = process.allocate(pages * PAGE)
+    if seed is not None:
+        await memory.write(world.content(seed, len(memory)))
+    await register(process, KEY, memory.address, len(memory))
+    return memory
+
+
+def at(memory: Buffer, stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """These stretches of registered memory, as pieces of a descriptor."""
+    return [(memory.address + offset, length, KEY) for offset, length in stretches]
+
+
+async def read(memory: Buffer, stretches: Iterable[tuple[int, int]]) -> bytes:
+    """What a process finds there, one stretch behind the other."""
+    return b"".join(
+        [await memory.part(offset, length).read() for offset, length in stretches if length]
+    )
+
+
+def digest(content: bytes) -> str:
+    """What tells contents apart, and is short to show where they differ."""
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def of(seed: int, pages: int, stretches: Iterable[tuple[int, int]]) -> bytes:
+    """The same of memory with the content of ``seed``."""
+    whole = world.content(seed, pages * PAGE)
+    return b"".join(whole[offset : offset + length] for offset, length in stretches)
+
+
+def state_of(process: Process, name: str) -> int:
+    """A field of the record of its port."""
+    return int(process._ports.table[process.node, process.port][name])
+
+
 def troubles(process: Process) -> list[int]:
     """What the process's port has had of errors that no descriptor tells of."""
-    port = process._ports.table[process.node, process.port]
     kept = process._ports.work.troubles[process.node, process.port]
-    return [int(each) for each in kept[: port["troubles"]]]
+    return [int(each) for each in kept[: state_of(process, "troubles")]]
+
+
+def uses_left(cluster: PortCluster[Any]) -> list[int]:
+    """For each node, what still holds a page once all is over, beside registered memory."""
+    assert cluster.simulation is not None
+    ports = cluster.simulation.machine.ports
+    keeps = cluster.design.scheme not in (Scheme.INTERRUPT, Scheme.UNET_MM)
+    registered = [keeps * int(region["length"].sum()) // PAGE for region in ports.work.regions]
+    return [left - own for left, own in zip(world.uses_left(cluster), registered, strict=True)]
+
+
+def converse(
+    cluster: PortCluster[Any],
+    messages: Sequence[tuple[Stretches, Stretches]],
+    pages: int = 8,
+    level: int = AS_ALL,
+    seed: int = 1,
+    unit: int = UNIT,
+) -> tuple[list[Ended], list[tuple[Ended, str]]]:
+    """Send gathers to receives; how sends ended, and receives, with a digest of what each holds.
+
+    All receives are posted before; the sends follow each other at once.
+    """
+
+    async def sender(process: Process) -> list[Ended]:
+        memory = await with_memory(process, pages, seed)
+        await process.sleep(2000)
+        connect(process, level, unit)
+        for number, (pieces, _) in enumerate(messages):
+            await process.post_gather(SEND, at(memory, pieces), immediate=-number)
+        return [await process.ended() for _ in messages]
+
+    async def receiver(process: Process) -> list[tuple[Ended, str]]:
+        memory = await with_memory(process, pages, 1000 + seed)
+        for number, (_, pieces) in enumerate(messages):
+            await process.post_receive(number, at(memory, pieces))
+        said = [await process.received() for _ in messages]
+        return [
+            (each, digest((await read(memory, messages[each.cookie][1]))[: each.length]))
+            for each in said
+        ]
+
+    cluster.start(SENDER, sender)
+    cluster.start(RECEIVER, receiver)
+    ended, received = cluster.run()
+    assert world.stale(cluster) == 0
+    assert uses_left(cluster) == [0, 0]
+    return ended, received  # type: ignore[return-value]

@@ -82,5 +82,10 @@ def leave_room(machine, n, p, slot):
 
 
 @HOST.function
+def leave_receive_rooms(machine, n, p, number):
+    """Port ``p`` is done with the receive of that number: so are rooms for its pieces."""
+
+
+@HOST.function
 def leave_rooms(machine, n, p):
     """Port ``p`` has closed: nobody reads what has come for it."""

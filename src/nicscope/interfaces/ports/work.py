@@ -10,7 +10,7 @@ from nicscope.drivers.simulate.ports.posting import FLAG_BITS, GATHER, KIND_BITS
 from nicscope.drivers.simulate.programs import OWN, PEER, TIME
 from nicscope.errors import SimulationError
 from nicscope.interfaces.ports.asking import Asked, PortCalls
-from nicscope.nic.ports.layout import IMMEDIATE, RECEIVED, SENT, STATUS_NAMES
+from nicscope.nic.ports.layout import DONE, IMMEDIATE, RECEIVED, SENT, STATUS_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -57,13 +57,18 @@ class WorkCalls(PortCalls):
         return Asked(request, what, word, pieces or _NOTHING)
 
     def posting_receive(
-        self, cookie: int, pieces: Sequence[tuple[int, int, int]], *, port: int | None = None
+        self,
+        cookie: int,
+        pieces: Sequence[tuple[int, int, int]],
+        *,
+        status: int = DONE,
+        port: int | None = None,
     ) -> Asked:
         """``post_receive``, to be put before a call that answers."""
         self._check_pieces(pieces)
         which = self._own(port)
         own, many = self._mapped[which], len(pieces)
-        what = self._driven.request(PROVIDE, which, many, packet=cookie, own=own)
+        what = self._driven.request(PROVIDE, which, many, status, packet=cookie, own=own)
         return Asked(-1, what, b"", pieces or _NOTHING)
 
     def _check_pieces(self, pieces: Sequence[tuple[int, int, int]]) -> None:
@@ -102,10 +107,18 @@ class WorkCalls(PortCalls):
 
     @coroutine
     def post_receive(
-        self, cookie: int, pieces: Sequence[tuple[int, int, int]], *, port: int | None = None
+        self,
+        cookie: int,
+        pieces: Sequence[tuple[int, int, int]],
+        *,
+        status: int = DONE,
+        port: int | None = None,
     ) -> Generator[bytes, Record, None]:
-        """Post a receive for one message; ``received`` will report it by ``cookie``."""
-        asked = self.posting_receive(cookie, pieces, port=port)
+        """Post a receive for one message; ``received`` will report it by ``cookie``.
+
+        ``status``: what the library has found wrong with it, with which it then ends at once.
+        """
+        asked = self.posting_receive(cookie, pieces, status=status, port=port)
         self._place(asked)
         ended = yield asked.what
         self._driven.now = ended[TIME]

@@ -126,6 +126,11 @@ def flush_receives(nics, n, p):
 
 
 @FIRMWARE.function
+def refuse_receive(nics, n, p, status):
+    """The receive that port ``p`` has posted last is none: it ends at once, before all others."""
+
+
+@FIRMWARE.function
 def let_receives_go(nics, n, p):
     """Port ``p`` closes: of the receives that it has posted nothing is heard any more."""
 

@@ -2,9 +2,6 @@
 
 What is found then, that there is none or that the message does not fit, takes effect when the
 packets are completed, in their order: a packet before them may have to come again.
-
-A port's receives are reported in the order in which they are taken, and each has the place of its
-report from when it is posted: the report of a number is of the receive of that number.
 """
 
 from __future__ import annotations
@@ -12,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import distant, routine, step
-from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.arrivals import (
     DROPPED,
     ENDED,
@@ -23,10 +19,9 @@ from nicscope.nic.ports.arrivals import (
     last_arrival,
     pass_by,
 )
-from nicscope.nic.ports.calls import keep_pages, report_received
+from nicscope.nic.ports.confirming import confirm_packet
 from nicscope.nic.ports.connection import break_connection
 from nicscope.nic.ports.layout import (
-    AS_ALL,
     BROKEN,
     CONNECTED,
     DELIVERY,
@@ -34,11 +29,13 @@ from nicscope.nic.ports.layout import (
     FLUSHED,
     IMMEDIATE,
     NO_RECEIVE,
-    RECEIVED,
     REMOTE_FAILED,
-    SEND,
     TOO_LONG,
-    UNRELIABLE,
+)
+from nicscope.nic.ports.receive_queue import (
+    hand_back_receive,
+    receive_place,
+    report_receive,
 )
 from nicscope.nic.ports.scatter import (
     LAID,
@@ -46,25 +43,11 @@ from nicscope.nic.ports.scatter import (
     keep_run,
     lay_over_pieces,
 )
-from nicscope.nic.ports.streams import stream_to
+from nicscope.nic.ports.streams import is_reliable, stream_to
 from nicscope.nic.ports.traffic import INCOMPLETE, NO_BUFFER, REFUSED
 from nicscope.nic.ports.troubles import note_trouble
 from nicscope.nic.ports.work_queues import RECEIVE_FAILED, RECEIVES_EMPTY
-from nicscope.nic.reception import confirm, may_confirm
-
-NO_NUMBER = -1
-
-
-@step
-def is_reliable(nics, port):
-    """Whether the connection of ``port`` loses nothing."""
-    return port.level != UNRELIABLE and (port.level != AS_ALL or nics.ports.rules[0].reliable == 1)
-
-
-@step
-def receive_place(nics, number):
-    """Where a port has its receive of that number."""
-    return place_in(number, nics.ports.work.receives.shape[2])
+from nicscope.nic.reception import may_confirm
 
 
 @distant
@@ -231,7 +214,7 @@ def complete_receive(nics, d, slot):
 def _find_none(nics, d, head):
     """A message has come for which no receive was posted."""
     p = np.int64(nics.ports.channels[d, head.name].port)
-    if not is_reliable(nics, nics.ports.table[d, p]):
+    if not is_reliable(nics.ports, stream_to(nics.ports, d, head.peer)):
         note_trouble(nics, d, p, RECEIVES_EMPTY)
         return np.int64(DROPPED)
     break_connection(nics, d, p, BROKEN, RECEIVES_EMPTY, NO_RECEIVE)
@@ -246,16 +229,15 @@ def _end_badly(nics, d, head):
     over.
     """
     p = np.int64(nics.ports.channels[d, head.name].port)
-    port = nics.ports.table[d, p]
+    stream = stream_to(nics.ports, d, head.peer)
     _report(nics, d, p, head.receive, head.said, head)
-    if not is_reliable(nics, port):
+    if not is_reliable(nics.ports, stream):
         return np.int64(SWALLOWED)
     verdict = REMOTE_FAILED
-    if port.level == DELIVERY:
+    if stream.level == DELIVERY:
         verdict = FLUSHED
-        stream = stream_to(nics.ports, d, head.peer)
         if may_confirm(stream, head.sequence):
-            confirm(stream, head.sequence)
+            confirm_packet(nics, d, head, np.uint64(0))
     head.why = REFUSED
     break_connection(nics, d, p, BROKEN, RECEIVE_FAILED, verdict)
     return np.int64(ENDED)
@@ -270,111 +252,3 @@ def _report(nics, d, p, number, status, head):
         if head.options & IMMEDIATE:
             word, has_word = head.immediate, np.int64(1)
     report_receive(nics, d, p, number, head.kind, status, length, word, has_word)
-
-
-@step
-def report_receive(nics, n, p, number, operation, status, length, word, has_word):
-    """Report the receive of that number, the oldest not reported of port ``p``.
-
-    ``word``: the immediate data that came with the message, if ``has_word``.
-    """
-    ports = nics.ports
-    receive = ports.work.receives[n, p, receive_place(nics, number)]
-    leave_receive(nics, n, p, number)
-    place = report_received(nics, n, p, operation, word, n, length, has_word, 0)
-    report = ports.reports[n, p, RECEIVED, place]
-    report.cookie = receive.cookie
-    report.status = status
-
-
-@routine
-def leave_receive(nics, n, p, number):
-    """The pages of that receive need not stay pinned for it."""
-    work = nics.ports.work
-    place = receive_place(nics, number)
-    if work.receives[n, p, place].kept == 0:
-        return
-    work.receives[n, p, place].kept = 0
-    bits = nics.ports.rules[0].page_bits
-    for i in range(work.receives[n, p, place].segments):
-        piece = work.pieces[n, p, place, i]
-        room = nics.ports.rules[0].space_bytes
-        if not (0 <= piece.address < room and 1 <= piece.length <= room - piece.address):
-            continue  # there is no such memory
-        first = piece.address >> bits
-        pages = ((piece.address + piece.length - 1) >> bits) - first + 1
-        keep_pages(nics, n, nics.ports.table[n, p].space, first, pages, 0)
-
-
-@distant
-def hand_back_receive(nics, n, slot):
-    """The message whose last packet is in ``slot`` is not whole: its receive waits for another.
-
-    Messages that came later may have taken receives.  It goes behind theirs, so that receives are
-    reported in the order of their numbers still.
-    """
-    ports = nics.ports
-    gone = ports.arrival_heads[n, slot]
-    channel = ports.channels[n, gone.name]
-    p = np.int64(channel.port)
-    port = ports.table[n, p]
-    if gone.receive < port.received:
-        return  # it has ended without a message
-    last = port.receives_taken - 1
-    for number in range(gone.receive, last):
-        _exchange(nics, n, p, number, number + 1)
-    endpoint = nics.endpoints[n]
-    for i in range(endpoint.completed, endpoint.accepted):
-        head = ports.arrival_heads[n, place_in(i, endpoint.receive_ring)]
-        if head.kind == SEND and head.name == gone.name and head.receive > gone.receive:
-            head.receive -= 1
-    if channel.placed >= 0:
-        channel.receive -= 1
-    port.receives_taken -= 1
-    gone.receive = NO_NUMBER
-
-
-@step
-def _exchange(nics, n, p, number, other):
-    work = nics.ports.work
-    a, b = receive_place(nics, number), receive_place(nics, other)
-    first, second = work.receives[n, p, a], work.receives[n, p, b]
-    first.cookie, second.cookie = second.cookie, first.cookie
-    first.segments, second.segments = second.segments, first.segments
-    first.length, second.length = second.length, first.length
-    first.status, second.status = second.status, first.status
-    first.kept, second.kept = second.kept, first.kept
-    for i in range(work.pieces.shape[3]):
-        one, two = work.pieces[n, p, a, i], work.pieces[n, p, b, i]
-        one.address, two.address = two.address, one.address
-        one.length, two.length = two.length, one.length
-        one.key, two.key = two.key, one.key
-
-
-@distant
-def flush_receives(nics, n, p):
-    """The connection of port ``p`` is over: receives that it has posted end without a message."""
-    port = nics.ports.table[n, p]
-    for number in range(port.received, port.receives_posted):
-        report_receive(nics, n, p, number, SEND, FLUSHED, np.int64(0), np.int64(0), np.int64(0))
-    port.receives_taken = port.receives_posted
-    _forget_message(nics, n, p)
-
-
-@distant
-def let_receives_go(nics, n, p):
-    """Port ``p`` closes: of the receives that it has posted nothing is heard any more."""
-    port = nics.ports.table[n, p]
-    for number in range(port.received, port.receives_posted):
-        leave_receive(nics, n, p, number)
-    port.receives_posted = port.receives_taken = port.received
-    port.reserved = port.received
-    _forget_message(nics, n, p)
-
-
-@step
-def _forget_message(nics, n, p):
-    """No message of port ``p`` is half there."""
-    channel = nics.ports.table[n, p].channel
-    if channel >= 0:
-        nics.ports.channels[n, channel].placed = -1

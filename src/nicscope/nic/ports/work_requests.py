@@ -25,9 +25,8 @@ from nicscope.nic.ports.layout import (
     TOO_LONG,
     WRITE,
 )
-from nicscope.nic.ports.receives import is_reliable
 from nicscope.nic.ports.regions import OWN, permits
-from nicscope.nic.ports.streams import peer_of, stream_to
+from nicscope.nic.ports.streams import is_reliable, peer_of, stream_to
 from nicscope.nic.ports.work_queues import POSTED_BADLY
 
 
@@ -85,7 +84,7 @@ def end_work(nics, n, p, status):
     if status == NO_RIGHTS:
         status = np.int64(PROTECTION)  # the page has gone, though its region has not
     is_refused = status not in (FLUSHED, CLOSED, PEER_DEAD)
-    if is_refused and is_reliable(nics, port):
+    if is_refused and is_reliable(ports, _stream_of(nics, n, port)):
         pending = ports.pending[n, p, slot]
         pending.status = status
         break_connection(nics, n, p, BROKEN, POSTED_BADLY, FLUSHED)
@@ -94,6 +93,12 @@ def end_work(nics, n, p, status):
     elif port.operation in (SEND, WRITE) and port.done > 0 and status != PEER_DEAD:
         _cut_short(nics, n, p)
     report_sent(nics, n, p, slot, status)
+
+
+@step
+def _stream_of(nics, n, port):
+    """The stream of the connection of ``port``, which has one."""
+    return stream_to(nics.ports, n, peer_of(nics.ports.channels[n, port.channel]))
 
 
 @step

@@ -43,7 +43,8 @@ from nicscope.memory.coherence.access import DOORBELL, LOAD, SCRATCH, WINDOW, be
 from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, PROCESSOR
 from nicscope.memory.paging.layout import PRESENT
 from nicscope.nic.coherent.layout import NOWHERE
-from nicscope.nic.ports.layout import BUFFERS, DONE, INLINE, RECEIVED, SEND, WRITE
+from nicscope.nic.ports.layout import BUFFERS, DONE, INLINE, ONE, RECEIVED, SEND, WRITE
+from nicscope.nic.ports.scatter import piece_at, until_page_ends
 from nicscope.nic.ways.state import (
     CNI,
     COLLECT,
@@ -85,6 +86,8 @@ def begin_errand(machine, n, p, now):
 def _moves(machine, n, p):
     """Whether the CPU may have bytes to flush or to move for this operation."""
     way = machine.bus.rules[n].way
+    if machine.processes[p].operation == AWAIT_QUEUE:
+        return False
     if way == DMA:
         return True
     return way not in (RETRYING, INTERVENING, EDT) and _has_room(machine, n, p)
@@ -260,9 +263,13 @@ def _piece_of(machine, n, p):
     operation = machine.processes[p].operation
     if operation == POST:
         return _segment(machine, n, machine.processes[p].peer, machine.bus.errands[n].piece)
+    if operation == PROVIDE and _takes_one(machine, n, p):
+        return _gathered(machine, p, machine.bus.errands[n].piece)
     if operation == PROVIDE and machine.bus.errands[n].piece == 0:
         return machine.processes[p].address, machine.ports.rules[0].buffer
     if operation == REPORT and machine.processes[p].own & 1 == RECEIVED and has_word(machine, n, p):
+        if _takes_one(machine, n, p):
+            return _scattered(machine, n, machine.processes[p].peer)
         return _filled(machine, n, machine.processes[p].peer)
     return np.int64(0), np.int64(NO_MORE)
 
@@ -282,6 +289,63 @@ def _segment(machine, n, p, piece):
         if 0 <= segment.address < room and 0 <= segment.length <= room - segment.address:
             return segment.address, segment.length
     return np.int64(0), np.int64(NO_MORE)
+
+
+@step
+def _takes_one(machine, n, p):
+    """Whether the port that process ``p`` asks something of takes a receive for each message."""
+    return machine.ports.table[n, machine.processes[p].peer].takes == ONE
+
+
+@step
+def _gathered(machine, p, piece):
+    """Of the receive that process ``p`` posts."""
+    if piece < machine.processes[p].payload:
+        room = machine.ports.rules[0].space_bytes
+        given = machine.ports.gathers[p, piece]
+        if 0 <= given.address < room and 0 <= given.length <= room - given.address:
+            return given.address, given.length
+    return np.int64(0), np.int64(NO_MORE)
+
+
+@step
+def _scattered(machine, n, p):
+    """Of the message in the report that is read next, what its receive's pieces have of it.
+
+    Page by page, as each may have its room.
+    """
+    ports = machine.ports
+    number = ports.table[n, p].read
+    report = ports.reports[n, p, RECEIVED, number % ports.rules[0].ring]
+    told = machine.bus.errands[n].told
+    if report.operation != SEND or told >= report.length:
+        return np.int64(0), np.int64(NO_MORE)
+    place = number % ports.work.receives.shape[2]
+    pieces = ports.work.pieces[n, p, place]
+    i, within = piece_at(pieces, ports.work.receives[n, p, place].segments, told)
+    address = pieces[i].address + within
+    left = min(pieces[i].length - within, report.length - told)
+    return address, until_page_ends(machine, address, left)
+
+
+@distant
+def leave_receive_rooms(machine, n, p, number):
+    """Port ``p`` is done with the receive of that number: so are rooms that stand for its pieces.
+
+    A message that did not reach its end may have taken some.
+    """
+    ports = machine.ports
+    place = number % ports.work.receives.shape[2]
+    if ports.work.receives[n, p, place].status != DONE:
+        return
+    for i in range(ports.work.receives[n, p, place].segments):
+        piece = ports.work.pieces[n, p, place, i]
+        done = np.int64(0)
+        while done < piece.length:
+            physical = _physical(machine, n, ports.table[n, p].space, piece.address + done)
+            if physical != OUT:
+                leave_buffer(machine, n, physical)
+            done += until_page_ends(machine, piece.address + done, piece.length - done)
 
 
 @step

@@ -41,9 +41,9 @@ def _begin_fetch(machine, n, count, now):
         return
     head = machine.ports.send_heads[n, slot]
     if rules.way == DMA:
-        if head.kind not in (SEND, WRITE) and not _is_nowhere(machine, packet):
+        if head.kind not in (SEND, WRITE) and not _is_nowhere(head):
             summon(machine, n, ENGINE_OUT, now)  # its process has flushed others
-    elif _is_nowhere(machine, packet) or take_out(machine, n, head, place, count):
+    elif _is_nowhere(head) or take_out(machine, n, head, place, count):
         end_at_once(machine, n, ENGINE_OUT, now)
     else:
         summon(machine, n, ENGINE_OUT, now)
@@ -63,30 +63,36 @@ def _begin_delivery(machine, n, count, now):
         return
     head = machine.ports.arrival_heads[n, slot]
     if rules.way == DMA:
-        if not (_is_expected(machine, n, packet, head) or _is_nowhere(machine, packet)):
+        if not (_is_expected(machine, n, packet, head) or _is_nowhere(head)):
             summon(machine, n, ENGINE_IN, now)
-    elif _is_nowhere(machine, packet) or put_in(machine, n, packet, head, place, done, count):
+    elif _is_nowhere(head) or put_in(machine, n, packet, head, place, done, count):
         end_at_once(machine, n, ENGINE_IN, now)
     else:
         summon(machine, n, ENGINE_IN, now)
 
 
 @step
-def _is_nowhere(machine, packet):
+def _is_nowhere(head):
     """Whether the packet's bytes are nobody's: those of the garbage page."""
-    return packet.address >> machine.ports.rules[0].page_bits == GARBAGE_FRAME
+    return head.frame == GARBAGE_FRAME
 
 
 @step
 def _is_expected(machine, n, packet, head):
     """Whether the process provided a buffer for this packet's bytes, and no block of it is more.
 
-    Of another block the process may write its part while the engine writes the buffer's.
+    Of another block the process may write its part while the engine writes the buffer's.  A piece
+    of a receive is such a buffer.
     """
     if head.kind != SEND:
         return False
-    unit = machine.ports.channels[n, head.name].unit
     block = machine.bus.ways.nics.config[n, 0].block
+    if head.runs > 0:
+        endpoint = machine.endpoints[n]
+        run = machine.ports.work.runs[n, endpoint.drained % endpoint.receive_ring, head.run]
+        end = run.address + run.count
+        return run.address % block <= run.before and -end % block <= run.after
+    unit = machine.ports.channels[n, head.name].unit
     return (packet.address - head.offset % unit) % block == 0 and unit % block == 0
 
 

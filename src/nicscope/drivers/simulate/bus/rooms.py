@@ -15,7 +15,7 @@ from nicscope.memory.coherence.lines import copy_bytes
 from nicscope.memory.paging.pins import unpin_frame
 from nicscope.nic.coherent.layout import NOWHERE
 from nicscope.nic.coherent.tags import clear_tag, free_tag, room_for, set_tag, tag_over, use_tag
-from nicscope.nic.ports.layout import SEND, WRITE
+from nicscope.nic.ports.layout import ONE, SEND, WRITE
 from nicscope.nic.ways.state import nic_of
 
 NO_REQUEST = -1
@@ -48,7 +48,8 @@ def take_for_request(machine, n, p, count):
         return False
     room.tag = t
     room.number = port.posted
-    room.first = request.offset if request.operation == WRITE else 0
+    is_stored = request.operation == WRITE and port.takes != ONE
+    room.first = request.offset if is_stored else 0
     room.count = count
     return True
 
@@ -94,20 +95,37 @@ def put_in(machine, n, packet, head, place, done, count):
     if head.kind != SEND:
         return False
     channel = machine.ports.channels[n, head.name]
-    before = head.offset % channel.unit
-    start = packet.address - before
+    unit = np.int64(channel.unit)
+    within = head.offset % unit + done
+    if head.runs > 0:
+        unit, within = _stretch_of_run(machine, n, head, packet.address + done)
+    start = packet.address + done - within
     nic = nic_of(machine.bus.ways.nics, n)
-    t = tag_over(nic, start, start + channel.unit)
-    if t == NOWHERE and before + done == 0:
-        t = _take(machine, n, start, channel.unit, channel.port)
+    t = tag_over(nic, start, start + unit)
+    if t == NOWHERE and within == 0:
+        t = _take(machine, n, start, unit, channel.port)
         if t != NOWHERE:
             machine.ports.memory.frames[n, head.frame].pins += 1
     if t == NOWHERE:
         return False
     memory = machine.bus.ways.agents.memory[n]
-    copy_bytes(memory, nic.tags[t].nic_start + before + done, memory, place, count)
-    nic.tags[t].used = before + done + count  # they come in order
+    copy_bytes(memory, nic.tags[t].nic_start + within, memory, place, count)
+    nic.tags[t].used = within + count  # they come in order
     return True
+
+
+@step
+def _stretch_of_run(machine, n, head, address):
+    """Bytes of what a receive's piece has in the page of the present run.
+
+    And how many of them are before ``address``.
+    """
+    endpoint = machine.endpoints[n]
+    run = machine.ports.work.runs[n, endpoint.drained % endpoint.receive_ring, head.run]
+    page = np.int64(1) << machine.ports.rules[0].page_bits
+    before = min(run.before, run.address % page)
+    after = min(run.after, -(run.address + run.count) % page)
+    return before + run.count + after, before + address - run.address
 
 
 @step

@@ -27,6 +27,7 @@ from nicscope.drivers.simulate.ports.reporting import (
 from nicscope.drivers.simulate.ports.trapping import begin_in_trap, can_go_on_in_trap
 from nicscope.drivers.simulate.ports.work_posting import (
     has_receive_room,
+    leave_to_nic,
     post_receive,
     read_work,
     take_entry,
@@ -170,6 +171,8 @@ def begin_at_port(machine, n, p, now):
         slot = place_in(ports.table[n, process.peer].posted, ports.rules[0].ring)
         if ports.table[n, process.peer].open == 1:
             duration += admit(machine, n, process.peer, slot)
+            if ports.table[n, process.peer].takes == ONE:
+                leave_to_nic(machine, n, process.peer, slot)
         else:
             ports.pending[n, process.peer, slot].status = CLOSED
             ports.pending[n, process.peer, slot].kept = 0

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.host.calls import leave_receive_rooms
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports.calls import flush_receives
-from nicscope.nic.ports.layout import BROKEN, NO_RIGHTS, PROTECTION, RECEIVED
+from nicscope.nic.ports.calls import flush_receives, refuse_receive
+from nicscope.nic.ports.layout import BROKEN, DONE, NO_RIGHTS, PROTECTION, RECEIVED
 
 WORD = 8  # bytes of what goes with a descriptor as immediate data
 
@@ -43,6 +44,14 @@ def _word(content):
 
 
 @step
+def leave_to_nic(machine, n, p, slot):
+    """What is no memory of the process is no registered memory either: that is the NIC's to say."""
+    pending = machine.ports.pending[n, p, slot]
+    if pending.status == NO_RIGHTS:
+        pending.status = DONE
+
+
+@step
 def has_receive_room(machine, n, p):
     """Whether port ``p`` has room for one more receive, and for its report."""
     ports = machine.ports
@@ -53,7 +62,10 @@ def has_receive_room(machine, n, p):
 
 @routine
 def post_receive(machine, n, p, status):
-    """Process ``p`` has posted a receive; ``status``: what came of having its pages pinned."""
+    """Process ``p`` has posted a receive; ``status``: what came of having its pages pinned.
+
+    What its ``tag`` says is wrong with the receive itself ends that at once.
+    """
     ports = machine.ports
     process = machine.processes[p]
     port = ports.table[n, process.peer]
@@ -73,6 +85,8 @@ def post_receive(machine, n, p, status):
     port.reserved += 1
     if port.state == BROKEN:
         flush_receives(machine, n, np.int64(process.peer))
+    elif process.tag != DONE:
+        refuse_receive(machine, n, np.int64(process.peer), np.int64(process.tag))
 
 
 @step
@@ -88,6 +102,8 @@ def read_work(machine, n, p):
     process.address = report.status
     process.duration = report.offset
     process.own = report.operation
+    if ports.rules[0].rooms == 1:
+        leave_receive_rooms(machine, n, np.int64(process.peer), np.int64(port.read))
     process.peer = report.node
     port.read += 1
     return report.buffers

@@ -1,0 +1,218 @@
+"""Sends that are refused and receives that no message fits: who learns what, and what goes on."""
+
+from __future__ import annotations
+
+import pytest
+import work_world
+from work_world import KEY, PAGE, at, cluster_of, connect, digest, of, read, state_of, with_memory
+
+from nicscope.config.delivery import Transport
+from nicscope.drivers.simulate.ports.build import Faults
+from nicscope.nic.ports.layout import (
+    AS_ALL,
+    BAD_DESCRIPTOR,
+    BROKEN,
+    CONNECTED,
+    FETCH,
+    IDLE,
+    MAY_WRITE,
+    REPLY,
+    SEND,
+    UNRELIABLE,
+)
+from nicscope.nic.ports.work_queues import POSTED_BADLY, RECEIVE_FAILED, RECEIVES_EMPTY
+
+APART = 5000  # bytes between two receives
+TOO_MUCH = [(0, 5000), (0, 5001)]
+BAD = [
+    # what is posted, the key's change, state of the port -> how it ends
+    pytest.param(SEND, [(0, 100)], 0, True, "flushed", id="without a connection"),
+    pytest.param(REPLY, TOO_MUCH, 1, False, "bad descriptor", id="no such operation"),
+    pytest.param(SEND, [(0, 10), (-PAGE, -5)], 1, False, "bad descriptor", id="no such length"),
+    pytest.param(SEND, TOO_MUCH, 1, False, "not the port's memory", id="another key"),
+    pytest.param(SEND, [(0, 1), (4090, 4103)], 0, False, "not the port's memory", id="past it"),
+    pytest.param(FETCH, TOO_MUCH, 0, False, "too long", id="longer than a message"),
+    pytest.param(FETCH, [(0, 10)], 0, False, "remote memory not permitted", id="no right"),
+]
+
+
+@pytest.mark.parametrize(("operation", "pieces", "other", "idle", "status"), BAD)
+@pytest.mark.parametrize("reliable", [True, False])
+def test_the_first_thing_wrong_with_a_send_says_how_it_ends(
+    operation, pieces, other, idle, status, reliable
+):
+    async def sender(process):
+        memory = await with_memory(process, 2, 1, longest=10_000)
+        process._ports.table[process.node, process.port]["rights"] = MAY_WRITE
+        await process.sleep(500)
+        if not idle:
+            connect(process)
+        bad = [(address, length, KEY + other) for address, length, _ in at(memory, pieces)]
+        requests = [await process.post_gather(operation, bad)]
+        requests.append(await process.post_gather(SEND, at(memory, [(7, 9)])))
+        ended = [await process.ended() for _ in requests]
+        assert [each.cookie for each in ended] == requests
+        state, told = state_of(process, "state"), work_world.troubles(process)
+        return [(each.status, each.length) for each in ended], state, told
+
+    async def receiver(process):
+        memory = await with_memory(process, 2)
+        await process.post_receive(5, at(memory, [(0, 100)]))
+        await process.sleep(3000)
+        return process.waiting()
+
+    cluster = cluster_of(transport=Transport(reliable=reliable))
+    cluster.start(0, sender)
+    cluster.start(1, receiver)
+    (ended, state, told), came = cluster.run()
+
+    assert ended[0] == (status, 0)
+    if idle:
+        assert (ended[1], state, told, came) == (("flushed", 0), IDLE, [], 0)
+    elif reliable:
+        assert (ended[1], state, told, came) == (("flushed", 0), BROKEN, [POSTED_BADLY], 0)
+    else:
+        assert (ended[1], state, told, came) == (("done", 9), CONNECTED, [], 1)
+
+
+async def _post(process, memory, lengths):
+    requests = []
+    for number, length in enumerate(lengths):
+        requests.append(
+            await process.post_gather(SEND, at(memory, [(100 * number, length)]), immediate=number)
+        )
+    return requests
+
+
+def fail(first, receives, *, reliable=False, undo=False, faults=None, **how):
+    """Messages of ``first`` bytes each, to receives of these bytes; what the receiver has heard.
+
+    ``undo``: the second receive's memory is registered no more when its message comes.
+    """
+
+    async def sender(process):
+        memory = await with_memory(process, 4, 1)
+        await process.sleep(1000)
+        connect(process, AS_ALL if reliable else UNRELIABLE)
+        requests = await _post(process, memory, first)
+        return [await process.ended() for _ in requests] if not reliable else []
+
+    async def receiver(process):
+        memory = await with_memory(process, 20)
+        own = memory.address
+        await work_world.register(process, KEY + 1, own + 19 * PAGE, PAGE)
+        for number, length in enumerate(receives):
+            pieces = at(memory, [(number * APART, length)])
+            if undo and number == 1:
+                pieces = [(own + 19 * PAGE, length, KEY + 1)]
+            await process.post_receive(number, pieces)
+        await process.sleep(300)
+        if undo:
+            process._ports.work.regions[process.node, (KEY + 1) % work_world.REGIONS]["key"] = 0
+        await process.sleep(20_000)
+        said = [await process.received() for _ in range(process.waiting())]
+        contents = [
+            digest(await read(memory, [(each.cookie * APART, each.length)])) for each in said
+        ]
+        return said, contents, state_of(process, "state"), work_world.troubles(process)
+
+    cluster = cluster_of(transport=Transport(reliable=reliable), faults=faults, **how)
+    cluster.start(0, sender)
+    cluster.start(1, receiver)
+    ended, heard = cluster.run()
+    assert all(each.status == "done" for each in ended)
+    return heard
+
+
+def came(number, message, length):
+    """A receive that has the message: and its content."""
+    return (number, "done", SEND, length, message), digest(of(1, 4, [(100 * message, length)]))
+
+
+def gone(number, status):
+    return (number, status, SEND, 0, None), digest(b"")
+
+
+def both(heard):
+    return list(zip(heard[0], heard[1], strict=True))
+
+
+@pytest.mark.parametrize("length", [4000, 50])
+def test_a_message_longer_than_its_receive_ends_that_and_the_next_one_arrives(length):
+    heard = fail([30, length, 40], [100, 49, 100])
+    assert both(heard) == [came(0, 0, 30), gone(1, "too long"), came(2, 2, 40)]
+    assert heard[2:] == (CONNECTED, [])
+
+
+@pytest.mark.parametrize("length", [1000, 0])
+def test_a_receive_in_memory_that_is_registered_no_more_takes_no_byte(length):
+    heard = fail([30, length, 40], [100, 1000, 100], undo=True)
+    middle = gone(1, "not the port's memory") if length else came(1, 1, 0)
+    assert both(heard) == [came(0, 0, 30), middle, came(2, 2, 40)]
+    assert heard[2:] == (CONNECTED, [])
+
+
+@pytest.mark.parametrize("length", [4000, 0])
+def test_a_message_without_a_receive_is_lost_and_its_process_learns_of_it(length):
+    heard = fail([30, 40, length, length], [100, 100])
+    assert both(heard) == [came(0, 0, 30), came(1, 1, 40)]
+    assert heard[2:] == (CONNECTED, [RECEIVES_EMPTY, RECEIVES_EMPTY])
+
+
+def test_what_does_not_fit_breaks_a_reliable_connection():
+    heard = fail([30, 4000, 40], [100, 49, 100], reliable=True)
+    assert both(heard)[:2] == [came(0, 0, 30), gone(1, "too long")]
+    assert heard[2:] == (BROKEN, [RECEIVE_FAILED])
+
+
+def test_a_missing_receive_breaks_a_reliable_connection():
+    heard = fail([30, 4000, 40], [100], reliable=True)
+    assert both(heard) == [came(0, 0, 30)]
+    assert heard[2:] == (BROKEN, [RECEIVES_EMPTY])
+
+
+@pytest.mark.parametrize("reliable", [True, False])
+def test_a_receive_that_is_none_ends_at_once_and_those_before_it_keep_their_turn(reliable):
+    async def sender(process):
+        memory = await with_memory(process, 4, 1)
+        await process.sleep(1000)
+        connect(process)
+        await process.sleep(500)
+        if not reliable:
+            await _post(process, memory, [3000, 20])
+
+    async def receiver(process):
+        memory = await with_memory(process, 4)
+        await process.post_receive(0, at(memory, [(0, 5000)]))
+        await process.post_receive(1, at(memory, [(1500, 100)]), status=BAD_DESCRIPTOR)
+        first = await process.received()
+        await process.post_receive(2, at(memory, [(3000, 100)]))
+        await process.sleep(1200)
+        await process.post_receive(3, [], status=BAD_DESCRIPTOR)
+        rest = [await process.received() for _ in range(1 if reliable else 3)]
+        return [each[:2] for each in [first, *rest]], state_of(process, "state")
+
+    cluster = cluster_of(transport=Transport(reliable=reliable))
+    cluster.start(0, sender)
+    cluster.start(1, receiver)
+    _, (heard, state) = cluster.run()
+
+    bad = "bad descriptor"
+    assert state == (BROKEN if reliable else CONNECTED)
+    assert heard == [(1, bad), (3, bad), *([] if reliable else [(0, "done"), (2, "done")])]
+
+
+def test_a_receive_whose_message_loses_a_part_waits_for_the_next_one():
+    """Whatever is lost or damaged, what arrives is whole, in order, and no receive is passed by."""
+    for seed in range(1, 5):
+        lengths = [(1 + number * 977) % 5000 for number in range(14)]
+        wrong = Faults(seed=seed, loss=0.06, corruption=0.06)
+        said, contents, state, told = fail(lengths, [5000] * 14, faults=wrong)
+
+        messages = [each.immediate for each in said]
+        assert messages == sorted(set(messages))
+        assert 0 < len(messages) < 14
+        assert [each.length for each in said] == [lengths[message] for message in messages]
+        assert sorted(each.cookie for each in said) == list(range(len(said)))
+        assert (state, told) == (CONNECTED, [])
+        assert contents == [came(0, each.immediate, each.length)[1] for each in said]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nicscope.drivers.simulate.machine import COMPUTE, GIVE_UP, REGISTER, REPORT
-from nicscope.drivers.simulate.ports.connecting import connect_ports
+from nicscope.drivers.simulate.ports.connecting import connect_ports, end_connection
 from nicscope.drivers.simulate.ports.posting import POLL
 from nicscope.errors import SimulationError
 from nicscope.interfaces.buffers import stretch_of
@@ -20,12 +20,9 @@ from nicscope.interfaces.vipl.bells import Bell
 from nicscope.interfaces.vipl.endpoint import RECEIVE_QUEUE, SEND_QUEUE, Endpoint, Ring
 from nicscope.interfaces.vipl.space import Space
 from nicscope.interfaces.vipl.words import Words
-from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
-from nicscope.nic.ports.connection import break_connection
 from nicscope.nic.ports.layout import (
     DONE,
-    FLUSHED,
     IDLE,
     MAY_FETCH,
     MAY_WRITE,
@@ -41,11 +38,6 @@ if TYPE_CHECKING:
     from nicscope.interfaces.ownership import Owner
     from nicscope.interfaces.via.vi import Attributes
     from nicscope.interfaces.vipl.process import Process
-
-
-@kernel
-def _disconnect(machine: Any, n: int, p: int) -> None:
-    break_connection(machine, n, p, IDLE, NOBODY, FLUSHED)
 
 
 def rights_of(*, rdma_write: bool, rdma_read: bool) -> int:
@@ -67,7 +59,7 @@ class Agent(Connections[Bell]):
         assert cluster.simulation is not None
         self._driven = process._driven
         self._ports = process._ports
-        self._disconnect = bound(_disconnect, cluster.simulation.machine)
+        self._disconnect = bound(end_connection, cluster.simulation.machine)
 
     @property
     def now(self) -> int:

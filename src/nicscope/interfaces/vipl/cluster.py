@@ -74,10 +74,11 @@ class Cluster(PortCluster[Process]):
         ``settings`` change the platform's costs and the machine's parameters by name.
         Errors: ``PlatformError``, ``SimulationError`` naming what is wrong.
         """
-        if mechanism not in list(Way):
-            raise SimulationError(
-                f"no mechanism {mechanism!r}{did_you_mean(str(mechanism), list(Way))}"
-            )
+        ways = [way.value for way in Way]
+        if mechanism not in ways:
+            raise SimulationError(f"no mechanism {mechanism!r}{did_you_mean(mechanism, ways)}")
+        if nodes < 1:
+            raise SimulationError(f"a cluster must have at least 1 node, got {nodes!r}")
         if delivery not in DELIVERIES:
             raise SimulationError(f"no delivery {delivery!r}{did_you_mean(delivery, DELIVERIES)}")
         if not 0 <= loss < 1:

@@ -11,6 +11,8 @@ from nicscope.config.machine import MACHINE
 from nicscope.drivers.simulate.bus.parameters import word_of
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.interfaces.via.settings import read_settings
+from nicscope.memory.coherence.layout import host_settings
+from nicscope.nic.coherent.layout import nic_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +42,13 @@ def settings_of(platform: Platform, changes: Mapping[str, int] | None = None) ->
                 f"{name} is of VI-MSG's own machine, and this NIC serves ports: change what the "
                 f"platform states of it{did_you_mean('send_queue', platform.costs)}"
             )
-    return read_settings(platform, changes)
+    settings = read_settings(platform, changes)
+    try:
+        host_settings(settings.host)
+        nic_settings(settings.nic)
+    except ValueError as error:
+        raise SimulationError(str(error)) from None
+    return settings
 
 
 def on_ports(platform: Platform, settings: Settings) -> Platform:

@@ -16,6 +16,7 @@ from nicscope.host.calls import admit_piece
 from nicscope.host.second_level import note_read
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.kernel.bytecopy import copy_bytes
+from nicscope.kernel.decorators import distant
 from nicscope.kernel.distant import link
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.delivery import (
@@ -83,6 +84,14 @@ async def _nothing(process: Any) -> None:
     pass
 
 
+@distant
+def break_off(nics: Any, n: int, d: int) -> None:
+    """What node ``n`` is putting on the network for ``d`` ends where it is."""
+    if nics.endpoints[n].control_sent == 1:
+        there = nics.endpoints[d]
+        nics.arrivals[d, (there.accepted - 1) % there.receive_ring].broken = 1
+
+
 class Bare:
     """Two nodes with a process each, and a network that ``loses`` the frames it is asked to."""
 
@@ -103,7 +112,8 @@ class Bare:
         self.loses = loses or (lambda _: False)
         self.frames = 0
         self.misses = 0
-        link(self.nics, FUNCTIONS)
+        own = {"break_off": break_off}  # the network is this driver's
+        link(self.nics, [own.get(each.__name__, each) for each in FUNCTIONS])
 
     def join(self, tag: int) -> None:
         """Let process 0 of each node send to the other's by ``tag``."""

@@ -5,15 +5,31 @@ from __future__ import annotations
 import pytest
 from bare_driver import PAGE, Bare
 
+from nicscope.clock import NEVER
 from nicscope.drivers.simulate.ports.build import PortSize
-from nicscope.nic.ports.layout import DELIVERY, DONE, RECEPTION, REJECTED, SENT, UNRELIABLE
+from nicscope.nic.ports import calls
+from nicscope.nic.ports.connection import NO_TROUBLE
+from nicscope.nic.ports.layout import (
+    BROKEN,
+    CONNECTED,
+    DELIVERY,
+    DONE,
+    FLUSHED,
+    IDLE,
+    PEER_DEAD,
+    RECEPTION,
+    REJECTED,
+    SENT,
+    UNRELIABLE,
+)
+from nicscope.nic.ports.pools import NO_ENTRY
 
 TEXT = bytes(range(1, 251)) * 60
 SIZE = PortSize(connections=8)
 
 
-def connected(level, **how):
-    bare = Bare("vmmc-static", size=SIZE, **how)
+def connected(level, design="vmmc-static", **how):
+    bare = Bare(design, size=SIZE, **how)
     bare.map(0, 8, TEXT[: 4 * PAGE])
     bare.map(1, 8)
     bare.connect(level)
@@ -95,3 +111,216 @@ def test_an_unreliable_send_is_done_when_it_has_left_and_a_lost_one_is_lost():
     assert bare.ports.table[1, 1]["received"] == 1
     assert bare.read(1, 0, 100) == TEXT[100:200]
     assert int(bare.ports.pool[0]["kept"]) == 0
+
+
+# --- how connections end --------------------------------------------------------------------------
+
+
+def disconnect(bare, node):
+    calls.break_connection(bare.nics, node, 1, IDLE, NO_TROUBLE, FLUSHED)
+
+
+def state_of(bare, node):
+    """The port's state, how its descriptors ended so far, and errors beside them."""
+    port = bare.ports.table[node, 1]
+    told = bare.ports.reports[node, 1, SENT]["status"][: port["reported"]]
+    return int(port["state"]), [int(each) for each in told], int(port["troubles"])
+
+
+def has_settled(bare):
+    """Whether both ends have ended the connection, know it of each other, and keep nothing."""
+    ends = [bare.ports.pools.streams[place] for place in STREAMS]
+    bare.run()
+    done = all(end["verdict"] != 0 and end["heard"] == 1 for end in ends)
+    idle = all(end["resend_at"] == NEVER and end["oldest_kept"] == NO_ENTRY for end in ends)
+    return done and idle and int(bare.ports.pool[0]["kept"]) == 0
+
+
+STREAMS = (1, 2)  # of the only connection: the first that are made
+
+
+def wait_for_both(bare, times):
+    for _ in range(times):
+        for node in (0, 1):
+            if bare.ports.nodes[node]["deadline"] != NEVER:
+                bare.wait_long(node)
+            bare.run()
+
+
+@pytest.mark.parametrize("level", [UNRELIABLE, DELIVERY, RECEPTION])
+def test_who_disconnects_is_idle_and_the_other_end_loses_its_connection(level):
+    bare = connected(level)
+    for _ in range(3):
+        bare.post(0, 1, 0, 100)
+        bare.post(1, 1, 0, 100)
+    disconnect(bare, 0)
+    bare.run()
+
+    assert state_of(bare, 0) == (IDLE, [FLUSHED] * 3, 0)
+    state, told, troubles = state_of(bare, 1)
+    assert (state, len(told), troubles) == (BROKEN, 3, 1)
+    assert set(told) <= ({DONE, FLUSHED} if level == UNRELIABLE else {FLUSHED})
+    assert has_settled(bare)
+
+
+@pytest.mark.parametrize("level", [UNRELIABLE, RECEPTION])
+@pytest.mark.parametrize("lost", [{0}, {1}, {0, 1}, {0, 1, 2}])
+def test_a_verdict_that_is_lost_or_its_answer_is_told_again(level, lost):
+    bare = connected(level, loses=lambda number: number in lost)
+    disconnect(bare, 0)
+    bare.run()
+    assert not has_settled(bare)
+
+    wait_for_both(bare, 4)
+
+    assert state_of(bare, 1) == (BROKEN, [], 1)
+    assert has_settled(bare)
+
+
+@pytest.mark.parametrize("lost", [set(), {0}, {1}, {0, 1}, {2}, {0, 1, 3}])
+def test_both_ends_may_end_a_connection_at_once(lost):
+    bare = connected(RECEPTION, loses=lambda number: number in lost)
+    for node in (0, 1):
+        bare.post(node, 1, 0, PAGE)
+        disconnect(bare, node)
+    bare.run()
+    wait_for_both(bare, 4)
+
+    for node in (0, 1):
+        assert state_of(bare, node) == (IDLE, [FLUSHED], 0)
+    assert has_settled(bare)
+
+
+def test_a_verdict_is_not_told_for_ever_and_answers_whatever_comes_later():
+    silent = [True]
+    bare = connected(RECEPTION, loses=lambda _: silent[0])
+    disconnect(bare, 0)
+    told = 0
+    while bare.ports.nodes[0]["deadline"] != NEVER:
+        bare.run()
+        bare.wait_long(0)
+        told += 1
+        assert told < 1000
+    assert told == bare.ports.rules[0]["most_retries"] + 1
+    assert state_of(bare, 1) == (CONNECTED, [], 0)
+
+    silent[0] = False
+    bare.post(1, 1, 0, 100)
+    bare.run()
+
+    assert state_of(bare, 1) == (BROKEN, [FLUSHED], 1)
+    assert has_settled(bare)
+
+
+def test_what_is_sent_to_a_dead_peer_ends_so_and_its_connection_is_lost():
+    silent = [False]
+    bare = connected(RECEPTION, loses=lambda _: silent[0])
+    bare.provide(1, 0)
+    bare.post(0, 1, 0, 100)
+    bare.run()
+    bare.wait_long(1)
+    bare.run()
+    silent[0] = True
+    for _ in range(3):
+        bare.post(0, 1, 0, 2 * PAGE)
+    bare.run()
+    rounds = 0
+    while bare.ports.nodes[0]["deadline"] != NEVER:
+        bare.wait_long(0)
+        bare.run()
+        rounds += 1
+        assert rounds < 1000
+
+    assert state_of(bare, 0) == (BROKEN, [DONE] + 3 * [PEER_DEAD], 1)
+    assert int(bare.ports.pool[0]["kept"]) == 0
+    assert world_uses(bare, 0) == 0
+
+
+def world_uses(bare, node):
+    """Transfers and requests of the node that hold pages."""
+    return int(bare.ports.translations.host.in_use[node].sum())
+
+
+def test_a_peer_that_was_taken_for_dead_hears_of_it_when_it_sends():
+    silent = [True]
+    bare = connected(RECEPTION, loses=lambda _: silent[0])
+    bare.post(0, 1, 0, 100)
+    bare.run()
+    while bare.ports.nodes[0]["deadline"] != NEVER:
+        bare.wait_long(0)
+        bare.run()
+    silent[0] = False
+    for _ in range(2):
+        bare.post(1, 1, 0, 100)
+    bare.run()
+    assert state_of(bare, 0) == (BROKEN, [PEER_DEAD], 1)
+    assert state_of(bare, 1) == (BROKEN, [FLUSHED] * 2, 1)
+
+
+@pytest.mark.parametrize("design", ["vmmc-static", "vmmc-interrupt"])
+@pytest.mark.parametrize("level", [UNRELIABLE, DELIVERY, RECEPTION])
+def test_a_break_while_packets_fly_ends_everything_once_and_leaves_nothing(level, design):
+    """Whatever the NICs are at: a message half there, half sent, on its way to memory."""
+    for after in range(60):
+        for node in (0, 1):
+            _break_in_flight(connected(level, design), node, after)
+
+
+def _break_in_flight(bare, node, after):
+    for page in range(8):
+        bare.provide(1, page * PAGE)
+    for _ in range(3):
+        bare.post(0, 1, 0, 3 * PAGE - 100)
+        bare.post(1, 1, 0, 100)
+    for _ in range(after):
+        bare._turn(0)
+        bare._turn(1)
+    disconnect(bare, node)
+    bare.run()
+    wait_for_both(bare, 2)
+
+    for end in (0, 1):
+        found, told, _ = state_of(bare, end)
+        assert found == (IDLE if end == node else BROKEN)
+        assert len(told) == 3
+        assert not bare.ports.pending[end, 1]["busy"].any()
+        assert told == sorted(told)  # DONE, if any, before FLUSHED
+    done = state_of(bare, 0)[1].count(DONE)
+    port = bare.ports.table[1, 1]
+    came = int(port["received"])
+    assert came <= 3
+    assert done <= came or port["level"] != RECEPTION
+    assert has_settled(bare)
+    # Buffers that are not filled are there for the next connection.
+    assert int(port["filling"]) == 0
+    assert int(port["reserved"]) == came
+    assert int(port["free_posted"] - port["free_taken"] + port["ready_in"] - port["ready_out"]) == (
+        8 - 3 * came
+    )
+    ready = int(port["ready_in"] - port["ready_out"])
+    holds = ready if bare.cluster.design.name == "vmmc-interrupt" else 0
+    assert [world_uses(bare, 0), world_uses(bare, 1)] == [0, holds]
+
+
+@pytest.mark.parametrize("after", range(0, 24, 2))
+def test_a_new_connection_of_the_same_ports_has_nothing_of_the_old(after):
+    bare = connected(RECEPTION)
+    for page in range(2):
+        bare.provide(1, page * PAGE)
+    bare.post(0, 1, 0, PAGE)
+    for _ in range(after):
+        bare._turn(0)
+        bare._turn(1)
+    came = int(bare.ports.table[1, 1]["received"])
+    for node in (0, 1):
+        disconnect(bare, node)
+    bare.connect(RECEPTION)  # before what is under way has gone
+    bare.post(0, 1, PAGE, 100)
+    bare.run()
+    wait_for_both(bare, 2)
+
+    state, told, _ = state_of(bare, 0)
+    assert (state, told[1:]) == (CONNECTED, [DONE])
+    assert int(bare.ports.table[1, 1]["received"]) == came + 1
+    place = int(bare.ports.report_buffers[1, 1, came, 0])
+    assert bare.read(1, place, 100) == TEXT[PAGE : PAGE + 100]

@@ -153,6 +153,17 @@ def time_out(link, most_retries):
 
 
 @step
+def end_link(link):
+    """Have the link end: what waits for an acknowledgement is forgotten, and nothing follows it."""
+    link.forgotten += distance(link.numbered, link.oldest)
+    link.dead = 1
+    link.oldest = link.numbered
+    link.turn = link.numbered
+    link.fresh = link.numbered
+    link.retries = 0
+
+
+@step
 def revive(link):
     """There is a new way to the peer, which has forgotten nothing: send again from the oldest."""
     link.dead = 0

@@ -141,6 +141,21 @@ def aim_at_run(nics, n, deposited):
 
 
 @FIRMWARE.function
+def break_connection(nics, n, p, state, told, verdict):
+    """The connection of port ``p`` ends, if it has one; the port is in ``state`` then."""
+
+
+@FIRMWARE.function
+def lose_peer(nics, n, d):
+    """The other end of a connection has not answered for long: what was begun ends."""
+
+
+@FIRMWARE.function
+def hear_of_end(nics, d, slot, now):
+    """A packet has come by a stream that has ended, here or there; what became of it."""
+
+
+@FIRMWARE.function
 def check_work(nics, n, p):
     """Whether the copied descriptor of a connected port may go: ``DONE``, or how it ends."""
 

@@ -22,6 +22,7 @@ from nicscope.nic.ports.arrivals import (
 from nicscope.nic.ports.calls import (
     complete_receive,
     give_up_message,
+    hear_of_end,
     is_sound,
     report_received,
     report_sent,
@@ -85,6 +86,9 @@ def complete_arrival(nics, d, slot, now):
         return
     stream = stream_to(ports, d, head.peer)
     stream.heard_at = now
+    if stream.port != OWN_PORT and (stream.verdict != 0 or head.verdict != 0):
+        count_ended(nics, d, packet, head, hear_of_end(nics, d, slot, now))
+        return
     if head.kind == SEND and head.last == 0:
         _mind_rest(nics, d, head.peer, now)
     if not is_reliable(ports, stream):
@@ -132,7 +136,7 @@ def _complete_reliable(nics, d, slot, packet, head):
         status = _deliver(nics, d, slot, packet, head)
         _count(nics, d, packet, head, status)
     if status == ENDED:
-        return head.why
+        return REFUSED
     if status == DROPPED:
         refuse_packet(nics, d, head)
         why = head.why

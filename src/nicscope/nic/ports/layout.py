@@ -302,7 +302,7 @@ HEAD = np.dtype(
         ("length", "i8"),  # of inline data or a fetch
         ("total", "i8"),  # bytes of the message
         ("message", "i8"),
-        ("last", "i8"),
+        ("last", "i8"),  # of its message; of a verdict: its sender knows that of the other end
         ("options", "i8"),
         ("into", "i8"),  # of a fetch: where in a page its answer begins
         ("route", "i8"),  # how often its sender has changed the way to this node

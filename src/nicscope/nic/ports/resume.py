@@ -30,7 +30,7 @@ def resume_filled(nics, n, frame):
         settle_arrival(nics, n, frame)
     elif serving.miss_ahead == 1:
         keep_buffer(nics, n, who, frame)
-    else:
+    elif nics.ports.table[n, who].busy == 1:
         enter_page(nics, n, who, serving.miss_page, frame)
         d = destination_of(nics, n, who)
         if stream_to(nics.ports, n, d).dead == 1:

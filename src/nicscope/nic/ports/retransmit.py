@@ -5,15 +5,16 @@ from __future__ import annotations
 from nicscope.clock import NEVER
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports.arbitrate import NO_SOURCE
-from nicscope.nic.ports.calls import break_off, end_request, give_up_message, report_sent
+from nicscope.nic.ports.calls import end_request, give_up_message, lose_peer, report_sent
+from nicscope.nic.ports.connection import repeat_verdict, void_packets
 from nicscope.nic.ports.holding import let_go
 from nicscope.nic.ports.layout import (
     AWAITS_USE,
-    BARRED,
     FETCH,
     FREE_TO_GO,
     NO_ROOM,
     NOBODY,
+    OWN_PORT,
     PEER_DEAD,
     PROBE,
     REPLY,
@@ -26,7 +27,6 @@ from nicscope.nic.ports.streams import (
     is_reliable,
     mark,
     next_marked,
-    node_of,
     peer_of,
     stream_to,
     take_oldest,
@@ -147,6 +147,9 @@ def _mind_patience(nics, n, now):
 def _run_out(nics, n, d, now):
     ports = nics.ports
     stream = stream_to(ports, n, d)
+    if stream.verdict != 0:
+        repeat_verdict(nics, n, d, now)
+        return
     stream.resend_at = NEVER
     if not is_outstanding(stream):
         if stream.fetching > 0:
@@ -192,27 +195,15 @@ def _may_send(nics, n):
 
 
 @step
-def _void_packets(nics, n, d):
-    """What is still to leave for ``d`` counts no more: its memory is its process's again.
-
-    Or a peer that lives and was not heard would take what the process writes there next.
-    """
-    endpoint = nics.endpoints[n]
-    for i in range(endpoint.sent, endpoint.written):
-        place = i % endpoint.send_ring
-        if nics.ports.send_heads[n, place].own == d:
-            nics.ports.send_heads[n, place].kind = BARRED
-            if i == endpoint.sent:
-                break_off(nics, n, node_of(nics.ports, n, d))
-
-
-@step
 def _bury(nics, n, d):
     """The peer is dead: what was meant for it has failed."""
     ports = nics.ports
     stream = stream_to(ports, n, d)
+    if stream.port != OWN_PORT:
+        lose_peer(nics, n, d)
+        return
     stop_resending(nics, n, d)
-    _void_packets(nics, n, d)
+    void_packets(nics, n, d, nics.endpoints[n].sent)
     take_back(nics, n, d)
     if ports.nodes[n].promised_to == d:
         withdraw(nics, n)

@@ -30,7 +30,7 @@ TAKEN_BACK = 8  # one before it came in vain, so it must come again
 REFUSED = 9  # for good: its sender learns that it was rejected
 INCOMPLETE = 10  # a piece of its message is missing, or was refused
 BROKEN_OFF = 11  # by the watchdog of the network
-VOID = 12  # its sender had given this node up
+VOID = 12  # its sender had given this node up, or their connection was over
 # Dropped: it could not be taken then.
 NO_TRANSLATION = 13
 NO_HANDLE = 14

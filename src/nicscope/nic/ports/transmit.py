@@ -146,6 +146,8 @@ def space_of(nics, n, p):
 def enter_page(nics, n, p, page, frame):
     """The page that port ``p`` sends from is translated; it is held until the next one."""
     port = nics.ports.table[n, p]
+    if port.busy == 0:
+        return  # its connection has ended meanwhile, and the descriptor with it
     leave_page(nics, n, p)
     port.page = page
     port.frame = frame
@@ -171,6 +173,8 @@ def leave_page(nics, n, p):
 def end_request(nics, n, p, status):
     """The descriptor under way at port ``p`` goes no further; with ``DONE`` a packet tells."""
     port = nics.ports.table[n, p]
+    if port.busy == 0:
+        return  # as above
     leave_page(nics, n, p)
     port.busy = 0
     if status == DONE:

@@ -99,6 +99,7 @@ def clear(packet, head):
     head.frame = 0
     head.space = NOBODY
     head.lone = 0
+    head.verdict = 0
 
 
 @step
@@ -136,6 +137,12 @@ def _put_acknowledgement(nics, n, d, head):
     head.rejects = stream.rejects
     head.route = stream.route
     stream.ack_at = NEVER
+    _be_content(nics, n, stream)
+
+
+@step
+def _be_content(nics, n, stream):
+    """The acknowledgement that was wished for is on its way."""
     if stream.urgent == 1:
         stream.urgent = 0
         nics.ports.nodes[n].acks -= 1
@@ -234,14 +241,18 @@ def stop_resending(nics, n, d):
 
 @distant
 def send_bare_acknowledgement(nics, n, d):
-    """Acknowledge what has come from ``d`` with a packet of its own."""
+    """Acknowledge what has come from ``d`` with a packet of its own; with the verdict, if any."""
     ports = nics.ports
+    stream = stream_to(ports, n, d)
     packet = ports.blank[0]
     head = ports.blank_head[0]
     clear(packet, head)
     _address(nics, n, d, packet, head)
     head.kind = ACKNOWLEDGEMENT
+    head.verdict = stream.verdict
+    head.last = stream.heard
     push(nics, n, packet, head, ports.blank_bytes, BARE)
+    _be_content(nics, n, stream)
 
 
 @routine

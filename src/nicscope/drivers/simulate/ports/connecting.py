@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from nicscope.drivers.simulate.ports.timers import keep_time
 from nicscope.errors import SimulationError
-from nicscope.nic.ports.layout import CONNECTED
+from nicscope.kernel.decorators import kernel
+from nicscope.nic.ports.calls import break_connection
+from nicscope.nic.ports.connection import NO_TROUBLE
+from nicscope.nic.ports.layout import CONNECTED, FLUSHED, IDLE, NOBODY
 from nicscope.nic.ports.pools import AT_ONCE, BLANK, grow, lacks
 
 if TYPE_CHECKING:
@@ -45,8 +49,12 @@ def connect_ports(
 
     ``one`` and ``other``: node and port; ``level`` is what the connection promises; ``unit``: bytes
     of a packet at most.  A port's channel has its number.
-    Errors: ``SimulationError`` if a node has no stream left; then nothing has changed.
+    Errors: ``SimulationError`` if one of them is connected, or a node has no stream left; then
+    nothing has changed.
     """
+    for node, port in (one, other):
+        if ports.table[node, port]["channel"] != NOBODY:
+            raise SimulationError(f"port {port} of node {node} has a connection; end that first")
     streams = _pair(ports, one[0], other[0])
     for (node, port), (peer, peer_port), known_as in zip(
         (one, other), (other, one), streams, strict=True
@@ -64,6 +72,17 @@ def connect_ports(
         record["channel"], record["level"] = port, level
         record["reading"] = 0
         record["state"] = CONNECTED
+
+
+@kernel
+def end_connection(machine: Any, n: int, p: int) -> None:
+    """Port ``p`` of node ``n`` ends its connection, as its process wishes; the port is idle then.
+
+    What it has posted ends as flushed, and the other end learns of it.  Call this through
+    ``bound``, between two operations of the process.
+    """
+    break_connection(machine, n, p, IDLE, NO_TROUBLE, FLUSHED)
+    keep_time(machine, n)
 
 
 def _pair(ports: Ports, node: int, other: int) -> tuple[int, int]:

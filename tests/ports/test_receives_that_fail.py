@@ -13,14 +13,21 @@ from nicscope.nic.ports.layout import (
     BAD_DESCRIPTOR,
     BROKEN,
     CONNECTED,
+    DELIVERY,
     FETCH,
     IDLE,
     MAY_WRITE,
+    RECEPTION,
     REPLY,
     SEND,
     UNRELIABLE,
 )
-from nicscope.nic.ports.work_queues import POSTED_BADLY, RECEIVE_FAILED, RECEIVES_EMPTY
+from nicscope.nic.ports.work_queues import (
+    CONNECTION_LOST,
+    POSTED_BADLY,
+    RECEIVE_FAILED,
+    RECEIVES_EMPTY,
+)
 
 APART = 5000  # bytes between two receives
 TOO_MUCH = [(0, 5000), (0, 5001)]
@@ -218,3 +225,46 @@ def test_a_receive_whose_message_loses_a_part_waits_for_the_next_one():
         assert sorted(each.cookie for each in said) == list(range(len(said)))
         assert (state, told) == (CONNECTED, [])
         assert contents == [came(0, each.immediate, each.length)[1] for each in said]
+
+
+@pytest.mark.parametrize(
+    ("level", "too_long", "missing"),
+    [
+        (UNRELIABLE, "done", "done"),
+        (DELIVERY, "done", "no receive posted"),
+        (RECEPTION, "remote receive failed", "no receive posted"),
+    ],
+)
+@pytest.mark.parametrize("length", [4000, 150, 0])
+def test_the_level_says_what_a_sender_learns_of_a_receive_that_failed(
+    level, too_long, missing, length
+):
+    async def sender(process):
+        memory = await with_memory(process, 4, 1)
+        await process.sleep(1000)
+        connect(process, level)
+        await _post(process, memory, [10, length])
+        return [(await process.ended()).status for _ in range(2)], work_world.troubles(process)
+
+    def receiver(room):
+        async def program(process):
+            memory = await with_memory(process, 4)
+            for number in range(1 if room is None else 2):
+                await process.post_receive(number, at(memory, [(0, 100 if number == 0 else room)]))
+            await process.sleep(20_000)
+            return work_world.troubles(process)
+
+        return program
+
+    lost = [] if level == UNRELIABLE else [CONNECTION_LOST]
+    for room, status, trouble in ((None, missing, RECEIVES_EMPTY), (100, too_long, RECEIVE_FAILED)):
+        cluster = cluster_of()
+        cluster.start(0, sender)
+        cluster.start(1, receiver(room))
+        (ended, here), there = cluster.run()
+
+        fits = room is not None and length <= room
+        told = [trouble] if trouble == RECEIVES_EMPTY or (not fits and level != UNRELIABLE) else []
+        assert ended == ["done", "done" if fits else status]
+        assert there == told
+        assert here == (lost if told else [])

@@ -239,7 +239,7 @@ class Completions(Program):
         else:
             raise AssertionError(f"nothing is posted as {cookie}")
         said = status_of(queue, operation, status, word is not None)
-        immediate = work.descriptor.immediate if word is None else word
+        immediate = work.said[-1] if word is None else word
         work.ended = Outcome(said, length if status == ended_as.DONE else 0, immediate)
         return work
 

@@ -12,6 +12,8 @@ OF_ITS_OWN_MACHINE = {
     "test_via_report": "rows of the report that are of VI-MSG's staging and turns",
 }
 
+ON_PORTS = ("test_through_a_switch",)  # modules that say so themselves
+
 
 def pytest_generate_tests(metafunc):
     """Run each test once by library."""
@@ -19,6 +21,8 @@ def pytest_generate_tests(metafunc):
         metafunc.function, "of_its_own_machine", ""
     )
     names = [pairs.ALONE] if alone else list(pairs.LIBRARIES)
+    if metafunc.module.__name__ in ON_PORTS:
+        names = ["ports"]
     metafunc.parametrize("library", names, indirect=True, scope="module")
 
 

@@ -7,7 +7,6 @@ little-endian, as the library's header lays them out.  Source: VIA Specification
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -34,8 +33,7 @@ ALIGNMENT = 64
 _DONE = int(Status.VIP_STATUS_DONE)
 
 
-@dataclass(frozen=True)
-class DataSegment:
+class DataSegment(msgspec.Struct, frozen=True):
     """A stretch of registered memory: virtual address, handle of its registration, bytes.
 
     Its numbers are what the NIC gets, which judges them by its own tables.  One that
@@ -45,7 +43,7 @@ class DataSegment:
     address: int
     handle: int
     length: int
-    region: Region | None = field(default=None, compare=False, repr=False)
+    region: Region | None = None
 
 
 class AddressSegment(msgspec.Struct, frozen=True):
@@ -84,21 +82,6 @@ class Descriptor(msgspec.Struct, eq=False):
         """Of its own bytes."""
         count = len(self.data) + (self.remote is not None)
         return CONTROL_SEGMENT.size + DATA_SEGMENT.size * count
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether all that it says is sure to have room in its bytes: no encoding can fail."""
-        if type(self.control) is not Control or type(self.data) is not tuple:
-            return False
-        if self.remote is not None or self.immediate != 0:
-            return False
-        for one in self.data:
-            address, handle, length = one.address, one.handle, one.length
-            if type(address) is not int or type(handle) is not int or type(length) is not int:
-                return False
-            if not (0 <= address < 1 << 63 and 0 <= handle < 1 << 32 and 0 <= length < 1 << 32):
-                return False
-        return True
 
     def encode(self) -> bytes:
         """Its bytes as the library stores them, not done.

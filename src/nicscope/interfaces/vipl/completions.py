@@ -17,7 +17,6 @@ from nicscope.interfaces.vipl.endpoint import (
     RECEIVE_QUEUE,
     SEND_QUEUE,
     Endpoint,
-    Outcome,
     Ring,
     Work,
 )
@@ -48,6 +47,11 @@ ERRORS = {
 # Of a report: the operation, the immediate word, and whether there is one.
 IN_REPORT = ("operation", "name", "buffers")
 OF_SENDS = {WRITE: Status.VIP_STATUS_OP_RDMA_WRITE, FETCH: Status.VIP_STATUS_OP_RDMA_READ}
+
+
+def posted_as(vi: Endpoint, queue: int, cookie: int) -> Work:
+    """What is posted and not taken of that number."""
+    return next(work for work in vi.posted[queue] if work.cookie == cookie)
 
 
 @functools.cache
@@ -146,10 +150,16 @@ class Completions(Program):
             )
         if not vi.posted[queue]:
             self._check_posted(vi, queue)
-        latest = None if timeout_us is None else self._latest(timeout_us)
+        if timeout_us is not None:
+            latest = self._latest(timeout_us)
+            while not vi.posted[queue][0].told:
+                if not (yield from self._reported(vi, queue, latest)):
+                    raise VipError(Return.VIP_TIMEOUT, "the descriptor is not done in time")
+            return self._taken(vi, queue)
         while not vi.posted[queue][0].told:
-            if not (yield from self._reported(vi, queue, latest)):
-                raise VipError(Return.VIP_TIMEOUT, "the descriptor is not done in time")
+            before = self._process._before
+            question = vi.questions[queue]
+            self._note(vi, queue, (yield self._process.behind(question) if before else question))
         return self._taken(vi, queue)
 
     async def _done(self, handle: Vi, queue: int) -> Descriptor | None:
@@ -188,16 +198,10 @@ class Completions(Program):
         ring = self._ports.reports[self.node, vi.place, queue]
         for number in range(first, first + self._process.reports(vi.place, queue)):
             report = ring[number % len(ring)]
+            work = posted_as(vi, queue, int(report["cookie"]))
             kind, word, has_word = (int(report[name]) for name in IN_REPORT)
-            self._note(
-                vi,
-                queue,
-                int(report["cookie"]),
-                int(report["status"]),
-                int(report["length"]),
-                kind,
-                word if has_word else None,
-            )
+            said = status_of(queue, kind, int(report["status"]), has_word == 1)
+            work.ended = said, int(report["length"]), word if has_word else work.said[3]
 
     def _reported(
         self, vi: Endpoint, queue: int, latest: int | None
@@ -209,39 +213,28 @@ class Completions(Program):
             own = self._process._mapped[vi.place] | queue | POLL << 1
             question = self._driven.request(REPORT, vi.place, address=latest, own=own)
         ended = yield self._process.behind(question)
-        self._driven.now = ended[TIME]
-        own = ended[OWN]
-        if own == LATE:
+        if ended[OWN] == LATE:
+            self._driven.now = ended[TIME]
             return False
-        if queue == SEND_QUEUE:
-            operation, word = ended[TAG], None
-        else:
-            operation = own & ((1 << KIND_BITS) - 1)
-            word = ended[TAG] if own >> KIND_BITS == 1 else None
-        work = self._note(vi, queue, ended[PACKET], ended[ADDRESS], ended[PAYLOAD], operation, word)
-        work.told = True
+        self._note(vi, queue, ended)
         return True
 
-    def _note(
-        self,
-        vi: Endpoint,
-        queue: int,
-        cookie: int,
-        status: int,
-        length: int,
-        operation: int,
-        word: int | None,
-    ) -> Work:
-        """Know how the descriptor of ``cookie`` ended; it.  ``word``: immediate data that came."""
-        for work in vi.posted[queue]:
-            if work.cookie == cookie:
-                break
-        else:
-            raise AssertionError(f"nothing is posted as {cookie}")
-        said = status_of(queue, operation, status, word is not None)
-        immediate = work.said[-1] if word is None else word
-        work.ended = Outcome(said, length if status == ended_as.DONE else 0, immediate)
-        return work
+    def _note(self, vi: Endpoint, queue: int, ended: Record) -> None:
+        """Know what a report of a port says of whichever descriptor it is of."""
+        self._driven.now = ended[TIME]
+        cookie, status = ended[PACKET], ended[ADDRESS]
+        work = vi.posted[queue][0]
+        if work.cookie != cookie:
+            work = posted_as(vi, queue, cookie)
+        operation, immediate, has_word = ended[TAG], work.said[3], False
+        if queue == RECEIVE_QUEUE:
+            own = ended[OWN]
+            operation = own & ((1 << KIND_BITS) - 1)
+            if own >> KIND_BITS:
+                immediate, has_word = ended[TAG], True
+        said = status_of(queue, operation, status, has_word)
+        work.ended = said, 0 if status else ended[PAYLOAD], immediate
+        work.told = True
 
     def _taken(self, vi: Endpoint, queue: int) -> Descriptor:
         """The oldest descriptor, which is done, off its queue."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from nicscope.interfaces.via.announced import Announced
 from nicscope.interfaces.via.descriptor import Descriptor
@@ -27,14 +27,6 @@ RECEIVE_QUEUE = 1
 STATES = {int(state): state for state in State}
 
 
-class Outcome(NamedTuple):
-    """How a descriptor ended."""
-
-    status: Status
-    length: int
-    immediate: int
-
-
 class Work:
     """One posted descriptor."""
 
@@ -49,7 +41,7 @@ class Work:
         self.address = address
         self.among = among  # where it lies
         self.cookie = cookie
-        self.ended: Outcome | None = None  # as its own bytes say
+        self.ended: tuple[Status, int, int] | None = None  # with length and immediate word
         self.told = False  # the library has taken the report of that
 
     @property

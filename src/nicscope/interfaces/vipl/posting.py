@@ -20,9 +20,10 @@ from nicscope.interfaces.via.names import (
     Status,
     VipError,
 )
-from nicscope.interfaces.via.places import Descriptors, checked
+from nicscope.interfaces.via.places import Descriptors, checked, is_sure
 from nicscope.interfaces.via.vi import Vi
 from nicscope.interfaces.vipl.endpoint import RECEIVE_QUEUE, SEND_QUEUE, Endpoint, Work
+from nicscope.interfaces.vipl.process import MOST_BEFORE
 from nicscope.interfaces.vipl.program import Program
 from nicscope.nic.ports.layout import BAD_DESCRIPTOR, DONE, FETCH, IMMEDIATE, SEND, WRITE
 
@@ -62,7 +63,7 @@ class Posting(Program):
     def post_send(self, vi: Vi, descriptor: Descriptor) -> Generator[bytes, Record, None]:
         """Hand a send or an RDMA to the NIC.  Errors: see ``_posted``."""
         endpoint, work = self._posted(vi, SEND_QUEUE, descriptor)
-        if self._process.must_settle(writes=False):
+        if len(self._process._before) == MOST_BEFORE:
             yield from self._process.settle()
         self._sending(endpoint, work)
 
@@ -70,7 +71,7 @@ class Posting(Program):
     def post_recv(self, vi: Vi, descriptor: Descriptor) -> Generator[bytes, Record, None]:
         """Hand a receive to the NIC, before the message is sent.  Errors: see ``_posted``."""
         endpoint, work = self._posted(vi, RECEIVE_QUEUE, descriptor)
-        if self._process.must_settle(writes=False):
+        if len(self._process._before) == MOST_BEFORE:
             yield from self._process.settle()
         self._receiving(endpoint, work)
 
@@ -114,7 +115,11 @@ class Posting(Program):
         if found is None or type(handle) is not Vi:
             self._owner.refuse(handle, Vi)
         vi: Endpoint = found[1]
-        _, address, _, among = checked(self._owner, descriptor)
+        if type(descriptor) is Descriptor and is_sure(descriptor, self._owner.records):
+            address, among = descriptor.address, descriptor.places
+            assert among is not None
+        else:
+            _, address, _, among = checked(self._owner, descriptor)
         tag = vi.attributes.tag
         if among._region.tag != tag:
             raise VipError(
@@ -125,17 +130,18 @@ class Posting(Program):
             raise VipError(
                 Return.VIP_INVALID_PARAMETER, "the descriptor's place is still in a queue of the VI"
             )
-        posted = vi.posted[queue]
+        process, posted = self._process, vi.posted[queue]
         if len(posted) >= self._depths[queue]:
             raise VipError(
                 Return.VIP_ERROR_RESOURCE,
                 f"VI {vi.number} has {len(posted)} descriptors in this queue, which is all that it "
                 "holds; take some back, or give the cluster a larger one",
             )
-        work = Work(descriptor, address, among, self._process._next_request)
-        self._process._next_request += 1
+        cookie = process._next_request
+        process._next_request = cookie + 1
+        work = Work(descriptor, address, among, cookie)
         descriptor.status, descriptor.length = NOT_YET, 0
-        self._words.post(work)
+        self._words.works[address] = work
         posted.append(work)
         vi.addresses.add(address)
         return vi, work
@@ -165,7 +171,9 @@ class Posting(Program):
                 operation = NO_OPERATION
         self._put_down(data, place)
         own = process._mapped[vi.place] | operation | flags | GATHER
-        process.put(self._driven.request(POST, vi.place, len(data), key, 0, at, work.cookie, own))
+        process._before.append(
+            self._driven.request(POST, vi.place, len(data), key, 0, at, work.cookie, own)
+        )
 
     def _receiving(self, vi: Endpoint, work: Work) -> None:
         """Likewise, into a receive queue."""
@@ -176,6 +184,6 @@ class Posting(Program):
             found = BAD_DESCRIPTOR
         self._put_down(data, len(process._before))
         own = process._mapped[vi.place]
-        process.put(
+        process._before.append(
             self._driven.request(PROVIDE, vi.place, len(data), found, 0, 0, work.cookie, own)
         )

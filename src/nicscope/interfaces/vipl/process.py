@@ -38,19 +38,6 @@ class Process(ports.Process):
     # Stores and posts say no more than that they have ended.  So they wait for what the process
     # asks next, and go before it, in one crossing to the driver.
 
-    def put(self, what: bytes) -> None:
-        """Have ``what`` be begun before whatever the process asks next."""
-        self._before.append(what)
-
-    def put_store(self, what: bytes) -> None:
-        """Likewise for a store, whose bytes the process holds in its window."""
-        self._before.append(what)
-        self._has_store = True
-
-    def must_settle(self, *, writes: bool) -> bool:
-        """Whether nothing more can be put before, or no store."""
-        return len(self._before) == MOST_BEFORE or (writes and self._has_store)
-
     def behind(self, what: bytes) -> bytes:
         """The request for all that was put before, and then for ``what``."""
         before = self._before

@@ -17,6 +17,7 @@ from nicscope.interfaces.arguments import LEAST, PS_PER_US
 from nicscope.interfaces.via.caller import Caller
 from nicscope.interfaces.via.names import Return, VipError
 from nicscope.interfaces.via.numbers import in_ps, raw_bytes, whole
+from nicscope.interfaces.vipl.process import MOST_BEFORE
 from nicscope.memory.coherence.access import LOAD, STORE
 
 if TYPE_CHECKING:
@@ -74,37 +75,42 @@ class Program(Caller):
     def write(self, address: int, raw: bytes) -> Generator[Any, Any, None]:
         """Store ``raw`` word by word, through the caches if there are some."""
         raw = raw if type(raw) is bytes else raw_bytes(raw)
-        count = len(raw)
-        self._own(address, count)
+        count, process = len(raw), self._process
+        if RUNNING.program is not self._driven or not self._space.is_pinned(address, count):
+            self._own(address, count)
+            if count and not self._space.is_pinned(address, count):
+                yield from process.settle()
+                yield from _within(process._store_at(address, raw))
+                return
         if not count:
             return
-        if not self._space.is_pinned(address, count):
-            yield from self._process.settle()
-            yield from _within(self._process._store_at(address, raw))
-        elif self._window is None:
-            self._memory.write(self._process.node, self._process.number, address, raw)
-        else:
-            if self._process.must_settle(writes=True):
-                yield from self._process.settle()
-            self._window[:count] = raw
-            self._process.put_store(self._access(STORE, address, count))
+        if self._window is None:
+            self._memory.write(process.node, process.number, address, raw)
+            return
+        if process._has_store or len(process._before) == MOST_BEFORE:
+            yield from process.settle()
+        self._window[:count] = raw
+        process._before.append(self._access(STORE, address, count))
+        process._has_store = True
 
     @coroutine
     def read(self, address: int, byte_count: int) -> Generator[Any, Any, bytes]:
         """Load that many bytes, likewise."""
-        self._own(address, byte_count)
+        process = self._process
+        if RUNNING.program is not self._driven or not self._space.is_pinned(address, byte_count):
+            self._own(address, byte_count)
         if not byte_count:
             return b""
         if self._words.are_in(address, byte_count, self._memory.page_size):
-            yield from self._process.settle()
+            yield from process.settle()
             self._have_words()
         if not self._space.is_pinned(address, byte_count):
-            yield from self._process.settle()
-            content: bytes = yield from _within(self._process._load_at(address, byte_count))
+            yield from process.settle()
+            content: bytes = yield from _within(process._load_at(address, byte_count))
             return content
         if self._window is None:
-            return self._memory.read(self._process.node, self._process.number, address, byte_count)
-        ended = yield self._process.behind(self._access(LOAD, address, byte_count))
+            return self._memory.read(process.node, process.number, address, byte_count)
+        ended = yield process.behind(self._access(LOAD, address, byte_count))
         self._driven.now = ended[TIME]
         return bytes(self._window[:byte_count])
 

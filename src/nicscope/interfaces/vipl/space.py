@@ -58,5 +58,7 @@ class Space:
 
     def is_pinned(self, address: int, count: int) -> bool:
         """Whether that lies in one page, which is registered: an access cannot fault."""
+        if type(address) is not int or type(count) is not int or count < 0:
+            return False
         size = self._page
         return address % size + count <= size and address // size in self._pinned

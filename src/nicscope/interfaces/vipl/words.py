@@ -21,31 +21,27 @@ class Words:
     """Those of one process that it has not loaded since they were written."""
 
     def __init__(self) -> None:
-        self._works: dict[int, Work] = {}  # the last that was posted from each place
-        self._pages: set[int] = set()  # where there are places
+        self.works: dict[int, Work] = {}  # by address: the last that was posted from there
+        self.pages: set[int] = set()  # where there are places
 
     def place(self, address: int, length: int, page: int) -> None:
         """Descriptors lie there."""
-        self._pages.update(range(address // page, (address + length - 1) // page + 1))
-
-    def post(self, work: Work) -> None:
-        """The library writes a descriptor."""
-        self._works[work.address] = work
+        self.pages.update(range(address // page, (address + length - 1) // page + 1))
 
     def are_in(self, address: int, count: int, page: int) -> bool:
         """Whether some lie in that stretch's pages."""
         first, last = address // page, (address + count - 1) // page
         if first == last:  # nearly always
-            return first in self._pages
-        return any(one in self._pages for one in range(first, last + 1))
+            return first in self.pages
+        return any(one in self.pages for one in range(first, last + 1))
 
     def put(self, write: Callable[[int, bytes], None]) -> None:
         """Have all of them in memory by ``write``."""
-        for work in self._works.values():
+        for work in self.works.values():
             raw = work.raw
             if work.ended is not None:
                 status, length, immediate = work.ended
                 words = STATUS_WORDS.pack(immediate & 0xFFFFFFFF, length, status)
                 raw = raw[:STATUS_AT] + words + raw[STATUS_AT + len(words) :]
             write(work.address, raw)
-        self._works = {at: work for at, work in self._works.items() if work.ended is None}
+        self.works = {at: work for at, work in self.works.items() if work.ended is None}

@@ -190,7 +190,7 @@ def test_so_is_what_a_coherent_machine_takes(nodes, memory, cache, nic, tags):
     machine = coherent.new_machine(nodes, host, there, tags=tags)
     taken = sum(array.nbytes for array in arrays(machine))
 
-    assert taken <= bytes_at_buses(nodes, host, there, tags, 64) <= 1.2 * taken + (1 << 20)
+    assert taken <= bytes_at_buses(nodes, host, there, tags) <= 1.2 * taken + (1 << 20)
 
 
 @pytest.mark.usefixtures("few_left")

@@ -18,7 +18,6 @@ from nicscope.drivers.coherent.registration import (
 from nicscope.memory.coherence.layout import DEVICE, INVALID, READ, SHARED
 from nicscope.nic.coherent.layout import NOWHERE, Component
 from nicscope.nic.coherent.mechanism import Mechanism
-from nicscope.nic.coherent.packets import buffer_of, map_packets
 from nicscope.nic.coherent.tags import nic_address
 
 EDT = Mechanism.EDT.value
@@ -130,16 +129,3 @@ def test_regions_in_use_may_not_overlap_in_part():
     Boundary(machine, 0, EDT).deregister(0, 1024, 0)
     assert became(machine, 512, 1024) == REGISTERED
     assert home(machine, 0) == NOWHERE
-
-
-@pytest.mark.requirement("ED-15")
-def test_packets_find_the_buffer_of_the_region_they_belong_to():
-    machine = new_machine(1)
-    Boundary(machine, 0, EDT).register(4096, 1024, 0)
-    nic = node_view(machine, 0).nic
-
-    assert buffer_of(nic, 3) == NOWHERE
-    map_packets(nic, 3, 4200)
-    assert buffer_of(nic, 3) == home(machine, 4200)
-    map_packets(nic, 3, 64)
-    assert buffer_of(nic, 3) == NOWHERE, "not registered: the packet stays in staging"

@@ -69,6 +69,42 @@ def test_a_frame_is_registered_exactly_while_it_is_pinned(design, loss):
     assert (cluster.simulation.machine.bus.ways.nics.registers["fallbacks"] == 0).all()
 
 
+@pytest.mark.requirement("ED-15")
+def test_a_packet_goes_to_the_buffer_on_the_nic_of_the_frame_that_it_belongs_to():
+    design = with_settings(load_design("utlb"), ["way=edt", "transport=reliable"])
+    cluster = vmmc.Cluster(design, "utlb-edt")
+    begin, content = 3 * BLOCK + 10, programs.pattern(3, PAGE)
+
+    async def owner(endpoint):
+        table = endpoint.allocate(2 * PAGE)
+        await table.write(bytes(2 * PAGE))
+        await endpoint.export(table, "table", allow=1)
+        await endpoint.notification()
+        return table.address // PAGE
+
+    async def user(endpoint):
+        room = endpoint.allocate(2 * PAGE)
+        await room.write(content)
+        remote = await endpoint.import_buffer(0, "table")
+        await endpoint.store(remote, room, begin, length=PAGE, notify=True)
+
+    cluster.start(0, owner)
+    cluster.start(1, user)
+    page, _ = cluster.run()
+
+    machine = cluster.simulation.machine
+    agents = machine.bus.ways.agents
+    whole = range(-(-begin // BLOCK), (begin + PAGE) // BLOCK)  # blocks that hold nothing else
+    for block in whole:
+        frame = machine.ports.memory.entries[0, 0, page + block * BLOCK // PAGE]["frame"]
+        home = int(agents.home[0][int(frame) * (PAGE // BLOCK) + block % (PAGE // BLOCK)])
+        assert agents.copies[0][home]["state"] == SHARED
+        held = agents.memory[0, home * BLOCK : (home + 1) * BLOCK].tobytes()
+        assert held == content[block * BLOCK - begin :][:BLOCK]
+    # It has read the table's blocks when the owner had written them, and not out of memory again.
+    assert agents.watch[0]["reads"] == 2 * PAGE // BLOCK
+
+
 def many_buffers(way, loss, platform="utlb-edt", frames=16, **settings):
     """Stores out of more pages than may be pinned, on a host of few frames; what has arrived."""
     chosen = {"way": way, "transport": "reliable"} | settings

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import port_world as world
 import pytest
+import work_world
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from work_world import PAGE, SEGMENTS, cluster_of, converse, digest, of, read, with_memory
+from work_world import (
+    PAGE,
+    SEGMENTS,
+    at,
+    cluster_of,
+    connect,
+    converse,
+    digest,
+    of,
+    read,
+    with_memory,
+)
 
 from nicscope.config.delivery import POLICIES, Transport, Way
+from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.ports.build import Faults, HostSize
 from nicscope.nic.ports.layout import SEND
+from nicscope.nic.ports.traffic import NO_TRANSLATION
 
 PAGES = 8
 SENT = [(100, 3000), (5000, 1), (8000, 4500)]
@@ -130,13 +144,101 @@ def test_any_gather_fits_any_receive_that_is_long_enough(sent: list, cuts: list,
     assert received[0][1] == digest(of(1, pages, sent))
 
 
-def test_reading_finds_what_came():
-    """What the world of these tests reads is the process's own memory."""
+TIGHT = [
+    ("vmmc-interrupt", ["entries=2", "ways=1"]),
+    ("utlb", ["entries=2", "ways=1"]),
+    ("mini", ["entries=8", "ways=1", "line=1"]),
+    ("unet-mm-pca200", ["entries=16"]),
+]
 
-    async def program(process):
-        memory = await with_memory(process, 2, 5)
-        return await read(memory, [(10, 20), (5000, 7)])
+
+@pytest.mark.parametrize(("design", "parts"), TIGHT)
+@pytest.mark.parametrize("frames", [1024, 13])
+def test_a_payload_finds_its_pages_however_few_entries_and_frames_there_are(design, parts, frames):
+    into = [(PAGE * page - 3, 6) for page in (1, 3, 5, 7)]
+    messages = [([(0, 24)], into), ([(24, 9000)], [(0, 4000), (4200, 4000), (8300, 1500)])]
+
+    async def sender(process):
+        memory = await with_memory(process, PAGES, 1)
+        await process.sleep(200_000)
+        connect(process)
+        for pieces, _ in messages:
+            await process.post_gather(SEND, at(memory, pieces))
+        return [(await process.ended()).status for _ in messages]
+
+    async def receiver(process):
+        memory = await with_memory(process, PAGES, 2)
+        for number, (_, pieces) in enumerate(messages):
+            await process.post_receive(number, at(memory, pieces))
+        # What it writes then drives pages out that are not pinned yet.
+        await process.allocate(10 * PAGE).write(b"x" * 10 * PAGE)
+        said = [await process.received() for _ in messages]
+        return [
+            (each.status, digest((await read(memory, pieces))[: each.length]))
+            for each, (_, pieces) in zip(said, messages, strict=True)
+        ]
+
+    cluster = cluster_of(
+        with_settings(load_design(design), parts),
+        transport=Transport(time_out_ps=20_000_000_000, most_retries=20),
+        host=HostSize(frames=frames),
+    )
+    cluster.start(0, sender)
+    cluster.start(1, receiver)
+    ended, heard = cluster.run()
+    assert ended == ["done", "done"]
+    assert heard == [("done", digest(of(1, PAGES, sent))) for sent, _ in messages]
+    assert world.stale(cluster) == 0
+    assert work_world.uses_left(cluster) == [0, 0]
+    ports = cluster.simulation.machine.ports
+    # Of a page or a table that is out the packet that needs it is dropped, and comes again.
+    assert frames == 1024 or ports.ended[1, NO_TRANSLATION] > 0
+
+
+def test_a_receive_finds_room_when_the_report_of_an_earlier_one_has_been_read():
+    many = work_world.RECEIVES
+
+    async def sender(process):
+        memory = await with_memory(process, 1, 1)
+        await process.sleep(1000)
+        connect(process)
+        for _ in range(many):
+            await process.post_gather(SEND, at(memory, [(0, 100)]))
+        return [(await process.ended()).status for _ in range(many)]
+
+    async def receiver(process):
+        memory = await with_memory(process, 1)
+        for number in range(many):
+            await process.post_receive(number, at(memory, [(0, 100)]))
+        await process.sleep(10_000)
+        first = await process.received()
+        before = process.now_us
+        second = await process.received(after=process.posting_receive(98, at(memory, [(0, 1)])))
+        took = process.now_us - before
+        rest = [(await process.received()).cookie for _ in range(many - 2)]
+        return first.cookie, second.cookie, took, rest, process.waiting()
 
     cluster = cluster_of()
-    cluster.start(0, program)
-    assert cluster.run() == [of(5, 2, [(10, 20), (5000, 7)])]
+    cluster.start(0, sender)
+    cluster.start(1, receiver)
+    ended, (first, second, took, rest, left) = cluster.run()
+    assert ended == ["done"] * many
+    assert (first, second, rest, left) == (0, 1, list(range(2, many)), 0)
+    assert took < 50
+
+
+def test_a_port_that_closes_lets_the_pages_of_its_receives_go():
+    async def receiver(process):
+        memory = await with_memory(process, 4)
+        for number in range(3):
+            await process.post_receive(number, at(memory, [(number * PAGE + 9, 5000)]))
+        await process.close_port()
+
+    async def sender(process):
+        await process.sleep(1)
+
+    cluster = cluster_of("utlb")
+    cluster.start(0, sender)
+    cluster.start(1, receiver)
+    cluster.run()
+    assert work_world.uses_left(cluster) == [0, 0]

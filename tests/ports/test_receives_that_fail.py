@@ -13,14 +13,21 @@ from nicscope.nic.ports.layout import (
     BAD_DESCRIPTOR,
     BROKEN,
     CONNECTED,
+    DELIVERY,
     FETCH,
     IDLE,
     MAY_WRITE,
+    RECEPTION,
     REPLY,
     SEND,
     UNRELIABLE,
 )
-from nicscope.nic.ports.work_queues import POSTED_BADLY, RECEIVE_FAILED, RECEIVES_EMPTY
+from nicscope.nic.ports.work_queues import (
+    CONNECTION_LOST,
+    POSTED_BADLY,
+    RECEIVE_FAILED,
+    RECEIVES_EMPTY,
+)
 
 APART = 5000  # bytes between two receives
 TOO_MUCH = [(0, 5000), (0, 5001)]
@@ -59,7 +66,7 @@ def test_the_first_thing_wrong_with_a_send_says_how_it_ends(
         memory = await with_memory(process, 2)
         await process.post_receive(5, at(memory, [(0, 100)]))
         await process.sleep(3000)
-        return [(await process.received()).status for _ in range(process.waiting())]
+        return [(await process.received())[:2] for _ in range(process.waiting())]
 
     cluster = cluster_of(transport=Transport(reliable=reliable))
     cluster.start(0, sender)
@@ -71,9 +78,9 @@ def test_the_first_thing_wrong_with_a_send_says_how_it_ends(
         assert (ended[1], state, told, came) == (("flushed", 0), IDLE, [], [])
     elif reliable:
         assert (ended[1], state, told) == (("flushed", 0), BROKEN, [POSTED_BADLY])
-        assert came == ["flushed"]  # as the other end hears of it
+        assert came == [(5, "flushed")]
     else:
-        assert (ended[1], state, told, came) == (("done", 9), CONNECTED, [], ["done"])
+        assert (ended[1], state, told, came) == (("done", 9), CONNECTED, [], [(5, "done")])
 
 
 async def _post(process, memory, lengths):
@@ -162,7 +169,7 @@ def test_a_message_without_a_receive_is_lost_and_its_process_learns_of_it(length
 
 def test_what_does_not_fit_breaks_a_reliable_connection():
     heard = fail([30, 4000, 40], [100, 49, 100], reliable=True)
-    assert both(heard)[:2] == [came(0, 0, 30), gone(1, "too long")]
+    assert both(heard) == [came(0, 0, 30), gone(1, "too long"), gone(2, "flushed")]
     assert heard[2:] == (BROKEN, [RECEIVE_FAILED])
 
 
@@ -190,7 +197,7 @@ def test_a_receive_that_is_none_ends_at_once_and_those_before_it_keep_their_turn
         await process.post_receive(2, at(memory, [(3000, 100)]))
         await process.sleep(1200)
         await process.post_receive(3, [], status=BAD_DESCRIPTOR)
-        rest = [await process.received() for _ in range(1 if reliable else 3)]
+        rest = [await process.received() for _ in range(3)]
         return [each[:2] for each in [first, *rest]], state_of(process, "state")
 
     cluster = cluster_of(transport=Transport(reliable=reliable))
@@ -200,7 +207,8 @@ def test_a_receive_that_is_none_ends_at_once_and_those_before_it_keep_their_turn
 
     bad = "bad descriptor"
     assert state == (BROKEN if reliable else CONNECTED)
-    assert heard == [(1, bad), (3, bad), *([] if reliable else [(0, "done"), (2, "done")])]
+    rest = "flushed" if reliable else "done"
+    assert heard == [(1, bad), (3, bad), (0, rest), (2, rest)]
 
 
 def test_a_receive_whose_message_loses_a_part_waits_for_the_next_one():
@@ -217,3 +225,46 @@ def test_a_receive_whose_message_loses_a_part_waits_for_the_next_one():
         assert sorted(each.cookie for each in said) == list(range(len(said)))
         assert (state, told) == (CONNECTED, [])
         assert contents == [came(0, each.immediate, each.length)[1] for each in said]
+
+
+@pytest.mark.parametrize(
+    ("level", "too_long", "missing"),
+    [
+        (UNRELIABLE, "done", "done"),
+        (DELIVERY, "done", "no receive posted"),
+        (RECEPTION, "remote receive failed", "no receive posted"),
+    ],
+)
+@pytest.mark.parametrize("length", [4000, 150, 0])
+def test_the_level_says_what_a_sender_learns_of_a_receive_that_failed(
+    level, too_long, missing, length
+):
+    async def sender(process):
+        memory = await with_memory(process, 4, 1)
+        await process.sleep(1000)
+        connect(process, level)
+        await _post(process, memory, [10, length])
+        return [(await process.ended()).status for _ in range(2)], work_world.troubles(process)
+
+    def receiver(room):
+        async def program(process):
+            memory = await with_memory(process, 4)
+            for number in range(1 if room is None else 2):
+                await process.post_receive(number, at(memory, [(0, 100 if number == 0 else room)]))
+            await process.sleep(20_000)
+            return work_world.troubles(process)
+
+        return program
+
+    lost = [] if level == UNRELIABLE else [CONNECTION_LOST]
+    for room, status, trouble in ((None, missing, RECEIVES_EMPTY), (100, too_long, RECEIVE_FAILED)):
+        cluster = cluster_of()
+        cluster.start(0, sender)
+        cluster.start(1, receiver(room))
+        (ended, here), there = cluster.run()
+
+        fits = room is not None and length <= room
+        told = [trouble] if trouble == RECEIVES_EMPTY or (not fits and level != UNRELIABLE) else []
+        assert ended == ["done", "done" if fits else status]
+        assert there == told
+        assert here == (lost if told else [])

@@ -268,7 +268,7 @@ class Cluster:
             keep_log=self._keep_log,
         )
         if self._parameters is not None:
-            need += bytes_at_buses(nodes, self._parameters.host, self._parameters.nic, 64, 64)
+            need += bytes_at_buses(nodes, self._parameters.host, self._parameters.nic, 64)
         advice = "ask for fewer nodes, less host_bytes, or fewer tags or records of the log"
         check_room(need, f"a cluster of {nodes:,} nodes", advice)
 

@@ -34,18 +34,17 @@ def new_machine(
     nic: Mapping[str, int] | None = None,
     *,
     tags: int = 64,
-    packets: int = 64,
 ) -> AtBuses:
     """``nodes`` equal nodes at rest.  What is not in ``host`` and ``nic`` is as before any fit.
 
-    ``tags`` regions may be registered at a time; keys of packets go up to ``packets``.
+    ``tags`` regions may be registered at a time.
     Errors: SimulationError.
     """
     of_host, of_nic = unfitted().host | dict(host or {}), unfitted().nic | dict(nic or {})
-    need = bytes_at_buses(nodes, of_host, of_nic, tags, packets)
+    need = bytes_at_buses(nodes, of_host, of_nic, tags)
     check_room(need, f"a cluster of {nodes:,} nodes", "ask for fewer nodes, less memory or caches")
     try:
-        return new_at_buses(nodes, of_host, of_nic, tags=tags, packets=packets)
+        return new_at_buses(nodes, of_host, of_nic, tags=tags)
     except ValueError as error:
         raise SimulationError(str(error)) from error
 

@@ -183,7 +183,7 @@ class PortCluster(Generic[E]):
         need = ports_bytes(self._setup(processes, links), delivery)
         if self.way != Way.PCI:
             host, nic = machine_parameters(self.platform)
-            need += bytes_at_buses(nodes, host, nic, nic["memory_bytes"] // self.page_size, 64)
+            need += bytes_at_buses(nodes, host, nic, nic["memory_bytes"] // self.page_size)
         self._check(need + machine_bytes(delivery, nodes, programs, keep_log=self._keep_log), nodes)
 
     def _check(self, need: int, nodes: int) -> None:

@@ -141,7 +141,6 @@ class Interface(NamedTuple):
     config: NDArray[Any]  # CONFIG, shape (1,)
     registers: NDArray[Any]  # REGISTERS, shape (1,)
     tags: NDArray[Any]  # TAG
-    packets: NDArray[np.int64]  # Pkt-to-Addr: host address by the packet's key, or NOWHERE
     queues: NDArray[Any]  # QUEUE, shape (QUEUES,)
     times: NDArray[np.int64]  # ps by Component
     ends: NDArray[np.int64]  # shape (WINDOW,): when the last DMA blocks ended
@@ -184,7 +183,7 @@ def queue_bytes(given: Mapping[str, int], block: int) -> int:
 
 
 def new_interfaces(
-    nodes: int, given: Mapping[str, int], block: int, host_bytes: int, tags: int, packets: int
+    nodes: int, given: Mapping[str, int], block: int, host_bytes: int, tags: int
 ) -> Interface:
     """``nodes`` equal interfaces with nothing registered; Errors: ValueError."""
     values = nic_settings(given)
@@ -201,12 +200,10 @@ def new_interfaces(
     config["buffer_start"] = staging + queues
     config["queue_address"] = host_bytes - queues
     config["block"] = block
-    held = np.full((nodes, packets), NOWHERE, np.int64)
     return Interface(
         config=config,
         registers=records((nodes, 1), REGISTERS),
         tags=records((nodes, tags), TAG),
-        packets=held,
         queues=records((nodes, QUEUES), QUEUE),
         times=np.zeros((nodes, len(Component)), np.int64),
         ends=np.zeros((nodes, WINDOW), np.int64),

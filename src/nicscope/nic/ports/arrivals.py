@@ -144,6 +144,21 @@ def is_too_often_unwanted(nics, d, peer, sequence):
 
 
 @routine
+def is_without_progress(nics, d, head):
+    """Whether a packet that is to be dropped has come too often, and found no more pages each time.
+
+    While one is brought another may go: the host has to have frames for all of them at once.
+    """
+    stream = stream_to(nics.ports, d, head.peer)
+    if stream.unwanted != head.sequence:
+        stream.laid = -1
+    if head.runs > stream.laid:
+        stream.laid = head.runs
+        stream.unwanted = -1
+    return is_too_often_unwanted(nics, d, head.peer, head.sequence)
+
+
+@routine
 def is_for_port(nics, d, packet, head):
     """Whether the tag of the packet is registered here, for this sender and its tag."""
     ports = nics.ports

@@ -41,6 +41,7 @@ STREAM = np.dtype(
         ("tried", "i8"),  # ways in a row on which nothing was acknowledged
         ("unwanted", "i8"),  # the one that was last turned away by its port, or -1
         ("unwanted_times", "i8"),
+        ("laid", "i8"),  # of one that goes to several pages: how many it had found then
         ("missed_handle", "i8"),  # or for want of a handle
         ("missed_at", "i8"),  # the lookup that it was: 1 buffer, 2 process
         ("waits", "i8"),  # the one that was dropped last for want of something, or -1

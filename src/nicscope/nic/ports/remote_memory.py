@@ -11,6 +11,7 @@ from nicscope.nic.ports.arrivals import (
     NO_PLACE,
     REFUSED_FOR_GOOD,
     TAKEN,
+    is_without_progress,
     last_arrival,
     pass_by,
     turn_away,
@@ -208,7 +209,11 @@ def drop_arrival(nics, d):
     stream_to(ports, d, head.peer).missed = head.sequence
     head.why = NO_TRANSLATION
     note_dropped(nics, d, head.peer, head.sequence)
-    if head.receive >= 0 and head.status == TAKEN:
+    if head.runs >= 0 and head.status == TAKEN:
+        if is_without_progress(nics, d, head):
+            fail_receive(nics, d, slot, NO_ROOM)
+            _post(nics, d)
+            return
         go_back(nics, d, slot)
     turn_away(nics, d, nics.arrivals[d, slot], head)
     _post(nics, d)

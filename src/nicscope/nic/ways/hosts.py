@@ -30,7 +30,6 @@ def new_at_buses(
     nic: Mapping[str, int],
     *,
     tags: int,
-    packets: int,
     memory: NDArray[np.uint8] | None = None,
     queues: bool = True,
 ) -> AtBuses:
@@ -44,7 +43,7 @@ def new_at_buses(
     block, room = int(hosts.config[0]["l2_line"][0]), hosts.memory.shape[1]
     if settings["memory_bytes"] % block or room % block:
         raise ValueError(f"memory_bytes is no multiple of a block of {block} bytes")
-    nics = new_interfaces(nodes, nic, block, room, tags, packets)
+    nics = new_interfaces(nodes, nic, block, room, tags)
     agents = new_watchers(
         nodes,
         room // block,

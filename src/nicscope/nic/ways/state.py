@@ -121,7 +121,6 @@ def nic_of(nics, n):
         nics.config[n],
         nics.registers[n],
         nics.tags[n],
-        nics.packets[n],
         nics.queues[n],
         nics.times[n],
         nics.ends[n],

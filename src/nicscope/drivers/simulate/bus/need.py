@@ -13,14 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 HOME_BYTES = 4  # of where a block of the host, or of the NIC, stands
-KEY_BYTES = 8
 NODE_BYTES = 1 << 16  # of registers, queues, and of the firmware's tables
 PAGE, PAGE_BYTES = 4096, 64  # of a page that a program may allocate
 
 
-def bytes_at_buses(
-    nodes: int, host: Mapping[str, int], nic: Mapping[str, int], tags: int, packets: int
-) -> int:
+def bytes_at_buses(nodes: int, host: Mapping[str, int], nic: Mapping[str, int], tags: int) -> int:
     """Bytes that so many of them take at most; 0 of what it refuses."""
     try:
         values = host_settings(unfitted().host | dict(host))
@@ -37,5 +34,5 @@ def bytes_at_buses(
     copies = watched // block * (COPY.itemsize + HOME_BYTES) + watched
     staging = settings["staging_bytes"] + 2 * block
     pages = room // PAGE * PAGE_BYTES
-    small = tags * TAG.itemsize + packets * KEY_BYTES + NODE_BYTES
+    small = tags * TAG.itemsize + NODE_BYTES
     return nodes * (caches + room + room // block * HOME_BYTES + copies + staging + pages + small)

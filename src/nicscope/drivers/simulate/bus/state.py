@@ -194,7 +194,6 @@ def new_bus(
     other_bytes: int = 0,
     rows: int = 0,
     tags: int = 64,
-    packets: int = 64,
     queues: bool = True,
     rings: tuple[int, int] = (0, 0),
     entries: int = 0,
@@ -212,7 +211,7 @@ def new_bus(
     """
     try:
         hosts, agents, nics = new_at_buses(
-            nodes, host, nic, tags=tags, packets=packets, memory=memory, queues=queues
+            nodes, host, nic, tags=tags, memory=memory, queues=queues
         )
     except ValueError as error:
         raise SimulationError(str(error)) from error

@@ -41,7 +41,7 @@ from nicscope.nic.delivery import (
 from nicscope.nic.ports import calls
 from nicscope.nic.ports.arrivals import judge_header, note_header
 from nicscope.nic.ports.confirming import confirms_on_nic
-from nicscope.nic.ports.layout import BARRED, DONE, NO_ONE, NOTHING_LEFT, PAGE_MISS, SEND
+from nicscope.nic.ports.layout import BARRED, DONE, NO_ONE, NOTHING_LEFT, ONE, PAGE_MISS, SEND
 from nicscope.nic.ports.transmit import packet_left
 from nicscope.nic.transfers import (
     accept_header,
@@ -55,7 +55,7 @@ from nicscope.nic.transfers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -162,6 +162,34 @@ class Bare:
         port["posted"] += 1
         self.ports.nodes[node]["attention"] = 1
 
+    def have_queues(self, key: int) -> None:
+        """Have the ports of both processes take a receive for each message.
+
+        All that their processes map is registered as ``key``.
+        """
+        self.ports.table["takes"][:, 1] = ONE
+        regions = self.ports.work.regions
+        region = regions[:, key % regions.shape[1]]
+        region["key"], region["length"] = key, 1 << 20
+
+    def post_receive(self, node: int, pieces: Sequence[tuple[int, int, int]]) -> None:
+        """Post a receive at the node's port, with its number for a cookie."""
+        port, work = self.ports.table[node, 1], self.ports.work
+        number = int(port["receives_posted"])
+        work.pieces[node, 1, number, : len(pieces)] = pieces
+        receive = work.receives[node, 1, number]
+        receive["cookie"], receive["segments"] = number, len(pieces)
+        receive["length"] = sum(length for _, length, _ in pieces)
+        port["receives_posted"] += 1
+        port["reserved"] += 1
+
+    def post_gather(self, node: int, pieces: Sequence[tuple[int, int, int]]) -> None:
+        """Post a send of several pieces of registered memory at the node's port."""
+        slot = int(self.ports.table[node, 1]["posted"])
+        self.post(node, 0, 0, 0)
+        self.ports.requests[node, 1, slot]["segments"] = len(pieces)
+        self.ports.segments[node, 1, slot, : len(pieces)] = pieces
+
     def run(self) -> int:
         """Have both nodes do what there is to do; how many tasks that were."""
         tasks = 0
@@ -235,6 +263,7 @@ class Bare:
             calls.resume_filled(self.nics, n, frame)
         else:
             calls.resume_failed(self.nics, n)
+        self._follow(n)
 
     def _find_place(self, n: int) -> None:
         endpoint = self.nics.endpoints[n]
@@ -297,7 +326,9 @@ class Bare:
         slot = int(endpoint["drained"] % endpoint["receive_ring"])
         if confirms_on_nic(self.nics, n, slot):
             calls.note_on_nic(self.nics, n, slot, NOW)
-        begin = int(endpoint["drain_sunk"])
-        count = int(drain_bytes(endpoint, int(packet["payload"])))
+        begin, whole = int(endpoint["drain_sunk"]), int(packet["payload"])
+        if self.ports.arrival_heads[n, slot]["runs"] > 0:
+            whole = int(calls.aim_at_run(self.nics, n, whole))
+        count = int(drain_bytes(endpoint, whole))
         source = store.receive_buffers[n, packet["buffer"]]
         copy_bytes(store.host[n], int(packet["address"]) + begin, source, begin, count)

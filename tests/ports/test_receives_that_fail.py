@@ -8,6 +8,7 @@ from work_world import KEY, PAGE, at, cluster_of, connect, digest, of, read, sta
 
 from nicscope.config.delivery import Transport
 from nicscope.drivers.simulate.ports.build import Faults
+from nicscope.interfaces.ways import BY_PROCESSOR
 from nicscope.nic.ports.layout import (
     AS_ALL,
     BAD_DESCRIPTOR,
@@ -122,6 +123,8 @@ def fail(first, receives, *, reliable=False, undo=False, faults=None, **how):
         contents = [
             digest(await read(memory, [(each.cookie * APART, each.length)])) for each in said
         ]
+        if reliable and cluster.way in BY_PROCESSOR:
+            assert cluster.simulation.machine.bus.ways.nics.tags["valid"][1].sum() == 0
         return said, contents, state_of(process, "state"), work_world.troubles(process)
 
     cluster = cluster_of(transport=Transport(reliable=reliable), faults=faults, **how)
@@ -167,8 +170,11 @@ def test_a_message_without_a_receive_is_lost_and_its_process_learns_of_it(length
     assert heard[2:] == (CONNECTED, [RECEIVES_EMPTY, RECEIVES_EMPTY])
 
 
-def test_what_does_not_fit_breaks_a_reliable_connection():
-    heard = fail([30, 4000, 40], [100, 49, 100], reliable=True)
+@pytest.mark.parametrize("way", [None, "pio-combined", "cni"])
+def test_what_does_not_fit_breaks_a_reliable_connection(way):
+    """And where messages wait on the NIC, they have no room there any more."""
+    how = {"design": "utlb", "way": way} if way else {}
+    heard = fail([30, 4000, 40], [100, 49, 100], reliable=True, **how)
     assert both(heard) == [came(0, 0, 30), gone(1, "too long"), gone(2, "flushed")]
     assert heard[2:] == (BROKEN, [RECEIVE_FAILED])
 

@@ -23,7 +23,7 @@ from nicscope.nic.ports.traffic import (
     VOID,
 )
 from nicscope.nic.reception import DUPLICATE as HAD_BEFORE
-from nicscope.nic.reception import GAP, WANTED, judge, judge_unreliable, refuse
+from nicscope.nic.reception import WANTED, judge, judge_unreliable, refuse
 
 # What is known of an arriving packet (``head.status``).
 UNJUDGED = 0
@@ -71,8 +71,6 @@ def judge_header(nics, d, head):
     head.status = TAKEN
     if is_reliable(nics.ports, stream):
         found = judge(stream, head.sequence)
-    elif stream.dead == 1:
-        found = GAP
     else:
         found = judge_unreliable(stream, head.sequence)
     if found != WANTED:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from nicscope.kernel.decorators import distant
+import numpy as np
+
+from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import leave_request, tell
 from nicscope.nic.ports.layout import DONE, NOBODY, ONE, RECEIVED, SENT
@@ -12,7 +14,36 @@ from nicscope.nic.ports.work_queues import QUEUE_FULL
 
 @distant
 def report_sent(nics, n, p, slot, status):
-    """Tell the process of port ``p`` how its descriptor in ``slot`` ended."""
+    """Tell the process of port ``p`` how its descriptor in ``slot`` ended.
+
+    Those of a connected port are told in the order in which they were posted, whatever the network
+    makes of it.
+    """
+    ports = nics.ports
+    if ports.table[n, p].takes != ONE:
+        _tell_sent(nics, n, p, slot, status)
+        return
+    pending = ports.pending[n, p, slot]
+    pending.over = 1
+    pending.status = status
+    number = pending.number
+    if _is_open(ports, n, p, number - 1):
+        return
+    while _is_open(ports, n, p, number) and ports.pending[n, p, slot].over == 1:
+        _tell_sent(nics, n, p, slot, np.int64(ports.pending[n, p, slot].status))
+        number += 1
+        slot = place_in(number, ports.rules[0].ring)
+
+
+@step
+def _is_open(ports, n, p, number):
+    """Whether the end of descriptor ``number`` of port ``p`` is still to be told."""
+    pending = ports.pending[n, p, place_in(number, ports.rules[0].ring)]
+    return pending.busy == 1 and pending.number == number
+
+
+@routine
+def _tell_sent(nics, n, p, slot, status):
     ports = nics.ports
     port = ports.table[n, p]
     report = ports.reports[n, p, SENT, place_in(port.reported, ports.rules[0].ring)]
@@ -21,6 +52,7 @@ def report_sent(nics, n, p, slot, status):
     report.status = status
     report.operation = pending.operation
     report.length = 0
+    pending.over = 0
     if port.takes == ONE and status == DONE:
         report.length = pending.length
     leave_request(nics, n, p, slot)

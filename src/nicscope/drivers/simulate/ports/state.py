@@ -170,7 +170,9 @@ PENDING = np.dtype(
         ("cookie", "i8"),
         ("operation", "i8"),
         ("status", "i8"),  # what the library found before it posted
-        ("length", "i8"),  # bytes, of a port that takes ONE
+        # of a port that takes ONE
+        ("length", "i8"),  # bytes
+        ("over", "i8"),  # 1: it has ended, and waits for those before it to be told of
         ("kept", "i8"),  # runs of pages that must stay pinned
     ],
     align=True,

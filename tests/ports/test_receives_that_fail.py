@@ -7,7 +7,7 @@ import work_world
 from work_world import KEY, PAGE, at, cluster_of, connect, digest, of, read, state_of, with_memory
 
 from nicscope.config.delivery import Transport
-from nicscope.drivers.simulate.ports.build import Faults
+from nicscope.drivers.simulate.ports.build import Faults, HostSize
 from nicscope.interfaces.ways import BY_PROCESSOR
 from nicscope.nic.ports.layout import (
     AS_ALL,
@@ -274,3 +274,38 @@ def test_the_level_says_what_a_sender_learns_of_a_receive_that_failed(
         assert ended == ["done", "done" if fits else status]
         assert there == told
         assert here == (lost if told else [])
+
+
+@pytest.mark.parametrize(
+    ("design", "status"),
+    [
+        # A kernel that is asked and has no frame answers so at once, as of memory that is none.
+        ("vmmc-interrupt", "not the port's memory"),
+        ("unet-mm-pca200", "not the port's memory"),
+        ("mini", "no room"),
+    ],
+)
+def test_a_payload_for_more_pages_than_the_host_has_frames_is_given_up(design, status):
+    async def sender(process):
+        memory = await with_memory(process, 1, 1)
+        await process.sleep(200_000)
+        connect(process)
+        await process.post_gather(SEND, at(memory, [(0, 24)]))
+        return (await process.ended()).status
+
+    async def receiver(process):
+        memory = await with_memory(process, 8)
+        pieces = [(PAGE * page - 3, 6) for page in (1, 3, 5, 7)]
+        await process.post_receive(0, at(memory, pieces))
+        await process.allocate(6 * PAGE).write(b"x" * 6 * PAGE)
+        return (await process.received()).status
+
+    cluster = cluster_of(
+        design,
+        transport=Transport(time_out_ps=20_000_000_000, most_retries=5),
+        host=HostSize(frames=8),
+    )
+    cluster.start(0, sender)
+    cluster.start(1, receiver)
+    assert cluster.run() == ["remote receive failed", status]
+    assert work_world.uses_left(cluster) == [0, 0]

@@ -7,6 +7,7 @@ import work_world
 from work_world import KEY, PAGE, at, cluster_of, connect, digest, of, read, state_of, with_memory
 
 from nicscope.config.delivery import Transport
+from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.ports.build import Faults, HostSize
 from nicscope.interfaces.ways import BY_PROCESSOR
 from nicscope.nic.ports.layout import (
@@ -277,15 +278,17 @@ def test_the_level_says_what_a_sender_learns_of_a_receive_that_failed(
 
 
 @pytest.mark.parametrize(
-    ("design", "status"),
+    ("design", "parts"),
     [
-        # A kernel that is asked and has no frame answers so at once, as of memory that is none.
-        ("vmmc-interrupt", "not the port's memory"),
-        ("unet-mm-pca200", "not the port's memory"),
-        ("mini", "no room"),
+        ("vmmc-interrupt", []),
+        ("vmmc-interrupt", ["entries=1"]),
+        ("unet-mm-pca200", []),
+        ("mini", ["entries=8", "ways=1", "line=1"]),
     ],
 )
-def test_a_payload_for_more_pages_than_the_host_has_frames_is_given_up(design, status):
+def test_a_payload_for_more_pages_than_the_host_has_frames_is_given_up(design, parts):
+    """Each page that is brought drives another out, and the packet finds no more than before."""
+
     async def sender(process):
         memory = await with_memory(process, 1, 1)
         await process.sleep(200_000)
@@ -294,18 +297,18 @@ def test_a_payload_for_more_pages_than_the_host_has_frames_is_given_up(design, s
         return (await process.ended()).status
 
     async def receiver(process):
-        memory = await with_memory(process, 8)
+        memory = await with_memory(process, 8, 2)
         pieces = [(PAGE * page - 3, 6) for page in (1, 3, 5, 7)]
         await process.post_receive(0, at(memory, pieces))
         await process.allocate(6 * PAGE).write(b"x" * 6 * PAGE)
         return (await process.received()).status
 
     cluster = cluster_of(
-        design,
+        with_settings(load_design(design), parts),
         transport=Transport(time_out_ps=20_000_000_000, most_retries=5),
         host=HostSize(frames=8),
     )
     cluster.start(0, sender)
     cluster.start(1, receiver)
-    assert cluster.run() == ["remote receive failed", status]
+    assert cluster.run() == ["remote receive failed", "no room"]
     assert work_world.uses_left(cluster) == [0, 0]

@@ -79,6 +79,23 @@ def test_every_way_brings_the_same_bytes(way):
     check(cluster_of("utlb", way), [*messages, ([], [])])
 
 
+@pytest.mark.parametrize("way", ["pio", "dma", "cni", "edt"])
+def test_every_way_brings_what_comes_again(way):
+    messages = [
+        ([(number * 1700 + 1, 1300 + 711 * number)], [(number * 4200 + 3, 1000), (28_000, 3400)])
+        for number in range(4)
+    ]
+    # Of the second pieces, which share their memory, only the last one's bytes are left.
+    wrong = Faults(seed=3, loss=0.1, corruption=0.1, duplication=0.05)
+    cluster = cluster_of("utlb", way, faults=wrong, transport=QUICK)
+
+    ended, received = converse(cluster, messages)
+
+    assert [each.status for each in ended] == ["done"] * 4
+    assert [said for said, _ in received] == [said for said, _ in expected(messages)]
+    assert received[-1] == expected(messages)[-1]
+
+
 def test_a_message_of_nothing_takes_a_receive_in_its_turn():
     one, other = [(0, 4000)], [(4096, 3)]
     check(cluster_of(), [(one, INTO), ([], [(0, 10)]), (other, [(24_000, 9)]), ([(9, 0)], [])])

@@ -7,7 +7,9 @@ import work_world
 from work_world import KEY, PAGE, at, cluster_of, connect, digest, of, read, state_of, with_memory
 
 from nicscope.config.delivery import Transport
-from nicscope.drivers.simulate.ports.build import Faults
+from nicscope.config.design import load_design, with_settings
+from nicscope.drivers.simulate.ports.build import Faults, HostSize
+from nicscope.interfaces.ways import BY_PROCESSOR
 from nicscope.nic.ports.layout import (
     AS_ALL,
     BAD_DESCRIPTOR,
@@ -122,6 +124,8 @@ def fail(first, receives, *, reliable=False, undo=False, faults=None, **how):
         contents = [
             digest(await read(memory, [(each.cookie * APART, each.length)])) for each in said
         ]
+        if reliable and cluster.way in BY_PROCESSOR:
+            assert cluster.simulation.machine.bus.ways.nics.tags["valid"][1].sum() == 0
         return said, contents, state_of(process, "state"), work_world.troubles(process)
 
     cluster = cluster_of(transport=Transport(reliable=reliable), faults=faults, **how)
@@ -167,8 +171,11 @@ def test_a_message_without_a_receive_is_lost_and_its_process_learns_of_it(length
     assert heard[2:] == (CONNECTED, [RECEIVES_EMPTY, RECEIVES_EMPTY])
 
 
-def test_what_does_not_fit_breaks_a_reliable_connection():
-    heard = fail([30, 4000, 40], [100, 49, 100], reliable=True)
+@pytest.mark.parametrize("way", [None, "pio-combined", "cni"])
+def test_what_does_not_fit_breaks_a_reliable_connection(way):
+    """And where messages wait on the NIC, they have no room there any more."""
+    how = {"design": "utlb", "way": way} if way else {}
+    heard = fail([30, 4000, 40], [100, 49, 100], reliable=True, **how)
     assert both(heard) == [came(0, 0, 30), gone(1, "too long"), gone(2, "flushed")]
     assert heard[2:] == (BROKEN, [RECEIVE_FAILED])
 
@@ -268,3 +275,40 @@ def test_the_level_says_what_a_sender_learns_of_a_receive_that_failed(
         assert ended == ["done", "done" if fits else status]
         assert there == told
         assert here == (lost if told else [])
+
+
+@pytest.mark.parametrize(
+    ("design", "parts"),
+    [
+        ("vmmc-interrupt", []),
+        ("vmmc-interrupt", ["entries=1"]),
+        ("unet-mm-pca200", []),
+        ("mini", ["entries=8", "ways=1", "line=1"]),
+    ],
+)
+def test_a_payload_for_more_pages_than_the_host_has_frames_is_given_up(design, parts):
+    """Each page that is brought drives another out, and the packet finds no more than before."""
+
+    async def sender(process):
+        memory = await with_memory(process, 1, 1)
+        await process.sleep(200_000)
+        connect(process)
+        await process.post_gather(SEND, at(memory, [(0, 24)]))
+        return (await process.ended()).status
+
+    async def receiver(process):
+        memory = await with_memory(process, 8, 2)
+        pieces = [(PAGE * page - 3, 6) for page in (1, 3, 5, 7)]
+        await process.post_receive(0, at(memory, pieces))
+        await process.allocate(6 * PAGE).write(b"x" * 6 * PAGE)
+        return (await process.received()).status
+
+    cluster = cluster_of(
+        with_settings(load_design(design), parts),
+        transport=Transport(time_out_ps=20_000_000_000, most_retries=5),
+        host=HostSize(frames=8),
+    )
+    cluster.start(0, sender)
+    cluster.start(1, receiver)
+    assert cluster.run() == ["remote receive failed", "no room"]
+    assert work_world.uses_left(cluster) == [0, 0]

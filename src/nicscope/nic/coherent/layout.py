@@ -99,6 +99,7 @@ TAG = np.dtype(
         ("nic_end", "i8"),  # ENA
         ("users", "i8"),  # registrations that have not been taken back
         ("used", "i8"),  # registers.clock at the last registration or its end
+        ("receive", "i8"),  # of what waits for a receive: that receive's serial number
     ],
     align=True,
 )

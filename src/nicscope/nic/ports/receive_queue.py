@@ -135,6 +135,7 @@ def _exchange(nics, n, p, number, other):
     first.length, second.length = second.length, first.length
     first.status, second.status = second.status, first.status
     first.kept, second.kept = second.kept, first.kept
+    first.serial, second.serial = second.serial, first.serial
     for i in range(work.pieces.shape[3]):
         one, two = work.pieces[n, p, a, i], work.pieces[n, p, b, i]
         one.address, two.address = two.address, one.address

@@ -22,5 +22,7 @@ def permits(nics, n, p, key, address, length, right):
         return False
     if right != OWN and region.rights & port.rights & right == 0:
         return False
-    within = address - region.address
-    return within >= 0 and length >= 0 and length <= region.length - within
+    # In an order in which nothing is more than 64 bits have room for.
+    if address < region.address or length < 0 or length > region.length:
+        return False
+    return address - region.address <= region.length - length

@@ -38,6 +38,7 @@ RECEIVE = np.dtype(
         ("length", "i8"),  # bytes of all of them
         ("status", "i8"),  # what the library or the NIC found when it was posted
         ("kept", "i8"),  # 1: its pages stay pinned for it
+        ("serial", "i8"),  # how many its port has had before: what stays when its number changes
     ],
     align=True,
 )

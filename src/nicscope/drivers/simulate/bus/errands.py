@@ -17,7 +17,9 @@ from nicscope.drivers.simulate.bus.rooms import (
     leave_buffer,
     leave_room,
     place_for_buffer,
+    place_for_piece,
     place_for_request,
+    serial_of,
     take_for_request,
 )
 from nicscope.drivers.simulate.bus.telling import (
@@ -200,7 +202,9 @@ def _next_piece(machine, n, p, now):
                 _begin(machine, n, PUBLISH, physical, np.int64(0), size, now)
                 return True
         elif machine.processes[p].operation == REPORT:
-            place = place_for_buffer(machine, n, physical) if physical != OUT else np.int64(NOWHERE)
+            place = np.int64(NOWHERE)
+            if physical != OUT:
+                place = _waiting_place(machine, n, p, physical)
             if place != NOWHERE:
                 _begin(machine, n, COLLECT, physical, place, size, now)
                 return True
@@ -214,6 +218,16 @@ def _next_piece(machine, n, p, now):
 
 
 @step
+def _waiting_place(machine, n, p, physical):
+    """Where on the NIC that waits what is reported next to process ``p`` and belongs there."""
+    port = machine.processes[p].peer
+    if not _takes_one(machine, n, p):
+        return place_for_buffer(machine, n, physical)
+    serial = serial_of(machine, n, port, machine.ports.table[n, port].read)
+    return place_for_piece(machine, n, port, serial, physical)
+
+
+@step
 def _slot(machine, port):
     return port.posted % machine.ports.rules[0].ring
 
@@ -221,6 +235,8 @@ def _slot(machine, port):
 @step
 def _end_piece(machine, n, p, address):
     """The CPU is done with a piece: what it collected need not wait on the NIC any more."""
+    if _takes_one(machine, n, p):
+        return  # all of its receive when that has been read
     if machine.bus.rules[n].way != DMA and machine.processes[p].operation == REPORT:
         space = machine.ports.table[n, machine.processes[p].peer].space
         physical = _physical(machine, n, space, address)
@@ -326,26 +342,6 @@ def _scattered(machine, n, p):
     address = pieces[i].address + within
     left = min(pieces[i].length - within, report.length - told)
     return address, until_page_ends(machine, address, left)
-
-
-@distant
-def leave_receive_rooms(machine, n, p, number):
-    """Port ``p`` is done with the receive of that number: so are rooms that stand for its pieces.
-
-    A message that did not reach its end may have taken some.
-    """
-    ports = machine.ports
-    place = number % ports.work.receives.shape[2]
-    if ports.work.receives[n, p, place].status != DONE:
-        return
-    for i in range(ports.work.receives[n, p, place].segments):
-        piece = ports.work.pieces[n, p, place, i]
-        done = np.int64(0)
-        while done < piece.length:
-            physical = _physical(machine, n, ports.table[n, p].space, piece.address + done)
-            if physical != OUT:
-                leave_buffer(machine, n, physical)
-            done += until_page_ends(machine, piece.address + done, piece.length - done)
 
 
 @step

@@ -19,6 +19,7 @@ from nicscope.nic.ports.layout import ONE, SEND, WRITE
 from nicscope.nic.ways.state import nic_of
 
 NO_REQUEST = -1
+NO_SERIAL = -1
 
 
 @routine
@@ -31,6 +32,7 @@ def _take(machine, n, start, count, owner):
         return np.int64(NOWHERE)
     set_tag(nic, t, start, start + count, place)
     use_tag(nic, t, owner)
+    nic.tags[t].receive = NO_SERIAL
     return t
 
 
@@ -95,17 +97,23 @@ def put_in(machine, n, packet, head, place, done, count):
     if head.kind != SEND:
         return False
     channel = machine.ports.channels[n, head.name]
-    unit = np.int64(channel.unit)
-    within = head.offset % unit + done
+    p = np.int64(channel.port)
+    nic = nic_of(machine.bus.ways.nics, n)
     if head.runs > 0:
         unit, within = _stretch_of_run(machine, n, head, packet.address + done)
-    start = packet.address + done - within
-    nic = nic_of(machine.bus.ways.nics, n)
-    t = tag_over(nic, start, start + unit)
+        start = packet.address + done - within
+        t = _room_of_receive(nic, p, serial_of(machine, n, p, head.receive), start)
+    else:
+        unit = np.int64(channel.unit)
+        within = head.offset % unit + done
+        start = packet.address + done - within
+        t = tag_over(nic, start, start + unit)
     if t == NOWHERE and within == 0:
-        t = _take(machine, n, start, unit, channel.port)
+        t = _take(machine, n, start, unit, p)
         if t != NOWHERE:
             machine.ports.memory.frames[n, head.frame].pins += 1
+            if head.runs > 0:
+                nic.tags[t].receive = serial_of(machine, n, p, head.receive)
     if t == NOWHERE:
         return False
     memory = machine.bus.ways.agents.memory[n]
@@ -126,6 +134,44 @@ def _stretch_of_run(machine, n, head, address):
     before = min(run.before, run.address % page)
     after = min(run.after, -(run.address + run.count) % page)
     return before + run.count + after, before + address - run.address
+
+
+@step
+def serial_of(machine, n, p, number):
+    """What tells the receive of that number from others whose messages wait for the same memory."""
+    receives = machine.ports.work.receives[n, p]
+    return receives[number % receives.size].serial
+
+
+@step
+def _room_of_receive(nic, p, serial, start):
+    """The room for what a receive has at ``start`` of the host, or ``NOWHERE``."""
+    for t in range(nic.tags.size):
+        tag = nic.tags[t]
+        if tag.valid == 1 and tag.users == p and tag.receive == serial and tag.host_start == start:
+            return np.int64(t)
+    return np.int64(NOWHERE)
+
+
+@step
+def place_for_piece(machine, n, p, serial, start):
+    """Where on the NIC that waits what has come for a receive's piece, or ``NOWHERE``."""
+    nic = nic_of(machine.bus.ways.nics, n)
+    t = _room_of_receive(nic, p, serial, start)
+    return t if t == NOWHERE else nic.tags[t].nic_start
+
+
+@distant
+def leave_receive_rooms(machine, n, p, number):
+    """Port ``p`` is done with the receive of that number: so are rooms that stand for its pieces.
+
+    A message that did not reach its end may have taken some.
+    """
+    nic = nic_of(machine.bus.ways.nics, n)
+    serial = serial_of(machine, n, p, number)
+    for t in range(nic.tags.size):
+        if nic.tags[t].valid == 1 and nic.tags[t].users == p and nic.tags[t].receive == serial:
+            _leave(machine, n, nic, t)
 
 
 @step

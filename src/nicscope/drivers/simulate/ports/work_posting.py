@@ -74,6 +74,7 @@ def post_receive(machine, n, p, status):
     receive.cookie = process.packet
     receive.status = status if status != NO_RIGHTS else np.int64(PROTECTION)
     receive.kept = 1
+    receive.serial = port.receives_posted
     receive.segments = 0
     receive.length = 0
     for i in range(process.payload):

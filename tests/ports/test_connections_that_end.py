@@ -8,13 +8,23 @@ import msgspec
 import port_world as world
 import pytest
 import work_world
-from work_world import KEY, PAGE, at, cluster_of, connect, digest, of, read, state_of, with_memory
+from work_world import (
+    KEY,
+    PAGE,
+    at,
+    cluster_of,
+    connect,
+    digest,
+    disconnect,
+    of,
+    read,
+    state_of,
+    with_memory,
+)
 
 from nicscope.config.delivery import Transport
 from nicscope.drivers.simulate.ports.build import Faults
-from nicscope.drivers.simulate.ports.connecting import end_connection
 from nicscope.errors import SimulationError
-from nicscope.kernel.entering import bound
 from nicscope.nic.ports.layout import (
     BROKEN,
     CONNECTED,
@@ -32,10 +42,6 @@ ROUNDS = 6
 SIZE = msgspec.structs.replace(work_world.SIZE, connections=ROUNDS + 1)
 ROOM = 1000  # bytes of a receive
 MESSAGES = 12
-
-
-def disconnect(process):
-    bound(end_connection, process._machine)(process.node, process.port)
 
 
 class Meeting:

@@ -11,9 +11,10 @@ from nicscope.config.design import load_design, with_settings
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import PortSize
-from nicscope.drivers.simulate.ports.connecting import connect_ports
+from nicscope.drivers.simulate.ports.connecting import connect_ports, end_connection
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.interfaces.ways import BY_PROCESSOR
+from nicscope.kernel.entering import bound
 from nicscope.nic.ports.layout import AS_ALL, DONE, MAY_FETCH, MAY_WRITE, ONE, SEND
 
 if TYPE_CHECKING:
@@ -61,6 +62,11 @@ def have_queues(process: Process, longest: int = 1 << 16) -> None:
 def connect(process: Process, level: int = AS_ALL, unit: int = UNIT) -> None:
     """Connect it with process 0 of the other node, both of which have queues."""
     connect_ports(process._ports, (process.node, 1), (1 - process.node, 1), level, unit)
+
+
+def disconnect(process: Process) -> None:
+    """End the connection of its port, which is idle then."""
+    bound(end_connection, process._machine)(process.node, process.port)
 
 
 async def register(process: Process, key: int, address: int, length: int) -> None:

@@ -137,6 +137,9 @@ def _is_moving(machine, n, p):
 def _owner_of(machine, n, head):
     """The port that the packet of ``head`` is for, as far as its bytes go to memory."""
     ports = machine.ports
+    whose = stream_to(ports, n, head.peer).port
+    if whose != OWN_PORT:
+        return whose
     if head.kind == SEND and 0 <= head.name < ports.channels.shape[1]:
         return ports.channels[n, head.name].port
     if head.kind == WRITE and 0 <= head.name < ports.exports.shape[1]:

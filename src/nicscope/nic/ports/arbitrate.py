@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import distant, step
-from nicscope.nic.ports.layout import FREE_TO_GO, ONE, SEND
+from nicscope.nic.ports.layout import FREE_TO_GO, ONE, OWN_PORT, SEND
 from nicscope.nic.ports.streams import next_marked, peer_of, stream_to, unmark
 from nicscope.nic.ports.window import may_send_to
 
@@ -122,3 +122,11 @@ def destination_of(nics, n, p):
     if port.reply_port >= 0:
         return port.name
     return peer_of(ports.imports[n, port.name])
+
+
+@step
+def whose_work(nics, n, p):
+    """The connected port whose message port ``p`` sends, or for which it answers; or OWN_PORT."""
+    ports = nics.ports
+    whose = stream_to(ports, n, ports.table[n, p].name).port if p == OWN_PORT else np.int64(p)
+    return whose if ports.table[n, whose].takes == ONE else np.int64(OWN_PORT)

@@ -11,9 +11,14 @@ from nicscope.nic.ports.holding import NO_KEY
 from nicscope.nic.ports.layout import (
     ACKNOWLEDGEMENT,
     BARRED,
+    CONNECTED,
+    DONE,
+    IMMEDIATE,
     NOBODY,
     ONE,
+    OWN_PORT,
     SEND,
+    WRITE,
 )
 from nicscope.nic.ports.streams import is_reliable, open_stream, stream_to
 from nicscope.nic.ports.traffic import (
@@ -55,6 +60,7 @@ def note_header(nics, d, sender, place):
     head.lone = 0
     head.runs = -1
     head.receive = -1
+    head.said = DONE
     head.filled = -1
     head.status = UNJUDGED
     head.fate = 0
@@ -84,12 +90,30 @@ def judge_header(nics, d, head):
 def takes_receive(nics, d, head):
     """Whether the packet of ``head`` is of a message that takes a receive, as its port's do."""
     ports = nics.ports
-    if ports.work.receives.shape[2] == 0 or head.kind != SEND:
+    if ports.work.receives.shape[2] == 0:
         return False
-    if head.name < 0 or head.name >= ports.channels.shape[1]:
+    if head.kind == WRITE:
+        return head.options & IMMEDIATE != 0 and is_of_work(nics, d, head)
+    if head.kind != SEND or head.name < 0 or head.name >= ports.channels.shape[1]:
         return False
     p = ports.channels[d, head.name].port
     return p != NOBODY and ports.table[d, p].takes == ONE
+
+
+@step
+def is_of_work(nics, d, head):
+    """Whether the packet of ``head`` came by a connection of a port with work queues."""
+    ports = nics.ports
+    p = stream_to(ports, d, head.peer).port
+    return p != OWN_PORT and ports.table[d, p].takes == ONE
+
+
+@step
+def is_connected(nics, d, packet, head):
+    """Whether such a packet is of the connection that its port has now."""
+    if not is_for_port(nics, d, packet, head):
+        return False
+    return nics.ports.table[d, nics.ports.channels[d, head.name].port].state == CONNECTED
 
 
 @step

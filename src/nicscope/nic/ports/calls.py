@@ -97,7 +97,32 @@ def go_on_placing(nics, d, frame):
 
 @FIRMWARE.function
 def fail_receive(nics, d, slot, status):
-    """The message of the packet in ``slot`` cannot go where its receive says."""
+    """The message of the packet in ``slot``, which came last, cannot go where it should."""
+
+
+@FIRMWARE.question
+def place_by_key(nics, d):
+    """Find where the payload of the last packet, of a remote write, goes; whether it must wait."""
+
+
+@FIRMWARE.question
+def place_scattered_answer(nics, d):
+    """Find where the payload of the last packet, of an answer, goes; whether that is waited for."""
+
+
+@FIRMWARE.function
+def complete_remote_work(nics, d, slot):
+    """A packet of a remote write, or the question of a fetch, is wholly in; what becomes of it."""
+
+
+@FIRMWARE.function
+def begin_reading(nics, n, p):
+    """Port ``p`` asks for memory of its peer: the answer goes to the segments of its descriptor."""
+
+
+@FIRMWARE.function
+def end_reading(nics, n, p, slot, status):
+    """What port ``p`` has asked of its peer's memory has ended; what waits behind it may go."""
 
 
 @FIRMWARE.function

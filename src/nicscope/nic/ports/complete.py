@@ -16,11 +16,14 @@ from nicscope.nic.ports.arrivals import (
     SWALLOWED,
     TAKEN,
     is_for_port,
+    is_of_work,
     refuse_packet,
     without_room,
 )
 from nicscope.nic.ports.calls import (
     complete_receive,
+    complete_remote_work,
+    end_reading,
     give_up_message,
     hear_of_end,
     is_sound,
@@ -43,6 +46,7 @@ from nicscope.nic.ports.layout import (
     NO_ROOM,
     NOBODY,
     NOTIFY,
+    ONE,
     OWN_PORT,
     PROBE,
     REPLY,
@@ -50,7 +54,7 @@ from nicscope.nic.ports.layout import (
     WRITE,
 )
 from nicscope.nic.ports.receive import take_back
-from nicscope.nic.ports.remote_memory import check_export, is_awaited
+from nicscope.nic.ports.remote_memory import check_export, is_awaited, post_answer
 from nicscope.nic.ports.reservation import patience
 from nicscope.nic.ports.scatter import let_runs_go
 from nicscope.nic.ports.streams import is_reliable, store_from, stream_to
@@ -60,7 +64,6 @@ from nicscope.nic.ports.traffic import (
     CORRUPTED,
     DELIVERED,
     INCOMPLETE,
-    NO_ANSWER,
     NO_REPORT,
     REFUSED,
     TAKEN_BACK,
@@ -206,13 +209,9 @@ def _complete_unreliable(nics, d, slot, packet, head):
     if status == SWALLOWED or (status == TAKEN and _is_whole(nics, d, slot, packet, head)):
         status = _deliver(nics, d, slot, packet, head)
         _count(nics, d, packet, head, status)
-    elif head.kind == SEND and head.filled > 0:
+    elif head.filled > 0:
         give_up_placed(nics, d, slot)
-    elif (
-        head.kind == SEND
-        and head.filled == 0
-        and nics.ports.channels[d, head.name].message == head.message
-    ):
+    elif head.filled == 0 and nics.ports.channels[d, head.name].message == head.message:
         give_up_message(nics, d, head.name)
     if status == TAKEN and head.why != DELIVERED:
         status = DROPPED
@@ -225,12 +224,14 @@ def _complete_unreliable(nics, d, slot, packet, head):
 @step
 def _deliver(nics, d, slot, packet, head):
     """Tell whom the packet concerns; ``TAKEN``, or what is to become of it."""
+    if head.receive >= 0:
+        return complete_receive(nics, d, slot)
     if head.kind == SEND:
-        if head.receive >= 0:
-            return complete_receive(nics, d, slot)
         if packet.payload == 0:
             return _deliver_inline(nics, d, slot, packet, head)
         return _deliver_piece(nics, d, slot, packet, head)
+    if head.kind in (WRITE, FETCH) and is_of_work(nics, d, head):
+        return complete_remote_work(nics, d, slot)
     if head.kind == WRITE:
         _end_store(nics, d, packet, head)
         return TAKEN
@@ -344,29 +345,8 @@ def _answer(nics, d, packet, head):
     export = ports.shown[d]
     if check_export(export, head, packet.sender) != DONE:
         return REFUSED_FOR_GOOD
-    port = ports.table[d, OWN_PORT]
-    ring = ports.rules[0].ring
-    if port.posted - port.taken >= ring - 1:
-        head.why = NO_ANSWER
-        return DROPPED
-    slot = port.posted % ring
-    request = ports.requests[d, OWN_PORT, slot]
-    request.operation = REPLY
-    request.name = head.peer
-    request.port = head.from_port
-    request.cookie = head.slot
-    request.space = export.space
-    request.owner = export.port
-    request.offset = head.into
-    request.segments = 1
-    request.options = 0
-    request.length = DONE
-    segment = ports.segments[d, OWN_PORT, slot, 0]
-    segment.address = export.start + head.offset
-    segment.length = head.length
-    port.posted += 1
-    ports.nodes[d].attention = 1
-    return TAKEN
+    address = export.start + head.offset
+    return post_answer(nics, d, head, export.space, export.port, address)
 
 
 @step
@@ -387,5 +367,8 @@ def _end_fetch(nics, d, packet, head, status):
         stream_to(ports, d, head.peer).fetching -= 1
         fetch.peer = NOBODY
         told = head.options if fetch.failure == DONE else fetch.failure
-        report_sent(nics, d, head.name, head.slot, told)
+        if ports.table[d, head.name].takes == ONE:
+            end_reading(nics, d, head.name, head.slot, told)
+        else:
+            report_sent(nics, d, head.name, head.slot, told)
     return TAKEN

@@ -19,7 +19,7 @@ from nicscope.nic.ports.arbitrate import (
     index_of,
     kind_of,
 )
-from nicscope.nic.ports.arrivals import TAKEN, last_arrival, takes_receive
+from nicscope.nic.ports.arrivals import TAKEN, is_of_work, last_arrival, takes_receive
 from nicscope.nic.ports.layout import (
     DONE,
     FETCH,
@@ -34,6 +34,7 @@ from nicscope.nic.ports.layout import (
 from nicscope.nic.ports.lookup import further_ways, page_at
 from nicscope.nic.ports.remote_memory import is_awaited
 from nicscope.nic.ports.scatter import piece_at, until_page_ends
+from nicscope.nic.ports.streams import stream_to
 from nicscope.nic.ports.transmit import enters_page
 
 STEPS = (
@@ -125,10 +126,12 @@ def plan_placing(nics, n):
     head = ports.arrival_heads[n, slot]
     if head.status != TAKEN:
         return
-    if takes_receive(nics, n, head):
+    if head.kind == SEND and takes_receive(nics, n, head):
         _plan_scatter(nics, n, slot)
     elif head.kind == SEND:
         plan.lookup_buffer = 1
+    elif is_of_work(nics, n, head):
+        _plan_remote_work(nics, n, slot)
     elif head.kind == WRITE and not _is_sink(nics, n, head.name):
         _plan_store(nics, n, head)
     elif head.kind == REPLY:
@@ -158,13 +161,34 @@ def _plan_scatter(nics, n, slot):
         return
     pieces = ports.work.pieces[n, p, place]
     payload = min(nics.arrivals[n, slot].payload, receive.length - head.offset)
+    _plan_pieces(nics, n, p, pieces, receive.segments, head.offset, payload)
+
+
+@step
+def _plan_pieces(nics, n, p, pieces, many, begin, payload):
+    """Each page of ``payload`` bytes from byte ``begin`` of what ``pieces`` hold is looked up."""
     done = np.int64(0)
     while done < payload:
-        i, within = piece_at(pieces, receive.segments, head.offset + done)
+        i, within = piece_at(pieces, many, begin + done)
         address = pieces[i].address + within
         done += until_page_ends(nics, address, min(pieces[i].length - within, payload - done))
-        ports.plans[n].lookup_receive += 1
-        _count_ways(nics, n, ports.table[n, p].space, page_at(nics, address))
+        nics.ports.plans[n].lookup_receive += 1
+        _count_ways(nics, n, nics.ports.table[n, p].space, page_at(nics, address))
+
+
+@step
+def _plan_remote_work(nics, n, slot):
+    """A remote write goes to one page, and the answer to a fetch where that was asked to."""
+    ports = nics.ports
+    head = ports.arrival_heads[n, slot]
+    packet = nics.arrivals[n, slot]
+    if head.kind == WRITE:
+        ports.plans[n].lookup_receive = 1
+        p = stream_to(ports, n, head.peer).port
+        _count_ways(nics, n, ports.table[n, p].space, page_at(nics, head.remote))
+    elif head.kind == REPLY and is_awaited(nics, n, packet, head):
+        pieces = ports.work.fetched[n, head.name, head.slot]
+        _plan_pieces(nics, n, head.name, pieces, pieces.shape[0], head.offset, packet.payload)
 
 
 @step

@@ -15,6 +15,7 @@ from nicscope.nic.ports.arrivals import (
     TAKEN,
     UNJUDGED,
     is_for_port,
+    is_of_work,
     last_arrival,
     pass_by,
     takes_receive,
@@ -23,7 +24,9 @@ from nicscope.nic.ports.arrivals import (
 from nicscope.nic.ports.calls import (
     give_up_message,
     go_back,
+    place_by_key,
     place_in_receive,
+    place_scattered_answer,
     skip_unready,
 )
 from nicscope.nic.ports.free_queue import (
@@ -62,11 +65,13 @@ def place_arrival(nics, d):
     if ports.rules[0].serves == 0:
         _place_in_kernel(nics, d, slot)
         return False
+    if takes_receive(nics, d, head):
+        return place_in_receive(nics, d)
     if head.kind == SEND:
-        if takes_receive(nics, d, head):
-            return place_in_receive(nics, d)
         place_message(nics, d, packet, head, slot)
         return False
+    if is_of_work(nics, d, head):
+        return place_by_key(nics, d) if head.kind == WRITE else place_scattered_answer(nics, d)
     if head.kind == WRITE:
         return place_store(nics, d, packet, head)
     return place_answer(nics, d, packet, head)
@@ -171,7 +176,8 @@ def take_back(nics, d, peer):
         slot = place_in(place, endpoint.receive_ring)
         head = nics.ports.arrival_heads[d, slot]
         if head.peer == peer and head.status != UNJUDGED:
-            if head.kind == SEND and head.status in (TAKEN, SWALLOWED):
+            takes = head.kind == SEND or head.receive >= 0
+            if takes and head.status in (TAKEN, SWALLOWED):
                 _stop(nics, d, place, slot)
                 go_back(nics, d, slot)
             if head.status in (TAKEN, REFUSED_FOR_GOOD, NO_PLACE, SWALLOWED):

@@ -12,25 +12,35 @@ from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.ports.arrivals import (
     DROPPED,
     ENDED,
+    NO_PLACE,
     REFUSED_FOR_GOOD,
     SWALLOWED,
     TAKEN,
-    is_for_port,
+    is_connected,
     last_arrival,
     pass_by,
+)
+from nicscope.nic.ports.calls import (
+    complete_remote_work,
+    place_by_key,
+    place_scattered_answer,
 )
 from nicscope.nic.ports.confirming import confirm_packet
 from nicscope.nic.ports.connection import break_connection
 from nicscope.nic.ports.layout import (
     BROKEN,
-    CONNECTED,
     DELIVERY,
     DONE,
     FLUSHED,
     IMMEDIATE,
     NO_RECEIVE,
+    NO_ROOM,
     REMOTE_FAILED,
+    REMOTE_PROTECTION,
+    REPLY,
+    SEND,
     TOO_LONG,
+    WRITE,
 )
 from nicscope.nic.ports.receive_queue import (
     hand_back_receive,
@@ -59,7 +69,7 @@ def place_in_receive(nics, d):
     slot = last_arrival(nics, d)
     head = nics.ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
-    if not _is_connected(nics, d, packet, head):
+    if not is_connected(nics, d, packet, head):
         pass_by(packet, head, REFUSED_FOR_GOOD)
         return False
     channel = nics.ports.channels[d, head.name]
@@ -81,17 +91,10 @@ def place_in_receive(nics, d):
     if head.said != DONE:
         pass_by(packet, head, SWALLOWED)
         return False
+    if head.kind == WRITE:
+        return place_by_key(nics, d)
     head.runs = 0
     return _lay(nics, d, slot)
-
-
-@step
-def _is_connected(nics, d, packet, head):
-    """Whether the packet is of a connection that its port has still."""
-    if not is_for_port(nics, d, packet, head):
-        return False
-    p = nics.ports.channels[d, head.name].port
-    return nics.ports.table[d, p].state == CONNECTED
 
 
 @step
@@ -111,7 +114,7 @@ def _begin_message(nics, d, head):
         return
     receive = ports.work.receives[d, channel.port, receive_place(nics, port.receives_taken)]
     channel.said = receive.status
-    if receive.status == DONE and head.total > receive.length:
+    if receive.status == DONE and head.kind == SEND and head.total > receive.length:
         channel.said = TOO_LONG
     port.receives_taken += 1
 
@@ -139,19 +142,30 @@ def go_on_placing(nics, d, frame):
     head = nics.ports.arrival_heads[d, slot]
     if head.status != TAKEN:
         return False  # given up meanwhile
+    if head.kind == REPLY:
+        keep_run(nics, d, slot, np.int64(head.name), frame)
+        return place_scattered_answer(nics, d)
     keep_run(nics, d, slot, np.int64(nics.ports.channels[d, head.name].port), frame)
     return _lay(nics, d, slot)
 
 
 @distant
 def fail_receive(nics, d, slot, status):
-    """The message of the packet in ``slot``, which came last, cannot go where its receive says."""
+    """The message of the packet in ``slot``, which came last, cannot go where it should.
+
+    That is where its receive says, where a remote write says, or where an answer was asked to.
+    """
     head = nics.ports.arrival_heads[d, slot]
+    packet = nics.arrivals[d, slot]
     if head.status != TAKEN:
         return
-    head.said = status
-    nics.ports.channels[d, head.name].said = status
-    pass_by(nics.arrivals[d, slot], head, SWALLOWED)
+    if head.kind == REPLY:
+        pass_by(packet, head, NO_PLACE if status == NO_ROOM else REFUSED_FOR_GOOD)
+        return
+    head.said = status if head.kind == SEND else np.int64(REMOTE_PROTECTION)
+    if head.receive >= 0:
+        nics.ports.channels[d, head.name].said = head.said
+    pass_by(packet, head, SWALLOWED)
 
 
 @distant
@@ -190,10 +204,12 @@ def complete_receive(nics, d, slot):
     ports = nics.ports
     head = ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
-    if not _is_connected(nics, d, packet, head):
+    if not is_connected(nics, d, packet, head):
         return np.int64(REFUSED_FOR_GOOD)
     if head.said == NO_RECEIVE:
         return _find_none(nics, d, head)
+    if head.said == REMOTE_PROTECTION:
+        return complete_remote_work(nics, d, slot)
     channel = ports.channels[d, head.name]
     if head.offset == 0:
         channel.finishing = head.message

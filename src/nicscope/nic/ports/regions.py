@@ -23,6 +23,6 @@ def permits(nics, n, p, key, address, length, right):
     if right != OWN and region.rights & port.rights & right == 0:
         return False
     # In an order in which nothing is more than 64 bits have room for.
-    if address < region.address or length < 0 or length > region.length:
+    if address < region.address or length < 0:
         return False
     return address - region.address <= region.length - length

@@ -6,11 +6,13 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
-from nicscope.nic.delivery import PAYLOAD
+from nicscope.nic.delivery import PAYLOAD, place_in
 from nicscope.nic.ports.arrivals import (
+    DROPPED,
     NO_PLACE,
     REFUSED_FOR_GOOD,
     TAKEN,
+    is_of_work,
     is_without_progress,
     last_arrival,
     pass_by,
@@ -48,6 +50,7 @@ from nicscope.nic.ports.outcome import ask_for_page
 from nicscope.nic.ports.reservation import note_dropped
 from nicscope.nic.ports.streams import stream_to
 from nicscope.nic.ports.traffic import (
+    NO_ANSWER,
     NO_ENTRY,
     NO_TRANSLATION,
 )
@@ -73,7 +76,7 @@ def place_store(nics, d, packet, head):
     if export.space == NOBODY:
         _sink(nics, packet, head, start + head.offset)
         return False
-    return _translate(nics, d, packet, head, export.space, start + head.offset)
+    return translate_arrival(nics, d, packet, head, export.space, start + head.offset)
 
 
 @step
@@ -97,7 +100,7 @@ def place_answer(nics, d, packet, head):
         return False
     fetch = ports.fetches[d, head.name, head.slot]
     space = ports.table[d, head.name].space
-    return _translate(nics, d, packet, head, space, fetch.address + head.offset)
+    return translate_arrival(nics, d, packet, head, space, fetch.address + head.offset)
 
 
 @routine
@@ -115,7 +118,8 @@ def is_awaited(nics, d, packet, head):
 
 
 @step
-def _translate(nics, d, packet, head, space, address):
+def translate_arrival(nics, d, packet, head, space, address):
+    """Find the page that the last packet goes to; whether that has to be waited for."""
     ports = nics.ports
     page = page_at(nics, address)
     packet.address = address & ((np.int64(1) << ports.rules[0].page_bits) - 1)
@@ -176,7 +180,12 @@ def _settle(nics, d, frame):
     head.generation = generation_of(nics, d, frame)
     head.key = key_of(nics, d, head.space, head.page)
     hold(nics, d, head.key)
-    p = head.name if head.kind == REPLY else ports.exports[d, head.name].port
+    if head.kind == REPLY:
+        p = head.name
+    elif is_of_work(nics, d, head):
+        p = stream_to(ports, d, head.peer).port
+    else:
+        p = ports.exports[d, head.name].port
     ports.owners[d, head.key] = p
     packet.address += frame << ports.rules[0].page_bits
 
@@ -214,7 +223,8 @@ def drop_arrival(nics, d):
             fail_receive(nics, d, slot, NO_ROOM)
             _post(nics, d)
             return
-        go_back(nics, d, slot)
+        if head.receive >= 0:
+            go_back(nics, d, slot)
     turn_away(nics, d, nics.arrivals[d, slot], head)
     _post(nics, d)
 
@@ -230,7 +240,7 @@ def turn_away_arrival(nics, d):
     head = ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
     if without_room(nics, d, head) == REFUSED_FOR_GOOD:
-        if head.receive >= 0:
+        if head.receive >= 0 or is_of_work(nics, d, head):
             fail_receive(nics, d, slot, NO_ROOM)
         else:
             pass_by(packet, head, NO_PLACE)
@@ -245,11 +255,43 @@ def reject_arrival(nics, d):
     """The last packet may not go where it should."""
     slot = last_arrival(nics, d)
     head = nics.ports.arrival_heads[d, slot]
-    if head.receive >= 0:
+    if head.receive >= 0 or is_of_work(nics, d, head):
         fail_receive(nics, d, slot, PROTECTION)
     else:
         pass_by(nics.arrivals[d, slot], head, REFUSED_FOR_GOOD)
     _post(nics, d)
+
+
+@step
+def post_answer(nics, d, head, space, owner, address):
+    """Post the answer to the question of ``head`` at the firmware's own port, if there is room.
+
+    It comes from ``address`` of ``space``, memory of the port ``owner``.
+    """
+    ports = nics.ports
+    port = ports.table[d, OWN_PORT]
+    ring = ports.rules[0].ring
+    if port.posted - port.taken >= ring - 1:
+        head.why = NO_ANSWER
+        return DROPPED
+    slot = place_in(port.posted, ring)
+    request = ports.requests[d, OWN_PORT, slot]
+    request.operation = REPLY
+    request.name = head.peer
+    request.port = head.from_port
+    request.cookie = head.slot
+    request.space = space if head.length > 0 else np.int64(NOBODY)
+    request.owner = owner
+    request.offset = head.into
+    request.segments = 1 if head.length > 0 else 0
+    request.options = 0
+    request.length = DONE
+    segment = ports.segments[d, OWN_PORT, slot, 0]
+    segment.address = address
+    segment.length = head.length
+    port.posted += 1
+    ports.nodes[d].attention = 1
+    return TAKEN
 
 
 @step

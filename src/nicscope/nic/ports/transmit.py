@@ -17,9 +17,11 @@ from nicscope.nic.ports.arbitrate import (
     destination_of,
     index_of,
     kind_of,
+    whose_work,
 )
 from nicscope.nic.ports.calls import (
     ask_page,
+    begin_reading,
     end_work,
     hold,
     release,
@@ -336,8 +338,10 @@ def _address_to_peer(nics, n, p, head):
     head.message = port.message
     head.offset = 0
     head.immediate = port.immediate
-    head.remote = 0
-    head.remote_key = 0
+    head.remote = port.offset + port.done
+    head.remote_key = port.name
+    if port.operation == FETCH:
+        begin_reading(nics, n, p)
 
 
 @step
@@ -364,11 +368,13 @@ def _piece(nics, n, p):
     segment = ports.current[n, p, port.segment]
     address = segment.address + port.segment_done
     length = min(segment.length - port.segment_done, page - (address & (page - 1)))
-    if port.operation == SEND or port.takes == ONE:
-        name = port.channel if port.takes == ONE else port.name
-        unit = ports.channels[n, name].unit
-        return min(length, unit - port.done % unit)
     there = port.offset + port.done
+    whose = whose_work(nics, n, p)
+    if port.operation == SEND or whose != OWN_PORT:
+        name = ports.table[n, whose].channel if whose != OWN_PORT else port.name
+        unit = ports.channels[n, name].unit
+        length = min(length, unit - port.done % unit)
+        return min(length, page - (there & (page - 1))) if port.operation == WRITE else length
     if port.operation != REPLY:
         there += ports.imports[n, port.name].start
     return min(length, page - (there & (page - 1)))

@@ -39,8 +39,11 @@ def check_work(nics, n, p):
     if port.state != CONNECTED:
         return np.int64(FLUSHED)
     segments = ports.current[n, p]
+    stream = _stream_of(nics, n, port)
     if not _is_sensible(port, segments):
         return np.int64(BAD_DESCRIPTOR)
+    if port.operation == FETCH and not is_reliable(ports, stream):
+        return np.int64(BAD_DESCRIPTOR)  # nobody would learn that the question is lost
     for i in range(port.segments):
         segment = segments[i]
         if not permits(nics, n, p, segment.key, segment.address, segment.length, OWN):
@@ -51,7 +54,7 @@ def check_work(nics, n, p):
     if port.operation == FETCH and port.rights & MAY_FETCH == 0:
         return np.int64(REMOTE_PROTECTION)
     channel = ports.channels[n, port.channel]
-    if stream_to(ports, n, peer_of(channel)).dead == 1:
+    if stream.dead == 1:
         return np.int64(PEER_DEAD)
     channel.sent += 1
     port.message = channel.sent

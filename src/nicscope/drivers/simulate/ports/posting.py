@@ -375,7 +375,8 @@ def _read(machine, n, p):
     p_port = process.peer
     port = ports.table[n, p_port]
     if port.takes == ONE:
-        process.own |= read_work(machine, n, p) << KIND_BITS
+        has_word = read_work(machine, n, p)
+        process.own |= has_word << KIND_BITS
         return
     place = place_in(port.read, ports.rules[0].ring)
     report = ports.reports[n, p_port, RECEIVED, place]

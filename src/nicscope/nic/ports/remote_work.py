@@ -1,0 +1,174 @@
+"""Remote memory of connected ports: named by key and address, and checked as whole messages.
+
+What a peer may not do is dropped or ends the connection, as its level says: its packets have their
+turn before, for one before them may have to come again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.kernel.decorators import distant, routine, step
+from nicscope.nic.ports.arrivals import (
+    ENDED,
+    REFUSED_FOR_GOOD,
+    SWALLOWED,
+    TAKEN,
+    is_connected,
+    last_arrival,
+    pass_by,
+)
+from nicscope.nic.ports.calls import (
+    break_connection,
+    fail_receive,
+    give_up_receive,
+    hand_back_receive,
+    report_sent,
+)
+from nicscope.nic.ports.layout import (
+    BROKEN,
+    DONE,
+    FLUSHED,
+    MAY_FETCH,
+    MAY_WRITE,
+    NO_RIGHTS,
+    PROTECTION,
+    REMOTE_PROTECTION,
+    WRITE,
+)
+from nicscope.nic.ports.regions import permits
+from nicscope.nic.ports.remote_memory import is_awaited, post_answer, translate_arrival
+from nicscope.nic.ports.scatter import LAID, WAITS, lay_over_pieces
+from nicscope.nic.ports.streams import is_reliable, open_stream, peer_of, stream_to
+from nicscope.nic.ports.troubles import note_trouble
+from nicscope.nic.ports.work_queues import FETCH_REFUSED, POSTED_BADLY, WRITE_REFUSED
+
+# At the end that asks.
+
+
+@distant
+def begin_reading(nics, n, p):
+    """Port ``p`` asks for memory of its peer: the answer goes to the segments of its descriptor.
+
+    What it posts behind that waits until it has ended.
+    """
+    ports = nics.ports
+    port = ports.table[n, p]
+    fetch = ports.fetches[n, p, port.slot]
+    fetch.peer = peer_of(ports.channels[n, port.channel])
+    fetch.length = port.total
+    fetch.arrived = 0
+    fetch.failure = DONE
+    fetch.cookie = port.cookie
+    for i in range(port.segments):
+        ports.work.fetched[n, p, port.slot, i] = ports.current[n, p, i]
+    open_stream(nics, n, fetch.peer).fetching += 1
+    port.reading = 1
+
+
+@distant
+def place_scattered_answer(nics, d):
+    """Find where the payload of the last packet, of an answer, goes; whether that is waited for."""
+    ports = nics.ports
+    slot = last_arrival(nics, d)
+    head = ports.arrival_heads[d, slot]
+    packet = nics.arrivals[d, slot]
+    if not is_awaited(nics, d, packet, head):
+        pass_by(packet, head, REFUSED_FOR_GOOD)
+        return False
+    p = np.int64(head.name)
+    pieces = ports.work.fetched[d, p, head.slot]
+    found = lay_over_pieces(nics, d, slot, p, pieces, pieces.shape[0], head.offset)
+    if found == WAITS:
+        return True
+    if found != LAID:
+        fail_receive(nics, d, slot, found)
+    return False
+
+
+@distant
+def end_reading(nics, n, p, slot, status):
+    """What port ``p`` has asked of its peer's memory has ended; what waits behind it may go.
+
+    That its own memory is not there any more is an error of the request.
+    """
+    ports = nics.ports
+    ports.table[n, p].reading = 0
+    ports.nodes[n].attention = 1
+    if status == DONE:
+        report_sent(nics, n, p, slot, status)
+        return
+    ports.pending[n, p, slot].status = status if status != NO_RIGHTS else np.int64(PROTECTION)
+    break_connection(nics, n, p, BROKEN, POSTED_BADLY, FLUSHED)
+
+
+# At the other end.
+
+
+@step
+def _may_reach(nics, d, p, head, right):
+    """Whether the peer of port ``p`` has ``right`` to all that the message of ``head`` names."""
+    begin = head.remote - head.offset
+    return permits(nics, d, p, head.remote_key, begin, head.total, right)
+
+
+@distant
+def place_by_key(nics, d):
+    """Find where the payload of the last packet, of a remote write, goes; whether it must wait."""
+    slot = last_arrival(nics, d)
+    head = nics.ports.arrival_heads[d, slot]
+    packet = nics.arrivals[d, slot]
+    if not is_connected(nics, d, packet, head):
+        pass_by(packet, head, REFUSED_FOR_GOOD)
+        return False
+    p = np.int64(nics.ports.channels[d, head.name].port)
+    if not _may_reach(nics, d, p, head, MAY_WRITE):
+        fail_receive(nics, d, slot, np.int64(REMOTE_PROTECTION))
+        return False
+    if packet.payload == 0:
+        return False
+    space = np.int64(nics.ports.table[d, p].space)
+    waits = translate_arrival(nics, d, packet, head, space, head.remote)
+    if not waits and head.status != TAKEN:
+        head.status = TAKEN
+        fail_receive(nics, d, slot, np.int64(REMOTE_PROTECTION))
+    return waits
+
+
+@distant
+def complete_remote_work(nics, d, slot):
+    """A packet of a remote write, or the question of a fetch, is wholly in; what becomes of it."""
+    ports = nics.ports
+    head = ports.arrival_heads[d, slot]
+    packet = nics.arrivals[d, slot]
+    if not is_connected(nics, d, packet, head):
+        return np.int64(REFUSED_FOR_GOOD)
+    p = np.int64(ports.channels[d, head.name].port)
+    right = MAY_WRITE if head.kind == WRITE else MAY_FETCH
+    if head.said != DONE or (packet.payload == 0 and not _may_reach(nics, d, p, head, right)):
+        return refuse_remote_work(nics, d, slot)
+    if head.kind == WRITE:
+        return np.int64(TAKEN)
+    space = np.int64(ports.table[d, p].space)
+    return np.int64(post_answer(nics, d, head, space, p, head.remote))
+
+
+@routine
+def refuse_remote_work(nics, d, slot):
+    """The peer may not have the memory that the message of the packet in ``slot`` names."""
+    ports = nics.ports
+    head = ports.arrival_heads[d, slot]
+    channel = ports.channels[d, head.name]
+    p = np.int64(channel.port)
+    code = WRITE_REFUSED if head.kind == WRITE else FETCH_REFUSED
+    if is_reliable(ports, stream_to(ports, d, head.peer)):
+        break_connection(nics, d, p, BROKEN, code, REMOTE_PROTECTION)
+        return np.int64(ENDED)
+    if channel.finishing != head.message:  # once for each message
+        channel.finishing = head.message
+        note_trouble(nics, d, p, code)
+    if head.filled == 1:
+        hand_back_receive(nics, d, slot)
+    elif head.filled == 0 and channel.message == head.message:
+        give_up_receive(nics, d, head.name)
+    return np.int64(SWALLOWED)

@@ -146,7 +146,7 @@ class Handles(Threads):
         what = ("page", space, page)
         if half is not None:
             packet = half.message
-            self.raise_event(node, Event(what, None, packet.sender, packet.number, path))
+            self.raise_event(node, Event(what, None, packet.by, packet.number, path))
             node.rx = None
         else:
             port = node.asking
@@ -177,7 +177,7 @@ class Handles(Threads):
 
     def knows(self, node, packet, place, kind, number):
         """The ``place`` says which lookup of a packet it is: one that missed is repeated."""
-        stream = self.stream(node, packet.sender)
+        stream = self.stream(node, packet.by)
         before = 0
         if self.world.reliable and stream.handle_missed[0] == packet.number:
             before = stream.handle_missed[1]
@@ -185,7 +185,7 @@ class Handles(Threads):
             before = 2
         if self.look_up_handle(node, kind, number, before >= place):
             return True
-        self.raise_event(node, Event((kind, number), None, packet.sender, packet.number))
+        self.raise_event(node, Event((kind, number), None, packet.by, packet.number))
         stream.handle_missed = packet.number, max(before, place)
         self.note_dropped(node, packet)
         return False
@@ -193,7 +193,7 @@ class Handles(Threads):
     def translate(self, node, space, page, path, half, then, repeated=False):
         """What the thread has found not to be there is not asked for again."""
         if half is not None and repeated and not self.is_there(node, space, page):
-            stream = self.stream(node, half.message.sender)
+            stream = self.stream(node, half.message.by)
             hopeless = stream.hopeless == half.message.number
             if hopeless or not self.is_mapped(node, space, page):
                 self.counts[node.number]["repeated"] += 1
@@ -206,7 +206,7 @@ class Handles(Threads):
 
     def serve_event(self, node, event):
         if event.port is None:
-            self.make_turn(node, event.sender)
+            self.make_turn(node, event.peer)
         else:
             event.port.waiting.for_thread = False
         if event.what[0] != "page":
@@ -214,7 +214,7 @@ class Handles(Threads):
             cache = (self.processes if kind == PROCESS else self.buffers)[node.number]
             cache.fill(event.what, self.threads[node.number].promised.values())
             if event.port is None:
-                self.promise(node, event.sender, kind, event.what)
+                self.promise(node, event.peer, kind, event.what)
             return
         _, space, page = event.what
         status = NO_RIGHTS
@@ -242,9 +242,9 @@ class Handles(Threads):
         return True
 
     def tell_packet(self, node, event, status, key):
-        stream = self.stream(node, event.sender)
+        stream = self.stream(node, event.peer)
         if status == DONE:
-            self.promise(node, event.sender, "page", key)
+            self.promise(node, event.peer, "page", key)
             return
         others = self.threads[node.number].promised_to is not None
         if status == NO_ENTRY and not others and not self.may_come_again(stream, event):

@@ -111,6 +111,8 @@ class Packet(Message):
     notify: bool = False
     content: bytes = b""
     number: int = 0  # sequence
+    to: int = 0  # what its sender knows the stream by
+    by: int = 0  # and what its receiver does
     descriptor: Descriptor | None = None
     port: int = 0
     source: int | None = None  # address

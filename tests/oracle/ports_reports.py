@@ -62,6 +62,8 @@ def told(world, network):
             for one in names:
                 if one.process == me:
                     owner = {"port": number + 1, "space": number, "cut": None}
+                    if table is not node.exports:
+                        owner["peer"] = world.peer_of(one)
                     table[getattr(one, key)] = SimpleNamespace(**owner, **one._asdict())
     twin.run()
     log = [tuple(record[name] for name in LOG_FIELDS) for record in twin.log]

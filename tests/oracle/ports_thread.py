@@ -16,7 +16,7 @@ class Event:
 
     what: Any
     port: Any  # or None: a packet
-    sender: int = -1
+    peer: int = -1
     number: int = -1
     path: str = ""
     ahead: bool = False
@@ -112,24 +112,24 @@ class Threads(Translating):
     # --- the promise to the packet that was dropped first ----------------------------------------
 
     def note_dropped(self, node, packet):
-        stream = self.stream(node, packet.sender)
+        stream = self.stream(node, packet.by)
         if stream.waits != packet.number:
             stream.waits, stream.since = packet.number, self.now
 
-    def make_turn(self, node, sender):
-        """End the promise to a packet that was dropped behind that of ``sender``."""
+    def make_turn(self, node, peer):
+        """End the promise to a packet that was dropped behind that of ``peer``."""
         thread = self.threads[node.number]
         if thread.promised_to is not None:
             holder = self.stream(node, thread.promised_to)
-            if self.stream(node, sender).since < holder.since:
+            if self.stream(node, peer).since < holder.since:
                 self.withdraw(node)
 
-    def promise(self, node, sender, kind, what):
+    def promise(self, node, peer, kind, what):
         """What was brought for the packet stays until it is in."""
         thread = self.threads[node.number]
-        if not self.world.reliable or thread.promised_to not in (None, sender):
+        if not self.world.reliable or thread.promised_to not in (None, peer):
             return
-        thread.promised_to = sender
+        thread.promised_to = peer
         thread.promised_until = self.now + self.longest_silence()
         thread.promised[kind] = what
 
@@ -149,8 +149,8 @@ class Threads(Translating):
     def confirmed(self, node, packet):
         """The packet is in: a promise to it has been kept."""
         thread = self.threads[node.number]
-        waits = self.stream(node, packet.sender).waits == packet.number
-        if thread.promised_to == packet.sender and waits:
+        waits = self.stream(node, packet.by).waits == packet.number
+        if thread.promised_to == packet.by and waits:
             self.withdraw(node)
 
     def after_peers(self, node):

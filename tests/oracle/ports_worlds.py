@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from oracle.delivery import CUT_THROUGH, STORE_AND_FORWARD, Delivery
 from oracle.delivery_strategies import Network, costs, crossbar
+from oracle.ports_connections import Streams, connected
 from oracle.ports_records import FETCH, INLINE_BYTES, SEND, WRITE
 
 PAGE = 512
@@ -42,6 +43,7 @@ class Channel(NamedTuple):
     peer_tag: int
     unit: int = PAGE
     most: int = 8 * PAGE
+    connection: int | None = None  # whose stream it has; None: that of the two nodes
 
 
 class Export(NamedTuple):
@@ -63,6 +65,7 @@ class Import(NamedTuple):
     export: int
     start: int
     length: int
+    connection: int | None = None
 
 
 class Program(NamedTuple):
@@ -88,6 +91,7 @@ class World:
     imports: list[Import] = field(default_factory=list)
     design: str = "vmmc-static"
     settings: dict[str, int] = field(default_factory=dict)
+    connections: list[tuple[int, int]] = field(default_factory=list)  # with streams of their own
     reliable: bool = False
     window: int = 8
     time_out: int = 10**6  # ps
@@ -115,6 +119,16 @@ class World:
         """Of a process on its node: its address space; its port is one more."""
         node = self.programs[process].node
         return sum(other.node == node for other in self.programs[:process])
+
+    @property
+    def streams(self):
+        """By which packets are numbered, acknowledged and brought again."""
+        return Streams(self.network.nodes, self.connections)
+
+    def peer_of(self, one):
+        """What the node of a channel or an import knows its stream by."""
+        node = self.programs[one.process].node
+        return self.streams.peer_of(node, one.node, one.connection)
 
 
 def content(process):
@@ -224,6 +238,7 @@ def worlds(
     closes=False,
     deaths=False,
     tight=False,
+    by_connection=False,
 ):
     network = crossbar(draw(st.sampled_from((2, 4, 4) if tight else (2, 2, 3, 3, 4))))
     hosts = list(range(network.nodes))
@@ -242,6 +257,9 @@ def worlds(
                 imports.append(
                     Import(me, me * many + peer, hosts[peer], peer, one.start, one.length)
                 )
+    connections = []
+    if by_connection:
+        connections, channels, imports = draw(connected(hosts, channels, imports))
     ring = draw(st.sampled_from((2, 4, 8)))
     design = draw(st.sampled_from(designs))
     places = PLACES + 2 * (design == "vmmc-static")  # there also buffers that are not mapped
@@ -265,6 +283,7 @@ def worlds(
         imports,
         design=design,
         settings=tightest(draw, design) if tight else draw(settings_of(design)),
+        connections=connections,
         reliable=draw(st.sampled_from(reliable)),
         window=draw(st.sampled_from((1, 2, 4, 8))),
         time_out=draw(st.sampled_from((20_000, 100_000, 300_000))),

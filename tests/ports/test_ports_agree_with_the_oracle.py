@@ -17,6 +17,7 @@ from nicscope.config.delivery import Delivery, Policy
 from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Transport
+from nicscope.drivers.simulate.ports.connecting import connect
 from nicscope.errors import SimulationError
 from nicscope.fabric.faults import CORRUPTED, DUPLICATED, LOST, REORDERED, fate, flip, new_faults
 from nicscope.fabric.topology import Topology
@@ -25,11 +26,12 @@ from nicscope.nic.ports.layout import SEND, STATUS_NAMES
 from oracle.delivery import LOG_FIELDS
 from oracle.ports_records import REFUSED
 from oracle.ports_reports import COUNTED, SCHEMES, told
-from oracle.ports_worlds import PAGE, PAGES, World, content, worlds
+from oracle.ports_worlds import PAGE, PAGES, Channel, Import, World, content, worlds
 
 KEEP_LOG = 1 << 15
 LONG = os.environ.get("NICSCOPE_LONG_TESTS") == "1"  # 2,000 worlds
 FATES = {LOST: "lost", DUPLICATED: "doubled", REORDERED: "late", CORRUPTED: "corrupted"}
+LOSSY = {"losses": (0.0, 0.03, 0.1), "others": (0.0, 0.05, 0.1)}
 COMPETING = ("mini", "mini", "vmmc-interrupt", "unet-mm-pca200", "vmmc-static")
 REGISTERING = ("vmmc-static", "utlb", "utlb-shared", "utlb-process")
 
@@ -52,6 +54,7 @@ def cluster_of(drawn: World) -> Any:
             time_out_ps=drawn.time_out,
             most_retries=drawn.most_retries,
             ack_delay_ps=drawn.ack_delay,
+            by_connection=bool(drawn.connections),
         ),
         faults=Faults(
             seed=drawn.seed,
@@ -69,10 +72,12 @@ def cluster_of(drawn: World) -> Any:
             events=drawn.events,
             buffer_entries=drawn.buffer_entries,
             process_entries=drawn.process_entries,
+            connections=drawn.streams.most(),
         ),
         keep_log=KEEP_LOG,
     )
     cluster.garbage = drawn.garbage
+    cluster.prepare = lambda _: connect_all(cluster, drawn)
     assert set(drawn.costs) == set(cluster._transfers)
     assert set(drawn.service) <= set(cluster._service.steps)
     cluster._transfers.update(drawn.costs)
@@ -80,6 +85,18 @@ def cluster_of(drawn: World) -> Any:
     for name in ("user_pin", "user_unpin"):
         getattr(cluster._service, name)[:] = getattr(drawn, name)
     return cluster
+
+
+def connect_all(cluster: Any, drawn: World) -> None:
+    """Give each connection its stream, and find that its ends know it by what the twin says."""
+    for (here, there), ends in zip(drawn.connections, drawn.streams.ends(), strict=True):
+        made = connect(cluster.simulation.machine.ports, here, there)
+        assert made == tuple(end.peer for end in ends)
+
+
+def stream_of(one: Channel | Import, drawn: World) -> int:
+    """As a record of the machine has it: 0 is the stream of the two nodes."""
+    return 0 if one.connection is None else drawn.peer_of(one)
 
 
 async def perform(process: Any, drawn: World, me: int, results: list, pins: list) -> None:
@@ -91,7 +108,7 @@ async def perform(process: Any, drawn: World, me: int, results: list, pins: list
     process._memory.write(process.node, process.number, 0, content(me))
     for one in drawn.channels:
         if one.process == me:
-            size = {"unit": one.unit, "most": one.most}
+            size = {"unit": one.unit, "most": one.most, "stream": stream_of(one, drawn)}
             world.join(process, one.tag, one.node, one.peer_tag, **size)
     for export in drawn.exports:
         if export.process == me:
@@ -99,7 +116,9 @@ async def perform(process: Any, drawn: World, me: int, results: list, pins: list
     for one in drawn.imports:
         if one.process == me:
             world.import_from(process, one.handle, one.node, one.export, one.start, one.length)
-            process._ports.imports[process.node, one.handle]["start"] = one.start % PAGE
+            record = process._ports.imports[process.node, one.handle]
+            record["start"] = one.start % PAGE
+            record["stream"] = stream_of(one, drawn)
     spaces = process._memory.state.spaces
     for step in drawn.programs[me].steps:
         if step[0] in ("inline", "post", "done"):
@@ -282,6 +301,14 @@ def test_so_it_is_where_nodes_and_links_die(drawn):
 
 
 @settings(max_examples=250 if LONG else 10)
-@given(worlds(losses=(0.0, 0.03, 0.1), others=(0.0, 0.05, 0.1)))
+@given(worlds(**LOSSY))
 def test_so_it_is_where_packets_are_lost_doubled_late_or_corrupted(drawn):
     compare(drawn)
+
+
+@settings(max_examples=250 if LONG else 10)
+@given(data=st.data())
+def test_so_it_is_where_connections_have_streams_of_their_own(data):
+    trouble = st.sampled_from(({}, {"tight": True}, {"closes": True}, {"deaths": True}, LOSSY))
+    how = data.draw(trouble, label="trouble")
+    compare(data.draw(worlds(by_connection=True, **how)))

@@ -13,7 +13,7 @@ from nicscope.host.second_level import (
     write_entry,
 )
 from nicscope.kernel.decorators import distant, step
-from nicscope.memory.paging.faults import provide, provide_zeroed
+from nicscope.memory.paging.faults import need, provide, provide_zeroed
 from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME, NOT_MAPPED, READY, WRITE
 from nicscope.memory.paging.pins import need_to_pin, pin_page, unpin_frame
 from nicscope.memory.pinning import PINNED
@@ -123,6 +123,15 @@ def memory_page_of(machine, n, space, page):
 
 
 @step
+def is_mapped(machine, n, space, page):
+    """Whether ``page`` is the process's to read."""
+    memory_page = memory_page_of(machine, n, space, page)
+    if memory_page < 0:
+        return False
+    return need(machine.ports.memory, n, _memory_space(machine, space), memory_page, 0) >= 0
+
+
+@step
 def _memory_space(machine, space):
     """The space of the host's memory that has it: the numbers of a trace's pages share one."""
     return np.int64(0) if machine.ports.rules[0].sparse == 1 else np.int64(space)
@@ -227,7 +236,7 @@ def table_frame(machine, n, space, page):
 def carry_out(machine, n, receive):
     """Do to the memory what the scheme has decided; how many pages were unpinned.
 
-    Negative if a page could not be pinned: the garbage page stands in for it.
+    As much less than -1 if a page could not be pinned: the garbage page stands in for it.
     """
     ports = machine.ports
     nic, host, _ = translation_of(ports.translations, n)
@@ -243,7 +252,7 @@ def carry_out(machine, n, receive):
         elif deed.what == FILL:
             write_frame(nic, deed.place, ports.frames[n, deed.key])
     clear_deeds(host)
-    return np.int64(-1) if failed else unpinned
+    return -1 - unpinned if failed else unpinned
 
 
 @distant

@@ -222,10 +222,10 @@ def turn_away_arrival(nics, d):
 
 
 @distant
-def reject_arrival(nics, d):
-    """The last packet may not go where it should."""
+def reject_arrival(nics, d, how):
+    """The last packet may not go where it should, or there is no place for it, for good."""
     slot = last_arrival(nics, d)
-    pass_by(nics.arrivals[d, slot], nics.ports.arrival_heads[d, slot], REFUSED_FOR_GOOD)
+    pass_by(nics.arrivals[d, slot], nics.ports.arrival_heads[d, slot], how)
     _post(nics, d)
 
 

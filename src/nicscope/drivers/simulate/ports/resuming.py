@@ -32,6 +32,7 @@ from nicscope.nic.ports.layout import (
     ABANDONED,
     ARRIVAL,
     AWAITS_KERNEL,
+    FRAMELESS,
     FREE_TO_GO,
     KERNEL,
     NO_RIGHTS,
@@ -70,7 +71,7 @@ def _end_stage(machine, n, now):
         if serving.miss_for == ARRIVAL:
             drop_arrival(machine, n)
     elif serving.stage == FAIL:
-        resume_failed(machine, n)
+        resume_failed(machine, n, NO_RIGHTS)
     else:
         _go_on(machine, n)
 
@@ -99,6 +100,8 @@ def _fill(machine, n, now):
         resume_without_room(machine, n, found == REFUSED, now)
         return
     unpinned = carry_out(machine, n, serving.miss_receive)
+    if unpinned < 0:
+        unpinned = -1 - unpinned  # what has left is paid for, whether or not another page came
     if unpinned > 0 and ports.costs[n].unpin > 0:
         wait_on(machine, n, now, unpinned * ports.costs[n].unpin)
         return
@@ -110,15 +113,18 @@ def _go_on(machine, n):
     """The host's table has what it will have: the firmware goes on with that frame, or without."""
     serving = machine.ports.nodes[n]
     frame = table_frame(machine, n, serving.miss_space, serving.miss_page)
+    why = np.int64(NO_RIGHTS)
     if frame == GARBAGE_FRAME:
-        usable = machine.ports.rules[0].garbage == 1  # else the host had no frame for it
+        usable = machine.ports.rules[0].garbage == 1
+        if machine.ports.rules[0].service == KERNEL:
+            why = np.int64(NO_ROOM)  # the host had no frame for it
     else:
         # A user library may have had it pinned to be read.
         usable = serving.miss_receive == 0 or may_be_written(machine, n, frame)
     if usable:
         resume_filled(machine, n, frame)
     else:
-        resume_failed(machine, n)
+        resume_failed(machine, n, why)
 
 
 @routine
@@ -260,10 +266,10 @@ def _settle_ahead(machine, n, event, needed, found):
     """The buffer that kept its turn while its page was brought is ready, or cannot be."""
     if machine.ports.table[n, event.port].open == 0 or (needed >= 0 and found < 0):
         return  # or no entry is to be had: it comes back when its turn comes
-    frame = np.int64(GARBAGE_FRAME)
+    frame = np.int64(UNUSABLE)
     if needed >= 0:
         frame = table_frame(machine, n, event.space, event.page)
-    usable = frame if frame != GARBAGE_FRAME else np.int64(UNUSABLE)
+    usable = frame if frame != GARBAGE_FRAME else np.int64(FRAMELESS)
     settle_buffer(machine, n, event.port, event.page, usable)
     machine.ports.nodes[n].attention = 1
 

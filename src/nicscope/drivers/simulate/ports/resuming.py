@@ -11,7 +11,7 @@ from nicscope.host.calls import carry_out, mend_page, serve_page
 from nicscope.host.pages import may_be_written, table_frame
 from nicscope.host.second_level import is_away, note_read
 from nicscope.kernel.decorators import distant, routine, step
-from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME
+from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.memory.paging.swapper import could_take_frame
 from nicscope.nic.handles import is_handle
 from nicscope.nic.ports.arrivals import is_too_often_unwanted
@@ -192,9 +192,7 @@ def _bring_page(machine, n, event, now):
             machine, n, sender, np.int64(event.sequence)
         ):
             _give_up_on(machine, n, event)
-    elif needed == DISK or (
-        found >= 0 and table_frame(machine, n, event.space, event.page) == GARBAGE_FRAME
-    ):
+    elif found >= 0 and table_frame(machine, n, event.space, event.page) == GARBAGE_FRAME:
         _give_up_on(machine, n, event)
     elif found >= 0 and promise(machine, n, sender, event.space, event.page, now):
         fire_by(machine, n, machine.ports.nodes[n].promised_until)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,11 +46,16 @@ class Threads(Translating):
 
     # --- the queue -------------------------------------------------------------------------------
 
-    def raise_event(self, node, event):
-        """Interrupt the host, whose handler appends the miss to the queue and wakes the thread."""
+    def raise_event(self, node, event, handled=None):
+        """The handler of an interrupt appends the miss to the queue and wakes the thread.
+
+        ``handled``: when it has, if the host was interrupted already.
+        """
         thread, service = self.threads[node.number], node.service
-        self.counts[node.number]["interrupts"] += 1
-        self.interrupt(node, service["interrupt"])
+        if handled is None:
+            self.counts[node.number]["interrupts"] += 1
+            self.interrupt(node, service["interrupt"])
+            handled = self.now + service["interrupt"]
         if event.port is None and any(other.what == event.what for other in thread.queue):
             return
         places = self.world.events - (event.port is not None and self.world.events > 1)
@@ -58,12 +64,15 @@ class Threads(Translating):
                 event.port.waiting.for_queue = True
             return
         thread.queue.append(event)
-        event.raised = self.now + service["interrupt"]
+        event.raised = handled
         if event.port is not None:
-            event.port.waiting.for_thread = True
+            self.await_thread(node, event)
         if thread.state == "asleep":
             thread.state = "waking"
-            thread.at = self.now + service["interrupt"] + service["thread_delay"]
+            thread.at = handled + service["thread_delay"]
+
+    def await_thread(self, node, event):
+        event.port.waiting.for_thread = True
 
     def timers(self, node):
         yield from super().timers(node)
@@ -78,16 +87,21 @@ class Threads(Translating):
         thread = self.threads[node.number]
         if thread.at != self.now:
             return
-        thread.at = None
+        thread.at, event = None, thread.queue[0]
         if thread.state == "working":
-            if not thread.queue[0].forgotten:
-                self.serve_event(node, thread.queue[0])
+            if not event.forgotten:
+                self.serve_event(node, event)
             self.turn_to_next(node, thread)
             return
         computes = node.busy is not None and node.busy.asked[0] == "compute"
         if thread.state == "waking" and computes:
             thread.state = "runnable"  # when that leaves the CPU, or at the next tick
             thread.at = min(node.cpu.ends, (self.now // TICK + 1) * TICK)
+            return
+        if thread.state == "reading":
+            self.bring(node, *event.what[1:], event.path)
+        elif event.what[0] == "page" and self.is_out(node, *event.what[1:]):
+            thread.state, thread.at = "reading", self.now + node.service["page_in"]
             return
         thread.state = "working"
         self.interrupt(node, node.service["thread_work"])
@@ -157,3 +171,4 @@ class Threads(Translating):
         thread = self.threads[node.number]
         if thread.promised_to is not None and thread.promised_until <= self.now:
             self.withdraw(node)
+        super().after_peers(node)

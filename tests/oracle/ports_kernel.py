@@ -102,10 +102,9 @@ class Kernel(Served):
             self.valid.discard((node.number, *key))
             self.unpin_frame(node, *key)
 
-    def pin_entry(self, node, key, path):
+    def pin_entry(self, node, key, path, to_fill):
         """The page of an entry is pinned, if the host has a frame."""
-        zeroed = self.world.fresh and path == WRITES
-        if self.pin_frame(node, *key, write=self.pins_to_write(path), zeroed=zeroed):
+        if self.pin_frame(node, *key, write=self.pins_to_write(path), zeroed=to_fill):
             self.valid.add((node.number, *key))
             self.pin_to_write(node, *key, path)
 
@@ -136,7 +135,8 @@ class Kernel(Served):
                 node.rx = Posted(half, self.now)
             then(status, space if status == DONE else None)
 
-        if place == ON_DISK and not (self.world.fresh and path == WRITES):
+        to_fill = self.world.fresh and path == WRITES and half is None  # a buffer
+        if place == ON_DISK and not to_fill:
             self.interrupt(node, service["interrupt"])
             spent = max(0, asks - self.lookup_in_miss(node, half, path))
             self.ask_thread(node, space, page, half, path, self.now + spent)
@@ -154,10 +154,10 @@ class Kernel(Served):
             if place is None:
                 ended(NO_RIGHTS)
                 return
-            if self.mend(node, (space, page), path):
+            if self.mend(node, (space, page), path, to_fill):
                 ended(DONE)
                 return
-            gone = self.install(node, (space, page), half is not None, path)
+            gone = self.install(node, (space, page), half is not None, path, to_fill)
             if gone is None:
                 ended(self.no_entry(node, (space, page), half, path))
                 return
@@ -180,12 +180,12 @@ class Kernel(Served):
             event = Event(what, node.asking, path=path, ahead=path == WRITES)
         self.raise_event(node, event, handled)
 
-    def mend(self, node, key, path):
+    def mend(self, node, key, path, to_fill=False):
         """Whether the page of an entry was not pinned, or only to be read, and is pinned now."""
         if not self.is_there(node, *key):
             return False
         if (node.number, *key) not in self.valid:
-            self.pin_entry(node, key, path)
+            self.pin_entry(node, key, path, to_fill)
         elif not self.is_fit(node, *key, path):
             self.pin_frame(node, *key, write=True)
             self.unpin_frame(node, *key)
@@ -209,7 +209,7 @@ class Kernel(Served):
         node.processor = Action(MISS, self.now, self.now + duration, half)
         node.processor.then = then
 
-    def install(self, node, key, arrives, path):
+    def install(self, node, key, arrives, path, to_fill=False):
         """Pin the page and enter it: the pages that left for it, None if transfers use them all."""
         if self.is_there(node, *key):
             return []  # the host has no frame for it, as before
@@ -222,7 +222,7 @@ class Kernel(Served):
         self.counts[node.number]["unpins"] += len(gone)
         for other in gone:
             self.unpin_entry(node, other)
-        self.pin_entry(node, key, path)
+        self.pin_entry(node, key, path, to_fill)
         return gone
 
     def no_entry(self, node, key, half, path):

@@ -318,7 +318,7 @@ def swapping(draw, design, hosts):
         "frames": frames,
         "blocks": least + draw(st.sampled_from((1, 8, 2048, 2048))),
         "written": written,
-        "fresh": design == "unet-mm-pca200" and draw(st.booleans()),
+        "fresh": draw(st.booleans()),
         "scan_period": draw(st.sampled_from((3000, 50_000, 10**11))),
     }
 

@@ -149,3 +149,30 @@ def test_what_the_scan_has_passed_over_is_unpinned_when_nothing_uses_it_any_more
         cluster.start(node, program)
     cluster.run()
     assert pinned == [2, 2, 1]  # the last is on the NIC
+
+
+@pytest.mark.parametrize("design", ["unet-mm-pca200", "vmmc-interrupt", "mini"])
+def test_a_remote_store_to_a_page_on_disk_keeps_the_bytes_around_it(design):
+    """Found by the twin: where receive buffers are fresh, an exported page became zeros too."""
+    cluster = world.cluster_of(design, fresh=True)
+
+    async def sender(process):
+        world.import_from(process, 0, 1, 0, 0, world.PAGE)
+        source = process.allocate(world.PAGE)
+        await source.write(b"new!")
+        await process.sleep(50_000)
+        await process.post(WRITE, 0, [(source.address, 4)])
+        return (await process.done()).status
+
+    async def owner(process):
+        memory = process.allocate(world.PAGE)
+        await memory.write(b"old content")
+        world.export(process, 0, memory.address, world.PAGE)
+        while process._memory.swap_out(process.node):
+            pass
+        await process.sleep(2_000_000)
+        return await memory.read(11)
+
+    cluster.start(0, sender)
+    cluster.start(1, owner)
+    assert cluster.run() == ["done", b"new!content"]

@@ -35,6 +35,8 @@ from nicscope.nic.translate.nodes import translation_of
 from nicscope.nic.translate.utlb import place_in_table
 from nicscope.nic.victim import ABSENT, find_victim
 
+TO_FILL = 2  # in place of 1, a receive, where it is a buffer of which no byte is needed
+
 
 @distant
 def ask_page(machine, n, space, page, receive):
@@ -166,7 +168,7 @@ def mend_page(machine, n, space, page, receive):
     if place < 0 and victim == ABSENT and ports.rules[0].service in (KERNEL, THREAD):
         return False  # to be served like any other
     if ports.frames[n, key] != GARBAGE_FRAME:
-        return receive == 1 and _make_writable(machine, n, space, key, page)
+        return receive >= 1 and _make_writable(machine, n, space, key, page)
     if not calls.pin_key(machine, n, key, receive):
         return False
     if place >= 0:
@@ -272,10 +274,10 @@ def pin_key(machine, n, key, receive):
         and need_to_pin(memory, n, space, page, receive) == DISK
     )
     if page < memory.entries.shape[2] and not is_out:  # of a line, only what was missed is read
-        write = np.int64(receive)
+        write = np.int64(receive > 0)
         if ports.rules[0].pins_by_access == 0:
             write = np.int64(memory.entries[n, space, page].rights & WRITE != 0)
-        if receive == 1 and ports.rules[0].fresh == 1:
+        if receive == TO_FILL and ports.rules[0].fresh == 1:
             provide_zeroed(memory, n, space, page)
         frame = pin_page(memory, n, space, page, write)
     _write_host_table(machine, n, key, frame if frame >= 0 else np.int64(GARBAGE_FRAME))

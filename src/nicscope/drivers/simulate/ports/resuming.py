@@ -8,7 +8,7 @@ from nicscope.drivers.simulate.ports.calls import next_event, scan_pins, thread_
 from nicscope.drivers.simulate.ports.misses import DEFER, FAIL, FILL, ask_for_table, wait_on
 from nicscope.drivers.simulate.ports.timers import fire_by, keep_time
 from nicscope.host.calls import carry_out, mend_page, serve_page
-from nicscope.host.pages import may_be_written, table_frame
+from nicscope.host.pages import TO_FILL, may_be_written, table_frame
 from nicscope.host.second_level import is_away, note_read
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
@@ -82,9 +82,8 @@ def _fill(machine, n, now):
     ports = machine.ports
     serving = ports.nodes[n]
     space, page = serving.miss_space, serving.miss_page
-    if ports.rules[0].service == KERNEL and mend_page(
-        machine, n, space, page, serving.miss_receive
-    ):
+    receive = np.int64(TO_FILL) if serving.miss_ahead == 1 else np.int64(serving.miss_receive)
+    if ports.rules[0].service == KERNEL and mend_page(machine, n, space, page, receive):
         _go_on(machine, n)
         return
     if is_away(machine, n, space, page):
@@ -99,7 +98,7 @@ def _fill(machine, n, now):
     if found < 0:
         resume_without_room(machine, n, found == REFUSED, now)
         return
-    unpinned = carry_out(machine, n, serving.miss_receive)
+    unpinned = carry_out(machine, n, receive)
     if unpinned < 0:
         unpinned = -1 - unpinned  # what has left is paid for, whether or not another page came
     if unpinned > 0 and ports.costs[n].unpin > 0:

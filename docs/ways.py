@@ -22,13 +22,15 @@ from nicscope.interfaces.ways import (
     PORTS,
     RUNS,
     TRACE,
+    VI_MSG,
     Combination,
     why_not,
 )
 
 PAGE = Path(__file__).parent / "ways.md"
 BEGIN, END = "<!-- made by docs/ways.py -->", "<!-- end of what docs/ways.py made -->"
-VIA = "sonic-via"
+SONIC_VIA = "sonic-via"  # VI-MSG's, which has no links
+VIA = "sonic-via-utlb"
 # Ports without a library are what the others are made of; of traces the text says it.
 SHOWN = tuple(name for name in INTERFACES if name not in (PORTS, TRACE))
 
@@ -41,7 +43,7 @@ class Subject(NamedTuple):
     platform: Platform
 
     def over(self, way: Way) -> Combination:
-        """It over ``way``; a processor and VIA keep messages whole, others do as designs say."""
+        """It over ``way``; a processor keeps messages whole, others do as designs say."""
         return Combination(self.interface, self.platform, way, self.design_over(way))
 
     def design_over(self, way: Way) -> Design | None:
@@ -73,10 +75,12 @@ def subjects() -> list[Subject]:
 
 def _of(interface: str) -> list[Subject]:
     designs = [load_design(name) for name in design_names()]
-    if interface == "VIA":
-        via = load_platform(VIA)
+    if interface == VI_MSG:
+        via = load_platform(SONIC_VIA)
         own = [Subject(interface, None, via)]
         return own + [Subject(interface, design, via) for design in designs]
+    if interface == "VIA":
+        return [Subject(interface, design, load_platform(VIA)) for design in designs]
     if interface == "Trapeze":
         every = [load_platform(name) for name in platform_names()]
         told = [Subject(interface, None, platform) for platform in every]

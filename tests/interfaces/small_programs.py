@@ -83,9 +83,9 @@ def on_trapeze(platform="p6-natoma", **how):
     return _run(cluster, side)
 
 
-def on_via(mechanism="edt", reads=False, **how):
+def on_via(mechanism="edt", reads=False, library=via, **how):
     """A message of several frames and its answer; with ``reads``, RDMA both ways after that."""
-    cluster = via.Cluster(mechanism=mechanism, **how)
+    cluster = library.Cluster(mechanism=mechanism, **how)
     regions = {}
 
     async def side(host, first):

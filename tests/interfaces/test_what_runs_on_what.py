@@ -17,10 +17,10 @@ from nicscope.config.evidence import Evidence, Origin
 from nicscope.config.machine import unstated_machine
 from nicscope.config.platform import UnitCost, load_platform, platform_names
 from nicscope.errors import NicscopeError, PlatformError, SimulationError
-from nicscope.interfaces import mini, trapeze, unet, via, vmmc
+from nicscope.interfaces import mini, trapeze, unet, via, vipl, vmmc
 from nicscope.interfaces.ports import cluster as ports
 from nicscope.interfaces.via.translating import Translation
-from nicscope.interfaces.ways import INTERFACES, PORTS, TRACE, Combination, why_not
+from nicscope.interfaces.ways import INTERFACES, PORTS, TRACE, VI_MSG, Combination, why_not
 from nicscope.nic.coherent.mechanism import NAMES
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -67,9 +67,11 @@ def test_every_way_and_every_interface_is_on_the_page():
 
 @pytest.mark.parametrize(("subject", "way"), named(RUNNING))
 def test_what_the_page_says_runs_does(subject, way):
-    if subject.interface == "VIA":
+    if subject.interface == VI_MSG:
         cache = None if subject.design is None else Translation(subject.design, free)
         cluster = small.on_via(way.value, translation=cache)
+    elif subject.interface == "VIA":
+        cluster = small.on_via(way.value, library=vipl, design=subject.design)
     elif subject.interface == "Trapeze":
         cluster = small.on_trapeze(subject.platform.name)
     else:
@@ -80,14 +82,14 @@ def test_what_the_page_says_runs_does(subject, way):
 
 
 def asked_of_a_cluster(subject, way):
-    """The cluster of that; Trapeze's takes no word for a way, VIA's none for PCI."""
-    if subject.interface == "VIA":
+    """The cluster of that; Trapeze's takes no word for a way, VI-MSG's none for PCI."""
+    if subject.interface == VI_MSG:
         return via.Cluster("sonic-via", way.value, translation=Translation(subject.design, free))
     return CLUSTERS[subject.interface](subject.design_over(way), subject.platform.name)
 
 
 def can_be_asked(subject, way):
-    return subject.interface != "Trapeze" and (subject.interface, way) != ("VIA", Way.PCI)
+    return subject.interface != "Trapeze" and (subject.interface, way) != (VI_MSG, Way.PCI)
 
 
 @pytest.mark.parametrize(("subject", "way"), named(one for one in REFUSED if can_be_asked(*one)))
@@ -203,7 +205,8 @@ def test_a_platform_that_states_no_bus_has_no_coherent_way():
     why = why_not(Combination("VIA", load_platform("utlb-prototype"), Way.CNI))
 
     assert re.fullmatch(
-        r"platform 'utlb-prototype' states no vipl_post and \d+ more, .*; it can on sonic-via", why
+        r"platform 'utlb-prototype' states no vipl_post and \d+ more, .*; it can on sonic-via-utlb",
+        why,
     )
 
 

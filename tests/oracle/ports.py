@@ -80,12 +80,30 @@ class Hosts(Simulation):
             if step[0] == "sleep":
                 process.wakes = self.now + step[1]
                 return
+            if step[0] in ("load", "store"):
+                found, spent = self.touch(node, process, *step)
+                if spent:
+                    self.ask(process, ("compute", spent, found))
+                    return
+                process.results.append((self.now, found))
+                continue
+            if step[0] == "swap":
+                self.swap_out(node, step[1])
+                continue
             if step[0] == "close":
                 if not self.go_on_to_close(node, process, *step[1:]):
                     return
                 continue
             self.ask(process, step)
             return
+
+    def touch(self, node, process, what, address, count):
+        """The process's own load or store: what it loaded, and what its page faults take."""
+        raise NotImplementedError
+
+    def swap_out(self, node, frames):
+        """The operating system has so many frames free, if it can."""
+        raise NotImplementedError
 
     def go_on_to_close(self, node, process, pause):
         """Whether the process's port has closed; else the process sleeps."""
@@ -277,6 +295,8 @@ class Hosts(Simulation):
             self.end_operation(process, report)
         elif step[0] == "register":
             self.end_operation(process, port.registered)
+        elif step[0] == "compute":
+            self.end_operation(process, *(step[2:] or (None,)))
         else:
             self.end_operation(process, None)
 

@@ -49,14 +49,14 @@ class Mortal(Faulty):
         for number in sorted(stream.packets):
             self.let_packet_go(node, stream.holds.pop(number, None))
         for packet in [*node.ring, *(half.message for half in node.outgoing)]:
-            if packet.destination == peer:
+            if packet.to == peer:
                 packet.void = True
                 self.let_packet_go(node, packet.holds)
                 packet.holds = None
         stream.packets.clear()
         stream.awaited.clear()
         for tag, channel in node.channels.items():
-            if channel.node == peer:
+            if channel.peer == peer:
                 given_up.add(tag)
         self.take_back_all(node, peer)
         for tag in sorted(given_up):
@@ -77,7 +77,7 @@ class Mortal(Faulty):
     def take_back_all(self, node, peer):
         """Packets of the peer that are on the NIC have come in vain."""
         for half in node.incoming:
-            if half.message.sender == peer and half.verdict == "wanted":
+            if half.message.by == peer and half.verdict == "wanted":
                 half.verdict = "gap"
 
     def check(self, node, port, descriptor):

@@ -32,7 +32,7 @@ class Faulty(Reliable):
         half.corrupted = corrupted
         if self.world.reliable:
             super().header_is_in(node, half)
-        elif self.stream(node, packet.sender).judge_unreliable(packet.number) != "wanted":
+        elif self.stream(node, packet.by).judge_unreliable(packet.number) != "wanted":
             half.verdict = "duplicate"
 
     # --- at the sender ---------------------------------------------------------------------------
@@ -72,9 +72,7 @@ class Faulty(Reliable):
         if half.verdict == WANTED and half.corrupted:
             space, address = half.where
             piece = self.network.flip(packet.sender, packet.packet, packet.content)
-            if not self.world.reliable or self.stream(node, packet.sender).may_confirm(
-                packet.number
-            ):
+            if not self.world.reliable or self.stream(node, packet.by).may_confirm(packet.number):
                 self.write(node, space, address, piece)
             if self.world.reliable:
                 self.take_acknowledgement(node, packet)
@@ -87,7 +85,7 @@ class Faulty(Reliable):
     def refuse_corrupted(self, node, half):
         """It comes again, and what its sender sent after it is as if it had never come."""
         packet = half.message
-        stream = self.stream(node, packet.sender)
+        stream = self.stream(node, packet.by)
         if half.holds is not None:
             self.let_go(node, *half.holds)
         if stream.may_confirm(packet.number):
@@ -112,7 +110,7 @@ class Faulty(Reliable):
 
     def hear(self, node, packet):
         """Somebody lives; of a message that has begun the rest is to come."""
-        stream = self.stream(node, packet.sender)
+        stream = self.stream(node, packet.by)
         stream.heard_at = self.now
         rest = packet.operation == SEND and not packet.last
         if rest and stream.rest_at is None:
@@ -145,4 +143,4 @@ class Faulty(Reliable):
 
     def comes_from(self, node, key, peer):
         where, tag = key
-        return where == node.number and node.channels[tag].node == peer
+        return where == node.number and node.channels[tag].peer == peer

@@ -36,7 +36,8 @@ class Firmware(Prices):
 
     def __init__(self, world):
         super().__init__(world)
-        self.numbered = {}  # (sender, receiver): packets so far
+        self.numbered = {}  # (sender, its peer): packets so far
+        self.other_ends = world.streams.other_ends()
 
     def run(self):
         self.concerned = set(range(len(self.nodes)))
@@ -120,7 +121,7 @@ class Firmware(Prices):
     def choose(self, node):
         """What SERVE is for, or None."""
         for tag, channel in sorted(node.channels.items()):
-            there = self.may_send_to(node, channel.node) or self.is_given_up(node, channel.node)
+            there = self.may_send_to(node, channel.peer) or self.is_given_up(node, channel.peer)
             if channel.cut is not None and there:
                 return "cut", tag
         count = len(node.ports)
@@ -238,7 +239,7 @@ class Firmware(Prices):
             channel = node.channels.get(descriptor.name)
             if channel is None or channel.port != port.number:
                 return NO_TAG
-            descriptor.peer = channel.node
+            descriptor.peer = channel.peer
             return DONE if descriptor.length <= channel.most else OUT_OF_BOUNDS
         fetch = descriptor.operation == FETCH
         if fetch and (len(descriptor.segments) != 1 or not self.world.reliable):
@@ -246,13 +247,18 @@ class Firmware(Prices):
         one = node.imports.get(descriptor.name)
         if one is None or one.port != port.number:
             return NO_BUFFER
-        descriptor.peer = one.node
+        descriptor.peer = one.peer
         if not 0 <= descriptor.offset <= one.length - descriptor.length:
             return OUT_OF_BOUNDS
         return DONE
 
+    def packet_to(self, node, peer, **what):
+        """A packet of the stream that the node knows by ``peer``; the other end names it itself."""
+        there, by = self.other_ends[node.number, peer]
+        return Packet(node.number, 0, there, 0, self.now, to=peer, by=by, **what)
+
     def make_packet(self, node, port, descriptor):
-        packet = Packet(node.number, 0, descriptor.peer, 0, self.now)
+        packet = self.packet_to(node, descriptor.peer)
         packet.operation, packet.descriptor = descriptor.operation, descriptor
         packet.port = port.number
         packet.whole, packet.begins = descriptor.length, descriptor.offset
@@ -291,11 +297,11 @@ class Firmware(Prices):
     def tell_of_cut(self, node, tag):
         """Tell the receiver that the rest of a message will not come."""
         channel = node.channels[tag]
-        if self.is_given_up(node, channel.node):
+        if self.is_given_up(node, channel.peer):
             channel.cut = None
-        if channel.cut is None or not self.may_send_to(node, channel.node):
+        if channel.cut is None or not self.may_send_to(node, channel.peer):
             return
-        packet = Packet(node.number, 0, channel.node, 0, self.now, operation=CUT, last=False)
+        packet = self.packet_to(node, channel.peer, operation=CUT, last=False)
         packet.name, packet.sender_name = channel.peer_tag, tag
         packet.descriptor, channel.cut = channel.cut, None
         self.number(node, packet)
@@ -323,7 +329,7 @@ class Firmware(Prices):
         return page - (one.start + packet.at) % page
 
     def number(self, node, packet):
-        way = node.number, packet.destination
+        way = node.number, packet.to
         packet.number = self.numbered[way] = self.numbered.get(way, -1) + 1
 
     def look_up_to_send(self, node, port, descriptor, page):

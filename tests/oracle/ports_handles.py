@@ -10,7 +10,6 @@ from oracle.ports_records import (
     EXPORT,
     IMPORT,
     NO_ENTRY,
-    NO_RIGHTS,
     NO_ROOM,
     NO_TRANSLATION,
     PROCESS,
@@ -18,10 +17,9 @@ from oracle.ports_records import (
     SEND,
     WRITE,
     WRITES,
-    Ready,
-    Waiting,
 )
-from oracle.ports_thread import Event, Threads
+from oracle.ports_surplus import Surplus
+from oracle.ports_thread import Event
 from oracle.replay import Cache
 
 WAYS = 4  # of the caches of handles
@@ -43,7 +41,7 @@ class Held(Cache):
         entries[key] = True
 
 
-class Handles(Threads):
+class Handles(Surplus):
     """A miss is dropped, or waits in its queue, until the thread has filled a line or a record."""
 
     needs_pinning = False
@@ -56,7 +54,8 @@ class Handles(Threads):
         self.lines = [Held(sets, settings["ways"]) for _ in range(many)]
         self.buffers = [Held(world.buffer_entries // WAYS, WAYS) for _ in range(many)]
         self.processes = [Held(world.process_entries // WAYS, WAYS) for _ in range(many)]
-        self.brought = set()  # (node, space, page): pinned
+        self.brought = set()  # (node, space, page): of lines for which the host was interrupted
+        self.valid = set()  # likewise: those among them that are there, and pinned
 
     # --- what processes do, which is nothing -----------------------------------------------------
 
@@ -66,20 +65,15 @@ class Handles(Threads):
     def have_pinned(self, node, space, pages):
         return 0, DONE
 
-    def keep(self, node, space, pages):
-        pass
-
-    def leave(self, node, space, pages):
-        pass
-
     def let_go(self, node, space, page):
+        super().let_go(node, space, page)
         self.wake(node)
 
     def unpin_last_used(self, node, port):
         pass  # lines stay until the high water asks for them
 
     def pinned_at_last(self):
-        return [key for key in self.brought if self.is_mapped(self.nodes[key[0]], *key[1:])]
+        return list(self.valid)
 
     # --- lookups ---------------------------------------------------------------------------------
 
@@ -99,7 +93,7 @@ class Handles(Threads):
         return self.key_of(space, page) in self.lines[node.number]
 
     def is_fit(self, node, space, page, path):
-        return self.is_mapped(node, space, page)
+        return (node.number, space, page) in self.valid
 
     def is_served(self, node, space, page):
         return True
@@ -146,7 +140,7 @@ class Handles(Threads):
         what = ("page", space, page)
         if half is not None:
             packet = half.message
-            self.raise_event(node, Event(what, None, packet.sender, packet.number, path))
+            self.raise_event(node, Event(what, None, packet.by, packet.number, path))
             node.rx = None
         else:
             port = node.asking
@@ -177,7 +171,7 @@ class Handles(Threads):
 
     def knows(self, node, packet, place, kind, number):
         """The ``place`` says which lookup of a packet it is: one that missed is repeated."""
-        stream = self.stream(node, packet.sender)
+        stream = self.stream(node, packet.by)
         before = 0
         if self.world.reliable and stream.handle_missed[0] == packet.number:
             before = stream.handle_missed[1]
@@ -185,47 +179,33 @@ class Handles(Threads):
             before = 2
         if self.look_up_handle(node, kind, number, before >= place):
             return True
-        self.raise_event(node, Event((kind, number), None, packet.sender, packet.number))
+        self.raise_event(node, Event((kind, number), None, packet.by, packet.number))
         stream.handle_missed = packet.number, max(before, place)
         self.note_dropped(node, packet)
         return False
 
-    def translate(self, node, space, page, path, half, then, repeated=False):
-        """What the thread has found not to be there is not asked for again."""
-        if half is not None and repeated and not self.is_there(node, space, page):
-            stream = self.stream(node, half.message.sender)
-            hopeless = stream.hopeless == half.message.number
-            if hopeless or not self.is_mapped(node, space, page):
-                self.counts[node.number]["repeated"] += 1
-                stream.hopeless = None
-                then(NO_ROOM if hopeless else NO_RIGHTS, None)
-                return
-        super().translate(node, space, page, path, half, then, repeated)
-
     # --- the thread is done ----------------------------------------------------------------------
 
-    def serve_event(self, node, event):
+    def is_barred(self, node, space, page):
+        return not self.is_mapped(node, space, page)
+
+    def serve_handle(self, node, event):
+        kind, _ = event.what
+        cache = (self.processes if kind == PROCESS else self.buffers)[node.number]
+        cache.fill(event.what, self.threads[node.number].promised.values())
         if event.port is None:
-            self.make_turn(node, event.sender)
-        else:
-            event.port.waiting.for_thread = False
-        if event.what[0] != "page":
-            kind, _ = event.what
-            cache = (self.processes if kind == PROCESS else self.buffers)[node.number]
-            cache.fill(event.what, self.threads[node.number].promised.values())
-            if event.port is None:
-                self.promise(node, event.sender, kind, event.what)
-            return
-        _, space, page = event.what
-        status = NO_RIGHTS
-        if self.is_mapped(node, space, page):
-            status = DONE if self.bring_line(node, space, page) else NO_ENTRY
-        if event.port is None:
-            self.tell_packet(node, event, status, self.key_of(space, page))
-        elif event.ahead:
-            self.tell_buffer(node, event.port, status, space, page)
-        else:
-            self.tell_port(node, event.port, status, space, page)
+            self.promise(node, event.peer, kind, event.what)
+
+    def promise_page(self, node, peer, space, page):
+        self.promise(node, peer, "page", self.key_of(space, page))
+
+    def bring_page(self, node, event, space, page):
+        """What is on the disk is read for itself alone, and what is not mapped has no page."""
+        if not self.bring_line(node, space, page):
+            return NO_ENTRY
+        if not self.is_fit(node, space, page, event.path):
+            self.mend(node, space, page)
+        return DONE if self.is_fit(node, space, page, event.path) else NO_ROOM
 
     def bring_line(self, node, space, page):
         """Pin what is not pinned of the line; whether it has a place."""
@@ -234,41 +214,27 @@ class Handles(Threads):
         if not lines.room(key, kept):
             return False
         if key not in lines:
-            first = key[1] * self.line
-            pages = {(node.number, space, one) for one in range(first, first + self.line)}
-            self.counts[node.number]["pins"] += len(pages - self.brought)
-            self.brought |= pages
-        lines.fill(key, kept)
+            for one in self.pages_of_line(key):
+                if (node.number, space, one) not in self.brought:
+                    self.brought.add((node.number, space, one))
+                    self.counts[node.number]["pins"] += 1
+                    self.pin_what_is_there(node, space, one)
+            lines.fill(key, kept)
+            self.note_filled(node, key)
         return True
 
-    def tell_packet(self, node, event, status, key):
-        stream = self.stream(node, event.sender)
-        if status == DONE:
-            self.promise(node, event.sender, "page", key)
-            return
-        others = self.threads[node.number].promised_to is not None
-        if status == NO_ENTRY and not others and not self.may_come_again(stream, event):
-            stream.hopeless = event.number
+    def pages_of_line(self, key):
+        return range(key[1] * self.line, (key[1] + 1) * self.line)
 
-    def tell_buffer(self, node, port, status, space, page):
-        if status == DONE:
-            port.ready.append(Ready(port.free.popleft(), space))
-        elif status == NO_ENTRY:
-            port.ahead.for_entry = not self.withdraw(node)
-        elif self.has_place(port):
-            self.give_back(node, port, port.free.popleft(), status)
-        else:
-            port.ahead.for_reader = True
+    def pin_what_is_there(self, node, space, page):
+        """What is on the disk stays there."""
+        if not self.is_out(node, space, page) and self.pin_frame(node, space, page):
+            self.valid.add((node.number, space, page))
 
-    def tell_port(self, node, port, status, space, page):
-        """The descriptor finds what was brought, or asks again when a promise is out of its way."""
-        descriptor = port.current
-        if status == DONE:
-            self.counts[node.number]["repeated"] += 1
-            port.waiting = Waiting()
-            descriptor.page, descriptor.source = page, space
-            self.hold_for(node, descriptor, space, page)
-        elif status == NO_RIGHTS:
-            self.give_up_request(port, status)
-        elif port.waiting.until is None or not self.withdraw(node):
-            self.await_entry(port)
+    def mend(self, node, space, page):
+        """The page was not there when its line was filled: all of it that is there by now is."""
+        self.pin_what_is_there(node, space, page)
+        if (node.number, space, page) in self.valid:
+            for one in self.pages_of_line(self.key_of(space, page)):
+                if (node.number, space, one) not in self.valid:
+                    self.pin_what_is_there(node, space, one)

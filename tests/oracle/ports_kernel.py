@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 # ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
-from collections import Counter, OrderedDict
+from collections import Counter
 
 from oracle.delivery import Action, Posted
 from oracle.ports_firmware import MISS
-from oracle.ports_records import AGAIN, DONE, NO_ENTRY, NO_RIGHTS, READS, WRITES
-from oracle.ports_translation import Translating
-from oracle.ports_utlb import Entries
+from oracle.ports_memory import ON_DISK, TO_ZERO
+from oracle.ports_records import (
+    AGAIN,
+    DONE,
+    NO_ENTRY,
+    NO_RIGHTS,
+    NO_ROOM,
+    NO_TRANSLATION,
+    READS,
+    WRITES,
+)
+from oracle.ports_served import Served
+from oracle.ports_thread import Event
 
 
-class Kernel(Translating):
+class Kernel(Served):
     """The processor waits for the interrupt's handler, then for what it unpins."""
 
     needs_pinning = False
@@ -21,6 +31,9 @@ class Kernel(Translating):
         super().__init__(world, network)
         self.in_use = Counter()  # (node, space, page): transfers, and buffers that are ready
         self.alone = Counter()  # likewise: packets for which it is pinned without an entry
+        self.valid = (
+            set()
+        )  # likewise: entries whose pages are pinned; the host had no frame for others
 
     # --- processes pin nothing -------------------------------------------------------------------
 
@@ -54,12 +67,14 @@ class Kernel(Translating):
     def hold_packet(self, node, held):
         if held is not None and held.alone:
             self.alone[node.number, held.space, held.page] += 1
+            self.pin_frame(node, held.space, held.page, write=False)
         else:
             super().hold_packet(node, held)
 
     def let_packet_go(self, node, held):
         if held is not None and held.alone:
             self.alone[node.number, held.space, held.page] -= 1
+            self.unpin_frame(node, held.space, held.page)
         else:
             super().let_packet_go(node, held)
 
@@ -68,18 +83,36 @@ class Kernel(Translating):
         self.hold_page(node, *buffer.holds)
 
     def pinned_at_last(self):
-        there = {(node.number, *key) for node in self.nodes for key in self.keys(node)}
-        return there | {key for key, packets in self.alone.items() if packets}
+        return self.valid | {key for key, packets in self.alone.items() if packets}
 
     def unpin_last_used(self, node, port):
         for key in self.keys(node):
             if key[0] == port.space:
                 self.drop(node, key)
+                self.unpin_entry(node, key)
                 self.counts[node.number]["unpins"] += 1
 
     def drop(self, node, key):
-        """The entry leaves, and its page is unpinned."""
+        """The entry leaves."""
         raise NotImplementedError
+
+    def unpin_entry(self, node, key):
+        """The page of an entry that has left is unpinned, if it could be had."""
+        if (node.number, *key) in self.valid:
+            self.valid.discard((node.number, *key))
+            self.unpin_frame(node, *key)
+
+    def pin_entry(self, node, key, path, to_fill):
+        """The page of an entry is pinned, if the host has a frame."""
+        if self.pin_frame(node, *key, write=self.pins_to_write(path), zeroed=to_fill):
+            self.valid.add((node.number, *key))
+            self.pin_to_write(node, *key, path)
+
+    def pins_to_write(self, path):
+        return True
+
+    def is_fit(self, node, space, page, path):
+        return (node.number, space, page) in self.valid
 
     # --- a miss ----------------------------------------------------------------------------------
 
@@ -92,13 +125,8 @@ class Kernel(Translating):
 
     def miss(self, node, space, page, half, then, path):
         self.counts[node.number]["interrupts"] += 1
-        service, mapped = node.service, self.is_mapped(node, space, page)
-        work = 0
-        if mapped:
-            work = service["pin_send" if path == READS else "pin_receive"]
-        self.interrupt(node, service["interrupt"] + work)
-        asks = service["handshake"] + service["interrupt"] + work
-        spent = max(0, asks - self.lookup_in_miss(node, half, path))
+        service, place = node.service, self.place_of(node, space, page, path)
+        asks = service["handshake"] + service["interrupt"]
         if half is not None:
             node.rx = None  # the receive is posted when the page is known
 
@@ -107,25 +135,72 @@ class Kernel(Translating):
                 node.rx = Posted(half, self.now)
             then(status, space if status == DONE else None)
 
+        to_fill = self.world.fresh and path == WRITES and half is None  # a buffer
+        if place == ON_DISK and not to_fill:
+            self.interrupt(node, service["interrupt"])
+            spent = max(0, asks - self.lookup_in_miss(node, half, path))
+            self.ask_thread(node, space, page, half, path, self.now + spent)
+            deferred = NO_TRANSLATION if half is not None else AGAIN
+            self.wait(node, half, spent, lambda: ended(deferred))
+            return
+        work = 0
+        if place in (TO_ZERO, ON_DISK):
+            work = service["zero"]
+        elif place is not None:
+            work = service["pin_send" if path == READS else "pin_receive"]
+        self.interrupt(node, service["interrupt"] + work)
+
         def served():
-            if not mapped:
+            if place is None:
                 ended(NO_RIGHTS)
                 return
-            if self.is_there(node, space, page):  # pinned to be read, and to be written now
-                self.pin_to_write(node, space, page, path)
+            if self.mend(node, (space, page), path, to_fill):
                 ended(DONE)
                 return
-            gone = self.install(node, (space, page), half)
+            gone = self.install(node, (space, page), half is not None, path, to_fill)
             if gone is None:
                 ended(self.no_entry(node, (space, page), half, path))
                 return
-            self.pin_to_write(node, space, page, path)
+            found = DONE if self.is_fit(node, space, page, path) else NO_ROOM
             if gone and service["unpin"]:
-                self.wait(node, half, len(gone) * service["unpin"], lambda: ended(DONE))
+                self.wait(node, half, len(gone) * service["unpin"], lambda: ended(found))
             else:
-                ended(DONE)
+                ended(found)
 
+        spent = max(0, asks + work - self.lookup_in_miss(node, half, path))
         self.wait(node, half, spent, served)
+
+    def ask_thread(self, node, space, page, half, path, handled):
+        """The handler hands the page to the thread, as it is on the disk."""
+        what = ("page", space, page)
+        if half is not None:
+            packet = half.message
+            event = Event(what, None, packet.by, packet.number, path)
+        else:
+            event = Event(what, node.asking, path=path, ahead=path == WRITES)
+        self.raise_event(node, event, handled)
+
+    def mend(self, node, key, path, to_fill=False):
+        """Whether the page of an entry was not pinned, or only to be read, and is pinned now."""
+        if not self.is_there(node, *key):
+            return False
+        if (node.number, *key) not in self.valid:
+            self.pin_entry(node, key, path, to_fill)
+        elif not self.is_fit(node, *key, path):
+            self.pin_frame(node, *key, write=True)
+            self.unpin_frame(node, *key)
+            self.pin_to_write(node, *key, path)
+        return self.is_fit(node, *key, path)
+
+    def bring_page(self, node, event, space, page):
+        if self.mend(node, (space, page), event.path):
+            return DONE
+        if self.install(node, (space, page), event.port is None, event.path) is None:
+            return NO_ENTRY
+        return DONE if self.is_fit(node, space, page, event.path) else NO_ROOM
+
+    def make_way(self, node, space, page):
+        return self.give_way(node, (space, page))
 
     def pin_to_write(self, node, space, page, path):
         """Pages are pinned to be written in any case."""
@@ -134,15 +209,20 @@ class Kernel(Translating):
         node.processor = Action(MISS, self.now, self.now + duration, half)
         node.processor.then = then
 
-    def install(self, node, key, half):
+    def install(self, node, key, arrives, path, to_fill=False):
         """Pin the page and enter it: the pages that left for it, None if transfers use them all."""
+        if self.is_there(node, *key):
+            return []  # the host has no frame for it, as before
         if not self.has_room(node, key):
-            in_way = half is not None and self.world.reliable and self.yield_entries(node, key)
+            in_way = arrives and self.world.reliable and self.yield_entries(node, key)
             if not in_way or not self.has_room(node, key):
                 return None
         gone = self.enter(node, key)
         self.counts[node.number]["pins"] += 1
         self.counts[node.number]["unpins"] += len(gone)
+        for other in gone:
+            self.unpin_entry(node, other)
+        self.pin_entry(node, key, path, to_fill)
         return gone
 
     def no_entry(self, node, key, half, path):
@@ -184,157 +264,3 @@ class Kernel(Translating):
 
     def is_in_way(self, node, other, key):
         return self.share_set(other, key)
-
-
-class Interrupt(Kernel):
-    """UTLB, 6.2: a cache in which each process may pin so many pages."""
-
-    def __init__(self, world, network):
-        super().__init__(world, network)
-        self.caches = [Entries(world.settings) for _ in self.nodes]
-        self.recent = {}  # (node, space): pinned pages, the least recently looked up first
-
-    def keys(self, node):
-        return [key for entries in self.caches[node.number].sets for key in entries]
-
-    def drop(self, node, key):
-        space, page = key
-        self.caches[node.number].drop(key)
-        del self.recent_of(node, space)[page]
-
-    def recent_of(self, node, space):
-        return self.recent.setdefault((node.number, space), OrderedDict())
-
-    def further_ways(self, node, space, page):
-        return self.caches[node.number].further_ways((space, page))
-
-    def is_on_nic(self, node, space, page):
-        found = self.caches[node.number].use((space, page))
-        if found:
-            self.recent_of(node, space).move_to_end(page)
-        return found
-
-    def is_there(self, node, space, page):
-        return (space, page) in self.caches[node.number]
-
-    def share_set(self, one, other):
-        cache = self.caches[0]
-        return cache.place_of(one) == cache.place_of(other)
-
-    def is_in_way(self, node, other, key):
-        """There, too, where the process may pin no more."""
-        return self.share_set(other, key) or (self.limit is not None and other[0] == key[0])
-
-    def may_go(self, node, space):
-        pages = self.recent_of(node, space)
-        return next((page for page in pages if not self.is_in_use(node, (space, page))), None)
-
-    def has_room(self, node, key):
-        cache, pages = self.caches[node.number], self.recent_of(node, key[0])
-        entries = cache.set_of(key)
-        used = [self.is_in_use(node, other) for other in entries]
-        if len(entries) == cache.ways and all(used):
-            return False
-        fits = self.limit is None or len(pages) < self.limit
-        return fits or self.may_go(node, key[0]) is not None
-
-    def enter(self, node, key):
-        space, page = key
-        cache, pages, gone = self.caches[node.number], self.recent_of(node, space), []
-        while self.limit is not None and len(pages) >= self.limit:
-            victim = self.may_go(node, space)
-            cache.drop((space, victim))
-            del pages[victim]
-            gone.append((space, victim))
-        entries = cache.set_of(key)
-        if len(entries) == cache.ways:
-            victim = next(other for other in entries if not self.is_in_use(node, other))
-            del entries[victim]
-            del self.recent_of(node, victim[0])[victim[1]]
-            gone.append(victim)
-        entries[key] = True
-        pages[page] = True
-        return gone
-
-
-class UnetMm(Kernel):
-    """U-Net/MM, 4.2 and 5.1: a direct-mapped table and a list of victims, first in first out."""
-
-    def __init__(self, world, network):
-        super().__init__(world, network)
-        self.primary = [{} for _ in self.nodes]  # slot: key
-        self.victims = [[] for _ in self.nodes]
-        self.written = set()  # (node, space, page): pinned to be written
-
-    def pin_to_write(self, node, space, page, path):
-        if path == WRITES:
-            self.written.add((node.number, space, page))
-
-    def is_fit(self, node, space, page, path):
-        return path == READS or (node.number, space, page) in self.written
-
-    def keys(self, node):
-        return [*self.primary[node.number].values(), *self.victims[node.number]]
-
-    def drop(self, node, key):
-        primary, victims, slot = (
-            self.primary[node.number],
-            self.victims[node.number],
-            self.slot_of(key),
-        )
-        if primary.get(slot) == key:
-            del primary[slot]
-        else:
-            victims.remove(key)
-        self.written.discard((node.number, *key))
-
-    def lookup_in_miss(self, node, half, path):
-        if half is not None:
-            return node.service["lookup_receive"]
-        return node.service["lookup_send" if path == READS else "lookup_free"]
-
-    def slot_of(self, key):
-        return key[1] % self.world.settings["entries"]
-
-    def share_set(self, one, other):
-        return self.slot_of(one) == self.slot_of(other)
-
-    def is_there(self, node, space, page):
-        return (space, page) in self.keys(node)
-
-    def is_on_nic(self, node, space, page):
-        """A victim that is found goes back to its place, unless a transfer uses what is there."""
-        key, slot = (space, page), self.slot_of((space, page))
-        primary, victims = self.primary[node.number], self.victims[node.number]
-        if primary.get(slot) == key:
-            return True
-        if key not in victims:
-            return False
-        if slot not in primary or not self.is_in_use(node, primary[slot]):
-            victims.remove(key)
-            if slot in primary:
-                victims.append(primary[slot])
-            primary[slot] = key
-        return True
-
-    def has_room(self, node, key):
-        primary, victims = self.primary[node.number], self.victims[node.number]
-        there = primary.get(self.slot_of(key))
-        if there is None or not self.is_in_use(node, there):
-            return True
-        if len(victims) < self.world.settings["victim_entries"]:
-            return True
-        return not all(self.is_in_use(node, other) for other in victims)
-
-    def enter(self, node, key):
-        primary, victims, gone = self.primary[node.number], self.victims[node.number], []
-        slot = self.slot_of(key)
-        if slot in primary:
-            victims.append(primary[slot])
-        primary[slot] = key
-        while len(victims) > self.world.settings["victim_entries"]:
-            victim = next(other for other in victims if not self.is_in_use(node, other))
-            victims.remove(victim)
-            self.written.discard((node.number, *victim))
-            gone.append(victim)
-        return gone

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 
 from oracle.pinning import PlainList, Xorshift
-from oracle.ports_closing import Closing
+from oracle.ports_memory import Paged
 from oracle.ports_records import DONE, NO_RIGHTS, NO_ROOM
 
 
@@ -49,7 +49,7 @@ class Pins:
         return choose(candidates, key=self.pages.get)
 
 
-class Library(Closing):
+class Library(Paged):
     """Checks, makes room, pins run by run: UTLB, 3.1 and 3.4.  Without a limit nobody goes."""
 
     def __init__(self, world, network):
@@ -99,7 +99,9 @@ class Library(Closing):
         refused = [page for page in missing if not self.is_mapped(node, space, page)]
         for run in runs_of(missing):
             cost += self.world.user_pin[self.pin_run(node, space, run, pages, missing)]
-        return cost, NO_RIGHTS if refused else DONE
+        if refused:
+            return cost, NO_RIGHTS
+        return cost, DONE if all(page in pins.pages for page in pages) else NO_ROOM
 
     def pin_run(self, node, space, run, pages, missing):
         """One call; how many pages it names: those that are not mapped too."""
@@ -112,7 +114,7 @@ class Library(Closing):
             if page not in pins.pages and pins.surplus(len(called) + len(missing) + 1) <= 0:
                 called.append(page)
         for page in called:
-            if self.is_mapped(node, space, page):
+            if self.pin_frame(node, space, page):
                 pins.pin(page, int(page in run))
                 self.pinned(node, space, page)
         return len(called)
@@ -124,6 +126,7 @@ class Library(Closing):
     def unpin(self, node, space, page):
         """It may not be found any more."""
         self.pins_of(node, space).unpin(page)
+        self.unpin_frame(node, space, page)
         self.counts[node.number]["unpins"] += 1
 
     def unpin_last_used(self, node, port):

@@ -11,6 +11,7 @@ from oracle.ports_records import (
     BAD,
     CUT,
     DONE,
+    EXPORT,
     NO_ANSWER,
     NO_ENTRY,
     NO_TRANSLATION,
@@ -184,7 +185,8 @@ class Receiving(Hosts):
         while port.ready and not self.fits(channel, port.ready[0]) and self.has_place(port):
             buffer = port.ready.popleft()
             self.leave_buffer(node, buffer)
-            self.give_back(node, port, buffer.address, BAD if buffer.there else PAGE_OUT)
+            why = buffer.refused or PAGE_OUT
+            self.give_back(node, port, buffer.address, BAD if buffer.there else why)
 
     def hold_buffer(self, node, buffer, page):
         """Keep the page of a buffer that is ready where it is."""
@@ -258,7 +260,8 @@ class Receiving(Hosts):
         elif packet.operation == WRITE:
             packet.descriptor.in_memory += packet.payload
             if packet.last and packet.notify and packet.descriptor.in_memory == packet.whole:
-                port = node.ports[node.exports[packet.name].port]
+                export = node.exports.get(packet.name) or node.gone[EXPORT, packet.name]
+                port = node.ports[export.port]  # which may have closed since this came
                 if self.has_place(port):
                     self.report(port, WRITE, packet, None, (), packet.begins)
         elif packet.operation == REPLY:

@@ -21,6 +21,7 @@ OUT_OF_BOUNDS, NO_RIGHTS, BAD, REJECTED = (
 )
 NO_ENTRY, NO_TRANSLATION = "no entry that no transfer uses", "no translation"  # of a lookup
 NO_ANSWER = "no place for the answer"
+NO_FRAME = "no frame"  # of what a program does to its own memory
 AGAIN = "again"  # of a lookup, that is to be tried at once
 READS, WRITES = "send", "receive"  # paths of a page
 # What a CPU works at, as records say, by the operation of the process.
@@ -111,6 +112,8 @@ class Packet(Message):
     notify: bool = False
     content: bytes = b""
     number: int = 0  # sequence
+    to: int = 0  # what its sender knows the stream by
+    by: int = 0  # and what its receiver does
     descriptor: Descriptor | None = None
     port: int = 0
     source: int | None = None  # address
@@ -143,6 +146,7 @@ class Ready:
     source: int | None  # the memory that its page is of
     holds: tuple[int, int] | None = None  # space and page
     there: bool = True  # its page is
+    refused: str | None = None  # its page cannot be had
 
 
 @dataclass(eq=False)

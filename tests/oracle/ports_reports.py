@@ -6,11 +6,13 @@ from collections import deque
 from types import SimpleNamespace
 
 from oracle.delivery import LOG_FIELDS
+from oracle.paging import Frame
 from oracle.ports_handles import Handles
-from oracle.ports_kernel import Interrupt, UnetMm
+from oracle.ports_interrupts import Interrupt, UnetMm
 from oracle.ports_records import Descriptor, Port, Process
+from oracle.ports_sizes import PAGES
 from oracle.ports_translation import Area, Static, Tables
-from oracle.ports_utlb import Utlb, UtlbShared
+from oracle.ports_utlb import UtlbSecondLevel, UtlbShared
 from oracle.ports_worlds import LIBRARIES, TABLES, content
 
 COUNTED = (
@@ -18,13 +20,14 @@ COUNTED = (
     "misses_handles", "repeated",
     "pins", "unpins", "interrupts",
 )  # fmt: skip
+SWAPPING = ("zeroed", "page_ins", "page_outs", "reclaimed")
 SCHEMES = {
     "unet": Area,
     "vmmc-static": Static,
     "mini": Handles,
     "vmmc-interrupt": Interrupt,
     "unet-mm-pca200": UnetMm,
-    "utlb": Utlb,
+    "utlb": UtlbSecondLevel,
     "utlb-shared": UtlbShared,
     "utlb-process": Tables,
 }
@@ -38,7 +41,8 @@ def told(world, network):
         node = twin.nodes[program.node]
         number = world.number(me)
         node.ports.append(Port(node.number, number + 1, number, dict.fromkeys(range(world.ring))))
-        twin.bytes[node.number, number] = bytearray(content(me))
+        twin.bytes[node.number, number] = bytearray(content(me, world.written))
+        twin.map_memory(node, number, PAGES, world.written)
         plan, posted = deque(), 0
         for step in program.steps:
             if step[0] == "register" and world.design not in (*TABLES, *LIBRARIES):
@@ -62,6 +66,8 @@ def told(world, network):
             for one in names:
                 if one.process == me:
                     owner = {"port": number + 1, "space": number, "cut": None}
+                    if table is not node.exports:
+                        owner["peer"] = world.peer_of(one)
                     table[getattr(one, key)] = SimpleNamespace(**owner, **one._asdict())
     twin.run()
     log = [tuple(record[name] for name in LOG_FIELDS) for record in twin.log]
@@ -69,7 +75,18 @@ def told(world, network):
     memory = [bytes(twin.bytes[process.node, process.number]) for process in processes]
     counts = [{name: counted[name] for name in COUNTED} for counted in twin.counts]
     pins = [process.pinned for process in processes]
-    return results, log, memory, counts, sorted(twin.pinned_at_last()), pins
+    paging = [in_memory(host) for host in twin.hosts]
+    return results, log, memory, counts, sorted(twin.pinned_at_last()), pins, paging
+
+
+def in_memory(host):
+    """Frames of the pages that are in memory, and what the swapper has done."""
+    frames = {key: page.place.number for key, page in host.pages.items() if is_there(page)}
+    return frames, {name: host.work[name] for name in SWAPPING}
+
+
+def is_there(page):
+    return isinstance(page.place, Frame)
 
 
 def plain(result):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ class Event:
 
     what: Any
     port: Any  # or None: a packet
-    sender: int = -1
+    peer: int = -1
     number: int = -1
     path: str = ""
     ahead: bool = False
@@ -45,11 +46,16 @@ class Threads(Translating):
 
     # --- the queue -------------------------------------------------------------------------------
 
-    def raise_event(self, node, event):
-        """Interrupt the host, whose handler appends the miss to the queue and wakes the thread."""
+    def raise_event(self, node, event, handled=None):
+        """The handler of an interrupt appends the miss to the queue and wakes the thread.
+
+        ``handled``: when it has, if the host was interrupted already.
+        """
         thread, service = self.threads[node.number], node.service
-        self.counts[node.number]["interrupts"] += 1
-        self.interrupt(node, service["interrupt"])
+        if handled is None:
+            self.counts[node.number]["interrupts"] += 1
+            self.interrupt(node, service["interrupt"])
+            handled = self.now + service["interrupt"]
         if event.port is None and any(other.what == event.what for other in thread.queue):
             return
         places = self.world.events - (event.port is not None and self.world.events > 1)
@@ -58,12 +64,15 @@ class Threads(Translating):
                 event.port.waiting.for_queue = True
             return
         thread.queue.append(event)
-        event.raised = self.now + service["interrupt"]
+        event.raised = handled
         if event.port is not None:
-            event.port.waiting.for_thread = True
+            self.await_thread(node, event)
         if thread.state == "asleep":
             thread.state = "waking"
-            thread.at = self.now + service["interrupt"] + service["thread_delay"]
+            thread.at = handled + service["thread_delay"]
+
+    def await_thread(self, node, event):
+        event.port.waiting.for_thread = True
 
     def timers(self, node):
         yield from super().timers(node)
@@ -78,16 +87,21 @@ class Threads(Translating):
         thread = self.threads[node.number]
         if thread.at != self.now:
             return
-        thread.at = None
+        thread.at, event = None, thread.queue[0]
         if thread.state == "working":
-            if not thread.queue[0].forgotten:
-                self.serve_event(node, thread.queue[0])
+            if not event.forgotten:
+                self.serve_event(node, event)
             self.turn_to_next(node, thread)
             return
         computes = node.busy is not None and node.busy.asked[0] == "compute"
         if thread.state == "waking" and computes:
             thread.state = "runnable"  # when that leaves the CPU, or at the next tick
             thread.at = min(node.cpu.ends, (self.now // TICK + 1) * TICK)
+            return
+        if thread.state == "reading":
+            self.bring(node, *event.what[1:], event.path)
+        elif event.what[0] == "page" and self.is_out(node, *event.what[1:]):
+            thread.state, thread.at = "reading", self.now + node.service["page_in"]
             return
         thread.state = "working"
         self.interrupt(node, node.service["thread_work"])
@@ -112,24 +126,24 @@ class Threads(Translating):
     # --- the promise to the packet that was dropped first ----------------------------------------
 
     def note_dropped(self, node, packet):
-        stream = self.stream(node, packet.sender)
+        stream = self.stream(node, packet.by)
         if stream.waits != packet.number:
             stream.waits, stream.since = packet.number, self.now
 
-    def make_turn(self, node, sender):
-        """End the promise to a packet that was dropped behind that of ``sender``."""
+    def make_turn(self, node, peer):
+        """End the promise to a packet that was dropped behind that of ``peer``."""
         thread = self.threads[node.number]
         if thread.promised_to is not None:
             holder = self.stream(node, thread.promised_to)
-            if self.stream(node, sender).since < holder.since:
+            if self.stream(node, peer).since < holder.since:
                 self.withdraw(node)
 
-    def promise(self, node, sender, kind, what):
+    def promise(self, node, peer, kind, what):
         """What was brought for the packet stays until it is in."""
         thread = self.threads[node.number]
-        if not self.world.reliable or thread.promised_to not in (None, sender):
+        if not self.world.reliable or thread.promised_to not in (None, peer):
             return
-        thread.promised_to = sender
+        thread.promised_to = peer
         thread.promised_until = self.now + self.longest_silence()
         thread.promised[kind] = what
 
@@ -149,11 +163,12 @@ class Threads(Translating):
     def confirmed(self, node, packet):
         """The packet is in: a promise to it has been kept."""
         thread = self.threads[node.number]
-        waits = self.stream(node, packet.sender).waits == packet.number
-        if thread.promised_to == packet.sender and waits:
+        waits = self.stream(node, packet.by).waits == packet.number
+        if thread.promised_to == packet.by and waits:
             self.withdraw(node)
 
     def after_peers(self, node):
         thread = self.threads[node.number]
         if thread.promised_to is not None and thread.promised_until <= self.now:
             self.withdraw(node)
+        super().after_peers(node)

@@ -71,6 +71,11 @@ class Area(Translating):
 
     needs_pinning = False
 
+    def map_memory(self, node, space, pages, written):
+        super().map_memory(node, space, pages, 0)
+        for page in range(pages):
+            self.pin_frame(node, space, page)
+
     def could_pin(self, node, port, pages):
         return True
 
@@ -116,6 +121,8 @@ class Static(Translating):
                 break
             if not self.is_mapped(node, space, page):
                 status = NO_RIGHTS
+            elif not self.pin_frame(node, space, page):
+                status = status if status == NO_RIGHTS else NO_ROOM
             else:
                 pins.pin(page, 1)
                 self.pinned(node, space, page)

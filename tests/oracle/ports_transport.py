@@ -21,7 +21,6 @@ from oracle.ports_records import (
     REPLY,
     SEND,
     Descriptor,
-    Packet,
 )
 from oracle.transport import Link
 
@@ -92,7 +91,7 @@ class Reliable(Firmware):
         if what == "ack":
             if not self.stream(node, port).ack_wanted:
                 return  # it has gone with a probe meanwhile
-            self.hand_over(node, Packet(node.number, 0, port, 0, self.now, operation=ACK))
+            self.hand_over(node, self.packet_to(node, port, operation=ACK))
         elif what == "again":
             stream = self.stream(node, port)
             if not stream.to_send:
@@ -109,7 +108,7 @@ class Reliable(Firmware):
         if not self.world.reliable:
             super().number(node, packet)
             return
-        stream = self.stream(node, packet.destination)
+        stream = self.stream(node, packet.to)
         packet.number = stream.number_next()
         stream.note_sent()
         stream.packets[packet.number] = packet
@@ -124,14 +123,14 @@ class Reliable(Firmware):
             super().has_left(node, packet)
         elif packet.operation != ACK:
             self.let_packet_go(node, packet.holds)
-            if self.stream(node, packet.destination).is_outstanding():
-                self.set_deadline(node, packet.destination)
+            if self.stream(node, packet.to).is_outstanding():
+                self.set_deadline(node, packet.to)
 
     def hand_over(self, node, packet):
         """With it goes what is to be acknowledged."""
         super().hand_over(node, packet)
         if self.world.reliable:
-            stream = self.stream(node, packet.destination)
+            stream = self.stream(node, packet.to)
             packet.ack = stream.take_ack()
             packet.rejects = frozenset(stream.rejects)
             stream.ack_at, stream.ack_wanted = None, False
@@ -176,18 +175,18 @@ class Reliable(Firmware):
         ring = self.delivery.send_ring
         making = node.processor is not None and node.processor.what in (SERVE, MISS)
         if node.send_ring() + (1 if ring == 1 and not making else 2) <= ring:
-            packet = Packet(node.number, 0, peer, 0, self.now, operation=PROBE)
+            packet = self.packet_to(node, peer, operation=PROBE)
             packet.last = False  # of no message
             self.number(node, packet)
             self.hand_over(node, packet)
 
     def take_acknowledgement(self, node, packet):
-        stream = self.stream(node, packet.sender)
+        stream = self.stream(node, packet.by)
         stream.retries = 0  # a sign of life
         before = stream.acknowledged
         if not stream.take_acknowledgement(packet.ack):
             return
-        self.set_deadline(node, packet.sender)
+        self.set_deadline(node, packet.by)
         for number in range(before, stream.acknowledged):
             gone = stream.packets.pop(number)
             descriptor = gone.descriptor
@@ -209,7 +208,7 @@ class Reliable(Firmware):
         if packet.operation == ACK:
             half.verdict = "acknowledgement"
             return
-        stream = self.stream(node, packet.sender)
+        stream = self.stream(node, packet.by)
         half.verdict = stream.judge(packet.number)
 
     def acknowledge_soon(self, stream):
@@ -227,21 +226,21 @@ class Reliable(Firmware):
         super().complete(node, half)
 
     def comes_again(self, node, packet):
-        stream = self.stream(node, packet.sender)
+        stream = self.stream(node, packet.by)
         again = stream.missed == packet.number and self.world.reliable
         if again:
             stream.missed = None
         return again
 
     def note_miss(self, node, packet):
-        self.stream(node, packet.sender).missed = packet.number
+        self.stream(node, packet.by).missed = packet.number
 
     def turn_away(self, node, half, why, status=None):
         if not self.world.reliable:
             super().turn_away(node, half, why)
             return
         packet = half.message
-        stream = self.stream(node, packet.sender)
+        stream = self.stream(node, packet.by)
         half.verdict = REJECTED
         half.told = NO_ROOM if status in (NO_ENTRY, NO_ROOM) else NO_RIGHTS
         if why == LATER and (
@@ -258,7 +257,7 @@ class Reliable(Firmware):
         if not self.world.reliable:
             return half.verdict == WANTED
         packet = half.message
-        stream = self.stream(node, packet.sender)
+        stream = self.stream(node, packet.by)
         if half.verdict in (WANTED, REJECTED) and stream.may_confirm(packet.number):
             stream.confirm()
             self.confirmed(node, packet)
@@ -286,7 +285,7 @@ class Reliable(Firmware):
         halves = node.incoming[::-1] + [itself] * (itself is not None)
         for half in halves:
             later = half.message
-            after = later.sender == packet.sender and later.number > packet.number
+            after = later.by == packet.by and later.number > packet.number
             if not after and half is not itself:
                 continue
             if half.verdict == WANTED:
@@ -319,7 +318,7 @@ class Reliable(Firmware):
                 return NO_ANSWER
             place = (export.start + packet.at, packet.whole)
             answer = Descriptor(0, REPLY, packet.port, [place], space=export.space)
-            answer.fetch, answer.peer = packet.descriptor, packet.sender
+            answer.fetch, answer.peer = packet.descriptor, packet.by
             answers.requests.append(answer)
             return DONE
         if packet.operation == PROBE:

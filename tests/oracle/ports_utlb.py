@@ -5,6 +5,7 @@ from __future__ import annotations
 # ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from oracle.delivery import TABLE, Action, Pci, Posted, Transfer
 from oracle.ports_firmware import MISS
+from oracle.ports_memory import BOTH
 from oracle.ports_records import DONE, NO_RIGHTS
 from oracle.ports_translation import Translating
 from oracle.replay import Cache
@@ -116,6 +117,26 @@ class Utlb(Translating):
         yield from list(super().pending_of(node))
         if waits:
             node.processor = action
+
+
+class UtlbSecondLevel(Utlb):
+    """Entries fill a page of the host (UTLB, 3.3), which takes a frame when one is written."""
+
+    def __init__(self, world, network):
+        super().__init__(world, network)
+        self.tables_behind = max(len(self.spaces_of(node)) for node in self.nodes)
+
+    def spaces_of(self, node):
+        return [one for one in self.world.programs if one.node == node.number]
+
+    def map_memory(self, node, space, pages, written):
+        super().map_memory(node, space, pages, written)
+        self.hosts[node.number].map(self.tables_behind + space, 0, 1, BOTH)
+
+    def have_pinned(self, node, space, pages):
+        if not all(self.is_pinned(node, space, page) for page in pages):
+            self.hosts[node.number].provide(self.tables_behind + space, 0, 1)
+        return super().have_pinned(node, space, pages)
 
 
 class UtlbShared(Utlb):

@@ -9,14 +9,10 @@ from hypothesis import strategies as st
 
 from oracle.delivery import CUT_THROUGH, STORE_AND_FORWARD, Delivery
 from oracle.delivery_strategies import Network, costs, crossbar
-from oracle.ports_records import FETCH, INLINE_BYTES, SEND, WRITE
+from oracle.ports_connections import Streams, connected
+from oracle.ports_plans import plans
+from oracle.ports_sizes import EXPORTED, PAGE, PAGES, PLACES
 
-PAGE = 512
-PAGES = 24  # of each process's memory, from address 0
-EXPORTED = 8  # the first page that others may name, and how many they are
-SHARED = 4
-BUFFERS = 12  # the first page of receive buffers, and how many they are
-PLACES = 12
 STEPS = (
     "post", "poll", "wake", "signal", "serve_request", "receive_message", "handshake",
     "interrupt", "pin_send", "pin_receive", "pin_shared", "zero", "unpin", "page_in", "page_out",
@@ -26,7 +22,6 @@ STEPS = (
 
 
 SLOWLY = (0, 1000, 5000, 20_000)  # ps that a thread takes to go on
-OPERATIONS, STORES = (SEND, SEND, WRITE, WRITE, FETCH), (SEND, WRITE, WRITE, WRITE, FETCH)
 TABLES = ("vmmc-static",)  # no page is unpinned
 LIBRARIES = ("utlb", "utlb-shared", "utlb-process")
 KERNELS = ("vmmc-interrupt", "unet-mm-pca200")  # pages are pinned in an interrupt
@@ -42,6 +37,7 @@ class Channel(NamedTuple):
     peer_tag: int
     unit: int = PAGE
     most: int = 8 * PAGE
+    connection: int | None = None  # whose stream it has; None: that of the two nodes
 
 
 class Export(NamedTuple):
@@ -63,6 +59,7 @@ class Import(NamedTuple):
     export: int
     start: int
     length: int
+    connection: int | None = None
 
 
 class Program(NamedTuple):
@@ -88,6 +85,7 @@ class World:
     imports: list[Import] = field(default_factory=list)
     design: str = "vmmc-static"
     settings: dict[str, int] = field(default_factory=dict)
+    connections: list[tuple[int, int]] = field(default_factory=list)  # with streams of their own
     reliable: bool = False
     window: int = 8
     time_out: int = 10**6  # ps
@@ -103,6 +101,10 @@ class World:
     ring: int = 8
     ready: int = 8
     frames: int = 512
+    blocks: int = 2048  # of swap
+    written: int = PAGES  # pages of a process that are, before it begins; the rest are zeros
+    fresh: bool = False  # whether a receive buffer that is on the disk gets zeros
+    scan_period: int = 10**11  # ps
     events: int = 256  # that can wait for a kernel thread
     buffer_entries: int = 1024
     process_entries: int = 64
@@ -116,11 +118,21 @@ class World:
         node = self.programs[process].node
         return sum(other.node == node for other in self.programs[:process])
 
+    @property
+    def streams(self):
+        """By which packets are numbered, acknowledged and brought again."""
+        return Streams(self.network.nodes, self.connections)
 
-def content(process):
-    """What the memory of a process holds at first."""
-    size = PAGES * PAGE
-    return (bytes(range(251)) * (size // 251 + 2))[31 * process :][:size]
+    def peer_of(self, one):
+        """What the node of a channel or an import knows its stream by."""
+        node = self.programs[one.process].node
+        return self.streams.peer_of(node, one.node, one.connection)
+
+
+def content(process, written=PAGES):
+    """What the memory of a process holds at first, of which so many pages are written."""
+    size = written * PAGE
+    return (bytes(range(251)) * (size // 251 + 2))[31 * process :][:size].ljust(PAGES * PAGE, b"\0")
 
 
 def step_costs():
@@ -178,7 +190,8 @@ def settings_of(draw, design):
     if design == "mini":
         line, ways = draw(st.sampled_from((1, 2, 4))), draw(st.sampled_from((1, 2)))
         sets = draw(st.sampled_from((1, 2, 4, 128)))
-        return {"entries": sets * line * ways, "line": line, "ways": ways}
+        mark = draw(st.sampled_from(("none", "none", 0, 3, 8)))
+        return {"entries": sets * line * ways, "line": line, "ways": ways, "high_water": mark}
     entries = draw(st.sampled_from((1, 2, 2, 4, 4, 8, 8, 1024)))
     if design == "unet-mm-pca200":
         return {"entries": entries, "victim_entries": draw(st.sampled_from((0, 1, 2, 4)))}
@@ -224,6 +237,8 @@ def worlds(
     closes=False,
     deaths=False,
     tight=False,
+    by_connection=False,
+    swaps=False,
 ):
     network = crossbar(draw(st.sampled_from((2, 4, 4) if tight else (2, 2, 3, 3, 4))))
     hosts = list(range(network.nodes))
@@ -242,11 +257,14 @@ def worlds(
                 imports.append(
                     Import(me, me * many + peer, hosts[peer], peer, one.start, one.length)
                 )
+    connections = []
+    if by_connection:
+        connections, channels, imports = draw(connected(hosts, channels, imports))
     ring = draw(st.sampled_from((2, 4, 8)))
     design = draw(st.sampled_from(designs))
     places = PLACES + 2 * (design == "vmmc-static")  # there also buffers that are not mapped
     programs = [
-        Program(host, draw(plans(me, hosts, ring, places, closes, tight)))
+        Program(host, draw(plans(me, hosts, ring, places, closes, tight, swaps)))
         for me, host in enumerate(hosts)
     ]
     if deaths:
@@ -265,6 +283,8 @@ def worlds(
         imports,
         design=design,
         settings=tightest(draw, design) if tight else draw(settings_of(design)),
+        connections=connections,
+        **(draw(swapping(design, hosts)) if swaps else {}),
         reliable=draw(st.sampled_from(reliable)),
         window=draw(st.sampled_from((1, 2, 4, 8))),
         time_out=draw(st.sampled_from((20_000, 100_000, 300_000))),
@@ -288,70 +308,22 @@ def worlds(
     )
 
 
+@st.composite
+def swapping(draw, design, hosts):
+    """Hosts with few frames, so that pages go to the disk, and what is fresh when it comes back."""
+    frames = draw(st.sampled_from((512, 512, 40, 20, 10))) if design != "unet" else 512
+    written = draw(st.sampled_from((PAGES, PAGES, 6)))
+    least = max(0, max(hosts.count(host) for host in hosts) * written - frames + 1)
+    return {
+        "frames": frames,
+        "blocks": least + draw(st.sampled_from((1, 8, 2048, 2048))),
+        "written": written,
+        "fresh": draw(st.booleans()),
+        "scan_period": draw(st.sampled_from((3000, 50_000, 10**11))),
+    }
+
+
 def times_of(numbers):
     """When some of these die."""
     moments = st.integers(1, 20_000)
     return st.dictionaries(st.sampled_from(numbers), moments, max_size=2)
-
-
-@st.composite
-def plans(draw, me, hosts, ring, places, closes, tight):
-    """Buffers; posts with pauses; then every post's end, and what has come."""
-    peers = [peer for peer in range(len(hosts)) if hosts[peer] != hosts[me]]
-    steps = [("register", EXPORTED * PAGE, draw(st.sampled_from((SHARED, SHARED, 1))) * PAGE)]
-    provided = draw(st.permutations(range(places)))[: draw(st.sampled_from((0, 2, 6)))]
-    for place in provided:
-        address = (BUFFERS + place) * PAGE + draw(st.sampled_from((0, 0, 0, 100)))
-        steps.append(("provide", address))
-    steps.append(("sleep", draw(st.integers(0, 300 if tight else 20_000))))
-    posted = 0
-    for _ in range(draw(st.sampled_from((1, 2, 4) if tight else (1, 3, 6, 9)))):
-        what = draw(st.sampled_from(("inline", "post", "post", "post", "wait", "drain", "compute")))
-        if posted == ring and what in ("inline", "post"):
-            what = "wait"  # a program that asks for no report would wait for ever
-        name = me * len(hosts) + draw(st.sampled_from(peers[: 1 if tight else None]))
-        if what == "inline":
-            length = draw(st.integers(0, INLINE_BYTES))
-            steps.append(("inline", name, bytes(range(length))))
-            posted += 1
-        elif what == "post":
-            steps.append(
-                (
-                    "post",
-                    draw(st.sampled_from(STORES if tight else OPERATIONS)),
-                    name,
-                    *draw(pieces((0, 0, 100, 600) if tight else range(3 * PAGE + 1))),
-                )
-            )
-            posted += 1
-        elif what == "wait" and posted:
-            steps.append(("done", draw(st.sampled_from(("poll", "block", "signal")))))
-            posted -= 1
-        elif what == "drain":
-            steps.append(("drain", True))
-        else:
-            kind = draw(st.sampled_from(("sleep", "compute")))
-            steps.append((kind, draw(st.integers(1, 5000))))
-    if closes and draw(st.booleans()):
-        close_and_go_on(draw, steps, name_of=me * len(hosts) + peers[0])
-    steps += [("done", "poll")] * posted
-    steps += [("sleep", 100_000), ("drain", False)]
-    return steps
-
-
-def close_and_go_on(draw, steps, name_of):
-    """The port closes at some step; then it is asked for what it does not do any more."""
-    steps.insert(draw(st.integers(1, len(steps))), ("close",))
-    if draw(st.booleans()):
-        steps += [("provide", BUFFERS * PAGE), ("inline", name_of, b"late"), ("arrival", "poll")]
-
-
-@st.composite
-def pieces(draw, offsets):
-    """Segments, offset in the export, notify."""
-    segments = []
-    for _ in range(draw(st.sampled_from((1, 1, 1, 2, 4)))):
-        length = draw(st.sampled_from((1, 17, 60, 300, 511, 700, 1300, 2000)))
-        page = draw(st.sampled_from((*range(8), *range(8), PAGES - 2)))
-        segments.append((page * PAGE + draw(st.integers(0, PAGE - 1)), length))
-    return segments, draw(st.sampled_from(offsets)), draw(st.booleans())

@@ -35,6 +35,7 @@ def join(process: Process, tag: int, node: int, peer_tag: int, **size: int) -> N
     channel["tag"] = peer_tag
     channel["unit"] = size.get("unit", PAGE)
     channel["most"] = size.get("most", 1 << 16)
+    channel["stream"] = size.get("stream", 0)
 
 
 def connect(

@@ -17,20 +17,25 @@ from nicscope.config.delivery import Delivery, Policy
 from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Transport
+from nicscope.drivers.simulate.ports.connecting import connect
 from nicscope.errors import SimulationError
 from nicscope.fabric.faults import CORRUPTED, DUPLICATED, LOST, REORDERED, fate, flip, new_faults
 from nicscope.fabric.topology import Topology
 from nicscope.interfaces.unet.area import Area
+from nicscope.memory.paging.layout import PRESENT, SWAPPED
 from nicscope.nic.ports.layout import SEND, STATUS_NAMES
 from oracle.delivery import LOG_FIELDS
-from oracle.ports_records import REFUSED
-from oracle.ports_reports import COUNTED, SCHEMES, told
-from oracle.ports_worlds import PAGE, PAGES, World, content, worlds
+from oracle.ports_records import NO_FRAME, REFUSED
+from oracle.ports_reports import COUNTED, SCHEMES, SWAPPING, told
+from oracle.ports_sizes import PAGE, PAGES
+from oracle.ports_worlds import Channel, Import, World, content, worlds
 
 KEEP_LOG = 1 << 15
 LONG = os.environ.get("NICSCOPE_LONG_TESTS") == "1"  # 2,000 worlds
 FATES = {LOST: "lost", DUPLICATED: "doubled", REORDERED: "late", CORRUPTED: "corrupted"}
+LOSSY = {"losses": (0.0, 0.03, 0.1), "others": (0.0, 0.05, 0.1)}
 COMPETING = ("mini", "mini", "vmmc-interrupt", "unet-mm-pca200", "vmmc-static")
+SWAPPING_DESIGNS = [one for one in SCHEMES if one != "utlb"]  # whose tables have frames too
 REGISTERING = ("vmmc-static", "utlb", "utlb-shared", "utlb-process")
 
 
@@ -52,6 +57,7 @@ def cluster_of(drawn: World) -> Any:
             time_out_ps=drawn.time_out,
             most_retries=drawn.most_retries,
             ack_delay_ps=drawn.ack_delay,
+            by_connection=bool(drawn.connections),
         ),
         faults=Faults(
             seed=drawn.seed,
@@ -62,17 +68,25 @@ def cluster_of(drawn: World) -> Any:
             node_deaths=drawn.node_deaths,
             link_deaths=drawn.link_deaths,
         ),
-        host=HostSize(frames=drawn.frames, pages_per_space=drawn.last_page + 1),
+        host=HostSize(
+            frames=drawn.frames,
+            pages_per_space=drawn.last_page + 1,
+            swap_blocks=drawn.blocks,
+            scan_period_ps=drawn.scan_period,
+        ),
+        fresh=drawn.fresh,
         size=PortSize(
             ring=drawn.ring,
             ready=drawn.ready,
             events=drawn.events,
             buffer_entries=drawn.buffer_entries,
             process_entries=drawn.process_entries,
+            connections=drawn.streams.most(),
         ),
         keep_log=KEEP_LOG,
     )
     cluster.garbage = drawn.garbage
+    cluster.prepare = lambda processes: prepare(cluster, drawn, processes)
     assert set(drawn.costs) == set(cluster._transfers)
     assert set(drawn.service) <= set(cluster._service.steps)
     cluster._transfers.update(drawn.costs)
@@ -82,16 +96,35 @@ def cluster_of(drawn: World) -> Any:
     return cluster
 
 
+def prepare(cluster: Any, drawn: World, processes: Any) -> None:
+    """Have processes' memory as it is before any program begins, and all connections."""
+    connect_all(cluster, drawn)
+    for me, process in enumerate(processes):
+        if cluster.is_pinned_area:
+            Area(process, process._machine, process._memory, process.node, process.number, PAGES)
+        else:
+            process.allocate(PAGES * PAGE)
+        first = content(me, drawn.written)[: drawn.written * PAGE]
+        process._memory.write(process.node, process.number, 0, first)
+
+
+def connect_all(cluster: Any, drawn: World) -> None:
+    """Give each connection its stream, and find that its ends know it by what the twin says."""
+    for (here, there), ends in zip(drawn.connections, drawn.streams.ends(), strict=True):
+        made = connect(cluster.simulation.machine.ports, here, there)
+        assert made == tuple(end.peer for end in ends)
+
+
+def stream_of(one: Channel | Import, drawn: World) -> int:
+    """As a record of the machine has it: 0 is the stream of the two nodes."""
+    return 0 if one.connection is None else drawn.peer_of(one)
+
+
 async def perform(process: Any, drawn: World, me: int, results: list, pins: list) -> None:
-    """Prepare the memory and the names of process ``me``, then do its steps."""
-    if process.cluster.is_pinned_area:
-        Area(process, process._machine, process._memory, process.node, process.number, PAGES)
-    else:
-        process.allocate(PAGES * PAGE)
-    process._memory.write(process.node, process.number, 0, content(me))
+    """Prepare the names of process ``me``, then do its steps."""
     for one in drawn.channels:
         if one.process == me:
-            size = {"unit": one.unit, "most": one.most}
+            size = {"unit": one.unit, "most": one.most, "stream": stream_of(one, drawn)}
             world.join(process, one.tag, one.node, one.peer_tag, **size)
     for export in drawn.exports:
         if export.process == me:
@@ -99,7 +132,9 @@ async def perform(process: Any, drawn: World, me: int, results: list, pins: list
     for one in drawn.imports:
         if one.process == me:
             world.import_from(process, one.handle, one.node, one.export, one.start, one.length)
-            process._ports.imports[process.node, one.handle]["start"] = one.start % PAGE
+            record = process._ports.imports[process.node, one.handle]
+            record["start"] = one.start % PAGE
+            record["stream"] = stream_of(one, drawn)
     spaces = process._memory.state.spaces
     for step in drawn.programs[me].steps:
         if step[0] in ("inline", "post", "done"):
@@ -113,6 +148,9 @@ async def do(process: Any, step: tuple, results: list) -> None:
     found: Any = None
     if what == "sleep":
         await process.sleep(how[0] / 1e6)
+        return
+    if what == "swap":
+        process._memory.keep_free(process.node, how[0])
         return
     if what == "drain":
         while process.waiting():
@@ -143,9 +181,26 @@ async def do(process: Any, step: tuple, results: list) -> None:
         await process.provide(how[0])
     elif what == "done":
         found = await report_or_refusal(process.done(how[0]))
+    elif what in ("load", "store"):
+        found = await touched(process, what, *how)
     elif what == "arrival":
         found = await report_or_refusal(process.arrival(how[0]))
     results.append((now(process), found))
+
+
+async def touched(process: Any, what: str, address: int, count: int) -> Any:
+    """What the process has loaded, if it has; or that the host has no frame for it."""
+    try:
+        if what == "load":
+            return await process.load(address, count)
+        state = process._memory.state
+        there = held(state, process.node, process.number)[address : address + count]
+        await process.store(address, there)  # a NIC that reads it meanwhile sees no difference
+    except SimulationError as refusal:
+        if "no frame" not in str(refusal):
+            raise
+        return NO_FRAME
+    return None
 
 
 async def report_or_refusal(asked: Any) -> Any:
@@ -180,13 +235,14 @@ def driven(drawn: World) -> Any:
     log = [tuple(row) for row in columns[: used[-1] + 1].tolist()]
     assert len(log) < KEEP_LOG
     memory = [
-        cluster.memory.read(program.node, drawn.number(me), 0, PAGES * PAGE)
+        held(cluster.memory.state, program.node, drawn.number(me))
         for me, program in enumerate(drawn.programs)
     ]
+    paging = [in_memory(cluster.memory.state, node) for node in range(drawn.network.nodes)]
     report = cluster.report()
     counts = [counted(node) for node in report.nodes]
     assert machine.ports.nodes["stale"].sum() == 0
-    return results, log, memory, counts, pinned(cluster.memory.state), pins
+    return results, log, memory, counts, pinned(cluster.memory.state), pins, paging
 
 
 def counted(node: Any) -> dict[str, int]:
@@ -196,6 +252,29 @@ def counted(node: Any) -> dict[str, int]:
         what, path = name.split("_")
         found[name] = getattr(getattr(node, what), path) or 0
     return found
+
+
+def held(memory: Any, node: int, space: int) -> bytes:
+    """The bytes of a process, wherever its pages are; looking at them brings none."""
+    pages = []
+    for entry in memory.entries[node, space, :PAGES]:
+        place = {PRESENT: memory.bytes, SWAPPED: memory.block_bytes}.get(int(entry["state"]))
+        number = int(entry["frame" if place is memory.bytes else "block"])
+        there = bytes(PAGE)
+        if place is not None:
+            there = place[node, number * PAGE : (number + 1) * PAGE].tobytes()
+        pages.append(there)
+    return b"".join(pages)
+
+
+def in_memory(memory: Any, node: int) -> tuple:
+    """Frames of the pages of processes that are in memory, and what the swapper has done."""
+    host = memory.hosts[node]
+    frames = {
+        (space, page): int(memory.entries[node, space, page]["frame"])
+        for space, page in np.argwhere(memory.entries[node]["state"] == PRESENT).tolist()
+    }
+    return frames, {name: int(host[name]) for name in SWAPPING}
 
 
 def pinned(memory: Any) -> list[tuple[int, int, int]]:
@@ -239,10 +318,8 @@ def in_order(log):
 
 def compare(drawn: World) -> None:
     """The same of both."""
-    results, log, memory, counts, pinned_at_last, pins = driven(drawn)
-    told_results, told_log, told_memory, told_counts, told_pinned, told_pins = told(
-        drawn, Network(drawn)
-    )
+    results, log, *rest = driven(drawn)
+    told_results, told_log, *told_rest = told(drawn, Network(drawn))
     for ours, theirs in zip(in_order(log), in_order(told_log), strict=False):
         assert ours == theirs, f"at {min(ours[7], theirs[7])}\n machine {ours}\n twin    {theirs}"
     for me in range(len(results)):
@@ -250,10 +327,9 @@ def compare(drawn: World) -> None:
             assert ours == theirs, (me, "machine", ours, "twin", theirs)
         assert len(results[me]) == len(told_results[me]), me
     assert len(log) == len(told_log)
-    assert memory == told_memory
-    assert counts == told_counts
-    assert pinned_at_last == told_pinned
-    assert pins == told_pins
+    names = ("memory", "counts", "pinned at last", "pins", "paging")
+    for name, ours, theirs in zip(names, rest, told_rest, strict=True):
+        assert ours == theirs, name
 
 
 @pytest.mark.parametrize("design", SCHEMES)
@@ -282,6 +358,22 @@ def test_so_it_is_where_nodes_and_links_die(drawn):
 
 
 @settings(max_examples=250 if LONG else 10)
-@given(worlds(losses=(0.0, 0.03, 0.1), others=(0.0, 0.05, 0.1)))
+@given(worlds(**LOSSY))
 def test_so_it_is_where_packets_are_lost_doubled_late_or_corrupted(drawn):
     compare(drawn)
+
+
+@settings(max_examples=250 if LONG else 10)
+@given(data=st.data())
+def test_so_it_is_where_connections_have_streams_of_their_own(data):
+    trouble = st.sampled_from(({}, {"tight": True}, {"closes": True}, {"deaths": True}, LOSSY))
+    how = data.draw(trouble, label="trouble")
+    compare(data.draw(worlds(by_connection=True, **how)))
+
+
+@settings(max_examples=250 if LONG else 15)
+@given(data=st.data())
+def test_so_it_is_where_hosts_run_short_of_frames_and_pages_go_to_the_disk(data):
+    trouble = st.sampled_from(({}, {"tight": True}, {"closes": True}, {"deaths": True}, LOSSY))
+    how = data.draw(trouble, label="trouble")
+    compare(data.draw(worlds(designs=SWAPPING_DESIGNS, swaps=True, **how)))

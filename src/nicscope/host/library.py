@@ -6,6 +6,7 @@ import numpy as np
 
 from nicscope.host import calls
 from nicscope.host.calls import carry_out, mend_page
+from nicscope.host.pages import is_mapped
 from nicscope.host.second_level import has_tables, let_tables_go, take_tables
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
@@ -171,8 +172,8 @@ def admit_piece(machine, n, space, first, pages):
         return _register(machine, n, space, first, pages)
     spent += (counts.unpin_calls - unpin_calls) * ports.user_unpin[n, 1]
     spent += _calls_time(machine, n, first, pages)
-    if carry_out(machine, n, 0) < 0 and not _take_back(machine, n, space, first, pages):
-        serving.admitted = NO_RIGHTS
+    if carry_out(machine, n, 0) < 0:
+        serving.admitted = _take_back(machine, n, space, first, pages)
     if writes:
         let_tables_go(machine, n, space)
     return spent
@@ -193,11 +194,11 @@ def _misses(machine, n, space, first, pages):
 def _take_back(machine, n, space, first, pages):
     """The driver could not pin every page: those do not count as pinned.
 
-    Whether all that were asked for are; the rest were to be pinned ahead.
+    How it ended for those that were asked for; the rest were to be pinned ahead.
     """
     ports = machine.ports
     nic, host, book = translation_of(ports.translations, n)
-    whole = True
+    status = np.int64(DONE)
     for page in range(first, first + pages + book.orders[0].prepin):
         key = key_of(machine, n, space, page)
         if key < 0 or host.pinning.state[key] & PINNED == 0:
@@ -205,8 +206,17 @@ def _take_back(machine, n, space, first, pages):
         if ports.frames[n, key] == GARBAGE_FRAME:
             forget(nic, host, book, space, key)
             _not_pinned(host, book, space, key)
-            whole = whole and page >= first + pages
-    return whole
+            if page < first + pages:
+                status = _worse(machine, n, space, page, status)
+    return status
+
+
+@step
+def _worse(machine, n, space, page, status):
+    """``status`` of a request of which ``page`` too could not be pinned."""
+    if status == NO_RIGHTS or not is_mapped(machine, n, space, page):
+        return np.int64(NO_RIGHTS)
+    return np.int64(NO_ROOM)  # the host has no frame for it
 
 
 @step
@@ -277,7 +287,7 @@ def _register(machine, n, space, first, pages):
                 if ports.rules[0].sparse == 0:
                     break  # a replay counts every page that it rejects
             elif carry_out(machine, n, 0) < 0:
-                serving.admitted = NO_RIGHTS
+                serving.admitted = _worse(machine, n, space, page, serving.admitted)
                 fresh = False
                 _not_pinned(host, book, space, key)
                 nic.registers[0].filled -= 1

@@ -13,7 +13,7 @@ from nicscope.host.second_level import (
     write_entry,
 )
 from nicscope.kernel.decorators import distant, step
-from nicscope.memory.paging.faults import provide, provide_zeroed
+from nicscope.memory.paging.faults import need, provide, provide_zeroed
 from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME, NOT_MAPPED, READY, WRITE
 from nicscope.memory.paging.pins import need_to_pin, pin_page, unpin_frame
 from nicscope.memory.pinning import PINNED
@@ -34,6 +34,8 @@ from nicscope.nic.translate.holding import entry_of
 from nicscope.nic.translate.nodes import translation_of
 from nicscope.nic.translate.utlb import place_in_table
 from nicscope.nic.victim import ABSENT, find_victim
+
+TO_FILL = 2  # in place of 1, a receive, where it is a buffer of which no byte is needed
 
 
 @distant
@@ -123,6 +125,15 @@ def memory_page_of(machine, n, space, page):
 
 
 @step
+def is_mapped(machine, n, space, page):
+    """Whether ``page`` is the process's to read."""
+    memory_page = memory_page_of(machine, n, space, page)
+    if memory_page < 0:
+        return False
+    return need(machine.ports.memory, n, _memory_space(machine, space), memory_page, 0) >= 0
+
+
+@step
 def _memory_space(machine, space):
     """The space of the host's memory that has it: the numbers of a trace's pages share one."""
     return np.int64(0) if machine.ports.rules[0].sparse == 1 else np.int64(space)
@@ -157,7 +168,7 @@ def mend_page(machine, n, space, page, receive):
     if place < 0 and victim == ABSENT and ports.rules[0].service in (KERNEL, THREAD):
         return False  # to be served like any other
     if ports.frames[n, key] != GARBAGE_FRAME:
-        return receive == 1 and _make_writable(machine, n, space, key, page)
+        return receive >= 1 and _make_writable(machine, n, space, key, page)
     if not calls.pin_key(machine, n, key, receive):
         return False
     if place >= 0:
@@ -227,7 +238,7 @@ def table_frame(machine, n, space, page):
 def carry_out(machine, n, receive):
     """Do to the memory what the scheme has decided; how many pages were unpinned.
 
-    Negative if a page could not be pinned: the garbage page stands in for it.
+    As much less than -1 if a page could not be pinned: the garbage page stands in for it.
     """
     ports = machine.ports
     nic, host, _ = translation_of(ports.translations, n)
@@ -243,7 +254,7 @@ def carry_out(machine, n, receive):
         elif deed.what == FILL:
             write_frame(nic, deed.place, ports.frames[n, deed.key])
     clear_deeds(host)
-    return np.int64(-1) if failed else unpinned
+    return -1 - unpinned if failed else unpinned
 
 
 @distant
@@ -263,10 +274,10 @@ def pin_key(machine, n, key, receive):
         and need_to_pin(memory, n, space, page, receive) == DISK
     )
     if page < memory.entries.shape[2] and not is_out:  # of a line, only what was missed is read
-        write = np.int64(receive)
+        write = np.int64(receive > 0)
         if ports.rules[0].pins_by_access == 0:
             write = np.int64(memory.entries[n, space, page].rights & WRITE != 0)
-        if receive == 1 and ports.rules[0].fresh == 1:
+        if receive == TO_FILL and ports.rules[0].fresh == 1:
             provide_zeroed(memory, n, space, page)
         frame = pin_page(memory, n, space, page, write)
     _write_host_table(machine, n, key, frame if frame >= 0 else np.int64(GARBAGE_FRAME))

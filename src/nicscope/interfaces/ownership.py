@@ -16,7 +16,7 @@ from nicscope.drivers.running import RUNNING
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
 class Owned:
@@ -60,6 +60,8 @@ class Owner:
         self._error = error
         # The objects are kept, so that no other can have the identity of one that is in here.
         self._records: dict[int, tuple[Owned, Any]] = {}
+        # Whose calls are many looks here first, by ``id``, and asks ``record_of`` for what is not.
+        self.records: Mapping[int, tuple[Owned, Any]] = self._records
 
     def act_as(self, actor: Actor) -> None:
         """The process is ``actor`` for its driver."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 RUNS = "runs"
 PORTS = "a cluster of ports"
 TRACE = "a trace"  # in virtual time
+VI_MSG = "VI-MSG"  # VIA on a machine of its own, as EDT's authors measured it
 OVER_THE_BUS = tuple(way for way in Way if way is not Way.PCI)
 OF_PORTS = tuple(Way)
 BY_PROCESSOR = (Way.PIO, Way.PIO_COMBINED, Way.CNI)
@@ -51,6 +52,7 @@ class Interface(NamedTuple):
     translates: bool = False  # its messaging does, by tables or tags; a design's cache replaces it
     serves_ports: bool = True
     has_links: bool = True  # else its frames take no time
+    library: bool = False  # has prices of its own: those of VIA
     makes_no_sense: Mapping[Way, str] = MappingProxyType({})  # why a way is not missing
 
 
@@ -81,7 +83,16 @@ INTERFACES: dict[str, Interface] = {
         makes_no_sense=dict.fromkeys(BY_PROCESSOR, "Trapeze's payloads go by DMA alone (2.1)")
         | {Way.EDT: "Trapeze sends from memory that was not registered before (2.1)"},
     ),
-    "VIA": Interface(OVER_THE_BUS, LOOKED_UP, translates=True, serves_ports=False, has_links=False),
+    "VIA": Interface(OF_PORTS, (Scheme.STATIC,), library=True),  # what it uses is registered
+    VI_MSG: Interface(
+        OVER_THE_BUS,
+        LOOKED_UP,
+        translates=True,
+        serves_ports=False,
+        has_links=False,
+        library=True,
+        makes_no_sense={Way.PCI: "SONIC-VIA's interface is at the host's bus (EDT, 2)"},
+    ),
 }
 
 
@@ -220,7 +231,7 @@ def why_no_way(
 
 
 def _of_prices(asked: Combination) -> NicscopeError | None:
-    if asked.way != Way.PCI:
+    if asked.way != Way.PCI or INTERFACES[asked.interface].library:
         refusal = _of_bus_prices(asked)
         if refusal is not None or not INTERFACES[asked.interface].has_links:
             return refusal
@@ -259,9 +270,10 @@ def _states_all(asked: Combination) -> bool:
 
 
 def _unstated(asked: Combination) -> list[str]:
-    platform = asked.platform
-    if not INTERFACES[asked.interface].translates:
-        needed = ("interrupt",) if asked.way in HELPED_BY_HOST else ()
-        return [name for name in needed if name not in platform.costs] + unstated_machine(platform)
-    costs = [name for name in VIA_COSTS if name not in platform.costs]
-    return costs + unstated_machine(platform, OF_VIA)
+    """What the library, the host and the interface at its bus take that is not stated."""
+    platform, interface = asked.platform, INTERFACES[asked.interface]
+    if interface.library:
+        costs = [name for name in VIA_COSTS if name not in platform.costs]
+        return costs + unstated_machine(platform, OF_VIA)
+    needed = ("interrupt",) if asked.way in HELPED_BY_HOST else ()
+    return [name for name in needed if name not in platform.costs] + unstated_machine(platform)

@@ -15,7 +15,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import nicscope.interfaces
-from nicscope.interfaces import mini, trapeze, unet, via, vmmc
+from nicscope.interfaces import mini, trapeze, unet, via, vipl, vmmc
 from nicscope.interfaces.mini.endpoint import Region as MiniRegion
 from nicscope.interfaces.payloads import Payloads
 from nicscope.interfaces.ports.buffers import Buffer
@@ -31,7 +31,7 @@ from nicscope.interfaces.via.connections import Asking, Connections, Request
 from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment, Descriptor
 from nicscope.interfaces.via.journal import Journal
 from nicscope.interfaces.via.library import NicAttributes
-from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Vi
+from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Shown, ShownQueue, Vi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,6 +76,18 @@ HELD: dict[str, dict[type, str]] = {
         CompletionQueue: "queue",
         Request: "request",
     },
+    "via on ports": {
+        vipl.Host: "host",
+        vipl.Nic: "process",
+        Buffer: "buffer",
+        ViaRegion: "region",
+        via.Descriptors: "places",
+        Descriptor: "descriptor",
+        DataSegment: "segment",
+        Vi: "vi",
+        CompletionQueue: "queue",
+        Request: "request",
+    },
 }
 
 # Values that a program reads, and what belongs to the experimenter, to NICs and to kernels.
@@ -83,8 +95,16 @@ NOT_HELD = {
     *(Process, Done, Arrival, unet.Message, unet.EthernetPorts, unet.AtmCircuits, unet.TagForm),
     *(vmmc.Completion, vmmc.Notification, vmmc.PinnedPage, mini.Stored),
     *(AddressSegment, NicAttributes, Attributes, Journal, via.VipError),
-    *(unet.Cluster, vmmc.Cluster, mini.Cluster, trapeze.Cluster, via.Cluster, PortCluster),
-    *(Payloads, AddressSpace, Connections, Asking),
+    *(
+        unet.Cluster,
+        vmmc.Cluster,
+        mini.Cluster,
+        trapeze.Cluster,
+        via.Cluster,
+        vipl.Cluster,
+        PortCluster,
+    ),
+    *(Payloads, AddressSpace, Connections, Asking, Shown, ShownQueue),
 }
 NOT_HELD_MODULES = {
     "nicscope.interfaces.ownership",
@@ -100,6 +120,7 @@ NOT_HELD_MODULES = {
     "nicscope.interfaces.ports.asking",  # another, and what it gives to itself
     "nicscope.interfaces.ports.report",
     "nicscope.interfaces.ports.rows",
+    "nicscope.interfaces.ports.work",  # a third
     "nicscope.interfaces.unet.registry",
     "nicscope.interfaces.unet.tags",
     "nicscope.interfaces.vmmc.directory",
@@ -107,10 +128,14 @@ NOT_HELD_MODULES = {
     "nicscope.interfaces.mini.directory",
     "nicscope.interfaces.mini.memory",
     "nicscope.interfaces.via.agent",
+    "nicscope.interfaces.via.announced",
+    "nicscope.interfaces.via.caller",
+    "nicscope.interfaces.via.connections",
     "nicscope.interfaces.via.completions",
     "nicscope.interfaces.via.endpoint",
     "nicscope.interfaces.via.engine",
     "nicscope.interfaces.via.firmware",
+    "nicscope.interfaces.via.library",
     "nicscope.interfaces.via.messaging",
     "nicscope.interfaces.via.moving",
     "nicscope.interfaces.via.network",
@@ -123,13 +148,25 @@ NOT_HELD_MODULES = {
     "nicscope.interfaces.via.reporting",
     "nicscope.interfaces.via.settings",
     "nicscope.interfaces.via.tables",
+    "nicscope.interfaces.via.tags",
     "nicscope.interfaces.via.translating",
     "nicscope.interfaces.via.turns",
+    "nicscope.interfaces.vipl.agent",
+    "nicscope.interfaces.vipl.bells",
+    "nicscope.interfaces.vipl.completions",
+    "nicscope.interfaces.vipl.endpoint",
+    "nicscope.interfaces.vipl.kernel",
+    "nicscope.interfaces.vipl.posting",
+    "nicscope.interfaces.vipl.process",
+    "nicscope.interfaces.vipl.program",
+    "nicscope.interfaces.vipl.space",
+    "nicscope.interfaces.vipl.words",
 }
 
 # What a parameter takes that is somebody's, by its annotation.
 KINDS = {
     "Buffer": "buffer",
+    "Stretch": "buffer",
     "Buffer | bytes": "buffer",
     "Buffer | None": "buffer",
     "HostBuffer": "buffer",
@@ -152,7 +189,8 @@ KINDS = {
 # And by its name, where numbers are somebody's.
 NUMBERED = {("trapeze", "map_payload", "tag"), ("trapeze", "unmap_payload", "tag")}
 NUMBERED |= {
-    ("via", call, "tag")
+    (world, call, "tag")
+    for world in ("via", "via on ports")
     for call in ("destroy_ptag", "register_mem", "descriptors", "create_vi", "create_cq")
 }
 
@@ -160,7 +198,8 @@ NUMBERED |= {
 NUMBERS = {"int", "int | None", "float", "float | None", "Hashable", "Allowed"}
 VALUES = NUMBERS | {
     *("str", "str | None", "bool", "bytes", "Any", "Reliability", "Handler"),
-    *("Callable[[], bool]", "Sequence[tuple[int, int]]", "DataSegment", "AddressSegment"),
+    *("Callable[[], bool]", "Sequence[tuple[int, int]]", "Sequence[tuple[int, int, int]]"),
+    *("DataSegment", "AddressSegment"),
     *("AddressSegment | None", "Control", "Asked | Sequence[Asked] | None"),
 }
 
@@ -262,6 +301,7 @@ def sound(call: Call, name: str, own: dict[str, Any]) -> Any:
         "Handler": None,
         "Callable[[], bool]": lambda: True,
         "Sequence[tuple[int, int]]": [(0, 8)],
+        "Sequence[tuple[int, int, int]]": [(0, 8, 1)],
         "AddressSegment": AddressSegment(0, 1),
         "DataSegment": own.get("segment"),
         "Asked | Sequence[Asked] | None": None,

@@ -18,7 +18,7 @@ import numpy as np
 from nicscope.config.delivery import POLICIES
 from nicscope.drivers.simulate.ports.build import HostSize
 from nicscope.errors import SimulationError
-from nicscope.interfaces import mini, trapeze, unet, via, vmmc
+from nicscope.interfaces import mini, trapeze, unet, via, vipl, vmmc
 from nicscope.interfaces.buffers import Room, Stretch
 from nicscope.interfaces.mini.handles import BufferHandle
 from nicscope.interfaces.unet.active_messages import ActiveMessages
@@ -88,7 +88,7 @@ def play(interface: Interface, action: Callable[[World], Any]) -> Any:
 
 async def rest(process: Any, microseconds: float) -> None:
     """Let time pass."""
-    if isinstance(process, via.Host):
+    if isinstance(process, via.Host | vipl.Host):
         nic = await process.open_nic()
         await nic.compute(microseconds)
     else:
@@ -333,6 +333,7 @@ def askers() -> tuple[tuple[int, Callable[[Any], Any]], ...]:
 
 
 VIA = Interface(lambda: via.Cluster(), via_things, via_given_back, askers())
+VIA_ON_PORTS = Interface(lambda: vipl.Cluster(), via_things, via_given_back, askers())
 
 INTERFACES = {
     "unet": UNET,
@@ -341,6 +342,7 @@ INTERFACES = {
     "mini": MINI,
     "trapeze": TRAPEZE,
     "via": VIA,
+    "via on ports": VIA_ON_PORTS,
 }
 
 

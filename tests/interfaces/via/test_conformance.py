@@ -13,12 +13,13 @@ from pairs import (
     MECHANISMS,
     RECEPTION,
     UNRELIABLE,
+    Cluster,
     idle,
     make_end,
     run_pair,
 )
 
-from nicscope.interfaces.via import Cluster, Control, Error, Return, State, Status, VipError
+from nicscope.interfaces.via import Control, Error, Return, State, Status, VipError
 from nicscope.interfaces.via.descriptor import DataSegment
 
 DONE = Status.VIP_STATUS_DONE

@@ -7,7 +7,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairs import idle, run_pair
+from pairs import Cluster, idle, of_its_own_machine, on_ports, run_pair
 
 from nicscope.interfaces.via.journal import Part
 from nicscope.memory.coherence.layout import INVALID, SHARED
@@ -29,7 +29,7 @@ def test_a_message_written_in_any_order_in_its_registered_place_is_sent_from_the
         descriptor = end.send(0, size)
         await end.nic.post_send(end.vi, descriptor)
         await end.nic.send_wait(end.vi)
-        return descriptor.journal.parts
+        return None if on_ports() else descriptor.journal.parts
 
     async def second(end):
         await end.nic.recv_wait(end.vi)
@@ -37,10 +37,13 @@ def test_a_message_written_in_any_order_in_its_registered_place_is_sent_from_the
 
     parts, arrived = run_pair(first, second)
     assert arrived == whole
+    if on_ports():
+        return
     assert parts[Part.COPY] == 0
     assert not any(parts[part] for part in DMA)
 
 
+@of_its_own_machine("its doorbell: the NIC of ports is written the descriptor itself")
 @pytest.mark.requirement("ED-23")
 def test_descriptors_reach_the_nic_as_messages_do():
     async def first(end):
@@ -54,6 +57,7 @@ def test_descriptors_reach_the_nic_as_messages_do():
     assert run_pair(first, idle)[0] == (True, 48)
 
 
+@of_its_own_machine("tags that are stretches")
 @pytest.mark.requirement("ED-19")
 @pytest.mark.parametrize(("initialisation", "state"), [(1, INVALID), (2, SHARED)])
 def test_messaging_on_the_nic_sets_a_registration_up_without_the_program(initialisation, state):
@@ -75,6 +79,7 @@ def test_messaging_on_the_nic_sets_a_registration_up_without_the_program(initial
     assert found == (True, True, {state}, b"dirty in the host's caches")
 
 
+@of_its_own_machine("receive_method 1, which ports do not take")
 @pytest.mark.requirement("ED-32", "ED-33")
 @pytest.mark.parametrize("method", [1, 2])
 def test_a_receive_is_complete_only_when_every_block_may_be_read(method):
@@ -99,8 +104,8 @@ def test_a_receive_is_complete_only_when_every_block_may_be_read(method):
     assert there == (method == 2)
 
 
+@of_its_own_machine("its configuration")
 @pytest.mark.requirement("ED-32")
 def test_the_platform_receives_as_the_paper_measured():
-    from nicscope.interfaces.via import Cluster
 
     assert int(Cluster().machine.nics.config[0, 0]["receive_method"]) == 2

@@ -7,10 +7,10 @@ from inspect import getattr_static
 from types import SimpleNamespace
 
 import pytest
-from pairs import MECHANISMS
+from pairs import MECHANISMS, Cluster
 
 from nicscope.interfaces.ownership import Owned
-from nicscope.interfaces.via import Cluster, State, VipError
+from nicscope.interfaces.via import State, VipError
 
 MESSAGE = b"sixteen bytes..."
 

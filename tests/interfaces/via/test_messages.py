@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core import config
-from pairs import DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, run_pair
+from pairs import DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, of_its_own_machine, run_pair
 
 from nicscope.interfaces.via import Status
 
@@ -116,6 +116,7 @@ def test_segments_are_gathered_and_scattered(mechanism):
     assert found == pattern(200)[150:180] + pattern(200)[3:73]
 
 
+@of_its_own_machine("messages for one buffer lie on its NIC apart until each is collected")
 @pytest.mark.parametrize("mechanism", ["cni", "pio"])
 def test_messages_wait_on_the_nic_until_the_processor_takes_them(mechanism):
     count = 12
@@ -260,13 +261,14 @@ def test_an_unreliable_level_loses_messages_but_never_part_of_one():
             await end.nic.post_recv(end.vi, end.receive(number * 320, 320))
         return await second(end)
 
-    how = {"loss": 0.3, "seed": 3, "settings": {"mtu": 100}}
+    how = {"loss": 0.3, "seed": 4, "settings": {"mtu": 100}}
     _, found = run_pair(first, spread, level=UNRELIABLE, posted=0, **how)
     sent = [pattern(300, number) for number in range(count)]
     assert 0 < len(found) < count
     assert all(one in sent for one in found)
 
 
+@of_its_own_machine("journals: ports have the timeline of every run instead")
 @settings(max_examples=FEW)
 @given(
     mechanism=st.sampled_from(MECHANISMS),

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from pairs import DELIVERY, MECHANISMS, idle, make_end, run_pair
+from pairs import (
+    DELIVERY,
+    MECHANISMS,
+    Cluster,
+    idle,
+    make_end,
+    of_its_own_machine,
+    on_ports,
+    run_pair,
+)
 
-from nicscope.interfaces.via import Cluster, Return, Status, VipError
+from nicscope.interfaces.via import Return, Status, VipError
 from nicscope.interfaces.via.descriptor import CONTROL_SEGMENT, DATA_SEGMENT
 from nicscope.interfaces.via.journal import Part
 from nicscope.memory.coherence.layout import CPU, DEVICE, READ, UNCACHED_WRITE
@@ -52,7 +61,11 @@ def test_one_completion_queue_merges_the_queues_of_several_vis(mechanism):
     cluster = Cluster(mechanism=mechanism)
     cluster.start(0, first)
     cluster.start(1, second)
-    assert cluster.run()[0] == [(0, False, True), (1, True, True), (0, True, True)]
+    found = cluster.run()[0]
+    expected = [(0, False, True), (1, True, True), (0, True, True)]
+    # On ports word that a send has arrived comes with the next message, which is before it then.
+    assert sorted(found) == sorted(expected)
+    assert on_ports() or found == expected
 
 
 async def merged(host, entries=4):
@@ -171,6 +184,7 @@ def test_a_descriptor_is_a_control_segment_then_an_address_then_data():
     assert decode(raw[:-1]) is None
 
 
+@of_its_own_machine("registers of its interface: a token is the address of a descriptor")
 @pytest.mark.requirement("ED-3", "ED-61")
 @pytest.mark.parametrize("mechanism", ["edt", "cc-dma-intervention"])
 def test_a_post_rings_the_doorbell_once_and_makes_no_system_call(mechanism):
@@ -208,13 +222,14 @@ def test_a_completion_is_in_the_descriptors_own_bytes():
     async def first(end):
         descriptor = end.send(0, 40)
         await end.nic.post_send(end.vi, descriptor)
-        await end.nic.compute(20)
+        await end.nic.compute(200)
         raw = await end.nic.read(descriptor.address, 32)
         return CONTROL_SEGMENT.unpack(raw)[6:]
 
     assert run_pair(first, idle)[0] == (40, Status.VIP_STATUS_DONE)
 
 
+@of_its_own_machine("tags that are stretches; ports have one for each frame")
 @pytest.mark.requirement("ED-5")
 def test_registration_takes_time_by_the_page_and_deregistration_takes_the_right_away():
     async def program(host):
@@ -238,6 +253,7 @@ def test_registration_takes_time_by_the_page_and_deregistration_takes_the_right_
     assert (tags, size) == (1, 4 * 4096)
 
 
+@of_its_own_machine("when_full = wait: a frame of ports that finds no room is moved by the engine")
 def test_registrations_that_must_wait_for_room_go_on_when_there_is_some():
     async def program(host):
         nic = await host.open_nic()
@@ -264,6 +280,7 @@ def test_registrations_that_must_wait_for_room_go_on_when_there_is_some():
     assert cluster.run()[1] > 400
 
 
+@of_its_own_machine("journals")
 @pytest.mark.requirement("ED-8", "ED-9")
 @pytest.mark.parametrize("mechanism", ["cc-dma-intervention", "cc-dma-retry"])
 def test_dma_fetches_the_descriptor_and_the_message_and_brings_the_message_in(mechanism):
@@ -285,6 +302,7 @@ def test_dma_fetches_the_descriptor_and_the_message_and_brings_the_message_in(me
     assert parts[Part.WAIT] == 0
 
 
+@of_its_own_machine("its address space, in which frames are chosen by hand")
 @pytest.mark.requirement("ED-62", "ED-60")
 def test_user_host_and_nic_addresses_are_three_and_the_nic_finds_its_own():
     async def first(end):
@@ -315,7 +333,7 @@ def test_a_program_that_waits_for_ever_is_named():
         await end.nic.post_recv(end.vi, end.receive())
         await end.nic.recv_wait(end.vi)
 
-    with pytest.raises(Exception, match=r"programs wait: process 0 of node 0"):
+    with pytest.raises(Exception, match=r"programs wait: process 0 o[fn] node 0"):
         run_pair(posted, idle, level=DELIVERY)
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from pairs import COHERENT, MECHANISMS, RECEPTION, make_end
+from pairs import COHERENT, MECHANISMS, RECEPTION, Cluster, make_end
 
 from nicscope.errors import SimulationError
-from nicscope.interfaces.via import Cluster
 
 DELIVERIES = [(mechanism, "store-and-forward") for mechanism in MECHANISMS]
 DELIVERIES += [(mechanism, "cut-through") for mechanism in COHERENT]

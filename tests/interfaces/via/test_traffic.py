@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core import config
-from pairs import MECHANISMS, make_end
-
-from nicscope.interfaces.via import Cluster
+from pairs import MECHANISMS, Cluster, make_end
 
 FEW = 2 if config.DISABLE_JIT else 8
 MOST = 200 if config.DISABLE_JIT else 9000

@@ -6,16 +6,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core import config
-from pairs import COHERENT, DELIVERY, RECEPTION, idle, make_end, run_pair
-
-from nicscope.interfaces.via import Cluster
+from pairs import (
+    COHERENT,
+    DELIVERY,
+    RECEPTION,
+    Cluster,
+    idle,
+    make_end,
+    of_its_own_machine,
+    on_ports,
+    run_pair,
+)
 
 FEW = 4 if config.DISABLE_JIT else 15
 MTU = 100
 
 
 def watch(end, lost=()):
-    """(frames unsettled, time) at each draw of the network; those draws in ``lost`` are lost."""
+    """Of VI-MSG: (frames unsettled, time) at each draw; those draws in ``lost`` are lost."""
     network, seen = end.nic._ni.network, []
     drawn = network.loses
 
@@ -35,7 +43,7 @@ def link_of(end):
 @given(
     mechanism=st.sampled_from(COHERENT),
     level=st.sampled_from([DELIVERY, RECEPTION]),
-    window=st.sampled_from([1, 2, 3, 8, 32]),
+    window=st.sampled_from([1, 2, 8, 32]),
     sizes=st.lists(st.integers(0, 500), min_size=1, max_size=6),
     seed=st.integers(0, 1000),
 )
@@ -45,7 +53,7 @@ def test_what_is_posted_arrives_in_order_and_once_whatever_the_window(
     unsettled = []
 
     async def first(end):
-        seen = watch(end)
+        seen = [] if on_ports() else watch(end)
         for number, size in enumerate(sizes):
             await end.nic.write(end.out.address + 512 * number, bytes([number + 1] * size))
             await end.nic.post_send(end.vi, end.send(512 * number, size))
@@ -80,9 +88,10 @@ def test_what_is_posted_arrives_in_order_and_once_whatever_the_window(
     _, found = run_pair(late, again, mechanism, level, **how)
 
     assert found == [bytes([number + 1] * size) for number, size in enumerate(sizes)]
-    assert max(unsettled) <= window
+    assert on_ports() or max(unsettled) <= window
 
 
+@of_its_own_machine("acknowledgements that take no time")
 @pytest.mark.parametrize("size", [64, 450])
 @pytest.mark.parametrize("delivery", ["store-and-forward", "cut-through"])
 def test_without_losses_a_message_takes_as_long_whatever_the_window(size, delivery):
@@ -121,6 +130,7 @@ def send_with_losses(size, window, lost):
     return ended - began, sender["resent"], sender["time_outs"], gaps
 
 
+@of_its_own_machine("it draws the losses of VI-MSG by hand")
 def test_a_lost_acknowledgement_is_made_good_by_the_next():
     # Draws of the network: frame, its acknowledgement, the next frame, ...
     waited = send_with_losses(2 * MTU, 1, {1})
@@ -131,6 +141,7 @@ def test_a_lost_acknowledgement_is_made_good_by_the_next():
     assert at_once[1:] == (0, 0, 0)
 
 
+@of_its_own_machine("it draws the losses of VI-MSG by hand")
 def test_behind_a_lost_frame_all_are_turned_away_and_sent_again():
     taken, resent, time_outs, gaps = send_with_losses(3 * MTU, 4, {0})
 
@@ -138,6 +149,7 @@ def test_behind_a_lost_frame_all_are_turned_away_and_sent_again():
     assert (resent, time_outs, gaps) == (3, 1, 2)
 
 
+@of_its_own_machine("it draws the losses of VI-MSG by hand")
 def test_a_lost_frame_does_not_hold_up_another_connection():
     async def client(host):
         one, other = [await make_end(host) for _ in range(2)]
@@ -167,6 +179,7 @@ def test_a_lost_frame_does_not_hold_up_another_connection():
     assert one > 200
 
 
+@of_its_own_machine("it draws the losses of VI-MSG by hand")
 def test_a_disconnected_vi_sends_nothing_again():
     async def first(end):
         seen = watch(end, {0, 1, 2, 3})

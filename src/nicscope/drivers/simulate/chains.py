@@ -7,7 +7,7 @@ more happens at the time at which the one before ended, in the order of processe
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.machine import POST
+from nicscope.drivers.simulate.machine import POST, PROVIDE
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.fabric.faults import is_dead
 from nicscope.kernel.bytecopy import copy_bytes
@@ -45,7 +45,17 @@ def next_of_chain(machine, p):
     request = machine.chains[p, place]
     if request.operation == POST:
         copy_bytes(machine.store.control[p], 0, machine.inlined[p, place], 0, CONTROL_BYTES)
+    if request.operation in (POST, PROVIDE) and machine.ports.gathered.size > 0:
+        _take_pieces(machine, p, place)
     return request
+
+
+@step
+def _take_pieces(machine, p, place):
+    """Have the pieces of memory that go with the next operation where the first one's were."""
+    gathers, gathered = machine.ports.gathers, machine.ports.gathered
+    for i in range(gathers.shape[1]):
+        gathers[p, i] = gathered[p, place, i]
 
 
 @step

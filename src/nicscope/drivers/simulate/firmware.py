@@ -37,6 +37,7 @@ from nicscope.drivers.simulate.ports.calls import (
 )
 from nicscope.drivers.simulate.ports.leaving import choose_work
 from nicscope.drivers.simulate.ports.prices import completion_time, placing_time, service_time
+from nicscope.drivers.simulate.ports.scanning import see_to_scan
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.ports.timers import keep_time
 from nicscope.drivers.simulate.store import copy_control, fetch, give_back, has_bytes, take_attached
@@ -238,6 +239,8 @@ def take_effect(machine, n, now):
         tell_of_engine(machine, n, now)  # it need not have begun anything
     if has_ports(machine.ports):
         keep_time(machine, n)
+        if machine.ports.rules[0].handles == 1:
+            see_to_scan(machine, n, now)
 
 
 @step

@@ -189,6 +189,10 @@ class Process:
         """Attach a payload buffer at ``address`` of the host's memory to the receive ring."""
         self._simulation.attach(self.node, address)
 
+    def wake(self) -> None:
+        """Have every node look what it can begin: what one waits for was changed by a program."""
+        self._simulation.all_look = True
+
 
 def _fits(value: object) -> bool:
     """Whether a number can cross to the driver."""
@@ -269,6 +273,7 @@ class Simulation:
             self._deaths = ports.deaths.nodes.tolist()
         self._first_death = min(self._deaths)
         self._is_mortal = self._first_death < int(NEVER)
+        self.all_look = False  # before the next time
 
     @property
     def now(self) -> int:
@@ -317,7 +322,8 @@ class Simulation:
         """
         asked = begun[0] if len(begun) == 1 else b"".join(begun)
         self._outbox[: len(asked)] = asked
-        if at_rest:
+        if at_rest or self.all_look:
+            self.all_look = False
             self._go_on(_ALL_LOOK, 0)
             go_on(self._go_on, self.machine, self.topology, 0)
         most = self._most or portion(self._go_on, _EVENTS_AT_ONCE, _INTERPRETED_AT_ONCE)

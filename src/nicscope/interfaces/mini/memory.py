@@ -78,6 +78,7 @@ PLACES = {
     "pending": HOST,
     "kept": HOST,
     "gathers": HOST,
+    "gathered": HOST,
     "filled": HOST,
     "owners": HOST,
     "kernel_frames": HOST,

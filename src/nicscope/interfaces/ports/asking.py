@@ -204,13 +204,19 @@ class PortCalls:
                 self._place(asked)
                 continue
             if asked.segments:
-                raise SimulationError(
-                    "of calls that are put before one, only the first can post several pieces of "
-                    "memory"
-                )
+                self._place_behind(asked, place - 1)
             content = np.frombuffer(asked.inline, np.uint8)
             driven.inlined[place - 1, : len(content)] = content
         return driven.chain([*(asked.what for asked in before), last])
+
+    def _place_behind(self, asked: Asked, place: int) -> None:
+        """Write down the pieces of memory of what is not the first of a chain."""
+        gathered = self._ports.gathered
+        if not gathered.size:
+            raise SimulationError(
+                "of calls that are put before one, only the first can post several pieces of memory"
+            )
+        gathered[self._driven.number, place, : len(asked.segments)] = asked.segments
 
 
 def _no_call(given: object) -> SimulationError:

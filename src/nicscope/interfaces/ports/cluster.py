@@ -18,7 +18,7 @@ from nicscope.config.delivery import (
     transfer_costs,
 )
 from nicscope.config.design import Design, load_design
-from nicscope.config.platform import load_platform
+from nicscope.config.platform import Platform, load_platform
 from nicscope.config.program_costs import MIDDLE, program_costs
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.build import machine_bytes
@@ -65,7 +65,7 @@ class PortCluster(Generic[E]):
     def __init__(
         self,
         design: str | Design,
-        platform: str | None = None,
+        platform: str | Platform | None = None,
         *,
         nodes: int = 2,
         policy: str | Delivery | None = None,
@@ -93,7 +93,7 @@ class PortCluster(Generic[E]):
         name = platform or self.design.platform
         if name is None:
             raise SimulationError(f"design {self.design.name!r} names no platform; give one")
-        self.platform = load_platform(name)
+        self.platform = name if isinstance(name, Platform) else load_platform(name)
         policy = policy or self.design.delivery
         self.delivery = POLICIES[policy] if isinstance(policy, str) else policy
         self.served_by = self.design.served_on(self.platform)

@@ -4,7 +4,6 @@ Source: EDT, 3 and 6 (SONIC-VIA); VIA Specification 1.0 for names and errors (``
 """
 
 from nicscope.interfaces.via.cluster import Cluster, Host
-from nicscope.interfaces.via.library import Nic
 from nicscope.interfaces.via.names import (
     Control,
     Error,
@@ -14,6 +13,7 @@ from nicscope.interfaces.via.names import (
     Status,
     VipError,
 )
+from nicscope.interfaces.via.nic import Nic
 from nicscope.interfaces.via.places import Descriptors
 
 __all__ = [

@@ -57,8 +57,11 @@ class Region(Owned):
 
     def segment(self, offset: int = 0, length: int | None = None) -> DataSegment:
         """A stretch of it, by default up to its end."""
-        begin = whole(offset, "an offset", LEAST)
-        size = self.length - begin if length is None else whole(length, "a length", LEAST)
+        begin = offset if type(offset) is int else whole(offset, "an offset", LEAST)
+        if length is None:
+            size = self.length - begin
+        else:
+            size = length if type(length) is int else whole(length, "a length", LEAST)
         return DataSegment(self.address + begin, self.handle, size, self)
 
     def remote(self, offset: int = 0) -> AddressSegment:

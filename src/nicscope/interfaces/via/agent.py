@@ -8,19 +8,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope.drivers.coherent.registration import POSTPONED
-from nicscope.interfaces.arguments import shown
 from nicscope.interfaces.buffers import stretch_of
 from nicscope.interfaces.via.addresses import Region
-from nicscope.interfaces.via.connections import Connections
+from nicscope.interfaces.via.connections import Asked, Connections
 from nicscope.interfaces.via.endpoint import Endpoint, Ring
-from nicscope.interfaces.via.names import Reliability, Return, State, VipError
-from nicscope.interfaces.via.numbers import whole
+from nicscope.interfaces.via.names import Error, Return, State, VipError
 from nicscope.interfaces.via.tables import rights_of
+from nicscope.interfaces.via.tags import Tags
 from nicscope.interfaces.via.turns import Bell, hear
+from nicscope.interfaces.via.vi import check_attributes, check_idle
 from nicscope.nic.coherent.mechanism import Mechanism
 from nicscope.nic.vimsg.layout import PAGE
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Sequence
+
     from nicscope.interfaces.ownership import Owner
     from nicscope.interfaces.via.addresses import Buffer
     from nicscope.interfaces.via.messaging import Messaging
@@ -31,48 +33,82 @@ def _pages(address: int, length: int) -> int:
     return (address % PAGE + length + PAGE - 1) // PAGE
 
 
-class Agent(Connections):
+class Agent(Connections[Bell]):
     """The kernel agent beside one NIC."""
 
     def __init__(self, ni: Messaging) -> None:
-        super().__init__(ni)
-        self._tags: dict[int, Owner] = {}
+        self.ni = ni
+        self.node = ni.port.number
+        self.own_asked = Asked(Bell(ni.turns))
+        self._tags = Tags()
         self._made = 0  # VIs and completion queues, for numbers
-        self.vis: list[Endpoint] = []
+        self._vis: list[Endpoint] = []
         self._unpinned = Bell(ni.turns)
         self.outcomes: list[int] = []  # of registrations for EDT
+
+    @property
+    def now(self) -> int:
+        """Ps of virtual time."""
+        return self.ni.turns.now
+
+    async def call(self) -> None:
+        """Enter the kernel and come back."""
+        end = self.ni.turns.now + self.ni.settings.costs["ka_call"]
+        await self.ni.turns.until(end, "system call")
+
+    # --- connections ---------------------------------------------------------------------
+
+    def _bell(self) -> Bell:
+        return Bell(self.ni.turns)
+
+    def _hear(self, bell: Bell, latest: int | None) -> Awaitable[None]:
+        return hear(bell, latest)
+
+    def _enter(self, vi: Endpoint, state: State) -> None:
+        vi._enter(state)
+
+    def _join(self, vi: Endpoint, other: Endpoint) -> None:
+        ends = vi, other
+        mine, theirs = (self.ni.neighbours[end.node].firmware for end in ends)
+        epoch = max(mine.epoch(vi.place), theirs.epoch(other.place)) + 1
+        for one, its_peer, its, their in ((*ends, mine, theirs), (*ends[::-1], theirs, mine)):
+            sent = their.sent(its_peer.place)
+            its.connect(one.place, its_peer.node, its_peer.place, sent, epoch)
+            one.peer, one.epoch = its_peer, epoch
+
+    async def disconnect(self, vi: Endpoint) -> None:
+        """Back to idle; what is posted is flushed, and the other side loses its connection."""
+        await self.call()
+        peer = vi.peer
+        was = vi.state
+        vi._enter(State.VIP_STATE_IDLE)
+        vi.peer = None
+        self.ni.flush(vi)
+        if was is State.VIP_STATE_CONNECTED and peer is not None:
+            self.ni.neighbours[peer.node].fail(peer, Error.VIP_ERROR_CONN_LOST)
 
     # --- protection and memory -----------------------------------------------------------
 
     def create_tag(self, owner: Owner) -> int:
         """A protection tag of that process."""
         self._made += 1
-        self._tags[self._made] = owner
-        return self._made
+        return self._tags.make(owner, self._made)
 
     def destroy_tag(self, owner: Owner, tag: object) -> None:
         """Forget the tag.  Errors: ``VIP_INVALID_PARAMETER``, ``VIP_ERROR_RESOURCE`` if in use."""
-        known = self.known_tag(owner, tag, Return.VIP_INVALID_PARAMETER)
-        if self.ni.firmware.is_tagged(known) or any(vi.attributes.tag == known for vi in self.vis):
-            raise VipError(Return.VIP_ERROR_RESOURCE, f"protection tag {known} is in use")
-        del self._tags[known]
+        self._tags.forget(owner, tag, self._is_in_use)
+
+    def _is_in_use(self, tag: int) -> bool:
+        return self.ni.firmware.is_tagged(tag) or any(vi.attributes.tag == tag for vi in self.vis)
 
     def known_tag(self, owner: Owner, tag: object, code: Return) -> int:
         """The tag, if it is that process's; else raise ``code``."""
-        try:
-            number = whole(tag, "a protection tag", 1)
-        except VipError as error:
-            raise VipError(code, str(error).partition(": ")[2]) from None
-        holder = self._tags.get(number)
-        if holder is None:
-            raise VipError(code, f"no protection tag {number}; create_ptag makes one")
-        if holder is not owner:
-            raise VipError(
-                code,
-                f"protection tag {number} is {holder.name}'s, not {owner.name}'s; create_ptag "
-                "makes one",
-            )
-        return number
+        return self._tags.known(owner, tag, code)
+
+    @property
+    def vis(self) -> Sequence[Endpoint]:
+        """Those of the node."""
+        return self._vis
 
     async def register(
         self, owner: Owner, buffer: Buffer, tag: object, *, rdma_write: bool, rdma_read: bool
@@ -133,22 +169,12 @@ class Agent(Connections):
     ) -> Endpoint:
         """A VI, idle.  Errors: the ``VIP_INVALID_...`` of the attribute that is wrong."""
         self.known_tag(owner, attributes.tag, Return.VIP_INVALID_PTAG)
-        level = attributes.reliability
-        if isinstance(level, bool) or level not in list(Reliability):
-            raise VipError(Return.VIP_INVALID_RELIABILITY_LEVEL, f"no level {shown(level)}")
-        most, longest = self.ni.settings.max_transfer, attributes.max_transfer
-        if type(longest) is not int or not 1 <= longest <= most:
-            raise VipError(
-                Return.VIP_INVALID_MTU,
-                f"max_transfer must be from 1 to {most}, got {shown(longest)}",
-            )
-        if attributes.rdma_read and attributes.reliability == Reliability.VIP_SERVICE_UNRELIABLE:
-            raise VipError(Return.VIP_INVALID_RDMAREAD, "an unreliable VI has no RDMA read")
+        check_attributes(attributes, self.ni.settings.max_transfer)
         self._made += 1
         node = self.ni.port.number
         queues = (send_queue, receive_queue)
         vi = Endpoint(owner, node, self._made, attributes, queues, self.ni.turns, self.ni.firmware)
-        self.vis.append(vi)
+        self._vis.append(vi)
         self.ni.idle.extend(vi.bells)
         for queue in (send_queue, receive_queue):
             if queue is not None:
@@ -157,15 +183,8 @@ class Agent(Connections):
 
     def destroy_vi(self, vi: Endpoint) -> None:
         """Errors: ``VIP_INVALID_STATE`` unless idle, ``VIP_ERROR_RESOURCE`` with descriptors."""
-        if vi.state is not State.VIP_STATE_IDLE:
-            raise VipError(
-                Return.VIP_INVALID_STATE, f"VI {vi.number} is in {vi.state.name}; disconnect it"
-            )
-        if any(vi.posted):
-            raise VipError(
-                Return.VIP_ERROR_RESOURCE, f"VI {vi.number} has descriptors posted or not taken"
-            )
-        self.vis.remove(vi)
+        check_idle(vi)
+        self._vis.remove(vi)
         vi.close()
         for bell in vi.bells:
             self.ni.idle.remove(bell)

@@ -24,17 +24,17 @@ from nicscope.interfaces.run_report import Names, RunReport, records_to_keep, re
 from nicscope.interfaces.via.addresses import AddressSpace
 from nicscope.interfaces.via.agent import Agent
 from nicscope.interfaces.via.firmware import Firmware
-from nicscope.interfaces.via.library import Nic
 from nicscope.interfaces.via.messaging import Messaging
 from nicscope.interfaces.via.names import Return, VipError
 from nicscope.interfaces.via.network import Network
+from nicscope.interfaces.via.nic import Nic
 from nicscope.interfaces.via.observer import Observer, Records, Worker
 from nicscope.interfaces.via.port import Port
 from nicscope.interfaces.via.report import ViaRun
 from nicscope.interfaces.via.settings import read_settings
 from nicscope.interfaces.via.translating import Translator
 from nicscope.interfaces.via.turns import Turns
-from nicscope.interfaces.ways import Combination, check_runs
+from nicscope.interfaces.ways import VI_MSG, Combination, check_runs
 from nicscope.nic.coherent.mechanism import NAMES, Mechanism, name_of
 from nicscope.nic.vimsg.layout import PAGE
 
@@ -118,7 +118,7 @@ class Cluster:
         self._cut_through = delivery == "cut-through"
         design = None if translation is None else translation.design
         way = name_of(mechanism)
-        check_runs(Combination("VIA", priced, way, design, self._cut_through))
+        check_runs(Combination(VI_MSG, priced, way, design, self._cut_through))
         self._has_run = False
         self._make()
 
@@ -137,7 +137,7 @@ class Cluster:
             self.translator = Translator(self._translation, self._nodes, pages, longest)
         self.agents = [self._node(n) for n in range(self._nodes)]
         for agent in self.agents:
-            agent.others = self.agents
+            agent.asked = [other.own_asked for other in self.agents]
             agent.ni.neighbours = [other.ni for other in self.agents]
 
     def _node(self, number: int) -> Agent:

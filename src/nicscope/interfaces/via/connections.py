@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from nicscope.interfaces.ownership import Owned
-from nicscope.interfaces.via.names import Error, Return, State, VipError
-from nicscope.interfaces.via.turns import Bell, hear
+from nicscope.interfaces.via.names import Return, State, VipError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Sequence
 
-    from nicscope.interfaces.via.endpoint import Endpoint
-    from nicscope.interfaces.via.messaging import Messaging
+    from nicscope.interfaces.via.vi import Shown
+
+B = TypeVar("B", bound="Rings")
+
+
+class Rings(Protocol):
+    """What wakes those that wait for it."""
+
+    def ring(self) -> None:
+        """Wake all, now."""
 
 
 class Request(Owned):
@@ -26,51 +33,76 @@ class Request(Owned):
 class Asking:
     """A side that wants a connection, and what it is answered."""
 
-    def __init__(self, vi: Endpoint, answered: Bell) -> None:
+    def __init__(self, vi: Any, answered: Any) -> None:
         self.vi = vi  # of the side that asks
         self.answered = answered
         self.taken = False  # somebody has it from ``connect_wait``
         self.answer: Return | None = None
 
 
-class Connections:
-    """Of one node."""
+class Asked(Generic[B]):
+    """What one node is asked for."""
 
-    def __init__(self, ni: Messaging) -> None:
-        self.ni = ni
-        self.others: Sequence[Connections] = ()  # by node
-        self._asked: dict[str, deque[Asking]] = {}  # by discriminator
-        self._arrived = Bell(ni.turns)
+    def __init__(self, arrived: B) -> None:
+        self.waiting: dict[str, deque[Asking]] = {}  # by discriminator
+        self.arrived = arrived
+
+
+class Connections(Generic[B]):
+    """Of one node; how agents of two nodes agree takes no time beyond their callers' calls."""
+
+    asked: Sequence[Asked[B]]  # by node
+    node: int
+
+    @property
+    def now(self) -> int:
+        """Ps of virtual time."""
+        raise NotImplementedError
 
     async def call(self) -> None:
         """Enter the kernel and come back."""
-        end = self.ni.turns.now + self.ni.settings.costs["ka_call"]
-        await self.ni.turns.until(end, "system call")
+        raise NotImplementedError
+
+    def _bell(self) -> B:
+        """Something to wait for."""
+        raise NotImplementedError
+
+    def _hear(self, bell: B, latest: int | None) -> Awaitable[None]:
+        """Go on when ``bell`` rings, or at ``latest`` (ps)."""
+        raise NotImplementedError
+
+    def _join(self, vi: Any, other: Any) -> None:
+        """Have two VIs be connected."""
+        raise NotImplementedError
+
+    def _enter(self, vi: Any, state: State) -> None:
+        """Have a VI be in that state from now on."""
+        raise NotImplementedError
 
     async def connect_request(
-        self, vi: Endpoint, node: int, discriminator: str, latest: int | None
+        self, vi: Shown, node: int, discriminator: str, latest: int | None
     ) -> None:
         """Ask for a connection and wait for the answer; see ``Nic.connect_request``."""
         self._must_be(vi, State.VIP_STATE_IDLE)
-        if not 0 <= node < len(self.others):
+        if not 0 <= node < len(self.asked):
             raise VipError(Return.VIP_NOT_REACHABLE, f"no node {node}")
-        other = self.others[node]
+        other = self.asked[node]
         await self.call()
-        request = Asking(vi, Bell(self.ni.turns))
-        vi._enter(State.VIP_STATE_CONNECT_PENDING)
-        waiting = other._asked.setdefault(discriminator, deque())
+        request = Asking(vi, self._bell())
+        self._enter(vi, State.VIP_STATE_CONNECT_PENDING)
+        waiting = other.waiting.setdefault(discriminator, deque())
         waiting.append(request)
-        other._arrived.ring()
-        while request.answer is None and (latest is None or self.ni.turns.now < latest):
-            await hear(request.answered, latest)
+        other.arrived.ring()
+        while request.answer is None and (latest is None or self.now < latest):
+            await self._hear(request.answered, latest)
         if request.answer is Return.VIP_SUCCESS:
             return
-        vi._enter(State.VIP_STATE_IDLE)
+        self._enter(vi, State.VIP_STATE_IDLE)
         if request.answer is None:
             if not request.taken:
                 waiting.remove(request)
                 if not waiting:
-                    del other._asked[discriminator]
+                    del other.waiting[discriminator]
                 raise VipError(
                     Return.VIP_NO_MATCH, f"nobody on node {node} waits for {discriminator!r}"
                 )
@@ -81,18 +113,19 @@ class Connections:
     async def connect_wait(self, discriminator: str, latest: int | None) -> Asking:
         """The next request for that discriminator."""
         await self.call()
-        while discriminator not in self._asked:
-            if latest is not None and self.ni.turns.now >= latest:
+        asked = self.asked[self.node]
+        while discriminator not in asked.waiting:
+            if latest is not None and self.now >= latest:
                 raise VipError(Return.VIP_TIMEOUT, f"nobody asked for {discriminator!r} in time")
-            await hear(self._arrived, latest)
-        asked = self._asked[discriminator]
-        request = asked.popleft()
-        if not asked:
-            del self._asked[discriminator]
+            await self._hear(asked.arrived, latest)
+        waiting = asked.waiting[discriminator]
+        request = waiting.popleft()
+        if not waiting:
+            del asked.waiting[discriminator]
         request.taken = True
         return request
 
-    async def connect_accept(self, request: Asking, vi: Endpoint) -> None:
+    async def connect_accept(self, request: Asking, vi: Shown) -> None:
         """Connect ``vi`` with the VI that asked."""
         self._must_be(vi, State.VIP_STATE_IDLE)
         self._must_wait(request)
@@ -109,12 +142,7 @@ class Connections:
             )
         await self.call()
         self._must_wait(request)
-        ends = vi, request.vi
-        mine, theirs = (self.others[end.node].ni.firmware for end in ends)
-        epoch = max(mine.epoch(vi.place), theirs.epoch(request.vi.place)) + 1
-        for one, other, its, their in ((*ends, mine, theirs), (*ends[::-1], theirs, mine)):
-            its.connect(one.place, other.node, other.place, their.sent(other.place), epoch)
-            one.peer, one.epoch = other, epoch
+        self._join(vi, request.vi)
         request.answer = Return.VIP_SUCCESS
         request.answered.ring()
 
@@ -125,18 +153,7 @@ class Connections:
         request.answer = Return.VIP_REJECT
         request.answered.ring()
 
-    async def disconnect(self, vi: Endpoint) -> None:
-        """Back to idle; what is posted is flushed, and the other side loses its connection."""
-        await self.call()
-        peer = vi.peer
-        was = vi.state
-        vi._enter(State.VIP_STATE_IDLE)
-        vi.peer = None
-        self.ni.flush(vi)
-        if was is State.VIP_STATE_CONNECTED and peer is not None:
-            self.ni.neighbours[peer.node].fail(peer, Error.VIP_ERROR_CONN_LOST)
-
-    def _must_be(self, vi: Endpoint, state: State) -> None:
+    def _must_be(self, vi: Shown, state: State) -> None:
         if vi.state is not state:
             raise VipError(
                 Return.VIP_INVALID_STATE,

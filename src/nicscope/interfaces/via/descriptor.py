@@ -7,7 +7,6 @@ little-endian, as the library's header lays them out.  Source: VIA Specification
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -31,10 +30,10 @@ STATUS_WORDS = struct.Struct("<III")  # immediate data, length and status: what 
 ADDRESS_SEGMENT = struct.Struct("<QII")
 DATA_SEGMENT = struct.Struct("<QII")
 ALIGNMENT = 64
+_DONE = int(Status.VIP_STATUS_DONE)
 
 
-@dataclass(frozen=True)
-class DataSegment:
+class DataSegment(msgspec.Struct, frozen=True):
     """A stretch of registered memory: virtual address, handle of its registration, bytes.
 
     Its numbers are what the NIC gets, which judges them by its own tables.  One that
@@ -44,7 +43,7 @@ class DataSegment:
     address: int
     handle: int
     length: int
-    region: Region | None = field(default=None, compare=False, repr=False)
+    region: Region | None = None
 
 
 class AddressSegment(msgspec.Struct, frozen=True):
@@ -76,8 +75,7 @@ class Descriptor(msgspec.Struct, eq=False):
     @property
     def ok(self) -> bool:
         """Whether it is done, without an error."""
-        done = bool(self.status & Status.VIP_STATUS_DONE)
-        return done and not self.status & STATUS_ERROR_MASK
+        return int(self.status) & (STATUS_ERROR_MASK | _DONE) == _DONE
 
     @property
     def byte_count(self) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from nicscope.interfaces.via.announced import Announced
 from nicscope.interfaces.via.names import Error, Reliability, State
 from nicscope.interfaces.via.turns import Bell
 from nicscope.interfaces.via.vi import CompletionQueue, Vi
@@ -130,57 +131,17 @@ class Endpoint:
         self.place = NOWHERE
 
 
-class Ring:
+class Ring(Announced):
     """A completion queue: in registered memory the NIC notes which work queue has a completion."""
 
     def __init__(
         self, number: int, memory: Buffer, handle: int, entries: int, turns: Turns
     ) -> None:
+        super().__init__(entries)
         self.handle = CompletionQueue(self)  # as the program has it
         self.number = number
         self.memory = memory
         self.address = memory.address
         self.region = handle  # of its registration
-        self.entries = entries
-        self.written = 0
-        self.read = 0
         self.users = 0  # work queues
         self.bell = Bell(turns)
-        self._noted: deque[_Entry] = deque()  # written and not read
-
-    def _note(self, vi: Endpoint, queue: int) -> None:
-        """The NIC has written an entry."""
-        self._noted.append(_Entry(vi, queue))
-        self.written += 1
-
-    def _take(self) -> tuple[Endpoint, int]:
-        """The oldest entry, which there is: whose completion it announces."""
-        entry = self._noted.popleft()
-        self.read += 1
-        entry.vi.announced[entry.queue] += 1
-        self._pass_spent()
-        return entry.vi, entry.queue
-
-    def _spend(self, vi: Endpoint, queue: int) -> None:
-        """A completion is taken off its work queue: its entry announces nothing any more."""
-        if vi.announced[queue]:
-            vi.announced[queue] -= 1
-            return
-        for entry in self._noted:
-            if entry.vi is vi and entry.queue == queue and not entry.spent:
-                entry.spent = True
-                break
-        self._pass_spent()
-
-    def _pass_spent(self) -> None:
-        while self._noted and self._noted[0].spent:
-            self._noted.popleft()
-            self.read += 1
-
-
-class _Entry(msgspec.Struct, eq=False):
-    """Of a completion queue."""
-
-    vi: Endpoint
-    queue: int
-    spent: bool = False  # the completion was taken off the work queue itself

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 from nicscope.interfaces.arguments import LEAST
 from nicscope.interfaces.ownership import Owned
+from nicscope.interfaces.via.addresses import Region
 from nicscope.interfaces.via.descriptor import ALIGNMENT, AddressSegment, DataSegment, Descriptor
 from nicscope.interfaces.via.names import Control, Return, VipError
 from nicscope.interfaces.via.numbers import whole
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.via.addresses import Region
+    from collections.abc import Mapping
+
+    from nicscope.interfaces.ownership import Owner
 
 
 class Descriptors(Owned):
@@ -25,6 +28,8 @@ class Descriptors(Owned):
         self._size = -(-(32 + 16 * segments) // ALIGNMENT) * ALIGNMENT
         self._count = region.length // self._size
         self._most = segments
+        self._begin = region.address
+        self._end = self._begin + self._count * self._size
         self._next = 0
         if self._count < 1:
             raise VipError(
@@ -49,7 +54,9 @@ class Descriptors(Owned):
             )
         address = self._region.address + self._next % self._count * self._size
         self._next += 1
-        word, how = 0, Control(whole(control, "a control word", 0, 0xFFFF))
+        word, how = 0, control
+        if type(control) is not Control:
+            how = Control(whole(control, "a control word", 0, 0xFFFF))
         if immediate is not None:
             word = whole(immediate, "immediate data", LEAST)
             how |= Control.VIP_CONTROL_IMMEDIATE
@@ -69,3 +76,57 @@ class Descriptors(Owned):
         if handle != self._region.handle or not 0 <= offset < self._count * self._size:
             return False
         return offset % self._size == 0 and count <= self._size
+
+
+def is_sure(descriptor: Descriptor, records: Mapping[int, object]) -> bool:
+    """Whether ``checked`` would find nothing wrong: all is as ``request`` and a region gave it.
+
+    ``records``: what the process has been given.  It may be False for what is right all the same.
+    """
+    places, data = descriptor.places, descriptor.data
+    if type(places) is not Descriptors or id(places) not in records or type(data) is not tuple:
+        return False
+    address, end = descriptor.address, places._end
+    if type(address) is not int or not places._begin <= address < end:
+        return False
+    if (address - places._begin) % places._size or len(data) > places._most:
+        return False
+    if descriptor.handle != places._region.handle or type(descriptor.control) is not Control:
+        return False
+    for one in data:
+        region = one.region
+        if type(region) is not Region or id(region) not in records:
+            return False
+        if type(one.address) is not int or type(one.length) is not int:
+            return False
+        if not region.address <= one.address <= region.address + region.length - one.length:
+            return False
+        if one.handle != region.handle or one.length < 0:
+            return False
+    return descriptor.remote is None and descriptor.immediate == 0
+
+
+def checked(owner: Owner, descriptor: Descriptor) -> tuple[int, int, int, Descriptors]:
+    """How many bytes a descriptor has, the address where they go, handle and places of that memory.
+
+    What its segments say the NIC judges; those that a region gave say whose they are besides.
+    """
+    places = descriptor.places if isinstance(descriptor, Descriptor) else None
+    if places is None:
+        raise VipError(
+            Return.VIP_INVALID_PARAMETER,
+            "a descriptor is needed that request() of this process's descriptors() gave",
+        )
+    owner.record_of(places, Descriptors)
+    count = len(descriptor.encode())
+    for one in descriptor.data:
+        if one.region is not None:
+            owner.record_of(one.region, Region)
+    address = whole(descriptor.address, "an address")
+    if not places._holds(address, descriptor.handle, count):
+        raise VipError(
+            Return.VIP_INVALID_PARAMETER,
+            f"a descriptor lies in a place of its descriptors(), aligned to {ALIGNMENT}: what "
+            "request() gave does; it is not moved or made longer",
+        )
+    return count, address, descriptor.handle, places

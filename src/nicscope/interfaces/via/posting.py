@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.interfaces.via.addresses import Region
 from nicscope.interfaces.via.assistance import begin_posting, end_posting
 from nicscope.interfaces.via.descriptor import (
     ALIGNMENT,
@@ -17,8 +16,7 @@ from nicscope.interfaces.via.descriptor import (
 from nicscope.interfaces.via.endpoint import RECEIVE_QUEUE, SEND_QUEUE, Work
 from nicscope.interfaces.via.journal import Journal, Part
 from nicscope.interfaces.via.names import Control, Return, Status, VipError
-from nicscope.interfaces.via.numbers import whole
-from nicscope.interfaces.via.places import Descriptors
+from nicscope.interfaces.via.places import Descriptors, checked
 from nicscope.interfaces.via.program import Program
 from nicscope.interfaces.via.turns import hear
 from nicscope.interfaces.via.vi import Vi
@@ -74,7 +72,8 @@ class Posting(Program):
         """
         self._enter()
         vi = self._owner.record_of(handle, Vi)
-        raw, address, region, among = self._checked(descriptor)
+        _, address, region, among = checked(self._owner, descriptor)
+        raw = descriptor.encode()
         tag = vi.attributes.tag
         if not self._ni.firmware.permits(region, address, len(raw), tag):
             raise VipError(
@@ -116,31 +115,6 @@ class Posting(Program):
         self._ni.submit(work)
         if self._port.has_share:
             end_posting(self._ni)
-
-    def _checked(self, descriptor: Descriptor) -> tuple[bytes, int, int, Descriptors]:
-        """The bytes of a descriptor, the address where they go, handle and places of that memory.
-
-        What its segments say the NIC judges; those that a region gave say whose they are besides.
-        """
-        places = descriptor.places if isinstance(descriptor, Descriptor) else None
-        if places is None:
-            raise VipError(
-                Return.VIP_INVALID_PARAMETER,
-                "a descriptor is needed that request() of this process's descriptors() gave",
-            )
-        self._owner.record_of(places, Descriptors)
-        raw = descriptor.encode()
-        for one in descriptor.data:
-            if one.region is not None:
-                self._owner.record_of(one.region, Region)
-        address = whole(descriptor.address, "an address")
-        if not places._holds(address, descriptor.handle, len(raw)):
-            raise VipError(
-                Return.VIP_INVALID_PARAMETER,
-                f"a descriptor lies in a place of its descriptors(), aligned to {ALIGNMENT}: what "
-                "request() gave does; it is not moved or made longer",
-            )
-        return raw, address, descriptor.handle, places
 
     async def _hand_over(self, work: Work, byte_count: int, *, usable: bool) -> None:
         """The processor's share of a transfer: to copy, or to flush.

@@ -8,19 +8,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope.interfaces.arguments import LEAST, PS_PER_US
+from nicscope.interfaces.via.caller import Caller
 from nicscope.interfaces.via.names import Return, VipError
 from nicscope.interfaces.via.numbers import in_ps, raw_bytes, whole
 
 if TYPE_CHECKING:
     from nicscope.interfaces.ownership import Owner
-    from nicscope.interfaces.via.addresses import Buffer
+    from nicscope.interfaces.via.addresses import AddressSpace, Buffer
     from nicscope.interfaces.via.agent import Agent
     from nicscope.interfaces.via.endpoint import Work
     from nicscope.interfaces.via.journal import Journal
 
 
-class Program:
+class Program(Caller):
     """What it does by itself."""
+
+    _agent: Agent
+    _space: AddressSpace
 
     def __init__(self, agent: Agent, owner: Owner) -> None:
         """``owner``: the process."""
@@ -99,12 +103,3 @@ class Program:
                 Return.VIP_INVALID_PARAMETER,
                 f"{count} bytes at {begin:#x} are not memory of {self._owner.name}",
             )
-
-    def _enter(self) -> None:
-        """Begin a call, which only this process itself may."""
-        self._owner.check_caller()
-
-    def _latest(self, timeout_us: float | None) -> int | None:
-        if timeout_us is None:
-            return None
-        return self._turns.now + in_ps(timeout_us, self._turns.now, "a timeout")

@@ -10,7 +10,7 @@ from nicscope.config.delivery import Way
 from nicscope.config.machine import OF_VIA, VIA_COSTS
 from nicscope.drivers.simulate.bus.parameters import ON_NIC, machine_parameters
 from nicscope.errors import SimulationError, did_you_mean
-from nicscope.interfaces.ways import Combination, check_runs
+from nicscope.interfaces.ways import VI_MSG, Combination, check_runs
 from nicscope.nic.transport import MOST_WINDOW
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def read_settings(platform: Platform, changes: Mapping[str, int] | None = None) 
     Errors: ``PlatformError`` if it does not state all that VIA takes, ``SimulationError`` for an
     unknown name.
     """
-    check_runs(Combination("VIA", platform, Way.EDT))  # its prices are those of every way
+    check_runs(Combination(VI_MSG, platform, Way.EDT))  # its prices are those of every way
     host, nic = machine_parameters(platform)
     costs = {name: platform.costs[name].high_ps for name in VIA_COSTS}
     own = {name: platform.machine[name].value for name in OF_VIA}

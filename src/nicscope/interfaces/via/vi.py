@@ -6,15 +6,16 @@ A program can read them.  What they stand for a call finds in its process's tabl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from nicscope.interfaces.arguments import shown
 from nicscope.interfaces.ownership import Owned
+from nicscope.interfaces.via.names import Reliability, Return, State, VipError
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.via.endpoint import Endpoint, Ring
-    from nicscope.interfaces.via.names import Reliability, State
+    from collections.abc import Sequence, Sized
 
 
 class Attributes(msgspec.Struct, frozen=True):
@@ -27,13 +28,71 @@ class Attributes(msgspec.Struct, frozen=True):
     rdma_read: bool
 
 
+def check_attributes(attributes: Attributes, most: int) -> None:
+    """Errors: the ``VIP_INVALID_...`` of the one that is wrong; ``most``: bytes of a message."""
+    level, longest = attributes.reliability, attributes.max_transfer
+    if isinstance(level, bool) or level not in list(Reliability):
+        raise VipError(Return.VIP_INVALID_RELIABILITY_LEVEL, f"no level {shown(level)}")
+    if type(longest) is not int or not 1 <= longest <= most:
+        raise VipError(
+            Return.VIP_INVALID_MTU, f"max_transfer must be from 1 to {most}, got {shown(longest)}"
+        )
+    if attributes.rdma_read and level == Reliability.VIP_SERVICE_UNRELIABLE:
+        raise VipError(Return.VIP_INVALID_RDMAREAD, "an unreliable VI has no RDMA read")
+
+
+class Shown(Protocol):
+    """What the kernel agent keeps of a VI, as far as its handle shows it."""
+
+    node: int
+    number: int
+    place: int
+    attributes: Attributes
+    handle: Vi
+
+    @property
+    def peer(self) -> Shown | None:
+        """The other end, while there is one."""
+
+    @property
+    def posted(self) -> Sequence[Sized]:
+        """By work queue."""
+
+    @property
+    def state(self) -> State:
+        """As the NIC has it."""
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is another end."""
+
+
+class ShownQueue(Protocol):
+    """What it keeps of a completion queue, likewise."""
+
+    number: int
+    entries: int
+
+
+def check_idle(vi: Shown) -> None:
+    """Errors: ``VIP_INVALID_STATE`` unless idle, ``VIP_ERROR_RESOURCE`` with descriptors."""
+    if vi.state is not State.VIP_STATE_IDLE:
+        raise VipError(
+            Return.VIP_INVALID_STATE, f"VI {vi.number} is in {vi.state.name}; disconnect it"
+        )
+    if any(vi.posted):
+        raise VipError(
+            Return.VIP_ERROR_RESOURCE, f"VI {vi.number} has descriptors posted or not taken"
+        )
+
+
 class Vi(Owned):
     """One end of a connection: a send queue and a receive queue."""
 
     what = "a VI"
     origin = "create_vi()"
 
-    def __init__(self, shown: Endpoint) -> None:
+    def __init__(self, shown: Shown) -> None:
         """``shown``: what is read here."""
         self._shown = shown
 
@@ -80,7 +139,7 @@ class CompletionQueue(Owned):
     what = "a completion queue"
     origin = "create_cq()"
 
-    def __init__(self, shown: Ring) -> None:
+    def __init__(self, shown: ShownQueue) -> None:
         """``shown``: what is read here."""
         self._shown = shown
 

@@ -206,8 +206,8 @@ def resume_filled(nics, n, frame):
 
 
 @FIRMWARE.function
-def resume_failed(nics, n):
-    """There is no such page for the NIC: what missed it ends, or is turned away."""
+def resume_failed(nics, n, status):
+    """The NIC cannot have the page, which ``status`` says why: what missed it ends."""
 
 
 @FIRMWARE.function
@@ -216,8 +216,8 @@ def resume_without_room(nics, n, for_now, now):
 
 
 @FIRMWARE.function
-def reject_arrival(nics, d):
-    """The last packet may not go where it should."""
+def reject_arrival(nics, d, how):
+    """The last packet may not go where it should, or there is no place for it, for good."""
 
 
 @FIRMWARE.function
@@ -287,7 +287,7 @@ def defer_buffer(nics, n, p):
 
 @FIRMWARE.function
 def settle_buffer(nics, n, p, page, frame):
-    """The page of a buffer that was deferred is there, or cannot be had (``UNUSABLE``)."""
+    """The page of a buffer that was deferred is there, or cannot be had."""
 
 
 @FIRMWARE.function

@@ -71,6 +71,8 @@ def break_connection(nics, n, p, state, told, verdict):
     if told != NO_TROUBLE:
         note_trouble(nics, n, p, told)
     if port.channel == NOBODY:
+        if port.takes == ONE:
+            flush_receives(nics, n, p)
         return
     channel = ports.channels[n, port.channel]
     d = peer_of(channel)

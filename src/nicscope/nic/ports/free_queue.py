@@ -23,6 +23,7 @@ from nicscope.nic.ports.layout import (
     BAD_DESCRIPTOR,
     MISSED,
     NO_RIGHTS,
+    NO_ROOM,
     NOBODY,
     NOT_THERE,
     ONE,
@@ -114,7 +115,7 @@ def defer_buffer(nics, n, p):
 
 @distant
 def settle_buffer(nics, n, p, page, frame):
-    """The page of a buffer that was deferred is there, or cannot be had (``UNUSABLE``)."""
+    """The page of a buffer that was deferred is there, or cannot be had."""
     ports = nics.ports
     port = ports.table[n, p]
     for i in range(port.ready_out, port.ready_in):
@@ -140,7 +141,9 @@ def skip_unready(nics, n, p):
         port.ready_out += 1
         ports.nodes[n].skipped += 1
         ports.nodes[n].attention = 1
-        status = NO_RIGHTS if buffer.frame == UNUSABLE else PAGE_OUT
+        status = np.int64(PAGE_OUT)
+        if buffer.frame != AWAITED:
+            status = np.int64(NO_RIGHTS if buffer.frame == UNUSABLE else NO_ROOM)
         _report_returned(nics, n, p, buffer.address, status)
 
 

@@ -81,6 +81,7 @@ MAY_FETCH = 2
 # In place of the frame of a buffer whose turn may come before its translation.
 AWAITED = -1
 UNUSABLE = -2
+FRAMELESS = -3
 
 # Why a port is not served.
 FREE_TO_GO = 0

@@ -251,14 +251,14 @@ def turn_away_arrival(nics, d):
 
 
 @distant
-def reject_arrival(nics, d):
-    """The last packet may not go where it should."""
+def reject_arrival(nics, d, how):
+    """The last packet may not go where it should, or there is no place for it, for good."""
     slot = last_arrival(nics, d)
     head = nics.ports.arrival_heads[d, slot]
     if head.receive >= 0 or is_of_work(nics, d, head):
-        fail_receive(nics, d, slot, PROTECTION)
+        fail_receive(nics, d, slot, PROTECTION if how == REFUSED_FOR_GOOD else NO_ROOM)
     else:
-        pass_by(nics.arrivals[d, slot], head, REFUSED_FOR_GOOD)
+        pass_by(nics.arrivals[d, slot], head, how)
     _post(nics, d)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.ports.arbitrate import destination_of
+from nicscope.nic.ports.arrivals import NO_PLACE, REFUSED_FOR_GOOD
 from nicscope.nic.ports.calls import (
     end_request,
     enter_page,
@@ -15,7 +16,7 @@ from nicscope.nic.ports.calls import (
     settle_arrival,
     turn_away_arrival,
 )
-from nicscope.nic.ports.layout import ARRIVAL, AWAITS_USE, NO_RIGHTS, NO_ROOM, PEER_DEAD
+from nicscope.nic.ports.layout import ARRIVAL, AWAITS_USE, NO_ROOM, PEER_DEAD
 from nicscope.nic.ports.reservation import withdraw
 from nicscope.nic.ports.streams import stream_to
 from nicscope.nic.ports.window import may_send_to, set_deadline
@@ -40,16 +41,16 @@ def resume_filled(nics, n, frame):
 
 
 @distant
-def resume_failed(nics, n):
-    """There is no such page for the NIC: what missed it ends, or is turned away."""
+def resume_failed(nics, n, status):
+    """The NIC cannot have the page, which ``status`` says why: what missed it ends."""
     serving = nics.ports.nodes[n]
     who = serving.miss_for
     if who == ARRIVAL:
-        reject_arrival(nics, n)
+        reject_arrival(nics, n, NO_PLACE if status == NO_ROOM else REFUSED_FOR_GOOD)
     elif serving.miss_ahead == 1:
-        return_buffer(nics, n, who, NO_RIGHTS)
+        return_buffer(nics, n, who, status)
     else:
-        end_request(nics, n, who, NO_RIGHTS)
+        end_request(nics, n, who, status)
 
 
 @distant

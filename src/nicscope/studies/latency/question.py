@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.errors import StudyError, did_you_mean
-from nicscope.interfaces.ways import why_no_way
+from nicscope.interfaces.ways import VI_MSG, why_no_way
 from nicscope.nic.coherent.mechanism import NAMES
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _names(mechanisms: str | None, *, translates: bool, delivery: str) -> tuple[
             raise StudyError(f"no mechanism {name!r}{did_you_mean(name.lower(), NAMES)}")
     cuts_through = delivery == CUT_THROUGH
     makes_no_sense = {
-        name: why_no_way("VIA", name, cuts_through=cuts_through, caches=translates)
+        name: why_no_way(VI_MSG, name, cuts_through=cuts_through, caches=translates)
         for name in names
     }
     if mechanisms is None:

@@ -129,7 +129,7 @@ def _ask_kernel(machine, n, now, spent):
     needed = needed_for(machine, n, serving.miss_space, serving.miss_page, receive)
     asking = max(np.int64(0), costs.handshake + costs.interrupt - spent)
     serving.interrupts += 1
-    if needed == DISK and (ports.rules[0].fresh == 0 or receive == 0):
+    if needed == DISK and (ports.rules[0].fresh == 0 or serving.miss_ahead == 0):
         if ports.rules[0].serves == 1:
             steal_cpu(machine, n, costs.interrupt, now)
         raise_event(

@@ -13,10 +13,10 @@ from nicscope.drivers.simulate.ports.calls import (
 from nicscope.drivers.simulate.ports.misses import DEFER, FAIL, FILL, ask_for_table, wait_on
 from nicscope.drivers.simulate.ports.timers import fire_by, keep_time
 from nicscope.host.calls import carry_out, mend_page, serve_page
-from nicscope.host.pages import may_be_written, table_frame
+from nicscope.host.pages import TO_FILL, may_be_written, table_frame
 from nicscope.host.second_level import is_away, note_read
 from nicscope.kernel.decorators import distant, routine, step
-from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME
+from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.memory.paging.swapper import could_take_frame
 from nicscope.nic.handles import is_handle
 from nicscope.nic.ports.arrivals import is_too_often_unwanted
@@ -37,6 +37,7 @@ from nicscope.nic.ports.layout import (
     ABANDONED,
     ARRIVAL,
     AWAITS_KERNEL,
+    FRAMELESS,
     FREE_TO_GO,
     KERNEL,
     NO_RIGHTS,
@@ -78,7 +79,7 @@ def _end_stage(machine, n, now):
         if serving.miss_for == ARRIVAL:
             drop_arrival(machine, n)
     elif serving.stage == FAIL:
-        resume_failed(machine, n)
+        resume_failed(machine, n, NO_RIGHTS)
     else:
         _go_on(machine, n)
 
@@ -89,9 +90,8 @@ def _fill(machine, n, now):
     ports = machine.ports
     serving = ports.nodes[n]
     space, page = serving.miss_space, serving.miss_page
-    if ports.rules[0].service == KERNEL and mend_page(
-        machine, n, space, page, serving.miss_receive
-    ):
+    receive = np.int64(TO_FILL) if serving.miss_ahead == 1 else np.int64(serving.miss_receive)
+    if ports.rules[0].service == KERNEL and mend_page(machine, n, space, page, receive):
         _go_on(machine, n)
         return
     if is_away(machine, n, space, page):
@@ -106,7 +106,9 @@ def _fill(machine, n, now):
     if found < 0:
         resume_without_room(machine, n, found == REFUSED, now)
         return
-    unpinned = carry_out(machine, n, serving.miss_receive)
+    unpinned = carry_out(machine, n, receive)
+    if unpinned < 0:
+        unpinned = -1 - unpinned  # what has left is paid for, whether or not another page came
     if unpinned > 0 and ports.costs[n].unpin > 0:
         wait_on(machine, n, now, unpinned * ports.costs[n].unpin)
         return
@@ -118,15 +120,18 @@ def _go_on(machine, n):
     """The host's table has what it will have: the firmware goes on with that frame, or without."""
     serving = machine.ports.nodes[n]
     frame = table_frame(machine, n, serving.miss_space, serving.miss_page)
+    why = np.int64(NO_RIGHTS)
     if frame == GARBAGE_FRAME:
-        usable = machine.ports.rules[0].garbage == 1  # else the host had no frame for it
+        usable = machine.ports.rules[0].garbage == 1
+        if machine.ports.rules[0].service == KERNEL:
+            why = np.int64(NO_ROOM)  # the host had no frame for it
     else:
         # A user library may have had it pinned to be read.
         usable = serving.miss_receive == 0 or may_be_written(machine, n, frame)
     if usable:
         resume_filled(machine, n, frame)
     else:
-        resume_failed(machine, n)
+        resume_failed(machine, n, why)
 
 
 @routine
@@ -194,9 +199,7 @@ def _bring_page(machine, n, event, now):
             machine, n, sender, np.int64(event.sequence)
         ):
             _give_up_on(machine, n, event)
-    elif needed == DISK or (
-        found >= 0 and table_frame(machine, n, event.space, event.page) == GARBAGE_FRAME
-    ):
+    elif found >= 0 and table_frame(machine, n, event.space, event.page) == GARBAGE_FRAME:
         _give_up_on(machine, n, event)
     elif found >= 0 and promise(machine, n, sender, event.space, event.page, now):
         fire_by(machine, n, machine.ports.nodes[n].promised_until)
@@ -268,10 +271,10 @@ def _settle_ahead(machine, n, event, needed, found):
     """The buffer that kept its turn while its page was brought is ready, or cannot be."""
     if machine.ports.table[n, event.port].open == 0 or (needed >= 0 and found < 0):
         return  # or no entry is to be had: it comes back when its turn comes
-    frame = np.int64(GARBAGE_FRAME)
+    frame = np.int64(UNUSABLE)
     if needed >= 0:
         frame = table_frame(machine, n, event.space, event.page)
-    usable = frame if frame != GARBAGE_FRAME else np.int64(UNUSABLE)
+    usable = frame if frame != GARBAGE_FRAME else np.int64(FRAMELESS)
     settle_buffer(machine, n, event.port, event.page, usable)
     machine.ports.nodes[n].attention = 1
 

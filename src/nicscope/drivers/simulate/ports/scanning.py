@@ -26,6 +26,13 @@ def scan_pins(machine, n, now):
         serving.scan_at = NEVER
         serving.scans += 1
         _unpin(machine, n, now)
+    see_to_scan(machine, n, now)
+
+
+@step
+def see_to_scan(machine, n, now):
+    """Have a scan come if there is something to unpin, which a request may have kept until now."""
+    serving = machine.ports.nodes[n]
     if serving.scan_at == NEVER and _has_surplus(machine, n):
         period = machine.ports.rules[0].scan_period
         serving.scan_at = (now // period + 1) * period

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from nicscope.drivers.simulate.machine import CHAIN
 from nicscope.drivers.simulate.ports.state import (
     COSTS,
     FETCHING,
@@ -102,6 +103,8 @@ def port_shapes(extent: Extent) -> Shapes:
         "arrival_buffers": ((n, arrivals, BUFFERS), BUFFER),
         "filled": ((extent.processes, BUFFERS), NUMBER),
         "gathers": ((extent.processes, extent.segments), SEGMENT),
+        # of what follows in a chain, where ports take receives of several pieces
+        "gathered": ((extent.processes, CHAIN if extent.receives else 0, extent.segments), SEGMENT),
         "owners": ((extent.table_nodes, extent.keys), NUMBER),
         "kernel_frames": ((n, arrivals), NUMBER),
         "blank": ((1,), PACKET),

@@ -240,6 +240,7 @@ class Ports(NamedTuple):
     arrival_buffers: NDArray[Any]  # BUFFER, shape (nodes, receive_ring, BUFFERS)
     filled: NDArray[np.int64]  # shape (processes, BUFFERS): addresses in the report read last
     gathers: NDArray[Any]  # SEGMENT, shape (processes, segments): of a descriptor to be posted
+    gathered: NDArray[Any]  # SEGMENT, shape (processes, CHAIN, segments): of those behind it
     owners: NDArray[np.int64]  # shape (nodes, keys): the port that used the page last, or -1
     kernel_frames: NDArray[np.int64]  # shape (nodes, receive_ring): of a kernel that serves ports
     blank: NDArray[Any]  # PACKET, shape (1,)

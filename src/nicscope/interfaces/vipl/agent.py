@@ -1,0 +1,245 @@
+"""VI-KA, the kernel agent, as one process calls it: VIs, memory, connections.
+
+Everything here is a system call.  Source: EDT, 6; VIA Specification 1.0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nicscope.drivers.simulate.machine import COMPUTE, GIVE_UP, REGISTER, REPORT
+from nicscope.drivers.simulate.ports.connecting import connect_ports, end_connection
+from nicscope.drivers.simulate.ports.posting import POLL
+from nicscope.errors import SimulationError
+from nicscope.interfaces.buffers import stretch_of
+from nicscope.interfaces.via.addresses import Region
+from nicscope.interfaces.via.connections import Connections
+from nicscope.interfaces.via.names import Return, State, VipError
+from nicscope.interfaces.via.vi import check_attributes, check_idle
+from nicscope.interfaces.vipl.bells import Bell
+from nicscope.interfaces.vipl.endpoint import RECEIVE_QUEUE, SEND_QUEUE, Endpoint, Ring
+from nicscope.interfaces.vipl.space import Space
+from nicscope.interfaces.vipl.words import Words
+from nicscope.kernel.entering import bound
+from nicscope.nic.ports.layout import (
+    DONE,
+    IDLE,
+    MAY_FETCH,
+    MAY_WRITE,
+    NOBODY,
+    ONE,
+    STATUS_NAMES,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Sequence
+
+    from nicscope.interfaces.buffers import Stretch
+    from nicscope.interfaces.ownership import Owner
+    from nicscope.interfaces.via.vi import Attributes
+    from nicscope.interfaces.vipl.process import Process
+
+
+def rights_of(*, rdma_write: bool, rdma_read: bool) -> int:
+    """What others may do from afar, as the NIC has it."""
+    return MAY_WRITE * rdma_write | MAY_FETCH * rdma_read
+
+
+class Agent(Connections[Bell]):
+    """The kernel agent of a process's node."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.space = Space(process)
+        self.words = Words()
+        self.cluster = cluster = process.cluster
+        self.node = process.node
+        self.kernel = cluster.kernels[process.node]
+        self.asked = [kernel.asked for kernel in cluster.kernels]
+        assert cluster.simulation is not None
+        self._driven = process._driven
+        self._ports = process._ports
+        self._disconnect = bound(end_connection, cluster.simulation.machine)
+
+    @property
+    def now(self) -> int:
+        """Ps of virtual time."""
+        return self._driven.now
+
+    async def call(self) -> None:
+        """Enter the kernel and come back."""
+        cost = int(self._ports.costs[self.node]["system_call"])
+        await self.process.ask(COMPUTE, duration=cost)
+
+    # --- protection and memory -----------------------------------------------------------
+
+    def create_tag(self, owner: Owner) -> int:
+        """A protection tag of that process."""
+        return self.kernel.tags.make(owner, self.kernel.number())
+
+    def destroy_tag(self, owner: Owner, tag: object) -> None:
+        """Forget the tag.  Errors: ``VIP_INVALID_PARAMETER``, ``VIP_ERROR_RESOURCE`` if in use."""
+        self.kernel.tags.forget(owner, tag, self._is_in_use)
+
+    def _is_in_use(self, tag: int) -> bool:
+        regions = self.kernel.regions.values()
+        return any(one.tag == tag for one in regions) or any(
+            vi.attributes.tag == tag for vi in self.vis
+        )
+
+    def known_tag(self, owner: Owner, tag: object, code: Return) -> int:
+        """The tag, if it is that process's; else raise ``code``."""
+        return self.kernel.tags.known(owner, tag, code)
+
+    async def register(
+        self, owner: Owner, buffer: Stretch, tag: object, *, rdma_write: bool, rdma_read: bool
+    ) -> Region:
+        """Pin the buffer and permit it to the VIs of the tag."""
+        known = self.known_tag(owner, tag, Return.VIP_INVALID_PTAG)
+        address, length = stretch_of(owner, self.process, buffer)
+        if length < 1:
+            raise VipError(
+                Return.VIP_INVALID_PARAMETER, "0 bytes are not registered; give it a buffer of 1"
+            )
+        key = self.kernel.take_key()
+        ended = await self.process.ask(
+            REGISTER, peer=self.process.port, address=address, payload=length
+        )
+        if ended.address != DONE:
+            self.kernel.give_key(key)
+            raise VipError(
+                Return.VIP_ERROR_RESOURCE,
+                f"{length} bytes cannot be pinned: {STATUS_NAMES[ended.address]}",
+            )
+        region = Region(key, self.node, address, length, known, rdma_write, rdma_read)
+        rights = rights_of(rdma_write=rdma_write, rdma_read=rdma_read)
+        self.kernel.enter(region, self.process.number, rights)
+        self.space.note_pins(address, length, 1)
+        return region
+
+    async def deregister(self, handle: int) -> None:
+        """Take the registration back.  Errors: ``VIP_INVALID_PARAMETER``."""
+        await self.process.settle()
+        region = self.kernel.withdraw(handle)
+        if region is None:
+            raise VipError(Return.VIP_INVALID_PARAMETER, f"no registered memory {handle}")
+        address, length = region.address, region.length
+        self.space.note_pins(address, length, -1)
+        await self.process.ask(GIVE_UP, peer=self.process.port, address=address, payload=length)
+
+    # --- virtual interfaces --------------------------------------------------------------
+
+    @property
+    def vis(self) -> Sequence[Endpoint]:
+        """Those of the node."""
+        return self.kernel.vis
+
+    def create_vi(
+        self,
+        owner: Owner,
+        attributes: Attributes,
+        send_queue: Ring | None,
+        receive_queue: Ring | None,
+    ) -> Endpoint:
+        """A VI, idle.  Errors: the ``VIP_INVALID_...`` of the attribute that is wrong."""
+        self.known_tag(owner, attributes.tag, Return.VIP_INVALID_PTAG)
+        check_attributes(attributes, self.cluster.settings.max_transfer)
+        port = self.kernel.take_port()
+        where = self.node, self.kernel.number(), port
+        vi = Endpoint(owner, where, attributes, (send_queue, receive_queue), self._ports)
+        self._open(port, attributes, (send_queue, receive_queue))
+        vi.questions = self._question(port, SEND_QUEUE), self._question(port, RECEIVE_QUEUE)
+        self.kernel.vis.append(vi)
+        for queue in (send_queue, receive_queue):
+            if queue is not None:
+                queue.users += 1
+                queue.known[port] = vi
+        return vi
+
+    def _question(self, port: int, queue: int) -> bytes:
+        own = self.process._mapped[port] | queue | POLL << 1
+        return self._driven.request(REPORT, port, own=own)
+
+    def _open(
+        self, port: int, attributes: Attributes, queues: tuple[Ring | None, Ring | None]
+    ) -> None:
+        """Have ``port`` of the NIC be a VI of this process."""
+        record = self._ports.table[self.node, port]
+        record["given"] += record["takes"] == ONE  # else it is new
+        record["reaped"] = record["reported"]
+        record["read"] = record["reserved"] = record["received"]
+        self.process._map_port(port)
+        rights = rights_of(rdma_write=attributes.rdma_write, rdma_read=attributes.rdma_read)
+        send, receive = (NOBODY if queue is None else queue.place for queue in queues)
+        for name, value in (
+            ("takes", ONE),
+            ("state", IDLE),
+            ("level", int(attributes.reliability)),
+            ("domain", attributes.tag),
+            ("rights", rights),
+            ("longest", attributes.max_transfer),
+            ("channel", NOBODY),
+            ("send_queue", send),
+            ("receive_queue", receive),
+            ("troubles", 0),
+        ):
+            record[name] = value
+
+    def destroy_vi(self, vi: Endpoint) -> None:
+        """Errors: ``VIP_INVALID_STATE`` unless idle, ``VIP_ERROR_RESOURCE`` with descriptors."""
+        check_idle(vi)
+        self.kernel.vis.remove(vi)
+        port = vi.place
+        for queue in vi.completion_queues:
+            if queue is not None:
+                queue.hear(self.node)
+                queue.users -= 1
+        vi.close()
+        self.process._lose_port(port)
+        self.kernel.give_port(port)
+
+    def create_completion_queue(self, memory: Stretch, handle: int, entries: int) -> Ring:
+        """A completion queue in that memory, which is registered."""
+        most = self._ports.work.entries.shape[2]
+        if entries > most:
+            raise VipError(
+                Return.VIP_ERROR_RESOURCE,
+                f"a completion queue has up to {most} entries, got {entries}; give the cluster "
+                "more (PortSize(entries=...))",
+            )
+        place, number = self.kernel.take_queue(), self.kernel.number()
+        record: Any = self._ports.work.queues[self.node, place]
+        record["open"], record["entries"] = 1, entries
+        record["written"] = record["shown"] = record["read"] = 0
+        return Ring(number, place, memory, handle, entries, self._ports)
+
+    def destroy_completion_queue(self, queue: Ring) -> None:
+        """Nobody waits for it any more."""
+        self._ports.work.queues[self.node, queue.place]["open"] = 0
+        self.kernel.give_queue(queue.place)
+
+    # --- connections ---------------------------------------------------------------------
+
+    def _bell(self) -> Bell:
+        return Bell()
+
+    def _hear(self, bell: Bell, latest: int | None) -> Awaitable[None]:
+        return bell.hear(self.process, latest)
+
+    def _enter(self, vi: Endpoint, state: State) -> None:
+        vi.enter(state)
+
+    def _join(self, vi: Endpoint, other: Endpoint) -> None:
+        level, mtu = int(vi.attributes.reliability), self.cluster.settings.mtu
+        ends = (vi.node, vi.place), (other.node, other.place)
+        try:
+            connect_ports(self._ports, *ends, level, mtu)
+        except SimulationError as error:
+            raise VipError(Return.VIP_ERROR_RESOURCE, str(error)) from None
+        vi.joined, other.joined = other, vi
+
+    async def disconnect(self, vi: Endpoint) -> None:
+        """Back to idle; what is posted is flushed, and the other side loses its connection."""
+        await self.call()
+        self._disconnect(self.node, vi.place)
+        self._driven.wake()

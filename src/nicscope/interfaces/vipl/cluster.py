@@ -1,0 +1,165 @@
+"""Nodes with VIA interfaces on one network, and programs on them.
+
+async def ping(host: Host) -> None:
+    nic = await host.open_nic()
+    ...
+
+cluster = Cluster(mechanism="edt")
+cluster.start(0, ping)
+cluster.run()
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nicscope.config.delivery import Transport, Way
+from nicscope.config.design import load_design, with_settings
+from nicscope.config.platform import load_platform
+from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
+from nicscope.errors import SimulationError, did_you_mean
+from nicscope.interfaces.arguments import LEAST, whole
+from nicscope.interfaces.ports.cluster import PAGE_SIZE, PortCluster
+from nicscope.interfaces.vipl.host import Host
+from nicscope.interfaces.vipl.kernel import Kernel
+from nicscope.interfaces.vipl.process import Process
+from nicscope.interfaces.vipl.settings import on_ports, settings_of
+from nicscope.nic.coherent.mechanism import NAMES, Mechanism
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
+
+    from nicscope.config.design import Design
+    from nicscope.drivers.simulate.ports.build import Setup
+    from nicscope.drivers.simulate.programs import Simulation
+    from nicscope.fabric.topology import Topology
+
+DELIVERIES = ("store-and-forward", "cut-through")
+PAGES_PER_SPACE = 2048
+CONNECTIONS = 1024  # of a node, ever
+ACK_DELAY_PS = 20_000_000
+
+
+class Cluster(PortCluster[Process]):
+    """Hosts on one switch whose NICs serve VIs."""
+
+    interface = "VIA"
+    process_type = Process
+
+    def __init__(
+        self,
+        platform: str = "sonic-via-utlb",
+        mechanism: str | Way = Way.EDT,
+        *,
+        design: str | Design = "via-static",
+        nodes: int = 2,
+        vis: int = 64,
+        queues: int = 16,
+        loss: float = 0.0,
+        seed: int = 0,
+        settings: Mapping[str, int] | None = None,
+        delivery: str = "store-and-forward",
+        topology: Topology | None = None,
+        faults: Faults | None = None,
+        host: HostSize | None = None,
+        size: PortSize | None = None,
+        keep_log: int = 0,
+    ) -> None:
+        """``mechanism``: the way into the NIC, by whatever name; ``vis`` and ``queues``: of a node.
+
+        ``loss``, the share of packets lost by ``seed``, or all that goes wrong: ``faults``.
+        ``settings`` change the platform's costs and the machine's parameters by name.
+        Errors: ``PlatformError``, ``SimulationError`` naming what is wrong.
+        """
+        ways = [way.value for way in Way]
+        if mechanism not in ways:
+            raise SimulationError(f"no mechanism {mechanism!r}{did_you_mean(mechanism, ways)}")
+        if nodes < 1:
+            raise SimulationError(f"a cluster must have at least 1 node, got {nodes!r}")
+        if delivery not in DELIVERIES:
+            raise SimulationError(f"no delivery {delivery!r}{did_you_mean(delivery, DELIVERIES)}")
+        if not 0 <= loss < 1:
+            raise SimulationError(f"loss must be from 0 to less than 1, got {loss!r}")
+        priced = load_platform(platform)
+        self.settings = settings_of(priced, settings)
+        self.mechanism: Mechanism | None = NAMES.get(Way(mechanism))
+        chosen = load_design(design) if isinstance(design, str) else design
+        self._queues = queues
+        self._vis = vis
+        frames = self.settings.host["memory_bytes"] // PAGE_SIZE
+        super().__init__(
+            with_settings(chosen, [f"way={Way(mechanism).value}"]),
+            on_ports(priced, self.settings),
+            nodes=nodes,
+            policy=delivery,
+            topology=topology,
+            transport=Transport(
+                window=self.settings.window,
+                time_out_ps=self.settings.retry_timeout,
+                most_retries=self.settings.retries,
+                ack_delay_ps=min(ACK_DELAY_PS, self.settings.retry_timeout // 5),
+            ),
+            faults=faults or Faults(loss=loss, seed=seed),
+            host=host or HostSize(frames=frames, pages_per_space=PAGES_PER_SPACE),
+            size=size
+            or PortSize(
+                segments=8,
+                receives=64,
+                regions=256,
+                entries=256,
+                longest=PAGES_PER_SPACE,
+                connections=CONNECTIONS,
+            ),
+            keep_log=keep_log,
+        )
+        self._kernels: list[Kernel] = []
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """By node; there once ``run`` has begun."""
+        return self._kernels
+
+    def start(  # type: ignore[override]
+        self, node: int, program: Callable[[Host], Coroutine[Any, Any, object]]
+    ) -> None:
+        """Have ``program`` run on ``node``."""
+        where = whole(node, "a node", LEAST)
+        super().start(where, partial(_play, program))
+
+    def run(self) -> Sequence[object]:
+        """Run all programs to their ends; what they return, in the order of their start.
+
+        A run after another begins anew, at time 0, with the programs that were started since.
+        """
+        try:
+            return super().run()
+        finally:
+            self._programs = []
+
+    def _setup(self, processes: Sequence[int], links: int) -> Setup:
+        most = max(processes)
+        # Each process has a port and a completion queue of its own beside those of VIs.
+        self._ports = most + self._vis
+        self.size = msgspec.structs.replace(
+            self.size,
+            queues=most + self._queues,
+            channels=max(self.size.channels, self._ports + 1),
+        )
+        return super()._setup(processes, links)
+
+    def _simulation(self, hosts: Sequence[int], processes: Sequence[int]) -> Simulation:
+        simulation = super()._simulation(hosts, processes)
+        self._kernels = [
+            Kernel(simulation.machine, node, count) for node, count in enumerate(processes)
+        ]
+        return simulation
+
+
+async def _play(program: Callable[[Host], Coroutine[Any, Any, object]], process: Process) -> object:
+    """Run a program on its process to the end of what it asked for last."""
+    result = await program(Host(process))
+    await process.settle()
+    return result

@@ -1,0 +1,255 @@
+"""The half of VIPL that learns what is done: polls and waits, on work and completion queues."""
+
+from __future__ import annotations
+
+import functools
+from types import coroutine
+from typing import TYPE_CHECKING, Any
+
+from nicscope.drivers.running import RUNNING
+from nicscope.drivers.simulate.machine import AWAIT_QUEUE, COMPUTE, REPORT
+from nicscope.drivers.simulate.ports.posting import KIND_BITS, POLL
+from nicscope.drivers.simulate.ports.reporting import LATE
+from nicscope.drivers.simulate.programs import ADDRESS, OWN, PACKET, TIME, Ended
+from nicscope.interfaces.via.names import Return, Status, VipError
+from nicscope.interfaces.via.vi import CompletionQueue, Vi
+from nicscope.interfaces.vipl.endpoint import (
+    RECEIVE_QUEUE,
+    SEND_QUEUE,
+    Endpoint,
+    Ring,
+    Work,
+)
+from nicscope.interfaces.vipl.program import Program
+from nicscope.nic.ports import layout as ended_as
+from nicscope.nic.ports.layout import FETCH, WRITE
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Generator
+
+    from nicscope.drivers.simulate.programs import Record
+    from nicscope.interfaces.via.descriptor import Descriptor
+
+NAMES = ("send", "receive")  # by work queue
+DONE_CALLS = ("send_done", "recv_done")
+PAYLOAD, TAG = Ended._fields.index("payload"), Ended._fields.index("tag")
+ERRORS = {
+    ended_as.DONE: Status(0),
+    ended_as.PROTECTION: Status.VIP_STATUS_PROTECTION_ERROR,
+    ended_as.TOO_LONG: Status.VIP_STATUS_LENGTH_ERROR,
+    ended_as.FLUSHED: Status.VIP_STATUS_DESC_FLUSHED_ERROR,
+    ended_as.PEER_DEAD: Status.VIP_STATUS_TRANSPORT_ERROR,
+    ended_as.NO_RECEIVE: Status.VIP_STATUS_TRANSPORT_ERROR,
+    ended_as.REMOTE_PROTECTION: Status.VIP_STATUS_RDMA_PROT_ERROR,
+    ended_as.REMOTE_FAILED: Status.VIP_STATUS_REMOTE_DESC_ERROR,
+    ended_as.BAD_DESCRIPTOR: Status.VIP_STATUS_FORMAT_ERROR,
+}
+# Of a report: the operation, the immediate word, and whether there is one.
+IN_REPORT = ("operation", "name", "buffers")
+OF_SENDS = {WRITE: Status.VIP_STATUS_OP_RDMA_WRITE, FETCH: Status.VIP_STATUS_OP_RDMA_READ}
+
+
+def posted_as(vi: Endpoint, queue: int, cookie: int) -> Work:
+    """What is posted and not taken of that number."""
+    return next(work for work in vi.posted[queue] if work.cookie == cookie)
+
+
+@functools.cache
+def status_of(queue: int, operation: int, ended: int, has_immediate: bool) -> Status:
+    """The status word of a descriptor that has ``ended`` as the NIC says."""
+    status = Status.VIP_STATUS_DONE | ERRORS[ended]
+    if queue == SEND_QUEUE:
+        return status | OF_SENDS.get(operation, Status(0))
+    if has_immediate:
+        status |= Status.VIP_STATUS_IMMEDIATE
+    if operation == WRITE:
+        return status | Status.VIP_STATUS_OP_REMOTE_RDMA_WRITE
+    return status | Status.VIP_STATUS_OP_RECEIVE
+
+
+class Completions(Program):
+    """Calls that take completed work back."""
+
+    async def send_done(self, vi: Vi) -> Descriptor | None:
+        """The oldest posted send if it is done, taken off its queue; else None.
+
+        Errors: ``VIP_DESCRIPTOR_ERROR`` if none is posted.
+        """
+        return await self._done(vi, SEND_QUEUE)
+
+    async def recv_done(self, vi: Vi) -> Descriptor | None:
+        """The oldest posted receive if it is done, likewise."""
+        return await self._done(vi, RECEIVE_QUEUE)
+
+    def send_wait(self, vi: Vi, timeout_us: float | None = None) -> Awaitable[Descriptor]:
+        """The oldest posted send, when it is done.
+
+        Errors: also ``VIP_TIMEOUT``; ``VIP_INVALID_PARAMETER`` for a queue that has a completion
+        queue, as all waiting is done there then.
+        """
+        return self._waited(vi, SEND_QUEUE, timeout_us)
+
+    def recv_wait(self, vi: Vi, timeout_us: float | None = None) -> Awaitable[Descriptor]:
+        """The oldest posted receive, likewise."""
+        return self._waited(vi, RECEIVE_QUEUE, timeout_us)
+
+    async def cq_done(self, queue: CompletionQueue) -> tuple[Vi, bool] | None:
+        """The VI that has the next completion, and whether it is a receive; None if none has.
+
+        A completion that was taken off its work queue before is passed by.
+        """
+        self._enter()
+        ring: Ring = self._owner.record_of(queue, CompletionQueue)
+        await self._process.settle()
+        ring.hear(self.node)
+        ring.say(self.node)
+        if ring.is_shown(self.node):
+            return await self._entry(ring, None)
+        await self._process.ask(COMPUTE, duration=self._poll_cost)
+        return None
+
+    async def cq_wait(
+        self, queue: CompletionQueue, timeout_us: float | None = None
+    ) -> tuple[Vi, bool]:
+        """The same, when there is one.  Errors: ``VIP_TIMEOUT``."""
+        self._enter()
+        ring: Ring = self._owner.record_of(queue, CompletionQueue)
+        latest = self._latest(timeout_us)
+        ring.hear(self.node)
+        ring.say(self.node)
+        found = await self._entry(ring, latest)
+        if found is None:
+            raise VipError(Return.VIP_TIMEOUT, "no completion in time")
+        return found
+
+    async def _entry(self, ring: Ring, latest: int | None) -> tuple[Vi, bool] | None:
+        """Take the next entry of a completion queue; None if there was none until ``latest``."""
+        ended = await self._process.ask(AWAIT_QUEUE, peer=ring.place, address=latest or 0)
+        ring.hear(self.node)
+        if ended.own == LATE:
+            return None
+        vi, which = ring._take()
+        ring.say(self.node)
+        return vi.handle, which == RECEIVE_QUEUE
+
+    @coroutine
+    def _waited(
+        self, handle: Vi, queue: int, timeout_us: float | None
+    ) -> Generator[bytes, Record, Descriptor]:
+        if RUNNING.program is not self._driven:
+            self._enter()
+        found = self._owner.records.get(id(handle))
+        if found is None or type(handle) is not Vi:
+            self._owner.refuse(handle, Vi)
+        vi: Endpoint = found[1]
+        if vi.completion_queues[queue] is not None:
+            raise VipError(
+                Return.VIP_INVALID_PARAMETER,
+                f"VI {vi.number} has a completion queue for its {NAMES[queue]}s, where they are "
+                f"waited for: call cq_wait, then {DONE_CALLS[queue]}",
+            )
+        if not vi.posted[queue]:
+            self._check_posted(vi, queue)
+        if timeout_us is not None:
+            latest = self._latest(timeout_us)
+            while not vi.posted[queue][0].told:
+                if not (yield from self._reported(vi, queue, latest)):
+                    raise VipError(Return.VIP_TIMEOUT, "the descriptor is not done in time")
+            return self._taken(vi, queue)
+        while not vi.posted[queue][0].told:
+            before = self._process._before
+            question = vi.questions[queue]
+            self._note(vi, queue, (yield self._process.behind(question) if before else question))
+        return self._taken(vi, queue)
+
+    async def _done(self, handle: Vi, queue: int) -> Descriptor | None:
+        self._enter()
+        vi: Endpoint = self._owner.record_of(handle, Vi)
+        self._check_posted(vi, queue)
+        await self._process.settle()
+        while not vi.posted[queue][0].told and self._has_report(vi, queue):
+            await self._report(vi, queue, None)
+        if not vi.posted[queue][0].told:
+            await self._process.ask(COMPUTE, duration=self._poll_cost)
+            return None
+        return self._taken(vi, queue)
+
+    def _has_report(self, vi: Endpoint, queue: int) -> bool:
+        return self._process.reports(vi.place, queue) > 0
+
+    @coroutine
+    def _report(
+        self, vi: Endpoint, queue: int, latest: int | None
+    ) -> Generator[bytes, Record, bool]:
+        return (yield from self._reported(vi, queue, latest))
+
+    def _have_words(self) -> None:
+        """With what the NIC has said of descriptors that are not taken."""
+        for vi in self._agent.vis:
+            if vi.owner is self._owner:
+                for queue in (SEND_QUEUE, RECEIVE_QUEUE):
+                    self._look_ahead(vi, queue)
+        super()._have_words()
+
+    def _look_ahead(self, vi: Endpoint, queue: int) -> None:
+        """See in reports that are there how descriptors ended, and leave them there."""
+        record: Any = self._ports.table[self.node, vi.place]
+        first = int(record["reaped" if queue == SEND_QUEUE else "read"])
+        ring = self._ports.reports[self.node, vi.place, queue]
+        for number in range(first, first + self._process.reports(vi.place, queue)):
+            report = ring[number % len(ring)]
+            work = posted_as(vi, queue, int(report["cookie"]))
+            kind, word, has_word = (int(report[name]) for name in IN_REPORT)
+            said = status_of(queue, kind, int(report["status"]), has_word == 1)
+            work.ended = said, int(report["length"]), word if has_word else work.said[3]
+
+    def _reported(
+        self, vi: Endpoint, queue: int, latest: int | None
+    ) -> Generator[bytes, Record, bool]:
+        """Take the next report of a port, of whichever descriptor; whether there was one."""
+        if latest is None:
+            question = vi.questions[queue]
+        else:
+            own = self._process._mapped[vi.place] | queue | POLL << 1
+            question = self._driven.request(REPORT, vi.place, address=latest, own=own)
+        ended = yield self._process.behind(question)
+        if ended[OWN] == LATE:
+            self._driven.now = ended[TIME]
+            return False
+        self._note(vi, queue, ended)
+        return True
+
+    def _note(self, vi: Endpoint, queue: int, ended: Record) -> None:
+        """Know what a report of a port says of whichever descriptor it is of."""
+        self._driven.now = ended[TIME]
+        cookie, status = ended[PACKET], ended[ADDRESS]
+        work = vi.posted[queue][0]
+        if work.cookie != cookie:
+            work = posted_as(vi, queue, cookie)
+        operation, immediate, has_word = ended[TAG], work.said[3], False
+        if queue == RECEIVE_QUEUE:
+            own = ended[OWN]
+            operation = own & ((1 << KIND_BITS) - 1)
+            if own >> KIND_BITS:
+                immediate, has_word = ended[TAG], True
+        said = status_of(queue, operation, status, has_word)
+        work.ended = said, 0 if status else ended[PAYLOAD], immediate
+        work.told = True
+
+    def _taken(self, vi: Endpoint, queue: int) -> Descriptor:
+        """The oldest descriptor, which is done, off its queue."""
+        work = vi.posted[queue].popleft()
+        outcome, descriptor = work.ended, work.descriptor
+        assert outcome is not None
+        vi.addresses.discard(work.address)
+        ring = vi.completion_queues[queue]
+        if ring is not None:
+            ring.hear(self.node)
+            ring._spend(vi, queue)
+            ring.say(self.node)
+        descriptor.status, descriptor.length, descriptor.immediate = outcome
+        return descriptor
+
+    def _check_posted(self, vi: Endpoint, queue: int) -> None:
+        if not vi.posted[queue]:
+            raise VipError(Return.VIP_DESCRIPTOR_ERROR, "no descriptor is posted")

@@ -1,0 +1,154 @@
+"""What the kernel agent keeps of VIs and completion queues; programs hold ``via.vi``'s handles."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from nicscope.interfaces.via.announced import Announced
+from nicscope.interfaces.via.descriptor import Descriptor
+from nicscope.interfaces.via.names import Error, State
+from nicscope.interfaces.via.vi import CompletionQueue, Vi
+from nicscope.nic.ports.work_queues import TROUBLES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from nicscope.drivers.simulate.ports.state import Ports
+    from nicscope.interfaces.buffers import Stretch
+    from nicscope.interfaces.ownership import Owner
+    from nicscope.interfaces.via.names import Status
+    from nicscope.interfaces.via.places import Descriptors
+    from nicscope.interfaces.via.vi import Attributes
+
+NOWHERE = -1  # in place of a port: the VI is no more
+SEND_QUEUE = 0  # as ports number their reports
+RECEIVE_QUEUE = 1
+STATES = {int(state): state for state in State}
+
+
+class Work:
+    """One posted descriptor."""
+
+    __slots__ = ("address", "among", "cookie", "descriptor", "ended", "said", "told")
+
+    def __init__(
+        self, descriptor: Descriptor, address: int, among: Descriptors, cookie: int
+    ) -> None:
+        self.descriptor = descriptor  # the program's: it gets the outcome, and is not asked again
+        # What it says when it is posted.
+        self.said = descriptor.data, descriptor.control, descriptor.remote, descriptor.immediate
+        self.address = address
+        self.among = among  # where it lies
+        self.cookie = cookie
+        self.ended: tuple[Status, int, int] | None = None  # with length and immediate word
+        self.told = False  # the library has taken the report of that
+
+    @property
+    def raw(self) -> bytes:
+        """Its bytes as the library writes them."""
+        return Descriptor(self.address, self.among._region.handle, *self.said).encode()
+
+
+class Endpoint:
+    """A VI: one end of a connection, a send queue and a receive queue at one port."""
+
+    def __init__(
+        self,
+        owner: Owner,
+        where: tuple[int, int, int],
+        attributes: Attributes,
+        queues: tuple[Ring | None, Ring | None],
+        ports: Ports,
+    ) -> None:
+        """``where``: node, number and port."""
+        self.node, self.number, self.place = where
+        self.owner = owner
+        self.attributes = attributes
+        self.handle = Vi(self)  # as the program has it
+        self.completion_queues = queues
+        self.posted: tuple[deque[Work], deque[Work]] = (deque(), deque())  # not yet taken
+        self.addresses: set[int] = set()  # of their descriptors
+        self.announced = [0, 0]  # entries taken before their descriptors, by work queue
+        # What the driver is asked for the next report of each, to wait for ever.
+        self.questions: tuple[bytes, bytes] = b"", b""
+        self.joined: Endpoint | None = None  # the other end, of this connection or the last
+        self._record: Any = ports.table[self.node, self.place]
+        self._troubles: NDArray[Any] = ports.work.troubles[self.node, self.place]
+        self._errors: list[Error] = []
+        self._heard = 0  # of the port's troubles
+
+    @property
+    def state(self) -> State:
+        """As the NIC has it."""
+        if self.place == NOWHERE:
+            return State.VIP_STATE_IDLE
+        return STATES[int(self._record["state"])]
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is another end."""
+        return self.state is State.VIP_STATE_CONNECTED
+
+    @property
+    def peer(self) -> Endpoint | None:
+        """The other end, while there is one."""
+        return self.joined if self.connected else None
+
+    @property
+    def errors(self) -> list[Error]:
+        """What the NIC has told beside descriptors, oldest first."""
+        self._hear()
+        return self._errors
+
+    def _hear(self) -> None:
+        if self.place == NOWHERE:
+            return
+        told = int(self._record["troubles"])
+        for number in range(max(self._heard, told - TROUBLES), told):
+            self._errors.append(Error(int(self._troubles[number % TROUBLES])))
+        self._heard = told
+
+    def enter(self, state: State) -> None:
+        """Be in that state from now on; for the kernel agent."""
+        self._record["state"] = int(state)
+
+    def close(self) -> None:
+        """It is no more; its port is another's from now on."""
+        self._hear()
+        self.place = NOWHERE
+
+
+class Ring(Announced):
+    """A completion queue: the NIC notes which work queue has a completion."""
+
+    def __init__(
+        self, number: int, place: int, memory: Stretch, handle: int, entries: int, ports: Ports
+    ) -> None:
+        """``place``: which of the NIC's; ``handle``: of the registration of its memory."""
+        super().__init__(entries)
+        self.handle = CompletionQueue(self)  # as the program has it
+        self.number = number
+        self.place = place
+        self.memory = memory
+        self.region = handle
+        self.users = 0  # work queues
+        self.known: dict[int, Endpoint] = {}  # VIs whose ends it announces, by port
+        self._ports = ports
+
+    def hear(self, node: int) -> None:
+        """Know of all entries that the NIC has made by now."""
+        queue: Any = self._ports.work.queues[node, self.place]
+        entries = self._ports.work.entries[node, self.place]
+        while self.written < int(queue["written"]):
+            entry = entries[self.written % len(entries)]
+            self._note(self.known[int(entry["port"])], int(entry["side"]))
+
+    def say(self, node: int) -> None:
+        """Have the NIC know as far as entries are read, or need not be."""
+        self._ports.work.queues[node, self.place]["read"] = self.read
+
+    def is_shown(self, node: int) -> bool:
+        """Whether an entry that is not read is in the host's memory."""
+        queue: Any = self._ports.work.queues[node, self.place]
+        return bool(queue["shown"] > queue["read"])

@@ -1,0 +1,30 @@
+"""What a program is given: its node, on which it may open the NIC."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nicscope.interfaces.vipl.agent import Agent
+from nicscope.interfaces.vipl.nic import Nic
+
+if TYPE_CHECKING:
+    from nicscope.interfaces.vipl.process import Process
+
+
+class Host:
+    """A process's view of its host."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._agent = Agent(process)
+
+    @property
+    def node(self) -> int:
+        """Its number."""
+        return self._process.node
+
+    async def open_nic(self) -> Nic:
+        """The node's NIC (``VipOpenNic``)."""
+        self._process._owner.check_caller()
+        await self._agent.call()
+        return Nic(self._agent)

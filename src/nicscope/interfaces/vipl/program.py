@@ -1,0 +1,157 @@
+"""A program on a node as its NIC's library finds it: its memory, its loads and stores, its time.
+
+Times are microseconds of virtual time.  What programs do most often are generators that yield what
+they ask of the driver, as in ``interfaces.ports``.
+"""
+
+from __future__ import annotations
+
+from types import coroutine
+from typing import TYPE_CHECKING, Any
+
+from nicscope.drivers.running import RUNNING
+from nicscope.drivers.simulate.machine import ACCESS, COMPUTE
+from nicscope.drivers.simulate.programs import TIME
+from nicscope.errors import SimulationError
+from nicscope.interfaces.arguments import LEAST, PS_PER_US
+from nicscope.interfaces.via.caller import Caller
+from nicscope.interfaces.via.names import Return, VipError
+from nicscope.interfaces.via.numbers import in_ps, raw_bytes, whole
+from nicscope.interfaces.vipl.process import MOST_BEFORE
+from nicscope.memory.coherence.access import LOAD, STORE
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from nicscope.interfaces.ports.buffers import Buffer
+    from nicscope.interfaces.vipl.agent import Agent
+    from nicscope.interfaces.vipl.space import Space
+
+
+class Program(Caller):
+    """What it does by itself."""
+
+    _agent: Agent
+    _space: Space
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._process = process = agent.process
+        self._space = agent.space
+        self._words = agent.words
+        self._owner = process._owner
+        self._driven = process._driven
+        self._ports = process._ports
+        self._poll_cost = int(process._ports.costs[process.node]["poll"])
+        windows = process._windows
+        self._window = None if windows is None else windows[self._driven.number].data
+        self._memory = process._memory
+        self._accesses: dict[tuple[int, int, int], bytes] = {}  # as they are asked for
+
+    @property
+    def node(self) -> int:
+        """Its number."""
+        return self._process.node
+
+    @property
+    def now_us(self) -> float:
+        """Microseconds of virtual time, at the end of the last call that had an answer.
+
+        Stores and posts behind that begin with what is asked next.
+        """
+        return self._driven.now / PS_PER_US
+
+    @property
+    def now_ps(self) -> int:
+        """The same in whole picoseconds."""
+        return self._driven.now
+
+    def allocate(self, byte_count: int) -> Buffer:
+        """Fresh memory, in whole pages."""
+        self._enter()
+        return self._space.allocate(self._owner, whole(byte_count, "a number of bytes"))
+
+    @coroutine
+    def write(self, address: int, raw: bytes) -> Generator[Any, Any, None]:
+        """Store ``raw`` word by word, through the caches if there are some."""
+        raw = raw if type(raw) is bytes else raw_bytes(raw)
+        count, process = len(raw), self._process
+        if RUNNING.program is not self._driven or not self._space.is_pinned(address, count):
+            self._own(address, count)
+            if count and not self._space.is_pinned(address, count):
+                yield from process.settle()
+                yield from _within(process._store_at(address, raw))
+                return
+        if not count:
+            return
+        if self._window is None:
+            self._memory.write(process.node, process.number, address, raw)
+            return
+        if process._has_store or len(process._before) == MOST_BEFORE:
+            yield from process.settle()
+        self._window[:count] = raw
+        process._before.append(self._access(STORE, address, count))
+        process._has_store = True
+
+    @coroutine
+    def read(self, address: int, byte_count: int) -> Generator[Any, Any, bytes]:
+        """Load that many bytes, likewise."""
+        process = self._process
+        if RUNNING.program is not self._driven or not self._space.is_pinned(address, byte_count):
+            self._own(address, byte_count)
+        if not byte_count:
+            return b""
+        if self._words.are_in(address, byte_count, self._memory.page_size):
+            yield from process.settle()
+            self._have_words()
+        if not self._space.is_pinned(address, byte_count):
+            yield from process.settle()
+            content: bytes = yield from _within(process._load_at(address, byte_count))
+            return content
+        if self._window is None:
+            return self._memory.read(process.node, process.number, address, byte_count)
+        ended = yield process.behind(self._access(LOAD, address, byte_count))
+        self._driven.now = ended[TIME]
+        return bytes(self._window[:byte_count])
+
+    def _have_words(self) -> None:
+        """Have descriptors' own bytes in memory."""
+        node, number = self._process.node, self._process.number
+        self._words.put(lambda at, raw: self._memory.write(node, number, at, raw))
+
+    def _access(self, kind: int, address: int, count: int) -> bytes:
+        """What the driver is asked to have the CPU move bytes of a page that is pinned."""
+        what = self._accesses.get((kind, address, count))
+        if what is None:
+            own = self._process.number + 1
+            what = self._driven.request(ACCESS, 0, count, kind, address, own=own)
+            self._accesses[kind, address, count] = what
+        return what
+
+    async def compute(self, microseconds: float) -> None:
+        """Do something else for a while."""
+        self._enter()
+        await self._process.ask(COMPUTE, duration=in_ps(microseconds, self._driven.now))
+
+    def _own(self, address: int, byte_count: int) -> None:
+        if RUNNING.program is not self._driven:
+            self._enter()
+        if type(address) is not int or type(byte_count) is not int or byte_count < 0:
+            address = whole(address, "an address", LEAST)
+            byte_count = whole(byte_count, "a number of bytes")
+        if not self._space.holds(address, byte_count):
+            raise VipError(
+                Return.VIP_INVALID_PARAMETER,
+                f"{byte_count} bytes at {address:#x} are not memory of {self._owner.name}",
+            )
+
+
+def _within(call: Any) -> Generator[Any, Any, Any]:
+    """What ``call``, a coroutine, does and returns; memory of which there is no more is an error.
+
+    Errors: ``VIP_ERROR_RESOURCE``.
+    """
+    try:
+        return (yield from call.__await__())
+    except SimulationError as error:
+        raise VipError(Return.VIP_ERROR_RESOURCE, str(error)) from None

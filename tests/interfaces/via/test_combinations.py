@@ -203,7 +203,7 @@ def test_what_the_processor_moves_whole_cannot_cut_through(mechanism):
 
 
 def test_a_design_that_copies_instead_of_translating_is_refused():
-    with pytest.raises(DesignError, match=r"'unet': VIA translates by .*, not by pinned"):
+    with pytest.raises(DesignError, match=r"'unet': VI-MSG translates by .*, not by pinned"):
         Cluster(mechanism="dma", translation=translation("unet", ()))
 
 

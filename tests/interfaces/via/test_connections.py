@@ -11,7 +11,7 @@ from pairs import DELIVERY, RECEPTION, UNRELIABLE, Cluster, make_end, of_its_own
 from nicscope.interfaces.via import State
 
 LEVELS = (UNRELIABLE, DELIVERY, RECEPTION)
-FEW = 10 if config.DISABLE_JIT else 40
+FEW = 5 if config.DISABLE_JIT else 40
 SENDS = 3
 LENGTH = 250  # bytes: three frames
 CONNECTED = State.VIP_STATE_CONNECTED

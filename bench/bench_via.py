@@ -8,14 +8,19 @@ from __future__ import annotations
 import argparse
 import time
 
-from nicscope.interfaces.via import Cluster, Reliability
+from nicscope.config.delivery import Way
+from nicscope.interfaces import via, vipl
+from nicscope.interfaces.via import Reliability
 from nicscope.nic.coherent.mechanism import NAMES
+
+LIBRARIES = {"ports": (vipl.Cluster, [way.value for way in Way])}
+LIBRARIES["vi-msg"] = via.Cluster, list(NAMES)
 
 ROUNDS = 5
 FEW = 20  # round trips, for what every run takes besides
 
 
-def play(mechanism: str, size: int, trips: int, level: Reliability) -> None:
+def play(new_cluster: type, mechanism: str, size: int, trips: int, level: Reliability) -> None:
     """So many messages there and back, each compared with what was sent."""
     raw = bytes(number & 255 for number in range(size))
 
@@ -45,16 +50,16 @@ def play(mechanism: str, size: int, trips: int, level: Reliability) -> None:
 
         return program
 
-    cluster = Cluster(mechanism=mechanism)
+    cluster = new_cluster(mechanism=mechanism)
     cluster.start(0, player(first=True))
     cluster.start(1, player(first=False))
     cluster.run()
 
 
-def seconds(mechanism: str, size: int, trips: int, level: Reliability) -> float:
+def seconds(new_cluster: type, mechanism: str, size: int, trips: int, level: Reliability) -> float:
     """Of processor time."""
     began = time.process_time()
-    play(mechanism, size, trips, level)
+    play(new_cluster, mechanism, size, trips, level)
     return time.process_time() - began
 
 
@@ -62,15 +67,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bytes", type=int, default=256)
     parser.add_argument("--trips", type=int, default=1000)
-    parser.add_argument("--mechanism", choices=list(NAMES), nargs="*", default=list(NAMES))
+    parser.add_argument("--library", choices=list(LIBRARIES), default="ports")
+    parser.add_argument("--mechanism", choices=[way.value for way in Way], nargs="*")
     options = parser.parse_args()
+    new_cluster, every = LIBRARIES[options.library]
     level = Reliability.VIP_SERVICE_RELIABLE_DELIVERY
-    print(f"messages of {options.bytes} bytes between two programs, {level.name}")
-    for mechanism in options.mechanism:
-        play(mechanism, options.bytes, FEW, level)  # compiles
+    print(
+        f"messages of {options.bytes} bytes between two programs on {options.library}, {level.name}"
+    )
+    for mechanism in options.mechanism or every:
+        play(new_cluster, mechanism, options.bytes, FEW, level)  # compiles
         best = min(
-            seconds(mechanism, options.bytes, options.trips + FEW, level)
-            - seconds(mechanism, options.bytes, FEW, level)
+            seconds(new_cluster, mechanism, options.bytes, options.trips + FEW, level)
+            - seconds(new_cluster, mechanism, options.bytes, FEW, level)
             for _ in range(ROUNDS)
         )
         print(f"{mechanism:<22}{2 * options.trips / best:>10,.0f} messages/s")

@@ -41,7 +41,17 @@ from nicscope.nic.delivery import (
 from nicscope.nic.ports import calls
 from nicscope.nic.ports.arrivals import judge_header, note_header
 from nicscope.nic.ports.confirming import confirms_on_nic
-from nicscope.nic.ports.layout import BARRED, DONE, NO_ONE, NOTHING_LEFT, ONE, PAGE_MISS, SEND
+from nicscope.nic.ports.layout import (
+    BARRED,
+    DONE,
+    MAY_FETCH,
+    MAY_WRITE,
+    NO_ONE,
+    NOTHING_LEFT,
+    ONE,
+    PAGE_MISS,
+    SEND,
+)
 from nicscope.nic.ports.transmit import packet_left
 from nicscope.nic.transfers import (
     accept_header,
@@ -171,6 +181,8 @@ class Bare:
         regions = self.ports.work.regions
         region = regions[:, key % regions.shape[1]]
         region["key"], region["length"] = key, 1 << 20
+        region["rights"] = MAY_WRITE | MAY_FETCH
+        self.ports.table["rights"][:, 1] = MAY_WRITE | MAY_FETCH
 
     def post_receive(self, node: int, pieces: Sequence[tuple[int, int, int]]) -> None:
         """Post a receive at the node's port, with its number for a cookie."""
@@ -189,6 +201,16 @@ class Bare:
         self.post(node, 0, 0, 0)
         self.ports.requests[node, 1, slot]["segments"] = len(pieces)
         self.ports.segments[node, 1, slot, : len(pieces)] = pieces
+
+    def post_remote(
+        self, node: int, operation: int, pieces: Sequence[tuple[int, int, int]], address: int
+    ) -> None:
+        """Post a write or a fetch of the peer's memory, which is registered by the same key."""
+        slot = int(self.ports.table[node, 1]["posted"])
+        self.post_gather(node, pieces)
+        request = self.ports.requests[node, 1, slot]
+        request["operation"], request["name"], request["offset"] = operation, pieces[0][2], address
+        self.ports.pending[node, 1, slot]["operation"] = operation
 
     def run(self) -> int:
         """Have both nodes do what there is to do; how many tasks that were."""

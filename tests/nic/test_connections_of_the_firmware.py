@@ -14,6 +14,7 @@ from nicscope.nic.ports.layout import (
     CONNECTED,
     DELIVERY,
     DONE,
+    FETCH,
     FLUSHED,
     IDLE,
     PEER_DEAD,
@@ -21,6 +22,7 @@ from nicscope.nic.ports.layout import (
     REJECTED,
     SENT,
     UNRELIABLE,
+    WRITE,
 )
 from nicscope.nic.ports.pools import NO_ENTRY
 
@@ -324,3 +326,41 @@ def test_a_new_connection_of_the_same_ports_has_nothing_of_the_old(after):
     assert int(bare.ports.table[1, 1]["received"]) == came + 1
     place = int(bare.ports.report_buffers[1, 1, came, 0])
     assert bare.read(1, place, 100) == TEXT[PAGE : PAGE + 100]
+
+
+KEY = 5
+WORK = PortSize(connections=2, segments=4, receives=4, regions=2)
+
+
+@pytest.mark.parametrize("operation", [WRITE, FETCH])
+@pytest.mark.parametrize("design", ["vmmc-static", "vmmc-interrupt"])
+def test_nothing_reaches_remote_memory_or_comes_from_it_once_a_connection_is_over(
+    operation, design
+):
+    """A packet that is on the NIC already goes no further: the memory may be registered no more."""
+    for after in range(90):
+        bare = Bare(design, size=WORK)
+        for node in (0, 1):
+            bare.map(node, 8, TEXT[: 3 * PAGE] if node == 0 else b"")
+        bare.have_queues(KEY)
+        bare.connect(RECEPTION, 1000)
+        bare.post_remote(0, operation, [(100, 5000, KEY), (5200, 17, KEY)], 3 * PAGE - 50)
+        for _ in range(after):
+            bare._turn(0)
+            bare._turn(1)
+        for node in (0, 1):
+            disconnect(bare, node)
+        before = [bare.read(node, 0, 8 * PAGE) for node in (0, 1)]
+        bare.run()
+        wait_for_both(bare, 2)
+
+        assert [bare.read(node, 0, 8 * PAGE) for node in (0, 1)] == before
+        assert state_of(bare, 0)[1] in ([FLUSHED], [DONE])
+        assert int(bare.ports.table[0, 1]["reading"]) == 0
+        assert has_settled(bare)
+        assert [world_uses(bare, 0), world_uses(bare, 1)] == [0, 0]
+    # The last time there was time enough.
+    if operation == WRITE:
+        assert before[1][3 * PAGE - 50 :][:5017] == TEXT[100:5100] + TEXT[5200:5217]
+    else:
+        assert before[0][100:5100] + before[0][5200:5217] == bytes(5017)

@@ -241,7 +241,9 @@ def test_of_unreliable_writes_with_words_those_that_are_whole_are_told_of():
         return said, taken
 
     for seed in range(1, 4):
-        ended, (said, taken) = run(asker, owner, UNRELIABLE, Faults(seed=seed, loss=0.1))
+        ended, (said, taken) = run(
+            asker, owner, UNRELIABLE, Faults(seed=seed, loss=0.07, corruption=0.07)
+        )
         assert ended == ["done"] * 12
         words = [each.immediate for each in said]
         assert words == sorted(set(words))
@@ -370,7 +372,7 @@ def test_what_is_posted_behind_a_fetch_waits_for_its_answer():
 
     async def asker(process, memory):
         await ask(process, FETCH, at(memory, [(0, 3 * PAGE)]), 0)
-        await ask(process, WRITE, at(memory, [(4 * PAGE, 2 * PAGE)]), 0)
+        await ask(process, WRITE, at(memory, [(4 * PAGE, 100)]), 3 * PAGE - 100)
         assert [(await process.ended()).status for _ in range(2)] == ["done"] * 2
         await process.sleep(2000)
         return await read(memory, [(0, 3 * PAGE)])
@@ -402,7 +404,6 @@ def test_a_fetch_whose_memory_is_registered_no_more_when_the_answer_comes_is_an_
 
 @pytest.mark.parametrize("after", [0, 30, 60, 100, 150, 200, 300])
 def test_a_connection_that_ends_while_memory_is_fetched_or_written_leaves_nothing(after):
-    """Neither end changes the other's memory once it is over, which may be registered no more."""
     contents = {}
 
     async def asker(process, memory):

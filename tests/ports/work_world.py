@@ -6,12 +6,14 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 import port_world as world
+from work_calls import WorkCalls
 
 from nicscope.config.design import load_design, with_settings
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.drivers.simulate.ports.connecting import connect_ports, end_connection
+from nicscope.interfaces.ports import process as ports
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.interfaces.ways import BY_PROCESSOR
 from nicscope.kernel.entering import bound
@@ -20,9 +22,9 @@ from nicscope.nic.ports.layout import AS_ALL, DONE, MAY_FETCH, MAY_WRITE, ONE, S
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from work_calls import Ended
+
     from nicscope.interfaces.ports.buffers import Buffer
-    from nicscope.interfaces.ports.process import Process
-    from nicscope.interfaces.ports.work import Ended
 
 PAGE = world.PAGE
 SEGMENTS = 8
@@ -38,6 +40,16 @@ SENDER, RECEIVER = 0, 1
 Stretches = list[tuple[int, int]]  # offset in a process's memory, length
 
 
+class Process(WorkCalls, ports.Process):
+    """A process that may ask all that ports with work queues do."""
+
+
+class Cluster(PortCluster[Process]):
+    """A cluster of such processes."""
+
+    process_type = Process
+
+
 def cluster_of(design: Any = "vmmc-static", way: str | None = None, **how: Any) -> PortCluster[Any]:
     """Two nodes with such ports; ``way``: into the NIC, on a host with caches."""
     chosen = load_design(design) if isinstance(design, str) else design
@@ -47,7 +59,7 @@ def cluster_of(design: Any = "vmmc-static", way: str | None = None, **how: Any) 
         if way in BY_PROCESSOR:
             parts.append("delivery=store-and-forward")
         chosen, platform = with_settings(chosen, parts), "utlb-edt"
-    return PortCluster(chosen, platform, size=how.pop("size", SIZE), **how)
+    return Cluster(chosen, platform, size=how.pop("size", SIZE), **how)
 
 
 def have_queues(process: Process, longest: int = 1 << 16) -> None:

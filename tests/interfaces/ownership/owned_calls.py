@@ -120,7 +120,6 @@ NOT_HELD_MODULES = {
     "nicscope.interfaces.ports.asking",  # another, and what it gives to itself
     "nicscope.interfaces.ports.report",
     "nicscope.interfaces.ports.rows",
-    "nicscope.interfaces.ports.work",  # a third
     "nicscope.interfaces.unet.registry",
     "nicscope.interfaces.unet.tags",
     "nicscope.interfaces.vmmc.directory",

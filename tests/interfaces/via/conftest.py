@@ -12,7 +12,7 @@ OF_ITS_OWN_MACHINE = {
     "test_via_report": "rows of the report that are of VI-MSG's staging and turns",
 }
 
-ON_PORTS = ("test_through_a_switch",)  # modules that say so themselves
+ON_PORTS = ("test_before_what_is_asked", "test_through_a_switch")  # modules that say so themselves
 
 
 def pytest_generate_tests(metafunc):

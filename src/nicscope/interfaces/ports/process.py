@@ -22,10 +22,10 @@ from nicscope.host.calls import close_port
 from nicscope.interfaces.arguments import PS_PER_US, in_ps, shown, whole
 from nicscope.interfaces.buffers import allocated
 from nicscope.interfaces.ownership import Owner
+from nicscope.interfaces.ports.asking import Asked, PortCalls
 from nicscope.interfaces.ports.buffers import Buffer
 from nicscope.interfaces.ports.completions import Arrival, Done
 from nicscope.interfaces.ports.own_memory import OwnMemory
-from nicscope.interfaces.ports.work import WorkCalls
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
 from nicscope.nic.ports.layout import (
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
     from nicscope.drivers.simulate.programs import Process as Driven
     from nicscope.drivers.simulate.programs import Record
-    from nicscope.interfaces.ports.asking import Asked
     from nicscope.interfaces.ports.cluster import PortCluster
 
 LONGEST_PAUSE_US = 32.0  # between two looks at whether a port has closed
@@ -55,7 +54,7 @@ def _close(machine: Any, n: int, p: int) -> Any:
     return close_port(machine, n, p)
 
 
-class Process(WorkCalls, OwnMemory):
+class Process(PortCalls, OwnMemory):
     """One process: an address space, one port, and a clock."""
 
     def __init__(self, cluster: PortCluster[Any], driven: Driven, number: int) -> None:

@@ -16,7 +16,7 @@ from nicscope.interfaces.via.names import Error, Return, State, VipError
 from nicscope.interfaces.via.tables import rights_of
 from nicscope.interfaces.via.tags import Tags
 from nicscope.interfaces.via.turns import Bell, hear
-from nicscope.interfaces.via.vi import check_attributes, check_idle
+from nicscope.interfaces.via.vi import check_idle
 from nicscope.nic.coherent.mechanism import Mechanism
 from nicscope.nic.vimsg.layout import PAGE
 
@@ -167,9 +167,8 @@ class Agent(Connections[Bell]):
         send_queue: Ring | None,
         receive_queue: Ring | None,
     ) -> Endpoint:
-        """A VI, idle.  Errors: the ``VIP_INVALID_...`` of the attribute that is wrong."""
+        """A VI with such attributes, which are checked, idle."""
         self.known_tag(owner, attributes.tag, Return.VIP_INVALID_PTAG)
-        check_attributes(attributes, self.ni.settings.max_transfer)
         self._made += 1
         node = self.ni.port.number
         queues = (send_queue, receive_queue)

@@ -19,7 +19,7 @@ from nicscope.interfaces.via.names import Error, Reliability, Return, VipError
 from nicscope.interfaces.via.numbers import a_name, whole
 from nicscope.interfaces.via.places import Descriptors
 from nicscope.interfaces.via.reporting import CQ_ENTRY
-from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Vi
+from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Vi, check_attributes
 from nicscope.nic.vimsg.layout import MOST_SEGMENTS
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class KernelAgent(Protocol):
     def create_vi(
         self, owner: Owner, attributes: Attributes, send_queue: Any, receive_queue: Any
     ) -> Any:
-        """A VI, idle, and what becomes of it; its ``handle`` is the program's."""
+        """A VI with such attributes, idle; its ``handle`` is the program's."""
 
     def destroy_vi(self, vi: Any) -> None:
         """It is no more."""
@@ -149,6 +149,7 @@ class Library(Caller):
     async def destroy_ptag(self, tag: int) -> None:
         """Errors: ``VIP_INVALID_PARAMETER``; ``VIP_ERROR_RESOURCE`` while in use."""
         self._enter()
+        self._agent.known_tag(self._owner, tag, Return.VIP_INVALID_PARAMETER)
         await self._agent.call()
         self._agent.destroy_tag(self._owner, tag)
 
@@ -234,11 +235,12 @@ class Library(Caller):
             None if queue is None else self._owner.record_of(queue, CompletionQueue)
             for queue in (send_cq, recv_cq)
         )
-        await self._agent.call()
         most = self._longest if max_transfer is None else max_transfer
         attributes = Attributes(
             known, reliability, most, bool(enable_rdma_write), bool(enable_rdma_read)
         )
+        check_attributes(attributes, self._longest)
+        await self._agent.call()
         made = self._agent.create_vi(self._owner, attributes, send, receive)
         handle: Vi = made.handle
         return self._owner.give(handle, made)

@@ -15,7 +15,7 @@ from nicscope.interfaces.buffers import stretch_of
 from nicscope.interfaces.via.addresses import Region
 from nicscope.interfaces.via.connections import Connections
 from nicscope.interfaces.via.names import Return, State, VipError
-from nicscope.interfaces.via.vi import check_attributes, check_idle
+from nicscope.interfaces.via.vi import check_idle
 from nicscope.interfaces.vipl.bells import Bell
 from nicscope.interfaces.vipl.endpoint import RECEIVE_QUEUE, SEND_QUEUE, Endpoint, Ring
 from nicscope.interfaces.vipl.space import Space
@@ -141,9 +141,8 @@ class Agent(Connections[Bell]):
         send_queue: Ring | None,
         receive_queue: Ring | None,
     ) -> Endpoint:
-        """A VI, idle.  Errors: the ``VIP_INVALID_...`` of the attribute that is wrong."""
+        """A VI with such attributes, which are checked, idle."""
         self.known_tag(owner, attributes.tag, Return.VIP_INVALID_PTAG)
-        check_attributes(attributes, self.cluster.settings.max_transfer)
         port = self.kernel.take_port()
         where = self.node, self.kernel.number(), port
         vi = Endpoint(owner, where, attributes, (send_queue, receive_queue), self._ports)

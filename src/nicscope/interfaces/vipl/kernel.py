@@ -29,6 +29,7 @@ class Kernel:
         self.regions: dict[int, Region] = {}  # by key
         self._regions: Any = ports.work.regions[node]
         self._made = 0
+        ports.work.queues["open"][node, :processes] = 1
         self._ports = deque(range(processes + 1, ports.table.shape[1]))
         self._queues = deque(range(processes, ports.work.queues.shape[1]))
         rows = len(self._regions)

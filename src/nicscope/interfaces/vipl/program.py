@@ -77,7 +77,7 @@ class Program(Caller):
         raw = raw if type(raw) is bytes else raw_bytes(raw)
         count, process = len(raw), self._process
         if RUNNING.program is not self._driven or not self._space.is_pinned(address, count):
-            self._own(address, count)
+            address, _ = self._own(address, count)
             if count and not self._space.is_pinned(address, count):
                 yield from process.settle()
                 yield from _within(process._store_at(address, raw))
@@ -98,7 +98,7 @@ class Program(Caller):
         """Load that many bytes, likewise."""
         process = self._process
         if RUNNING.program is not self._driven or not self._space.is_pinned(address, byte_count):
-            self._own(address, byte_count)
+            address, byte_count = self._own(address, byte_count)
         if not byte_count:
             return b""
         if self._words.are_in(address, byte_count, self._memory.page_size):
@@ -133,7 +133,8 @@ class Program(Caller):
         self._enter()
         await self._process.ask(COMPUTE, duration=in_ps(microseconds, self._driven.now))
 
-    def _own(self, address: int, byte_count: int) -> None:
+    def _own(self, address: int, byte_count: int) -> tuple[int, int]:
+        """The two as whole numbers.  Errors: if they name no memory of this process."""
         if RUNNING.program is not self._driven:
             self._enter()
         if type(address) is not int or type(byte_count) is not int or byte_count < 0:
@@ -144,6 +145,7 @@ class Program(Caller):
                 Return.VIP_INVALID_PARAMETER,
                 f"{byte_count} bytes at {address:#x} are not memory of {self._owner.name}",
             )
+        return address, byte_count
 
 
 def _within(call: Any) -> Generator[Any, Any, Any]:

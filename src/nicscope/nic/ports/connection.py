@@ -157,7 +157,6 @@ def _flush_sends(nics, n, p):
         slot = place_in(number, ring)
         pending = ports.pending[n, p, slot]
         if pending.busy == 1 and pending.number == number:
-            ports.fetches[n, p, slot].peer = NOBODY
             report_sent(nics, n, p, slot, pending.status if pending.status != DONE else FLUSHED)
 
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports.calls import keep_pages, report_received
-from nicscope.nic.ports.connection import break_connection
+from nicscope.nic.ports.calls import break_connection, keep_pages, report_received
 from nicscope.nic.ports.layout import BROKEN, CONNECTED, FLUSHED, RECEIVED, SEND
 from nicscope.nic.ports.streams import is_reliable, peer_of, stream_to
 from nicscope.nic.ports.work_queues import POSTED_BADLY

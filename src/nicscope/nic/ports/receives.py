@@ -21,12 +21,12 @@ from nicscope.nic.ports.arrivals import (
     pass_by,
 )
 from nicscope.nic.ports.calls import (
+    break_connection,
     complete_remote_work,
     place_by_key,
     place_scattered_answer,
 )
 from nicscope.nic.ports.confirming import confirm_packet
-from nicscope.nic.ports.connection import break_connection
 from nicscope.nic.ports.layout import (
     BROKEN,
     DELIVERY,

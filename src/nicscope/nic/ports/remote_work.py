@@ -21,7 +21,6 @@ from nicscope.nic.ports.arrivals import (
 from nicscope.nic.ports.calls import (
     break_connection,
     fail_receive,
-    give_up_receive,
     hand_back_receive,
     report_sent,
 )
@@ -167,8 +166,6 @@ def refuse_remote_work(nics, d, slot):
     if channel.finishing != head.message:  # once for each message
         channel.finishing = head.message
         note_trouble(nics, d, p, code)
-    if head.filled == 1:
+    if head.filled == 1:  # it had all of its receive; else the next message has that
         hand_back_receive(nics, d, slot)
-    elif head.filled == 0 and channel.message == head.message:
-        give_up_receive(nics, d, head.name)
     return np.int64(SWALLOWED)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import distant, step
-from nicscope.nic.ports.calls import report_sent
-from nicscope.nic.ports.connection import break_connection
+from nicscope.nic.ports.calls import break_connection, report_sent
 from nicscope.nic.ports.layout import (
     BAD_DESCRIPTOR,
     BROKEN,

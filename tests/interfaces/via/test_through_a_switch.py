@@ -10,7 +10,7 @@ import pytest
 from nicscope.config.delivery import Way
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.fabric.topology import crossbar, trunk
-from nicscope.interfaces.vipl import Cluster, Reliability
+from nicscope.interfaces.vipl import Cluster, Reliability, Return, VipError
 
 ROOT = Path(__file__).parents[3]
 WAYS = [way.value for way in Way]
@@ -116,3 +116,23 @@ def test_the_example_prints_what_is_kept_beside_it(capsys):
     runpy.run_path(str(ROOT / "examples" / "via_switch.py"), run_name="__main__")
 
     assert capsys.readouterr().out == (ROOT / "examples" / "via_switch.out").read_text()
+
+
+@pytest.mark.parametrize("way", ["pci", "edt"])
+def test_no_connection_is_asked_of_a_node_to_which_no_link_leads(way):
+    async def asks(host):
+        nic = await host.open_nic()
+        vi = await nic.create_vi(await nic.create_ptag())
+        with pytest.raises(VipError, match="no path from node 0 to node 0") as refused:
+            await nic.connect_request(vi, 0, "myself", 100)
+        return refused.value.code, vi.state.name
+
+    async def waits(host):
+        nic = await host.open_nic()
+        with pytest.raises(VipError, match="in time"):
+            await nic.connect_wait("myself", 50)
+
+    cluster = Cluster(mechanism=way)
+    cluster.start(0, asks)
+    cluster.start(0, waits)
+    assert cluster.run()[0] == (Return.VIP_NOT_REACHABLE, "VIP_STATE_IDLE")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from nicscope.interfaces.buffers import Stretch
     from nicscope.interfaces.ownership import Owner
-    from nicscope.interfaces.via.vi import Attributes
+    from nicscope.interfaces.via.vi import Attributes, Shown
     from nicscope.interfaces.vipl.process import Process
 
 
@@ -218,6 +218,21 @@ class Agent(Connections[Bell]):
         self.kernel.give_queue(queue.place)
 
     # --- connections ---------------------------------------------------------------------
+
+    async def connect_request(
+        self, vi: Shown, node: int, discriminator: str, latest: int | None
+    ) -> None:
+        """Ask for a connection; packets have to have a way there, which none has back to its NIC.
+
+        Errors: also ``VIP_NOT_REACHABLE``.
+        """
+        self._must_be(vi, State.VIP_STATE_IDLE)
+        if 0 <= node < len(self.asked):
+            try:
+                self.cluster.check_path(self.node, node)
+            except SimulationError as error:
+                raise VipError(Return.VIP_NOT_REACHABLE, str(error)) from None
+        await super().connect_request(vi, node, discriminator, latest)
 
     def _bell(self) -> Bell:
         return Bell()

@@ -80,7 +80,7 @@ def test_a_folder_of_results(tmp_path, capsys):
         (["--bytes", "many"], "--bytes must list sizes"),
         (["--translation", "utbl"], "no design 'utbl'; did you mean 'utlb'"),
         (["--translation", "utlb", "--entries", "3"], "entries"),
-        (["--translation", "unet"], "VIA translates by static"),
+        (["--translation", "unet"], "VI-MSG translates by static"),
         (["--translation", "via-static"], "names no platform"),
         (["--mechanism", "edt", "--translation", "utlb"], "edt takes no translation cache"),
         (["--platform", "sonic"], "no platform 'sonic'; did you mean 'sonic-via'"),

@@ -269,7 +269,9 @@ class Swarm(Hostiles):
             pair.stream.check(reliable=pair.level is not UNRELIABLE)
         owners = {nic._owner for nic in self.honest}
         for agent in self.cluster.agents:
-            must_be(not owners & set(agent._tags.values()), "a tag of an honest process is left")
+            must_be(
+                not owners & set(agent._tags._owners.values()), "a tag of an honest process is left"
+            )
             must_be(not any(vi.owner in owners for vi in agent.vis), "a VI is left")
             works = [work for work in agent.ni.works.values() if work.vi.owner in owners]
             must_be(not works, len(works), "descriptors on the NIC are left")

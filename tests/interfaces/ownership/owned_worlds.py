@@ -365,7 +365,9 @@ def state_of(cluster: Any) -> list[int]:
     arrays = plain(cluster.machine)
     for agent in cluster.agents:
         arrays += plain(agent.ni.firmware.memory)
-    tables = [repr((agent._tags, [vi.number for vi in agent.vis])) for agent in cluster.agents]
+    tables = [
+        repr((agent._tags._owners, [vi.number for vi in agent.vis])) for agent in cluster.agents
+    ]
     return [zlib.crc32(array.data.cast("B")) for array in arrays] + [hash(str(tables))]
 
 

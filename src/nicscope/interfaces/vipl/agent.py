@@ -194,6 +194,7 @@ class Agent(Connections[Bell]):
                 queue.hear(self.node)
                 queue.users -= 1
         vi.close()
+        self._ports.table[self.node, port]["open"] = 0
         self.process._lose_port(port)
         self.kernel.give_port(port)
 

@@ -202,9 +202,7 @@ def _next_piece(machine, n, p, now):
                 _begin(machine, n, PUBLISH, physical, np.int64(0), size, now)
                 return True
         elif machine.processes[p].operation == REPORT:
-            place = np.int64(NOWHERE)
-            if physical != OUT:
-                place = _waiting_place(machine, n, p, physical)
+            place = _waiting_place(machine, n, p, physical)
             if place != NOWHERE:
                 _begin(machine, n, COLLECT, physical, place, size, now)
                 return True
@@ -220,6 +218,8 @@ def _next_piece(machine, n, p, now):
 @step
 def _waiting_place(machine, n, p, physical):
     """Where on the NIC that waits what is reported next to process ``p`` and belongs there."""
+    if physical == OUT:
+        return np.int64(NOWHERE)
     port = machine.processes[p].peer
     if not _takes_one(machine, n, p):
         return place_for_buffer(machine, n, physical)

@@ -12,7 +12,12 @@ OF_ITS_OWN_MACHINE = {
     "test_via_report": "rows of the report that are of VI-MSG's staging and turns",
 }
 
-ON_PORTS = ("test_before_what_is_asked", "test_through_a_switch")  # modules that say so themselves
+# Modules that say so themselves.
+ON_PORTS = (
+    "test_before_what_is_asked",
+    "test_descriptors_over_the_bus",
+    "test_through_a_switch",
+)
 
 
 def pytest_generate_tests(metafunc):

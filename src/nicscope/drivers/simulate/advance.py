@@ -36,6 +36,7 @@ from nicscope.drivers.simulate.machine import (
     KINDS,
     LINK,
     PCI,
+    PCI_DESCRIPTOR,
     PCI_IDLE,
     PCI_READS,
     PCI_WRITES,
@@ -142,7 +143,7 @@ def _fire(machine, n, kind, now):
     elif kind == PCI:
         if is_moving(machine, n, ENGINE_OUT):
             go_on_moving(machine, n, ENGINE_OUT, now)
-            ended = node.pci == PCI_READS and not is_moving(machine, n, ENGINE_OUT)
+            ended = _reads(node) and not is_moving(machine, n, ENGINE_OUT)
         else:
             ended = True
     elif kind in (LINK, WATCHDOG):
@@ -165,6 +166,12 @@ def _fire(machine, n, kind, now):
     if node.pci != pci or contends(node) != contended or node.cpu == COPYING:
         changed |= RATES
     _go_on(machine, n, peer, now, changed)
+
+
+@step
+def _reads(node):
+    """Whether the engine reads the host's memory for the NIC."""
+    return node.pci == PCI_READS or node.pci == PCI_DESCRIPTOR
 
 
 @step

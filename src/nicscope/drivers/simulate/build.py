@@ -8,7 +8,7 @@ import numpy as np
 
 from nicscope.drivers.simulate.account import ACCOUNTS
 from nicscope.drivers.simulate.agenda import new_agenda
-from nicscope.drivers.simulate.bus.state import NO_WAY, no_bus
+from nicscope.drivers.simulate.bus.state import FETCHING, NO_WAY, no_bus
 from nicscope.drivers.simulate.flow import FLOW
 from nicscope.drivers.simulate.log import LOG, MESSAGE
 from nicscope.drivers.simulate.machine import (
@@ -129,6 +129,7 @@ def new_machine(
     machine.ports.rules["registers"] = (machine.bus.rules["way"] == EDT).any()
     machine.ports.rules["tells"] = (machine.bus.rules["way"] != NO_WAY).any()
     machine.ports.rules["rooms"] = machine.bus.rooms.size > 0
+    machine.ports.rules["fetches"] = np.isin(machine.bus.rules["way"], FETCHING).any()
     machine.ports.rules["ways"] = machine.paths.summary["ways"]
     places = np.arange(n)
     machine.nodes["first_process"] = np.searchsorted(hosts, places, side="left")

@@ -19,6 +19,7 @@ class Engine(IntEnum):
     FIRMWARE = 6  # the NIC's processor
     CPU = 7  # whatever else it does for programs, or in its kernel
     TABLE = 8  # PCI: the NIC reads entries of its host's translation table
+    DESCRIPTOR = 9  # the NIC reads a descriptor in its host's memory
 
 
 class Task(IntEnum):

@@ -54,6 +54,7 @@ PCI_READS = 1  # hostTx
 PCI_WRITES = 2  # hostRcv
 PCI_TABLE = 3  # the NIC reads entries of a translation table
 PCI_QUEUE = 4  # the other end of what the CPU writes to, or reads from, a cacheable queue
+PCI_DESCRIPTOR = 5  # the NIC reads a descriptor
 
 # What a link transmit engine does.
 LINK_IDLE = 0

@@ -15,6 +15,7 @@ HOST_READ = int(Engine.HOST_READ)
 FIRMWARE = int(Engine.FIRMWARE)
 CPU_WORK = int(Engine.CPU)
 TABLE = int(Engine.TABLE)
+DESCRIPTOR = int(Engine.DESCRIPTOR)
 
 
 @step

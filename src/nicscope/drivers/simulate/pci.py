@@ -8,12 +8,25 @@ from __future__ import annotations
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus.calls import begin_payload, fetched_over_bus, tell_of_engine
+from nicscope.drivers.simulate.bus.calls import (
+    begin_payload,
+    fetched_over_bus,
+    take_descriptor,
+    tell_of_engine,
+)
 from nicscope.drivers.simulate.bus.state import crosses_bus
 from nicscope.drivers.simulate.flow import begin, change_rate, end_of, moved_by
 from nicscope.drivers.simulate.host import contends
-from nicscope.drivers.simulate.machine import KINDS, PCI, PCI_IDLE, PCI_READS, PCI_TABLE, PCI_WRITES
-from nicscope.drivers.simulate.observe import HOST_RCV, HOST_TX, TABLE, log_transfer
+from nicscope.drivers.simulate.machine import (
+    KINDS,
+    PCI,
+    PCI_DESCRIPTOR,
+    PCI_IDLE,
+    PCI_READS,
+    PCI_TABLE,
+    PCI_WRITES,
+)
+from nicscope.drivers.simulate.observe import DESCRIPTOR, HOST_RCV, HOST_TX, TABLE, log_transfer
 from nicscope.drivers.simulate.ports.calls import begin_fetch, check_transfer
 from nicscope.drivers.simulate.ports.state import AWAIT_BUS, has_ports
 from nicscope.drivers.simulate.store import deliver, fetch, has_bytes
@@ -68,6 +81,12 @@ def end_pci(machine, n, now):
         if crosses_bus(machine, n):
             tell_of_engine(machine, n, now)
         return
+    if node.pci == PCI_DESCRIPTOR:
+        node.pci = PCI_IDLE
+        log_transfer(machine, DESCRIPTOR, n, -1, -1, 0, flow.begun, now, flow.total)
+        take_descriptor(machine, n)
+        _leave_engine(machine, n, now)
+        return
     if has_ports(machine.ports):
         check_transfer(machine, n)
     if node.pci == PCI_READS:
@@ -88,10 +107,24 @@ def end_pci(machine, n, now):
             deliver(machine.store, n, packet, upto - flow.total, upto)
         settle(endpoint, machine.arrivals[n], False)
     node.pci = PCI_IDLE
-    if has_ports(machine.ports) and machine.ports.nodes[n].stage == AWAIT_BUS:
+    _leave_engine(machine, n, now)
+
+
+@step
+def _leave_engine(machine, n, now):
+    """Who waits for the engine takes it, if nobody has it again."""
+    if _waits_for_table(machine, n):
         begin_fetch(machine, n, now)
     if crosses_bus(machine, n):
         tell_of_engine(machine, n, now)
+
+
+@step
+def _waits_for_table(machine, n):
+    """Whether the processor of ``n`` waits to read its host's table by an engine that is idle."""
+    if machine.nodes[n].pci != PCI_IDLE or not has_ports(machine.ports):
+        return False
+    return machine.ports.nodes[n].stage == AWAIT_BUS
 
 
 @step

@@ -45,6 +45,12 @@ class Work:
         self.told = False  # the library has taken the report of that
 
     @property
+    def token(self) -> int:
+        """Where it lies, and below that how many units of 16 bytes it has."""
+        data, _, remote, _ = self.said
+        return self.address + 2 + len(data) + (remote is not None)
+
+    @property
     def raw(self) -> bytes:
         """Its bytes as the library writes them."""
         return Descriptor(self.address, self.among._region.handle, *self.said).encode()

@@ -172,7 +172,7 @@ class Posting(Program):
         self._put_down(data, place)
         own = process._mapped[vi.place] | operation | flags | GATHER
         process._before.append(
-            self._driven.request(POST, vi.place, len(data), key, 0, at, work.cookie, own)
+            self._driven.request(POST, vi.place, len(data), key, work.token, at, work.cookie, own)
         )
 
     def _receiving(self, vi: Endpoint, work: Work) -> None:
@@ -185,5 +185,7 @@ class Posting(Program):
         self._put_down(data, len(process._before))
         own = process._mapped[vi.place]
         process._before.append(
-            self._driven.request(PROVIDE, vi.place, len(data), found, 0, 0, work.cookie, own)
+            self._driven.request(
+                PROVIDE, vi.place, len(data), found, work.token, 0, work.cookie, own
+            )
         )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import distant, step
-from nicscope.nic.ports.layout import FREE_TO_GO, ONE, OWN_PORT, SEND
+from nicscope.nic.delivery import place_in
+from nicscope.nic.ports.layout import FREE_TO_GO, NOBODY, ONE, OWN_PORT, SEND
 from nicscope.nic.ports.streams import next_marked, peer_of, stream_to, unmark
 from nicscope.nic.ports.window import may_send_to
 
@@ -15,6 +16,7 @@ AHEAD = 2  # a buffer of its free queue, to be translated ahead
 RESEND = 3  # to a peer
 ACK = 4
 CUT_SHORT = 5  # a tag, of whose message a part will not come
+DESCRIPTOR = 6  # a port's, to be fetched from the memory of the host
 INDEX_BITS = 20
 NO_SOURCE = 0
 
@@ -94,11 +96,24 @@ def ready_at_port(nics, n, p):
     ):
         return source_of(AHEAD, p)
     if port.busy == 0:
-        waits = port.taken == port.posted or port.reading == 1
-        return np.int64(NO_SOURCE) if waits else source_of(PORT, p)
+        if port.taken == port.posted or port.reading == 1:
+            return np.int64(NO_SOURCE)
+        if port.takes == ONE and next_token(ports, n, p) != 0:
+            bringing = ports.nodes[n].bringing != NOBODY
+            return np.int64(NO_SOURCE) if bringing else source_of(DESCRIPTOR, p)
+        return source_of(PORT, p)
     if may_send_to(nics, n, destination_of(nics, n, p)):
         return source_of(PORT, p)
     return np.int64(NO_SOURCE)
+
+
+@step
+def next_token(ports, n, p):
+    """What says where in the host's memory the next descriptor of port ``p`` is, or 0: it is here.
+
+    The port takes ONE.
+    """
+    return ports.work.tokens[n, p, place_in(ports.table[n, p].taken, ports.rules[0].ring)]
 
 
 @step

@@ -102,6 +102,7 @@ THREAD = 3  # the NIC interrupts and goes on; a kernel thread serves the miss
 NOTHING_LEFT = 0
 PAGE_MISS = 1  # a translation is to be brought; the processor waits, or a port
 HANDLE_MISS = 2  # a buffer's or process's record is: nothing here waits for it but a port
+DESCRIPTOR_AWAY = 3  # a descriptor is to be fetched from the host's memory (``SERVING.bringing``)
 ARRIVAL = -2  # in place of a port: the packet whose place is looked for
 ABANDONED = -3  # likewise: a port that has closed meanwhile
 

@@ -1,9 +1,9 @@
-"""What an action of the firmware leaves to its driver: a miss, that somebody has to serve."""
+"""What an action of the firmware leaves to its driver: a miss that somebody serves, a fetch."""
 
 from __future__ import annotations
 
 from nicscope.kernel.decorators import step
-from nicscope.nic.ports.layout import HANDLE_MISS, PAGE_MISS
+from nicscope.nic.ports.layout import DESCRIPTOR_AWAY, HANDLE_MISS, PAGE_MISS
 
 
 @step
@@ -16,6 +16,18 @@ def ask_for_page(nics, n, who, space, page, receive, ahead):
     serving.miss_page = page
     serving.miss_receive = receive
     serving.miss_ahead = ahead
+
+
+@step
+def ask_for_descriptor(nics, n, p):
+    """The next descriptor of port ``p`` is to be fetched; the firmware does other things meanwhile.
+
+    Unless what was posted has ended since this task began.
+    """
+    port = nics.ports.table[n, p]
+    if port.open == 1 and port.busy == 0 and port.taken != port.posted:
+        nics.ports.nodes[n].outcome = DESCRIPTOR_AWAY
+        nics.ports.nodes[n].bringing = p
 
 
 @step

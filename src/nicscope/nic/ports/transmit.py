@@ -12,6 +12,7 @@ from nicscope.nic.ports.arbitrate import (
     ACK,
     AHEAD,
     CUT_SHORT,
+    DESCRIPTOR,
     NO_SOURCE,
     RESEND,
     destination_of,
@@ -51,7 +52,7 @@ from nicscope.nic.ports.layout import (
     WRITE,
 )
 from nicscope.nic.ports.lookup import generation_of, key_of, page_at
-from nicscope.nic.ports.outcome import ask_for_page
+from nicscope.nic.ports.outcome import ask_for_descriptor, ask_for_page
 from nicscope.nic.ports.streams import is_reliable, open_stream, peer_of, stream_to
 from nicscope.nic.ports.window import clear, may_send_to, note_left, send_numbered, send_once
 
@@ -83,6 +84,9 @@ def serve(nics, n):
     elif kind == AHEAD:
         serving.turn = index
         take_buffer(nics, n, index)
+    elif kind == DESCRIPTOR:
+        serving.turn = index
+        ask_for_descriptor(nics, n, index)
     else:
         serving.turn = index
         serve_port(nics, n, index)

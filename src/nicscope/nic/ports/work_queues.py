@@ -88,6 +88,9 @@ class WorkQueues(NamedTuple):
     entries: NDArray[Any]  # ENTRY, shape (nodes, queues, entries)
     runs: NDArray[Any]  # RUN, shape (nodes, receive_ring, runs): where arriving payloads go
     fetched: NDArray[Any]  # SEGMENT, shape (nodes, ports, ring, segments): where answers go
+    # Shape (nodes, ports, ring): the token of a descriptor in its host's memory that the NIC has
+    # not fetched, 0 of one that is on the NIC.
+    tokens: NDArray[np.int64]
     troubles: NDArray[np.int64]  # shape (nodes, ports, TROUBLES)
 
 
@@ -104,6 +107,7 @@ def work_shapes(extent: Any) -> Shapes:
         # A payload is at most a page: each of its pieces may lie over the end of one.
         "runs": ((n, has * extent.rings[1], 2 * segments), RUN),
         "fetched": ((n, p, has * extent.ring, segments), SEGMENT),
+        "tokens": ((n, p, has * extent.ring), np.dtype(np.int64)),
         "troubles": ((n, p, TROUBLES if has or extent.queues else 0), np.dtype(np.int64)),
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from nicscope.drivers.simulate.bus.descriptors import MOST_BYTES
 from nicscope.drivers.simulate.bus.state import Bus, new_bus
 from nicscope.errors import SimulationError
 from nicscope.memory.paging.layout import NOBODY
@@ -59,9 +60,10 @@ def bus_of_ports(
         entries=entries,
         rooms=way in BY_CPU,
     )
-    _give_buffers(bus, parameters, way, delivery, REPORT.itemsize)
+    _give_buffers(bus, parameters, way, delivery, REPORT.itemsize + MOST_BYTES)
     bus.rules["reports"] = last * page
     bus.rules["report"] = parameters.nic["staging_bytes"] - REPORT.itemsize
+    bus.rules["descriptor"] = bus.rules["report"] - MOST_BYTES
     bus.rules["interrupt"] = interrupt
     return bus
 

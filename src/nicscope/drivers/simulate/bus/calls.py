@@ -51,5 +51,10 @@ def end_telling(machine, n, now):
 
 
 @DRIVER.function
+def take_descriptor(machine, n):
+    """The descriptor that the NIC of ``n`` fetches has come, or a part of it."""
+
+
+@DRIVER.function
 def tell_of_engine(machine, n, now):
     """The engine may be free: a CPU that waits for it looks."""

@@ -9,11 +9,12 @@ import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
+from nicscope.drivers.simulate.bus.calls import tell_of_engine
 from nicscope.drivers.simulate.bus.state import AWAITING_ENGINE, RESTING
 from nicscope.drivers.simulate.machine import CPU, KINDS, PCI_IDLE
 from nicscope.drivers.simulate.ports.calls import begin_fetch
 from nicscope.drivers.simulate.ports.state import AWAIT_BUS
-from nicscope.kernel.decorators import distant, step
+from nicscope.kernel.decorators import step
 from nicscope.memory.coherence.access import LOAD, WINDOW, begin_access
 from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, PROCESSOR
 from nicscope.nic.delivery import HOST_RCV, HOST_TX
@@ -35,14 +36,6 @@ def await_engine(machine, n):
     machine.bus.ways.moves[n, PROCESSOR].call = NO_CALL
     machine.bus.timing[n, PROCESSOR].state = AWAITING_ENGINE
     put(machine.agenda, n * KINDS + CPU, NEVER)
-
-
-@distant
-def tell_of_engine(machine, n, now):
-    """The engine may be free: a CPU that waits for it looks."""
-    waits = machine.bus.timing[n, PROCESSOR].state == AWAITING_ENGINE
-    if waits and is_engine_free(machine, n):
-        put(machine.agenda, n * KINDS + CPU, now)
 
 
 @step

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.agenda import put
+from nicscope.drivers.simulate.bus.descriptors import hand_descriptor
 from nicscope.drivers.simulate.bus.engine import await_engine, is_engine_free
-from nicscope.drivers.simulate.bus.moving import start_move
 from nicscope.drivers.simulate.bus.rooms import (
     leave_buffer,
     leave_room,
@@ -22,6 +22,7 @@ from nicscope.drivers.simulate.bus.rooms import (
     serial_of,
     take_for_request,
 )
+from nicscope.drivers.simulate.bus.stretches import OUT, begin_stretch, physical_of
 from nicscope.drivers.simulate.bus.telling import (
     BYTES,
     ENTRY_BYTES,
@@ -33,7 +34,6 @@ from nicscope.drivers.simulate.machine import (
     AWAIT_QUEUE,
     CPU,
     KINDS,
-    PCI_QUEUE,
     POST,
     PROVIDE,
     REPORT,
@@ -41,28 +41,23 @@ from nicscope.drivers.simulate.machine import (
 from nicscope.drivers.simulate.ports.posting import is_lost
 from nicscope.drivers.simulate.ports.reporting import has_word, hears
 from nicscope.kernel.decorators import distant, routine, step
-from nicscope.memory.coherence.access import DOORBELL, LOAD, SCRATCH, WINDOW, begin_access
-from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, PROCESSOR
-from nicscope.memory.paging.layout import PRESENT
+from nicscope.memory.coherence.access import DOORBELL, LOAD, SCRATCH, begin_access
+from nicscope.memory.coherence.asks import PROCESSOR
 from nicscope.nic.coherent.layout import NOWHERE
 from nicscope.nic.ports.layout import BUFFERS, DONE, INLINE, ONE, RECEIVED, SEND, WRITE
 from nicscope.nic.ports.scatter import piece_at, until_page_ends
 from nicscope.nic.ways.state import (
     CNI,
     COLLECT,
-    DELIVER,
     DMA,
     EDT,
-    FETCH,
     INTERVENING,
     NO_CALL,
     PUBLISH,
     RETRYING,
-    begin_move,
 )
 
 NO_MORE = -1
-OUT = -1  # in place of a physical address
 
 
 @distant
@@ -74,6 +69,8 @@ def begin_errand(machine, n, p, now):
     errand.piece = 0
     errand.done = 0
     errand.told = 0
+    errand.written = 0
+    errand.handed = 0
     errand.rung = 0
     if not _moves(machine, n, p):
         errand.piece = NO_MORE
@@ -105,6 +102,8 @@ def next_part(machine, n, p, now):
     if errand.rung == 0 and hears(machine.processes[p].operation):
         errand.rung = 1
         _read_word(machine, n, p, now)
+        return True
+    if hand_descriptor(machine, n, p, now):
         return True
     if errand.piece != NO_MORE and _next_piece(machine, n, p, now):
         return True
@@ -192,26 +191,26 @@ def _next_piece(machine, n, p, now):
         size = min(count - errand.done, page_size - (at & (page_size - 1)))
         begun = errand.told + errand.done
         errand.done += size
-        physical = _physical(machine, n, port.space, at)
+        physical = physical_of(machine, n, port.space, at)
         if machine.bus.rules[n].way == CNI and not is_engine_free(machine, n):
             errand.done -= size
             await_engine(machine, n)
             return True
         if machine.bus.rules[n].way == DMA:
             if physical != OUT:
-                _begin(machine, n, PUBLISH, physical, np.int64(0), size, now)
+                begin_stretch(machine, n, PUBLISH, physical, np.int64(0), size, now)
                 return True
         elif machine.processes[p].operation == REPORT:
             place = _waiting_place(machine, n, p, physical)
             if place != NOWHERE:
-                _begin(machine, n, COLLECT, physical, place, size, now)
+                begin_stretch(machine, n, COLLECT, physical, place, size, now)
                 return True
         elif physical == OUT:  # the NIC asks for it when it is there
             leave_room(machine, n, machine.processes[p].peer, _slot(machine, port))
             return False
         else:
             place = place_for_request(machine, n, machine.processes[p].peer) + begun
-            _begin(machine, n, PUBLISH, physical, place, size, now)
+            begin_stretch(machine, n, PUBLISH, physical, place, size, now)
             return True
 
 
@@ -239,38 +238,9 @@ def _end_piece(machine, n, p, address):
         return  # all of its receive when that has been read
     if machine.bus.rules[n].way != DMA and machine.processes[p].operation == REPORT:
         space = machine.ports.table[n, machine.processes[p].peer].space
-        physical = _physical(machine, n, space, address)
+        physical = physical_of(machine, n, space, address)
         if physical != OUT:
             leave_buffer(machine, n, physical)
-
-
-@step
-def _begin(machine, n, call, address, place, count, now):
-    ways = machine.bus.ways
-    way = machine.bus.rules[n].way
-    begin_move(ways.moves[n, PROCESSOR], way, call, address, place, count)
-    # Of nothing: then the way says what first.
-    begin_access(ways.access[n, 0], LOAD, address, 0, 0, WINDOW)
-    put(machine.agenda, n * KINDS + CPU, now)
-    if way == CNI:
-        machine.nodes[n].pci = PCI_QUEUE
-        machine.bus.errands[n].moving = 1
-        if call == PUBLISH:
-            start_move(machine, n, ENGINE_OUT, way, FETCH, address, place, count, now)
-        else:
-            start_move(machine, n, ENGINE_IN, way, DELIVER, address, place, count, now)
-
-
-@step
-def _physical(machine, n, space, address):
-    memory = machine.ports.memory
-    shift = memory.config[0].page_shift
-    if address < 0 or address >> shift >= memory.entries.shape[2]:
-        return np.int64(OUT)
-    entry = memory.entries[n, space, address >> shift]
-    if entry.state != PRESENT:
-        return np.int64(OUT)
-    return (np.int64(entry.frame) << shift) + (address & (memory.config[0].page_size - 1))
 
 
 @step

@@ -17,9 +17,8 @@ from nicscope.drivers.simulate.bus.state import (
     RESTING,
     SUMMONING,
     TURNED_AWAY,
-    crosses_bus,
 )
-from nicscope.drivers.simulate.machine import PCI_QUEUE
+from nicscope.drivers.simulate.machine import PCI_QUEUE, PCI_READS
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.coherence.asks import MASTERS, REPORT
 from nicscope.memory.coherence.layout import INVALID
@@ -107,7 +106,7 @@ def take_steps(machine, n, master, now):
     elif needed == AWAIT:
         _begin_waiting(machine, n, master, now)
     elif needed == FINISHED:
-        if m.way == EDT and m.call == FETCH and crosses_bus(machine, n):
+        if m.way == EDT and m.call == FETCH and machine.nodes[n].pci == PCI_READS:
             _hand_over(machine, n, m)
         timing.state = ENDING
         wake(machine, n, master, timing.until)

@@ -18,7 +18,7 @@ from nicscope.memory.coherence.layout import HOST_PARAMETERS
 from nicscope.memory.coherence.watcher import WINDOW
 from nicscope.nic.coherent.layout import NIC_PARAMETERS
 from nicscope.nic.ways.hosts import new_at_buses
-from nicscope.nic.ways.state import MOVE, Ways, new_ways
+from nicscope.nic.ways.state import DMA, EDT, INTERVENING, MOVE, RETRYING, Ways, new_ways
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,6 +64,8 @@ PLAYING = np.dtype(
 )
 
 
+# Over which a NIC reaches its host's memory by itself.
+FETCHING = (DMA, RETRYING, INTERVENING, EDT)
 NO_WAY = -1  # of a node whose NIC reaches the host's memory over an I/O bus of its own
 
 RULES = np.dtype(
@@ -73,6 +75,7 @@ RULES = np.dtype(
         ("buffer", "i8"),  # bytes of a buffer
         ("reports", "i8"),  # where the host's memory has those of the NIC
         ("report", "i8"),  # where the NIC's memory has the one that is written
+        ("descriptor", "i8"),  # where it has a descriptor that comes
         ("interrupt", "i8"),  # ps: from the NIC's call for the CPU until its handler runs
     ],
     align=True,
@@ -102,6 +105,8 @@ ERRAND = np.dtype(
         ("piece", "i8"),  # segment or buffer
         ("done", "i8"),  # bytes of it
         ("told", "i8"),  # bytes of the pieces before
+        ("written", "i8"),  # bytes of the descriptor that are stored
+        ("handed", "i8"),  # and that are flushed or moved
         ("rung", "i8"),  # 1: the doorbell
         ("moving", "i8"),  # 1: the CPU moves a piece whose other end the NIC's engine has
     ],

@@ -330,6 +330,7 @@ def _ports(
     made.channels["placed"] = -1
     made.imports["port"] = NOBODY
     made.fetches["peer"] = NOBODY
+    made.nodes["bringing"] = NOBODY
     for promised in ("promised_to", "promised_page", "promised_export", "promised_process"):
         made.nodes[promised] = NOBODY
     made.nodes["thread_at"] = NEVER

@@ -83,6 +83,11 @@ def go_on_with_script(machine, p, now):
 
 
 @DRIVER.function
+def bring_descriptor(machine, n, now):
+    """Have the engine, when free, fetch the descriptor of the port in ``SERVING.bringing``."""
+
+
+@DRIVER.function
 def begin_fetch(machine, n, now):
     """Read entries of the host's table, as soon as the bus is free; the processor waits."""
 

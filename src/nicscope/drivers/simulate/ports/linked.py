@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from nicscope.drivers.simulate.bus import (
     accessing,
-    engine,
     errands,
+    fetching,
     granting,
     moving,
     payloads,
@@ -36,8 +36,8 @@ from nicscope.nic.ports.linked import MODULES
 
 _MODULES = (
     accessing,
-    engine,
     errands,
+    fetching,
     granting,
     moving,
     payloads,

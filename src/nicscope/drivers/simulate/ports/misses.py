@@ -20,14 +20,21 @@ from nicscope.drivers.simulate.machine import (
     PROCESSOR,
 )
 from nicscope.drivers.simulate.ports.calls import begin_fetch as fetch_entries
-from nicscope.drivers.simulate.ports.calls import raise_event, steal_cpu
+from nicscope.drivers.simulate.ports.calls import bring_descriptor, raise_event, steal_cpu
 from nicscope.drivers.simulate.ports.state import AWAIT_BUS
 from nicscope.host.second_level import is_away
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import COPY, DISK, ZERO
 from nicscope.nic.delivery import MISSING
 from nicscope.nic.ports.calls import needed_for
-from nicscope.nic.ports.layout import FETCHES, HANDLE_MISS, KERNEL, NO_ONE, NOTHING_LEFT
+from nicscope.nic.ports.layout import (
+    DESCRIPTOR_AWAY,
+    FETCHES,
+    HANDLE_MISS,
+    KERNEL,
+    NO_ONE,
+    NOTHING_LEFT,
+)
 from nicscope.nic.translate.codes import UNET_MM
 
 # What the processor does when it has waited.
@@ -47,6 +54,9 @@ def follow_outcome(machine, n, now):
     who = serving.miss_for
     space, page = serving.miss_space, serving.miss_page
     receive, ahead = serving.miss_receive, serving.miss_ahead
+    if outcome == DESCRIPTOR_AWAY:
+        bring_descriptor(machine, n, now)
+        return
     if outcome == HANDLE_MISS:
         raise_event(machine, n, who, space, page, receive, ahead, now)
         return

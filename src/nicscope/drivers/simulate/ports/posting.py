@@ -28,6 +28,7 @@ from nicscope.drivers.simulate.ports.trapping import begin_in_trap, can_go_on_in
 from nicscope.drivers.simulate.ports.work_posting import (
     has_receive_room,
     leave_to_nic,
+    note_token,
     post_receive,
     read_work,
     take_entry,
@@ -281,6 +282,8 @@ def end_at_port(machine, n, p, now):
         end_operation(machine, p, now)
         return
     if process.operation == POST:
+        if machine.ports.table[n, process.peer].takes == ONE:
+            note_token(machine, n, process)
         _post(machine, n, process.peer)
     elif process.operation == PROVIDE:
         _provide(machine, n, p)

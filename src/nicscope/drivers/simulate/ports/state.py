@@ -45,6 +45,7 @@ RULES = np.dtype(
         ("handles", "i8"),  # 1: buffers and processes are looked up in caches on the NIC
         ("registers", "i8"),  # 1: NICs keep copies of frames from when they are pinned (EDT)
         ("tells", "i8"),  # 1: a process sees a report when that has crossed a bus
+        ("fetches", "i8"),  # 1: NICs fetch descriptors from their hosts' memory
         ("rooms", "i8"),  # 1: messages wait on NICs for a CPU that moves them
         ("counts_ways", "i8"),  # 1: ways of a set that are checked after the first take time
         ("ways", "i8"),  # that the network has between two nodes
@@ -106,6 +107,8 @@ SERVING = np.dtype(
         ("miss_ahead", "i8"),  # 1: a buffer of the free queue is translated ahead
         ("missing", "i8"),  # 1: the processor waits for a miss
         ("outcome", "i8"),  # of the firmware's task: what its driver has to see to
+        ("bringing", "i8"),  # the port whose descriptor is to come over the bus, or NOBODY
+        ("brought", "i8"),  # bytes of that which have
         # kernel thread
         ("thread", "i8"),
         ("thread_at", "i8"),  # ps, or NEVER

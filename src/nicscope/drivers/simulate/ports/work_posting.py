@@ -52,6 +52,14 @@ def leave_to_nic(machine, n, p, slot):
 
 
 @step
+def note_token(machine, n, process):
+    """Note which descriptor the NIC has yet to fetch, if it fetches them."""
+    ports = machine.ports
+    place = place_in(ports.table[n, process.peer].posted, ports.rules[0].ring)
+    ports.work.tokens[n, process.peer, place] = process.address * ports.rules[0].fetches
+
+
+@step
 def has_receive_room(machine, n, p):
     """Whether port ``p`` has room for one more receive, and for its report."""
     ports = machine.ports

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.interfaces import via, vipl
-from nicscope.interfaces.via import Descriptors, Nic, Reliability
+from nicscope.interfaces.vipl import Cluster, Descriptors, Nic, Reliability
 
 if TYPE_CHECKING:
     from nicscope.interfaces.via.addresses import Region
@@ -24,38 +23,6 @@ MECHANISMS = (
     "pio-combined",
 )
 COHERENT = MECHANISMS[:3]
-
-
-# On a machine of its own, or on ports; ``conftest`` says which, test by test.
-LIBRARIES = {"vi-msg": via, "ports": vipl}
-ALONE = "vi-msg"
-chosen = ALONE
-# What a machine of its own has settings for, and ports do without: frames of hosts lie apart
-# anyway, and who registers is told of no tags.
-OF_ITS_OWN = ("scattered", "tags")
-
-
-def on_ports():
-    """Whether the library under test is that on ports."""
-    return chosen != ALONE
-
-
-def Cluster(*args, **how):  # noqa: N802 - in the place of the class
-    """A cluster of the library under test."""
-    if on_ports():
-        how = {name: value for name, value in how.items() if name not in OF_ITS_OWN}
-    return LIBRARIES[chosen].Cluster(*args, **how)
-
-
-def of_its_own_machine(why):
-    """Have a test be of the library alone that has a machine of its own, because of ``why``."""
-    assert why
-
-    def mark(test):
-        test.of_its_own_machine = why
-        return test
-
-    return mark
 
 
 class End(NamedTuple):

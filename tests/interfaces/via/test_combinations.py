@@ -10,9 +10,9 @@ from pairs import COHERENT, DELIVERY, RECEPTION, UNRELIABLE, run_pair
 
 from nicscope.config.design import load_design, with_settings
 from nicscope.errors import DesignError, SimulationError
-from nicscope.interfaces.via import Cluster, Error, Status
 from nicscope.interfaces.via.journal import TRANSLATING, Journal, Part
 from nicscope.interfaces.via.translating import Translation
+from nicscope.interfaces.vipl import Cluster, Error, Status
 
 BY_NIC = (*COHERENT, "dma")
 MOST = 900 if config.DISABLE_JIT else 20_000

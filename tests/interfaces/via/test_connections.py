@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core import config
-from pairs import DELIVERY, RECEPTION, UNRELIABLE, Cluster, make_end, of_its_own_machine, run_pair
+from pairs import DELIVERY, RECEPTION, UNRELIABLE, Cluster, make_end, run_pair
 
-from nicscope.interfaces.via import State
+from nicscope.interfaces.vipl import State
 
 LEVELS = (UNRELIABLE, DELIVERY, RECEPTION)
 FEW = 5 if config.DISABLE_JIT else 40
@@ -187,31 +187,3 @@ def test_an_rdma_read_does_not_get_the_bytes_that_one_before_its_connection_aske
     slow = {"ka_interrupt": 300_000_000, "retries": 60}
     found, _ = run_pair(first, second, mechanism, posted=0, rights=rights, settings=slow)
     assert found == bytes(8) + b"the new."
-
-
-@of_its_own_machine("it draws the losses of VI-MSG by hand")
-@pytest.mark.parametrize("level", [DELIVERY, RECEPTION])
-def test_a_message_that_waits_for_the_window_is_not_sent_to_the_next_connection(level):
-    async def first(end):
-        network = end.nic._ni.network
-        network.loses = lambda: True
-        await end.nic.post_send(end.vi, end.send(0, LENGTH))
-        await end.nic.compute(50)
-        await end.nic.disconnect(end.vi)
-        await end.nic.connect_request(end.vi, 1, "again")
-        network.loses = lambda: False
-        await end.nic.post_send(end.vi, end.send(0, 8))
-        return [(await end.nic.send_wait(end.vi)).ok for _ in range(2)]
-
-    async def second(end):
-        while end.vi.connected:
-            await end.nic.compute(1)
-        await end.nic.disconnect(end.vi)
-        await end.nic.recv_wait(end.vi)
-        await end.nic.post_recv(end.vi, end.receive())
-        await end.nic.connect_accept(await end.nic.connect_wait("again"), end.vi)
-        done = await end.nic.recv_wait(end.vi)
-        return done.ok, done.length
-
-    slow = {"mtu": 100, "window": 1, "retry_timeout": 300_000_000}
-    assert run_pair(first, second, level=level, settings=slow) == [[False, True], (True, 8)]

@@ -7,6 +7,7 @@ from pairs import DELIVERY, MECHANISMS, Cluster, idle, make_end
 
 from nicscope.drivers.simulate.log import Engine, Task
 from nicscope.interfaces.vipl import Status
+from nicscope.memory.coherence.layout import CPU, UNCACHED_WRITE
 
 FETCHED = ("edt", "cc-dma-intervention", "cc-dma-retry", "dma")  # by the NIC itself
 FLUSHED = int(Status.VIP_STATUS_DESC_FLUSHED_ERROR)
@@ -116,6 +117,48 @@ def test_its_bytes_are_stored_where_the_program_has_put_it(mechanism):
     raw = cluster.memory.read(0, 0, descriptor.address, descriptor.byte_count)
     assert bytes(raw[:20]) == descriptor.encode()[:20]
     assert bytes(raw[28:]) == descriptor.encode()[28:]
+
+
+@pytest.mark.requirement("ED-3", "ED-61")
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_post_rings_the_doorbell_once_and_makes_no_system_call(mechanism):
+    cluster = Cluster(mechanism=mechanism, settings={"ka_call": 1_000_000_000})
+
+    async def first(end):
+        machine = cluster.simulation.machine
+        registers = machine.bus.ways.nics.registers[0, 0]
+        stores = machine.bus.hosts.counts[0, CPU]
+        rung, stored = int(registers["doorbells"]), int(stores[UNCACHED_WRITE])
+        begun = end.nic.now_us
+        await end.nic.post_send(end.vi, end.send(0, 8))
+        await end.nic.compute(0)
+        spent = end.nic.now_us - begun
+        return spent, int(registers["doorbells"]) - rung, int(stores[UNCACHED_WRITE]) - stored
+
+    spent, rung, stored = play(first, cluster=cluster)[0]
+    assert rung == 1
+    assert spent < 10
+    if mechanism in (*FETCHED, "cni"):
+        assert stored == 1
+
+
+@pytest.mark.requirement("ED-9", "ED-33")
+@pytest.mark.parametrize("mechanism", FETCHED)
+def test_a_message_is_in_the_hosts_memory_before_its_end_is_told(mechanism):
+    times = []
+
+    async def second(end):
+        await end.nic.recv_wait(end.vi)
+        times.append(end.nic.now_ps)
+
+    _, log, _ = play(sends(1, 300), second, mechanism)
+    brought = of(log, Engine.HOST_RCV, node=1)
+    brought = brought[brought["bytes"] > 0]
+    told = of(log, Engine.FIRMWARE, node=1)
+    told = told[told["task"] == Task.COMPLETE]
+    assert brought["bytes"].sum() == 300
+    assert brought["end"].max() <= told["start"].max()
+    assert told["end"].max() < times[0]
 
 
 @pytest.mark.parametrize("mechanism", FETCHED)

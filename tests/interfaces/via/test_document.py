@@ -27,7 +27,7 @@ def test_the_example_prints_what_is_kept_beside_it(capsys):
 
 
 def test_every_call_of_the_library_is_on_the_page():
-    from nicscope.interfaces.via import Nic
+    from nicscope.interfaces.vipl import Nic
 
     calls = {name for name in dir(Nic) if not name.startswith("_")}
     named = set(re.findall(r"`([a-z_]+)`", PAGE)) | {"node", "now_us", "now_ps", "errors"}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nicscope.interfaces.machine_run import MachineRun
 from nicscope.interfaces.run_report import PS_PER_US, Looked, NodeReport, Received, Sent
 from nicscope.nic.ports import layout as carried
-from nicscope.nic.ports.layout import OWN_PORT, STATUS_NAMES
+from nicscope.nic.ports.layout import ONE, OWN_PORT, STATUS_NAMES
 from nicscope.nic.ports.pools import BLANK
 from nicscope.nic.ports.traffic import (
     ENDED_NAMES,
@@ -63,7 +63,7 @@ class PortsRun(MachineRun):
             **self._engines(n),
             **{name: int(serving[name]) for name in (*copied, *kept)},
             requests={name: count for name, count in told.items() if count},
-            open_requests=int(ports.pending[n, OWN_PORT + 1 :]["busy"].sum()),
+            open_requests=self._open_requests(n),
             sent=self._sent(n),
             received=self._received(n),
             lookups=self._looked(n, counts, "lookups"),
@@ -73,6 +73,13 @@ class PortsRun(MachineRun):
             pinned_now=int(ports.memory.hosts[n]["pinned"]),
             miss_us=int(serving["miss_time"]) / PS_PER_US,
         )
+
+    def _open_requests(self, n: int) -> int:
+        """Descriptors of all queues that had not ended."""
+        ports = self._machine.ports
+        table = ports.table[n, OWN_PORT + 1 :]
+        receives = (table["receives_posted"] - table["received"])[table["takes"] == ONE]
+        return int(ports.pending[n, OWN_PORT + 1 :]["busy"].sum() + receives.sum())
 
     def _sent(self, n: int) -> Sent:
         ports = self._machine.ports

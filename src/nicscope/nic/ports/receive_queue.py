@@ -38,6 +38,7 @@ def report_receive(nics, n, p, number, operation, status, length, word, has_word
     report = ports.reports[n, p, RECEIVED, place]
     report.cookie = receive.cookie
     report.status = status
+    ports.told[n, status] += 1
 
 
 @routine

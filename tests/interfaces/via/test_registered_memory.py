@@ -1,0 +1,127 @@
+"""What registering memory does: pages are pinned, and a NIC that watches the bus has their copy."""
+
+from __future__ import annotations
+
+import pytest
+from pairs import Cluster, idle, make_end, run_pair
+
+from nicscope.memory.coherence.layout import EMPTY, INVALID, SHARED
+
+PAGE = 4096
+BLOCK = 128
+
+
+def places_of(cluster, region):
+    """Where node 0 has each page of a region in its memory, and its NIC in its own."""
+    machine = cluster.simulation.machine
+    memory = machine.ports.memory
+    first = region.address // PAGE
+    pages = range(first, first + -(-region.length // PAGE))
+    hosts = [int(memory.entries[0, 0, page]["frame"]) * PAGE for page in pages]
+    homes = machine.bus.ways.agents.home[0]
+    return hosts, [int(homes[place // BLOCK]) for place in hosts]
+
+
+def run_alone(program, **how):
+    cluster = Cluster(nodes=1, **how)
+
+    async def made(host):
+        return await program(cluster, host)
+
+    cluster.start(0, made)
+    return cluster.run()[0]
+
+
+@pytest.mark.requirement("ED-5")
+def test_registration_pins_each_page_and_gives_it_a_copy_on_the_nic_and_takes_time_by_the_page():
+    async def program(cluster, host):
+        nic = await host.open_nic()
+        tag = await nic.create_ptag()
+        times, regions = [], []
+        for pages in (1, 4):
+            begun = nic.now_us
+            regions.append(await nic.register_mem(nic.allocate(pages * PAGE), tag))
+            times.append(nic.now_us - begun)
+        hosts, held = places_of(cluster, regions[1])
+        pins = cluster.simulation.machine.ports.memory.frames[0]["pins"]
+        return times, held, [int(pins[place // PAGE]) for place in hosts]
+
+    found = run_alone(program, settings={"ka_register_page": 100_000_000})
+    (one, four), held, pinned = found
+    assert (round(one, -2), round(four, -2)) == (100, 400)
+    assert len(set(held)) == 4
+    assert EMPTY not in held
+    assert pinned == [1] * 4
+
+
+@pytest.mark.requirement("ED-19")
+@pytest.mark.parametrize(("initialisation", "state"), [(1, INVALID), (2, SHARED)])
+def test_the_nic_sets_a_registration_up_without_the_program(initialisation, state):
+    async def program(cluster, host):
+        nic = await host.open_nic()
+        tag = await nic.create_ptag()
+        machine = cluster.simulation.machine
+        buffer = nic.allocate(1024)
+        await nic.write(buffer.address, b"dirty in the host's caches")
+        before = int(machine.bus.hosts.registers[0, 0]["cpu_writes"])
+        region = await nic.register_mem(buffer, tag)
+        after = int(machine.bus.hosts.registers[0, 0]["cpu_writes"])
+        await nic.compute(100)
+        _, (home,) = places_of(cluster, region)
+        copies = machine.bus.ways.agents.copies[0, home : home + PAGE // BLOCK]
+        return after - before, {int(one["state"]) for one in copies}
+
+    assert run_alone(program, settings={"initialisation": initialisation}) == (0, {state})
+
+
+@pytest.mark.requirement("ED-62", "ED-60")
+def test_user_host_and_nic_addresses_are_three_and_the_nic_finds_its_own():
+    cluster = Cluster()
+
+    async def first(host):
+        end = await make_end(host)
+        await end.nic.connect_request(end.vi, 1, "test")
+        await end.nic.write(end.out.address, b"thrice translated")
+        await end.nic.post_send(end.vi, end.send(0, 17))
+        assert (await end.nic.send_wait(end.vi)).ok
+        (at,), (home,) = places_of(cluster, end.out)
+        copy = cluster.simulation.machine.bus.ways.agents.memory[0]
+        return end.out.address, at, home * BLOCK, copy[home * BLOCK :][:17].tobytes()
+
+    async def second(host):
+        end = await make_end(host)
+        await end.nic.post_recv(end.vi, end.receive())
+        await end.nic.connect_accept(await end.nic.connect_wait("test"), end.vi)
+        await end.nic.recv_wait(end.vi)
+        return await end.nic.read(end.into.address, 17)
+
+    cluster.start(0, first)
+    cluster.start(1, second)
+    (user, at, home, kept), came = cluster.run()
+    assert len({user, at, home}) == 3
+    assert kept == came == b"thrice translated"
+
+
+@pytest.mark.requirement("ED-32")
+def test_the_platform_receives_as_the_paper_measured():
+    async def program(cluster, host):
+        await host.open_nic()
+        return int(cluster.simulation.machine.bus.ways.nics.config[0, 0]["receive_method"])
+
+    assert run_alone(program) == 2
+
+
+def test_a_buffer_that_finds_no_room_on_the_nic_is_moved_by_its_engine():
+    """``pinned_bytes_max`` holds the places of descriptors and two buffers of two at each end."""
+
+    async def first(end):
+        await end.nic.write(end.out.address, bytes(range(200)))
+        await end.nic.post_send(end.vi, end.send(0, 200))
+        return (await end.nic.send_wait(end.vi)).ok
+
+    async def second(end):
+        await end.nic.recv_wait(end.vi)
+        return await end.nic.read(end.into.address, 200)
+
+    assert run_pair(first, second, settings={"pinned_bytes_max": PAGE}) == [True, bytes(range(200))]
+    assert run_pair(first, idle)[0]

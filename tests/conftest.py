@@ -39,7 +39,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or [*fitting, "defaul
 ONCE = {
     "config", "drivers_simulate/test_looks.py", "fuzz", "mutation", "oracle", "outputs", "reports",
     "traces_recording",
-    "test_errors.py", "test_imports.py", "test_inputs.py", "test_structure.py",
+    "test_benches.py", "test_errors.py", "test_imports.py", "test_inputs.py", "test_structure.py",
     "cli/test_bad_input.py", "cli/test_curve_command.py", "cli/test_curve_figures.py",
     "cli/test_help.py", "cli/test_numbers_recomputed.py", "cli/test_progress.py",
     "cli/test_reading_anything.py", "cli/test_settings_are_named.py",

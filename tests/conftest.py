@@ -44,6 +44,7 @@ ONCE = {
     "cli/test_help.py", "cli/test_numbers_recomputed.py", "cli/test_progress.py",
     "cli/test_reading_anything.py", "cli/test_settings_are_named.py",
     "cli/test_size_command.py", "cli/test_sweep_cluster.py",
+    "cli/test_sweep_numbers_recomputed.py",
     "interfaces/ownership", "interfaces/test_examples_over_the_bus.py",
     "nic/test_the_firmware_alone.py",
     "traces/test_checksums.py", "traces/test_round_trips.py",

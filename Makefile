@@ -62,8 +62,7 @@ lint: $(VENV)/dev.stamp
 docs: $(VENV)/dev.stamp
 	$(BIN)/python docs/check.py
 
-# Rates are of compiled code; what a first use takes has a section of its own.
-bench: export NICSCOPE_COMPILE = wait
+# Rates are of compiled code, which each script waits for; what a first use takes has a section of its own.
 bench: $(VENV)/bench.stamp
 	@$(BIN)/python bench/bench_first_use.py
 	@echo

@@ -13,6 +13,8 @@ import argparse
 import time
 from typing import TYPE_CHECKING
 
+import compiled  # noqa: F401 - rates are those of compiled code
+
 from nicscope.config.delivery import DELIVERY_COSTS, POLICIES
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine

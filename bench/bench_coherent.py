@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 
+import compiled  # noqa: F401 - rates are those of compiled code
 import numpy as np
 
 from nicscope.drivers.coherent.boundary import Boundary

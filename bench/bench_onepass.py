@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import compiled  # noqa: F401 - rates are those of compiled code
 import numpy as np
 from peers import libcachesim_misses, pycachesim_misses
 from streams import write_objects

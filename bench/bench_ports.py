@@ -15,6 +15,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+import compiled  # noqa: F401 - rates are those of compiled code
 import numpy as np
 
 from nicscope.config.delivery import POLICIES, transfer_costs
@@ -177,8 +178,10 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=1_000_000, help="all to all")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     arguments = parser.parse_args()
-    ping_pong(3)  # compiles
-    scripted(2, 1, 100, 64, 8)
+    for chains in (False, True):  # what is entered is compiled, or loaded
+        ping_pong(3, chains)
+    for size in (64, 4096):
+        scripted(2, 1, 100, size, 8)
     print(f"{'':36}{'messages':>10}{'s':>9}{'k/s':>9}{'least':>9}")
     seconds = seconds_of(lambda: ping_pong(PINGS), arguments.rounds)
     print_rate("two programs, 32 bytes and back", 2 * PINGS, seconds, LEAST["programs"])

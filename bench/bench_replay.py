@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import compiled  # noqa: F401 - rates are those of compiled code
 import numpy as np
 from peers import libcachesim_misses, pycachesim_misses
 from streams import (

@@ -15,6 +15,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+import compiled  # noqa: F401 - rates are those of compiled code
 import simpy_delivery
 
 from nicscope.config.delivery import POLICIES, delivery_costs
@@ -156,7 +157,7 @@ def ping_pong(byte_count: int, rounds: int) -> None:
 
 def print_programs(rounds: int) -> None:
     print(f"{'two programs, ping-pong':24}{'messages':>10}{'k/s':>9}")
-    ping_pong(8, 2)  # compiles
+    ping_pong(8, 2)  # what is entered is compiled, or loaded
     for byte_count in (100, 8192):
         seconds = seconds_of(lambda size=byte_count: ping_pong(size, PINGS), rounds)
         print(f"{f'{byte_count} bytes and back':24}{2 * PINGS:10}{2 * PINGS / seconds / 1e3:9.1f}")
@@ -168,7 +169,7 @@ def main() -> None:
     parser.add_argument("--longest", type=int, default=LENGTHS[-1], help="messages of one run")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     arguments = parser.parse_args()
-    one_way(100).drive()  # compiles
+    one_way(100).drive()  # what is entered is compiled, or loaded
     print_beside_simpy(arguments.messages, arguments.rounds)
     lengths = [length for length in LENGTHS if length <= arguments.longest]
     print_costs([one_way(length) for length in lengths], arguments.rounds)

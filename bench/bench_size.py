@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import compiled  # noqa: F401 - rates are those of compiled code
 import numpy as np
 
 from nicscope.traces.bundled import bundled_traces

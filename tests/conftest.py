@@ -39,11 +39,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or [*fitting, "defaul
 ONCE = {
     "config", "drivers_simulate/test_looks.py", "fuzz", "mutation", "oracle", "outputs", "reports",
     "traces_recording",
-    "test_errors.py", "test_imports.py", "test_inputs.py", "test_structure.py",
+    "test_benches.py", "test_errors.py", "test_imports.py", "test_inputs.py", "test_structure.py",
     "cli/test_bad_input.py", "cli/test_curve_command.py", "cli/test_curve_figures.py",
     "cli/test_help.py", "cli/test_numbers_recomputed.py", "cli/test_progress.py",
     "cli/test_reading_anything.py", "cli/test_settings_are_named.py",
     "cli/test_size_command.py", "cli/test_sweep_cluster.py",
+    "cli/test_sweep_numbers_recomputed.py",
     "interfaces/ownership", "interfaces/test_examples_over_the_bus.py",
     "nic/test_the_firmware_alone.py",
     "traces/test_checksums.py", "traces/test_round_trips.py",

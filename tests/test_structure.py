@@ -43,6 +43,30 @@ def test_no_kernel_is_longer_than_a_screen():
     assert long == {}
 
 
+def test_what_a_subclass_must_say_is_abstract_and_not_an_error_of_the_first_call():
+    raising = [
+        f"{path}:{node.lineno}"
+        for path in sources()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Name) and node.id == "NotImplementedError"
+    ]
+
+    assert raising == []
+
+
+def test_a_class_with_abstract_methods_cannot_be_made():
+    unchecked = []
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                methods = [each for each in node.body if hasattr(each, "decorator_list")]
+                if any("abstractmethod" in decorators(method) for method in methods):
+                    bases = {each.id for each in node.bases if isinstance(each, ast.Name)}
+                    unchecked += [] if bases & {"ABC", "Protocol"} else [f"{path}:{node.name}"]
+
+    assert unchecked == []
+
+
 def test_every_file_is_named_after_what_it_holds():
     named = [path for path in sources() for name in SAY_NOTHING if name in path.stem.split("_")]
 

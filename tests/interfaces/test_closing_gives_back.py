@@ -2,48 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
-import numpy as np
 import pytest
+from steady_tables import PAGE, TIMES, is_steady, tables
 
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
 from nicscope.errors import SimulationError
-from nicscope.interfaces import mini, trapeze, unet, via, vipl, vmmc
-from nicscope.nic.ports.layout import NOBODY
-
-SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"))
-TIMES = 100 if SLOW else 1000  # more than any table has rows
-SETTLED = 3  # by then everything has been used once
-PAGE = 4096
-
-
-def tables(cluster, *processes):
-    """What is taken, of everything that can be, on each node; and objects that are somebody's."""
-    ports = cluster.simulation.machine.ports
-    pinning = ports.translations.host.pinning
-    taken = {
-        "ports": ports.table["open"].sum(axis=1),
-        "tags": (ports.channels["port"] != NOBODY).sum(axis=1),
-        "exports": ports.exports["valid"].sum(axis=1),
-        "imports": (ports.imports["port"] != NOBODY).sum(axis=1),
-        "pending": ports.pending["busy"].sum(axis=(1, 2)),
-        "held": pinning.held.sum(axis=1),
-        "in use": ports.translations.host.in_use.sum(axis=1),
-        "pinned": ports.memory.hosts["pinned"],
-        "frames": (ports.memory.frames["references"] > 0).sum(axis=1),
-        "cuts": ports.nodes["cuts"],
-    }
-    found = {name: np.asarray(each).tolist() for name, each in taken.items()}
-    found["objects"] = [len(process._owner._records) for process in processes]
-    return found
-
-
-def is_steady(seen):
-    """Whether nothing has grown or shrunk since all was used once."""
-    first = seen[SETTLED]
-    return len(seen) == TIMES and all(each == first for each in seen[SETTLED:])
-
+from nicscope.interfaces import mini, trapeze, unet, vmmc
 
 # --- U-Net ---------------------------------------------------------------------------------------
 
@@ -371,110 +335,3 @@ def test_entries_and_buffers_of_trapeze_are_given_back():
     cluster.start(1, answers)
     cluster.run()
     assert is_steady(seen)
-
-
-# --- VIA -----------------------------------------------------------------------------------------
-
-
-def via_tables(cluster, nic):
-    """What is taken on both nodes."""
-    found = []
-    for agent in cluster.agents:
-        memory, ni = agent.ni.firmware.memory, agent.ni
-        found.append(
-            {
-                "tags": len(agent._tags._owners),
-                "vis": len(agent.vis),
-                "regions": int((memory.regions["handle"] != 0).sum()),
-                "rooms": int(memory.config[0]["rooms"]),
-                "requests": len(memory.requests) - len(ni.firmware._free_requests),
-                "places of vis": len(memory.vis) - len(ni.firmware._free_vis),
-                "frames": len(ni.space._frames),
-                "pins": int(agent.ni.port._node.nic.tags["valid"].sum()),
-                "bells": len(ni.idle),
-                "works": len(ni.works),
-                "unsettled": len(ni.unsettled),
-                "asked": len(agent.own_asked.waiting),
-                "given back": sum(len(each) for each in ni.space._given_back.values()),
-            }
-        )
-    return found, len(nic._owner._records)
-
-
-def vipl_tables(cluster, nic):
-    """The same where VIs are ports; how many connections there have been is not told."""
-    found = tables(cluster)
-    ports = cluster.simulation.machine.ports
-    for kernel in cluster.kernels:
-        node = kernel.node
-        found[f"kernel of {node}"] = [
-            len(kernel.tags._owners),
-            len(kernel.vis),
-            len(kernel.regions),
-            int((ports.work.regions[node]["key"] != 0).sum()),
-            len(kernel._ports),
-            len(kernel._queues),
-            len(kernel._rows),
-            len(kernel.asked.waiting),
-            int(ports.work.queues[node]["open"].sum()),
-        ]
-    return found, len(nic._owner._records)
-
-
-@pytest.mark.requirement("ED-5")
-@pytest.mark.parametrize(
-    ("library", "mechanism"),
-    [(via, way) for way in ("edt", "cc-dma-intervention", "cni", "pio", "dma")]
-    + [(vipl, way) for way in ("pci", "edt", "pio")],
-)
-def test_all_that_via_makes_is_given_back(library, mechanism):
-    seen = []
-    times = TIMES if mechanism == "edt" and library is via else TIMES // 4
-    left = via_tables if library is via else vipl_tables
-
-    async def one(nic, number, first):
-        tag = await nic.create_ptag()
-        queue = await nic.create_cq(tag, 4)
-        places = await nic.descriptors(tag, 4)
-        region = await nic.register_mem(rooms[nic.node], tag)
-        vi = await nic.create_vi(tag, send_cq=queue)
-        await nic.post_recv(vi, places.request(region.segment(0, 8)))
-        if first:
-            await nic.connect_request(vi, 1, f"number {number}")
-        else:
-            await nic.connect_accept(await nic.connect_wait(f"number {number}"), vi)
-        await nic.post_send(vi, places.request(region.segment(8, 8)))
-        await nic.cq_wait(queue)
-        assert (await nic.send_done(vi)).ok
-        assert (await nic.recv_wait(vi)).ok
-        await nic.post_recv(vi, places.request(region.segment(0, 8)))
-        await nic.compute(100)
-        await nic.disconnect(vi)
-        await nic.recv_wait(vi)  # flushed
-        await nic.destroy_vi(vi)
-        await nic.destroy_cq(queue)
-        await nic.destroy_descriptors(places)
-        await nic.deregister_mem(region)
-        await nic.destroy_ptag(tag)
-
-    rooms = {}
-
-    def program(first):
-        async def run(host):
-            nic = await host.open_nic()
-            rooms[nic.node] = nic.allocate(PAGE)
-            for number in range(times):
-                await one(nic, number, first)
-                if first:
-                    await nic.compute(1000)  # until the other end has done too
-                    seen.append(left(cluster, nic))
-                await nic.compute(4000)
-
-        return run
-
-    cluster = library.Cluster(mechanism=mechanism)
-    cluster.start(0, program(True))
-    cluster.start(1, program(False))
-    cluster.run()
-    assert len(seen) == times
-    assert [each for each in seen[SETTLED:] if each != seen[SETTLED]][:1] == []

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from types import coroutine
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.drivers.simulate.machine import POST, PROVIDE
 from nicscope.drivers.simulate.ports.posting import FLAG_BITS, GATHER, KIND_BITS
-from nicscope.drivers.simulate.programs import OWN, PEER, TIME
+from nicscope.drivers.simulate.programs import OWN, TIME
 from nicscope.errors import SimulationError
-from nicscope.interfaces.ports.asking import Asked, PortCalls
-from nicscope.nic.ports.layout import DONE, IMMEDIATE, RECEIVED, SENT, STATUS_NAMES
+from nicscope.interfaces.ports.asking import Asked
+from nicscope.interfaces.ports.process import Process
+from nicscope.nic.ports.layout import DONE, IMMEDIATE, STATUS_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 WORD = 8  # bytes of immediate data
 _NOTHING = [(0, 0, 0)]  # in the place of pieces, of which it has none
-_tuple: Any = tuple.__new__  # makes a NamedTuple in half the time of its class
 
 
 class Ended(NamedTuple):
@@ -32,7 +32,7 @@ class Ended(NamedTuple):
     immediate: int | None = None
 
 
-class WorkCalls(PortCalls):
+class WorkCalls(Process):
     """The calls of a process whose port takes one receive for each message."""
 
     def posting_gather(
@@ -98,12 +98,7 @@ class WorkCalls(PortCalls):
         asked = self.posting_gather(
             operation, pieces, name=name, offset=offset, immediate=immediate, port=port
         )
-        self._place(asked)
-        ended = yield asked.what
-        self._driven.now = ended[TIME]
-        if ended[OWN] < 0:
-            raise self._gone(port)
-        return asked.request
+        return (yield from self._posted(asked, port))
 
     @coroutine
     def post_receive(
@@ -119,48 +114,26 @@ class WorkCalls(PortCalls):
         ``status``: what the library has found wrong with it, with which it then ends at once.
         """
         asked = self.posting_receive(cookie, pieces, status=status, port=port)
+        yield from self._posted(asked, port)
+
+    def _posted(self, asked: Asked, port: int | None) -> Generator[bytes, Record, int]:
         self._place(asked)
         ended = yield asked.what
         self._driven.now = ended[TIME]
         if ended[OWN] < 0:
             raise self._gone(port)
+        return asked.request
 
-    @coroutine
-    def ended(
-        self,
-        mode: str = "poll",
-        port: int | None = None,
-        *,
-        after: Asked | Sequence[Asked] | None = None,
-    ) -> Generator[bytes, Record, Ended]:
-        """How the next descriptor ended, when it has; ``after``: what is asked for before that."""
-        record = yield from self._heard(SENT, mode, port, after)
+    # Reports are asked for as of any port, and say more.
+    ended = Process.done
+    received = Process.arrival
+
+    def _end_of_sent(self, record: Record) -> Ended:
         _, _, _, _, _, cookie, length, operation, status, _, _ = record
-        said: Ended = _tuple(Ended, (cookie, STATUS_NAMES[status], operation, length, None))
-        return said
+        return Ended(cookie, STATUS_NAMES[status], operation, length)
 
-    @coroutine
-    def received(
-        self,
-        mode: str = "poll",
-        port: int | None = None,
-        *,
-        after: Asked | Sequence[Asked] | None = None,
-    ) -> Generator[bytes, Record, Ended]:
-        """How the next receive ended, when it has; ``after``: what is asked for before that."""
-        record = yield from self._heard(RECEIVED, mode, port, after)
+    def _received(self, record: Record) -> Ended:
         _, _, _, _, _, cookie, length, word, status, own, _ = record
         operation = own & ((1 << FLAG_BITS) - 1)
         immediate = word if own >> KIND_BITS else None
-        said: Ended = _tuple(Ended, (cookie, STATUS_NAMES[status], operation, length, immediate))
-        return said
-
-    def _heard(
-        self, which: int, mode: str, port: int | None, after: Asked | Sequence[Asked] | None
-    ) -> Generator[bytes, Record, Record]:
-        question = self._question(which, mode, port)
-        record = yield question if after is None else self._behind(after, question)
-        self._driven.now = record[TIME]
-        if record[OWN] < 0:
-            raise self._gone(record[PEER])
-        return record
+        return Ended(cookie, STATUS_NAMES[status], operation, length, immediate)

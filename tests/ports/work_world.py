@@ -13,7 +13,6 @@ from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.drivers.simulate.ports.connecting import connect_ports, end_connection
-from nicscope.interfaces.ports import process as ports
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.interfaces.ways import BY_PROCESSOR
 from nicscope.kernel.entering import bound
@@ -40,7 +39,7 @@ SENDER, RECEIVER = 0, 1
 Stretches = list[tuple[int, int]]  # offset in a process's memory, length
 
 
-class Process(WorkCalls, ports.Process):
+class Process(WorkCalls):
     """A process that may ask all that ports with work queues do."""
 
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 POLYNOMIAL = 0xEDB88320  # reflected
-CRC_BYTES = 4
 MASK = 0xFFFFFFFF
 SLICES = 8  # bytes taken at once
 

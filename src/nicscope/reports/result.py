@@ -10,6 +10,7 @@ import base64
 import contextlib
 import io
 import json
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from nicscope.errors import OutputError
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from nicscope.reports.printing import Printed
 
 
-class Report:
+class Report(ABC):
     """A result, ``found``, that shows itself; each kind of result has a class of its own."""
 
     found: Any
@@ -37,9 +38,9 @@ class Report:
         """What programs read of it."""
         return self.found.to_json()
 
+    @abstractmethod
     def parts(self) -> Iterable[Printed]:
         """What people read of it, from top to bottom."""
-        raise NotImplementedError
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield (name, content) of each file beside results.json.

@@ -6,6 +6,7 @@ Light, so that a recording into a name that no format has is refused early.
 from __future__ import annotations
 
 import contextlib
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from nicscope.errors import TraceError
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 WRITTEN = TABLES | {"oracle-general": (".oracleGeneral", ".oracleGeneral.bin", ".bin")}
 
 
-class WholeWriter:
+class WholeWriter(ABC):
     """Appends requests to a file that appears whole when the ``with`` block ends well."""
 
     def __init__(self, path: Path, metadata: TraceMetadata) -> None:
@@ -31,20 +32,17 @@ class WholeWriter:
         self.lost: list[str] = []  # what was there and has no place here
         self._cleanup = contextlib.ExitStack()
 
+    @abstractmethod
     def append(self, requests: Requests, batch: Any) -> None:
         """Append requests that are checked already, with the Arrow batch that they came from."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _open(self, opening: contextlib.ExitStack) -> None:
         """Open what is written, and leave to ``opening`` what closes it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _finish(self) -> None:
         """Write what comes last."""
-        raise NotImplementedError
-
-    def _abandon(self) -> None:
-        """Let go of a file that is given up."""
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as opening:
@@ -59,7 +57,6 @@ class WholeWriter:
         traceback: TracebackType | None,
     ) -> bool | None:
         if error is not None:
-            self._abandon()
             return self._cleanup.__exit__(kind, error, traceback)
         with self._cleanup:
             if not self.rows:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from nicscope.drivers.simulate.ports.build import PortSize
+from nicscope.drivers.simulate.ports.build import Faults, PortSize
 from nicscope.drivers.simulate.ports.state import Ports
 from nicscope.drivers.simulate.store import Store
 from nicscope.interfaces.mini import Cluster
-from nicscope.interfaces.mini.memory import ON_NIC, PLACES, nic_structures, total_by_group
+from nicscope.interfaces.mini.memory import (
+    OF_WORK_QUEUES,
+    ON_NIC,
+    PLACES,
+    WORD,
+    nic_structures,
+    total_by_group,
+)
+from nicscope.nic.ports.layout import NOBODY
+from nicscope.nic.ports.pools import Pools
+
+PAGE = 4096
 
 
 def run(design="mini", **options):
@@ -69,3 +81,61 @@ def test_dynamic_memory_does_not_grow_with_the_host_tables():
     )
 
     assert few == many
+
+
+def served_by_a_lossy_network(design):
+    """A cluster between whose nodes all that miNI has has crossed, some of it more than once."""
+
+    async def user(end):
+        own = end.allocate(3 * PAGE)
+        remote = await end.open(await end.find("inbox"))
+        for offset in range(0, 6 * PAGE, PAGE // 2):
+            await end.write(remote, own.part(0, PAGE), offset=offset)
+            await end.done()
+        await end.read(remote, own, offset=PAGE)
+        await end.done()
+
+    async def owner(end):
+        await end.register(end.allocate(8 * PAGE), name="inbox")
+        await end.stored()
+
+    cluster = Cluster(design, faults=Faults(seed=3, loss=0.1, duplication=0.1, reordering=0.1))
+    cluster.start(0, user)
+    cluster.start(1, owner)
+    cluster.run()
+    return cluster
+
+
+@pytest.mark.parametrize("design", ["mini", "vmmc-static"])
+def test_what_is_not_counted_of_a_record_holds_nothing_whatever_the_firmware_has_done(design):
+    machine = served_by_a_lossy_network(design).simulation.machine
+    state = {**machine.ports._asdict(), **machine.store._asdict()}
+    state |= {f"pools.{name}": getattr(machine.ports.pools, name) for name in Pools._fields}
+    held = {
+        f"{name}.{field}": set(np.unique(state[name][field]).tolist())
+        for name, fields in OF_WORK_QUEUES.items()
+        for field in fields
+    }
+
+    assert {field: values for field, values in held.items() if values - {0, NOBODY}} == {}
+    assert machine.ports.told.sum() > 0
+
+
+def test_a_record_on_a_mini_nic_has_the_words_that_its_firmware_uses():
+    cluster = run()
+    machine = cluster.simulation.machine
+    structures = nic_structures(machine, 0)
+    words = {
+        name: structures[name].byte_count // WORD // machine.ports._asdict()[name][0].size
+        for name in ("requests", "segments", "table", "channels", "send_heads", "arrival_heads")
+    }
+
+    # Fields that only others' firmware has, a new one of theirs too, belong into OF_WORK_QUEUES.
+    assert words == {
+        "requests": 10,
+        "segments": 2,
+        "table": 43,
+        "channels": 12,
+        "send_heads": 29,
+        "arrival_heads": 29,
+    }

@@ -186,7 +186,7 @@ def _end_reading(machine, n, now):
     since, sender, number = node.cpu_since, packet.sender, packet.number
     log_transfer(machine, HOST_READ, n, sender, number, 1, since, now, CONTROL_BYTES)
     keep_message(machine, packet, now)
-    count_arrival(node, packet, now)
+    count_arrival(node, packet)
     if node.cpu_process >= 0:
         end_receive(machine, n, packet, now)
     endpoint.read += 1

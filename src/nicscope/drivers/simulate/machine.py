@@ -114,10 +114,6 @@ NODE = np.dtype(
         ("written_bytes", "i8"),  # payload of what the CPU has put into the send ring
         ("received", "i8"),
         ("received_bytes", "i8"),
-        ("latency_sum", "i8"),
-        ("latency_max", "i8"),
-        ("first_read", "i8"),
-        ("last_read", "i8"),
         ("pci_busy", "i8"),  # ps
         ("link_busy", "i8"),
         ("processor_busy", "i8"),

@@ -75,13 +75,7 @@ def keep_message(machine, packet, read):
 
 
 @step
-def count_arrival(node, packet, now):
+def count_arrival(node, packet):
     """Count one message that the host has read."""
-    latency = now - packet.posted_at
-    if node.received == 0:
-        node.first_read = now
     node.received += 1
     node.received_bytes += packet.payload
-    node.latency_sum += latency
-    node.latency_max = max(node.latency_max, latency)
-    node.last_read = now

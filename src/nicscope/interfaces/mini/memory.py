@@ -2,7 +2,8 @@
 
 Every array that the simulation keeps for a node lies on the NIC, in the host's memory, or nowhere:
 then it is the simulation's own.  ``PLACES`` says which.  A field counts one 32-bit word, as
-firmware would have it; bytes of packets, buffers and caches count as they are.
+firmware would have it, and not at all if miNI's would not; bytes of packets, buffers and caches
+count as they are.
 """
 
 from __future__ import annotations
@@ -26,7 +27,27 @@ if TYPE_CHECKING:
     from nicscope.nic.ports.pools import Pools
 
 WORD = 4
-OBSERVERS = ("why",)  # fields of packets' headers that no firmware would have
+# Fields of records that no firmware would have: the observer's, and what the network does.
+OBSERVERS = ("why", "ran_out_at", "fate", "copied")
+# Fields that firmware of ports with work queues has and miNI's has not, by the array's name: keys
+# of registered memory, the word that goes with a message, receives, what a connection promises and
+# how it ended.
+_IN_HEADS = (
+    "verdict", "immediate", "remote", "remote_key", "receive", "runs", "run", "said",
+)  # fmt: skip
+OF_WORK_QUEUES = {
+    "requests": ("immediate",),
+    "segments": ("key",),
+    "table": (
+        "takes", "state", "level", "domain", "rights", "longest", "channel", "send_queue",
+        "receive_queue", "receives_posted", "receives_taken", "immediate", "reading", "troubles",
+    ),
+    "channels": ("stream", "receive", "said"),
+    "send_heads": _IN_HEADS,
+    "arrival_heads": _IN_HEADS,
+    "pools.heads": _IN_HEADS,
+    "pools.streams": ("laid", "level", "port", "verdict", "heard"),
+}  # fmt: skip
 # What an array of ``Ports`` or ``Store`` is part of.
 LOOKUP = "lookup"
 QUEUES = "queues"
@@ -133,7 +154,7 @@ def nic_structures(machine: Machine, node: int) -> dict[str, Structure]:
                 group = HOST if dynamic else LOOKUP
             if group in ON_NIC and isinstance(array, np.ndarray):
                 row = array[node : node + 1]
-                found[name] = Structure(group, _bytes_of(row), (row,))
+                found[name] = Structure(group, _bytes_of(row, name), (row,))
     found |= _of_peers(ports, node)
     nic = row_of(ports.translations.nic, node)
     for name, size in nic_memory_bytes(ports.translations, node).items():
@@ -175,7 +196,8 @@ def _of_peers(ports: Ports, node: int) -> dict[str, Structure]:
         elif name == "storing":
             group, many, used = PROCESSES, peers, rows
         lies = tuple(array[place : place + 1] for place in used)
-        found[f"pools.{name}"] = Structure(group, many * _bytes_of(array[:1]), lies)
+        each = _bytes_of(array[:1], f"pools.{name}")
+        found[f"pools.{name}"] = Structure(group, many * each, lies)
     return found
 
 
@@ -200,10 +222,11 @@ def total_by_group(machine: Machine, node: int) -> dict[str, int]:
     return totals
 
 
-def _bytes_of(array: Any) -> int:
-    """Bytes of firmware's own: a word for each field."""
+def _bytes_of(array: Any, name: str = "") -> int:
+    """Bytes of firmware's own: a word for each field that it has."""
     if array.dtype.names:
-        fields = [name for name in array.dtype.names if name not in OBSERVERS]
+        others = (*OBSERVERS, *OF_WORK_QUEUES.get(name, ()))
+        fields = [field for field in array.dtype.names if field not in others]
         return WORD * len(fields) * int(array.size)
     if array.dtype == np.int64:
         return WORD * int(array.size)

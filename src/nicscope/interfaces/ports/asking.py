@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -40,7 +40,7 @@ class Asked(NamedTuple):
     segments: Sequence[tuple[int, int, int]] = ()  # where there are several, each with its key
 
 
-class PortCalls:
+class PortCalls(ABC):
     """A process's port, as far as it is asked for something."""
 
     cluster: PortCluster[Any]

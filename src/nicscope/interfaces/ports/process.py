@@ -253,14 +253,12 @@ class Process(PortCalls, OwnMemory):
         Errors: ``SimulationError`` if the port is closed and has no report left, or if that of what
         is asked for before is.
         """
-        driven = self._driven
         question = self._question(SENT, mode, port)
         ended = yield question if after is None else self._behind(after, question)
-        driven.now = ended[TIME]
+        self._driven.now = ended[TIME]
         if ended[OWN] < 0:
             raise self._gone(ended[PEER])
-        report: Done = _tuple(Done, (ended[PACKET], STATUS_NAMES[ended[ADDRESS]]))
-        return report
+        return self._end_of_sent(ended)
 
     @coroutine
     def arrival(
@@ -271,21 +269,30 @@ class Process(PortCalls, OwnMemory):
         after: Asked | Sequence[Asked] | None = None,
     ) -> Generator[bytes, Record, Arrival]:
         """The next arrival, when there is one.  Errors: as of ``done``."""
-        driven = self._driven
         question = self._question(RECEIVED, mode, port)
         ended = yield question if after is None else self._behind(after, question)
-        _, _, driven.now, _, node, place, length, name, status, own, offset = ended
-        if place < 0:
-            raise self._gone(node)
+        self._driven.now = ended[TIME]
+        if ended[OWN] < 0:
+            raise self._gone(ended[PEER])
+        return self._received(ended)
+
+    def _end_of_sent(self, record: Record) -> Done:
+        """What a report of the ring ``SENT`` says."""
+        report: Done = _tuple(Done, (record[PACKET], STATUS_NAMES[record[ADDRESS]]))
+        return report
+
+    def _received(self, record: Record) -> Arrival:
+        """What a report of the ring ``RECEIVED`` says, and what has come with it."""
+        _, _, _, _, node, _, length, name, status, own, offset = record
         many = own >> KIND_BITS
         content, buffers = None, ()
         operation = own & ((1 << FLAG_BITS) - 1)
         if many:
-            row = self._ports.filled[driven.number]
+            row = self._ports.filled[self._driven.number]
             buffers = tuple(row[: min(many, BUFFERS)].tolist())
         elif operation == SEND:
             size = length if length < INLINE_BYTES else INLINE_BYTES
-            content = bytes(driven.control_bytes[:size])
+            content = bytes(self._driven.control_bytes[:size])
         said = operation, name, node, length, content, buffers, offset, STATUS_NAMES[status]
         report: Arrival = _tuple(Arrival, said)
         return report

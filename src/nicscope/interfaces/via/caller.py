@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from nicscope.interfaces.via.numbers import in_ps
@@ -10,15 +11,15 @@ if TYPE_CHECKING:
     from nicscope.interfaces.ownership import Owner
 
 
-class Caller:
+class Caller(ABC):
     """A process that calls."""
 
     _owner: Owner
 
     @property
+    @abstractmethod
     def now_ps(self) -> int:
         """Whole picoseconds of virtual time."""
-        raise NotImplementedError
 
     def _enter(self) -> None:
         """Begin a call, which only this process itself may."""

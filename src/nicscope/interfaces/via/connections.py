@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -48,36 +49,36 @@ class Asked(Generic[B]):
         self.arrived = arrived
 
 
-class Connections(Generic[B]):
+class Connections(ABC, Generic[B]):
     """Of one node; how agents of two nodes agree takes no time beyond their callers' calls."""
 
     asked: Sequence[Asked[B]]  # by node
     node: int
 
     @property
+    @abstractmethod
     def now(self) -> int:
         """Ps of virtual time."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def call(self) -> None:
         """Enter the kernel and come back."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _bell(self) -> B:
         """Something to wait for."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _hear(self, bell: B, latest: int | None) -> Awaitable[None]:
         """Go on when ``bell`` rings, or at ``latest`` (ps)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _join(self, vi: Any, other: Any) -> None:
         """Have two VIs be connected."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _enter(self, vi: Any, state: State) -> None:
         """Have a VI be in that state from now on."""
-        raise NotImplementedError
 
     async def connect_request(
         self, vi: Shown, node: int, discriminator: str, latest: int | None

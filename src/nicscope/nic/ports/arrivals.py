@@ -117,6 +117,16 @@ def is_connected(nics, d, packet, head):
 
 
 @step
+def add_to_message(channel, packet, head):
+    """Add a packet that is wholly in to the message it is of; whether that is whole with it."""
+    if head.offset == 0:
+        channel.finishing = head.message
+        channel.arrived = 0
+    channel.arrived += packet.payload
+    return head.last == 1 and channel.finishing == head.message and channel.arrived == head.total
+
+
+@step
 def pass_by(packet, head, status):
     """The payload goes nowhere."""
     packet.broken = 1

@@ -15,6 +15,7 @@ from nicscope.nic.ports.arrivals import (
     REFUSED_FOR_GOOD,
     SWALLOWED,
     TAKEN,
+    add_to_message,
     is_for_port,
     is_of_work,
     refuse_packet,
@@ -277,13 +278,10 @@ def _deliver_inline(nics, d, slot, packet, head):
 def _deliver_piece(nics, d, slot, packet, head):
     ports = nics.ports
     channel = ports.channels[d, head.name]
-    if head.offset == 0:
-        channel.finishing = head.message
-        channel.arrived = 0
-    channel.arrived += packet.payload
+    is_whole = add_to_message(channel, packet, head)
     if head.last == 0:
         return TAKEN
-    if channel.finishing != head.message or channel.arrived != head.total:
+    if not is_whole:
         give_up_placed(nics, d, slot)
         return TAKEN
     place = report_received(

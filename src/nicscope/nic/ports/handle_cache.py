@@ -43,12 +43,10 @@ def has_handle(nics, n, kind, number, again):
     row = number & (cache.config[0].sets - 1)
     entry = lookup(cache, row, tag, ports.nodes[n : n + 1])
     missed = np.int64(entry == MISS)
-    if again == 1:
-        serving.handles_repeated += 1
-    elif kind == PROCESS_HANDLE:
+    if again == 0 and kind == PROCESS_HANDLE:
         serving.process_lookups += 1
         serving.process_misses += missed
-    else:
+    elif again == 0:
         serving.buffer_lookups += 1
         serving.buffer_misses += missed
     if missed == 1:

@@ -16,6 +16,7 @@ from nicscope.nic.ports.arrivals import (
     REFUSED_FOR_GOOD,
     SWALLOWED,
     TAKEN,
+    add_to_message,
     is_connected,
     last_arrival,
     pass_by,
@@ -211,13 +212,10 @@ def complete_receive(nics, d, slot):
     if head.said == REMOTE_PROTECTION:
         return complete_remote_work(nics, d, slot)
     channel = ports.channels[d, head.name]
-    if head.offset == 0:
-        channel.finishing = head.message
-        channel.arrived = 0
-    channel.arrived += packet.payload
+    is_whole = add_to_message(channel, packet, head)
     if head.last == 0:
         return np.int64(head.status)
-    if channel.finishing != head.message or channel.arrived != head.total:
+    if not is_whole:
         hand_back_receive(nics, d, slot)
     elif head.said == DONE:
         _report(nics, d, channel.port, head.receive, DONE, head)

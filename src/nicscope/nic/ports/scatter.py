@@ -22,7 +22,6 @@ from nicscope.nic.ports.regions import OWN, permits
 from nicscope.nic.ports.remote_memory import is_barred
 from nicscope.nic.ports.streams import stream_to
 
-NOT_BY_RUNS = -1  # in ``head.runs``: the payload goes to one place
 # What becomes of a payload's places.
 LAID = 0  # it has all of them
 WAITS = -1  # a translation is on its way

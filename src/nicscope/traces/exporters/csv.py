@@ -38,13 +38,16 @@ class CsvWriter(WholeWriter):
     def _open(self, opening: contextlib.ExitStack) -> None:
         sink = opening.enter_context(whole_file(self.path))
         self._table = CsvTable(sink, named_compression(self.path))
+        opening.push(self._let_go)
 
     def _finish(self) -> None:
         self._table.finish()
         self.lost += self.metadata.without_defaults()
 
-    def _abandon(self) -> None:
-        self._table.abandon()
+    def _let_go(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Write no further byte into a file that is given up."""
+        if kind is not None:
+            self._table.abandon()
 
     def append(self, requests: Requests, batch: Any) -> None:
         """Append a batch of checked requests with all its columns.

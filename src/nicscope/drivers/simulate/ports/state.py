@@ -150,11 +150,9 @@ SERVING = np.dtype(
         ("further_ways", "i8"),  # that lookups of handles checked after the first of a set
         ("process_lookups", "i8"),
         ("process_misses", "i8"),
-        ("handles_repeated", "i8"),
         ("mended", "i8"),  # lookups that found the line, but not the page
         ("overflows", "i8"),  # misses that found the event queue full
         ("miss_time", "i8"),  # ps that the processor waited for misses
-        ("thread_time", "i8"),
         ("thread_misses", "i8"),
         ("skipped", "i8"),  # buffers given back unfilled: their pages were out
         ("page_ins", "i8"),

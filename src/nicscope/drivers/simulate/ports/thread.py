@@ -147,7 +147,6 @@ def thread_is_done(machine, n, now):
         return False
     serving.thread = WORKING
     work = ports.costs[n].thread_work
-    serving.thread_time += work
     steal_cpu(machine, n, work, now)
     _until(machine, n, now + work)
     return False

@@ -1,0 +1,112 @@
+"""What VIA programs make and destroy a thousand times leaves every table as it was."""
+
+from __future__ import annotations
+
+import pytest
+from steady_tables import PAGE, SETTLED, TIMES, tables
+
+from nicscope.interfaces import via, vipl
+
+
+def via_tables(cluster, nic):
+    """What is taken on both nodes."""
+    found = []
+    for agent in cluster.agents:
+        memory, ni = agent.ni.firmware.memory, agent.ni
+        found.append(
+            {
+                "tags": len(agent._tags._owners),
+                "vis": len(agent.vis),
+                "regions": int((memory.regions["handle"] != 0).sum()),
+                "rooms": int(memory.config[0]["rooms"]),
+                "requests": len(memory.requests) - len(ni.firmware._free_requests),
+                "places of vis": len(memory.vis) - len(ni.firmware._free_vis),
+                "frames": len(ni.space._frames),
+                "pins": int(agent.ni.port._node.nic.tags["valid"].sum()),
+                "bells": len(ni.idle),
+                "works": len(ni.works),
+                "unsettled": len(ni.unsettled),
+                "asked": len(agent.own_asked.waiting),
+                "given back": sum(len(each) for each in ni.space._given_back.values()),
+            }
+        )
+    return found, len(nic._owner._records)
+
+
+def vipl_tables(cluster, nic):
+    """The same where VIs are ports; how many connections there have been is not told."""
+    found = tables(cluster)
+    ports = cluster.simulation.machine.ports
+    for kernel in cluster.kernels:
+        node = kernel.node
+        found[f"kernel of {node}"] = [
+            len(kernel.tags._owners),
+            len(kernel.vis),
+            len(kernel.regions),
+            int((ports.work.regions[node]["key"] != 0).sum()),
+            len(kernel._ports),
+            len(kernel._queues),
+            len(kernel._rows),
+            len(kernel.asked.waiting),
+            int(ports.work.queues[node]["open"].sum()),
+        ]
+    return found, len(nic._owner._records)
+
+
+@pytest.mark.requirement("ED-5")
+@pytest.mark.parametrize(
+    ("library", "mechanism"),
+    [(via, way) for way in ("edt", "cc-dma-intervention", "cni", "pio", "dma")]
+    + [(vipl, way) for way in ("pci", "edt", "pio")],
+)
+def test_all_that_via_makes_is_given_back(library, mechanism):
+    seen = []
+    times = TIMES if mechanism == "edt" and library is via else TIMES // 4
+    left = via_tables if library is via else vipl_tables
+
+    async def one(nic, number, first):
+        tag = await nic.create_ptag()
+        queue = await nic.create_cq(tag, 4)
+        places = await nic.descriptors(tag, 4)
+        region = await nic.register_mem(rooms[nic.node], tag)
+        vi = await nic.create_vi(tag, send_cq=queue)
+        await nic.post_recv(vi, places.request(region.segment(0, 8)))
+        if first:
+            await nic.connect_request(vi, 1, f"number {number}")
+        else:
+            await nic.connect_accept(await nic.connect_wait(f"number {number}"), vi)
+        await nic.post_send(vi, places.request(region.segment(8, 8)))
+        await nic.cq_wait(queue)
+        assert (await nic.send_done(vi)).ok
+        assert (await nic.recv_wait(vi)).ok
+        await nic.post_recv(vi, places.request(region.segment(0, 8)))
+        await nic.compute(100)
+        await nic.disconnect(vi)
+        await nic.recv_wait(vi)  # flushed
+        await nic.destroy_vi(vi)
+        await nic.destroy_cq(queue)
+        await nic.destroy_descriptors(places)
+        await nic.deregister_mem(region)
+        await nic.destroy_ptag(tag)
+
+    rooms = {}
+
+    def program(first):
+        async def run(host):
+            nic = await host.open_nic()
+            rooms[nic.node] = nic.allocate(PAGE)
+            for number in range(times):
+                await one(nic, number, first)
+                if first:
+                    await nic.compute(1000)  # until the other end has done too
+                    seen.append(left(cluster, nic))
+                await nic.compute(4000)
+
+        return run
+
+    cluster = library.Cluster(mechanism=mechanism)
+    cluster.start(0, program(True))
+    cluster.start(1, program(False))
+    cluster.run()
+    assert len(seen) == times
+    assert [each for each in seen[SETTLED:] if each != seen[SETTLED]][:1] == []

@@ -1,0 +1,10 @@
+"""The machine and the small rings that programs on Trapeze endpoints are tried on."""
+
+from __future__ import annotations
+
+import msgspec
+
+from nicscope.config.delivery import POLICIES
+
+PLATFORM = "p6-natoma"
+SMALL = msgspec.structs.replace(POLICIES["adaptive"], max_payload=600, send_ring=3, receive_ring=3)

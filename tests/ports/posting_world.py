@@ -1,0 +1,32 @@
+"""Two processes of which one posts what may not be, beside what may."""
+
+from __future__ import annotations
+
+import port_world as world
+
+HUGE = 2**63 - 1
+
+
+def run(design, sender, receiver, **how):
+    cluster = world.cluster_of(design, **how)
+    cluster.start(0, sender)
+    cluster.start(1, receiver)
+    results = cluster.run()
+    assert world.uses_left(cluster) == [0, 0]
+    assert world.stale(cluster) == 0
+    return results
+
+
+async def nothing(process):
+    await process.sleep(1)
+
+
+async def register(process, address, length):
+    """Have the library register memory that it exports, where that is its task."""
+    from nicscope.drivers.simulate.machine import GIVE_UP, REGISTER
+
+    ended = await process._driven.ask(REGISTER, peer=process.port, address=address, payload=length)
+    if ended.address == 0:
+        # Kept pages would count as used; the tables keep what nobody else needs.
+        await process._driven.ask(GIVE_UP, peer=process.port, address=address, payload=length)
+    return ended.address

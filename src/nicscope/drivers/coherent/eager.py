@@ -10,7 +10,7 @@ from nicscope.kernel.decorators import routine, step
 from nicscope.memory.coherence.layout import EMPTY
 from nicscope.memory.coherence.lines import copy_bytes
 from nicscope.memory.coherence.watched import agent_write, agent_write_back
-from nicscope.memory.coherence.watcher import await_copies, give_way
+from nicscope.memory.coherence.watcher import await_copies, catch_up, give_way
 from nicscope.nic.coherent.layout import COHERENT_METHOD, VALID, Component
 
 
@@ -80,6 +80,7 @@ def _put_in_buffer(node, place, address, count, now):
     done = 0
     while done < count:
         size = block_part(node, address + done, count - done)
+        catch_up(node.host, node.agent, now)  # what is VALID need not be read any more
         to = home_of(node, address + done)
         copy = node.agent.copies[to >> shift]
         if size < np.int64(1) << shift:

@@ -47,7 +47,6 @@ def dma_from_host(node, answer, address, count, place, now):
         size = block_part(node, address + done, count - done)
         asks = next_slot(node, now)
         asks = _own_copy_to_host(node, address + done, asks)
-        give_way(node.host, node.agent, asks)
         memory = node.agent.memory
         end = device_read(
             node.host, address + done, size, memory, place + done, asks, config.dma_mbytes_s, answer
@@ -69,7 +68,6 @@ def dma_to_host(node, answer, address, count, place, now):
         size = block_part(node, address + done, count - done)
         asks = next_slot(node, now)
         asks = _own_copy_to_host(node, address + done, asks)
-        give_way(node.host, node.agent, asks)
         end = device_write(
             node.host,
             address + done,
@@ -90,11 +88,17 @@ def dma_to_host(node, answer, address, count, place, now):
 
 @step
 def _own_copy_to_host(node, address, asks):
-    """The NIC's own modified copy of a block reaches memory before its engine uses the block."""
+    """When the engine may ask for a block: the NIC's own modified copy reaches memory before.
+
+    Reads of the agent that asked earlier go first.
+    """
+    give_way(node.host, node.agent, asks)
     block = address >> node.host.config[0].l2_shift
     home = np.int64(node.agent.home[block])
     if home != EMPTY and node.agent.copies[home].state == MODIFIED:
-        return agent_write_back(node.host, node.agent, home, asks, node.nic.config[0].dma_mbytes_s)
+        rate = node.nic.config[0].dma_mbytes_s
+        asks = agent_write_back(node.host, node.agent, home, asks, rate)
+        give_way(node.host, node.agent, asks)
     return asks
 
 

@@ -8,7 +8,7 @@ from swarm_ports import Bazaar
 from swarm_rules import PAGE, SECRET, Chance, Made, Stream, must_be
 from swarm_via_hostiles import Hostiles
 
-from nicscope.interfaces.via import Cluster, Descriptors, Host, Nic, Reliability, State, VipError
+from nicscope.interfaces.vipl import Cluster, Descriptors, Host, Nic, Reliability, State, VipError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +61,6 @@ class Swarm(Hostiles):
             nodes=self.nodes,
             loss=loss,
             seed=chance.upto(2**31),
-            scattered=chance.odds(0.5),
             settings={"window": chance.one_of(1, 4, 32), "mtu": chance.one_of(256, 1500)},
             **how,
         )
@@ -74,17 +73,22 @@ class Swarm(Hostiles):
             level = chance.one_of(*Reliability)
             pair = Pair(number, level, chance.upto(20))
             self.pairs.append(pair)
-            here, there = chance.upto(self.nodes - 1), chance.upto(self.nodes - 1)
+            here, there = self.ends(chance)
             self.cluster.start(here, self.sender(pair, there, chance.child()))
             self.cluster.start(there, self.receiver(pair, chance.child()))
         for number in range(hostile):
-            here, there = chance.upto(self.nodes - 1), chance.upto(self.nodes - 1)
+            here, there = self.ends(chance)
             self.cluster.start(here, self.hostile(number, there, chance.child()))
             self.cluster.start(there, self.accomplice(number, chance.child()))
         self.title = (
             f"{self.mechanism} {how.get('delivery', '')}, {self.nodes} nodes, loss {loss}, "
             f"{[pair.level.name[12:] for pair in self.pairs]}, {hostile} hostile"
         )
+
+    def ends(self, chance: Chance) -> tuple[int, int]:
+        """Two nodes: no link leads back to the same."""
+        here = chance.upto(self.nodes - 1)
+        return here, (here + 1 + chance.upto(self.nodes - 2)) % self.nodes
 
     # --- honest ------------------------------------------------------------------------------
 
@@ -268,16 +272,14 @@ class Swarm(Hostiles):
         for pair in self.pairs:
             pair.stream.check(reliable=pair.level is not UNRELIABLE)
         owners = {nic._owner for nic in self.honest}
-        for agent in self.cluster.agents:
+        for kernel in self.cluster.kernels:
             must_be(
-                not owners & set(agent._tags._owners.values()), "a tag of an honest process is left"
+                not owners & set(kernel.tags._owners.values()),
+                "a tag of an honest process is left",
             )
-            must_be(not any(vi.owner in owners for vi in agent.vis), "a VI is left")
-            works = [work for work in agent.ni.works.values() if work.vi.owner in owners]
-            must_be(not works, len(works), "descriptors on the NIC are left")
-            if len(self.cluster.agents) and all(vi.owner in owners for vi in agent.vis):
-                rooms = int(agent.ni.firmware.memory.config[0]["rooms"])
-                must_be(rooms >= 0, "rooms")
+            must_be(not any(vi.owner in owners for vi in kernel.vis), "a VI is left")
+            left = [one for one in kernel.regions.values() if one.tag not in kernel.tags._owners]
+            must_be(not left, len(left), "regions of tags that are gone are left")
 
 
 def make(chance: Chance) -> Made:

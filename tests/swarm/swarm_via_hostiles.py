@@ -9,11 +9,10 @@ from swarm_ports import Bazaar, attempt
 from swarm_rules import PAGE, SECRET, Chance, must_be
 
 from nicscope.errors import SimulationError
-from nicscope.interfaces.via import Descriptors, Host, Nic, Reliability, VipError
 from nicscope.interfaces.via.addresses import Buffer, Region
 from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment, Descriptor
 from nicscope.interfaces.via.vi import CompletionQueue, Vi
-from nicscope.nic.vimsg.layout import FIRST_PAGE
+from nicscope.interfaces.vipl import Descriptors, Host, Nic, Reliability, VipError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,15 +104,13 @@ class Hostiles:
 
         def anything() -> DataSegment:
             return DataSegment(
-                chance.one_of(region.address, (FIRST_PAGE + chance.upto(60)) * PAGE, 2**63, *ODD),
+                chance.one_of(region.address, chance.upto(60) * PAGE, 2**63, *ODD),
                 chance.one_of(region.handle, chance.upto(40)),
                 chance.one_of(chance.upto(3 * PAGE), *ODD),
             )
 
         data = [anything() for _ in range(chance.upto(2))]
-        remote = AddressSegment(
-            (FIRST_PAGE + chance.upto(60)) * PAGE + chance.upto(PAGE), chance.upto(40)
-        )
+        remote = AddressSegment(chance.upto(60) * PAGE + chance.upto(PAGE), chance.upto(40))
         how = chance.one_of(0, 1, 1, 2, 4, 5, 8, 0x10, 3, 0xFFFF)
         asked = places.request(*data, control=how, remote=chance.one_of(None, remote))
         with contextlib.suppress(VipError):
@@ -191,7 +188,7 @@ class Hostiles:
         if isinstance(theirs, Nic):
             return [
                 lambda: theirs.create_ptag(),
-                lambda: theirs.read(FIRST_PAGE * PAGE, 8),
+                lambda: theirs.read(0, 8),
                 lambda: theirs.post_send(vi, mine),
             ]
         return [lambda: theirs.open_nic()] if theirs is not None else []

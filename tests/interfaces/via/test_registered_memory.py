@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from pairs import Cluster, idle, make_end, run_pair
 
+from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment
+from nicscope.interfaces.via.names import STATUS_ERROR_MASK
+from nicscope.interfaces.vipl import Status
 from nicscope.memory.coherence.layout import EMPTY, INVALID, SHARED
 
 PAGE = 4096
@@ -125,3 +128,29 @@ def test_a_buffer_that_finds_no_room_on_the_nic_is_moved_by_its_engine():
 
     assert run_pair(first, second, settings={"pinned_bytes_max": PAGE}) == [True, bytes(range(200))]
     assert run_pair(first, idle)[0]
+
+
+@pytest.mark.parametrize("address", [2**63 - 1, 2**63, 2**64 - 8])
+def test_an_address_that_nobody_has_is_the_nics_to_refuse(address):
+    async def first(end):
+        forged = DataSegment(address, end.out.handle, 8)
+        await end.nic.post_send(end.vi, end.places.request(forged))
+        sent = await end.nic.send_wait(end.vi)
+        await end.nic.disconnect(end.vi)
+        await end.nic.connect_request(end.vi, 1, "again")
+        remote = AddressSegment(address, end.out.handle)
+        await end.nic.rdma_write(end.vi, end.places, [end.out.segment(0, 8)], remote)
+        written = await end.nic.send_wait(end.vi)
+        return [Status(int(one.status)) & STATUS_ERROR_MASK for one in (sent, written)]
+
+    async def second(end):
+        await end.nic.compute(100)
+        await end.nic.disconnect(end.vi)
+        await end.nic.connect_accept(await end.nic.connect_wait("again"), end.vi)
+        await end.nic.compute(200)
+
+    rights = {"enable_rdma_write": True}
+    assert run_pair(first, second, rights=rights)[0] == [
+        Status.VIP_STATUS_PROTECTION_ERROR,
+        Status.VIP_STATUS_RDMA_PROT_ERROR,
+    ]

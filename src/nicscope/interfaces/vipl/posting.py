@@ -43,7 +43,7 @@ PLAIN = Control.VIP_CONTROL_OP_SENDRECV
 HAS_IMMEDIATE = int(Control.VIP_CONTROL_IMMEDIATE)
 NOT_YET = Status(0)
 _WORD = struct.Struct("<q")
-_SEGMENT = struct.Struct("=3q")
+_SEGMENT = struct.Struct("=Q2q")  # an address is any of 64 bits: the NIC says what it thinks of it
 
 
 class Posting(Program):
@@ -167,6 +167,7 @@ class Posting(Program):
                 self._words_with[place][:8] = _WORD.pack(word)
             if remote is not None:
                 key, at = remote.handle, remote.address
+                at -= (at >> 63) << 64  # as the driver has it: signed
             if how & CONTROL_RESERVED or (remote is None) != (operation == SEND):
                 operation = NO_OPERATION
         self._put_down(data, place)

@@ -69,7 +69,7 @@ def _is_sensible(port, segments):
     if port.segments < 0 or port.segments > segments.shape[0]:
         return False
     for i in range(port.segments):
-        if segments[i].length < 1 or segments[i].address < 0:
+        if segments[i].length < 1:
             return False
     return True
 

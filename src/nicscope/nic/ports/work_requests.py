@@ -28,6 +28,8 @@ from nicscope.nic.ports.regions import OWN, permits
 from nicscope.nic.ports.streams import is_reliable, peer_of, stream_to
 from nicscope.nic.ports.work_queues import POSTED_BADLY
 
+LAST_ADDRESS = 2**63 - 1
+
 
 @distant
 def check_work(nics, n, p):
@@ -52,6 +54,8 @@ def check_work(nics, n, p):
         return np.int64(TOO_LONG)
     if port.operation == FETCH and port.rights & MAY_FETCH == 0:
         return np.int64(REMOTE_PROTECTION)
+    if port.operation != SEND and port.offset > LAST_ADDRESS - port.total:
+        return np.int64(REMOTE_PROTECTION)  # it would lie around the end of all addresses
     channel = ports.channels[n, port.channel]
     if stream.dead == 1:
         return np.int64(PEER_DEAD)

@@ -72,10 +72,10 @@ def _is_sensible(port, segments):
         return False
     if port.segments < 0 or port.segments > segments.shape[0]:
         return False
+    shortest = np.int64(1)
     for i in range(port.segments):
-        if segments[i].length < 1:
-            return False
-    return True
+        shortest = min(shortest, segments[i].length)
+    return shortest == 1
 
 
 @distant

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicscope.interfaces import mini, trapeze, unet, via, vmmc
+from nicscope.interfaces import mini, trapeze, unet, vipl, vmmc
 
 AT_LAST_US = 60_000.0  # all that was begun has ended by then
 BYTES = 5000
@@ -83,9 +83,9 @@ def on_trapeze(platform="p6-natoma", **how):
     return _run(cluster, side)
 
 
-def on_via(mechanism="edt", reads=False, library=via, **how):
+def on_via(mechanism="edt", reads=False, **how):
     """A message of several frames and its answer; with ``reads``, RDMA both ways after that."""
-    cluster = library.Cluster(mechanism=mechanism, **how)
+    cluster = vipl.Cluster(mechanism=mechanism, **how)
     regions = {}
 
     async def side(host, first):

@@ -5,36 +5,11 @@ from __future__ import annotations
 import pytest
 from steady_tables import PAGE, SETTLED, TIMES, tables
 
-from nicscope.interfaces import via, vipl
+from nicscope.interfaces.vipl import Cluster
 
 
-def via_tables(cluster, nic):
-    """What is taken on both nodes."""
-    found = []
-    for agent in cluster.agents:
-        memory, ni = agent.ni.firmware.memory, agent.ni
-        found.append(
-            {
-                "tags": len(agent._tags._owners),
-                "vis": len(agent.vis),
-                "regions": int((memory.regions["handle"] != 0).sum()),
-                "rooms": int(memory.config[0]["rooms"]),
-                "requests": len(memory.requests) - len(ni.firmware._free_requests),
-                "places of vis": len(memory.vis) - len(ni.firmware._free_vis),
-                "frames": len(ni.space._frames),
-                "pins": int(agent.ni.port._node.nic.tags["valid"].sum()),
-                "bells": len(ni.idle),
-                "works": len(ni.works),
-                "unsettled": len(ni.unsettled),
-                "asked": len(agent.own_asked.waiting),
-                "given back": sum(len(each) for each in ni.space._given_back.values()),
-            }
-        )
-    return found, len(nic._owner._records)
-
-
-def vipl_tables(cluster, nic):
-    """The same where VIs are ports; how many connections there have been is not told."""
+def left(cluster, nic):
+    """What is taken on both nodes; how many connections there have been is not told."""
     found = tables(cluster)
     ports = cluster.simulation.machine.ports
     for kernel in cluster.kernels:
@@ -54,15 +29,10 @@ def vipl_tables(cluster, nic):
 
 
 @pytest.mark.requirement("ED-5")
-@pytest.mark.parametrize(
-    ("library", "mechanism"),
-    [(via, way) for way in ("edt", "cc-dma-intervention", "cni", "pio", "dma")]
-    + [(vipl, way) for way in ("pci", "edt", "pio")],
-)
-def test_all_that_via_makes_is_given_back(library, mechanism):
+@pytest.mark.parametrize("mechanism", ["pci", "edt", "cc-dma-intervention", "cni", "pio", "dma"])
+def test_all_that_via_makes_is_given_back(mechanism):
     seen = []
-    times = TIMES if mechanism == "edt" and library is via else TIMES // 4
-    left = via_tables if library is via else vipl_tables
+    times = TIMES // 4
 
     async def one(nic, number, first):
         tag = await nic.create_ptag()
@@ -104,7 +74,7 @@ def test_all_that_via_makes_is_given_back(library, mechanism):
 
         return run
 
-    cluster = library.Cluster(mechanism=mechanism)
+    cluster = Cluster(mechanism=mechanism)
     cluster.start(0, program(True))
     cluster.start(1, program(False))
     cluster.run()

@@ -12,7 +12,6 @@ import small_programs as small
 
 from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.ports.build import Faults, Transport
-from nicscope.interfaces import vipl
 from nicscope.interfaces.run_report import on_run, report_of
 from nicscope.studies.programs import ProgramRuns
 from nicscope.studies.timeline import program_timeline
@@ -34,22 +33,19 @@ RUNS = {
     "miNI, lossy": (small.on_mini, (), LOSSY),
     "Trapeze": (small.on_trapeze, (), {}),
     "Trapeze, stored": (small.on_trapeze, (), {"policy": "store-and-forward"}),
-    "VI-MSG": (small.on_via, (), {"reads": True}),
-    "VI-MSG, PIO": (small.on_via, ("pio",), {"reads": True}),
-    "VI-MSG, CNI": (small.on_via, ("cni",), {"reads": True}),
-    "VI-MSG, DMA": (small.on_via, ("dma",), {"reads": True}),
-    "VI-MSG, lossy": (small.on_via, ("cc-dma-retry",), {"loss": 0.2, "seed": 2}),
-    "VI-MSG, cut through": (small.on_via, (), {"delivery": "cut-through", "reads": True}),
-    "VIA": (small.on_via, ("pci",), {"library": vipl, "reads": True}),
-    "VIA, EDT": (small.on_via, ("edt",), {"library": vipl, "reads": True}),
-    "VIA, PIO": (small.on_via, ("pio",), {"library": vipl, "reads": True}),
-    "VIA, lossy": (small.on_via, ("edt",), {"library": vipl, "loss": 0.2, "seed": 2}),
+    "VIA": (small.on_via, ("pci",), {"reads": True}),
+    "VIA, EDT": (small.on_via, ("edt",), {"reads": True}),
+    "VIA, PIO": (small.on_via, ("pio",), {"reads": True}),
+    "VIA, CNI": (small.on_via, ("cni",), {"reads": True}),
+    "VIA, DMA": (small.on_via, ("dma",), {"reads": True}),
+    "VIA, lossy": (small.on_via, ("cc-dma-retry",), {"loss": 0.2, "seed": 2}),
+    "VIA, cut through": (small.on_via, (), {"delivery": "cut-through", "reads": True}),
 }
 # Whose work each share of a report is.
 SHARES = {
     "cpu_share": {Engine.HOST_WRITE, Engine.HOST_READ, Engine.CPU},
     "nic_share": {Engine.FIRMWARE},
-    "bus_share": {Engine.HOST_TX, Engine.HOST_RCV, Engine.TABLE},
+    "bus_share": {Engine.HOST_TX, Engine.HOST_RCV, Engine.TABLE, Engine.DESCRIPTOR},
     "link_share": {Engine.NET_TX},
 }
 
@@ -69,8 +65,6 @@ class Found:
             for _ in range(runs):
                 play(*design, **how)
         self.report, self.log = reports[0], logs[0]
-        # That has a machine of its own: programs do not share a CPU, frames take no time.
-        self.is_of_vi_msg = name.startswith("VI-MSG")
         found = ProgramRuns(program="mine.py", runs=reports, logs=logs)
         text = json.dumps(program_timeline(found))
         self.events = json.loads(text, parse_float=Decimal)["traceEvents"]
@@ -86,23 +80,16 @@ def found(request):
 
 def test_every_busy_picosecond_of_the_report_is_a_slice(found):
     busy = defaultdict(int)
-    until = defaultdict(int)  # programs of VI-MSG do not share a CPU: what overlaps counts once
-    for one in sorted(found.of_kind("X"), key=lambda one: one["args"]["start_ps"]):
+    for one in found.of_kind("X"):
         start, end = one["args"]["start_ps"], one["args"]["end_ps"]
         assert end - start == Decimal(one["dur"]) * PS_PER_US
-        engine = one["pid"], Engine(one["tid"] % LANES)
-        if found.is_of_vi_msg:
-            start = min(max(start, until[engine]), end)
-        busy[engine] += end - start
-        until[engine] = max(end, until[engine])
+        busy[one["pid"], Engine(one["tid"] % LANES)] += end - start
 
     elapsed = found.report.elapsed_us * PS_PER_US
     for node in found.report.nodes:
         for share, engines in SHARES.items():
             told = getattr(node, share)
             drawn = sum(busy[node.node, engine] for engine in engines)
-            if found.is_of_vi_msg and share in ("bus_share", "link_share"):
-                continue  # its engines are in no record, or take no time
             assert drawn == pytest.approx(told * elapsed, abs=1), (node.node, share)
     assert {pid for (pid, _), drawn in busy.items() if drawn} == {0, 1}
 
@@ -155,7 +142,7 @@ def test_what_packets_carry_is_told(found):
         "VMMC": {"store", "fetch", "answer"},
         "miNI": {"store", "fetch", "answer"},
         "Trapeze": set(),
-        "VIA": {"message 0 of VI 2, frame 0"} if found.is_of_vi_msg else {"message"},
+        "VIA": {"message"},
     }[found.report.interface]
 
     assert expected <= carried

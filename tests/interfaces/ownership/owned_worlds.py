@@ -18,7 +18,7 @@ import numpy as np
 from nicscope.config.delivery import POLICIES
 from nicscope.drivers.simulate.ports.build import HostSize
 from nicscope.errors import SimulationError
-from nicscope.interfaces import mini, trapeze, unet, via, vipl, vmmc
+from nicscope.interfaces import mini, trapeze, unet, vipl, vmmc
 from nicscope.interfaces.buffers import Room, Stretch
 from nicscope.interfaces.mini.handles import BufferHandle
 from nicscope.interfaces.unet.active_messages import ActiveMessages
@@ -88,7 +88,7 @@ def play(interface: Interface, action: Callable[[World], Any]) -> Any:
 
 async def rest(process: Any, microseconds: float) -> None:
     """Let time pass."""
-    if isinstance(process, via.Host | vipl.Host):
+    if isinstance(process, vipl.Host):
         nic = await process.open_nic()
         await nic.compute(microseconds)
     else:
@@ -332,8 +332,7 @@ def askers() -> tuple[tuple[int, Callable[[Any], Any]], ...]:
     return tuple((node, asker(to)) for node, to in ((1, 0), (1, 0), (1, 0), (0, 1), (0, 1)))
 
 
-VIA = Interface(lambda: via.Cluster(), via_things, via_given_back, askers())
-VIA_ON_PORTS = Interface(lambda: vipl.Cluster(), via_things, via_given_back, askers())
+VIA = Interface(lambda: vipl.Cluster(), via_things, via_given_back, askers())
 
 INTERFACES = {
     "unet": UNET,
@@ -342,7 +341,6 @@ INTERFACES = {
     "mini": MINI,
     "trapeze": TRAPEZE,
     "via": VIA,
-    "via on ports": VIA_ON_PORTS,
 }
 
 
@@ -360,15 +358,7 @@ def arrays_of(found: Any) -> list[np.ndarray]:
 
 def state_of(cluster: Any) -> list[int]:
     """All memory, all tables and all engines of a cluster."""
-    if not isinstance(cluster, via.Cluster):
-        return [zlib.crc32(array.data.cast("B")) for array in plain(cluster.simulation.machine)]
-    arrays = plain(cluster.machine)
-    for agent in cluster.agents:
-        arrays += plain(agent.ni.firmware.memory)
-    tables = [
-        repr((agent._tags._owners, [vi.number for vi in agent.vis])) for agent in cluster.agents
-    ]
-    return [zlib.crc32(array.data.cast("B")) for array in arrays] + [hash(str(tables))]
+    return [zlib.crc32(array.data.cast("B")) for array in plain(cluster.simulation.machine)]
 
 
 def plain(found: Any) -> list[np.ndarray]:

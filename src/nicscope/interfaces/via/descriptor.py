@@ -22,12 +22,12 @@ from nicscope.interfaces.via.names import (
 
 if TYPE_CHECKING:
     from nicscope.interfaces.via.addresses import Region
-    from nicscope.interfaces.via.journal import Journal
     from nicscope.interfaces.via.places import Descriptors
 
 CONTROL_SEGMENT = struct.Struct("<QIHHIIII")  # next, its handle, count, control, -, immediate, ...
 STATUS_WORDS = struct.Struct("<III")  # immediate data, length and status: what the NIC writes
 ADDRESS_SEGMENT = struct.Struct("<QII")
+STATUS_AT = CONTROL_SEGMENT.size - STATUS_WORDS.size
 DATA_SEGMENT = struct.Struct("<QII")
 ALIGNMENT = 64
 _DONE = int(Status.VIP_STATUS_DONE)
@@ -64,7 +64,6 @@ class Descriptor(msgspec.Struct, eq=False):
     immediate: int = 0
     length: int = 0
     status: Status = Status(0)
-    journal: Journal | None = None  # what the message's time went into
     places: Descriptors | None = None  # that gave it
 
     @property
@@ -104,14 +103,3 @@ class Descriptor(msgspec.Struct, eq=False):
                 "of 16 and immediate data of 32; what region.segment() gives is so",
             ) from None
         return raw
-
-
-def token_of(address: int, segments: int) -> int:
-    """What the doorbell is told of a descriptor: where it is and how many segments it has."""
-    return address | segments
-
-
-def place_in(token: int) -> tuple[int, int]:
-    """The address and the bytes of the descriptor that a token names."""
-    count = token & (ALIGNMENT - 1)
-    return token - count, CONTROL_SEGMENT.size + DATA_SEGMENT.size * count

@@ -18,9 +18,7 @@ from nicscope.interfaces.via.descriptor import ALIGNMENT
 from nicscope.interfaces.via.names import Error, Reliability, Return, VipError
 from nicscope.interfaces.via.numbers import a_name, whole
 from nicscope.interfaces.via.places import Descriptors
-from nicscope.interfaces.via.reporting import CQ_ENTRY
 from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Vi, check_attributes
-from nicscope.nic.vimsg.layout import MOST_SEGMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from nicscope.nic.coherent.mechanism import Mechanism
 
 
+CQ_ENTRY = 8  # bytes: VI and work queue
 MOST_AT_ONCE = 1 << 20  # descriptors, or entries of a queue
 
 
@@ -120,7 +119,7 @@ class Library(Caller):
     _agent: KernelAgent
     _space: Space
     _longest: int  # bytes of a message, unless a VI is to take fewer
-    _most_segments: int = MOST_SEGMENTS
+    _most_segments: int
 
     _mechanism: Mechanism | None
     _mtu: int

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.interfaces.via.descriptor import STATUS_WORDS
-from nicscope.nic.vimsg.requests import STATUS_AT
+from nicscope.interfaces.via.descriptor import STATUS_AT, STATUS_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -208,9 +208,7 @@ def completed(own: Platform, part: Platform, names: Sequence[str]) -> Platform:
     return _completed(own, {}, [only])
 
 
-def _completed(
-    own: Platform, whose: Mapping[str, Platform], parts: Sequence[Platform]
-) -> Platform:
+def _completed(own: Platform, whose: Mapping[str, Platform], parts: Sequence[Platform]) -> Platform:
     """``own`` with what it says nothing of from who ``whose`` names, or the first of ``parts``.
 
     No such machine was ever built, so all of that is assumed here, with its source behind it.

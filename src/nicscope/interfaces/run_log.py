@@ -21,6 +21,7 @@ TRACKS = {
     Engine.FIRMWARE: "firmware",
     Engine.CPU: "CPU",
     Engine.TABLE: "table reads",
+    Engine.REPORT: "reports",
 }
 
 

@@ -19,6 +19,7 @@ class Engine(IntEnum):
     FIRMWARE = 6  # the NIC's processor
     CPU = 7  # whatever else it does for programs, or in its kernel
     TABLE = 8  # PCI: the NIC reads entries of its host's translation table
+    REPORT = 10  # the NIC's write of a completion, where it is at its host's bus
 
 
 class Task(IntEnum):
@@ -48,6 +49,7 @@ LOG = np.dtype(
         ("start", "i8"),
         ("end", "i8"),
         ("bytes", "i8"),
+        ("lookup", "i8"),  # ps of a FIRMWARE record, its last, in which pages were looked up
     ],
     align=True,
 )

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 DELIVERIES = ("store-and-forward", "cut-through", MESSAGE_STORE_AND_FORWARD)
 MESSAGE_BUFFERS = 64  # of packets, each way, at most: as many as the rings have entries
+NEEDED = ("segments", "receives", "regions", "entries", "connections")  # of a ``PortSize``
 PAGES_PER_SPACE = 2048
 CONNECTIONS = 1024  # of a node, ever
 ACK_DELAY_PS = 20_000_000
@@ -90,6 +91,9 @@ class Cluster(PortCluster[Process]):
             raise SimulationError(f"no delivery {delivery!r}{did_you_mean(delivery, DELIVERIES)}")
         if not 0 <= loss < 1:
             raise SimulationError(f"loss must be from 0 to less than 1, got {loss!r}")
+        for name in NEEDED if size is not None else ():
+            if getattr(size, name) < 1:
+                raise SimulationError(f"VIs need a size with {name} of at least 1 (PortSize)")
         priced = load_platform(platform) if isinstance(platform, str | Path) else platform
         check_runs(Combination("VIA", priced, Way(mechanism)))
         self.settings = settings_of(priced, settings)

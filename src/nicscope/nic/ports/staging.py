@@ -1,8 +1,9 @@
 """Store-and-forward by message: a message goes on when its last packet is on the NIC.
 
-``nic.delivery`` decides packet by packet; what it may not pass on yet is said here, before it looks.
-No message waits for what cannot come: not for packets that find no buffer, no entry of a ring and no
-place in the window, and at the receiver not once a packet of another message is behind it.
+``nic.delivery`` decides packet by packet; what it may not pass on yet is said here, before it
+looks.  No message waits for what cannot come: not for packets that find no buffer, no entry of a
+ring and no place in the window, and at the receiver not once a packet of another message is behind
+it.
 Source: EDT, 3: the NIC has moved the whole message in when it goes out.
 """
 

@@ -31,6 +31,7 @@ from nicscope.drivers.simulate.bus.telling import (
 from nicscope.drivers.simulate.machine import (
     ACCESSING,
     AWAIT_QUEUE,
+    COPYING,
     CPU,
     KINDS,
     PCI_QUEUE,
@@ -38,6 +39,7 @@ from nicscope.drivers.simulate.machine import (
     PROVIDE,
     REPORT,
 )
+from nicscope.drivers.simulate.observe import log_work
 from nicscope.drivers.simulate.ports.posting import is_lost
 from nicscope.drivers.simulate.ports.reporting import has_word, hears
 from nicscope.kernel.decorators import distant, routine, step
@@ -62,6 +64,7 @@ from nicscope.nic.ways.state import (
 )
 
 NO_MORE = -1
+NO_WORK = -1
 OUT = -1  # in place of a physical address
 
 
@@ -75,6 +78,7 @@ def begin_errand(machine, n, p, now):
     errand.done = 0
     errand.told = 0
     errand.rung = 0
+    errand.work = NO_WORK
     if not _moves(machine, n, p):
         errand.piece = NO_MORE
     if not next_part(machine, n, p, now):
@@ -104,6 +108,7 @@ def next_part(machine, n, p, now):
     errand = machine.bus.errands[n]
     if errand.rung == 0 and hears(machine.processes[p].operation):
         errand.rung = 1
+        _turn_to(machine, n, ACCESSING, now)
         _read_word(machine, n, p, now)
         return True
     if errand.piece != NO_MORE and _next_piece(machine, n, p, now):
@@ -112,12 +117,24 @@ def next_part(machine, n, p, now):
     if errand.rung == 1 or not _rings(machine, n, p):
         return False
     errand.rung = 1
+    _turn_to(machine, n, ACCESSING, now)
     ways = machine.bus.ways
     zero, count = np.int64(0), ways.nics.config[n, 0].doorbell_bytes
     ways.moves[n, PROCESSOR].call = NO_CALL
     begin_access(ways.access[n, 0], DOORBELL, zero, zero, count, SCRATCH)
     put(machine.agenda, n * KINDS + CPU, now)
     return True
+
+
+@step
+def _turn_to(machine, n, work, now):
+    """The CPU goes on with another kind of work of its errand: the observer hears of the last."""
+    errand = machine.bus.errands[n]
+    if errand.work not in (NO_WORK, work):
+        machine.nodes[n].cpu_busy += now - machine.nodes[n].cpu_since
+        log_work(machine, n, errand.work, now)
+        machine.nodes[n].cpu_since = now
+    errand.work = work
 
 
 @step
@@ -246,6 +263,7 @@ def _end_piece(machine, n, p, address):
 
 @step
 def _begin(machine, n, call, address, place, count, now):
+    _turn_to(machine, n, COPYING, now)
     ways = machine.bus.ways
     way = machine.bus.rules[n].way
     begin_move(ways.moves[n, PROCESSOR], way, call, address, place, count)

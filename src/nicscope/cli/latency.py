@@ -9,6 +9,7 @@ from nicscope.cli.answer import answer, command_line
 from nicscope.cli.arguments import AsJson, option
 from nicscope.cli.progress import progress
 
+MESSAGES = "message-store-and-forward"
 EXAMPLES = (
     "Examples:\n\n"
     "[bold]nicscope latency[/bold]\n\n"
@@ -27,7 +28,8 @@ def latency(
             "NAME,...",
             "edt (eager data transfer), cc-dma-intervention, cc-dma-retry (coherent DMA), "
             "cni (cacheable queues), dma (the library flushes caches), pio, pio-combined (write "
-            "combining).  All but the last, as far as the other options allow.",
+            "combining), pci (on a platform with an I/O bus).  All but the last two, as far as the "
+            "other options allow.",
         ),
     ] = None,
     byte_list: Annotated[
@@ -44,8 +46,7 @@ def latency(
         str | None,
         option(
             "SCHEME",
-            "A translation cache in place of the messaging's own two steps: static, utlb, "
-            "unet-mm, handle, interrupt, or a design.",
+            "A translation in place of a table on the NIC: static, utlb, interrupt, or a design.",
         ),
     ] = None,
     entries: Annotated[int | None, option("N", "Of that cache; the design's.")] = None,
@@ -53,8 +54,13 @@ def latency(
         int | None, option("N", "Buffers used in turn, to miss in that cache; 1.")
     ] = None,
     delivery: Annotated[
-        str, option("POLICY", "store-and-forward, or cut-through by fragment.")
-    ] = "store-and-forward",
+        str,
+        option(
+            "POLICY",
+            "message-store-and-forward (a message is whole on a NIC before it goes on), "
+            "store-and-forward (a frame is) or cut-through.",
+        ),
+    ] = MESSAGES,
     platform: Annotated[
         str, option("NAME", "What things cost, by name or a .toml file.")
     ] = "sonic-via",
@@ -95,7 +101,7 @@ def latency(
         "--translation": translation,
         "--entries": entries,
         "--pages": pages,
-        "--delivery": delivery if delivery != "store-and-forward" else None,
+        "--delivery": delivery if delivery != MESSAGES else None,
         "--platform": platform,
         "--set": override,
     }

@@ -61,16 +61,6 @@ COSTS: dict[str, CostName] = {
     "send_queue": CostName("send queue handling", "send"),
     "receive_queue": CostName("receive queue handling", "receive"),
     # VIA: library, kernel agent, messaging on the NIC
-    "vipl_post": CostName("library builds and posts a descriptor, stores aside", "post"),
-    "vipl_poll": CostName("library looks for a completion, loads aside", "poll"),
-    "ka_call": CostName("system call into the VI kernel agent", "call"),
-    "ka_interrupt": CostName("NIC's interrupt until the kernel agent serves it", "interrupt"),
-    "ka_register_page": CostName("kernel agent pins and enters a page", "page"),
-    "vimsg_token": CostName("NIC takes a token and reads the descriptor in its memory", "post"),
-    "vimsg_translate": CostName("NIC: user address to host address to its own", "segment"),
-    "vimsg_send_frame": CostName("NIC builds a frame and starts it", "frame"),
-    "vimsg_receive_frame": CostName("NIC takes a frame and finds its buffer", "frame"),
-    "vimsg_complete": CostName("NIC reports a completion", "message"),
     "retry_timeout": CostName("without an acknowledgement, until frames go again", "time-out"),
     # a coherent host and its interface: times of the machine, see docs/coherence.md
     "l1_latency": CostName("access that hits in the first level", "access"),

@@ -72,11 +72,10 @@ MACHINE: dict[str, MachineWord] = {
     "max_transfer": MachineWord("of a message", BYTES),
     "window": MachineWord("frames of a connection on their way", "frames"),
     "retries": MachineWord("time-outs in a row before a connection is lost", "times"),
-    "read_mbytes_s": MachineWord("of blocks that the host wrote; 0: the bus's rate", "MB/s"),
 }
 
 
-# The times of the same machine and of the messaging on it: names of ``COSTS``.
+# The times of the same machine: names of ``COSTS``.
 MACHINE_TIMES = (
     "l1_latency",
     "l2_latency",
@@ -90,21 +89,9 @@ MACHINE_TIMES = (
     "dma_init",
     "dma_interrupt",
 )
-VIA_COSTS = (
-    "vipl_post",
-    "vipl_poll",
-    "ka_call",
-    "ka_interrupt",
-    "ka_register_page",
-    "vimsg_token",
-    "vimsg_translate",
-    "vimsg_send_frame",
-    "vimsg_receive_frame",
-    "vimsg_complete",
-    "retry_timeout",
-)
+VIA_COSTS = ("retry_timeout",)  # what the messaging asks for beside the costs of ports
 # What the messaging has, beside what host and interface have.
-OF_VIA = ("mtu", "max_transfer", "window", "retries", "read_mbytes_s")
+OF_VIA = ("mtu", "max_transfer", "window", "retries")
 
 
 class Parameter(msgspec.Struct, frozen=True):

@@ -59,6 +59,7 @@ _SECTIONS = (
     "sources",
     "served_by",
     "combines",
+    "takes",
     "costs",
     "machine",
     "not_applicable",
@@ -159,7 +160,7 @@ def load_platform(name_or_path: str | Path) -> Platform:
         machine=read_machine(content.get("machine", {}), sources, called),
         **_read_served_by(content, sources, called),
     )
-    return _completed(own, parts)
+    return _completed(own, _taking(content, parts, called), parts)
 
 
 def _read_parts(content: Mapping[str, Any], called: str) -> list[Platform]:
@@ -173,8 +174,42 @@ def _read_parts(content: Mapping[str, Any], called: str) -> list[Platform]:
     return [load_platform(name) for name in names]
 
 
-def _completed(own: Platform, parts: Sequence[Platform]) -> Platform:
-    """``own`` with what it says nothing of from the first of ``parts`` that does.
+def _taking(
+    content: Mapping[str, Any], parts: Sequence[Platform], called: str
+) -> dict[str, Platform]:
+    """The part that each cost named under ``[takes]`` is taken from, whichever other states it."""
+    lists, where = content.get("takes", {}), f"{called}: takes"
+    if not isinstance(lists, dict) or not all(isinstance(one, list) for one in lists.values()):
+        raise PlatformError(f"{where} must be a table of lists of costs, by platform")
+    only_known(lists, [part.name for part in parts], where, PlatformError)
+    whose: dict[str, Platform] = {}
+    for part in parts:
+        for name in lists.get(part.name, []):
+            if name not in part.costs and name not in part.not_applicable:
+                raise PlatformError(f"{where}: {part.name!r} says nothing of {name!r}")
+            if whose.setdefault(name, part) is not part:
+                raise PlatformError(f"{where}: {name} is taken twice; keep one")
+    return whose
+
+
+def completed(own: Platform, part: Platform, names: Sequence[str]) -> Platform:
+    """``own`` with those of the costs ``names`` of which it says nothing as ``part`` has them."""
+    said = {*own.costs, *own.not_applicable}
+    wanted = [name for name in names if name not in said]
+    only = msgspec.structs.replace(
+        part,
+        costs={name: part.costs[name] for name in wanted if name in part.costs},
+        not_applicable={
+            name: part.not_applicable[name] for name in wanted if name in part.not_applicable
+        },
+        machine={},
+        served_by_origin=None,
+    )
+    return _completed(own, {}, [only])
+
+
+def _completed(own: Platform, whose: Mapping[str, Platform], parts: Sequence[Platform]) -> Platform:
+    """``own`` with what it says nothing of from who ``whose`` names, or the first of ``parts``.
 
     No such machine was ever built, so all of that is assumed here, with its source behind it.
     """
@@ -182,10 +217,10 @@ def _completed(own: Platform, parts: Sequence[Platform]) -> Platform:
     served_by, origin = own.served_by, own.served_by_origin
     for part in parts:
         for name, why in part.not_applicable.items():
-            if name not in costs:
+            if name not in costs and whose.get(name, part) is part:
                 absent.setdefault(name, f"{part.name}: {why}")
         for name, cost in part.costs.items():
-            if name not in absent:
+            if name not in absent and whose.get(name, part) is part:
                 costs.setdefault(name, _assumed(cost, part))
         for name, parameter in part.machine.items():
             machine.setdefault(name, _assumed(parameter, part))

@@ -22,6 +22,7 @@ TRACKS = {
     Engine.CPU: "CPU",
     Engine.TABLE: "table reads",
     Engine.DESCRIPTOR: "descriptor reads",
+    Engine.REPORT: "reports",
 }
 
 

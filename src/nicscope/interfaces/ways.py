@@ -38,9 +38,11 @@ OVER_THE_BUS = tuple(way for way in Way if way is not Way.PCI)
 OF_PORTS = tuple(Way)
 BY_PROCESSOR = (Way.PIO, Way.PIO_COMBINED, Way.CNI)
 HELPED_BY_HOST = (*BY_PROCESSOR, Way.DMA)  # where no process has done its CPU's part before
+HELP = ("interrupt",)  # and what that takes
 # The NIC asks for such a page when it misses it, and the host pins it then (UTLB, 2; U-Net/MM, 3;
 # miNI, IV): the others have pinned before the doorbell.
 PINNED_AT_THE_MISS = (Scheme.INTERRUPT, Scheme.UNET_MM, Scheme.HANDLE)
+OF_PCI = "pci_read_per_byte"  # does not apply where there is no I/O bus
 LOOKED_UP = tuple(scheme for scheme in Scheme if scheme is not Scheme.PINNED)  # page by page
 
 
@@ -240,6 +242,11 @@ def _of_prices(asked: Combination) -> NicscopeError | None:
 
 def _of_link_prices(asked: Combination) -> NicscopeError | None:
     platform, serves_ports = asked.platform, INTERFACES[asked.interface].serves_ports
+    if asked.way == Way.PCI and OF_PCI in platform.not_applicable:
+        return PlatformError(
+            f"platform {platform.name!r} has no I/O bus ({platform.not_applicable[OF_PCI]}); take "
+            "another way than pci"
+        )
     try:
         (transfer_costs if serves_ports else delivery_costs)(platform)
         if asked.design is not None and serves_ports:
@@ -271,9 +278,7 @@ def _states_all(asked: Combination) -> bool:
 
 def _unstated(asked: Combination) -> list[str]:
     """What the library, the host and the interface at its bus take that is not stated."""
-    platform, interface = asked.platform, INTERFACES[asked.interface]
-    if interface.library:
-        costs = [name for name in VIA_COSTS if name not in platform.costs]
-        return costs + unstated_machine(platform, OF_VIA)
-    needed = ("interrupt",) if asked.way in HELPED_BY_HOST else ()
-    return [name for name in needed if name not in platform.costs] + unstated_machine(platform)
+    platform, library = asked.platform, INTERFACES[asked.interface].library
+    needed = (*(VIA_COSTS if library else ()), *(HELP if asked.way in HELPED_BY_HOST else ()))
+    absent = [name for name in needed if name not in platform.costs]
+    return absent + unstated_machine(platform, OF_VIA if library else ())

@@ -49,6 +49,7 @@ ENDPOINT = np.dtype(
         ("receive_ring", "i8"),
         ("logging", "i8"),
         ("control_bytes", "i8"),  # of a packet, before its payload
+        ("by_message", "i8"),  # 1: a message goes on when its last packet is on the NIC
         ("tags", "i8"),  # entries of the incoming payload table
         # send side; packets finished <= sent <= taken <= written
         ("next_number", "i8"),  # of a packet
@@ -77,6 +78,9 @@ ENDPOINT = np.dtype(
         ("arrived", "i8"),  # its payload bytes of transfers that have ended
         ("drain_sunk", "i8"),  # payload bytes of packet ``drained`` that hostRcv has taken
         ("draining", "i8"),  # 1: hostRcv moves some of them
+        # 1: packet ``sent``, or ``drained``, waits for the rest of its message (``ports.staging``)
+        ("holds_sent", "i8"),
+        ("holds_drained", "i8"),
         ("to_serve", "i8"),  # what SERVE would be begun for; 0: nothing
         ("task_turn", "i8"),  # where the firmware looks first
     ],
@@ -185,7 +189,7 @@ def can_take(endpoint, sends, engines):
 @step
 def can_send(endpoint, sends, engines):
     """Whether the oldest packet not yet sent has something for netTx."""
-    if endpoint.sent == endpoint.taken:
+    if endpoint.sent == endpoint.taken or endpoint.holds_sent == 1:
         return False
     payload = sends[place_in(endpoint.sent, endpoint.send_ring)].payload
     deposited = engines.fetched_bytes if endpoint.sent == engines.fetching else payload
@@ -198,7 +202,7 @@ def can_send(endpoint, sends, engines):
 @step
 def can_drain(endpoint, arrivals, engines):
     """Whether the oldest packet not yet drained has something for hostRcv."""
-    if endpoint.drained == endpoint.accepted:
+    if endpoint.drained == endpoint.accepted or endpoint.holds_drained == 1:
         return False
     packet = arrivals[place_in(endpoint.drained, endpoint.receive_ring)]
     if packet.broken == 1:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nicscope.reports.printing import Printed
-    from nicscope.studies.latency.ping_pong import Translating
     from nicscope.studies.latency.report import LatencyReport
+    from nicscope.studies.latency.translated import Translating
 
 COLUMNS: dict[str, tuple[Part, ...]] = {
     "write": (Part.USER_DATA,),
@@ -28,6 +28,7 @@ COLUMNS: dict[str, tuple[Part, ...]] = {
     "xlat": (Part.PIN, Part.TRANSLATION, Part.MISS),
     "send": (Part.SEND,),
     "recv": (Part.RECEIVE,),
+    "net": (Part.NETWORK,),
     "wait": (Part.WAIT,),
 }
 ALWAYS = ("write", "vipl", "send", "recv")
@@ -95,8 +96,6 @@ def _of_translations(report: LatencyReport, made: Translating) -> Iterator[str]:
     lookups = sum(one.lookups for one in report.latencies)
     misses = sum(one.misses for one in report.latencies)
     yield f"misses: {misses:,} of {lookups:,} lookups; xlat: pinning, looking up and missing"
-    for step, why in made.unpriced.items():
-        yield f"not priced, {step}: {why}"
 
 
 def latency_rows(report: LatencyReport) -> Rows:

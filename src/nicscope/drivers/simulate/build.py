@@ -56,6 +56,7 @@ _CONFIGURED = (
     "receive_ring",
     "logging",
     "control_bytes",
+    "by_message",
 )
 
 

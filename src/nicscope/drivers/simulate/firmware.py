@@ -65,6 +65,7 @@ from nicscope.nic.delivery import (
 from nicscope.nic.ports.calls import (
     aim_at_run,
     complete_arrival,
+    hold_messages,
     note_on_nic,
     place_arrival,
     serve,
@@ -105,6 +106,8 @@ def look(machine, n, now):
     settle(endpoint, machine.arrivals[n], host_rcv_active(node))
     if has_ports(machine.ports):
         choose_work(machine, n, now)
+        if endpoint.by_message == 1:
+            hold_messages(machine, n, node.fetching)
     engines = engines_of(machine, n, now)
     task = next_task(endpoint, machine.sends[n], machine.arrivals[n], engines)
     if task == NO_TASK:
@@ -174,7 +177,7 @@ def wait_for_bytes_to_send(machine, n):
     node = machine.nodes[n]
     endpoint = machine.endpoints[n]
     when = NEVER
-    if node.link == LINK_IDLE and endpoint.sent == node.fetching:
+    if node.link == LINK_IDLE and endpoint.sent == node.fetching and endpoint.holds_sent == 0:
         flow = machine.pci_flows[n]
         wanted = enough(endpoint, endpoint.minpulse_send, endpoint.sunk, flow.total)
         when = fetched_at(machine, n, wanted) if crosses_bus(machine, n) else time_of(flow, wanted)
@@ -191,6 +194,7 @@ def wait_for_bytes_to_drain(machine, n):
         node.task == NO_TASK
         and node.pci == PCI_IDLE
         and endpoint.open == 1
+        and endpoint.holds_drained == 0
         and endpoint.drained == endpoint.accepted - 1
         and node.source != NOBODY
         and machine.nodes[node.source].link == FLOWING

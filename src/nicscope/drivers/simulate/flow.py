@@ -1,6 +1,6 @@
 """A transfer under way: bytes moved at a rate that may change.
 
-``docs/virtual-time.md``, Transfers.  Rates are at least 1 ps per byte.
+``docs/virtual-time.md``, Transfers.  At 0 ps per byte all of it moves at once.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import step
+
+NO_RATE = -1  # of a transfer whose rate is set when all rates are, after this event's effects
 
 # ``moved`` of ``total`` bytes until ``since`` (ps), and ``rate`` ps per byte from there.
 FLOW = np.dtype(
@@ -35,7 +37,7 @@ def end_of(flow):
 @step
 def moved_by(flow, now):
     """Bytes moved by ``now``, for a ``now`` not before its last change."""
-    if now <= flow.since:
+    if now < flow.since:
         return flow.moved
     if now >= end_of(flow):
         return flow.total  # as dividing would find, but that takes longer

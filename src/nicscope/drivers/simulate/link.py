@@ -7,7 +7,7 @@ import numpy as np
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.state import crosses_bus
-from nicscope.drivers.simulate.flow import begin, change_rate, end_of, moved_by
+from nicscope.drivers.simulate.flow import NO_RATE, begin, change_rate, end_of, moved_by
 from nicscope.drivers.simulate.machine import (
     FLOWING,
     HEADING,
@@ -124,8 +124,7 @@ def flow_if_awaited(machine, s, now):
     if posted != (CONTROL if node.link_control == 1 else PAYLOAD):
         return False
     node.link = FLOWING
-    # The rate is set when all rates are, after this event's effects.
-    begin(machine.link_flows[s], now, 0, node.link_bytes, 0)
+    begin(machine.link_flows[s], now, 0, node.link_bytes, NO_RATE)
     return True
 
 

@@ -20,6 +20,7 @@ class Engine(IntEnum):
     CPU = 7  # whatever else it does for programs, or in its kernel
     TABLE = 8  # PCI: the NIC reads entries of its host's translation table
     DESCRIPTOR = 9  # the NIC reads a descriptor in its host's memory
+    REPORT = 10  # the NIC's write of a completion, where it is at its host's bus
 
 
 class Task(IntEnum):
@@ -49,6 +50,7 @@ LOG = np.dtype(
         ("start", "i8"),
         ("end", "i8"),
         ("bytes", "i8"),
+        ("lookup", "i8"),  # ps of a FIRMWARE record, its last, in which pages were looked up
     ],
     align=True,
 )

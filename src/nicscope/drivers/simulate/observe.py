@@ -5,6 +5,7 @@ from __future__ import annotations
 from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.machine import INTERRUPTED
 from nicscope.kernel.decorators import routine, step
+from nicscope.nic.delivery import POST_PAYLOAD, SERVE
 
 HOST_WRITE = int(Engine.HOST_WRITE)
 HOST_TX = int(Engine.HOST_TX)
@@ -16,6 +17,7 @@ FIRMWARE = int(Engine.FIRMWARE)
 CPU_WORK = int(Engine.CPU)
 TABLE = int(Engine.TABLE)
 DESCRIPTOR = int(Engine.DESCRIPTOR)
+REPORT = int(Engine.REPORT)
 
 
 @step
@@ -38,6 +40,7 @@ def _write_down(machine, engine, node, sender, packet, control, start, end, byte
     record.start = start
     record.end = end
     record.bytes = byte_count
+    record.lookup = 0
 
 
 @step
@@ -45,16 +48,22 @@ def log_action(machine, node, task, sender, packet, start, end):
     """Keep one record of an action of the firmware."""
     log_transfer(machine, FIRMWARE, node, sender, packet, 0, start, end, 0)
     if machine.tally[0].log <= machine.log.size:
-        machine.log[machine.tally[0].log - 1].task = task
+        record = machine.log[machine.tally[0].log - 1]
+        record.task = task
+        if task in (SERVE, POST_PAYLOAD) and machine.ports.nodes.size > 0:
+            record.lookup = machine.ports.nodes[node].looking
 
 
 @step
-def log_work(machine, n, what, now):
-    """Keep one record of ``what`` the CPU of ``n`` has done until now, if that took time."""
+def log_work(machine, n, what, now, byte_count=0):
+    """Keep one record of ``what`` the CPU of ``n`` has done until now, if that took time.
+
+    ``byte_count``: that a program has loaded or stored.
+    """
     node = machine.nodes[n]
     if now > node.cpu_since:
         process = -1 if what == INTERRUPTED else node.cpu_process
-        log_transfer(machine, CPU_WORK, n, process, -1, 0, node.cpu_since, now, 0)
+        log_transfer(machine, CPU_WORK, n, process, -1, 0, node.cpu_since, now, byte_count)
         if machine.tally[0].log <= machine.log.size:
             machine.log[machine.tally[0].log - 1].task = what
 

@@ -10,7 +10,6 @@ from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment
 from nicscope.interfaces.via.numbers import whole
 
 
-
 @dataclass(frozen=True, eq=False)
 class Region(Owned):
     """Registered memory; its ``handle`` names it in segments.

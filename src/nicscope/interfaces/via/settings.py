@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from nicscope.config.delivery import Way
-from nicscope.config.machine import OF_VIA, VIA_COSTS
+from nicscope.config.machine import OF_VIA
 from nicscope.drivers.simulate.bus.parameters import ON_NIC, machine_parameters
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.interfaces.ways import VI_MSG, Combination, check_runs
 from nicscope.nic.transport import MOST_WINDOW
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from nicscope.config.platform import Platform
 
+# What VI-MSG's own machine calls what ports have by other names, or in other shares.
+OWN_COSTS: dict[str, Callable[[Mapping[str, int]], int]] = {
+    "vipl_post": lambda of: of["post"],
+    "vipl_poll": lambda of: of["poll"],
+    "ka_call": lambda of: of["system_call"],
+    "ka_interrupt": lambda of: of["interrupt"],
+    "ka_register_page": lambda of: of["user_pin"],
+    "vimsg_token": lambda of: of["send_queue"] - of["ni_table_read"],
+    "vimsg_translate": lambda of: of["ni_table_read"],
+    "vimsg_send_frame": lambda of: 3 * of["firmware_start"] + of["firmware_finish"],
+    "vimsg_receive_frame": lambda of: 3 * of["firmware_start"] + of["firmware_finish"],
+    "vimsg_complete": lambda of: of["receive_queue"],
+    "retry_timeout": lambda of: of["retry_timeout"],
+}
 APART = ("ka_interrupt", "retry_timeout")  # of the costs: fields of ``Settings`` by themselves
 
 
@@ -45,8 +60,9 @@ def read_settings(platform: Platform, changes: Mapping[str, int] | None = None) 
     """
     check_runs(Combination(VI_MSG, platform, Way.EDT))  # its prices are those of every way
     host, nic = machine_parameters(platform)
-    costs = {name: platform.costs[name].high_ps for name in VIA_COSTS}
-    own = {name: platform.machine[name].value for name in OF_VIA}
+    stated = {name: int(cost.each(Fraction(1))[1]) for name, cost in platform.costs.items()}
+    costs = {name: cost(stated) for name, cost in OWN_COSTS.items()}
+    own = {name: platform.machine[name].value for name in OF_VIA} | {"read_mbytes_s": 0}
     own |= {name: costs.pop(name) for name in APART}
     for name, value in (changes or {}).items():
         if name in costs:

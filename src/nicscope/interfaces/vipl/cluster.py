@@ -12,11 +12,12 @@ cluster.run()
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.config.delivery import Transport, Way
+from nicscope.config.delivery import MESSAGE_STORE_AND_FORWARD, POLICIES, Transport, Way
 from nicscope.config.design import load_design, with_settings
 from nicscope.config.platform import load_platform
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
@@ -26,18 +27,25 @@ from nicscope.interfaces.ports.cluster import PAGE_SIZE, PortCluster
 from nicscope.interfaces.vipl.host import Host
 from nicscope.interfaces.vipl.kernel import Kernel
 from nicscope.interfaces.vipl.process import Process
-from nicscope.interfaces.vipl.settings import on_ports, settings_of
+from nicscope.interfaces.vipl.settings import settings_of
+from nicscope.interfaces.ways import Combination, check_runs
 from nicscope.nic.coherent.mechanism import NAMES, Mechanism
+from nicscope.nic.ports.layout import REPORT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
+    from nicscope.config.delivery import Delivery
     from nicscope.config.design import Design
+    from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.ports.build import Setup
     from nicscope.drivers.simulate.programs import Simulation
     from nicscope.fabric.topology import Topology
+    from nicscope.interfaces.vipl.settings import Settings
 
-DELIVERIES = ("store-and-forward", "cut-through")
+DELIVERIES = ("store-and-forward", "cut-through", MESSAGE_STORE_AND_FORWARD)
+MESSAGE_BUFFERS = 64  # of packets, each way, at most: as many as the rings have entries
+NEEDED = ("segments", "receives", "regions", "entries", "connections")  # of a ``PortSize``
 PAGES_PER_SPACE = 2048
 CONNECTIONS = 1024  # of a node, ever
 ACK_DELAY_PS = 20_000_000
@@ -51,7 +59,7 @@ class Cluster(PortCluster[Process]):
 
     def __init__(
         self,
-        platform: str = "sonic-via-utlb",
+        platform: str | Path | Platform = "sonic-via-utlb",
         mechanism: str | Way = Way.EDT,
         *,
         design: str | Design = "via-static",
@@ -83,7 +91,11 @@ class Cluster(PortCluster[Process]):
             raise SimulationError(f"no delivery {delivery!r}{did_you_mean(delivery, DELIVERIES)}")
         if not 0 <= loss < 1:
             raise SimulationError(f"loss must be from 0 to less than 1, got {loss!r}")
-        priced = load_platform(platform)
+        for name in NEEDED if size is not None else ():
+            if getattr(size, name) < 1:
+                raise SimulationError(f"VIs need a size with {name} of at least 1 (PortSize)")
+        priced = load_platform(platform) if isinstance(platform, str | Path) else platform
+        check_runs(Combination("VIA", priced, Way(mechanism)))
         self.settings = settings_of(priced, settings)
         self.mechanism: Mechanism | None = NAMES.get(Way(mechanism))
         chosen = load_design(design) if isinstance(design, str) else design
@@ -92,9 +104,9 @@ class Cluster(PortCluster[Process]):
         frames = self.settings.host["memory_bytes"] // PAGE_SIZE
         super().__init__(
             with_settings(chosen, [f"way={Way(mechanism).value}"]),
-            on_ports(priced, self.settings),
+            self.settings.platform,
             nodes=nodes,
-            policy=delivery,
+            policy=_delivered(delivery, self.settings),
             topology=topology,
             transport=Transport(
                 window=self.settings.window,
@@ -139,6 +151,14 @@ class Cluster(PortCluster[Process]):
         finally:
             self._programs = []
 
+    @property
+    def _wide_delivery(self) -> Delivery:
+        """Where a message waits for its last packet, packets hold a frame, so that many have room.
+
+        No packet of a VI is longer than that.
+        """
+        return self.delivery if self.delivery.by_message else super()._wide_delivery
+
     def _setup(self, processes: Sequence[int], links: int) -> Setup:
         most = max(processes)
         # Each process has a port and a completion queue of its own beside those of VIs.
@@ -156,6 +176,21 @@ class Cluster(PortCluster[Process]):
             Kernel(simulation.machine, node, count) for node, count in enumerate(processes)
         ]
         return simulation
+
+
+def _delivered(name: str, settings: Settings) -> Delivery:
+    """That delivery; where it is by message, with buffers for messages in half of staging each."""
+    chosen = POLICIES[name]
+    if not chosen.by_message:
+        return chosen
+    block = settings.host["l2_line"]
+    payload = min(-(-settings.mtu // block) * block, PAGE_SIZE)
+    own = REPORT.itemsize
+    room = (settings.nic["staging_bytes"] - own) // (2 * payload)
+    buffers = max(1, min(MESSAGE_BUFFERS, room))
+    return msgspec.structs.replace(
+        chosen, max_payload=payload, send_buffers=buffers, receive_buffers=buffers
+    )
 
 
 async def _play(program: Callable[[Host], Coroutine[Any, Any, object]], process: Process) -> object:

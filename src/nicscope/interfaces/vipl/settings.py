@@ -1,4 +1,4 @@
-"""A VIA platform as the machine of ports has it: costs and parameters by the names of ports."""
+"""What a VIA cluster's machine is like and what it costs: a platform, and changes by name."""
 
 from __future__ import annotations
 
@@ -6,88 +6,93 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from nicscope.config.cost_name import COSTS
 from nicscope.config.evidence import Evidence, Origin
-from nicscope.config.machine import MACHINE
-from nicscope.drivers.simulate.bus.parameters import word_of
+from nicscope.config.machine import MACHINE, OF_VIA, VIA_COSTS
+from nicscope.drivers.simulate.bus.parameters import ON_NIC, machine_parameters, word_of
 from nicscope.errors import SimulationError, did_you_mean
-from nicscope.interfaces.via.settings import read_settings
 from nicscope.memory.coherence.layout import host_settings
 from nicscope.nic.coherent.layout import nic_settings
+from nicscope.nic.transport import MOST_WINDOW
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nicscope.config.machine import Parameter
     from nicscope.config.platform import Platform, UnitCost
-    from nicscope.interfaces.via.settings import Settings
 
-# What ports call what VIPL's library and its kernel agent take.
-SAME = {"post": "vipl_post", "poll": "vipl_poll", "system_call": "ka_call"}
-# Of VI-MSG's own firmware and engines: this NIC's are the platform's.
-UNUSED = (
-    "vimsg_token",
-    "vimsg_translate",
-    "vimsg_send_frame",
-    "vimsg_receive_frame",
-    "vimsg_complete",
-    "read_mbytes_s",
-)
+AT_LEAST_1 = ("mtu", "max_transfer", *VIA_COSTS)
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """A platform with changes in place, and what of it the messaging asks for."""
+
+    platform: Platform
+    host: dict[str, int]  # parameters of the host and of the interface
+    nic: dict[str, int]
+    mtu: int
+    max_transfer: int
+    retry_timeout: int  # ps
+    retries: int
+    window: int
 
 
 def settings_of(platform: Platform, changes: Mapping[str, int] | None = None) -> Settings:
-    """The platform's with ``changes`` by name.  Errors: as ``read_settings``."""
-    for name in changes or {}:
-        if name in UNUSED:
-            raise SimulationError(
-                f"{name} is of VI-MSG's own machine, and this NIC serves ports: change what the "
-                f"platform states of it{did_you_mean('send_queue', platform.costs)}"
-            )
-    settings = read_settings(platform, changes)
+    """The platform's with ``changes`` by name, times in ps; of a table of costs for each page.
+
+    The platform states all that VIA takes.  Errors: ``SimulationError`` for an unknown name, or a
+    value that makes no machine.
+    """
+    changed = platform
+    for name, value in (changes or {}).items():
+        changed = _changed(changed, name, value)
+    host, nic = machine_parameters(changed)
+    own = {name: changed.machine[name].value for name in OF_VIA}
+    own |= {name: changed.costs[name].high_ps for name in VIA_COSTS}
+    for name in AT_LEAST_1:
+        if own[name] < 1:
+            raise SimulationError(f"{name} must be at least 1, got {own[name]!r}")
+    if not 1 <= own["window"] <= MOST_WINDOW:
+        raise SimulationError(
+            f"window must be from 1 to {MOST_WINDOW} frames, got {own['window']!r}"
+        )
     try:
-        host_settings(settings.host)
-        nic_settings(settings.nic)
+        host_settings(host)
+        nic_settings(nic)
     except ValueError as error:
         raise SimulationError(str(error)) from None
-    return settings
+    return Settings(changed, host, nic, **own)
 
 
-def on_ports(platform: Platform, settings: Settings) -> Platform:
-    """``platform`` with ``settings`` in place, where the machine of ports looks for them."""
-    times = {name: settings.costs[theirs] for name, theirs in SAME.items()}
-    times["interrupt"] = settings.ka_interrupt
-    costs = dict(platform.costs)
-    for name, ps in times.items():
-        costs[name] = _cost(platform, name, ps)
-    page = settings.costs["ka_register_page"]
-    costs["user_pin"] = msgspec.structs.replace(
-        _cost(platform, "user_pin", page), points=((1, page), (2, 2 * page))
+def _changed(platform: Platform, name: str, value: int) -> Platform:
+    """The platform with another value for what it states under that name."""
+    word = name if name in platform.machine or name in platform.costs else _on_nic(name)
+    if word not in platform.machine and word not in platform.costs:
+        known = {*platform.costs, *platform.machine}
+        raise SimulationError(f"no setting {name!r}{did_you_mean(name, known)}")
+    if value < 0:
+        raise SimulationError(f"{name} must not be negative")
+    if word in MACHINE:
+        machine = platform.machine | {word: _parameter(platform.machine[word], value)}
+        return msgspec.structs.replace(platform, machine=machine)
+    return msgspec.structs.replace(
+        platform, costs=platform.costs | {word: _cost(platform.costs[word], value)}
     )
-    machine = dict(platform.machine)
-    for part, words in ((settings.host, str), (settings.nic, word_of)):
-        for name, value in part.items():
-            word = words(name)
-            if word in MACHINE:
-                machine[word] = _parameter(machine[word], value)
-            else:
-                costs[word] = _cost(platform, word, value)
-    return msgspec.structs.replace(platform, costs=costs, machine=machine)
 
 
-def _cost(platform: Platform, name: str, ps: int) -> UnitCost:
-    """That cost, with its origin if it is as the platform has it."""
-    stated = platform.costs[name]
-    if not stated.points and stated.low_ps == stated.high_ps == ps:
-        return stated
-    theirs = SAME.get(name)
-    origin = platform.costs[theirs].origin if theirs else _set(name)
-    return msgspec.structs.replace(stated, origin=origin, low_ps=ps, high_ps=ps, points=())
+def _on_nic(name: str) -> str:
+    """The word of a parameter of the interface, which may be said to be that, or not."""
+    return word_of(name.removeprefix(ON_NIC))
+
+
+def _cost(stated: UnitCost, ps: int) -> UnitCost:
+    origin = Origin(Evidence.ASSUMED, f"settings: {stated.name}")
+    if COSTS[stated.name].size_of is not None:
+        points = (1, ps), (2, 2 * ps)
+        return msgspec.structs.replace(stated, origin=origin, points=points)
+    return msgspec.structs.replace(stated, origin=origin, low_ps=ps, high_ps=ps)
 
 
 def _parameter(stated: Parameter, value: int) -> Parameter:
-    if stated.value == value:
-        return stated
-    return msgspec.structs.replace(stated, value=value, origin=_set(stated.name))
-
-
-def _set(name: str) -> Origin:
-    return Origin(Evidence.ASSUMED, f"settings: {name}")
+    origin = Origin(Evidence.ASSUMED, f"settings: {stated.name}")
+    return msgspec.structs.replace(stated, value=value, origin=origin)

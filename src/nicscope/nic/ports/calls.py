@@ -51,6 +51,11 @@ def choose_source(nics, n):
 
 
 @FIRMWARE.function
+def hold_messages(nics, n, fetching):
+    """Say whether the oldest packets of ``n`` wait for the rest of their messages."""
+
+
+@FIRMWARE.function
 def serve(nics, n):
     """Effect of SERVE, whose time the processor of ``n`` has spent."""
 

@@ -44,6 +44,7 @@ LOOKS: dict[str, tuple[tuple[Part, ...], str, str]] = {
     "DMA execution": ((Part.DMA_EXEC,), VERMILION, ""),
     "copied by the processor": ((Part.COPY,), ORANGE, ""),
     "translation": ((Part.PIN, Part.TRANSLATION, Part.MISS), INK, ""),
+    "network": ((Part.NETWORK,), FAINT, ""),
     "waiting": ((Part.WAIT,), "white", "//"),
 }
 

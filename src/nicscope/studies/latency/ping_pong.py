@@ -9,102 +9,36 @@ Buffers may go through a translation cache on each side, at the costs of another
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
-
-from nicscope.config.design import load_design, with_settings
+from nicscope.config.delivery import MESSAGE_STORE_AND_FORWARD, Way
 from nicscope.config.platform import load_platform
-from nicscope.errors import DesignError, StudyError
-from nicscope.interfaces.via import Cluster, Reliability
-from nicscope.interfaces.via.journal import Part
-from nicscope.interfaces.via.translating import LOOKUP, Translation
-from nicscope.nic.vimsg.layout import PAGE
-from nicscope.studies.pricing import price
+from nicscope.drivers.simulate.ports.build import HostSize, PortSize
+from nicscope.interfaces.via.descriptor import ALIGNMENT
+from nicscope.interfaces.vipl import Cluster, Reliability
+from nicscope.interfaces.vipl.settings import settings_of
+from nicscope.interfaces.ways import Combination, check_runs
+from nicscope.studies.latency.parts import Part, Sent, parts_of, prices_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
-    from pathlib import Path
 
-    from nicscope.interfaces.via import Host
-    from nicscope.interfaces.via.journal import Journal
-    from nicscope.interfaces.via.translating import Translator
-    from nicscope.nic.coherent.mechanism import Mechanism
-    from nicscope.studies.latency.question import Question
+    from numpy.typing import NDArray
 
-# A scheme by its name: the design of the catalog that its paper measured.
-DESIGNS = {
-    "static": "vmmc-static",
-    "utlb": "utlb",
-    "unet-mm": "unet-mm-pca200",
-    "handle": "mini",
-    "interrupt": "vmmc-interrupt",
-}
+    from nicscope.config.design import Design
+    from nicscope.config.platform import Platform
+    from nicscope.interfaces.vipl import Host
 
-
-class Translating(msgspec.Struct, frozen=True):
-    """What was asked of translations, and what could not be priced."""
-
-    design: str
-    scheme: str
-    platform: str
-    entries: int | None
-    pages: int  # that messages use in turn
-    unpriced: dict[str, str]  # steps that happened, and why they took no time
-
-
-class Pricing:
-    """Prices of a design's events, in ps by step."""
-
-    def __init__(self, question: Question, name: str, own_lookup_ps: int) -> None:
-        """``own_lookup_ps``: of VI-MSG's, for a platform that states none.
-
-        Errors: ``DesignError``, ``StudyError``.
-        """
-        design = load_design(DESIGNS.get(name, name))
-        if question.entries is not None:
-            try:
-                design = with_settings(design, [f"entries={question.entries}"])
-            except DesignError as error:
-                raise StudyError(f"--entries: {str(error).partition(': ')[2]}") from None
-        if design.platform is None:
-            raise StudyError(
-                f"design {design.name!r} names no platform, so nothing says what its misses take"
-            )
-        self._design, self._platform = design, load_platform(design.platform)
-        self._own = own_lookup_ps
-        self._pages = question.pages
-        self.unpriced: dict[str, str] = {}
-        self.translation = Translation(design, self._prices)
-
-    def _prices(self, counts: Mapping[str, int]) -> dict[str, int]:
-        cost = price(counts, self._design, self._platform)
-        found = {part.name: part.high_ps for part in cost.components if part.count}
-        for step in cost.unpriced:
-            if step.count and step.name in LOOKUP:
-                found[step.name] = self._own * step.count
-                self.unpriced[step.name] = f"{step.why}; taken as vimsg_translate"
-            elif step.count:
-                self.unpriced[step.name] = step.why
-        return found
-
-    def to_report(self) -> Translating:
-        """What a report says of it."""
-        design = self._design
-        return Translating(
-            design.name,
-            design.scheme.value,
-            self._platform.name,
-            design.entries,
-            self._pages,
-            dict(self.unpriced),
-        )
-
-
+PAGE = 4096
+DESIGN = "via-static"
 # Messages each way before the first that counts, and that count.  A small one takes two entries of
 # a cacheable queue of 64, so either is about a pass around it.
 WARM_UP = 34
 MEASURED = 32
+RECORDS = 1 << 15  # of the log, at first
+BESIDES = 8  # pages, regions, connections and entries that are no buffer's
+LOOKED_UP = ("lookups", "ni_misses")
 
 
 class Measured(NamedTuple):
@@ -117,72 +51,118 @@ class Measured(NamedTuple):
     misses: int = 0
 
 
+class Setting(NamedTuple):
+    """How messages go."""
+
+    platform: str | Path | Platform
+    way: str
+    settings: Mapping[str, int] = {}
+    design: str | Design = DESIGN
+    pages: int = 1  # buffers on either side, used in turn
+    delivery: str = MESSAGE_STORE_AND_FORWARD
+    reliability: Reliability = Reliability.VIP_SERVICE_UNRELIABLE
+
+
 def rounds_of(pages: int) -> tuple[int, int]:
     """Messages each way before the first that counts, and that count, with so many buffers."""
     return max(WARM_UP, pages), -(-MEASURED // pages) * pages
 
 
-def ping_pong(
-    platform: str | Path,
-    mechanism: str | Mechanism,
-    byte_count: int,
-    settings: Mapping[str, int] | None = None,
-    *,
-    measured: int | None = None,
-    reliability: Reliability = Reliability.VIP_SERVICE_UNRELIABLE,
-    translation: Translation | None = None,
-    pages: int = 1,
-    delivery: str = "store-and-forward",
-) -> Measured:
+def ping_pong(setting: Setting, byte_count: int, measured: int | None = None) -> Measured:
     """Time ``measured`` messages of ``byte_count`` bytes one way, once caches are warm.
 
-    ``measured`` is by default as ``rounds_of`` says; ``pages`` buffers on either side are used in
-    turn.
-    Errors: ``PlatformError``, ``SimulationError``.
+    ``measured`` is by default as ``rounds_of`` says.
+    Errors: ``DesignError``, ``PlatformError``, ``SimulationError``.
     """
-    changes = dict(settings or {})
-    room = 2 * pages * (byte_count // PAGE + 1) * PAGE
-    if pages > 1:
-        changes.setdefault("memory_bytes", max(1 << 21, 2 << room.bit_length()))
-    cluster = Cluster(
-        platform, mechanism, settings=changes, translation=translation, delivery=delivery
-    )
-    warm_up, usual = rounds_of(pages)
-    measured = usual if measured is None else measured
-    game = _Game(byte_count, (warm_up, measured), pages, reliability, cluster.translator)
-    cluster.start(0, game.player(first=True))
-    cluster.start(1, game.player(first=False))
-    cluster.run()
+    warm_up, usual = rounds_of(setting.pages)
+    rounds = warm_up, usual if measured is None else measured
+    game, cluster, log = _played(setting, byte_count, rounds)
+    costs = {name: cost.high_ps for name, cost in cluster.platform.costs.items()}
+    own_table = cluster.design.name == DESIGN
+    prices = prices_of(Way(setting.way), costs, cluster.settings.nic, own_table=own_table)
     counted = game.found[warm_up:]
-    parts = [sum(one.parts[part] for one in counted) for part in Part]
+    parts = [parts_of(log, sent, prices) for sent in counted]
     lookups, misses = (end - start for end, start in zip(game.looked(), game.warm, strict=True))
-    return Measured(measured, sum(one.total for one in counted), parts, lookups, misses)
+    return Measured(
+        rounds[1],
+        sum(sent.seen - sent.begun for sent in counted),
+        [sum(one[part] for one in parts) for part in Part],
+        lookups,
+        misses,
+    )
+
+
+def _played(
+    setting: Setting, byte_count: int, rounds: tuple[int, int]
+) -> tuple[_Game, Cluster, NDArray[Any]]:
+    """The game at its end, and what the observer saw: all of it, if need be at a second try."""
+    records = RECORDS
+    while True:
+        cluster = _cluster(setting, byte_count, sum(rounds), records)
+        game = _Game(byte_count, rounds, setting, cluster)
+        cluster.start(0, game.player(first=True))
+        cluster.start(1, game.player(first=False))
+        cluster.run()
+        assert cluster.simulation is not None
+        machine = cluster.simulation.machine
+        total = int(machine.tally[0]["log"])
+        if total <= records:
+            return game, cluster, machine.log[:total]
+        records = total
+
+
+def _cluster(setting: Setting, byte_count: int, rounds: int, records: int) -> Cluster:
+    """Two nodes with room for the buffers and the descriptors of the game."""
+    buffer, ring = -(-byte_count // PAGE), 1 << (rounds - 1).bit_length()
+    pages = 2 * setting.pages * buffer + 2 * -(-rounds * ALIGNMENT // PAGE) + BESIDES
+    changes = dict(setting.settings)
+    if setting.pages > 1:
+        changes.setdefault("memory_bytes", PAGE << max(9, pages.bit_length()))
+    platform = setting.platform
+    platform = load_platform(platform) if isinstance(platform, str | Path) else platform
+    check_runs(Combination("VIA", platform, setting.way))
+    frames = settings_of(platform, changes).host["memory_bytes"] // PAGE
+    return Cluster(
+        platform,
+        setting.way,
+        design=setting.design,
+        settings=changes,
+        delivery=setting.delivery,
+        vis=1,
+        queues=1,
+        host=HostSize(frames=frames, pages_per_space=max(pages, frames)),
+        size=PortSize(
+            segments=1,
+            ring=ring,
+            receives=rounds,
+            regions=2 * setting.pages + BESIDES,
+            longest=pages,
+            connections=BESIDES,
+            entries=BESIDES,
+        ),
+        keep_log=records,
+    )
 
 
 class _Game:
     def __init__(
-        self,
-        byte_count: int,
-        rounds: tuple[int, int],
-        pages: int,
-        reliability: Reliability,
-        translator: Translator | None,
+        self, byte_count: int, rounds: tuple[int, int], setting: Setting, cluster: Cluster
     ) -> None:
         self._size = byte_count
         self._warm_up, measured = rounds
         self._rounds = self._warm_up + measured
-        self._pages = pages
-        self._reliability = reliability
-        self._translator = translator
+        self._pages = setting.pages
+        self._reliability = setting.reliability
+        self._cluster = cluster
         self._started = 0  # when the first player began to write the message under way
-        self.found: list[Measured] = []
+        self.found: list[Sent] = []
         self.warm = (0, 0)  # what ``looked`` said before the first message that counts
 
     def looked(self) -> tuple[int, int]:
         """Lookups and misses so far, of both NICs."""
-        if self._translator is None:
-            return 0, 0
-        return self._translator.lookups, self._translator.misses
+        counts = [self._cluster.counts(node) for node in range(2)]
+        lookups, misses = (sum(one.get(name) or 0 for one in counts) for name in LOOKED_UP)
+        return lookups, misses
 
     def player(self, *, first: bool) -> Callable[[Host], Coroutine[None, None, None]]:
         async def play(host: Host) -> None:
@@ -191,8 +171,9 @@ class _Game:
             vi = await nic.create_vi(tag, self._reliability)
             places = await nic.descriptors(tag, self._rounds, segments=1)
             ours = await nic.descriptors(tag, 1, segments=1)
+            room = -(-self._size // PAGE) * PAGE  # a buffer shares no block with another
             outs, intos = [
-                [await nic.register_mem(nic.allocate(self._size), tag) for _ in range(self._pages)]
+                [await nic.register_mem(nic.allocate(room), tag) for _ in range(self._pages)]
                 for _ in range(2)
             ]
             for number in range(self._rounds):
@@ -209,24 +190,17 @@ class _Game:
                         self.warm = self.looked()
                     self._started = nic.now_ps
                 else:
-                    self._note((await nic.recv_wait(vi)).journal, nic.now_ps)
+                    await nic.recv_wait(vi)
+                    self.found.append(Sent(0, 1, self._size, self._started, nic.now_ps))
                     self._compare(raw, await nic.read(into.address, self._size))
                 await nic.write(out.address, raw)
-                await nic.post_send(vi, ours.request(out.segment()))
+                await nic.post_send(vi, ours.request(out.segment(0, self._size)))
                 await nic.send_wait(vi)
                 if first:
                     await nic.recv_wait(vi)
                     self._compare(raw, await nic.read(into.address, self._size))
 
         return play
-
-    def _note(self, journal: Journal | None, now: int) -> None:
-        """The message that was begun at ``_started`` has been seen ``now``."""
-        if journal is None or journal.at != now:
-            raise RuntimeError("a message's journal has a gap")
-        parts = list(journal.parts)
-        parts[Part.USER_DATA] += journal.begin - self._started
-        self.found.append(Measured(1, now - self._started, parts))
 
     def _compare(self, sent: bytes, received: bytes) -> None:
         if sent != received:

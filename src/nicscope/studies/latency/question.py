@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from nicscope.config.delivery import MESSAGE_STORE_AND_FORWARD, POLICIES, Policy, Way
 from nicscope.errors import StudyError, did_you_mean
-from nicscope.interfaces.ways import VI_MSG, why_no_way
-from nicscope.nic.coherent.mechanism import NAMES
+from nicscope.interfaces.vipl.cluster import DELIVERIES
+from nicscope.interfaces.ways import why_no_way
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,10 +18,7 @@ DEFAULT_MECHANISMS = "edt,cc-dma-intervention,cc-dma-retry,cni,dma,pio"
 DEFAULT_BYTES = "64..4096"
 PLATFORM = "sonic-via"
 OPTIONS = {"mtu": "--mtu", "dma_mbytes_s": "--dma-rate"}  # of their own, by setting
-
-STORE_AND_FORWARD = "store-and-forward"
-CUT_THROUGH = "cut-through"
-DELIVERIES = (STORE_AND_FORWARD, CUT_THROUGH)
+WAYS = tuple(way.value for way in Way)
 
 
 class Question(NamedTuple):
@@ -30,10 +28,10 @@ class Question(NamedTuple):
     sizes: tuple[int, ...]  # bytes, ascending
     platform: str = PLATFORM
     settings: tuple[tuple[str, int], ...] = ()  # name, value
-    translation: str | None = None  # a scheme, or a design; None: VI-MSG's own two steps
+    translation: str | None = None  # a scheme, or a design; None: a table on the NIC
     entries: int | None = None  # of its cache; None: the design's
     pages: int = 1  # buffers that messages use in turn
-    delivery: str = STORE_AND_FORWARD
+    delivery: str = MESSAGE_STORE_AND_FORWARD
 
 
 def ask(
@@ -47,7 +45,7 @@ def ask(
     translation: str | None = None,
     entries: int | None = None,
     pages: int | None = None,
-    delivery: str = STORE_AND_FORWARD,
+    delivery: str = MESSAGE_STORE_AND_FORWARD,
 ) -> Question:
     """The question in the words of the command line.
 
@@ -62,7 +60,7 @@ def ask(
     buffers = 1 if pages is None else pages
     if not 1 <= buffers <= MOST_PAGES:
         raise StudyError(f"--pages must be from 1 to {MOST_PAGES}, got {pages}")
-    names = _names(mechanisms, translates=translation is not None, delivery=delivery)
+    names = _names(mechanisms, delivery)
     settings: dict[str, int] = {}
     for name, value in (("mtu", mtu), ("dma_mbytes_s", dma_rate)):
         if value is not None:
@@ -97,7 +95,7 @@ def _setting(override: str) -> tuple[str, int]:
     return name.strip(), number
 
 
-def _names(mechanisms: str | None, *, translates: bool, delivery: str) -> tuple[str, ...]:
+def _names(mechanisms: str | None, delivery: str) -> tuple[str, ...]:
     """The mechanisms that are asked for; by default all of the usual for which it makes sense."""
     words = (DEFAULT_MECHANISMS if mechanisms is None else mechanisms).split(",")
     names = tuple(dict.fromkeys(word.strip() for word in words))
@@ -107,12 +105,11 @@ def _names(mechanisms: str | None, *, translates: bool, delivery: str) -> tuple[
                 f"--mechanism must list names, such as edt,dma; got {mechanisms!r}, where one "
                 "is empty"
             )
-        if name not in NAMES:
-            raise StudyError(f"no mechanism {name!r}{did_you_mean(name.lower(), NAMES)}")
-    cuts_through = delivery == CUT_THROUGH
+        if name not in WAYS:
+            raise StudyError(f"no mechanism {name!r}{did_you_mean(name.lower(), WAYS)}")
+    cuts_through = POLICIES[delivery].policy == Policy.CUT_THROUGH
     makes_no_sense = {
-        name: why_no_way(VI_MSG, name, cuts_through=cuts_through, caches=translates)
-        for name in names
+        name: why_no_way("VIA", name, cuts_through=cuts_through, caches=True) for name in names
     }
     if mechanisms is None:
         return tuple(name for name in names if makes_no_sense[name] is None)

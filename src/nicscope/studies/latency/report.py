@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.config.machine import MACHINE_TIMES, VIA_COSTS
-from nicscope.config.platform import load_platform
-from nicscope.interfaces.via.journal import DATA_TRANSFER, TRANSPORT, Part
-from nicscope.interfaces.via.settings import read_settings
-from nicscope.studies.latency.ping_pong import MEASURED, WARM_UP, Pricing, Translating, ping_pong
+from nicscope.config.delivery import MESSAGE_STORE_AND_FORWARD
+from nicscope.config.design import with_settings
+from nicscope.config.machine import MACHINE_TIMES
+from nicscope.config.platform import completed, load_platform
+from nicscope.interfaces.vipl.settings import settings_of
+from nicscope.interfaces.ways import Combination, check_runs
+from nicscope.studies.latency.parts import DATA_TRANSFER, TRANSPORT, Part
+from nicscope.studies.latency.ping_pong import MEASURED, WARM_UP, Setting, ping_pong
+from nicscope.studies.latency.translated import Translating, needed_by, translated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,6 +23,19 @@ if TYPE_CHECKING:
 
 __all__ = ["Latency", "LatencyReport", "Part", "measure"]
 
+# Of the platform's costs, what a message's latency has in it beside the machine's times.
+OF_A_MESSAGE = (
+    "post",
+    "poll",
+    "send_queue",
+    "receive_queue",
+    "ni_table_read",
+    "firmware_start",
+    "firmware_finish",
+    "link_start",
+    "link_per_byte",
+    "switch_hop",
+)
 PS_PER_CYCLE = 1000  # of the host, at 1 GHz
 PS_PER_US = 10**6
 BYTES_PER_BYTE = 2 * (WARM_UP + MEASURED)  # sent for each byte of a message's size
@@ -68,7 +85,7 @@ class LatencyReport(msgspec.Struct, frozen=True):
     evidence: dict[str, int]  # how many of the platform's times, by class
     latencies: list[Latency]
     command: list[str]
-    delivery: str = "store-and-forward"
+    delivery: str = MESSAGE_STORE_AND_FORWARD
     translation: Translating | None = None
 
     def of(self, mechanism: str, byte_count: int) -> Latency:
@@ -97,24 +114,18 @@ def measure(
     """
     changes = dict(question.settings)
     platform = load_platform(question.platform)
-    settings = read_settings(platform, changes)
-    pricing = None
-    if question.translation is not None:
-        own = settings.costs["vimsg_translate"]
-        pricing = Pricing(question, question.translation, own)
+    design, translating = translated(question)
+    if translating is not None:
+        platform = completed(platform, load_platform(translating.platform), needed_by(design))
+    for name in question.mechanisms:
+        check_runs(Combination("VIA", platform, name, with_settings(design, [f"way={name}"])))
+    settings = settings_of(platform, changes)
     latencies = []
     pairs = [(name, size) for size in question.sizes for name in question.mechanisms]
     done, every = 0, sum(size for _, size in pairs) * BYTES_PER_BYTE
     for name, size in pairs:
-        found = ping_pong(
-            question.platform,
-            name,
-            size,
-            changes,
-            translation=None if pricing is None else pricing.translation,
-            pages=question.pages,
-            delivery=question.delivery,
-        )
+        how = Setting(platform, name, changes, design, question.pages, question.delivery)
+        found = ping_pong(how, size)
         parts = {part.name.lower(): found.parts[part] for part in Part}
         latencies.append(
             Latency(name, size, found.messages, found.total, parts, found.lookups, found.misses)
@@ -123,7 +134,7 @@ def measure(
         if watch is not None:
             watch(done, every)
     evidence: dict[str, int] = {}
-    for cost in (*VIA_COSTS, *MACHINE_TIMES):
+    for cost in (*OF_A_MESSAGE, *MACHINE_TIMES):
         if cost in platform.costs and cost not in changes:
             kind = platform.costs[cost].origin.evidence.value
             evidence[kind] = evidence.get(kind, 0) + 1
@@ -136,5 +147,5 @@ def measure(
         latencies,
         list(command),
         question.delivery,
-        None if pricing is None else pricing.to_report(),
+        translating,
     )

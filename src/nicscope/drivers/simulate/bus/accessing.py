@@ -126,9 +126,11 @@ def _end_access(machine, n, now):
     machine.bus.timing[n, PROCESSOR].state = RESTING
     machine.bus.ways.moves[n, PROCESSOR].call = NO_CALL
     node.cpu_busy += now - node.cpu_since
-    log_work(machine, n, ACCESSING, now)
     if is_errand:
+        log_work(machine, n, machine.bus.errands[n].work, now)
         end_at_port(machine, n, p, now)
+    else:
+        log_work(machine, n, ACCESSING, now, machine.processes[p].payload)
     node.cpu = IDLE
     if not is_errand:
         end_operation(machine, p, now)

@@ -12,8 +12,13 @@ import numpy as np
 
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.engine import await_engine, is_engine_free
-from nicscope.drivers.simulate.bus.stretches import OUT, begin_stretch, physical_of
-from nicscope.drivers.simulate.machine import CPU, KINDS, POST, PROVIDE
+from nicscope.drivers.simulate.bus.stretches import (
+    OUT,
+    begin_stretch,
+    physical_of,
+    turn_to,
+)
+from nicscope.drivers.simulate.machine import ACCESSING, CPU, KINDS, POST, PROVIDE
 from nicscope.drivers.simulate.ports.posting import FLAG_BITS, KIND_BITS
 from nicscope.kernel.decorators import step
 from nicscope.memory.coherence.access import SCRATCH, STORE, begin_access
@@ -92,6 +97,7 @@ def _store(machine, n, p, token, now):
         for i in range(WORD):
             scratch[at + i] = (word >> (WORD * i)) & 255
     errand.written += size
+    turn_to(machine, n, ACCESSING, now)
     machine.bus.ways.moves[n, PROCESSOR].call = NO_CALL
     begin_access(machine.bus.ways.access[n, 0], STORE, physical, 0, size, SCRATCH)
     put(machine.agenda, n * KINDS + CPU, now)

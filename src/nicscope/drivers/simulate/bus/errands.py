@@ -22,7 +22,13 @@ from nicscope.drivers.simulate.bus.rooms import (
     serial_of,
     take_for_request,
 )
-from nicscope.drivers.simulate.bus.stretches import OUT, begin_stretch, physical_of
+from nicscope.drivers.simulate.bus.stretches import (
+    NO_WORK,
+    OUT,
+    begin_stretch,
+    physical_of,
+    turn_to,
+)
 from nicscope.drivers.simulate.bus.telling import (
     BYTES,
     ENTRY_BYTES,
@@ -72,6 +78,7 @@ def begin_errand(machine, n, p, now):
     errand.written = 0
     errand.handed = 0
     errand.rung = 0
+    errand.work = NO_WORK
     if not _moves(machine, n, p):
         errand.piece = NO_MORE
     if not next_part(machine, n, p, now):
@@ -101,6 +108,7 @@ def next_part(machine, n, p, now):
     errand = machine.bus.errands[n]
     if errand.rung == 0 and hears(machine.processes[p].operation):
         errand.rung = 1
+        turn_to(machine, n, ACCESSING, now)
         _read_word(machine, n, p, now)
         return True
     if hand_descriptor(machine, n, p, now):
@@ -111,6 +119,7 @@ def next_part(machine, n, p, now):
     if errand.rung == 1 or not _rings(machine, n, p):
         return False
     errand.rung = 1
+    turn_to(machine, n, ACCESSING, now)
     ways = machine.bus.ways
     zero, count = np.int64(0), ways.nics.config[n, 0].doorbell_bytes
     ways.moves[n, PROCESSOR].call = NO_CALL

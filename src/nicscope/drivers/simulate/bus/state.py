@@ -109,6 +109,7 @@ ERRAND = np.dtype(
         ("handed", "i8"),  # and that are flushed or moved
         ("rung", "i8"),  # 1: the doorbell
         ("moving", "i8"),  # 1: the CPU moves a piece whose other end the NIC's engine has
+        ("work", "i8"),  # for the observer: COPYING pieces, else ACCESSING; -1: neither yet
     ],
     align=True,
 )
@@ -127,7 +128,8 @@ ROOM = np.dtype(
 
 
 # A NIC's reports on their way to the host's memory, one at a time.
-TELLING = np.dtype([("told", "i8"), ("due", "i8")], align=True)  # written, and to be written, ever
+# Written, and to be written, ever; for the observer since when the next one is being written.
+TELLING = np.dtype([("told", "i8"), ("due", "i8"), ("since", "i8")], align=True)
 
 
 class Kept(NamedTuple):

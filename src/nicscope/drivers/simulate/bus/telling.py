@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.bus.moving import start_move
+from nicscope.drivers.simulate.observe import REPORT as REPORTED
+from nicscope.drivers.simulate.observe import log_transfer
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.coherence.asks import REPORT as MASTER
 from nicscope.nic.ports.layout import REPORT
@@ -54,6 +56,7 @@ def tell(machine, n, p, ring):
 def end_telling(machine, n, now):
     """A report is in the host's memory; the next one goes."""
     telling = machine.bus.telling[n]
+    log_transfer(machine, REPORTED, n, n, -1, 0, telling.since, now, 0)
     which = machine.bus.due[n, telling.told % machine.bus.due.shape[1]]
     if which // 2 < machine.bus.shown.shape[1]:
         machine.bus.shown[n, which // 2, which % 2] += 1
@@ -66,6 +69,7 @@ def end_telling(machine, n, now):
 
 @routine
 def _write_next(machine, n, now):
+    machine.bus.telling[n].since = now
     which = machine.bus.due[n, machine.bus.telling[n].told % machine.bus.due.shape[1]]
     p, ring = which // 2, which % 2
     if p >= machine.bus.shown.shape[1]:

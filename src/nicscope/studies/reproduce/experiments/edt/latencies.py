@@ -6,7 +6,7 @@ import functools
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from nicscope.interfaces.via.journal import Part
+from nicscope.studies.latency.parts import Part
 from nicscope.studies.latency.question import ask
 from nicscope.studies.latency.report import measure
 

@@ -1,1 +1,0 @@
-"""What a VIA interface's messaging needs of the machine beyond moving messages."""

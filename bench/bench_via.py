@@ -12,18 +12,13 @@ import time
 import compiled  # noqa: F401 - rates are those of compiled code
 
 from nicscope.config.delivery import Way
-from nicscope.interfaces import via, vipl
-from nicscope.interfaces.via import Reliability
-from nicscope.nic.coherent.mechanism import NAMES
-
-LIBRARIES = {"ports": (vipl.Cluster, [way.value for way in Way])}
-LIBRARIES["vi-msg"] = via.Cluster, list(NAMES)
+from nicscope.interfaces.via import Cluster, Reliability
 
 ROUNDS = 5
 FEW = 20  # round trips, for what every run takes besides
 
 
-def play(new_cluster: type, mechanism: str, size: int, trips: int, level: Reliability) -> None:
+def play(mechanism: str, size: int, trips: int, level: Reliability) -> None:
     """So many messages there and back, each compared with what was sent."""
     raw = bytes(number & 255 for number in range(size))
 
@@ -53,16 +48,16 @@ def play(new_cluster: type, mechanism: str, size: int, trips: int, level: Reliab
 
         return program
 
-    cluster = new_cluster(mechanism=mechanism)
+    cluster = Cluster(mechanism=mechanism)
     cluster.start(0, player(first=True))
     cluster.start(1, player(first=False))
     cluster.run()
 
 
-def seconds(new_cluster: type, mechanism: str, size: int, trips: int, level: Reliability) -> float:
+def seconds(mechanism: str, size: int, trips: int, level: Reliability) -> float:
     """Of processor time."""
     began = time.process_time()
-    play(new_cluster, mechanism, size, trips, level)
+    play(mechanism, size, trips, level)
     return time.process_time() - began
 
 
@@ -70,18 +65,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bytes", type=int, default=256)
     parser.add_argument("--trips", type=int, default=10_000)
-    parser.add_argument("--library", choices=list(LIBRARIES), default="ports")
     parser.add_argument("--mechanism", choices=[way.value for way in Way], nargs="*")
     options = parser.parse_args()
-    new_cluster, every = LIBRARIES[options.library]
     level = Reliability.VIP_SERVICE_RELIABLE_DELIVERY
-    print(
-        f"messages of {options.bytes} bytes between two programs on {options.library}, {level.name}"
-    )
-    for mechanism in options.mechanism or every:
-        play(new_cluster, mechanism, options.bytes, FEW, level)  # what is entered is compiled
+    print(f"messages of {options.bytes} bytes between two programs, {level.name}")
+    for mechanism in options.mechanism or [way.value for way in Way]:
+        play(mechanism, options.bytes, FEW, level)  # what is entered is compiled
         best = [
-            min(seconds(new_cluster, mechanism, options.bytes, trips, level) for _ in range(ROUNDS))
+            min(seconds(mechanism, options.bytes, trips, level) for _ in range(ROUNDS))
             for trips in (FEW, options.trips + FEW)
         ]
         print(f"{mechanism:<22}{2 * options.trips / (best[1] - best[0]):>10,.0f} messages/s")

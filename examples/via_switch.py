@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nicscope.interfaces.vipl import Cluster, Reliability
+from nicscope.interfaces.via import Cluster, Reliability
 
 WAYS = ("pci", "pio", "pio-combined", "dma", "cc-dma-retry", "cc-dma-intervention", "cni", "edt")
 SIZE = 256

@@ -23,7 +23,6 @@ from nicscope.errors import SimulationError
 from nicscope.interfaces import mini, trapeze, unet, vmmc
 from nicscope.interfaces.ports import cluster as ports_cluster
 from nicscope.interfaces.via.cluster import Cluster as ViaCluster
-from nicscope.interfaces.via.translating import Translation
 
 GIB = 1 << 30
 HUGE = 10**9
@@ -62,7 +61,6 @@ ASKS = {
     "via memory": (ViaCluster, {"settings": {"memory_bytes": 1 << 40}}),
     "via caches": (ViaCluster, {"settings": {"l2_bytes": 1 << 40}}),
     "via nic": (ViaCluster, {"settings": {"nic_memory_bytes": 1 << 40}}),
-    "via tags": (ViaCluster, {"tags": 10 * HUGE}),
 }  # fmt: skip
 SIMULATE = ["simulate", "bundled:redis_server", "--requests", "2", "--design", "mini"]
 COMMANDS = {
@@ -198,7 +196,7 @@ def test_a_translation_cache_of_too_many_entries_is_refused_by_via():
     wide = msgspec.structs.replace(load_design("utlb"), entries=1 << 26)
 
     with pytest.raises(SimulationError, match="design 'utlb' on 2 nodes would take up to "):
-        ViaCluster(mechanism="dma", translation=Translation(wide, {}))
+        ViaCluster(mechanism="dma", design=wide)
 
 
 def test_what_is_left_is_the_least_that_anybody_says(monkeypatch):

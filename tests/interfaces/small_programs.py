@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicscope.interfaces import mini, trapeze, unet, vipl, vmmc
+from nicscope.interfaces import mini, trapeze, unet, via, vmmc
 
 AT_LAST_US = 60_000.0  # all that was begun has ended by then
 BYTES = 5000
@@ -85,7 +85,7 @@ def on_trapeze(platform="p6-natoma", **how):
 
 def on_via(mechanism="edt", reads=False, **how):
     """A message of several frames and its answer; with ``reads``, RDMA both ways after that."""
-    cluster = vipl.Cluster(mechanism=mechanism, **how)
+    cluster = via.Cluster(mechanism=mechanism, **how)
     regions = {}
 
     async def side(host, first):

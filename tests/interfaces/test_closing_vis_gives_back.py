@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from steady_tables import PAGE, SETTLED, TIMES, tables
 
-from nicscope.interfaces.vipl import Cluster
+from nicscope.interfaces.via import Cluster
 
 
 def left(cluster, nic):

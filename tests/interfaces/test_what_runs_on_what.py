@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 import small_programs as small
+from nicscope.interfaces.via.translating import Translation
 
 from nicscope.config.cost_name import COSTS
 from nicscope.config.delivery import Way, transfer_costs
@@ -17,9 +18,8 @@ from nicscope.config.evidence import Evidence, Origin
 from nicscope.config.machine import unstated_machine
 from nicscope.config.platform import UnitCost, load_platform, platform_names
 from nicscope.errors import NicscopeError, PlatformError, SimulationError
-from nicscope.interfaces import mini, trapeze, unet, via, vipl, vmmc
+from nicscope.interfaces import mini, trapeze, unet, via, vmmc
 from nicscope.interfaces.ports import cluster as ports
-from nicscope.interfaces.via.translating import Translation
 from nicscope.interfaces.ways import INTERFACES, PORTS, TRACE, VI_MSG, Combination, why_not
 from nicscope.nic.coherent.mechanism import NAMES
 

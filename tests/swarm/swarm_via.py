@@ -8,7 +8,7 @@ from swarm_ports import Bazaar
 from swarm_rules import PAGE, SECRET, Chance, Made, Stream, must_be
 from swarm_via_hostiles import Hostiles
 
-from nicscope.interfaces.vipl import Cluster, Descriptors, Host, Nic, Reliability, State, VipError
+from nicscope.interfaces.via import Cluster, Descriptors, Host, Nic, Reliability, State, VipError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

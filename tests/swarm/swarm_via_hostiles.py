@@ -9,10 +9,10 @@ from swarm_ports import Bazaar, attempt
 from swarm_rules import PAGE, SECRET, Chance, must_be
 
 from nicscope.errors import SimulationError
+from nicscope.interfaces.via import Descriptors, Host, Nic, Reliability, VipError
 from nicscope.interfaces.via.addresses import Buffer, Region
 from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment, Descriptor
 from nicscope.interfaces.via.vi import CompletionQueue, Vi
-from nicscope.interfaces.vipl import Descriptors, Host, Nic, Reliability, VipError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

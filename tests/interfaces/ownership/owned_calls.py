@@ -15,7 +15,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import nicscope.interfaces
-from nicscope.interfaces import mini, trapeze, unet, via, vipl, vmmc
+from nicscope.interfaces import mini, trapeze, unet, via, vmmc
 from nicscope.interfaces.mini.endpoint import Region as MiniRegion
 from nicscope.interfaces.payloads import Payloads
 from nicscope.interfaces.ports.buffers import Buffer
@@ -24,12 +24,9 @@ from nicscope.interfaces.ports.completions import Arrival, Done
 from nicscope.interfaces.ports.process import Process
 from nicscope.interfaces.unet.active_messages import ActiveMessages
 from nicscope.interfaces.unet.area import Area
-from nicscope.interfaces.via.addresses import AddressSpace
-from nicscope.interfaces.via.addresses import Buffer as ViaBuffer
 from nicscope.interfaces.via.addresses import Region as ViaRegion
 from nicscope.interfaces.via.connections import Asking, Connections, Request
 from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment, Descriptor
-from nicscope.interfaces.via.journal import Journal
 from nicscope.interfaces.via.library import NicAttributes
 from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Shown, ShownQueue, Vi
 
@@ -67,18 +64,6 @@ HELD: dict[str, dict[type, str]] = {
     "via": {
         via.Host: "host",
         via.Nic: "process",
-        ViaBuffer: "buffer",
-        ViaRegion: "region",
-        via.Descriptors: "places",
-        Descriptor: "descriptor",
-        DataSegment: "segment",
-        Vi: "vi",
-        CompletionQueue: "queue",
-        Request: "request",
-    },
-    "via on ports": {
-        vipl.Host: "host",
-        vipl.Nic: "process",
         Buffer: "buffer",
         ViaRegion: "region",
         via.Descriptors: "places",
@@ -94,17 +79,16 @@ HELD: dict[str, dict[type, str]] = {
 NOT_HELD = {
     *(Process, Done, Arrival, unet.Message, unet.EthernetPorts, unet.AtmCircuits, unet.TagForm),
     *(vmmc.Completion, vmmc.Notification, vmmc.PinnedPage, mini.Stored),
-    *(AddressSegment, NicAttributes, Attributes, Journal, via.VipError),
+    *(AddressSegment, NicAttributes, Attributes, via.VipError),
     *(
         unet.Cluster,
         vmmc.Cluster,
         mini.Cluster,
         trapeze.Cluster,
         via.Cluster,
-        vipl.Cluster,
         PortCluster,
     ),
-    *(Payloads, AddressSpace, Connections, Asking, Shown, ShownQueue),
+    *(Payloads, Connections, Asking, Shown, ShownQueue),
 }
 NOT_HELD_MODULES = {
     "nicscope.interfaces.ownership",
@@ -128,38 +112,20 @@ NOT_HELD_MODULES = {
     "nicscope.interfaces.mini.memory",
     "nicscope.interfaces.via.agent",
     "nicscope.interfaces.via.announced",
+    "nicscope.interfaces.via.bells",
     "nicscope.interfaces.via.caller",
-    "nicscope.interfaces.via.connections",
     "nicscope.interfaces.via.completions",
+    "nicscope.interfaces.via.connections",
     "nicscope.interfaces.via.endpoint",
-    "nicscope.interfaces.via.engine",
-    "nicscope.interfaces.via.firmware",
+    "nicscope.interfaces.via.kernel",
     "nicscope.interfaces.via.library",
-    "nicscope.interfaces.via.messaging",
-    "nicscope.interfaces.via.moving",
-    "nicscope.interfaces.via.network",
-    "nicscope.interfaces.via.node",
-    "nicscope.interfaces.via.observer",
-    "nicscope.interfaces.via.port",
     "nicscope.interfaces.via.posting",
+    "nicscope.interfaces.via.process",
     "nicscope.interfaces.via.program",
-    "nicscope.interfaces.via.report",
-    "nicscope.interfaces.via.reporting",
     "nicscope.interfaces.via.settings",
-    "nicscope.interfaces.via.tables",
+    "nicscope.interfaces.via.space",
     "nicscope.interfaces.via.tags",
-    "nicscope.interfaces.via.translating",
-    "nicscope.interfaces.via.turns",
-    "nicscope.interfaces.vipl.agent",
-    "nicscope.interfaces.vipl.bells",
-    "nicscope.interfaces.vipl.completions",
-    "nicscope.interfaces.vipl.endpoint",
-    "nicscope.interfaces.vipl.kernel",
-    "nicscope.interfaces.vipl.posting",
-    "nicscope.interfaces.vipl.process",
-    "nicscope.interfaces.vipl.program",
-    "nicscope.interfaces.vipl.space",
-    "nicscope.interfaces.vipl.words",
+    "nicscope.interfaces.via.words",
 }
 
 # What a parameter takes that is somebody's, by its annotation.
@@ -188,8 +154,7 @@ KINDS = {
 # And by its name, where numbers are somebody's.
 NUMBERED = {("trapeze", "map_payload", "tag"), ("trapeze", "unmap_payload", "tag")}
 NUMBERED |= {
-    (world, call, "tag")
-    for world in ("via", "via on ports")
+    ("via", call, "tag")
     for call in ("destroy_ptag", "register_mem", "descriptors", "create_vi", "create_cq")
 }
 

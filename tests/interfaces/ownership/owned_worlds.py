@@ -18,7 +18,7 @@ import numpy as np
 from nicscope.config.delivery import POLICIES
 from nicscope.drivers.simulate.ports.build import HostSize
 from nicscope.errors import SimulationError
-from nicscope.interfaces import mini, trapeze, unet, vipl, vmmc
+from nicscope.interfaces import mini, trapeze, unet, via, vmmc
 from nicscope.interfaces.buffers import Room, Stretch
 from nicscope.interfaces.mini.handles import BufferHandle
 from nicscope.interfaces.unet.active_messages import ActiveMessages
@@ -88,7 +88,7 @@ def play(interface: Interface, action: Callable[[World], Any]) -> Any:
 
 async def rest(process: Any, microseconds: float) -> None:
     """Let time pass."""
-    if isinstance(process, vipl.Host):
+    if isinstance(process, via.Host):
         nic = await process.open_nic()
         await nic.compute(microseconds)
     else:
@@ -332,7 +332,7 @@ def askers() -> tuple[tuple[int, Callable[[Any], Any]], ...]:
     return tuple((node, asker(to)) for node, to in ((1, 0), (1, 0), (1, 0), (0, 1), (0, 1)))
 
 
-VIA = Interface(lambda: vipl.Cluster(), via_things, via_given_back, askers())
+VIA = Interface(lambda: via.Cluster(), via_things, via_given_back, askers())
 
 INTERFACES = {
     "unet": UNET,

@@ -12,7 +12,7 @@ import owned_worlds as worlds
 import pytest
 
 from nicscope.errors import SimulationError
-from nicscope.interfaces import mini, trapeze, unet, vipl, vmmc
+from nicscope.interfaces import mini, trapeze, unet, via, vmmc
 from nicscope.interfaces.arguments import LAST_PS, in_ps, whole
 from nicscope.interfaces.mini.handles import buffer_handle, memory_handle
 
@@ -92,7 +92,7 @@ def clusters():
         vmmc.Cluster(),
         mini.Cluster(),
         trapeze.Cluster("p6-natoma"),
-        vipl.Cluster(),
+        via.Cluster(),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.interfaces.vipl import Cluster, Descriptors, Nic, Reliability
+from nicscope.interfaces.via import Cluster, Descriptors, Nic, Reliability
 
 if TYPE_CHECKING:
     from nicscope.interfaces.via.addresses import Region

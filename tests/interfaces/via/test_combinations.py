@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nicscope.interfaces.via.journal import TRANSLATING, Journal, Part
+from nicscope.interfaces.via.translating import Translation
 from numba.core import config
 from pairs import COHERENT, DELIVERY, RECEPTION, UNRELIABLE, run_pair
 
 from nicscope.config.design import load_design, with_settings
 from nicscope.errors import DesignError, SimulationError
-from nicscope.interfaces.via.journal import TRANSLATING, Journal, Part
-from nicscope.interfaces.via.translating import Translation
-from nicscope.interfaces.vipl import Cluster, Error, Status
+from nicscope.interfaces.via import Cluster, Error, Status
 
 BY_NIC = (*COHERENT, "dma")
 MOST = 900 if config.DISABLE_JIT else 20_000

@@ -19,8 +19,8 @@ from pairs import (
     run_pair,
 )
 
+from nicscope.interfaces.via import Control, Error, Return, State, Status, VipError
 from nicscope.interfaces.via.descriptor import DataSegment
-from nicscope.interfaces.vipl import Control, Error, Return, State, Status, VipError
 
 DONE = Status.VIP_STATUS_DONE
 FLUSHED = Status.VIP_STATUS_DESC_FLUSHED_ERROR

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numba.core import config
 from pairs import DELIVERY, RECEPTION, UNRELIABLE, Cluster, make_end, run_pair
 
-from nicscope.interfaces.vipl import State
+from nicscope.interfaces.via import State
 
 LEVELS = (UNRELIABLE, DELIVERY, RECEPTION)
 FEW = 5 if config.DISABLE_JIT else 40

@@ -6,7 +6,7 @@ import pytest
 from pairs import DELIVERY, MECHANISMS, Cluster, idle, make_end
 
 from nicscope.drivers.simulate.log import Engine, Task
-from nicscope.interfaces.vipl import Status
+from nicscope.interfaces.via import Status
 from nicscope.memory.coherence.layout import CPU, UNCACHED_WRITE
 
 FETCHED = ("edt", "cc-dma-intervention", "cc-dma-retry", "dma")  # by the NIC itself

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import runpy
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
@@ -19,15 +18,8 @@ def test_the_program_on_the_page_prints_what_the_page_says(capsys):
     assert capsys.readouterr().out.strip() == said
 
 
-def test_the_example_prints_what_is_kept_beside_it(capsys):
-    runpy.run_path(str(ROOT / "examples" / "via_ways.py"), run_name="__main__")
-
-    assert capsys.readouterr().out == (ROOT / "examples" / "via_ways.out").read_text()
-    assert "python examples/via_ways.py" in PAGE
-
-
 def test_every_call_of_the_library_is_on_the_page():
-    from nicscope.interfaces.vipl import Nic
+    from nicscope.interfaces.via import Nic
 
     calls = {name for name in dir(Nic) if not name.startswith("_")}
     named = set(re.findall(r"`([a-z_]+)`", PAGE)) | {"node", "now_us", "now_ps", "errors"}

@@ -10,7 +10,7 @@ import pytest
 from pairs import MECHANISMS, Cluster
 
 from nicscope.interfaces.ownership import Owned
-from nicscope.interfaces.vipl import State, VipError
+from nicscope.interfaces.via import State, VipError
 
 MESSAGE = b"sixteen bytes..."
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numba.core import config
 from pairs import DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, run_pair
 
-from nicscope.interfaces.vipl import Status
+from nicscope.interfaces.via import Status
 
 # Without the compiler a kilobyte takes long.
 MOST = 300 if config.DISABLE_JIT else 65536

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pairs import DELIVERY, MECHANISMS, Cluster, idle, make_end, run_pair
 
+from nicscope.interfaces.via import Return, Status, VipError
 from nicscope.interfaces.via.descriptor import CONTROL_SEGMENT, DATA_SEGMENT
-from nicscope.interfaces.vipl import Return, Status, VipError
 from oracle.descriptors import decode
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pairs import Cluster, idle, make_end, run_pair
 
+from nicscope.interfaces.via import Status
 from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment
 from nicscope.interfaces.via.names import STATUS_ERROR_MASK
-from nicscope.interfaces.vipl import Status
 from nicscope.memory.coherence.layout import EMPTY, INVALID, SHARED
 
 PAGE = 4096

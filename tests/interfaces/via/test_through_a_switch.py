@@ -10,7 +10,7 @@ import pytest
 from nicscope.config.delivery import Way
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.fabric.topology import crossbar, trunk
-from nicscope.interfaces.vipl import Cluster, Reliability, Return, VipError
+from nicscope.interfaces.via import Cluster, Reliability, Return, VipError
 
 ROOT = Path(__file__).parents[3]
 WAYS = [way.value for way in Way]

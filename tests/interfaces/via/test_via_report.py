@@ -7,7 +7,7 @@ from pairs import DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, make_end, run_pai
 
 from nicscope.errors import SimulationError
 from nicscope.interfaces.run_report import on_run, report_of
-from nicscope.interfaces.vipl import Cluster
+from nicscope.interfaces.via import Cluster
 
 LEVELS = (UNRELIABLE, DELIVERY, RECEPTION)
 

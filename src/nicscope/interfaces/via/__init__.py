@@ -1,8 +1,10 @@
-"""The Virtual Interface Architecture on ports: VIPL and its kernel agent on the common machine.
+"""The Virtual Interface Architecture: its library and its kernel agent, over NICs that serve ports.
 
 A VI is a port with one peer.  Source: VIA Specification 1.0; EDT, 3 and 6 (``docs/via.md``).
 """
 
+from nicscope.interfaces.via.cluster import Cluster
+from nicscope.interfaces.via.host import Host
 from nicscope.interfaces.via.names import (
     Control,
     Error,
@@ -12,10 +14,8 @@ from nicscope.interfaces.via.names import (
     Status,
     VipError,
 )
+from nicscope.interfaces.via.nic import Nic
 from nicscope.interfaces.via.places import Descriptors
-from nicscope.interfaces.vipl.cluster import Cluster
-from nicscope.interfaces.vipl.host import Host
-from nicscope.interfaces.vipl.nic import Nic
 
 __all__ = [
     "Cluster",

@@ -13,13 +13,13 @@ from nicscope.drivers.simulate.ports.posting import POLL
 from nicscope.errors import SimulationError
 from nicscope.interfaces.buffers import stretch_of
 from nicscope.interfaces.via.addresses import Region
+from nicscope.interfaces.via.bells import Bell
 from nicscope.interfaces.via.connections import Connections
+from nicscope.interfaces.via.endpoint import RECEIVE_QUEUE, SEND_QUEUE, Endpoint, Ring
 from nicscope.interfaces.via.names import Return, State, VipError
+from nicscope.interfaces.via.space import Space
 from nicscope.interfaces.via.vi import check_idle
-from nicscope.interfaces.vipl.bells import Bell
-from nicscope.interfaces.vipl.endpoint import RECEIVE_QUEUE, SEND_QUEUE, Endpoint, Ring
-from nicscope.interfaces.vipl.space import Space
-from nicscope.interfaces.vipl.words import Words
+from nicscope.interfaces.via.words import Words
 from nicscope.kernel.entering import bound
 from nicscope.nic.ports.layout import (
     DONE,
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from nicscope.interfaces.buffers import Stretch
     from nicscope.interfaces.ownership import Owner
+    from nicscope.interfaces.via.process import Process
     from nicscope.interfaces.via.vi import Attributes, Shown
-    from nicscope.interfaces.vipl.process import Process
 
 
 def rights_of(*, rdma_write: bool, rdma_read: bool) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from nicscope.drivers.simulate.machine import AWAIT_QUEUE
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.vipl.process import Process
+    from nicscope.interfaces.via.process import Process
 
 
 class Bell:

@@ -24,10 +24,10 @@ from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.interfaces.arguments import LEAST, whole
 from nicscope.interfaces.ports.cluster import PAGE_SIZE, PortCluster
-from nicscope.interfaces.vipl.host import Host
-from nicscope.interfaces.vipl.kernel import Kernel
-from nicscope.interfaces.vipl.process import Process
-from nicscope.interfaces.vipl.settings import settings_of
+from nicscope.interfaces.via.host import Host
+from nicscope.interfaces.via.kernel import Kernel
+from nicscope.interfaces.via.process import Process
+from nicscope.interfaces.via.settings import settings_of
 from nicscope.interfaces.ways import Combination, check_runs
 from nicscope.nic.coherent.mechanism import NAMES, Mechanism
 from nicscope.nic.ports.layout import REPORT
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.ports.build import Setup
     from nicscope.drivers.simulate.programs import Simulation
     from nicscope.fabric.topology import Topology
-    from nicscope.interfaces.vipl.settings import Settings
+    from nicscope.interfaces.via.settings import Settings
 
 DELIVERIES = ("store-and-forward", "cut-through", MESSAGE_STORE_AND_FORWARD)
 MESSAGE_BUFFERS = 64  # of packets, each way, at most: as many as the rings have entries

@@ -11,16 +11,16 @@ from nicscope.drivers.simulate.machine import AWAIT_QUEUE, COMPUTE, REPORT
 from nicscope.drivers.simulate.ports.posting import KIND_BITS, POLL
 from nicscope.drivers.simulate.ports.reporting import LATE
 from nicscope.drivers.simulate.programs import ADDRESS, OWN, PACKET, TIME, Ended
-from nicscope.interfaces.via.names import Return, Status, VipError
-from nicscope.interfaces.via.vi import CompletionQueue, Vi
-from nicscope.interfaces.vipl.endpoint import (
+from nicscope.interfaces.via.endpoint import (
     RECEIVE_QUEUE,
     SEND_QUEUE,
     Endpoint,
     Ring,
     Work,
 )
-from nicscope.interfaces.vipl.program import Program
+from nicscope.interfaces.via.names import Return, Status, VipError
+from nicscope.interfaces.via.program import Program
+from nicscope.interfaces.via.vi import CompletionQueue, Vi
 from nicscope.nic.ports import layout as ended_as
 from nicscope.nic.ports.layout import FETCH, WRITE
 

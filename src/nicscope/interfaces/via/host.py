@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.interfaces.vipl.agent import Agent
-from nicscope.interfaces.vipl.nic import Nic
+from nicscope.interfaces.via.agent import Agent
+from nicscope.interfaces.via.nic import Nic
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.vipl.process import Process
+    from nicscope.interfaces.via.process import Process
 
 
 class Host:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from nicscope.interfaces.via.bells import Bell
 from nicscope.interfaces.via.connections import Asked
 from nicscope.interfaces.via.names import Return, VipError
 from nicscope.interfaces.via.tags import Tags
-from nicscope.interfaces.vipl.bells import Bell
 
 if TYPE_CHECKING:
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.interfaces.via.addresses import Region
-    from nicscope.interfaces.vipl.endpoint import Endpoint
+    from nicscope.interfaces.via.endpoint import Endpoint
 
 
 class Kernel:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nicscope.interfaces.via.completions import Completions
 from nicscope.interfaces.via.library import Library
-from nicscope.interfaces.vipl.completions import Completions
-from nicscope.interfaces.vipl.posting import Posting
+from nicscope.interfaces.via.posting import Posting
 
 if TYPE_CHECKING:
+    from nicscope.interfaces.via.agent import Agent
     from nicscope.interfaces.via.places import Descriptors
-    from nicscope.interfaces.vipl.agent import Agent
-    from nicscope.interfaces.vipl.space import Space
+    from nicscope.interfaces.via.space import Space
 
 
 class Nic(Posting, Completions, Library):

@@ -12,6 +12,7 @@ from nicscope.drivers.running import RUNNING
 from nicscope.drivers.simulate.machine import CHAIN, POST, PROVIDE
 from nicscope.drivers.simulate.ports.posting import GATHER, KIND_BITS
 from nicscope.interfaces.via.descriptor import ALIGNMENT, AddressSegment, DataSegment, Descriptor
+from nicscope.interfaces.via.endpoint import RECEIVE_QUEUE, SEND_QUEUE, Endpoint, Work
 from nicscope.interfaces.via.names import (
     CONTROL_OP_MASK,
     CONTROL_RESERVED,
@@ -21,17 +22,16 @@ from nicscope.interfaces.via.names import (
     VipError,
 )
 from nicscope.interfaces.via.places import Descriptors, checked, is_sure
+from nicscope.interfaces.via.process import MOST_BEFORE
+from nicscope.interfaces.via.program import Program
 from nicscope.interfaces.via.vi import Vi
-from nicscope.interfaces.vipl.endpoint import RECEIVE_QUEUE, SEND_QUEUE, Endpoint, Work
-from nicscope.interfaces.vipl.process import MOST_BEFORE
-from nicscope.interfaces.vipl.program import Program
 from nicscope.nic.ports.layout import BAD_DESCRIPTOR, DONE, FETCH, IMMEDIATE, SEND, WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from nicscope.drivers.simulate.programs import Record
-    from nicscope.interfaces.vipl.agent import Agent
+    from nicscope.interfaces.via.agent import Agent
 
 OPERATIONS = {
     int(Control.VIP_CONTROL_OP_SENDRECV): SEND,

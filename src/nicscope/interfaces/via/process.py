@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from nicscope.drivers.simulate.programs import Process as Driven
     from nicscope.drivers.simulate.programs import Record
-    from nicscope.interfaces.vipl.cluster import Cluster
+    from nicscope.interfaces.via.cluster import Cluster
 
 
 class Process(ports.Process):

@@ -17,15 +17,15 @@ from nicscope.interfaces.arguments import LEAST, PS_PER_US
 from nicscope.interfaces.via.caller import Caller
 from nicscope.interfaces.via.names import Return, VipError
 from nicscope.interfaces.via.numbers import in_ps, raw_bytes, whole
-from nicscope.interfaces.vipl.process import MOST_BEFORE
+from nicscope.interfaces.via.process import MOST_BEFORE
 from nicscope.memory.coherence.access import LOAD, STORE
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from nicscope.interfaces.ports.buffers import Buffer
-    from nicscope.interfaces.vipl.agent import Agent
-    from nicscope.interfaces.vipl.space import Space
+    from nicscope.interfaces.via.agent import Agent
+    from nicscope.interfaces.via.space import Space
 
 
 class Program(Caller):

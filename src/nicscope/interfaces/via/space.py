@@ -11,7 +11,7 @@ from nicscope.interfaces.via.names import Return, VipError
 
 if TYPE_CHECKING:
     from nicscope.interfaces.ownership import Owner
-    from nicscope.interfaces.vipl.process import Process
+    from nicscope.interfaces.via.process import Process
 
 
 class Space:

@@ -13,7 +13,7 @@ from nicscope.interfaces.via.descriptor import STATUS_AT, STATUS_WORDS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nicscope.interfaces.vipl.endpoint import Work
+    from nicscope.interfaces.via.endpoint import Work
 
 
 class Words:

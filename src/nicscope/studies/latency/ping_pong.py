@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nicscope.config.delivery import MESSAGE_STORE_AND_FORWARD, Way
 from nicscope.config.platform import load_platform
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
+from nicscope.interfaces.via import Cluster, Reliability
 from nicscope.interfaces.via.descriptor import ALIGNMENT
-from nicscope.interfaces.vipl import Cluster, Reliability
-from nicscope.interfaces.vipl.settings import settings_of
+from nicscope.interfaces.via.settings import settings_of
 from nicscope.interfaces.ways import Combination, check_runs
 from nicscope.studies.latency.parts import Part, Sent, parts_of, prices_of
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from nicscope.config.design import Design
     from nicscope.config.platform import Platform
-    from nicscope.interfaces.vipl import Host
+    from nicscope.interfaces.via import Host
 
 PAGE = 4096
 DESIGN = "via-static"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.config.delivery import MESSAGE_STORE_AND_FORWARD, POLICIES, Policy, Way
 from nicscope.errors import StudyError, did_you_mean
-from nicscope.interfaces.vipl.cluster import DELIVERIES
+from nicscope.interfaces.via.cluster import DELIVERIES
 from nicscope.interfaces.ways import why_no_way
 
 if TYPE_CHECKING:

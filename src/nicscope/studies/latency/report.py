@@ -10,7 +10,7 @@ from nicscope.config.delivery import MESSAGE_STORE_AND_FORWARD
 from nicscope.config.design import with_settings
 from nicscope.config.machine import MACHINE_TIMES
 from nicscope.config.platform import completed, load_platform
-from nicscope.interfaces.vipl.settings import settings_of
+from nicscope.interfaces.via.settings import settings_of
 from nicscope.interfaces.ways import Combination, check_runs
 from nicscope.studies.latency.parts import DATA_TRANSFER, TRANSPORT, Part
 from nicscope.studies.latency.ping_pong import MEASURED, WARM_UP, Setting, ping_pong

@@ -282,8 +282,7 @@ def end_at_port(machine, n, p, now):
         end_operation(machine, p, now)
         return
     if process.operation == POST:
-        if machine.ports.table[n, process.peer].takes == ONE:
-            note_token(machine, n, process)
+        note_token(machine, n, process)
         _post(machine, n, process.peer)
     elif process.operation == PROVIDE:
         _provide(machine, n, p)
@@ -348,10 +347,8 @@ def _provide(machine, n, p):
     if port.takes == ONE:
         post_receive(machine, n, p, process.duration)
         return
-    ports.free[
-        n, process.peer, place_in(port.free_posted, ports.rules[0].ring)
-    ].address = process.address
     place = place_in(port.free_posted, ports.rules[0].ring)
+    ports.free[n, process.peer, place].address = process.address
     ports.provided[n, process.peer, place] = process.address
     port.free_posted += 1
     ports.nodes[n].attention = 1

@@ -8,7 +8,7 @@ from nicscope.host.calls import leave_receive_rooms
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import flush_receives, refuse_receive
-from nicscope.nic.ports.layout import BROKEN, DONE, NO_RIGHTS, PROTECTION, RECEIVED
+from nicscope.nic.ports.layout import BROKEN, DONE, NO_RIGHTS, ONE, PROTECTION, RECEIVED
 
 WORD = 8  # bytes of what goes with a descriptor as immediate data
 
@@ -55,6 +55,8 @@ def leave_to_nic(machine, n, p, slot):
 def note_token(machine, n, process):
     """Note which descriptor the NIC has yet to fetch, if it fetches them."""
     ports = machine.ports
+    if ports.table[n, process.peer].takes != ONE:
+        return
     place = place_in(ports.table[n, process.peer].posted, ports.rules[0].ring)
     ports.work.tokens[n, process.peer, place] = process.address * ports.rules[0].fetches
 

@@ -18,6 +18,10 @@ def sources():
     return sorted(PACKAGE.rglob("*.py"))
 
 
+def of_tests():
+    return sorted(Path(__file__).parent.rglob("*.py"))
+
+
 def decorators(function):
     for each in function.decorator_list:
         called = each.func if isinstance(each, ast.Call) else each
@@ -26,7 +30,7 @@ def decorators(function):
 
 
 def test_no_file_is_longer_than_can_be_read_at_once():
-    lengths = {str(path): len(path.read_text().splitlines()) for path in sources()}
+    lengths = {str(path): len(path.read_text().splitlines()) for path in [*sources(), *of_tests()]}
 
     assert {path: count for path, count in lengths.items() if count > LINES_OF_A_FILE} == {}
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from oracle.delivery import FIRMWARE, LOG_FIELDS, Delivery, rows_of, simulate
+from oracle.delivery import rows_of, simulate
 from oracle.delivery_checks import check_all
+from oracle.delivery_records import FIRMWARE, LOG_FIELDS, Delivery
 from oracle.delivery_strategies import (
     PLAUSIBLE,
     Scenario,

@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from oracle.delivery import (
+from oracle.delivery import rows_of, simulate
+from oracle.delivery_checks import check_all
+from oracle.delivery_records import (
     COMPLETE,
     CUT_THROUGH,
     FIRMWARE,
@@ -21,10 +23,7 @@ from oracle.delivery import (
     Delivery,
     Transfer,
     moment_of,
-    rows_of,
-    simulate,
 )
-from oracle.delivery_checks import check_all
 from oracle.delivery_strategies import AGES, crossbar, pair, scenarios, trunk, unhurried_scenarios
 
 COSTS = {

@@ -13,7 +13,8 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 import run_fuzz  # noqa: E402
-from readers import READERS, Broken, commanded, new_file, read_file  # noqa: E402
+from calling import Broken, commanded  # noqa: E402
+from readers import READERS, new_file, read_file  # noqa: E402
 
 from mutation import changed_tree, mutated, odd_tree  # noqa: E402
 
@@ -101,7 +102,7 @@ def test_a_reader_that_says_more_than_one_line_is_broken(capsys, monkeypatch):
         print("nicscope: one\nand two", file=sys.stderr)
         return 2
 
-    monkeypatch.setattr("readers.main", main)
+    monkeypatch.setattr("calling.main", main)
     with pytest.raises(Broken, match="status 2"):
         commanded("designs", "show", "x.toml")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from itertools import pairwise
 
-from oracle.delivery import (
+from oracle.delivery_records import (
     COMPLETE,
     CONTROL_BYTES,
     CPU_WORK,

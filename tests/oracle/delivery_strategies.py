@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 
 from hypothesis import strategies as st
 
-from oracle.delivery import CUT_THROUGH, STORE_AND_FORWARD, Delivery
+from oracle.delivery_records import CUT_THROUGH, STORE_AND_FORWARD, Delivery
 
 MAX_PAYLOAD = 300
 MAX_MESSAGES = 14

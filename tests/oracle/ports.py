@@ -7,7 +7,8 @@ has the hosts: processes, their CPU, queues and reports.
 from __future__ import annotations
 
 # ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
-from oracle.delivery import CPU, Action, Simulation
+from oracle.delivery import Simulation
+from oracle.delivery_records import CPU, Action
 from oracle.ports_records import (
     BACK,
     CLOSED,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oracle.delivery import COMPLETE, FINISH, FIRMWARE, FROM_HOST, POST_PAYLOAD, Action
+from oracle.delivery_records import COMPLETE, FINISH, FIRMWARE, FROM_HOST, POST_PAYLOAD, Action
 from oracle.ports_prices import Prices
 from oracle.ports_receiving import WANTED
 from oracle.ports_records import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 # ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from collections import Counter
 
-from oracle.delivery import Action, Posted
+from oracle.delivery_records import Action, Posted
 from oracle.ports_firmware import MISS
 from oracle.ports_memory import ON_DISK, TO_ZERO
 from oracle.ports_records import (

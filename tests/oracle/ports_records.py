@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from oracle.delivery import Message, Node
+from oracle.delivery_records import Message, Node
 
 TIMER = 7  # kind, after those of ``delivery``
 SEND, WRITE, FETCH, REPLY, ACK, PROBE, BACK, CUT = 1, 2, 3, 4, 5, 6, 7, 8  # operations

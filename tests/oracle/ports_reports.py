@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from types import SimpleNamespace
 
-from oracle.delivery import LOG_FIELDS
+from oracle.delivery_records import LOG_FIELDS
 from oracle.paging import Frame
 from oracle.ports_handles import Handles
 from oracle.ports_interrupts import Interrupt, UnetMm

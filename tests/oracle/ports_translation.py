@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
-from oracle.delivery import Action
+from oracle.delivery_records import Action
 from oracle.ports_firmware import MISS
 from oracle.ports_library import Library, runs_of
 from oracle.ports_records import DONE, NO_RIGHTS, NO_ROOM

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from oracle.delivery import CUT_THROUGH, STORE_AND_FORWARD, Delivery
+from oracle.delivery_records import CUT_THROUGH, STORE_AND_FORWARD, Delivery
 from oracle.delivery_strategies import Network, costs, crossbar
 from oracle.ports_connections import Streams, connected
 from oracle.ports_plans import plans

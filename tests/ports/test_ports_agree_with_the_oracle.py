@@ -24,7 +24,7 @@ from nicscope.fabric.topology import Topology
 from nicscope.interfaces.unet.area import Area
 from nicscope.memory.paging.layout import PRESENT, SWAPPED
 from nicscope.nic.ports.layout import SEND, STATUS_NAMES
-from oracle.delivery import LOG_FIELDS
+from oracle.delivery_records import LOG_FIELDS
 from oracle.ports_records import NO_FRAME, REFUSED
 from oracle.ports_reports import COUNTED, SCHEMES, SWAPPING, told
 from oracle.ports_sizes import PAGE, PAGES

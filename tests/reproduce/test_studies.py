@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from study_samples import ALL, tables_of, write_sample
+from study_samples import ALL, TAKES_MINUTES, tables_of, write_sample
 
 from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.replay import replay
@@ -16,10 +15,8 @@ from nicscope.studies.replaying import Subject, compare
 from nicscope.studies.reproduce.harness import (
     find_study,
     load_papers,
-    plan,
     reproduce,
     study,
-    study_names,
 )
 from nicscope.traces.reader import open_trace
 
@@ -29,8 +26,7 @@ if TYPE_CHECKING:
     from nicscope.studies.reproduce.traced.measuring import Row
     from nicscope.studies.reproduce.traced.running import StudyTable
 
-# Laying out the NICs of 83 designs takes minutes for each trace without the compiler.
-pytestmark = pytest.mark.skipif(bool(os.environ.get("NUMBA_DISABLE_JIT")), reason="takes minutes")
+pytestmark = TAKES_MINUTES
 SIZES = [1024, 2048, 4096, 8192, 16384]
 
 
@@ -336,69 +332,6 @@ def test_foreign_traces_get_no_verdict(tables: dict[str, StudyTable]) -> None:
         assert table.why
 
 
-@pytest.mark.requirement("UT-84", "UT-85")
-def test_a_trace_that_says_it_is_the_papers_program_is_judged(tmp_path: Path) -> None:
-    origin = {"application": "FFT", "problem": "4M elements"}
-    file = write_sample(tmp_path / "mine.parquet", rows=500, origin=origin)
-    found = reproduce(["utlb"], traced=True)
-
-    study(found, ["utlb"], [file])
-
-    by_item = {name: [p for p in found.points if p.id == name] for _, name in ALL}
-    assert {name: len(points) for name, points in by_item.items()} == {
-        "table4": 25,
-        "table5": 25,
-        "table7": 4,
-        "table8": 5,
-        "figure7": 0,
-        "figure8": 0,
-        "figure5": 0,
-    }
-    [point] = [
-        p
-        for p in by_item["table4"]
-        if p.quantity == "unpins_intr[app=FFT, cache_entries=16384] events/lookup"
-    ]
-    assert point.published == 0.25
-    assert not point.ok
-    assert point.tolerance == pytest.approx(0.005 / 0.25)
-    assert not found.all_ok()
-    assert [t.comparable for t in found.tables if t.id == "table4"] == [["mine"]]
-
-
-@pytest.mark.parametrize(
-    "origin",
-    [
-        {"application": "FFT"},
-        {"application": "FFT", "problem": "1M elements"},
-        {"application": "Ocean", "problem": "4M elements"},
-        {"description": "FFT, 4M elements"},
-    ],
-)
-def test_another_problem_size_is_another_program(origin: dict[str, str], tmp_path: Path) -> None:
-    file = write_sample(tmp_path / "fft.parquet", rows=200, origin=origin)
-    found = reproduce(["utlb/table4"], traced=True)
-
-    study(found, ["utlb/table4"], [file])
-
-    assert found.points == []
-    assert found.tables[0].comparable == []
-
-
-def test_all_reproductions_offer_the_studies_and_miss_none_of_them() -> None:
-    papers = load_papers()
-    everything = plan(papers, [])
-
-    assert sorted(everything.offered) == sorted(study_names()) == sorted(ALL)
-    assert everything.studies == []
-    found = reproduce(["utlb", "mini/figure5"])
-    assert {(one.paper, one.id) for one in found.missing}.isdisjoint(study_names())
-    assert [one.id for one in found.studies] == [
-        name for paper, name in everything.offered if paper == "utlb"
-    ]
-    assert found.summary().studies == 6
-
-
 def test_without_traces_a_study_runs_over_the_bundled_ones(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -415,21 +348,3 @@ def test_without_traces_a_study_runs_over_the_bundled_ones(
     assert found.points == []
     assert found.all_ok()
     assert heard[-1][0] == heard[-1][1] > 0
-
-
-def test_requests_above_the_pin_limit_are_told(tmp_path: Path) -> None:
-    from study_samples import write_requests
-
-    from nicscope.studies.reproduce.experiments.utlb.invariants import requests_at
-
-    pages = [16 * 70, 1, 1]  # the first is of 70 large pages, with room for 64
-    file = write_requests(
-        tmp_path / "long.parquet",
-        requests_at(nodes=[0, 0, 0], pids=[1, 1, 1], pages=[16, 16, 32], page_counts=pages),
-    )
-
-    found = tables_of(file)
-
-    assert found["utlb/table4"].notes == []
-    [note] = found["utlb/table5"].notes
-    assert note.startswith("long: up to 1 requests rejected")

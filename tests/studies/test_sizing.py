@@ -12,7 +12,7 @@ from sizing_samples import trace_of
 from nicscope.config.design import load_design, with_settings
 from nicscope.config.scheme import SETTINGS, Scheme
 from nicscope.drivers.replay import replay
-from nicscope.errors import DesignError, NicscopeError, PlatformError, StudyError, TraceError
+from nicscope.errors import NicscopeError, TraceError
 from nicscope.nic.layout import new_table, region_bytes
 from nicscope.nic.translate.counts import COUNT_NAMES, KIND_NAMES
 from nicscope.studies.replaying import compare
@@ -20,7 +20,7 @@ from nicscope.studies.sizing import counting, sizings
 from nicscope.studies.sizing.merit import Point, best_within, knee_of, staircase
 from nicscope.studies.sizing.question import ask
 from nicscope.studies.sizing.result import shaky
-from nicscope.studies.sizing.shapes import Room, _filled, families, most_entries, shapes
+from nicscope.studies.sizing.shapes import Room, families, most_entries, shapes
 from nicscope.studies.sizing.sizings import report, size
 from nicscope.studies.sizing.survey import extent, grids
 from nicscope.traces.bundled import bundled_traces
@@ -339,15 +339,6 @@ def test_a_mistake_in_a_thread_ends_the_others(trace, monkeypatch):
         size("t", trace, ask("1KiB"))
 
 
-@pytest.mark.parametrize(
-    ("pages", "room", "limit"),
-    [([5, 5], 10, 5), ([1, 9], 6, 5), ([4, 4, 4], 7, 2), ([1, 2, 30], 13, 10), ([8], 1, 1)],
-)
-def test_a_limit_per_process_fills_the_room_and_no_more(pages, room, limit):
-    assert _filled(pages, room) == limit
-    assert sum(min(limit, count) for count in pages) <= room
-
-
 def test_shapes_are_sizes_that_the_scheme_has(trace):
     touched = extent(trace.batches(), 4096)
     lines = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -380,31 +371,6 @@ def test_a_recorded_trace_costs_most_where_memory_is_least():
     assert interrupt.knee in interrupt.steps
     assert interrupt.knee is knee_of(interrupt.steps)
     assert staircase(interrupt.steps) == interrupt.steps
-
-
-@pytest.mark.parametrize(
-    ("words", "error", "told"),
-    [
-        ({"nic_memory": "0"}, StudyError, "from 1B"),
-        ({"nic_memory": "-4KiB"}, StudyError, "such as 128KiB; got '-4KiB'"),
-        ({"nic_memory": "4 parsecs"}, StudyError, "got '4 parsecs'"),
-        ({"nic_memory": "9999999TiB"}, StudyError, "got '9999999TiB'"),
-        ({"pin_memory": "0B"}, StudyError, "--pin-memory must be from 1B"),
-        ({"platform": "utlb-protoype"}, PlatformError, "did you mean 'utlb-prototype'?"),
-        ({"target_us": 2.0}, StudyError, "name a platform with --platform"),
-        ({"target_us": 0.0, "platform": "utlb-prototype"}, StudyError, "above 0, got 0.0"),
-        ({"target_us": float("nan"), "platform": "utlb-prototype"}, StudyError, "above 0"),
-        ({"page_sizes": "4KiB,3000"}, DesignError, "must be a power of two, got 3000"),
-        ({"page_sizes": "4KiB,,2MiB"}, DesignError, "got ''"),
-        ({"page_sizes": "none"}, StudyError, "such as 4KiB,2MiB; got 'none'"),
-        ({"page_sizes": "2TiB"}, DesignError, "--page-size"),
-    ],
-)
-def test_a_question_that_makes_no_sense_is_told_so(words, error, told):
-    with pytest.raises(error) as caught:
-        ask(**{"nic_memory": "128KiB", **words})
-
-    assert told in str(caught.value)
 
 
 @compiled

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from nicscope.drivers.simulate.ports.connecting import Streams
 from nicscope.errors import SimulationError
-from nicscope.host.rest import is_export_at_rest, is_import_at_rest
 from nicscope.interfaces.arguments import LEAST, shown, whole
 from nicscope.interfaces.mini.handles import BUFFER_BITS, PROCESS_BITS, BufferHandle, Remote
-from nicscope.interfaces.ports.rows import Rows
-from nicscope.kernel.decorators import kernel
+from nicscope.interfaces.ports.shared_memory import Names, SharedMemory
 from nicscope.kernel.entering import bound
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE
 from nicscope.nic.ports.handle_cache import forget_handle
@@ -19,16 +16,6 @@ from nicscope.nic.ports.layout import NOBODY
 if TYPE_CHECKING:
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.interfaces.mini.endpoint import Endpoint
-
-
-@kernel
-def _is_export_at_rest(machine: Any, n: int, p: int, number: int) -> Any:
-    return is_export_at_rest(machine, n, p, number)
-
-
-@kernel
-def _is_import_at_rest(machine: Any, n: int, p: int, number: int) -> Any:
-    return is_import_at_rest(machine, n, p, number)
 
 
 class Directory:
@@ -40,18 +27,14 @@ class Directory:
 
     def __init__(self, machine: Machine) -> None:
         self._ports = machine.ports
-        self._streams = Streams(machine.ports)
+        self._memory = SharedMemory(machine, Names("registered buffers", "opened buffers"))
         self._endpoints: list[Endpoint] = []
         self._names: dict[str, BufferHandle] = {}
         nodes, exports = self._ports.exports.shape
         self._rows = exports
-        self._exports = Rows(nodes, exports, "registered buffers", "exports")
-        self._imports = Rows(nodes, self._ports.imports.shape[1], "opened buffers", "imports")
         self._turns = (1 << BUFFER_BITS) // exports  # of a row, before a number comes again
         self._turn = [[0] * exports for _ in range(nodes)]  # of the buffer that is in each row
         self._forget = bound(forget_handle, machine) if self._is_dynamic else None
-        self._is_export_at_rest = bound(_is_export_at_rest, machine)
-        self._is_import_at_rest = bound(_is_import_at_rest, machine)
 
     @property
     def _is_dynamic(self) -> bool:
@@ -70,27 +53,19 @@ class Directory:
 
     def take(self, node: int) -> int:
         """A row of ``node`` for a buffer that is to be registered.  Errors: if all are in use."""
-        return self._exports.take(node)
+        return self._memory.take(node)
 
     def give_up(self, node: int, row: int) -> None:
         """Nothing comes of that registration."""
-        self._exports.give_back((node, row), once=lambda: True)
+        self._memory.give_up(node, row)
 
     def export(
         self, owner: Endpoint, row: int, place: tuple[int, int], rights: int, guest: Endpoint | None
     ) -> BufferHandle:
         """Enter a buffer in ``row`` of its node's table."""
         n = owner.node
-        record = self._ports.exports[n, row]
-        record["valid"] = 1
-        record["port"] = owner.port
-        record["space"] = owner.number
-        record["start"], record["length"] = place
-        record["rights"] = rights
-        record["node"] = NOBODY if guest is None else guest.node
-        record["importer"] = NOBODY if guest is None else guest.port
-        record["redirect"] = -1
-        record["epoch"] += 1  # what was opened when another was here is worth nothing
+        allowed = (None, None) if guest is None else (guest.node, guest.port)
+        self._memory.export(owner, row, owner.port, place, rights, allowed)
         self._change(n, EXPORT_HANDLE, row)
         handle = BufferHandle(row + self._turn[n][row] * self._rows, owner.process_handle)
         handle.run = self
@@ -98,15 +73,10 @@ class Directory:
 
     def withdraw(self, owner: Endpoint, row: int) -> None:
         """Take a buffer out of its node's table: handles of it are worth nothing from now on."""
-        node, port = owner.node, owner.port
-        record = self._ports.exports[node, row]
-        record["valid"] = 0
-        record["epoch"] += 1
+        node = owner.node
+        self._memory.withdraw(node, row, owner.port)
         self._change(node, EXPORT_HANDLE, row)
         self._turn[node][row] = (self._turn[node][row] + 1) % self._turns
-        self._exports.give_back(
-            (node, row), once=lambda: bool(self._is_export_at_rest(node, port, row))
-        )
 
     def look_up(self, guest: Endpoint, handle: object) -> tuple[BufferHandle, Endpoint, int]:
         """What a handle names, whose that is, and its row there.
@@ -136,30 +106,15 @@ class Directory:
     def open(self, guest: Endpoint, handle: object) -> tuple[Remote, int]:
         """Enter a buffer anywhere in the table of the node that will name it; and its row there."""
         named, owner, row = self.look_up(guest, handle)
-        record = self._ports.exports[owner.node, row]
-        n = guest.node
-        stream = self._streams.between(n, guest.port, owner.node, owner.port)
-        number = self._imports.take(n)
-        entry = self._ports.imports[n, number]
-        entry["port"] = guest.port
-        entry["stream"] = stream
-        entry["node"] = owner.node
-        entry["export"] = row
-        entry["start"] = int(record["start"]) & (guest.cluster.page_size - 1)
-        entry["length"] = record["length"]
-        entry["rights"] = record["rights"]
-        entry["epoch"] = record["epoch"]
-        self._change(n, IMPORT_HANDLE, number)
-        return Remote(named, owner.node, int(record["length"]), number), number
+        number = self._memory.bring_in(guest, owner.node, row)
+        self._change(guest.node, IMPORT_HANDLE, number)
+        length = int(self._ports.exports[owner.node, row]["length"])
+        return Remote(named, owner.node, length, number), number
 
     def close(self, guest: Endpoint, number: int) -> None:
         """Take an opened buffer out of the table again."""
-        node, port = guest.node, guest.port
-        self._ports.imports[node, number]["port"] = NOBODY
-        self._change(node, IMPORT_HANDLE, number)
-        self._imports.give_back(
-            (node, number), once=lambda: bool(self._is_import_at_rest(node, port, number))
-        )
+        self._memory.release(guest, number)
+        self._change(guest.node, IMPORT_HANDLE, number)
 
     def is_taken(self, name: str) -> bool:
         """Whether somebody has published a buffer under ``name``."""
@@ -181,7 +136,7 @@ class Directory:
 
     def in_use(self, node: int) -> tuple[int, int]:
         """Rows of registered and of opened buffers that are somebody's, or still named."""
-        return self._exports.in_use(node), self._imports.in_use(node)
+        return self._memory.in_use(node)
 
     def _checked(self, handle: object, guest: Endpoint) -> BufferHandle:
         if not isinstance(handle, BufferHandle):

@@ -9,7 +9,16 @@ from nicscope.interfaces.via.announced import Announced
 from nicscope.interfaces.via.descriptor import Descriptor
 from nicscope.interfaces.via.names import Error, State
 from nicscope.interfaces.via.vi import CompletionQueue, Vi
-from nicscope.nic.ports.work_queues import TROUBLES
+from nicscope.nic.ports.layout import BROKEN, CONNECTED, IDLE, PENDING_CONNECTION
+from nicscope.nic.ports.work_queues import (
+    CONNECTION_LOST,
+    FETCH_REFUSED,
+    POSTED_BADLY,
+    RECEIVE_FAILED,
+    RECEIVES_EMPTY,
+    TROUBLES,
+    WRITE_REFUSED,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +33,21 @@ if TYPE_CHECKING:
 NOWHERE = -1  # in place of a port: the VI is no more
 SEND_QUEUE = 0  # as ports number their reports
 RECEIVE_QUEUE = 1
-STATES = {int(state): state for state in State}
+STATES = {
+    IDLE: State.VIP_STATE_IDLE,
+    CONNECTED: State.VIP_STATE_CONNECTED,
+    PENDING_CONNECTION: State.VIP_STATE_CONNECT_PENDING,
+    BROKEN: State.VIP_STATE_ERROR,
+}
+AS_OF_PORTS = {state: code for code, state in STATES.items()}
+ERRORS = {
+    POSTED_BADLY: Error.VIP_ERROR_POST_DESC,
+    CONNECTION_LOST: Error.VIP_ERROR_CONN_LOST,
+    RECEIVES_EMPTY: Error.VIP_ERROR_RECVQ_EMPTY,
+    WRITE_REFUSED: Error.VIP_ERROR_RDMAW_PROT,
+    FETCH_REFUSED: Error.VIP_ERROR_RDMAR_PROT,
+    RECEIVE_FAILED: Error.VIP_ERROR_COMP_PROT,
+}
 
 
 class Work:
@@ -112,12 +135,12 @@ class Endpoint:
             return
         told = int(self._record["troubles"])
         for number in range(max(self._heard, told - TROUBLES), told):
-            self._errors.append(Error(int(self._troubles[number % TROUBLES])))
+            self._errors.append(ERRORS[int(self._troubles[number % TROUBLES])])
         self._heard = told
 
     def enter(self, state: State) -> None:
         """Be in that state from now on; for the kernel agent."""
-        self._record["state"] = int(state)
+        self._record["state"] = AS_OF_PORTS[state]
 
     def close(self) -> None:
         """It is no more; its port is another's from now on."""

@@ -74,11 +74,17 @@ def fill_handle(nics, n, kind, number):
         write_process(cache.frames, first, ports.table[n, number])
 
 
+@step
+def _entry_of(cache, kind, number):
+    """Where the NIC has handle ``number``, or ``MISS``."""
+    return find(cache, number & (cache.config[0].sets - 1), np.int64(tag_of(kind, number)))
+
+
 @routine
 def keep_handle(nics, n, kind, number):
     """Handle ``number`` stays on the NIC, if it is there, until ``let_handle_go``."""
     cache = _cache_of(nics, n, kind)
-    entry = find(cache, number & (cache.config[0].sets - 1), np.int64(tag_of(kind, number)))
+    entry = _entry_of(cache, kind, number)
     if entry != MISS:
         hold(cache, entry)
 
@@ -87,7 +93,7 @@ def keep_handle(nics, n, kind, number):
 def let_handle_go(nics, n, kind, number):
     """Handle ``number`` may leave the NIC again."""
     cache = _cache_of(nics, n, kind)
-    entry = find(cache, number & (cache.config[0].sets - 1), np.int64(tag_of(kind, number)))
+    entry = _entry_of(cache, kind, number)
     if entry != MISS:
         release(cache, entry)
 

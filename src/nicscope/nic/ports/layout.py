@@ -123,7 +123,8 @@ RECEPTION = 4  # when the message is in the other's memory
 # Of a port that takes ONE (``PORT.state``).
 IDLE = 0
 CONNECTED = 1
-BROKEN = 2
+PENDING_CONNECTION = 2
+BROKEN = 3
 
 REQUEST = np.dtype(
     [

@@ -48,12 +48,7 @@ from nicscope.nic.ports.receive_queue import (
     receive_place,
     report_receive,
 )
-from nicscope.nic.ports.scatter import (
-    LAID,
-    WAITS,
-    keep_run,
-    lay_over_pieces,
-)
+from nicscope.nic.ports.scatter import keep_run, place_over_pieces
 from nicscope.nic.ports.streams import is_reliable, stream_to
 from nicscope.nic.ports.traffic import INCOMPLETE, NO_BUFFER, REFUSED
 from nicscope.nic.ports.troubles import note_trouble
@@ -128,12 +123,7 @@ def _lay(nics, d, slot):
     place = receive_place(nics, head.receive)
     pieces = nics.ports.work.pieces[d, p, place]
     many = nics.ports.work.receives[d, p, place].segments
-    found = lay_over_pieces(nics, d, slot, p, pieces, many, head.offset)
-    if found == WAITS:
-        return True
-    if found != LAID:
-        fail_receive(nics, d, slot, found)
-    return False
+    return place_over_pieces(nics, d, slot, p, pieces, many)
 
 
 @distant

@@ -37,7 +37,7 @@ from nicscope.nic.ports.layout import (
 )
 from nicscope.nic.ports.regions import permits
 from nicscope.nic.ports.remote_memory import is_awaited, post_answer, translate_arrival
-from nicscope.nic.ports.scatter import LAID, WAITS, lay_over_pieces
+from nicscope.nic.ports.scatter import place_over_pieces
 from nicscope.nic.ports.streams import is_reliable, open_stream, peer_of, stream_to
 from nicscope.nic.ports.troubles import note_trouble
 from nicscope.nic.ports.work_queues import FETCH_REFUSED, POSTED_BADLY, WRITE_REFUSED
@@ -77,12 +77,7 @@ def place_scattered_answer(nics, d):
         return False
     p = np.int64(head.name)
     pieces = ports.work.fetched[d, p, head.slot]
-    found = lay_over_pieces(nics, d, slot, p, pieces, pieces.shape[0], head.offset)
-    if found == WAITS:
-        return True
-    if found != LAID:
-        fail_receive(nics, d, slot, found)
-    return False
+    return place_over_pieces(nics, d, slot, p, pieces, pieces.shape[0])
 
 
 @distant

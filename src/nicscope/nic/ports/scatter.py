@@ -13,7 +13,7 @@ from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports import calls
-from nicscope.nic.ports.calls import ask_page, release, translated_frame
+from nicscope.nic.ports.calls import ask_page, fail_receive, release, translated_frame
 from nicscope.nic.ports.holding import NO_KEY, holds_entries
 from nicscope.nic.ports.layout import ARRIVAL, MISSED, NO_ROOM, NOT_THERE, PROTECTION
 from nicscope.nic.ports.lookup import generation_of, key_of, page_at
@@ -59,19 +59,30 @@ def laid_bytes(nics, d, slot):
 
 
 @routine
-def lay_over_pieces(nics, d, slot, p, pieces, many, begin):
-    """Find the places of a payload that begins at byte ``begin`` of what ``pieces`` hold.
+def place_over_pieces(nics, d, slot, p, pieces, many):
+    """Find where in ``pieces`` the payload in ``slot`` goes; whether a page has to be waited for.
 
-    They are memory of port ``p``.  ``LAID``, ``WAITS``, or the status of a failure; when what it
-    waits for is there, ``keep_run`` and then this once more.
+    They are memory of port ``p``, and hold its message.  When that page is there, ``keep_run`` and
+    then this once more; a payload for which there is no place has failed then.
     """
+    found = _lay(nics, d, slot, p, pieces, many)
+    if found == WAITS:
+        return True
+    if found != LAID:
+        fail_receive(nics, d, slot, found)
+    return False
+
+
+@step
+def _lay(nics, d, slot, p, pieces, many):
+    """Find the places of a payload: ``LAID``, ``WAITS``, or the status of a failure."""
     head = nics.ports.arrival_heads[d, slot]
     payload = nics.arrivals[d, slot].payload
     head.runs = max(head.runs, 0)
     head.space = nics.ports.table[d, p].space
     laid = laid_bytes(nics, d, slot)
     while laid < payload:
-        i, within = piece_at(pieces, many, begin + laid)
+        i, within = piece_at(pieces, many, head.offset + laid)
         piece = pieces[i]
         if not permits(nics, d, p, piece.key, piece.address, piece.length, OWN):
             return np.int64(PROTECTION)

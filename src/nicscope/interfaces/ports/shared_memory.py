@@ -1,0 +1,113 @@
+"""The tables by which nodes use memory of each other: what is exported, and who imports it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nicscope.drivers.simulate.ports.connecting import Streams
+from nicscope.host.rest import is_export_at_rest, is_import_at_rest
+from nicscope.interfaces.ports.rows import Rows
+from nicscope.kernel.decorators import kernel
+from nicscope.kernel.entering import bound
+from nicscope.nic.ports.layout import NOBODY
+
+if TYPE_CHECKING:
+    from nicscope.drivers.simulate.machine import Machine
+    from nicscope.interfaces.ports.process import Process
+
+
+@kernel
+def _is_export_at_rest(machine: Any, n: int, p: int, number: int) -> Any:
+    return is_export_at_rest(machine, n, p, number)
+
+
+@kernel
+def _is_import_at_rest(machine: Any, n: int, p: int, number: int) -> Any:
+    return is_import_at_rest(machine, n, p, number)
+
+
+class Names(NamedTuple):
+    """What rows are called in errors: in the plural."""
+
+    exports: str
+    imports: str
+
+
+class SharedMemory:
+    """Rows of exports and of imports of all nodes of one run, as the NICs read them."""
+
+    def __init__(self, machine: Machine, names: Names) -> None:
+        self._ports = machine.ports
+        self._streams = Streams(machine.ports)
+        nodes, exports = self._ports.exports.shape
+        self._exports = Rows(nodes, exports, names.exports, "exports")
+        self._imports = Rows(nodes, self._ports.imports.shape[1], names.imports, "imports")
+        self._is_export_at_rest = bound(_is_export_at_rest, machine)
+        self._is_import_at_rest = bound(_is_import_at_rest, machine)
+
+    def take(self, node: int) -> int:
+        """A row of ``node`` for memory that is to be exported.  Errors: if all are in use."""
+        return self._exports.take(node)
+
+    def give_up(self, node: int, row: int) -> None:
+        """Nothing comes of that export."""
+        self._exports.give_back((node, row), once=lambda: True)
+
+    def export(
+        self, owner: Process, row: int, port: int, place: tuple[int, int], rights: int,
+        guest: tuple[int | None, int | None],
+    ) -> None:  # fmt: skip
+        """Enter memory of ``owner``, reached through ``port``: from now on transfers may come.
+
+        ``place``: address and length; ``guest``: node and port that may import it, None: any.
+        """
+        record = self._ports.exports[owner.node, row]
+        record["port"] = port
+        record["space"] = owner.number
+        record["start"], record["length"] = place
+        record["rights"] = rights
+        for name, who in zip(("node", "importer"), guest, strict=True):
+            record[name] = NOBODY if who is None else who
+        record["redirect"] = -1
+        record["stores"] = 0
+        record["epoch"] += 1  # imports of what was here before are worth nothing
+        record["valid"] = 1
+
+    def withdraw(self, node: int, row: int, port: int) -> None:
+        """Take an export out: transfers that come later are rejected."""
+        record = self._ports.exports[node, row]
+        record["valid"] = 0
+        record["epoch"] += 1
+        self._exports.give_back(
+            (node, row), once=lambda: bool(self._is_export_at_rest(node, port, row))
+        )
+
+    def bring_in(self, guest: Process, node: int, row: int) -> int:
+        """Enter the right of ``guest`` to use what ``node`` exports in ``row``; where it stands.
+
+        Errors: ``SimulationError`` if all rows of the guest's node are in use.
+        """
+        exported = self._ports.exports[node, row]
+        stream = self._streams.between(guest.node, guest.port, node, int(exported["port"]))
+        number = self._imports.take(guest.node)
+        record = self._ports.imports[guest.node, number]
+        record["stream"] = stream
+        record["node"] = node
+        record["export"] = row
+        record["start"] = exported["start"] % self._ports.memory.config[0]["page_size"]
+        for name in ("length", "rights", "epoch"):
+            record[name] = exported[name]
+        record["port"] = guest.port
+        return number
+
+    def release(self, guest: Process, number: int) -> None:
+        """Take a right to use memory out again."""
+        node, port = guest.node, guest.port
+        self._ports.imports[node, number]["port"] = NOBODY
+        self._imports.give_back(
+            (node, number), once=lambda: bool(self._is_import_at_rest(node, port, number))
+        )
+
+    def in_use(self, node: int) -> tuple[int, int]:
+        """Rows of exports and of imports of ``node`` that are somebody's, or still named."""
+        return self._exports.in_use(node), self._imports.in_use(node)

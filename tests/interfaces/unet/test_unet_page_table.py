@@ -1,0 +1,160 @@
+"""U-Net/MM: what the NI's table holds is pinned, until the table or an endpoint lets go of it."""
+
+import pytest
+from paged_endpoints import PAGE, run, small_table, written
+
+from nicscope.drivers.simulate.ports.build import HostSize
+
+
+@pytest.mark.requirement("UM-57")
+def test_a_page_unmapped_while_the_ni_maps_it_lives_until_the_ni_lets_go():
+    async def ping(process):
+        memory = process.cluster.memory
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        room = await written(process, 5)
+        await endpoint.send(tag, room.part(0, 100))
+        await endpoint.sent()
+        frame = int(memory.state.entries[0, 0, 0]["frame"])
+        memory.unmap(0, 0, 0, 1)
+        alive = int(memory.state.frames[0, frame]["pins"])
+        generation = int(memory.state.frames[0, frame]["generation"])
+        for _ in range(3):  # with one entry and one victim it is gone by then
+            await endpoint.send(tag, (await written(process, 6)).part(0, 100))
+            await endpoint.sent()
+        reused = int(memory.state.frames[0, frame]["generation"]) > generation
+        return alive, reused, int(memory.state.hosts[0]["pinned"])
+
+    async def pong(process):
+        await process.open("pong")
+
+    (found, _), _ = run((0, ping), (1, pong), design=small_table(1, 1))
+    assert found == (1, True, 2)
+
+
+@pytest.mark.requirement("UM-54", "UM-55", "UM-56", "UM-59c")
+def test_no_more_is_pinned_than_the_table_holds_and_the_rest_can_be_swapped():
+    async def ping(process):
+        state = process.cluster.memory.state
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        rooms = [await written(process, fill) for fill in range(12)]
+        most = 0
+        for room in rooms:
+            await endpoint.send(tag, room)
+            await endpoint.sent()
+            most = max(most, int(state.hosts[0]["pinned"]))
+        taken = process.swap_out()
+        mapped = [int(entry["state"]) for entry in state.entries[0, 0, :12]]
+        return most, taken, mapped
+
+    async def pong(process):
+        await process.open("pong")
+
+    ((most, taken, _), _), _ = run((0, ping), (1, pong), design=small_table(4, 2))
+    assert most == 6
+    assert taken == 12 - 6
+
+
+@pytest.mark.requirement("UM-41", "UM-42", "UM-43", "UM-45", "UM-79")
+def test_transfers_keep_their_pages_in_a_table_of_one_entry():
+    async def ping(process):
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        rooms = [await written(process, fill) for fill in range(6)]
+        for number in range(12):
+            first, second = rooms[number % 6], rooms[(number + 1) % 6]
+            await endpoint.send(tag, first.part(0, 2000), second.part(0, 2000))
+        for _ in range(12):
+            assert (await endpoint.sent()).ok
+
+    async def pong(process):
+        endpoint = await process.open("pong")
+        rooms = {room.address: room for room in (process.allocate(PAGE) for _ in range(4))}
+        await endpoint.provide(*rooms.values())
+        seen = []
+        for _ in range(12):
+            message = await endpoint.receive()
+            content = await message.read()
+            seen.append((content[0], content[-1]))
+            await endpoint.provide(rooms[message.buffers[0].address])
+        return seen
+
+    from nicscope.drivers.simulate.ports.build import Transport
+
+    (_, seen), cluster = run(
+        (0, ping), (1, pong), design=small_table(1, 1), transport=Transport(reliable=True)
+    )
+    assert seen == [(number % 6, (number + 1) % 6) for number in range(12)]
+    assert cluster.counts(0)["unpins"] > 6
+
+
+@pytest.mark.requirement("UM-47")
+def test_closing_unpins_what_the_endpoint_used_and_nothing_of_another():
+    async def ping(process):
+        pinned = process.cluster.memory.state.hosts["pinned"]
+        one, other = await process.open(), await process.open()
+        for endpoint, count in ((one, 3), (other, 2)):
+            tag = await endpoint.connect(1, "pong")
+            for fill in range(count):
+                await endpoint.send(tag, await written(process, fill))
+                await endpoint.sent()
+        await one.provide(process.allocate(PAGE))
+        await process.sleep(200)
+        before = int(pinned[0])
+        await one.close()
+        between = int(pinned[0])
+        await other.close()
+        return before, between, int(pinned[0])
+
+    async def pong(process):
+        await process.open("pong")
+
+    (counts, _), cluster = run((0, ping), (1, pong), endpoints=2)
+    assert counts == (6, 2, 0)
+    again = cluster.counts(0)
+    assert again["pins"] == again["unpins"] == 6
+
+
+@pytest.mark.requirement("UM-47")
+def test_what_a_closing_endpoint_had_queued_ends_as_closed_and_it_opens_again():
+    async def ping(process):
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        room = await written(process, 1)
+        process.swap_out()
+        await endpoint.send(tag, room)
+        await endpoint.send(tag, b"behind it")
+        await process.sleep(100)
+        await endpoint.close()
+        ends = [(await endpoint.sent()).status for _ in range(2)]
+        again = await process.open()
+        await again.send(await again.connect(1, "pong"), b"here again")
+        return ends, (await again.sent()).ok
+
+    async def pong(process):
+        endpoint = await process.open("pong")
+        return (await endpoint.receive()).content
+
+    ((ends, ok), content), cluster = run((0, ping), (1, pong))
+    assert ends == ["closed", "closed"]
+    assert ok
+    assert content == b"here again"
+    assert cluster.memory.state.hosts["pinned"][0] == 0
+
+
+def test_a_host_without_frames_tells_who_asked_for_them():
+    async def ping(process):
+        endpoint = await process.open()
+        tag = await endpoint.connect(1, "pong")
+        for fill in range(20):
+            room = await written(process, fill)
+            await endpoint.send(tag, room)
+            assert (await endpoint.sent()).ok
+        return True
+
+    async def pong(process):
+        await process.open("pong")
+
+    (ok, _), _ = run((0, ping), (1, pong), design=small_table(4, 2), host=HostSize(frames=12))
+    assert ok

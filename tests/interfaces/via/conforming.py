@@ -1,0 +1,55 @@
+"""What programs are asked for by the rows of the specification, and what they say of it."""
+
+from __future__ import annotations
+
+import pytest
+from pairs import (
+    DELIVERY,
+    RECEPTION,
+    UNRELIABLE,
+    Cluster,
+)
+
+from nicscope.interfaces.via import Status, VipError
+from nicscope.interfaces.via.descriptor import DataSegment
+
+DONE = Status.VIP_STATUS_DONE
+
+
+FLUSHED = Status.VIP_STATUS_DESC_FLUSHED_ERROR
+
+
+RECEIVE = Status.VIP_STATUS_OP_RECEIVE
+
+
+LEVELS = (UNRELIABLE, DELIVERY, RECEPTION)
+
+
+def alone(program, mechanism="edt", nodes=1, **how):
+    """What one program returns."""
+    cluster = Cluster(mechanism=mechanism, nodes=nodes, **how)
+    cluster.start(0, program)
+    return cluster.run()[0]
+
+
+async def code_of(call):
+    """The return code of a call that must fail."""
+    with pytest.raises(VipError) as caught:
+        await call
+    return caught.value.code
+
+
+async def sent(end, descriptor):
+    await end.nic.post_send(end.vi, descriptor)
+    return (await end.nic.send_wait(end.vi)).status
+
+
+async def outcome(end):
+    """Status of the next receive, then the state of the VI and its errors some time later."""
+    status = (await end.nic.recv_wait(end.vi)).status
+    await end.nic.compute(100)
+    return status, end.vi.state, end.nic.errors(end.vi)
+
+
+async def nobodys(end):
+    return DataSegment(end.out.address, 999, 64)

@@ -1,0 +1,23 @@
+"""What programs say and hold while networks and nodes fail."""
+
+from __future__ import annotations
+
+
+def word(number: int, salt: int = 0) -> bytes:
+    """A message that says which it is."""
+    return (number * 0x9E3779B97F4A7C15 + salt & 2**64 - 1).to_bytes(8, "little") * 2
+
+
+def held(cluster) -> int:
+    """Uses of an exported page that its library has registered."""
+    return int(cluster.design.name in ("utlb", "vmmc-static", "mini"))
+
+
+async def hold(process, window) -> None:
+    """Have the library pin what is exported, where that is its task, for good."""
+    from nicscope.drivers.simulate.machine import REGISTER
+
+    ended = await process._driven.ask(
+        REGISTER, peer=process.port, address=window.address, payload=len(window)
+    )
+    assert ended.address == 0

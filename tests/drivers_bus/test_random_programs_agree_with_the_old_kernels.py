@@ -142,6 +142,19 @@ def new_step(world, kind, address, count, pause, raw):
     },
     seed=0,
 )
+@example(  # one that asks at the time at which the rest of a block has come, which is to be owned
+    program=[(STORE, 0, 51, 0), (STORE, 0, 106, 0), (DELIVER, 0, 51, 0)],
+    host={"fill_then_invalidate": 0, "l2_bytes": 512, "l2_latency": 0, "snoop": 0},
+    nic={
+        "reaction": 0,
+        "read_window": 1,
+        "dma_window": 1,
+        "dma_mbytes_s": 1600,
+        "receive_method": 1,
+        "initialisation": 1,
+    },
+    seed=0,
+)
 def test_a_cpu_and_an_agent_take_the_same_time_to_the_picosecond(program, host, nic, seed):
     host = {"memory_bytes": 4096, "l1_bytes": 128, "l1_line": 32, "l2_line": 64, **host}
     nic = {"memory_bytes": 4096, "staging_bytes": 1024, "queue_blocks": 2, **nic}

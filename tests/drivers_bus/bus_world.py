@@ -16,7 +16,7 @@ class BusWorld(BusAlone):
         self.machine.tally[0]["now"] = now
 
     def _become(self, old):
-        """Take over every byte and state of a machine of the old kernels."""
+        """Take over every byte and state of ``oracle.coherent_calls``."""
         for mine, other in (
             (self.bus.hosts, old.hosts),
             (self.bus.ways.agents, old.agents),

@@ -171,16 +171,14 @@ class Window:
     """When the engine may ask for its next block: so many may be under way."""
 
     def __init__(self, node):
-        self._registers = node.nic.registers[0]
-        self._ends = node.nic.ends
-        self._most = node.nic.config[0].dma_window
+        self._most = int(node.nic.config[0].dma_window)
+        self._ends = []
 
     def after(self, now):
-        return max(now, int(self._ends[(self._registers.transfers - self._most) % WINDOW]))
+        return now if len(self._ends) < self._most else max(now, self._ends[-self._most])
 
     def note(self, end):
-        self._ends[self._registers.transfers % WINDOW] = end
-        self._registers.transfers += 1
+        self._ends.append(end)
 
 
 def transfer(node, kind, answer, address, count, place, now):

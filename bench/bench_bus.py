@@ -3,8 +3,8 @@
     python bench/bench_bus.py
 
 Each transaction is an event: another device reads blocks one after the other; an engine moves 4 KB
-at a time; the CPU stores into blocks that the interface watches, which reads each back. The rate
-is by processor time of the process, the best of a few rounds.
+at a time; the CPU stores 64 KB into blocks that the interface watches, which reads each back. The
+rate is by processor time of the process, the best of a few rounds.
 """
 
 from __future__ import annotations
@@ -15,24 +15,11 @@ from typing import TYPE_CHECKING
 
 import compiled  # noqa: F401 - rates are those of compiled code
 
-from nicscope.config.delivery import DELIVERY_COSTS, POLICIES
-from nicscope.drivers.simulate.advance import advance
-from nicscope.drivers.simulate.build import new_machine
-from nicscope.drivers.simulate.bus.granting import play
-from nicscope.drivers.simulate.bus.moving import start_move
-from nicscope.drivers.simulate.bus.parameters import unfitted
-from nicscope.drivers.simulate.bus.requests import schedule
-from nicscope.drivers.simulate.bus.state import new_bus
+from nicscope.drivers.simulate.bus.alone import BusAlone, asked
 from nicscope.drivers.simulate.machine import ACCESS
-from nicscope.drivers.simulate.ports.linked import FUNCTIONS
-from nicscope.drivers.simulate.store import no_store
-from nicscope.fabric.topology import crossbar
-from nicscope.kernel.distant import link
-from nicscope.kernel.entering import bound
 from nicscope.memory.coherence.access import STORE
 from nicscope.memory.coherence.asks import ENGINE_OUT
-from nicscope.memory.coherence.layout import READ, SHARED
-from nicscope.memory.coherence.watcher import Watcher, watch_block
+from nicscope.memory.coherence.layout import READ
 from nicscope.nic.coherent.mechanism import Mechanism
 from nicscope.nic.ways.state import FETCH
 
@@ -40,84 +27,45 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROUNDS = 5
-BLOCK, MESSAGE = 128, 4096
+BLOCK, MESSAGE, LONG = 128, 4096, 1 << 16
+BUFFER = 4096
+ROWS = 10_000
 ALL = 1 << 40
 
 
-class World:
-    """Nodes with a bus each, of which the first is at work."""
-
-    def __init__(self, nodes: int, rows: int) -> None:
-        self.bus = new_bus(
-            nodes,
-            nodes,
-            unfitted().host,
-            unfitted().nic,
-            window_bytes=MESSAGE,
-            rows=rows,
-            other_bytes=BLOCK,
-        )
-        costs = dict.fromkeys(DELIVERY_COSTS, 1)
-        self.machine = new_machine(
-            [costs] * nodes,
-            POLICIES["adaptive"],
-            crossbar(nodes),
-            no_store(nodes),
-            0,
-            0,
-            range(nodes),
-            bus=self.bus,
-        )
-        link(self.machine, FUNCTIONS)
-        self.go_on = bound(advance, self.machine)
-
-    @property
-    def now(self) -> int:
-        return int(self.machine.tally[0]["now"])
-
-    def count(self) -> int:
-        return int(self.bus.hosts.counts.sum())
-
-    def another_device(self, times: int) -> None:
-        rows = self.bus.script[0]
-        rows["kind"], rows["count"] = READ, BLOCK
-        rows["address"] = BLOCK
-        self.bus.playing[0]["row"], self.bus.playing[0]["rows"] = 0, len(rows)
-        for _ in range(max(1, times // len(rows))):
-            self.bus.playing[0]["row"] = 0
-            play(self.machine, 0, self.now)
-            schedule(self.machine, 0)
-            self.go_on(0, ALL)
-
-    def engine(self, times: int) -> None:
-        way = int(Mechanism.DMA_INTERVENTION)
-        for _ in range(times * BLOCK // MESSAGE):
-            start_move(self.machine, 0, ENGINE_OUT, way, FETCH, 0, 0, MESSAGE, self.now)
-            self.go_on(0, ALL)
-
-    def eager_reads(self, times: int) -> None:
-        request = self.machine.outbox[0]
-        for name, value in (("operation", ACCESS), ("tag", STORE), ("payload", MESSAGE)):
-            request[name] = value
-        for _ in range(times * BLOCK // MESSAGE // 2):
-            self.go_on(1, ALL)
-            self.go_on(0, ALL)
+def another_device(bus: BusAlone, times: int) -> None:
+    for _ in range(max(1, times // ROWS)):
+        bus.play_again()
+        bus.fire(ALL)
 
 
-def rate(nodes: int, work: Callable[[World, int], None], times: int) -> float:
-    """Transactions per second."""
-    world = World(nodes, 10_000)
-    agent = Watcher(*(array[0] for array in world.bus.ways.agents))
-    first = int(world.bus.ways.nics.config[0, 0]["buffer_start"]) // BLOCK
-    for block in range(MESSAGE // BLOCK if work is World.eager_reads else 0):
-        watch_block(agent, block, first + block, 40_000)
-        agent.copies[first + block]["state"] = SHARED
-    work(world, 1_000)
+def an_engine(bus: BusAlone, times: int) -> None:
+    way = int(Mechanism.DMA_INTERVENTION)
+    for _ in range(times * BLOCK // MESSAGE):
+        bus.start(ENGINE_OUT, way, FETCH, 0, 0, MESSAGE, bus.now)
+        bus.fire(ALL)
+
+
+def eager_reads(bus: BusAlone, times: int) -> None:
+    rows = asked(ACCESS, STORE, BUFFER, LONG)
+    for _ in range(times * BLOCK // LONG // 2):
+        bus.do(rows)
+        bus.fire(ALL)
+
+
+def rate(nodes: int, work: Callable[[BusAlone, int], None], times: int) -> float:
+    """Transactions per second of a bus among as many others at rest."""
+    bus = BusAlone(nodes=nodes, rows=ROWS, other_bytes=BLOCK)
+    if work is eager_reads:
+        bus.register(BUFFER, LONG)
+    if work is another_device:
+        bus.play([{"kind": READ, "count": BLOCK, "address": BLOCK}] * ROWS)
+    work(bus, 1_000)
     best = 0.0
     for _ in range(ROUNDS):
-        before, began = world.count(), time.process_time()
-        work(world, times)
-        best = max(best, (world.count() - before) / (time.process_time() - began))
+        before, began = bus.counts().sum(), time.process_time()
+        work(bus, times)
+        best = max(best, (bus.counts().sum() - before) / (time.process_time() - began))
     return best
 
 
@@ -127,9 +75,9 @@ def main() -> None:
     options = parser.parse_args()
     print(f"{'asked for by':<18}{'nodes':>6}{'transactions/s':>16}")
     for name, work in (
-        ("another device", World.another_device),
-        ("an engine", World.engine),
-        ("CPU and agent", World.eager_reads),
+        ("another device", another_device),
+        ("an engine", an_engine),
+        ("CPU and agent", eager_reads),
     ):
         for nodes in (2, 64):
             print(f"{name:<18}{nodes:>6}{rate(nodes, work, options.transactions):>16,.0f}")

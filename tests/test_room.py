@@ -16,8 +16,9 @@ from nicscope import room
 from nicscope.cli.app import main
 from nicscope.config.delivery import Delivery
 from nicscope.config.design import design_names, load_design
-from nicscope.drivers.coherent import machine as coherent
 from nicscope.drivers.simulate.bus.need import bytes_at_buses
+from nicscope.drivers.simulate.bus.parameters import unfitted
+from nicscope.drivers.simulate.bus.state import new_bus
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Transport
 from nicscope.errors import SimulationError
 from nicscope.interfaces import mini, trapeze, unet, vmmc
@@ -182,11 +183,11 @@ def test_what_a_cluster_is_said_to_take_is_what_it_takes(
     nic=st.integers(21, 23),
     tags=st.integers(1, 5000),
 )
-def test_so_is_what_a_coherent_machine_takes(nodes, memory, cache, nic, tags):
+def test_so_is_what_hosts_with_caches_take(nodes, memory, cache, nic, tags):
     host = {"memory_bytes": 1 << memory, "l2_bytes": 1 << cache}
     there = {"memory_bytes": 1 << nic}
-    machine = coherent.new_machine(nodes, host, there, tags=tags)
-    taken = sum(array.nbytes for array in arrays(machine))
+    bus = new_bus(nodes, nodes, unfitted().host | host, unfitted().nic | there, tags=tags)
+    taken = sum(array.nbytes for array in arrays(bus))
 
     assert taken <= bytes_at_buses(nodes, host, there, tags) <= 1.2 * taken + (1 << 20)
 

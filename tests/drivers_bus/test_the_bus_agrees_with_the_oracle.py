@@ -11,8 +11,9 @@ from bus_world import BusWorld
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from nicscope.drivers.simulate.bus.alone import asked
 from nicscope.drivers.simulate.bus.state import RESTING
-from nicscope.drivers.simulate.machine import ACCESS, COMPUTE
+from nicscope.drivers.simulate.machine import ACCESS
 from nicscope.memory.coherence import access
 from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, REPORT
 from nicscope.memory.coherence.device import INTERVENED, RETRIED
@@ -143,14 +144,14 @@ class Events:
     def take(self, kind, address, count, delay, to, raw):
         world = self.world
         if kind == PAUSE:
-            return b"", world.do(COMPUTE, duration=delay)
+            return b"", world.pause(delay)
         if kind == access.STORE:
             return b"", world.store(address, raw)
         if kind == access.LOAD:
             return world.load(address, count)
         place = to if kind == access.COPY else ROOM
         count = 8 if kind == access.DOORBELL else count
-        return b"", world.do(ACCESS, kind, address, count, place)
+        return b"", world.do(asked(ACCESS, kind, address, count, place))
 
     def settle(self):
         self.world.settle()

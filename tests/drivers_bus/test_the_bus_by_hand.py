@@ -10,6 +10,7 @@ from __future__ import annotations
 import pytest
 from bus_world import BusWorld
 
+from nicscope.drivers.simulate.bus.alone import asked
 from nicscope.drivers.simulate.machine import ACCESS
 from nicscope.memory.coherence import access
 from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, PROCESSOR
@@ -65,16 +66,16 @@ def test_two_engines_another_device_and_a_busy_cpu_take_the_bus_in_turn():
     world.pause(995 * NS)
     world.start(ENGINE_OUT, INTERVENTION, FETCH, BUFFER, 0, 256, 1_000 * NS)
     world.start(ENGINE_IN, INTERVENTION, DELIVER, 0x1000, 0x400, 256, 1_000 * NS)
-    asked = {"address": 0x2000, "count": 128, "place": 0, "rate": 0, "answer": INTERVENED}
+    wanted = {"address": 0x2000, "count": 128, "place": 0, "rate": 0, "answer": INTERVENED}
     world.play(
         [
-            {"at": 1_000 * NS, "kind": READ, **asked},
-            {"at": 1_000 * NS, "kind": WRITE, **asked, "count": 16},
+            {"at": 1_000 * NS, "kind": READ, **wanted},
+            {"at": 1_000 * NS, "kind": WRITE, **wanted, "count": 16},
         ]
     )
     granted = []
     asks = world.bus.ways.asks[0]
-    world.begin(ACCESS, access.LOAD, ELSEWHERE, 4)
+    world.begin(asked(ACCESS, access.LOAD, ELSEWHERE, 4))
     while not world.machine.tally[0]["ended"]:
         before = world.counts().sum()
         assert world.fire() == 1

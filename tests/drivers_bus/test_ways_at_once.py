@@ -21,6 +21,7 @@ from test_the_bus_agrees_with_the_oracle import (
 )
 
 from nicscope.drivers.simulate.bus.accessing import TO_COLLECT, TO_PUBLISH
+from nicscope.drivers.simulate.bus.alone import asked
 from nicscope.drivers.simulate.machine import ACCESS
 from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, REPORT
 from nicscope.memory.coherence.device import INTERVENED
@@ -61,7 +62,7 @@ def test_a_move_of_nothing_takes_no_time(mechanism):
     world = BusWorld(ROOM, NIC)
 
     for kind in (TO_PUBLISH, TO_COLLECT):
-        assert world.do(ACCESS, kind, 0, 0, 0, int(mechanism)) == 0
+        assert world.do(asked(ACCESS, kind, way=mechanism)) == 0
     assert world.fetch(int(mechanism), 0, 0, 0) == 0
     assert world.deliver(int(mechanism), 0, 0, 0) == 0
     assert not world.counts().any()
@@ -69,7 +70,7 @@ def test_a_move_of_nothing_takes_no_time(mechanism):
 
 def test_a_full_queue_waits_for_its_reader_and_no_longer():
     world = BusWorld(ROOM, {**NIC, "queue_blocks": 2})
-    world.begin(ACCESS, TO_PUBLISH, 0, 1000, 0, CNI)
+    world.begin(asked(ACCESS, TO_PUBLISH, 0, 1000, 0, CNI))
     world.settle()
     assert not world.machine.tally[0]["ended"], "1000 bytes do not fit into two entries"
 

@@ -156,6 +156,44 @@ def test_what_is_unpinned_and_swapped_is_registered_anew_when_it_comes_back(loss
     assert untrue_copies(cluster) == []
 
 
+@pytest.mark.requirement("ED-48")
+def test_a_frame_stays_registered_when_its_use_is_over_until_it_is_the_one_unused_for_longest():
+    chosen = ["way=edt", "transport=reliable", "pin_limit=3"]
+    cluster = vmmc.Cluster(with_settings(load_design("utlb"), chosen), "utlb-edt")
+    seen = []
+
+    async def owner(endpoint):
+        table = endpoint.allocate(PAGE)
+        await endpoint.export(table, "table", allow=1)
+        await endpoint.sleep(10_000)
+
+    async def user(endpoint):
+        machine = cluster.simulation.machine
+        remote = await endpoint.import_buffer(0, "table")
+        rooms = [endpoint.allocate(PAGE) for _ in range(4)]
+        for room in (0, 0, 1, 2, 0, 3):
+            await rooms[room].write(b"written", 5)
+            assert (await endpoint.wait(await endpoint.store(remote, rooms[room], length=64))).ok
+            pages = machine.ports.memory.entries[1, 0]["frame"]
+            kept = registered_frames(cluster, 1)
+            held = [n for n, one in enumerate(rooms) if int(pages[one.address // PAGE]) in kept]
+            registers = machine.bus.ways.nics.registers[1, 0]
+            seen.append((held, int(registers["registrations"]), int(registers["releases"])))
+
+    cluster.start(0, owner)
+    cluster.start(1, user)
+    cluster.run()
+
+    assert seen == [
+        ([0], 1, 0),
+        ([0], 1, 0),  # found as it was left
+        ([0, 1], 2, 0),
+        ([0, 1, 2], 3, 0),
+        ([0, 1, 2], 3, 0),
+        ([0, 2, 3], 4, 1),
+    ]
+
+
 def small_platform(tmp_path, words):
     path = tmp_path / "small.toml"
     said = "\n".join(

@@ -23,14 +23,15 @@ _ON_PORTS = ("tests/ports", "tests/drivers_simulate", "tests/interfaces")
 _TESTS = {
     "nic/translate": (*_ON_TRANSLATION, "tests/ports"),
     "nic/vimsg": ("tests/nic", "tests/interfaces/via"),
-    "nic/coherent": ("tests/nic", "tests/drivers_coherent", "tests/interfaces/via"),
+    "nic/coherent": ("tests/nic", "tests/drivers_bus", "tests/interfaces"),
+    "nic/ways": ("tests/drivers_bus", "tests/interfaces"),
     "nic/ports": ("tests/nic", *_ON_PORTS),
     "nic/transport": ("tests/nic", *_ON_PORTS),
     "nic/reception": ("tests/nic", *_ON_PORTS),
     "nic/delivery": ("tests/nic", "tests/drivers_simulate"),
     "nic": ("tests/nic", *_ON_TRANSLATION),
     "host": _ON_PORTS,
-    "memory/coherence": ("tests/drivers_coherent", "tests/interfaces/via"),
+    "memory/coherence": ("tests/drivers_bus", "tests/interfaces"),
     "memory/paging": ("tests/memory", *_ON_PORTS),
     "memory": ("tests/memory", *_ON_TRANSLATION),
 }

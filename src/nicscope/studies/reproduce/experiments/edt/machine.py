@@ -7,27 +7,31 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nicscope.config.platform import load_platform
-from nicscope.drivers.coherent.boundary import Boundary
-from nicscope.drivers.coherent.machine import new_machine
-from nicscope.drivers.coherent.patterns import SEQUENTIAL, STRIDED, write_in_order
-from nicscope.drivers.coherent.registration import FALLEN_BACK, REGISTERED
+from nicscope.drivers.simulate.bus.alone import BusAlone, asked
+from nicscope.drivers.simulate.bus.parameters import machine_parameters, unfitted
+from nicscope.drivers.simulate.machine import ACCESS, COMPUTE
+from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.interfaces.via import Cluster
-from nicscope.interfaces.via.journal import Part
-from nicscope.interfaces.via.settings import read_settings
-from nicscope.memory.coherence.layout import CPU, DEVICE, INTERVENTION, READ, UPGRADE
+from nicscope.memory.coherence.access import STORE
+from nicscope.memory.coherence.asks import ENGINE_OUT
+from nicscope.memory.coherence.layout import CPU, DEVICE, READ, UPGRADE
 from nicscope.nic.coherent.mechanism import Mechanism
 from nicscope.studies.reproduce.experiments.edt.latencies import SIZES, latency, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
-    from nicscope.interfaces.via import Host
-    from nicscope.nic.ways.hosts import AtBuses
+    from numpy.typing import NDArray
+
+    from nicscope.interfaces.via.host import Host
     from nicscope.studies.reproduce.verdict import Item, Outcome
 
 BLOCK = 128
-WORDS = 32  # of 4 bytes in a block
+WORD = 4  # bytes
+WORDS = BLOCK // WORD
 MOST_BLOCKS = 64
+BUFFER = 1 << 13  # where the host's memory has it, in pages that a NIC may keep
 LONG = 1_000_000  # ps; longer than a block takes to reach the NIC
 PASSES = 4
 
@@ -37,16 +41,12 @@ def bus_transactions(outcome: Outcome, item: Item) -> None:  # noqa: ARG001 - al
 
     Count on a warm machine; a number that is not the same everywhere is shown as its mean.
     """
-    machine, now = _warm()
+    bus = _warm()
     best, worst = [], []
     for blocks in range(1, MOST_BLOCKS + 1):
         for words in range(2, WORDS + 1):
-            now += LONG
-            count, now = _count(machine, SEQUENTIAL, blocks, words, 0, now)
-            best.append(count / blocks)
-            now += LONG
-            count, now = _count(machine, STRIDED, blocks, words, LONG, now)
-            worst.append(count / (blocks * words))
+            best.append(_count(bus, _in_order(blocks, words), blocks) / blocks)
+            worst.append(_count(bus, _by_strides(blocks, words), blocks) / (blocks * words))
     outcome.point("edt_best", "transactions/block", _agreed(best))
     outcome.point("edt_worst", "transactions/word", _agreed(worst))
     per_block, extra = _queue()
@@ -59,56 +59,62 @@ def _agreed(counts: Iterable[float]) -> float:
     return float(np.mean(list(counts)))
 
 
-def _transactions(machine: AtBuses) -> int:
-    counts = machine.hosts.counts[0]
-    return int(counts.sum() - counts[:, INTERVENTION].sum())
-
-
-def _warm() -> tuple[AtBuses, int]:
+def _warm() -> BusAlone:
     """A registered region of which host and NIC both have every block."""
-    machine = new_machine(1)
-    _, now = Boundary(machine, 0, Mechanism.EDT).register(0, MOST_BLOCKS * BLOCK, 0)
-    _, now = _count(machine, SEQUENTIAL, MOST_BLOCKS, WORDS, 0, int(now))
-    return machine, now
+    bus = BusAlone()
+    bus.register(BUFFER, MOST_BLOCKS * BLOCK)
+    _count(bus, _in_order(MOST_BLOCKS, WORDS), MOST_BLOCKS)
+    return bus
 
 
-def _count(
-    machine: AtBuses, order: int, blocks: int, words: int, pause: int, now: int
-) -> tuple[int, int]:
-    """Transactions of a message written in that order and fetched, and when it was."""
-    payload = np.arange(blocks * BLOCK, dtype=np.int64).astype(np.uint8)
-    machine.hosts.counts[:] = 0
-    now = write_in_order(machine, 0, order, (blocks, words), 0, payload, pause, now)
-    end = Boundary(machine, 0, Mechanism.EDT).fetch(0, blocks * BLOCK, 0, now)
-    return _transactions(machine), end
+def _in_order(blocks: int, words: int) -> NDArray[Any]:
+    """Stores of so many words of each block, block after block."""
+    return asked(ACCESS, STORE, BUFFER + BLOCK * np.arange(blocks), words * WORD)
+
+
+def _by_strides(blocks: int, words: int) -> NDArray[Any]:
+    """The first word of every block, then the second of every block, a long pause after each."""
+    places = BLOCK * np.arange(blocks) + WORD * np.arange(words)[:, None]
+    rows = np.repeat(asked(ACCESS, STORE, BUFFER + places.ravel(), WORD), 2)
+    rows[1::2] = asked(COMPUTE, duration=LONG)
+    return rows
+
+
+def _count(bus: BusAlone, stores: NDArray[Any], blocks: int) -> int:
+    """Transactions of a message written so and fetched, a long time after the one before."""
+    bus.pause(LONG)
+    before = bus.transactions()
+    bus.do(stores)
+    bus.fetch(Mechanism.EDT, BUFFER, blocks * BLOCK, 0)
+    return bus.transactions() - before
 
 
 def _queue() -> tuple[float, float]:
     """Transactions per block, pointers aside, and invalidations per pass beside the blocks'."""
-    machine = new_machine(1)
-    entries = int(machine.nics.config[0, 0]["queue_blocks"])
-    node = Boundary(machine, 0, Mechanism.CNI)
-    now = 0
+    bus = BusAlone()
+    entries = int(bus.bus.ways.nics.config[0, 0]["queue_blocks"])
     for _ in range(3 * entries):
-        now = _send_entry(node, now)
-    machine.hosts.counts[:] = 0
+        _send_entry(bus)
+    before = bus.counts().copy()
     for _ in range(PASSES * entries):
-        now = _send_entry(node, now)
-    counts = machine.hosts.counts[0]
+        _send_entry(bus)
+    counts = bus.counts() - before
     blocks = PASSES * entries
     extra = int(counts[:, UPGRADE].sum()) - blocks
     return (int(counts[CPU, UPGRADE]) + int(counts[DEVICE, READ])) / blocks, extra / PASSES
 
 
-def _send_entry(node: Boundary, now: int) -> int:
+def _send_entry(bus: BusAlone) -> None:
     """A message that fills one entry, written and taken."""
-    count = BLOCK - 4
-    return node.fetch(0, count, 0, node.publish(0, count, 0, now))
+    count = BLOCK - WORD
+    bus.publish(Mechanism.CNI, BUFFER, count, 0)
+    bus.fetch(Mechanism.CNI, BUFFER, count, 0)
 
 
 STEP = 8  # bytes
 MOST = 4096
 PLATFORM = "sonic-via"
+PLATFORM_OF_PROGRAMS = "sonic-via-utlb"  # the same machine, with links
 
 
 def crossover(outcome: Outcome, item: Item) -> None:  # noqa: ARG001 - every experiment is given its item
@@ -149,62 +155,72 @@ def _crossover(mechanism: Mechanism) -> int:
 
 def moved(mechanism: Mechanism, byte_count: int) -> int:
     """Picoseconds to move a message, just written, to the NIC's memory."""
-    settings = read_settings(load_platform(PLATFORM))
-    machine = new_machine(1, settings.host, settings.nic)
-    node = Boundary(machine, 0, mechanism)
-    now = node.write(0, bytes(byte_count), 0)
-    end = node.publish(0, byte_count, 0, now)
-    return node.fetch(0, byte_count, 0, end) - now
+    host, nic = machine_parameters(load_platform(PLATFORM))
+    bus = BusAlone(host, nic)
+    began = bus.store(BUFFER, bytes(byte_count))
+    bus.publish(mechanism, BUFFER, byte_count, 0)
+    return bus.fetch(mechanism, BUFFER, byte_count, 0) - began
 
 
 ROOM = 1 << 23  # bytes of host memory
-TAGS = 1200
+TABLES = PortSize(segments=8, receives=64, regions=1200, entries=256, longest=8, connections=4)
 
 
 def ni_memory(outcome: Outcome, item: Item) -> None:
     """How many regions of 4 KB can be registered with 4 MB on the NIC, and what happens then.
 
-    Register until the NIC has no room, then send from a region that has none.
+    Register until the NIC has no room, then send from the region that has none.
     """
-    printed = item.printed
-    size = printed["buffer_kbytes"] << 10
-    memory = printed["ni_memory_mbytes"] << 20
-    machine = new_machine(
-        1, {"memory_bytes": ROOM}, {"memory_bytes": memory, "pinned_bytes_max": ROOM}, tags=TAGS
+    size = item.printed["buffer_kbytes"] << 10
+    memory = item.printed["ni_memory_mbytes"] << 20
+    cluster = Cluster(
+        PLATFORM_OF_PROGRAMS,
+        "edt",
+        size=TABLES,
+        settings={
+            "memory_bytes": ROOM,
+            "nic_memory_bytes": memory,
+            "staging_bytes": unfitted().nic["staging_bytes"],  # of the paper's machine
+            "max_transfer": 1 << 14,  # of which that has to stage two
+            "pinned_bytes_max": ROOM,
+        },
     )
-    node = Boundary(machine, 0, Mechanism.EDT)
-    held, now = 0, 0
-    while True:
-        found, now = node.register(held * size, size, now)
-        if found != REGISTERED:
-            break
-        held += 1
+    held, by_engine, intact = _fill(cluster, size)
     outcome.point("registrations", "regions", held)
-    transfers, intact = _send_without_room(size)
     outcome.shape(
         "then-it-falls-back",
-        found == FALLEN_BACK and transfers and intact,
+        by_engine and intact,
         f"registration {held + 1:,} falls back; {size:,} bytes from such a region arrive by DMA",
     )
 
 
-def _send_without_room(size: int) -> tuple[bool, bool]:
-    """Whether DMA served a region that found no room on the NIC, and its bytes arrived."""
+def _fill(cluster: Cluster, size: int) -> tuple[int, bool, bool]:
+    """Regions that found room, and whether the engine moved the next, and its bytes arrived."""
     sent = bytes(i % 251 for i in range(size))
 
-    async def send(host: Host) -> bool:
+    def seen(name: str) -> int:
+        """What the sender's interface has counted."""
+        assert cluster.simulation is not None
+        bus = cluster.simulation.machine.bus
+        if name == "transfers":
+            return int(bus.timing[0, ENGINE_OUT][name])
+        return int(bus.ways.nics.registers[0, 0][name])
+
+    async def send(host: Host) -> tuple[int, bool]:
         nic = await host.open_nic()
         tag = await nic.create_ptag()
         vi = await nic.create_vi(tag)
         places = await nic.descriptors(tag, 8)
-        for _ in range(4):
+        region = await nic.register_mem(nic.allocate(size), tag)
+        while not seen("fallbacks"):
             region = await nic.register_mem(nic.allocate(size), tag)
+        held = seen("registrations")  # the descriptors' is one of them
         await nic.connect_request(vi, 1, "full")
         await nic.write(region.address, sent)
-        descriptor = places.request(region.segment())
-        await nic.post_send(vi, descriptor)
+        before = seen("transfers")
+        await nic.post_send(vi, places.request(region.segment()))
         await nic.send_wait(vi)
-        return bool(descriptor.journal and descriptor.journal.parts[Part.DMA_EXEC])
+        return held, seen("transfers") - before >= size // BLOCK
 
     async def receive(host: Host) -> bool:
         nic = await host.open_nic()
@@ -217,8 +233,9 @@ def _send_without_room(size: int) -> tuple[bool, bool]:
         await nic.recv_wait(vi)
         return await nic.read(region.address, size) == sent
 
-    cluster = Cluster(mechanism="edt", settings={"pinned_bytes_max": 3 * size})
     cluster.start(0, send)
     cluster.start(1, receive)
-    transfers, intact = cluster.run()
-    return bool(transfers), bool(intact)
+    filled, intact = cluster.run()
+    assert isinstance(filled, tuple)
+    held, by_engine = filled
+    return held, by_engine, bool(intact)

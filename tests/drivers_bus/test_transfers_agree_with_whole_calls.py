@@ -1,4 +1,4 @@
-"""Single transfers of every way, uncontended: the bus as events against the kernels before it."""
+"""Single transfers of every way, uncontended: the bus as events against one call for each step."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pytest
 from bus_world import BusWorld
 from numba.core import config
 
-from nicscope.drivers.coherent.boundary import Boundary
-from nicscope.drivers.coherent.machine import new_machine
 from nicscope.nic.coherent.mechanism import Mechanism
+from oracle.coherent_calls.calls import Calls
+from oracle.coherent_calls.node import new_nodes
 
 SEND, RECEIVE = 0, 1 << 17
 LONGEST = 4096 + 512
@@ -19,14 +19,14 @@ NIC = {"memory_bytes": 1 << 18, "staging_bytes": 1 << 13}
 
 
 class Twin:
-    """One node of the old kernels; what it was before is what the new one begins as."""
+    """One node of whole calls; what it was before is what the bus begins as."""
 
     def __init__(self, way, nic):
-        self.machine = new_machine(2, ROOM, {**NIC, **nic})
-        self.end = Boundary(self.machine, 0, way)
+        self.machine = new_nodes(2, ROOM, {**NIC, **nic})
+        self.end = Calls(self.machine, 0, way)
         now = 0
         for start in (SEND, RECEIVE) if way == Mechanism.EDT else ():
-            _, now = self.end.register(start, LONGEST, now)
+            now = self.end.register(start, LONGEST, now)
         self.now = now
 
 

@@ -1,8 +1,8 @@
-"""One CPU and one agent, at random: the bus as events against the kernels before it.
+"""One CPU and one agent, at random: the bus as events against calls that are over one by one.
 
 Nobody but the agent asks for the bus while the CPU, or the engine that it waits for, does.  There
-the old kernels were exact, but for what this leaves out: an engine that is told to retry, and
-flushes, overtook the agent's earlier requests.
+whole calls are exact, but for what this leaves out: an engine that is told to retry, and flushes,
+overtake the agent's earlier requests.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from bus_world import BusWorld
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nicscope.drivers.coherent.boundary import Boundary
-from nicscope.drivers.coherent.machine import new_machine, node_view
-from nicscope.memory.coherence.watcher import FAR, give_way
+from nicscope.memory.coherence.watcher import FAR
 from nicscope.nic.coherent.mechanism import Mechanism
+from oracle.coherent_calls.calls import Calls
+from oracle.coherent_calls.devices import give_way
+from oracle.coherent_calls.node import new_nodes, node_of
 
 BYTES = 2048  # of the host's memory that programs use
 WATCHED = 1024  # of these the first are registered
@@ -55,14 +56,14 @@ interfaces = st.fixed_dictionaries(
 )
 
 
-class Old:
-    """Each step by the old kernels."""
+class Whole:
+    """Each step by a call."""
 
     def __init__(self, host, nic):
-        self.machine = new_machine(2, host, nic)
-        self.edt = Boundary(self.machine, 0, EDT)
-        self.dma = Boundary(self.machine, 0, INTERVENTION)
-        _, self.now = self.edt.register(0, WATCHED, 0)
+        self.machine = new_nodes(2, host, nic)
+        self.edt = Calls(self.machine, 0, EDT)
+        self.dma = Calls(self.machine, 0, INTERVENTION)
+        self.now = self.edt.register(0, WATCHED, 0)
 
     def take(self, kind, address, count, pause, raw):
         if kind == STORE:
@@ -158,7 +159,7 @@ def new_step(world, kind, address, count, pause, raw):
 def test_a_cpu_and_an_agent_take_the_same_time_to_the_picosecond(program, host, nic, seed):
     host = {"memory_bytes": 4096, "l1_bytes": 128, "l1_line": 32, "l2_line": 64, **host}
     nic = {"memory_bytes": 4096, "staging_bytes": 1024, "queue_blocks": 2, **nic}
-    old = Old(host, nic)
+    old = Whole(host, nic)
     world = BusWorld(host, nic, old=old.machine, now=old.now)
     rng = np.random.default_rng(seed)
     for kind, address, count, pause in program:
@@ -167,7 +168,7 @@ def test_a_cpu_and_an_agent_take_the_same_time_to_the_picosecond(program, host, 
         assert new_step(world, kind, address, count, pause, raw) == (read, old.now)
 
     world.settle()
-    give_way(node_view(old.machine, 0).host, node_view(old.machine, 0).agent, int(FAR) - 1)
+    give_way(node_of(old.machine, 0), int(FAR) - 1)
 
     assert (world.counts() == old.machine.hosts.counts[0]).all()
     assert (world.bus.hosts.memory[0] == old.machine.hosts.memory[0]).all()

@@ -9,7 +9,7 @@ from nicscope.config.cost_name import COSTS
 from nicscope.config.evidence import Evidence
 from nicscope.config.machine import MACHINE, MACHINE_TIMES, OF_VIA, VIA_COSTS
 from nicscope.config.platform import load_platform
-from nicscope.drivers.coherent.machine import new_machine
+from nicscope.drivers.simulate.bus.alone import BusAlone
 from nicscope.drivers.simulate.bus.parameters import (
     UNFITTED,
     machine_parameters,
@@ -54,25 +54,25 @@ def test_a_parameter_that_a_platform_does_not_state_is_an_error_in_one_line(name
 def test_what_a_platform_states_is_what_the_machine_has():
     platform = load_platform(SONIC)
     host, nic = machine_parameters(platform)
-    machine = new_machine(1, host, nic)
+    bus = BusAlone(host, nic).bus
 
     for name in HOST_PARAMETERS:
         stated = platform.machine.get(name)
         value = platform.costs[name].high_ps if stated is None else stated.value
-        assert int(machine.hosts.config[0, 0][name]) == value, name
+        assert int(bus.hosts.config[0, 0][name]) == value, name
     for name in NIC_PARAMETERS:
         word = word_of(name)
         stated = platform.machine.get(word)
         value = platform.costs[word].high_ps if stated is None else stated.value
-        assert int(machine.nics.config[0, 0][name]) == value, name
+        assert int(bus.ways.nics.config[0, 0][name]) == value, name
 
 
 def test_what_is_not_said_of_a_machine_is_as_before_any_fit():
-    machine = new_machine(1, {"snoop": 3})
+    hosts = BusAlone({"snoop": 3}).bus.hosts
     platform = load_platform(UNFITTED)
 
-    assert int(machine.hosts.config[0, 0]["snoop"]) == 3
-    assert {name: int(machine.hosts.config[0, 0][name]) for name in HOST_PARAMETERS} == {
+    assert int(hosts.config[0, 0]["snoop"]) == 3
+    assert {name: int(hosts.config[0, 0][name]) for name in HOST_PARAMETERS} == {
         **unfitted().host,
         "snoop": 3,
     }

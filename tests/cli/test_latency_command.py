@@ -84,7 +84,7 @@ def test_a_folder_of_results(tmp_path, capsys):
         (["--translation", "via-static"], "names no platform"),
         (["--mechanism", "edt", "--translation", "utlb"], "edt takes no translation cache"),
         (["--platform", "sonic"], "no platform 'sonic'; did you mean 'sonic-via'"),
-        (["--platform", "utlb-prototype"], "states no vipl_post"),
+        (["--platform", "utlb-prototype"], "states no post"),
         (["--set", "mtuu=3"], "no setting 'mtuu'; did you mean 'mtu'"),
         (["--set", "l2_line=100"], "l2_line must be a power of two"),
     ],

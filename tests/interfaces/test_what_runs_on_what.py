@@ -205,7 +205,7 @@ def test_a_platform_that_states_no_bus_has_no_coherent_way():
     why = why_not(Combination("VIA", load_platform("utlb-prototype"), Way.CNI))
 
     assert re.fullmatch(
-        r"platform 'utlb-prototype' states no vipl_post and \d+ more, .*; it can on sonic-via-utlb",
+        r"platform 'utlb-prototype' states no post and \d+ more, .*; it can on sonic-via-utlb",
         why,
     )
 

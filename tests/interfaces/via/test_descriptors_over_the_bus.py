@@ -122,7 +122,7 @@ def test_its_bytes_are_stored_where_the_program_has_put_it(mechanism):
 @pytest.mark.requirement("ED-3", "ED-61")
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_a_post_rings_the_doorbell_once_and_makes_no_system_call(mechanism):
-    cluster = Cluster(mechanism=mechanism, settings={"ka_call": 1_000_000_000})
+    cluster = Cluster(mechanism=mechanism, settings={"system_call": 1_000_000_000})
 
     async def first(end):
         machine = cluster.simulation.machine

@@ -180,7 +180,7 @@ def test_calls_of_the_kernel_agent_take_the_time_of_a_system_call():
         await nic.create_vi(tag)
         return nic.now_us - begun
 
-    cluster = Cluster(nodes=1, settings={"ka_call": 3_000_000})
+    cluster = Cluster(nodes=1, settings={"system_call": 3_000_000})
     cluster.start(0, program)
     assert cluster.run()[0] == 6
 
@@ -219,14 +219,10 @@ def test_a_program_that_waits_for_ever_is_named():
         ({"nodes": 0}, "at least 1 node"),
         ({"loss": 1.0}, "loss must be from 0"),
         ({"settings": {"window": 0}}, "window must be from 1 to 32768 frames"),
-        ({"platform": "utlb-prototype"}, "states no vipl_post"),
+        ({"platform": "utlb-prototype"}, "states no retry_timeout and 45 more"),
         ({"settings": {"mtuu": 3}}, "no setting 'mtuu'; did you mean 'mtu'"),
         ({"settings": {"mtu": 0}}, "mtu must be at least 1"),
-        ({"settings": {"vipl_post": -1}}, "vipl_post must not be negative"),
-        (
-            {"settings": {"max_transfer": 1 << 20}},
-            "must hold max_transfer, 1048576, and",
-        ),
+        ({"settings": {"post": -1}}, "post must not be negative"),
         ({"settings": {"l2_line": 100}}, "l2_line must be a power of two"),
     ],
 )

@@ -49,7 +49,7 @@ def test_registration_pins_each_page_and_gives_it_a_copy_on_the_nic_and_takes_ti
         pins = cluster.simulation.machine.ports.memory.frames[0]["pins"]
         return times, held, [int(pins[place // PAGE]) for place in hosts]
 
-    found = run_alone(program, settings={"ka_register_page": 100_000_000})
+    found = run_alone(program, settings={"user_pin": 100_000_000})
     (one, four), held, pinned = found
     assert (round(one, -2), round(four, -2)) == (100, 400)
     assert len(set(held)) == 4

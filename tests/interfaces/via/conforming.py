@@ -10,8 +10,8 @@ from pairs import (
     Cluster,
 )
 
-from nicscope.interfaces.via import Status, VipError
 from nicscope.interfaces.via.descriptor import DataSegment
+from nicscope.interfaces.vipl import Status, VipError
 
 DONE = Status.VIP_STATUS_DONE
 

@@ -11,7 +11,7 @@ from pairs import (
 )
 
 from nicscope.interfaces.via.descriptor import DataSegment
-from nicscope.interfaces.vipl import Status, VipError
+from nicscope.interfaces.via import Status, VipError
 
 DONE = Status.VIP_STATUS_DONE
 

@@ -19,7 +19,7 @@ from pairs import (
 )
 
 from nicscope.interfaces.via.descriptor import DataSegment
-from nicscope.interfaces.vipl import Control, Error, State, Status
+from nicscope.interfaces.via import Control, Error, State, Status
 
 # --- a receive descriptor that is too small ----------------------------------------------------
 

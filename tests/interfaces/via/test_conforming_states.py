@@ -13,7 +13,7 @@ from pairs import (
     run_pair,
 )
 
-from nicscope.interfaces.vipl import Error, Return, State, Status
+from nicscope.interfaces.via import Error, Return, State, Status
 
 
 @pytest.mark.parametrize("off", [8, 32])

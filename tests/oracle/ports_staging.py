@@ -38,8 +38,8 @@ def waits_to_go_in(twin, node):
             return False
         if other.message.last:
             flows = node.rx is not None and node.rx.half is other
-            there = not other.message.payload or other.done or (other.receive_posted and not flows)
-            return not there
+            begun = other.receive_posted or other.done
+            return other.message.payload > 0 and (flows or not begun)
     has_buffer = node.receive_buffers() < twin.delivery.receive_buffers
     has_entry = node.accepted < twin.delivery.receive_ring
     return has_buffer and has_entry and len(behind) < twin.world.window

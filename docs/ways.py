@@ -29,7 +29,7 @@ from nicscope.interfaces.ways import (
 
 PAGE = Path(__file__).parent / "ways.md"
 BEGIN, END = "<!-- made by docs/ways.py -->", "<!-- end of what docs/ways.py made -->"
-SONIC_VIA = "sonic-via"  # VI-MSG's, which has no links
+SONIC_VIA = "sonic-via"  # the paper's, whose network takes no time
 VIA = "sonic-via-utlb"
 # Ports without a library are what the others are made of; of traces the text says it.
 SHOWN = tuple(name for name in INTERFACES if name not in (PORTS, TRACE))
@@ -58,7 +58,7 @@ class Subject(NamedTuple):
         """What the table calls it."""
         if self.design is None:
             return f"on {self.platform.name}"
-        if self.platform.combines:
+        if self.platform.combines or self.interface == "VIA":
             return f"{self.design.name} on {self.platform.name}"
         return self.design.name
 
@@ -80,7 +80,8 @@ def _of(interface: str) -> list[Subject]:
         own = [Subject(interface, None, via)]
         return own + [Subject(interface, design, via) for design in designs]
     if interface == "VIA":
-        return [Subject(interface, design, load_platform(VIA)) for design in designs]
+        platforms = [load_platform(name) for name in (SONIC_VIA, VIA)]
+        return [Subject(interface, design, one) for one in platforms for design in designs]
     if interface == "Trapeze":
         every = [load_platform(name) for name in platform_names()]
         told = [Subject(interface, None, platform) for platform in every]

@@ -28,6 +28,7 @@ class Delivery:
     receive_ring: int = 64
     max_payload: int = 8192
     logging: bool = False
+    by_message: bool = False  # with ports: a message goes on when its last packet is on the NIC
 
 
 class Transfer:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from oracle.delivery_records import COMPLETE, FINISH, FIRMWARE, FROM_HOST, POST_PAYLOAD, Action
+from oracle.delivery_records import (
+    COMPLETE,
+    FINISH,
+    FIRMWARE,
+    FROM_HOST,
+    POST_PAYLOAD,
+    TO_HOST,
+    TO_NET,
+    Action,
+)
 from oracle.ports_prices import Prices
 from oracle.ports_receiving import WANTED
 from oracle.ports_records import (
@@ -27,8 +36,10 @@ from oracle.ports_records import (
     Ready,
     Waiting,
 )
+from oracle.ports_staging import waits_to_go_in, waits_to_leave
 
 SERVE, MISS = 7, 8  # tasks
+WAITS = {TO_NET: waits_to_leave, TO_HOST: waits_to_go_in}
 
 
 class Firmware(Prices):
@@ -74,6 +85,8 @@ class Firmware(Prices):
             room = node.send_ring() < self.delivery.send_ring
             node.serving = self.choose(node) if room else None
             return node.serving is not None
+        if self.delivery.by_message and task in WAITS and WAITS[task](self, node):
+            return False
         return super().ready(node, task)
 
     def begin(self, node, task):

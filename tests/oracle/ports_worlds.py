@@ -163,20 +163,21 @@ def tables():
     )
 
 
-def deliveries():
-    few = st.integers(1, 4)
+def deliveries(by_message=False):
+    few = st.integers(1, 9 if by_message else 4)
     return st.builds(
         Delivery,
-        policy=st.sampled_from((STORE_AND_FORWARD, CUT_THROUGH)),
+        policy=st.sampled_from((STORE_AND_FORWARD,) + (CUT_THROUGH,) * (not by_message)),
         eager=st.booleans(),
         minpulse_send=st.integers(40, PAGE),
         minpulse_receive=st.integers(40, PAGE),
         send_buffers=few,
         receive_buffers=few,
-        send_ring=st.integers(1, 5),
-        receive_ring=st.integers(1, 5),
+        send_ring=st.integers(1, 12 if by_message else 5),
+        receive_ring=st.integers(1, 12 if by_message else 5),
         max_payload=st.just(PAGE),
         logging=st.booleans(),
+        by_message=st.just(by_message),
     )
 
 
@@ -239,6 +240,7 @@ def worlds(
     tight=False,
     by_connection=False,
     swaps=False,
+    by_message=False,
 ):
     network = crossbar(draw(st.sampled_from((2, 4, 4) if tight else (2, 2, 3, 3, 4))))
     hosts = list(range(network.nodes))
@@ -276,7 +278,7 @@ def worlds(
         draw(services(design, tight)),
         draw(tables()),
         draw(tables()),
-        draw(deliveries()),
+        draw(deliveries(by_message)),
         programs,
         channels,
         exports,

@@ -36,6 +36,7 @@ FATES = {LOST: "lost", DUPLICATED: "doubled", REORDERED: "late", CORRUPTED: "cor
 LOSSY = {"losses": (0.0, 0.03, 0.1), "others": (0.0, 0.05, 0.1)}
 COMPETING = ("mini", "mini", "vmmc-interrupt", "unet-mm-pca200", "vmmc-static")
 SWAPPING_DESIGNS = [one for one in SCHEMES if one != "utlb"]  # whose tables have frames too
+TIGHT = {"designs": COMPETING, "reliable": (True,), "tight": True}
 REGISTERING = ("vmmc-static", "utlb", "utlb-shared", "utlb-process")
 
 
@@ -369,6 +370,14 @@ def test_so_it_is_where_connections_have_streams_of_their_own(data):
     trouble = st.sampled_from(({}, {"tight": True}, {"closes": True}, {"deaths": True}, LOSSY))
     how = data.draw(trouble, label="trouble")
     compare(data.draw(worlds(by_connection=True, **how)))
+
+
+@settings(max_examples=600 if LONG else 30)
+@given(data=st.data())
+def test_so_it_is_where_messages_wait_for_their_last_packets(data):
+    """Also with losses, deaths, ports that close and entries that are few."""
+    how = data.draw(st.sampled_from(({}, {}, LOSSY, {"deaths": True}, {"closes": True}, TIGHT)))
+    compare(data.draw(worlds(by_message=True, **how)))
 
 
 @settings(max_examples=250 if LONG else 15)

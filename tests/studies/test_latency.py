@@ -3,57 +3,74 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numba.core import config
 
-from nicscope.errors import StudyError
-from nicscope.interfaces.via.journal import DATA_TRANSFER, Part
-from nicscope.nic.coherent.mechanism import NAMES
-from nicscope.studies.latency.ping_pong import ping_pong
+from nicscope.config.delivery import Way
+from nicscope.errors import NicscopeError, StudyError
+from nicscope.interfaces.via import Cluster, Reliability
+from nicscope.studies.latency import ping_pong as game
+from nicscope.studies.latency.parts import DATA_TRANSFER, TRANSPORT, Part
+from nicscope.studies.latency.ping_pong import Setting, ping_pong
 from nicscope.studies.latency.question import ask
 from nicscope.studies.latency.report import measure
 
 FEW = 3 if config.DISABLE_JIT else 15
 MOST = 256 if config.DISABLE_JIT else 8192
 THREE = ("edt", "cc-dma-intervention", "cc-dma-retry")
+WAYS = [way.value for way in Way]
+PACKETS = 3 if config.DISABLE_JIT else 34  # before the first that counts
+
+
+@pytest.fixture(autouse=True)
+def soon_warm(monkeypatch):
+    """Have caches be warm after a few messages, where nothing is compiled."""
+    monkeypatch.setattr(game, "WARM_UP", PACKETS)
 
 
 def parts_of(mechanism, size, **changed):
-    found = ping_pong("sonic-via", mechanism, size, changed, measured=1)
+    found = ping_pong(Setting("sonic-via", mechanism, changed), size, 1)
     return {part: found.parts[part] for part in Part}
 
 
 @pytest.mark.requirement("ED-82")
-@settings(max_examples=FEW)
+@settings(max_examples=FEW, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
-    mechanism=st.sampled_from(sorted(NAMES)),
+    way=st.sampled_from(WAYS),
     size=st.integers(1, MOST),
     mtu=st.sampled_from([100, 1500]),
+    reliability=st.sampled_from(list(Reliability)),
+    delivery=st.sampled_from(["message-store-and-forward", "store-and-forward"]),
 )
-def test_the_parts_add_up_to_the_latency(mechanism, size, mtu):
-    found = ping_pong("sonic-via", mechanism, size, {"mtu": mtu}, measured=2)
+def test_the_parts_add_up_to_the_latency(way, size, mtu, reliability, delivery):
+    setting = Setting(
+        "sonic-via-utlb", way, {"mtu": mtu}, delivery=delivery, reliability=reliability
+    )
+    found = ping_pong(setting, size, 2)
 
     assert sum(found.parts) == found.total
     assert min(found.parts) >= 0
+    assert found.parts[Part.NETWORK] > 0  # there links take time
 
 
 @pytest.mark.requirement("ED-63", "ED-82")
 @pytest.mark.parametrize("mechanism", THREE)
 def test_transport_steps_at_each_multiple_of_the_mtu(mechanism):
-    mtu = 64
-    frames = [parts_of(mechanism, size, mtu=mtu)[Part.SEND] for size in (1, 64, 65, 128, 129)]
+    found = [parts_of(mechanism, size, mtu=64) for size in (1, 64, 65, 128, 129)]
+    moved = [sum(parts[part] for part in TRANSPORT) for parts in found]
 
-    cost = 800_000  # of a frame
-    assert frames == [frames[0], frames[0], *[frames[0] + cost] * 2, frames[0] + 2 * cost]
+    # Of a further frame: the sender serves it, with a lookup, takes it, and sends it in two
+    # transfers, in the second of which the receiver finds its place; that has it go in and is done.
+    frame = 400_000 + 200_000 + 400_000 + 200_000 + 200_000
+    assert moved == [moved[0], moved[0], *[moved[0] + frame] * 2, moved[0] + 2 * frame]
 
 
-def test_a_receiver_slower_than_the_sender_sets_the_pace_of_frames():
-    def transport(receive):
-        parts = parts_of("edt", 200, mtu=64, vimsg_receive_frame=receive)
-        return parts[Part.SEND] + parts[Part.RECEIVE]
+def test_a_dearer_completion_is_all_that_a_message_waits_for():
+    parts = [parts_of("edt", 64, receive_queue=ps) for ps in (500_000, 900_000)]
 
-    assert transport(2_000_000) - transport(1_000_000) == 4 * 1_000_000
+    assert parts[1][Part.RECEIVE] - parts[0][Part.RECEIVE] == 400_000
+    assert all(parts[0][part] == parts[1][part] for part in Part if part is not Part.RECEIVE)
 
 
 @pytest.mark.requirement("ED-82", "ED-85", "ED-81")
@@ -63,7 +80,7 @@ def test_mechanisms_differ_in_data_transfer_alone_and_in_the_order_of_the_paper(
 
     moved = [sum(parts[part] for part in DATA_TRANSFER) for parts in found]
     assert moved[0] < moved[1] < moved[2]
-    for part in (Part.USER_DATA, Part.SEND, Part.RECEIVE, Part.WAIT):
+    for part in (Part.USER_DATA, Part.SEND, Part.RECEIVE):
         assert len({parts[part] for parts in found}) == 1
 
 
@@ -84,17 +101,31 @@ def test_the_clock_starts_at_the_first_user_write():
 
 @pytest.mark.requirement("ED-80")
 def test_the_platform_is_that_of_table_1():
-    from nicscope.interfaces.via import Cluster
-
-    host = Cluster().machine.hosts.config[0, 0]
-    nic = Cluster().machine.nics.config[0, 0]
+    settings = Cluster("sonic-via").settings
     table = {
         "l1_bytes": 32 << 10, "l1_line": 32, "l1_ways": 2, "l1_latency": 1000,
         "l2_bytes": 1 << 20, "l2_line": 128, "l2_ways": 2, "l2_latency": 10_000,
-        "bus_bytes": 16, "bus_cycle": 10_000, "device_latency": 10_000,
+        "bus_bytes": 16, "bus_cycle": 10_000,
     }  # fmt: skip
-    assert {name: int(host[name]) for name in table} == table
-    assert int(nic["dma_mbytes_s"]) == 1600
+    assert {name: settings.host[name] for name in table} == table
+    assert settings.nic["dma_mbytes_s"] == 1600
+    costs = settings.platform.costs
+    assert [costs[name].high_ps for name in ("link_start", "link_per_byte", "switch_hop")] == [
+        0
+    ] * 3
+
+
+def test_a_network_that_takes_no_time_has_no_part_in_a_latency():
+    assert parts_of("cc-dma-intervention", 200, mtu=64)[Part.NETWORK] == 0
+
+
+def test_the_whole_message_is_on_the_nic_before_its_first_frame_leaves():
+    by_message, by_frame = (
+        ping_pong(Setting("sonic-via", "cc-dma-intervention", {"mtu": 128}, delivery=each), 512, 1)
+        for each in ("message-store-and-forward", "store-and-forward")
+    )
+
+    assert by_message.total > by_frame.total
 
 
 @pytest.mark.requirement("ED-6")
@@ -112,37 +143,45 @@ def test_a_report_says_what_was_asked():
         (16, "pio"),
     ]
     assert (report.mtu, report.dma_mbytes_s) == (64, 800)
-    assert report.evidence == {"derived": 3, "published": 1, "assumed": 15, "fitted": 3}
+    assert report.evidence == {"derived": 3, "published": 4, "assumed": 11, "fitted": 3}
     for one in report.to_json()["latencies"]:
         assert sum(one["parts_ps"].values()) == one["total_ps"]
 
 
-@pytest.mark.parametrize("scheme", ["static", "utlb", "unet-mm", "handle", "interrupt"])
-def test_every_scheme_translates_and_says_what_its_misses_took(scheme):
+@pytest.mark.parametrize("scheme", ["static", "utlb", "utlb-shared", "utlb-process"])
+def test_every_scheme_that_pins_what_is_registered_translates(scheme):
     asked = ask(mechanisms="cc-dma-intervention", sizes="8", translation=scheme)
     hit = measure(asked)
     (one,) = hit.latencies
-    assert (one.lookups, one.misses) == (6 * one.messages, 0)
+    # A page at either end, for messages both ways.
+    assert (one.lookups, one.misses) == (4 * one.messages, 0)
     assert sum(one.parts_ps.values()) == one.total_ps
-    assert one.parts_ps["miss"] == 0
+    assert one.parts_ps["translation"] > 0 == one.parts_ps["miss"]
     assert hit.translation.scheme == scheme
 
 
 def test_misses_are_served_at_the_costs_of_the_designs_platform():
-    asked = ask(mechanisms="dma", sizes="8", translation="interrupt", entries=2, pages=8)
+    asked = ask(mechanisms="dma", sizes="8", translation="utlb", entries=4, pages=12)
     (one,) = measure(asked).latencies
-    # Two of a message's three lookups always miss, that of its descriptor's page not always.
-    assert 2 / 3 <= one.misses / one.lookups <= 1
-    # UTLB, 6.2: an interrupt of 10 us, a page pinned in 17, another unpinned in 15.
-    served, left = divmod(one.parts_ps["miss"], (10 + 17 + 15) * 10**6)
-    assert left == 0
-    assert 2 * one.messages <= served <= 3 * one.messages
-    assert one.parts_ps["translation"] == one.messages * 3 * 800_000
+
+    assert one.misses == one.lookups == 4 * one.messages
+    # UTLB, 6.2: two lookups of 0.8 us, and a miss of 1.8 at either end.
+    assert one.parts_ps["miss"] == one.messages * 2 * 1_800_000
+    assert one.parts_ps["translation"] == one.messages * 2 * 800_000
+    assert one.parts_ps["pin"] == one.messages * 500_000  # the library checks that it is pinned
+
+
+@pytest.mark.parametrize("scheme", ["unet-mm", "handle", "interrupt"])
+def test_what_pins_a_page_when_it_is_missed_is_refused_in_a_line(scheme):
+    with pytest.raises(NicscopeError, match="VIA translates by static, utlb, ") as refused:
+        measure(ask(mechanisms="dma", sizes="8", translation=scheme))
+
+    assert "\n" not in str(refused.value)
 
 
 def test_only_mechanisms_that_make_sense_are_asked_for_by_default():
     dma = ("cc-dma-intervention", "cc-dma-retry", "dma")
-    assert ask(translation="utlb").mechanisms == dma
+    assert len(ask(translation="utlb").mechanisms) == 6
     assert ask(delivery="cut-through").mechanisms == ("edt", *dma)
     assert len(ask().mechanisms) == 6
 
@@ -171,8 +210,6 @@ def test_sizes_are_lists_and_ranges_by_powers_of_two(text, sizes):
         ({"mechanisms": "edt,dna"}, "no mechanism 'dna'; did you mean 'dma'"),
         ({"mtu": 0}, "--mtu must be at least 1"),
         ({"dma_rate": -3}, "--dma-rate must be at least 1"),
-        ({"mechanisms": "edt", "translation": "utlb"}, "edt takes no translation cache: its NIC"),
-        ({"mechanisms": "pio", "translation": "utlb"}, "pio takes no translation cache: the proc"),
         ({"mechanisms": "cni", "delivery": "cut-through"}, "cni cannot cut through: the processor"),
         ({"delivery": "cut-throu"}, "no delivery 'cut-throu'; did you mean 'cut-through'"),
         ({"entries": 4}, "--entries is of a translation cache; add --translation utlb"),

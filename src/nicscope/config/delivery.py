@@ -148,6 +148,13 @@ def delivery_costs(platform: Platform) -> dict[str, int]:
             "delivery cannot be simulated on it alone; `nicscope platforms` lists those on which "
             "it can"
         )
+    unused = [name for name in BURSTS if name in platform.not_applicable]
+    if unused:
+        raise PlatformError(
+            f"platform {platform.name!r} has no control messages that a processor writes and "
+            f"reads ({unused[0]}: {platform.not_applicable[unused[0]]}); `nicscope platforms` "
+            "lists those that have"
+        )
     return costs
 
 

@@ -85,7 +85,12 @@ INTERFACES: dict[str, Interface] = {
         makes_no_sense=dict.fromkeys(BY_PROCESSOR, "Trapeze's payloads go by DMA alone (2.1)")
         | {Way.EDT: "Trapeze sends from memory that was not registered before (2.1)"},
     ),
-    "VIA": Interface(OF_PORTS, (Scheme.STATIC,), library=True),  # what it uses is registered
+    # What it uses is registered, so pinned: not by what pins a page when the NIC misses it.
+    "VIA": Interface(
+        OF_PORTS,
+        (Scheme.STATIC, Scheme.UTLB, Scheme.UTLB_SHARED, Scheme.UTLB_PROCESS),
+        library=True,
+    ),
     VI_MSG: Interface(
         OVER_THE_BUS,
         LOOKED_UP,

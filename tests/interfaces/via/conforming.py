@@ -10,8 +10,8 @@ from pairs import (
     Cluster,
 )
 
-from nicscope.interfaces.via.descriptor import DataSegment
 from nicscope.interfaces.via import Status, VipError
+from nicscope.interfaces.via.descriptor import DataSegment
 
 DONE = Status.VIP_STATUS_DONE
 

@@ -18,8 +18,8 @@ from pairs import (
     run_pair,
 )
 
-from nicscope.interfaces.via.descriptor import DataSegment
 from nicscope.interfaces.via import Control, Error, State, Status
+from nicscope.interfaces.via.descriptor import DataSegment
 
 # --- a receive descriptor that is too small ----------------------------------------------------
 

@@ -22,7 +22,6 @@ from nicscope.interfaces.ways import (
     PORTS,
     RUNS,
     TRACE,
-    VI_MSG,
     Combination,
     why_not,
 )
@@ -75,10 +74,6 @@ def subjects() -> list[Subject]:
 
 def _of(interface: str) -> list[Subject]:
     designs = [load_design(name) for name in design_names()]
-    if interface == VI_MSG:
-        via = load_platform(SONIC_VIA)
-        own = [Subject(interface, None, via)]
-        return own + [Subject(interface, design, via) for design in designs]
     if interface == "VIA":
         platforms = [load_platform(name) for name in (SONIC_VIA, VIA)]
         return [Subject(interface, design, one) for one in platforms for design in designs]

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 RUNS = "runs"
 PORTS = "a cluster of ports"
 TRACE = "a trace"  # in virtual time
-VI_MSG = "VI-MSG"  # VIA on a machine of its own, as EDT's authors measured it
-OVER_THE_BUS = tuple(way for way in Way if way is not Way.PCI)
 OF_PORTS = tuple(Way)
 BY_PROCESSOR = (Way.PIO, Way.PIO_COMBINED, Way.CNI)
 HELPED_BY_HOST = (*BY_PROCESSOR, Way.DMA)  # where no process has done its CPU's part before
@@ -43,7 +41,6 @@ HELP = ("interrupt",)  # and what that takes
 # miNI, IV): the others have pinned before the doorbell.
 PINNED_AT_THE_MISS = (Scheme.INTERRUPT, Scheme.UNET_MM, Scheme.HANDLE)
 OF_PCI = "pci_read_per_byte"  # does not apply where there is no I/O bus
-LOOKED_UP = tuple(scheme for scheme in Scheme if scheme is not Scheme.PINNED)  # page by page
 
 
 class Interface(NamedTuple):
@@ -51,9 +48,7 @@ class Interface(NamedTuple):
 
     ways: tuple[Way, ...]
     schemes: tuple[Scheme, ...] | None = None  # of its translations; None: any
-    translates: bool = False  # its messaging does, by tables or tags; a design's cache replaces it
     serves_ports: bool = True
-    has_links: bool = True  # else its frames take no time
     library: bool = False  # has prices of its own: those of VIA
     makes_no_sense: Mapping[Way, str] = MappingProxyType({})  # why a way is not missing
 
@@ -90,15 +85,6 @@ INTERFACES: dict[str, Interface] = {
         OF_PORTS,
         (Scheme.STATIC, Scheme.UTLB, Scheme.UTLB_SHARED, Scheme.UTLB_PROCESS),
         library=True,
-    ),
-    VI_MSG: Interface(
-        OVER_THE_BUS,
-        LOOKED_UP,
-        translates=True,
-        serves_ports=False,
-        has_links=False,
-        library=True,
-        makes_no_sense={Way.PCI: "SONIC-VIA's interface is at the host's bus (EDT, 2)"},
     ),
 }
 
@@ -184,7 +170,7 @@ def _of_who_serves(asked: Combination) -> NicscopeError | None:
 def _of_ways(asked: Combination) -> NicscopeError | None:
     design, way, interface = asked.design, asked.way, INTERFACES[asked.interface]
     is_late = design is not None and design.scheme in PINNED_AT_THE_MISS
-    if design is not None and is_late and way == Way.EDT and not interface.translates:
+    if design is not None and is_late and way == Way.EDT:
         return DesignError(
             "edt needs a buffer on the NIC before the program writes, and under "
             f"{design.scheme.value} a page is pinned only when the NIC misses it; take a scheme "
@@ -204,43 +190,25 @@ def _of_ways(asked: Combination) -> NicscopeError | None:
 
 
 def _of_parts(asked: Combination) -> NicscopeError | None:
-    caches = asked.design is not None
-    return why_no_way(asked.interface, asked.way, cuts_through=asked.cuts_through, caches=caches)
+    return why_no_way(asked.interface, asked.way, cuts_through=asked.cuts_through)
 
 
-def why_no_way(
-    interface: str, way: str, *, cuts_through: bool, caches: bool
-) -> NicscopeError | None:
-    """Why a delivery, or a translation cache, makes no sense over ``way``, whatever it costs.
-
-    ``caches``: a design translates.  None where it makes sense.
-    """
-    if cuts_through and way in BY_PROCESSOR:
-        serves = INTERFACES[interface].serves_ports
-        instead = "take delivery=store-and-forward, or " if serves else ""
-        return SimulationError(
-            f"{way} cannot cut through: the processor itself moves whole messages, before the "
-            f"doorbell and after the completion; {instead}use edt or a DMA mechanism"
-        )
-    if not caches or not INTERFACES[interface].translates:
+def why_no_way(interface: str, way: str, *, cuts_through: bool) -> NicscopeError | None:
+    """Why a delivery makes no sense over ``way``, whatever it costs; None where it does."""
+    if not cuts_through or way not in BY_PROCESSOR:
         return None
-    if way in BY_PROCESSOR:
-        return SimulationError(
-            f"{way} takes no translation cache: the processor moves the bytes by itself, at "
-            "addresses of its own; use a DMA mechanism"
-        )
-    if way == Way.EDT:
-        return SimulationError(
-            "edt takes no translation cache: its NIC finds a registered block by its tag, at a "
-            "place of its own; use a DMA mechanism"
-        )
-    return None
+    serves = INTERFACES[interface].serves_ports
+    instead = "take delivery=store-and-forward, or " if serves else ""
+    return SimulationError(
+        f"{way} cannot cut through: the processor itself moves whole messages, before the "
+        f"doorbell and after the completion; {instead}use edt or a DMA mechanism"
+    )
 
 
 def _of_prices(asked: Combination) -> NicscopeError | None:
     if asked.way != Way.PCI or INTERFACES[asked.interface].library:
         refusal = _of_bus_prices(asked)
-        if refusal is not None or not INTERFACES[asked.interface].has_links:
+        if refusal is not None:
             return refusal
     return _of_link_prices(asked)
 
@@ -277,8 +245,7 @@ def _of_bus_prices(asked: Combination) -> NicscopeError | None:
 
 
 def _states_all(asked: Combination) -> bool:
-    has_links = INTERFACES[asked.interface].has_links
-    return not _unstated(asked) and not (has_links and _of_link_prices(asked))
+    return not _unstated(asked) and not _of_link_prices(asked)
 
 
 def _unstated(asked: Combination) -> list[str]:

@@ -108,9 +108,7 @@ def _names(mechanisms: str | None, delivery: str) -> tuple[str, ...]:
         if name not in WAYS:
             raise StudyError(f"no mechanism {name!r}{did_you_mean(name.lower(), WAYS)}")
     cuts_through = POLICIES[delivery].policy == Policy.CUT_THROUGH
-    makes_no_sense = {
-        name: why_no_way("VIA", name, cuts_through=cuts_through, caches=True) for name in names
-    }
+    makes_no_sense = {name: why_no_way("VIA", name, cuts_through=cuts_through) for name in names}
     if mechanisms is None:
         return tuple(name for name in names if makes_no_sense[name] is None)
     for why in makes_no_sense.values():

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nicscope.interfaces.via import Cluster, Reliability
+from nicscope.interfaces.vipl import Cluster, Reliability
 
 WAYS = ("pio", "pio-combined", "dma", "cc-dma-retry", "cc-dma-intervention", "cni", "edt")
 SIZES = (16, 256, 1024)

@@ -208,7 +208,8 @@ def test_a_platform_that_states_no_bus_has_no_coherent_way():
     why = why_not(Combination("VIA", load_platform("utlb-prototype"), Way.CNI))
 
     assert re.fullmatch(
-        r"platform 'utlb-prototype' states no retry_timeout and \d+ more, .*; it can on sonic-via, sonic-via-utlb",
+        r"platform 'utlb-prototype' states no retry_timeout and \d+ more, .*; it can on "
+        r"sonic-via, sonic-via-utlb",
         why,
     )
 

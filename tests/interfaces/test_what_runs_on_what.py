@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 import pytest
 import small_programs as small
-from nicscope.interfaces.via.translating import Translation
 
 from nicscope.config.cost_name import COSTS
 from nicscope.config.delivery import Way, transfer_costs
@@ -17,10 +16,10 @@ from nicscope.config.design import load_design, with_settings
 from nicscope.config.evidence import Evidence, Origin
 from nicscope.config.machine import unstated_machine
 from nicscope.config.platform import UnitCost, load_platform, platform_names
-from nicscope.errors import NicscopeError, PlatformError, SimulationError
+from nicscope.errors import NicscopeError, PlatformError
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
 from nicscope.interfaces.ports import cluster as ports
-from nicscope.interfaces.ways import INTERFACES, PORTS, TRACE, VI_MSG, Combination, why_not
+from nicscope.interfaces.ways import INTERFACES, PORTS, TRACE, Combination, why_not
 from nicscope.nic.coherent.mechanism import NAMES
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -45,11 +44,6 @@ def named(cases):
     ]
 
 
-def free(counts):
-    """What every event of a translation costs here: nothing."""
-    return dict.fromkeys(counts, 0)
-
-
 def test_the_page_shows_what_the_function_says():
     text = (DOCS / "ways.md").read_text()
     shown = text.split(page.BEGIN)[1].split(page.END)[0].strip()
@@ -67,12 +61,9 @@ def test_every_way_and_every_interface_is_on_the_page():
 
 @pytest.mark.parametrize(("subject", "way"), named(RUNNING))
 def test_what_the_page_says_runs_does(subject, way):
-    if subject.interface == VI_MSG:
-        cache = None if subject.design is None else Translation(subject.design, free)
-        cluster = small.on_via(way.value, translation=cache)
-    elif subject.interface == "VIA":
+    if subject.interface == "VIA":
         how = {"platform": subject.platform.name, "design": subject.design}
-        cluster = small.on_via(way.value, library=vipl, **how)
+        cluster = small.on_via(way.value, **how)
     elif subject.interface == "Trapeze":
         cluster = small.on_trapeze(subject.platform.name)
     else:
@@ -83,30 +74,21 @@ def test_what_the_page_says_runs_does(subject, way):
 
 
 def asked_of_a_cluster(subject, way):
-    """The cluster of that; Trapeze's takes no word for a way, VI-MSG's none for PCI."""
-    if subject.interface == VI_MSG:
-        return via.Cluster("sonic-via", way.value, translation=Translation(subject.design, free))
+    """The cluster of that; Trapeze's takes no word for a way."""
     if subject.interface == "VIA":
         return via.Cluster(subject.platform.name, way.value, design=subject.design)
     return CLUSTERS[subject.interface](subject.design_over(way), subject.platform.name)
 
 
-def can_be_asked(subject, way):
-    return subject.interface != "Trapeze" and (subject.interface, way) != (VI_MSG, Way.PCI)
-
-
-@pytest.mark.parametrize(("subject", "way"), named(one for one in REFUSED if can_be_asked(*one)))
+@pytest.mark.parametrize(
+    ("subject", "way"), named(one for one in REFUSED if one[0].interface != "Trapeze")
+)
 def test_a_cluster_is_refused_by_the_line_of_the_page(subject, way):
     with pytest.raises(NicscopeError) as refused:
         asked_of_a_cluster(subject, way)
 
     assert str(refused.value) == why_not(subject.over(way))
     assert "\n" not in str(refused.value)
-
-
-def test_a_way_that_an_interface_takes_no_word_for_is_refused():
-    with pytest.raises(SimulationError, match="no mechanism 'pci'"):
-        via.Cluster("sonic-via", "pci")
 
 
 def test_no_platform_has_a_bus_and_a_pci_but_those_that_are_combined():
@@ -208,7 +190,8 @@ def test_a_platform_that_states_no_bus_has_no_coherent_way():
     why = why_not(Combination("VIA", load_platform("utlb-prototype"), Way.CNI))
 
     assert re.fullmatch(
-        r"platform 'utlb-prototype' states no retry_timeout and \d+ more, .*; it can on sonic-via, sonic-via-utlb",
+        r"platform 'utlb-prototype' states no retry_timeout and \d+ more, .*; it can on "
+        r"sonic-via, sonic-via-utlb",
         why,
     )
 

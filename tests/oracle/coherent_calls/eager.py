@@ -12,6 +12,7 @@ from oracle.coherent_calls.devices import (
     agent_write,
     agent_write_back,
     await_copies,
+    catch_up,
     give_way,
 )
 
@@ -68,6 +69,7 @@ def deliver(node, place, address, count, now):
             now = agent_write(node, to, size, memory, place + done, now)
         else:  # of parts, the rest is read
             now = now if size == node.block else await_copies(node, home, home + 1, now)
+            catch_up(node, now)  # a read that is ordered by now was made, though nobody awaits it
             copy_bytes(memory, to, memory, place + done, size)
             node.agent.copies[home].state = VALID
             node.agent.copies[home].arrived = now

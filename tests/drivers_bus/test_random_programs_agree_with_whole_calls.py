@@ -29,8 +29,8 @@ STORE, LOAD, PAUSE, DOORBELL, FETCH, DELIVER, DMA_OUT, DMA_IN = range(8)
 steps = st.lists(
     st.tuples(
         st.sampled_from((*range(8), STORE, STORE, STORE, LOAD)),
-        st.integers(0, BYTES - WIDEST) | st.integers(0, 400),
-        st.integers(1, WIDEST) | st.integers(1, 8),
+        st.integers(0, BYTES - WIDEST) | st.integers(0, 400) | st.sampled_from((0, 64)),
+        st.integers(1, WIDEST) | st.integers(1, 8) | st.sampled_from((64, 106, 128)),
         st.sampled_from((0, 1_000, 13_000, 40_000, 90_000, 400_000)),
     ),
     min_size=1,
@@ -50,6 +50,8 @@ interfaces = st.fixed_dictionaries(
         "read_window": st.integers(1, 3),
         "dma_window": st.integers(1, 3),
         "dma_mbytes_s": st.sampled_from((1600, 700)),
+        "receive_method": st.integers(1, 2),
+        "initialisation": st.integers(1, 2),
     }
 )
 
@@ -114,6 +116,44 @@ def new_step(world, kind, address, count, pause, raw):
     program=[(STORE, 0, 150, 0), (DOORBELL, 0, 8, 0), (LOAD, 300, 8, 0)],
     host={"fill_then_invalidate": 1, "l2_bytes": 512, "l2_latency": 10_000, "snoop": 2},
     nic={"reaction": 0, "read_window": 1, "dma_window": 1, "dma_mbytes_s": 1600},
+    seed=0,
+)
+@example(  # a read that is due while the DMA interrupts, of a block that is then replaced
+    program=[(DMA_IN, 0, 51, 0), (DELIVER, 0, 106, 0)],
+    host={"fill_then_invalidate": 1, "l2_bytes": 4096, "l2_latency": 10_000, "snoop": 0},
+    nic={"reaction": 500_000, "read_window": 3, "dma_window": 3, "dma_mbytes_s": 700},
+    seed=3,
+)
+@example(  # a read that stands behind one that is not needed any more
+    program=[(STORE, 0, 106, 0), (STORE, 0, 106, 0), (DELIVER, 0, 106, 0)],
+    host={"fill_then_invalidate": 0, "l2_bytes": 512, "l2_latency": 0, "snoop": 0},
+    nic={"reaction": 0, "read_window": 1, "dma_window": 1, "dma_mbytes_s": 700},
+    seed=0,
+)
+@example(  # a read that asks at the time at which the NIC writes its own copy of another block back
+    program=[(DELIVER, 64, 51, 0), (DMA_IN, 0, 106, 0)],
+    host={"fill_then_invalidate": 0, "l2_bytes": 512, "l2_latency": 0, "snoop": 0},
+    nic={
+        "reaction": 0,
+        "read_window": 1,
+        "dma_window": 1,
+        "dma_mbytes_s": 1600,
+        "receive_method": 1,
+        "initialisation": 1,
+    },
+    seed=0,
+)
+@example(  # one that asks at the time at which the rest of a block has come, which is to be owned
+    program=[(STORE, 0, 51, 0), (STORE, 0, 106, 0), (DELIVER, 0, 51, 0)],
+    host={"fill_then_invalidate": 0, "l2_bytes": 512, "l2_latency": 0, "snoop": 0},
+    nic={
+        "reaction": 0,
+        "read_window": 1,
+        "dma_window": 1,
+        "dma_mbytes_s": 1600,
+        "receive_method": 1,
+        "initialisation": 1,
+    },
     seed=0,
 )
 def test_a_cpu_and_an_agent_take_the_same_time_to_the_picosecond(program, host, nic, seed):

@@ -15,13 +15,14 @@ from nicscope.drivers.simulate.machine import ACCESS
 from nicscope.memory.coherence import access
 from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, PROCESSOR
 from nicscope.memory.coherence.device import INTERVENED
-from nicscope.memory.coherence.layout import READ, WRITE
+from nicscope.memory.coherence.layout import DEVICE, READ, SHARED, WRITE, WRITE_BACK
+from nicscope.memory.coherence.watcher import Watcher, watch_block
 from nicscope.nic.coherent.mechanism import Mechanism
 from nicscope.nic.ways.state import DELIVER, FETCH
 
 ROOM = {"memory_bytes": 1 << 16, "l1_bytes": 4 << 10, "l2_bytes": 32 << 10}
 NIC = {"memory_bytes": 1 << 16, "staging_bytes": 1 << 13, "queue_blocks": 8}
-INTERVENTION = int(Mechanism.DMA_INTERVENTION)
+INTERVENTION, EDT = int(Mechanism.DMA_INTERVENTION), int(Mechanism.EDT)
 NS = 1_000
 BUFFER, ELSEWHERE = 0, 0x4000
 
@@ -133,3 +134,22 @@ def test_no_store_is_seen_before_its_time():
 
         words = min(32, 40 - ahead)
         assert world.nic_bytes(0, 128) == b"b" * (4 * words) + b"a" * (128 - 4 * words), ahead
+
+
+def test_a_block_is_read_when_the_bus_is_free_though_a_message_replaces_all_of_it_later():
+    world = BusWorld(ROOM, NIC)
+    agent = Watcher(*(array[0] for array in world.bus.ways.agents))
+    home = int(world.bus.ways.nics.config[0, 0]["buffer_start"]) // 128
+    watch_block(agent, 0, home, 40 * NS)
+    agent.copies[home]["state"] = SHARED
+    world.pause(1_000 * NS - world.now)
+    # The engine is set up until 1300: its write is ordered at 1340, and its 51 bytes have crossed
+    # at 1380.  The NIC's copy is old then, so the NIC asks: ordered at 1420, from memory at 1480,
+    # to 1560.  The engine interrupts until 1880.
+    assert world.deliver(INTERVENTION, 0, BUFFER, 51) == 1_880 * NS
+    assert (agent.copies[home]["state"], agent.copies[home]["arrived"]) == (SHARED, 1_560 * NS)
+    # All of the block is in the NIC's buffer at once; its write-back is ordered at 1920, to 2000.
+    assert world.deliver(EDT, 256, BUFFER, 128) == 2_000 * NS
+    world.settle()
+    by_device = world.counts()[DEVICE]
+    assert [int(by_device[kind]) for kind in (READ, WRITE, WRITE_BACK)] == [1, 1, 1]

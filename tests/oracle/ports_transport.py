@@ -267,7 +267,8 @@ class Reliable(Firmware):
                     self.take_piece(node, packet, half.told)
                 if packet.operation == SEND and self.channel_of(node, packet) is not None:
                     self.give_up(node, (node.number, packet.name))
-        self.acknowledge_soon(stream)
+        if packet.operation != ACK:
+            self.acknowledge_soon(stream)
         return half.verdict == WANTED
 
     def confirmed(self, node, packet):

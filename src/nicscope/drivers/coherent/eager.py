@@ -10,7 +10,7 @@ from nicscope.kernel.decorators import routine, step
 from nicscope.memory.coherence.layout import EMPTY
 from nicscope.memory.coherence.lines import copy_bytes
 from nicscope.memory.coherence.watched import agent_write, agent_write_back
-from nicscope.memory.coherence.watcher import await_copies, give_way
+from nicscope.memory.coherence.watcher import await_copies, catch_up
 from nicscope.nic.coherent.layout import COHERENT_METHOD, VALID, Component
 
 
@@ -66,7 +66,6 @@ def _deliver_coherently(node, place, address, count, now):
     end = now
     while done < count:
         size = block_part(node, address + done, count - done)
-        give_way(node.host, node.agent, end)
         home = home_of(node, address + done)
         end = agent_write(node.host, node.agent, home, size, memory, place + done, end)
         done += size
@@ -80,6 +79,7 @@ def _put_in_buffer(node, place, address, count, now):
     done = 0
     while done < count:
         size = block_part(node, address + done, count - done)
+        catch_up(node.host, node.agent, now)  # what is VALID need not be read any more
         to = home_of(node, address + done)
         copy = node.agent.copies[to >> shift]
         if size < np.int64(1) << shift:
@@ -100,7 +100,6 @@ def _write_buffer_back(node, address, count, now):
     end = now
     for home in range(first, last + 1):
         asks = next_slot(node, now)
-        give_way(node.host, node.agent, asks)
         rate = node.nic.config[0].dma_mbytes_s
         end = agent_write_back(node.host, node.agent, home, asks, rate)
         take_slot(node, end)

@@ -1,4 +1,4 @@
-"""What an agent does to its own copies: writes, and write-backs."""
+"""What an agent does to its own copies: writes, and write-backs.  Its reads that asked go first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nicscope.memory.coherence.layout import (
     WRITE_BACK,
 )
 from nicscope.memory.coherence.lines import copy_bytes
-from nicscope.memory.coherence.watcher import await_copies
+from nicscope.memory.coherence.watcher import await_copies, give_way
 
 
 @step
@@ -36,6 +36,7 @@ def _own(host, watcher, place, count, asks):
     copy = watcher.copies[home]
     if count < np.int64(1) << shift:
         asks = await_copies(host, watcher, home, home + 1, asks)
+    give_way(host, watcher, asks)
     asks = device_upgrade(host, copy.block, asks)
     copy.state = MODIFIED
     copy.arrived = asks
@@ -47,6 +48,7 @@ def agent_write_back(host, watcher, home, asks, mbytes_s):
     """When the agent's whole block ``home`` is in the host's memory (ps); it stays, SHARED."""
     width = np.int64(1) << host.config[0].l2_shift
     block = watcher.copies[home].block
+    give_way(host, watcher, asks)
     end = device_write(
         host,
         block * width,

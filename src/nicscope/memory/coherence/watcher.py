@@ -136,18 +136,21 @@ def _do_reads(host, watcher, now, ordered):
             watch.next_due = asks
             watch.next_order = order
             return
-        _read(host, watcher, place, asks)
+        _read(host, watcher, place, asks, order)
     watch.next_due = FAR
     watch.next_order = FAR
 
 
 @step
-def _read(host, watcher, place, asks):
+def _read(host, watcher, place, asks, order):
     watch = watcher.watch[0]
     copy = watcher.copies[place]
     watch.head += 1
     copy.due = FAR
     if copy.block == EMPTY or copy.state != INVALID:
+        if watch.head < watch.tail:  # what stood behind it could not ask before its turn
+            behind = watcher.copies[np.int64(watcher.pending[watch.head % watcher.pending.size])]
+            behind.due = max(behind.due, order)
         return
     width = np.int64(1) << host.config[0].l2_shift
     end = device_read(

@@ -114,6 +114,10 @@ def _do_first(node):
     watch.head += 1
     copy.due = FAR
     if copy.block == EMPTY or copy.state != INVALID:
+        behind, _ = first_read(node)
+        if behind != EMPTY:  # what stood behind it could not ask before its turn
+            turn = int(ordered_at(node.host, asks))
+            node.agent.copies[behind].due = max(int(node.agent.copies[behind].due), turn)
         return
     start, rate = copy.block * node.block, watch.mbytes_s
     end = device_read(node, start, node.block, place * node.block, asks, rate, INTERVENED)
@@ -144,6 +148,7 @@ def agent_write(node, place, count, source, start, asks):
     if copy.state != MODIFIED:
         if count < node.block:
             asks = await_copies(node, home, home + 1, asks)
+        give_way(node, asks)
         asks = node.address_phase(DEVICE, UPGRADE, asks)
         line = find_l2(node.host, copy.block)
         if line != EMPTY:
@@ -156,6 +161,7 @@ def agent_write(node, place, count, source, start, asks):
 
 def agent_write_back(node, home, asks):
     """When the agent's whole block is in the host's memory; it stays, SHARED."""
+    give_way(node, asks)
     copy = node.agent.copies[home]
     start, rate = copy.block * node.block, node.nic.config[0].dma_mbytes_s
     place = home * node.block

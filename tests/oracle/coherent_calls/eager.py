@@ -5,19 +5,20 @@ from __future__ import annotations
 from nicscope.memory.coherence.layout import EMPTY
 from nicscope.memory.coherence.lines import copy_bytes
 from nicscope.memory.coherence.watcher import watch_block
-from nicscope.nic.coherent.layout import COHERENT_METHOD, VALID
+from nicscope.nic.coherent.layout import BY_READING, COHERENT_METHOD, VALID
 from nicscope.nic.coherent.tags import free_tag, set_tag, use_tag
 from oracle.coherent_calls.devices import (
     Window,
     agent_write,
     agent_write_back,
     await_copies,
-    give_way,
+    catch_up,
 )
+from oracle.coherent_calls.processor import flush
 
 
 def register(node, address, count, now):
-    """When the interface has read the range, of whole blocks, to a buffer behind all others."""
+    """When a buffer behind all others is the range's, of whole blocks: read, or flushed."""
     start, stop = address // node.block * node.block, -(-(address + count) // node.block)
     stop *= node.block
     tag = free_tag(node.nic)
@@ -31,7 +32,9 @@ def register(node, address, count, now):
     blocks = stop - start >> node.shift
     for b in range(blocks):
         watch_block(node.agent, first + b, home + b, node.nic.config[0].reaction)
-    return await_copies(node, home, home + blocks, now)
+    if node.nic.config[0].initialisation == BY_READING:
+        return await_copies(node, home, home + blocks, now)
+    return flush(node, start, stop - start, now)
 
 
 def place_of(node, address):
@@ -64,9 +67,9 @@ def deliver(node, place, address, count, now):
         to = place_of(node, address + done)
         home = to >> node.shift
         if coherent:
-            give_way(node, now)
             now = agent_write(node, to, size, memory, place + done, now)
         else:  # of parts, the rest is read
+            catch_up(node, now)  # a read that is ordered by now was made, though nobody awaits it
             now = now if size == node.block else await_copies(node, home, home + 1, now)
             copy_bytes(memory, to, memory, place + done, size)
             node.agent.copies[home].state = VALID
@@ -79,8 +82,6 @@ def _write_back(node, address, count, now):
     window, end = Window(node), now
     last = place_of(node, address + count - 1) >> node.shift
     for home in range(place_of(node, address) >> node.shift, last + 1):
-        asks = window.after(now)
-        give_way(node, asks)
-        end = agent_write_back(node, home, asks)
+        end = agent_write_back(node, home, window.after(now))
         window.note(end)
     return end

@@ -16,7 +16,7 @@ from nicscope.nic.coherent.queue import (
     pointer_place,
     sense_of,
 )
-from oracle.coherent_calls.devices import agent_write, await_copies, give_way
+from oracle.coherent_calls.devices import agent_write, await_copies
 from oracle.coherent_calls.processor import copy, load, store
 
 
@@ -56,7 +56,6 @@ class Queue:
         return int.from_bytes(raw, "little"), max(now, int(found.arrived))
 
     def _nic_stores(self, offset, raw, now):
-        give_way(self.node, now)
         place = int(self.config.queue_start) + offset
         return agent_write(self.node, place, len(raw), raw, 0, now)
 
@@ -161,7 +160,6 @@ class Receives(Queue):
         entry[:size] = node.agent.memory[place : place + size]
         entry[self.room :] = list(self._word(int(self.state.tail), size))
         to = int(self.config.queue_start) + self._entry(self.state.tail)
-        give_way(node, now)
         now = agent_write(node, to, node.block, entry, 0, now)
         self.state.tail += 1
         self.state.credit -= 1

@@ -40,14 +40,6 @@ def order(host, master, kind, ordered):
 
 
 @step
-def address_phase(host, master, kind, asks):
-    """When the transaction is ordered (ps); it is counted and takes the address part."""
-    ordered = ordered_at(host, asks)
-    order(host, master, kind, ordered)
-    return ordered
-
-
-@step
 def data_phase(host, ready, count, mbytes_s):
     """When the last of ``count`` bytes that are ready at ``ready`` has crossed (ps).
 

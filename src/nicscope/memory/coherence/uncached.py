@@ -1,58 +1,24 @@
-"""The CPU's accesses to a device's memory, past the caches: single, or combined into bursts.
+"""Combining buffers: they gather the CPU's stores to a device's memory, past the caches.
 
-``device`` is that memory; places are offsets in it.  Combining buffers gather stores to one
-stretch of ``combine_bytes`` and leave the CPU as one burst when all of it was stored, else in
-single writes of up to 8 bytes, when a buffer is needed or ``drain`` is called.
+A buffer has one stretch of ``combine_bytes`` and leaves the CPU as one burst when all of it was
+stored, else in single writes of up to 8 bytes, when it is needed or all of them must leave.
+``device`` is the device's memory; places are offsets in it.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from nicscope.kernel.decorators import routine, step
-from nicscope.memory.coherence.bus import address_phase, data_phase
+from nicscope.kernel.decorators import step
+from nicscope.memory.coherence.bus import data_phase
 from nicscope.memory.coherence.layout import (
     COMBINED_WRITE,
-    CPU,
     EMPTY,
-    UNCACHED_READ,
     UNCACHED_WRITE,
 )
 from nicscope.memory.coherence.lines import copy_bytes
 
 WIDEST = 8  # bytes of one uncached access
-
-
-@step
-def uncached_write(host, device, place, count, source, start, now):
-    """When the device has taken ``count`` (1 to 8) bytes and the CPU goes on (ps)."""
-    copy_bytes(device, place, source, start, count)
-    ordered = address_phase(host, CPU, UNCACHED_WRITE, now)
-    return data_phase(host, ordered, count, 0)
-
-
-@step
-def uncached_read(host, device, place, count, target, start, now):
-    """When the CPU has ``count`` (1 to 8) bytes of the device's memory (ps)."""
-    copy_bytes(target, start, device, place, count)
-    ordered = address_phase(host, CPU, UNCACHED_READ, now)
-    return data_phase(host, ordered + host.config[0].device_latency, count, 0)
-
-
-@step
-def combined_write(host, device, place, count, source, start, now):
-    """When the store of ``count`` bytes, within one stretch, is in a combining buffer (ps)."""
-    config = host.config[0]
-    stretch = place // config.combine_bytes * config.combine_bytes
-    chosen = buffer_over(host, stretch)
-    if chosen == EMPTY:
-        chosen = oldest_buffer(host)
-        now = _leave(host, device, chosen, now)
-    is_whole = combine(host, chosen, place, count, source, start)
-    now += config.l1_latency
-    if is_whole:
-        now = _leave(host, device, chosen, now)
-    return now
 
 
 @step
@@ -80,17 +46,6 @@ def combine(host, chosen, place, count, source, start):
 
 
 @step
-def drain(host, device, now):
-    """When all combining buffers have left the CPU, the oldest first (ps)."""
-    for _ in range(host.config[0].combine_buffers):
-        oldest = oldest_with_bytes(host)
-        if host.buffers[oldest].mask == 0:
-            return now
-        now = _leave(host, device, oldest, now)
-    return now
-
-
-@step
 def oldest_buffer(host):
     """A free buffer, or the one that was used least recently."""
     chosen = np.int64(0)
@@ -112,17 +67,6 @@ def oldest_with_bytes(host):
         ):
             chosen = np.int64(b)
     return chosen
-
-
-@routine
-def _leave(host, device, chosen, now):
-    """Send the buffer's bytes to the device, as one burst if they are whole; when done (ps)."""
-    while host.buffers[chosen].mask != 0:
-        first, count = next_piece(host, chosen)
-        ordered = address_phase(host, CPU, kind_of_piece(host, count), now)
-        now = send_piece(host, device, chosen, first, count, ordered)
-    host.buffers[chosen].start = EMPTY
-    return now
 
 
 @step

@@ -2,8 +2,7 @@
 
 What it watches is data: ``home`` says for each block of the host where the agent keeps it.  When
 the host takes such a block, the agent's copy becomes INVALID and a read of the block is due
-``reaction`` after, unless that is NEVER; ``catch_up`` does the reads that are due.  What the
-copies are for, the bus need not know.
+``reaction`` after, unless that is NEVER.  What the copies are for, the bus need not know.
 """
 
 from __future__ import annotations
@@ -12,11 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.kernel.decorators import routine, step
+from nicscope.kernel.decorators import step
 from nicscope.kernel.records import records
-from nicscope.memory.coherence.bus import ordered_at
-from nicscope.memory.coherence.device import INTERVENED, device_read
-from nicscope.memory.coherence.layout import EMPTY, INVALID, SHARED
+from nicscope.memory.coherence.layout import EMPTY, INVALID
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,8 +35,6 @@ COPY = np.dtype(
 
 WATCH = np.dtype(
     [
-        ("next_due", "i8"),  # ps: when the oldest pending read asks for the bus, or FAR
-        ("next_order", "i8"),  # ps: not before this is that read ordered
         ("head", "i8"),  # pending reads taken and added so far
         ("tail", "i8"),
         ("window", "i8"),  # reads that may be under way, 1 to WINDOW
@@ -71,8 +66,6 @@ def new_watchers(
 ) -> Watcher:
     """``nodes`` agents with memories of zeros that watch nothing."""
     watch = records((nodes, 1), WATCH)
-    watch["next_due"] = FAR
-    watch["next_order"] = FAR
     watch["window"] = window
     watch["mbytes_s"] = mbytes_s
     copies = records((nodes, blocks), COPY)
@@ -98,8 +91,6 @@ def ask_for(watcher, place, when):
     copy.due = when
     watcher.pending[watch.tail % watcher.pending.size] = place
     watch.tail += 1
-    watch.next_due = min(watch.next_due, when)
-    watch.next_order = min(watch.next_order, when)
 
 
 @step
@@ -108,89 +99,6 @@ def lose(watcher, place, when):
     watcher.copies[place].state = INVALID
     if watcher.copies[place].reaction != NEVER:
         ask_for(watcher, place, when + watcher.copies[place].reaction)
-
-
-@step
-def catch_up(host, watcher, now):
-    """Do the pending reads that the bus has put in order by ``now``."""
-    if watcher.watch[0].next_order <= now:
-        _do_reads(host, watcher, now, True)
-
-
-@step
-def give_way(host, watcher, now):
-    """Do the pending reads that have asked for the bus by ``now``: first come, first served."""
-    if watcher.watch[0].next_due <= now:
-        _do_reads(host, watcher, now, False)
-
-
-@routine
-def _do_reads(host, watcher, now, ordered):
-    """Do the pending reads that by ``now`` ask for the bus or, with ``ordered``, are in order."""
-    watch = watcher.watch[0]
-    while watch.head < watch.tail:
-        place = np.int64(watcher.pending[watch.head % watcher.pending.size])
-        asks = max(watcher.copies[place].due, watcher.ends[(watch.reads - watch.window) % WINDOW])
-        order = ordered_at(host, asks)
-        if now < (order if ordered else asks):
-            watch.next_due = asks
-            watch.next_order = order
-            return
-        _read(host, watcher, place, asks, order)
-    watch.next_due = FAR
-    watch.next_order = FAR
-
-
-@step
-def _read(host, watcher, place, asks, order):
-    watch = watcher.watch[0]
-    copy = watcher.copies[place]
-    watch.head += 1
-    copy.due = FAR
-    if copy.block == EMPTY or copy.state != INVALID:
-        if watch.head < watch.tail:  # what stood behind it could not ask before its turn
-            behind = watcher.copies[np.int64(watcher.pending[watch.head % watcher.pending.size])]
-            behind.due = max(behind.due, order)
-        return
-    width = np.int64(1) << host.config[0].l2_shift
-    end = device_read(
-        host,
-        copy.block * width,
-        width,
-        watcher.memory,
-        place * width,
-        asks,
-        watch.mbytes_s,
-        INTERVENED,
-    )
-    copy.state = SHARED
-    copy.arrived = end
-    watcher.ends[watch.reads % WINDOW] = end
-    watch.reads += 1
-
-
-@routine
-def await_copies(host, watcher, first, last, now):
-    """When the agent's blocks ``first`` up to ``last`` have their bytes, seen from ``now`` (ps).
-
-    Asks for those that it has not and for which no read is pending.
-    """
-    for place in range(first, last):
-        if watcher.copies[place].state == INVALID:
-            ask_for(watcher, place, now)
-    finish_reads(host, watcher, first, last)
-    arrived = now
-    for place in range(first, last):
-        arrived = max(arrived, watcher.copies[place].arrived)
-    return arrived
-
-
-@step
-def finish_reads(host, watcher, first, last):
-    """Do all reads that are pending for the agent's blocks ``first`` up to ``last``."""
-    for place in range(first, last):
-        while watcher.copies[place].due != FAR:
-            _do_reads(host, watcher, watcher.watch[0].next_due, False)
 
 
 @step

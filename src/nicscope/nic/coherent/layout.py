@@ -6,7 +6,6 @@ receive queue, two blocks for pointers of each; buffers of registered regions.
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -57,28 +56,6 @@ NIC_PARAMETERS = (
 WINDOW = 8  # the most transfers that a DMA engine may have under way
 
 
-class Component(IntEnum):
-    """What time was spent on; the parts of a call's time add up to it."""
-
-    USER_WRITE = 0  # the program stores its message
-    USER_READ = 1
-    DMA_INIT = 2
-    DMA_EXEC = 3
-    DMA_INTERRUPT = 4
-    FLUSH = 5
-    EDT_WAIT = 6  # for reads of registered blocks that have not arrived
-    EDT_WRITE_BACK = 7
-    EDT_INVALIDATE = 8  # coherent receive
-    PIO_WRITE = 9
-    PIO_READ = 10
-    QUEUE_WRITE = 11  # the processor copies into the send queue
-    QUEUE_WAIT = 12  # for reads of queue blocks and pointers
-    QUEUE_DELIVER = 13
-    QUEUE_READ = 14  # the processor copies out of the receive queue
-    DOORBELL = 15
-    REGISTER = 16
-
-
 CONFIG = np.dtype(
     [(name, "i8") for name in NIC_PARAMETERS]
     + [
@@ -120,17 +97,14 @@ REGISTERS = np.dtype(
     [
         ("clock", "i8"),
         ("pinned", "i8"),  # bytes registered or kept
-        ("transfers", "i8"),  # of DMA blocks
         ("token", "i8"),  # in the doorbell
         ("doorbells", "i8"),
         ("assembled", "i8"),  # bytes taken out of the send queue, and fetched, so far
         ("fetched", "i8"),
         ("taken", "i8"),  # bytes of the message that arrives that the host has copied out already
         ("registrations", "i8"),
-        ("reuses", "i8"),
         ("releases", "i8"),
         ("fallbacks", "i8"),
-        ("postponements", "i8"),
     ],
     align=True,
 )
@@ -143,8 +117,6 @@ class Interface(NamedTuple):
     registers: NDArray[Any]  # REGISTERS, shape (1,)
     tags: NDArray[Any]  # TAG
     queues: NDArray[Any]  # QUEUE, shape (QUEUES,)
-    times: NDArray[np.int64]  # ps by Component
-    ends: NDArray[np.int64]  # shape (WINDOW,): when the last DMA blocks ended
     scratch: NDArray[np.uint8]  # one block, being put together
     assembly: NDArray[np.uint8]  # ring of bytes taken out of the send queue
 
@@ -206,8 +178,6 @@ def new_interfaces(
         registers=records((nodes, 1), REGISTERS),
         tags=records((nodes, tags), TAG),
         queues=records((nodes, QUEUES), QUEUE),
-        times=np.zeros((nodes, len(Component)), np.int64),
-        ends=np.zeros((nodes, WINDOW), np.int64),
         scratch=np.zeros((nodes, block), np.uint8),
         assembly=np.zeros((nodes, staging), np.uint8),
     )

@@ -24,8 +24,3 @@ NAMES = {
     "cni": Mechanism.CNI,
     "edt": Mechanism.EDT,
 }
-
-
-def name_of(mechanism: Mechanism) -> str:
-    """What it is called in ``NAMES``."""
-    return next(name for name, one in NAMES.items() if one is mechanism)

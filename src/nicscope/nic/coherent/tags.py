@@ -1,8 +1,4 @@
-"""Tags of registered regions, the buffers behind them, and the pinned-down cache over both.
-
-A tag whose last user is gone stays until registered memory exceeds its maximum or its room is
-needed; then the one not used for longest goes (EDT, 5).
-"""
+"""Tags of what an interface keeps for its host, and the buffers behind them."""
 
 from __future__ import annotations
 
@@ -24,44 +20,12 @@ def tag_over(interface, start, end):
 
 
 @step
-def tag_touching(interface, start, end):
-    """A tag whose region shares a byte with ``start`` up to ``end``, or ``NOWHERE``."""
-    found = np.int64(NOWHERE)
-    for t in range(interface.tags.size):
-        tag = interface.tags[t]
-        if tag.valid != 0 and tag.host_start < end and start < tag.host_end:
-            found = np.int64(t)
-    return found
-
-
-@step
-def nic_address(interface, address):
-    """Where the host's byte ``address`` is in NIC memory, SNA + (address - SHA), or ``NOWHERE``."""
-    t = tag_over(interface, address, address + 1)
-    if t == NOWHERE:
-        return t
-    return interface.tags[t].nic_start + (address - interface.tags[t].host_start)
-
-
-@step
 def free_tag(interface):
     """A tag that is not in use, or ``NOWHERE``."""
     for t in range(interface.tags.size):
         if interface.tags[t].valid == 0:
             return np.int64(t)
     return np.int64(NOWHERE)
-
-
-@step
-def idle_tag(interface):
-    """The tag without a user that was not used for longest, or ``NOWHERE``."""
-    found = np.int64(NOWHERE)
-    for t in range(interface.tags.size):
-        tag = interface.tags[t]
-        older = found == NOWHERE or tag.used < interface.tags[found].used
-        if tag.valid != 0 and tag.users == 0 and older:
-            found = np.int64(t)
-    return found
 
 
 @step

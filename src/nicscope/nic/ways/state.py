@@ -122,8 +122,6 @@ def nic_of(nics, n):
         nics.registers[n],
         nics.tags[n],
         nics.queues[n],
-        nics.times[n],
-        nics.ends[n],
         nics.scratch[n],
         nics.assembly[n],
     )

@@ -37,6 +37,7 @@ def test_every_call_of_the_library_is_on_the_page():
 def test_every_setting_of_the_messaging_is_on_the_page_with_its_default():
     from nicscope.config.machine import OF_VIA, VIA_COSTS
     from nicscope.config.platform import load_platform
+
     platform = load_platform("sonic-via")
     values = {name: platform.machine[name].value for name in OF_VIA}
     values |= {name: platform.costs[name].high_ps for name in VIA_COSTS}

@@ -62,7 +62,7 @@ def read_settings(platform: Platform, changes: Mapping[str, int] | None = None) 
     host, nic = machine_parameters(platform)
     stated = {name: int(cost.each(Fraction(1))[1]) for name, cost in platform.costs.items()}
     costs = {name: cost(stated) for name, cost in OWN_COSTS.items()}
-    own = {name: platform.machine[name].value for name in OF_VIA} | {"read_mbytes_s": 0}
+    own = {name: platform.machine[name].value for name in OF_VIA}
     own |= {name: costs.pop(name) for name in APART}
     for name, value in (changes or {}).items():
         if name in costs:

@@ -4,8 +4,8 @@
     python bench/fit_edt.py --check    says what comes out of the platform as it is
 
 ``dma_init`` + ``dma_interrupt`` decides the gain at 64 bytes, ``cache_supply`` that at 4096; each
-moves the other's a little, so they are found in turn, in steps of 10 ns, one bus cycle.  Lower rates
-of the DMA engine are no part of this: those gains are predictions.
+moves the other's a little, so they are found in turn, in steps of 10 ns, one bus cycle.  Lower
+rates of the DMA engine are no part of this: those gains are predictions.
 """
 
 from __future__ import annotations

@@ -72,6 +72,7 @@ MACHINE: dict[str, MachineWord] = {
     "max_transfer": MachineWord("of a message", BYTES),
     "window": MachineWord("frames of a connection on their way", "frames"),
     "retries": MachineWord("time-outs in a row before a connection is lost", "times"),
+    "read_mbytes_s": MachineWord("of blocks that the host wrote; 0: the bus's rate", "MB/s"),
 }
 
 
@@ -91,7 +92,7 @@ MACHINE_TIMES = (
 )
 VIA_COSTS = ("retry_timeout",)  # what the messaging asks for beside the costs of ports
 # What the messaging has, beside what host and interface have.
-OF_VIA = ("mtu", "max_transfer", "window", "retries")
+OF_VIA = ("mtu", "max_transfer", "window", "retries", "read_mbytes_s")
 
 
 class Parameter(msgspec.Struct, frozen=True):

@@ -35,6 +35,7 @@ class Settings(msgspec.Struct, frozen=True):
     retry_timeout: int  # ps
     retries: int
     window: int
+    read_mbytes_s: int  # at which the interface reads blocks that the host wrote; 0: the bus's
 
 
 def settings_of(platform: Platform, changes: Mapping[str, int] | None = None) -> Settings:

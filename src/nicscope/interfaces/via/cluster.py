@@ -172,6 +172,9 @@ class Cluster(PortCluster[Process]):
 
     def _simulation(self, hosts: Sequence[int], processes: Sequence[int]) -> Simulation:
         simulation = super()._simulation(hosts, processes)
+        if self.way != Way.PCI:
+            agents = simulation.machine.bus.ways.agents
+            agents.watch["mbytes_s"] = self.settings.read_mbytes_s
         self._kernels = [
             Kernel(simulation.machine, node, count) for node, count in enumerate(processes)
         ]

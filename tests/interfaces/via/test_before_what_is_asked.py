@@ -89,8 +89,8 @@ def test_a_post_takes_its_time_before_what_is_asked_next():
             times.append(end.nic.now_us - begun)
         return times
 
-    def times(vipl_post):
-        cluster = Cluster(mechanism="pci", nodes=1, settings={"vipl_post": vipl_post})
+    def times(post):
+        cluster = Cluster(mechanism="pci", nodes=1, settings={"post": post})
         cluster.start(0, program)
         return cluster.run()[0]
 

@@ -258,7 +258,7 @@ def test_rdma_interrupts_a_host_whose_memory_the_nic_cannot_reach_coherently(mec
         return await end.nic.read(end.into.address, 100)
 
     def run(us):
-        how = {"rights": rights, "settings": {"ka_interrupt": us * 10**6}}
+        how = {"rights": rights, "settings": {"interrupt": us * 10**6}}
         return run_pair(first, second, mechanism, RECEPTION, **how)
 
     (short, left), (long, _) = run(5), run(25)

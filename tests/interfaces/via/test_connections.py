@@ -184,7 +184,7 @@ def test_an_rdma_read_does_not_get_the_bytes_that_one_before_its_connection_aske
         await end.nic.compute(2000)
 
     rights = {"enable_rdma_read": True}
-    slow = {"ka_interrupt": 300_000_000, "retries": 60}
+    slow = {"interrupt": 300_000_000, "retries": 60}
     found, _ = run_pair(first, second, mechanism, posted=0, rights=rights, settings=slow)
     assert found == bytes(8) + b"the new."
 

@@ -56,7 +56,7 @@ class Records:
             task = self._doings.setdefault(doing, len(self._doings))
             sender = frame[0] if frame[1] >= 0 else worker.process
             place = worker.observer.node, worker.engine
-            self._kept.append((frame[1], sender, *place, task, 0, begin, end, 0))
+            self._kept.append((frame[1], sender, *place, task, 0, begin, end, 0, 0))
 
     def until(self, elapsed: int) -> NDArray[Any]:
         """LOG, by end; what went on when the run ended is cut there."""

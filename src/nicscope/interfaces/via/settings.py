@@ -33,6 +33,13 @@ OWN_COSTS: dict[str, Callable[[Mapping[str, int]], int]] = {
     "vimsg_complete": lambda of: of["receive_queue"],
     "retry_timeout": lambda of: of["retry_timeout"],
 }
+AS_PORTS = {  # what may be changed by the name that ports have for it as well
+    "post": "vipl_post",
+    "poll": "vipl_poll",
+    "system_call": "ka_call",
+    "interrupt": "ka_interrupt",
+    "user_pin": "ka_register_page",
+}
 APART = ("ka_interrupt", "retry_timeout")  # of the costs: fields of ``Settings`` by themselves
 
 
@@ -64,7 +71,8 @@ def read_settings(platform: Platform, changes: Mapping[str, int] | None = None) 
     costs = {name: cost(stated) for name, cost in OWN_COSTS.items()}
     own = {name: platform.machine[name].value for name in OF_VIA}
     own |= {name: costs.pop(name) for name in APART}
-    for name, value in (changes or {}).items():
+    for said, value in (changes or {}).items():
+        name = AS_PORTS.get(said, said)
         if name in costs:
             costs[name] = value
         elif name in own:

@@ -223,6 +223,10 @@ def test_a_program_that_waits_for_ever_is_named():
         ({"settings": {"mtuu": 3}}, "no setting 'mtuu'; did you mean 'mtu'"),
         ({"settings": {"mtu": 0}}, "mtu must be at least 1"),
         ({"settings": {"post": -1}}, "post must not be negative"),
+        (
+            {"settings": {"max_transfer": 1 << 20}},
+            "must hold max_transfer, 1048576, and",
+        ),
         ({"settings": {"l2_line": 100}}, "l2_line must be a power of two"),
     ],
 )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nicscope.config.machine import Parameter
     from nicscope.config.platform import Platform, UnitCost
 
+PAGE = 4096
 AT_LEAST_1 = ("mtu", "max_transfer", *VIA_COSTS)
 
 
@@ -56,6 +57,11 @@ def settings_of(platform: Platform, changes: Mapping[str, int] | None = None) ->
     if not 1 <= own["window"] <= MOST_WINDOW:
         raise SimulationError(
             f"window must be from 1 to {MOST_WINDOW} frames, got {own['window']!r}"
+        )
+    if own["max_transfer"] + PAGE > nic["staging_bytes"] // 2:
+        raise SimulationError(
+            f"half of staging_bytes, {nic['staging_bytes']}, must hold max_transfer, "
+            f"{own['max_transfer']}, and {PAGE} bytes more; give more or transfer less"
         )
     try:
         host_settings(host)

@@ -311,3 +311,32 @@ def test_what_a_platform_states_itself_goes_before_what_it_combines(tmp_path):
 def test_a_platform_combines_only_what_stands_alone_in_the_catalog(tmp_path, given, why):
     with pytest.raises(PlatformError, match=why):
         combined(tmp_path, f"combines = {given}\n")
+
+
+def test_a_combined_platform_may_say_whose_a_cost_is(tmp_path):
+    text = (
+        'combines = ["sonic-via", "utlb-prototype"]\n'
+        '[takes]\nutlb-prototype = ["send_queue", "firmware_start"]\n'
+    )
+    one, first, second = combined(tmp_path, text), *map(load_platform, PARTS)
+
+    assert one.costs["send_queue"].high_ps == second.costs["send_queue"].high_ps
+    assert "firmware_start" not in one.costs  # nor is it the first's
+    assert one.costs["receive_queue"].high_ps == first.costs["receive_queue"].high_ps
+
+
+PARTS = ("sonic-via", "utlb-prototype")
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ('utlb-prototype = ["dma_init"]', "'utlb-prototype' says nothing of 'dma_init'"),
+        ('utlb-prototype = "post"', "must be a table of lists of costs, by platform"),
+        ('mini = ["post"]', "takes"),
+        ('sonic-via = ["post"]\nutlb-prototype = ["post"]', "post is taken twice; keep one"),
+    ],
+)
+def test_what_a_combined_platform_takes_is_checked(tmp_path, given, why):
+    with pytest.raises(PlatformError, match=why):
+        combined(tmp_path, f'combines = ["sonic-via", "utlb-prototype"]\n[takes]\n{given}\n')

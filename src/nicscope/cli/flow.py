@@ -26,7 +26,12 @@ def flow(
     platform: Annotated[str, option("NAME|FILE", "Of the senders.")] = DEFAULT_PLATFORM,
     to: Annotated[str | None, option("NAME|FILE", "Of the receivers; left out: the same.")] = None,
     policy: Annotated[
-        str, option("NAME", "store-and-forward, cut-through, cut-through-minpulse or adaptive.")
+        str,
+        option(
+            "NAME",
+            "store-and-forward, cut-through, cut-through-minpulse, adaptive or "
+            "message-store-and-forward.",
+        ),
     ] = "adaptive",
     payload: Annotated[str, option("BYTES", "Of each message, such as 8192 or 8KiB.")] = "8192",
     count: Annotated[int, option("N", "Messages of each sender.")] = 8,

@@ -143,7 +143,7 @@ VIA = re.findall(r"```python\n(.*?)```", (DOCS / "via.md").read_text(), re.DOTAL
             ["Trapeze: pci, adaptive on p6-natoma", "Trapeze: pci, store-and-forward on p6-natoma"],
             {"design"},
         ),
-        (VIA, ["VIA: edt, store-and-forward on sonic-via"], {"design"}),
+        (VIA, ["VIA: via-static, edt, store-and-forward on sonic-via"], set()),
     ],
     ids=["ports", "Trapeze", "VIA"],
 )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from nicscope.drivers.simulate.flow import FLOW, begin, change_rate, end_of, moved_by, time_of
 from nicscope.kernel.records import records
 
-rates = st.integers(1, 9)
+rates = st.integers(0, 9)  # ps per byte; 0: all at once
 
 
 def byte_times(start, total, rate, changes):

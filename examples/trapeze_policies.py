@@ -5,7 +5,6 @@ python examples/trapeze_policies.py
 
 from __future__ import annotations
 
-from nicscope.config.delivery import POLICIES
 from nicscope.interfaces.trapeze import Cluster, Endpoint
 
 PAGE = 8192
@@ -37,7 +36,7 @@ async def server(endpoint: Endpoint) -> None:
 
 def main() -> None:
     """One line per policy."""
-    for policy in POLICIES:
+    for policy in ("store-and-forward", "cut-through", "cut-through-minpulse", "adaptive"):
         cluster = Cluster("p6-natoma", policy=policy)
         cluster.start(0, client)
         cluster.start(1, server)

@@ -196,7 +196,7 @@ def test_so_is_what_hosts_with_caches_take(nodes, memory, cache, nic, tags):
 def test_a_translation_cache_of_too_many_entries_is_refused_by_via():
     wide = msgspec.structs.replace(load_design("utlb"), entries=1 << 26)
 
-    with pytest.raises(SimulationError, match="would take up to .* and .* are left"):
+    with pytest.raises(SimulationError, match=r"would take up to .* and .* are left"):
         ViaCluster(mechanism="dma", design=wide)
 
 

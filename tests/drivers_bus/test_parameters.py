@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from nicscope.config.cost_name import COSTS
+from nicscope.config.delivery import Way
 from nicscope.config.evidence import Evidence
 from nicscope.config.machine import MACHINE, MACHINE_TIMES, OF_VIA, VIA_COSTS
 from nicscope.config.platform import load_platform
@@ -17,7 +18,7 @@ from nicscope.drivers.simulate.bus.parameters import (
     word_of,
 )
 from nicscope.errors import PlatformError
-from nicscope.interfaces.via.settings import read_settings
+from nicscope.interfaces.ways import Combination, check_runs
 from nicscope.memory.coherence.layout import HOST_PARAMETERS, host_settings
 from nicscope.nic.coherent.layout import NIC_PARAMETERS, nic_settings
 
@@ -46,7 +47,7 @@ def test_a_parameter_that_a_platform_does_not_state_is_an_error_in_one_line(name
     without = msgspec.structs.replace(whole, costs=costs, machine=machine)
 
     with pytest.raises(PlatformError, match=f"'sonic-via' states no {name}, so ") as refused:
-        read_settings(without)
+        check_runs(Combination("VIA", without, Way.EDT))
 
     assert "\n" not in str(refused.value)
 

@@ -8,7 +8,7 @@ import test_ports_over_the_bus as programs
 
 from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.log import Engine
-from nicscope.drivers.simulate.machine import ACCESSING, PCI_IDLE, POLLING, POSTING
+from nicscope.drivers.simulate.machine import ACCESSING, COPYING, PCI_IDLE, POLLING, POSTING
 from nicscope.drivers.simulate.ports.build import Faults, HostSize
 from nicscope.interfaces import unet, vmmc
 from nicscope.memory.coherence.asks import REPORT as MASTER
@@ -69,13 +69,19 @@ def one_message(way, *, reads=True, closes=False, loss=0.0, platform="utlb-edt",
 
 
 def moved_after(cluster, node, what):
-    """The one time that the CPU of a node moved bytes right after it had done ``what``."""
+    """The one time that the CPU of a node moved bytes, and what it read before or rang after that.
+
+    It did so right after ``what``.
+    """
     machine = cluster.simulation.machine
     log = machine.log[: machine.tally[0]["log"]]
     work = log[(log["node"] == node) & (log["engine"] == Engine.CPU)]
-    ends = work[work["task"] == what]["end"]
-    (found,) = [one for one in work if one["task"] == ACCESSING and one["start"] in ends]
-    return int(found["start"]), int(found["end"])
+    starts = set(work[work["task"] == what]["end"].tolist())
+    parts = [one for one in work if one["task"] in (ACCESSING, COPYING)]
+    (first,) = [one for one in parts if int(one["start"]) in starts]
+    (second,) = [one for one in parts if one["start"] == first["end"]]
+    assert {int(first["task"]), int(second["task"])} == {ACCESSING, COPYING}
+    return int(first["start"]), int(second["end"])
 
 
 def rung(when):

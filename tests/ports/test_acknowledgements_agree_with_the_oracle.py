@@ -11,7 +11,7 @@ from test_ports_agree_with_the_oracle import PAGE, compare, driven, in_order
 from nicscope.drivers.simulate.log import Engine
 from nicscope.nic.delivery import COMPLETE, POST_PAYLOAD, SERVE
 from nicscope.nic.ports.layout import SEND
-from oracle.delivery import STORE_AND_FORWARD, Delivery
+from oracle.delivery_records import STORE_AND_FORWARD, Delivery
 from oracle.delivery_strategies import PCI_RATES, STARTS, crossbar
 from oracle.ports_sizes import BUFFERS
 from oracle.ports_worlds import STEPS, Channel, Program, World

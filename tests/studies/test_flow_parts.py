@@ -29,7 +29,7 @@ DOWNSTREAM = [
 
 
 def record(engine, start, end, *, packet=0, sender=0, task=-1, control=0, node=0, byte_count=0):
-    return (packet, sender, node, engine, task, control, start, end, byte_count)
+    return (packet, sender, node, engine, task, control, start, end, byte_count, 0)
 
 
 def firmware(task, start, end, **others):

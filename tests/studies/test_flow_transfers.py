@@ -25,7 +25,7 @@ ENGINES = (Engine.HOST_TX, Engine.NET_TX, Engine.NET_RCV, Engine.HOST_RCV)
 def log_of(*rows):
     """Rows (packet, node, engine, control, start, end, bytes) of sender 0."""
     return np.array(
-        [(packet, 0, node, engine, -1, *rest) for packet, node, engine, *rest in rows], LOG
+        [(packet, 0, node, engine, -1, *rest, 0) for packet, node, engine, *rest in rows], LOG
     )
 
 
@@ -122,9 +122,9 @@ def test_use_of_simulated_engines_agrees_with_the_log(policy):
 def test_processors_are_busy_for_what_they_do():
     log = np.array(
         [
-            (0, 0, 0, Engine.FIRMWARE, Task.HOST_TX, 0, 0, 4, 0),
-            (0, 0, 0, Engine.FIRMWARE, Task.NET_TX, 0, 6, 8, 0),
-            (0, 0, 1, Engine.HOST_READ, -1, 0, 20, 23, 0),
+            (0, 0, 0, Engine.FIRMWARE, Task.HOST_TX, 0, 0, 4, 0, 0),
+            (0, 0, 0, Engine.FIRMWARE, Task.NET_TX, 0, 6, 8, 0, 0),
+            (0, 0, 1, Engine.HOST_READ, -1, 0, 20, 23, 0, 0),
         ],
         LOG,
     )

@@ -9,8 +9,9 @@ from swarm_ports import Bazaar, attempt
 from swarm_rules import PAGE, SECRET, Chance, must_be
 
 from nicscope.errors import SimulationError
+from nicscope.interfaces.ports.buffers import Buffer
 from nicscope.interfaces.via import Descriptors, Host, Nic, Reliability, VipError
-from nicscope.interfaces.via.addresses import Buffer, Region
+from nicscope.interfaces.via.addresses import Region
 from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment, Descriptor
 from nicscope.interfaces.via.vi import CompletionQueue, Vi
 
@@ -153,8 +154,8 @@ class Hostiles:
         if isinstance(theirs, Buffer):
             return [
                 lambda: nic.register_mem(theirs, tag),
-                lambda: foreign_read(nic, theirs),
-                lambda: foreign_write(nic, theirs),
+                lambda: theirs.read(8),
+                lambda: theirs.write(b"\xff" * 8),
             ]
         if isinstance(theirs, Region):
             asked = places.request(theirs.segment(0, 8))
@@ -192,25 +193,6 @@ class Hostiles:
                 lambda: theirs.post_send(vi, mine),
             ]
         return [lambda: theirs.open_nic()] if theirs is not None else []
-
-
-async def foreign_read(nic: Nic, theirs: Buffer) -> None:
-    """Where it lies on the same node; elsewhere the address is one's own, or nobody's."""
-    if theirs.room._owner._run is not nic._owner._run or theirs_node(theirs) != nic.node:
-        raise SimulationError("another node's")
-    await nic.read(theirs.address, 8)
-
-
-async def foreign_write(nic: Nic, theirs: Buffer) -> None:
-    """Likewise."""
-    if theirs_node(theirs) != nic.node:
-        raise SimulationError("another node's")
-    await nic.write(theirs.address, b"\xff" * 8)
-
-
-def theirs_node(theirs: Buffer) -> int:
-    """Of whose process it is."""
-    return int(theirs.room._owner.name.rpartition(" ")[2])
 
 
 async def never() -> None:

@@ -29,8 +29,6 @@ import swarm_unet
 import swarm_via
 from swarm_rules import Chance, Made, RuleError
 
-from nicscope.interfaces import via
-
 MAKERS = {
     "unet": swarm_unet.make,
     "vmmc": swarm_memory.make_vmmc,
@@ -53,7 +51,7 @@ def digest(made: Made, results: list[Any]) -> str:
     """Of what the programs returned, and of all memory and all tables."""
     found = hashlib.sha256(repr(results).encode())
     cluster = made.cluster
-    machine = cluster.machine if isinstance(cluster, via.Cluster) else cluster.simulation.machine
+    machine = cluster.simulation.machine
     skipped = id(getattr(machine, "calls", None))  # addresses of code
     for array in arrays_of(machine):
         if id(array) == skipped:

@@ -103,6 +103,7 @@ NOT_HELD_MODULES = {
     "nicscope.interfaces.ports.own_memory",  # a part of Process
     "nicscope.interfaces.ports.asking",  # another, and what it gives to itself
     "nicscope.interfaces.ports.report",
+    "nicscope.interfaces.ports.shared_memory",
     "nicscope.interfaces.ports.rows",
     "nicscope.interfaces.unet.registry",
     "nicscope.interfaces.unet.tags",

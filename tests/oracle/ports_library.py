@@ -93,31 +93,60 @@ class Library(Paged):
         for page in pages:
             if page in pins.pages:
                 pins.use(page)
-        while missing and pins.surplus(len(missing)) > 0:
-            self.unpin(node, space, pins.victim(pages))
-            cost += self.world.user_unpin[1]
+        spared = self.spared(pins, pages, missing)
+        cost += self.make_room(node, space, spared, len(missing))
         refused = [page for page in missing if not self.is_mapped(node, space, page)]
         for run in runs_of(missing):
-            cost += self.world.user_pin[self.pin_run(node, space, run, pages, missing)]
+            cost += self.pin_run(node, space, run, pages, missing, spared)
         if refused:
             return cost, NO_RIGHTS
         return cost, DONE if all(page in pins.pages for page in pages) else NO_ROOM
 
-    def pin_run(self, node, space, run, pages, missing):
-        """One call; how many pages it names: those that are not mapped too."""
+    def spared(self, pins, pages, missing):
+        """What no call for ``pages`` takes away: they, and what is pinned ahead or found there.
+
+        Where transfers keep so much that the rest would not do, less is spared.
+        """
+        if not missing:
+            return list(pages)
+        last = min(runs_of(missing)[-1][0] + self.prepin - 1, self.world.last_page)
+        if pins.limit is not None:
+            last = min(last, pages[0] + pins.limit - 1)
+        last = max(last, pages[-1])
+        while last > pages[-1]:
+            if pins.surplus(len(missing)) <= len(pins.may_go(range(pages[0], last + 1))):
+                break
+            last -= 1
+        return list(range(pages[0], last + 1))
+
+    def make_room(self, node, space, spared, count):
+        """Unpin until so many more may be pinned; what that takes."""
+        pins, cost = self.pins_of(node, space), 0
+        while count and pins.surplus(count) > 0:
+            self.unpin(node, space, pins.victim(spared))
+            cost += self.world.user_unpin[1]
+        return cost
+
+    def pin_run(self, node, space, run, pages, missing, spared):
+        """One call, which names pages that are not mapped too; what room for it and it take."""
         pins = self.pins_of(node, space)
-        called = list(run)
-        last = min(run[0] + self.prepin - 1, self.world.last_page)
+        last = min(run[0] + self.prepin - 1, spared[-1])
+        ahead = range(pages[-1] + 1, last + 1)
+        while ahead:
+            needed = len(missing) + sum(page not in pins.pages for page in ahead)
+            if pins.surplus(needed) <= len(pins.may_go(spared)):
+                break
+            ahead = ahead[:-1]
+        ahead = [page for page in ahead if page not in pins.pages]
+        cost = self.make_room(node, space, spared, len(missing) + len(ahead))
+        called = run + ahead
         for page in run:
             missing.remove(page)
-        for page in range(pages[-1] + 1, last + 1):
-            if page not in pins.pages and pins.surplus(len(called) + len(missing) + 1) <= 0:
-                called.append(page)
         for page in called:
             if self.pin_frame(node, space, page):
-                pins.pin(page, int(page in run))
+                pins.pin(page, 1)
                 self.pinned(node, space, page)
-        return len(called)
+        return cost + self.world.user_pin[len(called)]
 
     def pinned(self, node, space, page):
         """It may be found by the NIC."""

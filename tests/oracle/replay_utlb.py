@@ -38,13 +38,26 @@ class Utlb(Scheme):
                 pinned[page] += 1
         new = [page for page in pages if page not in pinned]
         self.counts["check_misses"] += len(new)
-        self.make_room(pid, pages, len(new))
-        self.pin(pid, new)
+        ends = {run[0]: self.last_of_call(pages, run) for run in runs_of(new)}
+        # No page goes that a call of this request pins, or finds pinned where it pins ahead.
+        spared = {page for begin, last in ends.items() for page in range(begin, last + 1)}
+        spared.update(pages)
+        self.make_room(pid, spared, len(new))
+        for run in runs_of(new):
+            self.pin_run(pid, new, spared, run, ends[run[0]])
 
-    def make_room(self, pid, pages, needed):
+    def last_of_call(self, pages, run):
+        """The last page that the call for a run is to see pinned."""
+        last = min(run[0] + self.design["prepin"] - 1, self.last_page)
+        if self.pin_limit is not None:
+            # Reading: the request's own pages are among the limit's, for none of them may go.
+            last = min(last, pages[0] + self.pin_limit - 1)
+        return last
+
+    def make_room(self, pid, spared, needed):
         pinned = self.pinned[pid]
         while self.pin_limit is not None and len(pinned) + needed > self.pin_limit:
-            victim = self.victim_among({p: n for p, n in pinned.items() if p not in pages})
+            victim = self.victim_among({p: n for p, n in pinned.items() if p not in spared})
             self.counts["unpin_calls"] += 1
             self.count_unpin()
             del pinned[victim]
@@ -63,28 +76,19 @@ class Utlb(Scheme):
             return max(order, key=candidates.get)
         return self.choose(order)
 
-    def pin(self, pid, new):
+    def pin_run(self, pid, new, spared, run, last):
+        """One call: a run of the request, and what lies behind it as far as ``last``."""
         pinned = self.pinned[pid]
-        # Pages are pinned call by call: a run, then its extension, both ascending.  Until the
-        # limit leaves no room, every pinned block is at least prepin pages long: an extension
-        # meets neither the next run nor a gap, so what it would do there does not matter.
-        # Reading: a page pinned only by an extension becomes most recent, but was not used.
-        room = None if self.pin_limit is None else self.pin_limit - len(pinned) - len(new)
-        for run in runs_of(new):
-            self.counts["pin_calls"] += 1
-            end = min(run[0] + self.design["prepin"] - 1, self.last_page)
-            extension = [
-                page
-                for page in range(run[-1] + 1, end + 1)
-                if page not in pinned and page not in new
-            ]
-            if room is not None:
-                extension = extension[:room]
-                room -= len(extension)
-            for page in run + extension:
-                pinned[page] = 1 if page in run else 0
-                self.count_pin()
-                self.page_pinned(pid, page)
+        # Reading: what a later call of the same request pins is left to that.
+        behind = range(run[-1] + 1, last + 1)
+        ahead = [page for page in behind if page not in pinned and page not in new]
+        still = [page for page in new if page not in pinned]
+        self.make_room(pid, spared, len(still) + len(ahead))
+        self.counts["pin_calls"] += 1
+        for page in run + ahead:
+            pinned[page] = 1  # a page that is pinned ahead counts as used then
+            self.count_pin()
+            self.page_pinned(pid, page)
 
     def page_pinned(self, pid, page):
         pass

@@ -26,11 +26,11 @@ def test_utlb_prefetch_stops_at_the_table_end_and_brings_only_what_is_pinned():
     }
 
 
-def test_utlb_pins_ahead_only_where_the_limit_has_room():
+def test_utlb_unpins_for_what_it_pins_ahead_too_but_nothing_that_its_call_wants():
     rows = [touch(0), touch(10), touch(1), touch(0, 2)]
-    # limit 4, prepin 4.  0: one call pins 0 .. 3.  10: unpins 0, and room for nothing more.
-    # 1: pinned, though its first lookup.  0-1: 1 becomes most recent, 2 is the oldest and
-    # goes; 0 had left the NIC when it was unpinned; 1 hits
+    # limit 4, prepin 4.  0: one call pins 0 .. 3.  10: unpins all of them for 10 .. 13, which go
+    # for 1 .. 4.  0-1: 1 becomes most recent; 2 is the oldest, but one of the four from 0 on, so
+    # 4 goes; 0 had left the NIC when it was unpinned; 1 hits
     assert counted(rows, scheme="utlb", entries=8, prepin=4, pin_limit=4, index_offset=False) == {
         "requests": 4,
         "lookups": 5,
@@ -40,11 +40,11 @@ def test_utlb_pins_ahead_only_where_the_limit_has_room():
         "ni_misses_noncompulsory": 1,
         "ni_misses_invalidated": 1,
         "entries_fetched": 4,
-        "check_misses": 3,
-        "pins": 6,
-        "pin_calls": 3,
-        "unpins": 2,
-        "unpin_calls": 2,
+        "check_misses": 4,
+        "pins": 13,
+        "pin_calls": 4,
+        "unpins": 9,
+        "unpin_calls": 9,
         "peak_pinned_pages": 4,
     }
 
@@ -55,21 +55,29 @@ def test_utlb_counts_the_pages_of_a_run_towards_those_to_pin_ahead():
     assert (got["pins"], got["pin_calls"], got["check_misses"]) == (7, 2, 6)
 
 
-def test_a_page_that_was_only_pinned_ahead_has_not_been_used():
-    # limit 4, prepin 2: 0 1 and 4 5 pinned, 1 and 5 unused; 8 unpins 1, the older of them
+def test_a_page_that_was_only_pinned_ahead_counts_as_used_then():
+    # limit 4, prepin 2: 0 1 and 4 5 pinned, all used once; 8 and 9 take the older ones, 0 and 1
     design = {"scheme": "utlb", "entries": 8, "pin_limit": 4, "prepin": 2, "replacement": "lfu"}
     history = [touch(0), touch(4), touch(8)]
-    assert total([*history, touch(0)], design)["check_misses"] == 3
-    assert total([*history, touch(1)], design)["check_misses"] == 4
+    again = {page: total([*history, touch(page)], design)["check_misses"] for page in (0, 1, 4, 5)}
+    assert again == {0: 4, 1: 4, 4: 3, 5: 3}
+
+
+def test_as_many_pages_are_pinned_ahead_as_the_limit_has_beside_those_of_the_request():
+    # limit 4, prepin 8: three pages and one ahead; then 1 .. 4, for which 0 alone goes
+    rows = [touch(0, 3), touch(1, 4)]
+    got = counted(rows, scheme="utlb", entries=8, prepin=8, pin_limit=4)
+    assert (got["pins"], got["pin_calls"], got["unpins"]) == (5, 2, 1)
 
 
 def test_utlb_pins_ahead_from_each_run_of_a_request():
     # limit 6, prepin 2.  11: pins 11 12.  10-13: runs 10 and 13; of 10's two pages 11 is
-    # pinned; 13 takes 14 along: 5 pinned.  20: one more is all.  21, 30: unpin one each
+    # pinned; 13 takes 14 along: 5 pinned.  20 takes 21 along, for which 11 goes; 30 and 31
+    # take the places of 12 and 10
     rows = [touch(11), touch(10, 4), touch(20), touch(21), touch(30)]
     got = counted(rows, scheme="utlb", entries=8, prepin=2, pin_limit=6)
-    assert (got["pins"], got["pin_calls"], got["check_misses"]) == (8, 6, 6)
-    assert (got["unpins"], got["peak_pinned_pages"]) == (2, 6)
+    assert (got["pins"], got["pin_calls"], got["check_misses"]) == (9, 5, 5)
+    assert (got["unpins"], got["peak_pinned_pages"]) == (3, 6)
 
 
 def test_utlb_does_not_pin_beyond_the_last_page_of_memory():

@@ -105,7 +105,6 @@ def test_the_limit_of_table_5_is_1024_pages_of_4_kb() -> None:
     assert {spec[2] for spec in specs} == {"pin_limit=1024"}
 
 
-@pytest.mark.requirement("UT-92")
 def test_table_7_is_what_replay_prices_per_lookup(
     folder: Path, tables: dict[str, StudyTable]
 ) -> None:

@@ -39,10 +39,10 @@ def deeds_needed(design: Design, longest: int) -> int:
         Scheme.STATIC: 2,  # pin, fill
         Scheme.INTERRUPT: 6,  # one drops and unpins at the limit, one on eviction; pin, fill
         Scheme.UNET_MM: 4,
-        # Each page of a request may drop and unpin another; or a miss fills and drops.
-        Scheme.UTLB: max(2 * longest + pinned, 2 * prefetch),
-        Scheme.UTLB_SHARED: max(2 * longest + pinned, 2 * prefetch),
-        Scheme.UTLB_PROCESS: 2 * longest + 2 * pinned,
+        # Each page that is pinned may drop and unpin another; or a miss fills and drops.
+        Scheme.UTLB: max(3 * pinned, 2 * prefetch),
+        Scheme.UTLB_SHARED: max(3 * pinned, 2 * prefetch),
+        Scheme.UTLB_PROCESS: 4 * pinned,
         # What the high water asks for beyond that waits for the next call.
         # Twice what a line pins, so that a backlog of held pages is caught up with.
         Scheme.HANDLE: 4 * line + 1,

@@ -34,9 +34,10 @@ def admit(nic, host, book, numbers, request):
             use(host.pinning, request.process, page)
     if fresh > 0:
         book.counts[0].check_misses += fresh
+        reach = reach_of_calls(host, book, numbers, request, fresh)
         if rules.ordered:
-            make_room(nic, host, book, request, fresh)
-        pin_runs(nic, host, book, numbers, request, fresh)
+            make_room(nic, host, book, request, reach, fresh)
+        pin_runs(nic, host, book, numbers, request, fresh, reach)
     return True
 
 
@@ -59,10 +60,9 @@ def can_make_room(host, numbers, request):
 
 
 @step
-def make_room(nic, host, book, request, fresh):
-    """Unpin pages outside ``request`` until ``fresh`` more fit under the limit."""
+def make_room(nic, host, book, request, last, fresh):
+    """Unpin pages outside units ``request.first`` to ``last`` until ``fresh`` more have room."""
     owner = host.pinning.processes[request.process]
-    last = request.first + request.pages - 1
     while owner.pinned + fresh > host.pinning.rules[0].limit:
         page = victim_of(host.pinning, host.numbering, request.process, request.first, last)
         forget(nic, host, book, request.process, page)
@@ -86,8 +86,41 @@ def forget(nic, host, book, process, page):
 
 
 @step
-def pin_runs(nic, host, book, numbers, request, fresh):
-    """Pin each maximal run of unpinned pages, and ``prepin`` pages from its start, by one call."""
+def reach_of_calls(host, book, numbers, request, fresh):
+    """The last unit that the calls for ``request`` are to see pinned: no page up to it may go.
+
+    It lies ``prepin`` units from the beginning of the last run of unpinned pages, and ends with the
+    address space, where the pages from the request on are as many as the limit, and where, with
+    pages that transfers hold, the others do not make room for the ``fresh`` ones of the request.
+    """
+    last = request.first + request.pages - 1
+    if book.orders[0].prepin == 1:
+        return last
+    at = request.at + request.pages - 1
+    while host.pinning.state[numbers[at]] & PINNED:
+        at -= 1
+    while at > request.at and host.pinning.state[numbers[at - 1]] & PINNED == 0:
+        at -= 1
+    start = request.first + at - request.at
+    reach = min(start + book.orders[0].prepin - 1, book.orders[0].last_page)
+    if host.pinning.rules[0].ordered:
+        reach = min(reach, request.first + host.pinning.rules[0].limit - 1)
+    for unit in range(last + 1, reach + 1):
+        if find(host.numbering, request.process, unit) == NONE:
+            reach = unit - 1
+            break
+    reach = max(reach, last)
+    while reach > last and not _can_give_up(host, request, reach, fresh):
+        reach -= 1
+    return reach
+
+
+@step
+def pin_runs(nic, host, book, numbers, request, fresh, reach):
+    """Pin each maximal run of unpinned pages, and ``prepin`` pages from its start, by one call.
+
+    What is pinned ahead needs room as well, which is made before its call.
+    """
     end = request.at + request.pages
     at = request.at
     while fresh > 0:
@@ -95,37 +128,61 @@ def pin_runs(nic, host, book, numbers, request, fresh):
             at += 1
         begin = at
         while at < end and host.pinning.state[numbers[at]] & PINNED == 0:
-            pin_in_table(nic, host, book, request.process, numbers[at], 1)
             at += 1
+        last = min(request.first + begin - request.at + book.orders[0].prepin - 1, reach)
+        if last >= request.first + request.pages:
+            last = make_room_ahead(nic, host, book, request, last, reach, fresh)
+        for place in range(begin, at):
+            pin_in_table(nic, host, book, request.process, numbers[place])
         fresh -= at - begin
         book.counts[0].pin_calls += 1
-        if book.orders[0].prepin > at - begin:
-            pin_ahead(nic, host, book, request, request.first + begin - request.at, fresh)
+        pin_ahead(nic, host, book, request, last)
 
 
 @step
-def pin_ahead(nic, host, book, request, start, fresh):
-    """Pin what is unpinned of the ``prepin`` pages from ``start`` beyond the request.
+def make_room_ahead(nic, host, book, request, last, reach, fresh):
+    """Make room for what is unpinned behind the request up to unit ``last``; up to where there is.
 
-    Only as far as the limit leaves room once ``fresh`` more pages of the request are pinned.
+    ``fresh`` pages of the request are not pinned yet.
     """
-    rules = host.pinning.rules[0]
-    owner = host.pinning.processes[request.process]
-    last = min(start + book.orders[0].prepin - 1, book.orders[0].last_page)
+    if not host.pinning.rules[0].ordered:
+        return last
+    ahead = 0
     for unit in range(request.first + request.pages, last + 1):
-        if rules.ordered and owner.pinned + fresh >= rules.limit:
-            return
         page = find(host.numbering, request.process, unit)
-        if page == NONE:
-            return
-        if host.pinning.state[page] & PINNED == 0:
-            pin_in_table(nic, host, book, request.process, page, 0)
+        ahead += host.pinning.state[page] & PINNED == 0
+    while ahead > 0 and not _can_give_up(host, request, reach, fresh + ahead):
+        page = find(host.numbering, request.process, last)
+        ahead -= host.pinning.state[page] & PINNED == 0
+        last -= 1
+    make_room(nic, host, book, request, reach, fresh + ahead)
+    return last
 
 
 @step
-def pin_in_table(nic, host, book, process, page, uses):
-    """Pin one page and enter it in the process's table."""
-    pin_page(host, book, process, page, uses)
+def _can_give_up(host, request, last, fresh):
+    """Whether ``fresh`` pages may be pinned: where transfers hold pages not all others can go."""
+    if host.pinning.held is None:
+        return True
+    wanted = host.pinning.processes[request.process].pinned + fresh - host.pinning.rules[0].limit
+    if not host.pinning.rules[0].ordered or wanted <= 0:
+        return True
+    return can_give_up(host.pinning, host.numbering, request.process, request.first, last, wanted)
+
+
+@step
+def pin_ahead(nic, host, book, request, last):
+    """Pin what is unpinned behind the request, up to unit ``last``."""
+    for unit in range(request.first + request.pages, last + 1):
+        page = find(host.numbering, request.process, unit)
+        if host.pinning.state[page] & PINNED == 0:
+            pin_in_table(nic, host, book, request.process, page)
+
+
+@step
+def pin_in_table(nic, host, book, process, page):
+    """Pin one page, which counts as used by that, and enter it in the process's table."""
+    pin_page(host, book, process, page, 1)
     if host.indices.tables.size > 0:
         take_index(host.indices, process, page)
         # A table that lies on the NIC itself; replay has no need of it.

@@ -22,7 +22,6 @@ _ON_PORTS = ("tests/ports", "tests/drivers_simulate", "tests/interfaces")
 # What stands on a file or folder, nearest first; a survivor of these is shown.
 _TESTS = {
     "nic/translate": (*_ON_TRANSLATION, "tests/ports"),
-    "nic/vimsg": ("tests/nic", "tests/interfaces/via"),
     "nic/coherent": ("tests/nic", "tests/drivers_bus", "tests/interfaces"),
     "nic/ways": ("tests/drivers_bus", "tests/interfaces"),
     "nic/ports": ("tests/nic", *_ON_PORTS),

@@ -32,10 +32,12 @@ if TYPE_CHECKING:
 
 PAGE = 4096
 DESIGN = "via-static"
-# Messages each way before the first that counts, and that count.  A small one takes two entries of
-# a cacheable queue of 64, so either is about a pass around it.
-WARM_UP = 34
-MEASURED = 32
+# Messages each way before the first that counts, and that count, at least.  From the fourth on each
+# takes as long as the one before, but where messages go around a cacheable queue.
+WARM_UP = 4
+MEASURED = 8
+QUEUE_BLOCKS = 64  # of a cacheable queue, unless a setting says otherwise
+ENTRY = 124  # bytes of a message in a block of a cacheable queue
 RECORDS = 1 << 15  # of the log, at first
 BESIDES = 8  # pages, regions, connections and entries that are no buffer's
 LOOKED_UP = ("lookups", "ni_misses")
@@ -63,9 +65,17 @@ class Setting(NamedTuple):
     reliability: Reliability = Reliability.VIP_SERVICE_UNRELIABLE
 
 
-def rounds_of(pages: int) -> tuple[int, int]:
-    """Messages each way before the first that counts, and that count, with so many buffers."""
-    return max(WARM_UP, pages), -(-MEASURED // pages) * pages
+def rounds_of(setting: Setting, byte_count: int) -> tuple[int, int]:
+    """Messages each way before the first that counts, and that count.
+
+    They use all buffers equally, and go around a cacheable queue: its entries differ in what the
+    caches have of them.  A descriptor takes an entry too.
+    """
+    around = 1
+    if setting.way == Way.CNI:
+        around = -(-QUEUE_BLOCKS // (1 + -(-byte_count // ENTRY)))
+    measured = max(MEASURED, around)
+    return max(WARM_UP, around + 2, setting.pages), -(-measured // setting.pages) * setting.pages
 
 
 def ping_pong(setting: Setting, byte_count: int, measured: int | None = None) -> Measured:
@@ -74,7 +84,7 @@ def ping_pong(setting: Setting, byte_count: int, measured: int | None = None) ->
     ``measured`` is by default as ``rounds_of`` says.
     Errors: ``DesignError``, ``PlatformError``, ``SimulationError``.
     """
-    warm_up, usual = rounds_of(setting.pages)
+    warm_up, usual = rounds_of(setting, byte_count)
     rounds = warm_up, usual if measured is None else measured
     game, cluster, log = _played(setting, byte_count, rounds)
     costs = {name: cost.high_ps for name, cost in cluster.platform.costs.items()}

@@ -13,7 +13,7 @@ from nicscope.config.platform import completed, load_platform
 from nicscope.interfaces.via.settings import settings_of
 from nicscope.interfaces.ways import Combination, check_runs
 from nicscope.studies.latency.parts import DATA_TRANSFER, TRANSPORT, Part
-from nicscope.studies.latency.ping_pong import MEASURED, WARM_UP, Setting, ping_pong
+from nicscope.studies.latency.ping_pong import Setting, ping_pong, rounds_of
 from nicscope.studies.latency.translated import Translating, needed_by, translated
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ OF_A_MESSAGE = (
 )
 PS_PER_CYCLE = 1000  # of the host, at 1 GHz
 PS_PER_US = 10**6
-BYTES_PER_BYTE = 2 * (WARM_UP + MEASURED)  # sent for each byte of a message's size
 
 
 class Latency(msgspec.Struct, frozen=True):
@@ -121,16 +120,20 @@ def measure(
         check_runs(Combination("VIA", platform, name, with_settings(design, [f"way={name}"])))
     settings = settings_of(platform, changes)
     latencies = []
-    pairs = [(name, size) for size in question.sizes for name in question.mechanisms]
-    done, every = 0, sum(size for _, size in pairs) * BYTES_PER_BYTE
-    for name, size in pairs:
-        how = Setting(platform, name, changes, design, question.pages, question.delivery)
+    games = [
+        (Setting(platform, name, changes, design, question.pages, question.delivery), size)
+        for size in question.sizes
+        for name in question.mechanisms
+    ]
+    sent = [2 * size * sum(rounds_of(how, size)) for how, size in games]
+    done, every = 0, sum(sent)
+    for (how, size), byte_count in zip(games, sent, strict=True):
         found = ping_pong(how, size)
         parts = {part.name.lower(): found.parts[part] for part in Part}
         latencies.append(
-            Latency(name, size, found.messages, found.total, parts, found.lookups, found.misses)
+            Latency(how.way, size, found.messages, found.total, parts, found.lookups, found.misses)
         )
-        done += size * BYTES_PER_BYTE
+        done += byte_count
         if watch is not None:
             watch(done, every)
     evidence: dict[str, int] = {}

@@ -106,8 +106,8 @@ def is_sure(descriptor: Descriptor, records: Mapping[int, object]) -> bool:
     return descriptor.remote is None and descriptor.immediate == 0
 
 
-def checked(owner: Owner, descriptor: Descriptor) -> tuple[int, int, int, Descriptors]:
-    """How many bytes a descriptor has, the address where they go, handle and places of that memory.
+def checked(owner: Owner, descriptor: Descriptor) -> tuple[int, Descriptors]:
+    """The address of a descriptor, and the places that it lies in.
 
     What its segments say the NIC judges; those that a region gave say whose they are besides.
     """
@@ -129,4 +129,4 @@ def checked(owner: Owner, descriptor: Descriptor) -> tuple[int, int, int, Descri
             f"a descriptor lies in a place of its descriptors(), aligned to {ALIGNMENT}: what "
             "request() gave does; it is not moved or made longer",
         )
-    return count, address, descriptor.handle, places
+    return address, places

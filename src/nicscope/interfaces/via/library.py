@@ -16,7 +16,7 @@ from nicscope.interfaces.via.connections import Request
 from nicscope.interfaces.via.descriptor import ALIGNMENT
 from nicscope.interfaces.via.names import Error, Reliability, Return, VipError
 from nicscope.interfaces.via.numbers import a_name, whole
-from nicscope.interfaces.via.places import Descriptors
+from nicscope.interfaces.via.places import Descriptors, place_bytes
 from nicscope.interfaces.via.program import Program
 from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Vi, check_attributes
 
@@ -110,8 +110,7 @@ class Library(Program):
                 Return.VIP_INVALID_PARAMETER,
                 f"a NIC has descriptors of up to {most} segments, got {each}",
             )
-        size = -(-(32 + 16 * each) // ALIGNMENT) * ALIGNMENT
-        memory, region = await self._registered(many * size, tag)
+        memory, region = await self._registered(many * place_bytes(each), tag)
         self._words.place(region.address, region.length, self._memory.page_size)
         return self._owner.give(Descriptors(region, each), (memory, region.handle))
 

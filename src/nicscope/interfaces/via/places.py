@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 from nicscope.interfaces.arguments import LEAST
 from nicscope.interfaces.ownership import Owned
 from nicscope.interfaces.via.addresses import Region
-from nicscope.interfaces.via.descriptor import ALIGNMENT, AddressSegment, DataSegment, Descriptor
+from nicscope.interfaces.via.descriptor import (
+    ALIGNMENT,
+    CONTROL_SEGMENT,
+    DATA_SEGMENT,
+    AddressSegment,
+    DataSegment,
+    Descriptor,
+)
 from nicscope.interfaces.via.names import Control, Return, VipError
 from nicscope.interfaces.via.numbers import whole
 
@@ -15,6 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nicscope.interfaces.ownership import Owner
+
+
+def place_bytes(segments: int) -> int:
+    """What a place takes for a descriptor of up to ``segments`` segments."""
+    return -(-(CONTROL_SEGMENT.size + DATA_SEGMENT.size * segments) // ALIGNMENT) * ALIGNMENT
 
 
 class Descriptors(Owned):
@@ -25,7 +37,7 @@ class Descriptors(Owned):
 
     def __init__(self, region: Region, segments: int) -> None:
         self._region = region
-        self._size = -(-(32 + 16 * segments) // ALIGNMENT) * ALIGNMENT
+        self._size = place_bytes(segments)
         self._count = region.length // self._size
         self._most = segments
         self._begin = region.address

@@ -10,20 +10,16 @@ from hypothesis import strategies as st
 from nicscope.nic import reception, transport
 from nicscope.nic.reception import DUPLICATE, GAP, WANTED
 from nicscope.nic.transport import (
-    CURRENT,
     DEAD,
     LAST,
-    NEWER,
     NONE,
     NOTHING,
-    OLD,
     RESEND,
 )
 from oracle.transport import Link
 
 VERDICTS = {"wanted": WANTED, "duplicate": DUPLICATE, "gap": GAP}
 OUTCOMES = {"nothing": NOTHING, "resend": RESEND, "dead": DEAD}
-EPOCHS = {"current": CURRENT, "old": OLD, "newer": NEWER}
 COUNTERS = ("sent", "resent", "time_outs", "forgotten", "duplicates", "gaps", "refused", "acks")
 
 FIRSTS = st.sampled_from([0, 5, 2**31 - 3, LAST - 4, LAST])
@@ -31,7 +27,7 @@ EVENTS = st.lists(
     st.tuples(
         st.sampled_from(
             ["number", "send", "judge", "acknowledge", "time_out", "confirm", "refuse"] * 2
-            + ["take_ack", "revive", "restart", "meet"]
+            + ["take_ack", "revive", "end_link"]
         ),
         st.integers(-6, 6),
     ),
@@ -83,11 +79,9 @@ def happen(event, shift, link, model, window, most_retries):
     elif event == "revive":
         transport.revive(link)
         model.revive()
-    elif event == "restart":
-        assert transport.restart(link) == model.restart()
-    elif event == "meet":
-        epoch = (model.epoch + shift) % 2**32
-        assert transport.meet(link, epoch) == EPOCHS[model.meet(epoch)]
+    elif event == "end_link":
+        transport.end_link(link)
+        model.end_link()
 
 
 def look(link, model, window):
@@ -99,7 +93,6 @@ def look(link, model, window):
         sequence = model.sequence(model.confirmed + shift)
         assert bool(reception.is_accepted(link, sequence)) == model.is_accepted(sequence)
         assert bool(reception.may_confirm(link, sequence)) == model.may_confirm(sequence)
-    assert link["epoch"] == model.epoch % 2**32
     assert {name: int(link[name]) for name in COUNTERS} == {
         name: model.counts.get(name, 0) for name in COUNTERS
     }
@@ -222,17 +215,3 @@ def test_a_refusal_counts_once():
 
     assert [bool(reception.refuse(link, 0)) for _ in range(2)] == [True, False]
     assert link["refused"] == 1
-
-
-def test_packets_of_an_epoch_before_are_told_apart_and_a_newer_one_is_begun():
-    links = new_links(2, first=7)
-    mine, theirs = links[0, 1], links[1, 0]
-    sent(theirs, 3)
-
-    assert transport.restart(mine) == 0
-    assert transport.meet(mine, 0) == OLD
-    assert transport.meet(theirs, mine["epoch"]) == NEWER
-    assert transport.meet(theirs, mine["epoch"]) == CURRENT
-    assert theirs["forgotten"] == 3
-    assert sent(theirs, 1) == [0]
-    assert reception.judge(mine, 0) == WANTED

@@ -38,15 +38,11 @@ from nicscope.nic.reception import (
 from nicscope.nic.transport import (
     DEAD,
     LAST,
-    NEWER,
     NONE,
-    OLD,
     is_outstanding,
-    meet,
     next_to_send,
     note_sent,
     number_next,
-    restart,
     revive,
     take_acknowledgement,
     time_out,
@@ -308,23 +304,6 @@ def test_another_link_takes_over_and_nothing_is_lost_or_comes_twice(seed):
 
     assert_all_arrived(run)
     assert sender["time_outs"] >= 5
-
-
-def test_packets_of_an_epoch_that_is_over_do_not_count_in_the_next():
-    # Three on their way when the sender begins anew: their numbers would fit the next epoch.
-    links = new_links(2)
-    mine, theirs = links[0, 1], links[1, 0]
-    late = []
-    for _ in range(3):
-        number = int(number_next(mine))
-        note_sent(mine, number)
-        late.append((int(mine["epoch"]), number))
-    restart(mine)
-    number = int(number_next(mine))
-
-    assert meet(theirs, mine["epoch"]) == NEWER
-    assert judge(theirs, number) == WANTED
-    assert [int(meet(theirs, epoch)) for epoch, _ in late] == [OLD] * 3
 
 
 def test_the_same_seed_gives_the_same_conversation():

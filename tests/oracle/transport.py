@@ -23,7 +23,6 @@ class Link:
     """What a node knows of one peer."""
 
     first: int = 0
-    epoch: int = 0
     dead: bool = False
     acknowledged: int = 0  # packets
     to_send: list[int] = field(default_factory=list)  # places of packets, in order
@@ -166,21 +165,9 @@ class Link:
         self.due = True
         self.go_back()
 
-    def restart(self):
-        return self.begin(self.epoch + 1)
-
-    def meet(self, epoch):
-        met = unwrapped(epoch, self.epoch)
-        if met == self.epoch:
-            return "current"
-        if met < self.epoch:
-            return "old"
-        self.begin(met)
-        return "newer"
-
-    def begin(self, epoch):
-        forgotten = self.numbered - self.acknowledged
-        counts = self.counts
-        self.__init__(epoch=epoch, counts=counts)
-        self.count("forgotten", forgotten)
-        return forgotten
+    def end_link(self):
+        self.count("forgotten", self.numbered - self.acknowledged)
+        self.acknowledged = self.numbered
+        self.to_send, self.outstanding = [], []
+        self.dead = True
+        self.retries = 0

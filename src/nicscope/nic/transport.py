@@ -1,10 +1,10 @@
-"""Reliability firmware: go-back-n between two NICs; the records, the sender, epochs.
+"""Reliability firmware: go-back-n between two NICs; the records and the sender.
 
 A node keeps one record per peer, with both halves: what it sends there and what it takes from
 there (``nic/reception.py``).  The firmware knows no time: the driver keeps the deadlines, in ps,
-in fields that nothing here reads.  Sequence numbers and epochs have 32 bits and wrap.  The
-contract, event by event, is ``docs/reliability.md``; the papers only say that there is such a
-protocol and what it promises (UTLB, 4.1; miNI, IV.A and V).
+in fields that nothing here reads.  Sequence numbers have 32 bits and wrap.  The contract, event by
+event, is ``docs/reliability.md``; the papers only say that there is such a protocol and what it
+promises (UTLB, 4.1; miNI, IV.A and V).
 """
 
 from __future__ import annotations
@@ -25,14 +25,8 @@ NOTHING = 0
 RESEND = 1
 DEAD = 2
 
-# What a header's epoch says.
-CURRENT = 0
-OLD = 1
-NEWER = 2
-
 TRANSPORT = np.dtype(
     [
-        ("epoch", "i8"),
         ("dead", "i8"),  # 1: the peer was given up
         # sender; oldest <= turn <= fresh <= numbered, and numbered - oldest <= window
         ("oldest", "i8"),  # the first that is not acknowledged
@@ -50,7 +44,7 @@ TRANSPORT = np.dtype(
         ("sent", "i8"),  # for the first time
         ("resent", "i8"),
         ("time_outs", "i8"),
-        ("forgotten", "i8"),  # not acknowledged when a new epoch began
+        ("forgotten", "i8"),  # not acknowledged when the link ended
         # and as receiver
         ("duplicates", "i8"),
         ("gaps", "i8"),  # reliable: packets turned away; unreliable: packets missed
@@ -170,42 +164,3 @@ def revive(link):
     link.retries = 0
     link.turn = link.oldest
     link.ack_due = 1
-
-
-@step
-def restart(link):
-    """Begin a new epoch, with numbers from 0; how many packets of the sender are forgotten."""
-    return _begin(link, (link.epoch + 1) & LAST)
-
-
-@step
-def meet(link, epoch):
-    """``CURRENT``, ``OLD`` (ignore the packet), or ``NEWER``: the peer has begun that epoch.
-
-    Then this side has begun it too now: what it had outstanding is forgotten, and the packet
-    counts.
-    """
-    ahead = distance(epoch, link.epoch)
-    if ahead == 0:
-        return CURRENT
-    if ahead < 0:
-        return OLD
-    _begin(link, epoch)
-    return NEWER
-
-
-@step
-def _begin(link, epoch):
-    forgotten = distance(link.numbered, link.oldest)
-    link.forgotten += forgotten
-    link.epoch = epoch
-    link.dead = 0
-    link.oldest = 0
-    link.turn = 0
-    link.fresh = 0
-    link.numbered = 0
-    link.retries = 0
-    link.confirmed = 0
-    link.wanted = 0
-    link.ack_due = 0
-    return forgotten

@@ -28,7 +28,7 @@ from nicscope.interfaces.via.addresses import Region as ViaRegion
 from nicscope.interfaces.via.connections import Asking, Connections, Request
 from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment, Descriptor
 from nicscope.interfaces.via.library import NicAttributes
-from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Shown, ShownQueue, Vi
+from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Vi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,7 +88,7 @@ NOT_HELD = {
         via.Cluster,
         PortCluster,
     ),
-    *(Payloads, Connections, Asking, Shown, ShownQueue),
+    *(Payloads, Connections, Asking),
 }
 NOT_HELD_MODULES = {
     "nicscope.interfaces.ownership",
@@ -105,6 +105,7 @@ NOT_HELD_MODULES = {
     "nicscope.interfaces.ports.report",
     "nicscope.interfaces.ports.shared_memory",
     "nicscope.interfaces.ports.rows",
+    "nicscope.interfaces.ports.shared_memory",
     "nicscope.interfaces.unet.registry",
     "nicscope.interfaces.unet.tags",
     "nicscope.interfaces.vmmc.directory",
@@ -112,9 +113,7 @@ NOT_HELD_MODULES = {
     "nicscope.interfaces.mini.directory",
     "nicscope.interfaces.mini.memory",
     "nicscope.interfaces.via.agent",
-    "nicscope.interfaces.via.announced",
     "nicscope.interfaces.via.bells",
-    "nicscope.interfaces.via.caller",
     "nicscope.interfaces.via.completions",
     "nicscope.interfaces.via.connections",
     "nicscope.interfaces.via.endpoint",

@@ -19,8 +19,7 @@ from nicscope.kernel.decorators import routine, step
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-GROUP_BITS = 3
-GROUP = 1 << GROUP_BITS  # slots
+GROUP_BITS = 3  # slots of a group: 2 to that power
 
 
 class Agenda(NamedTuple):

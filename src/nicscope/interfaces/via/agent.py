@@ -7,20 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nicscope.drivers.simulate.machine import COMPUTE, GIVE_UP, REGISTER, REPORT
-from nicscope.drivers.simulate.ports.connecting import connect_ports, end_connection
+from nicscope.drivers.simulate.machine import GIVE_UP, REGISTER, REPORT
 from nicscope.drivers.simulate.ports.posting import POLL
-from nicscope.errors import SimulationError
 from nicscope.interfaces.buffers import stretch_of
 from nicscope.interfaces.via.addresses import Region
-from nicscope.interfaces.via.bells import Bell
 from nicscope.interfaces.via.connections import Connections
 from nicscope.interfaces.via.endpoint import RECEIVE_QUEUE, SEND_QUEUE, Endpoint, Ring
 from nicscope.interfaces.via.names import Return, State, VipError
 from nicscope.interfaces.via.space import Space
-from nicscope.interfaces.via.vi import check_idle
 from nicscope.interfaces.via.words import Words
-from nicscope.kernel.entering import bound
 from nicscope.nic.ports.layout import (
     DONE,
     IDLE,
@@ -32,12 +27,12 @@ from nicscope.nic.ports.layout import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Sequence
 
     from nicscope.interfaces.buffers import Stretch
     from nicscope.interfaces.ownership import Owner
     from nicscope.interfaces.via.process import Process
-    from nicscope.interfaces.via.vi import Attributes, Shown
+    from nicscope.interfaces.via.vi import Attributes
 
 
 def rights_of(*, rdma_write: bool, rdma_read: bool) -> int:
@@ -45,31 +40,14 @@ def rights_of(*, rdma_write: bool, rdma_read: bool) -> int:
     return MAY_WRITE * rdma_write | MAY_FETCH * rdma_read
 
 
-class Agent(Connections[Bell]):
+class Agent(Connections):
     """The kernel agent of a process's node."""
 
     def __init__(self, process: Process) -> None:
-        self.process = process
+        super().__init__(process)
         self.space = Space(process)
         self.words = Words()
-        self.cluster = cluster = process.cluster
-        self.node = process.node
-        self.kernel = cluster.kernels[process.node]
-        self.asked = [kernel.asked for kernel in cluster.kernels]
-        assert cluster.simulation is not None
-        self._driven = process._driven
-        self._ports = process._ports
-        self._disconnect = bound(end_connection, cluster.simulation.machine)
-
-    @property
-    def now(self) -> int:
-        """Ps of virtual time."""
-        return self._driven.now
-
-    async def call(self) -> None:
-        """Enter the kernel and come back."""
-        cost = int(self._ports.costs[self.node]["system_call"])
-        await self.process.ask(COMPUTE, duration=cost)
+        self.kernel = self.cluster.kernels[self.node]
 
     # --- protection and memory -----------------------------------------------------------
 
@@ -186,12 +164,19 @@ class Agent(Connections[Bell]):
 
     def destroy_vi(self, vi: Endpoint) -> None:
         """Errors: ``VIP_INVALID_STATE`` unless idle, ``VIP_ERROR_RESOURCE`` with descriptors."""
-        check_idle(vi)
+        if vi.state is not State.VIP_STATE_IDLE:
+            raise VipError(
+                Return.VIP_INVALID_STATE, f"VI {vi.number} is in {vi.state.name}; disconnect it"
+            )
+        if any(vi.posted):
+            raise VipError(
+                Return.VIP_ERROR_RESOURCE, f"VI {vi.number} has descriptors posted or not taken"
+            )
         self.kernel.vis.remove(vi)
         port = vi.place
         for queue in vi.completion_queues:
             if queue is not None:
-                queue.hear(self.node)
+                queue.hear()
                 queue.users -= 1
         vi.close()
         self._ports.table[self.node, port]["open"] = 0
@@ -211,50 +196,10 @@ class Agent(Connections[Bell]):
         record: Any = self._ports.work.queues[self.node, place]
         record["open"], record["entries"] = 1, entries
         record["written"] = record["shown"] = record["read"] = 0
-        return Ring(number, place, memory, handle, entries, self._ports)
+        where = self.node, number, place
+        return Ring(where, memory, handle, entries, self._ports)
 
     def destroy_completion_queue(self, queue: Ring) -> None:
         """Nobody waits for it any more."""
         self._ports.work.queues[self.node, queue.place]["open"] = 0
         self.kernel.give_queue(queue.place)
-
-    # --- connections ---------------------------------------------------------------------
-
-    async def connect_request(
-        self, vi: Shown, node: int, discriminator: str, latest: int | None
-    ) -> None:
-        """Ask for a connection; packets have to have a way there, which none has back to its NIC.
-
-        Errors: also ``VIP_NOT_REACHABLE``.
-        """
-        self._must_be(vi, State.VIP_STATE_IDLE)
-        if 0 <= node < len(self.asked):
-            try:
-                self.cluster.check_path(self.node, node)
-            except SimulationError as error:
-                raise VipError(Return.VIP_NOT_REACHABLE, str(error)) from None
-        await super().connect_request(vi, node, discriminator, latest)
-
-    def _bell(self) -> Bell:
-        return Bell()
-
-    def _hear(self, bell: Bell, latest: int | None) -> Awaitable[None]:
-        return bell.hear(self.process, latest)
-
-    def _enter(self, vi: Endpoint, state: State) -> None:
-        vi.enter(state)
-
-    def _join(self, vi: Endpoint, other: Endpoint) -> None:
-        level, mtu = int(vi.attributes.reliability), self.cluster.settings.mtu
-        ends = (vi.node, vi.place), (other.node, other.place)
-        try:
-            connect_ports(self._ports, *ends, level, mtu)
-        except SimulationError as error:
-            raise VipError(Return.VIP_ERROR_RESOURCE, str(error)) from None
-        vi.joined, other.joined = other, vi
-
-    async def disconnect(self, vi: Endpoint) -> None:
-        """Back to idle; what is posted is flushed, and the other side loses its connection."""
-        await self.call()
-        self._disconnect(self.node, vi.place)
-        self._driven.wake()

@@ -101,9 +101,9 @@ class Completions(Program):
         self._enter()
         ring: Ring = self._owner.record_of(queue, CompletionQueue)
         await self._process.settle()
-        ring.hear(self.node)
-        ring.say(self.node)
-        if ring.is_shown(self.node):
+        ring.hear()
+        ring.say()
+        if ring.is_shown():
             return await self._entry(ring, None)
         await self._process.ask(COMPUTE, duration=self._poll_cost)
         return None
@@ -115,8 +115,8 @@ class Completions(Program):
         self._enter()
         ring: Ring = self._owner.record_of(queue, CompletionQueue)
         latest = self._latest(timeout_us)
-        ring.hear(self.node)
-        ring.say(self.node)
+        ring.hear()
+        ring.say()
         found = await self._entry(ring, latest)
         if found is None:
             raise VipError(Return.VIP_TIMEOUT, "no completion in time")
@@ -125,11 +125,11 @@ class Completions(Program):
     async def _entry(self, ring: Ring, latest: int | None) -> tuple[Vi, bool] | None:
         """Take the next entry of a completion queue; None if there was none until ``latest``."""
         ended = await self._process.ask(AWAIT_QUEUE, peer=ring.place, address=latest or 0)
-        ring.hear(self.node)
+        ring.hear()
         if ended.own == LATE:
             return None
-        vi, which = ring._take()
-        ring.say(self.node)
+        vi, which = ring.take()
+        ring.say()
         return vi.handle, which == RECEIVE_QUEUE
 
     @coroutine
@@ -167,21 +167,12 @@ class Completions(Program):
         vi: Endpoint = self._owner.record_of(handle, Vi)
         self._check_posted(vi, queue)
         await self._process.settle()
-        while not vi.posted[queue][0].told and self._has_report(vi, queue):
-            await self._report(vi, queue, None)
+        while not vi.posted[queue][0].told and self._process.reports(vi.place, queue):
+            await self._reported(vi, queue, None)
         if not vi.posted[queue][0].told:
             await self._process.ask(COMPUTE, duration=self._poll_cost)
             return None
         return self._taken(vi, queue)
-
-    def _has_report(self, vi: Endpoint, queue: int) -> bool:
-        return self._process.reports(vi.place, queue) > 0
-
-    @coroutine
-    def _report(
-        self, vi: Endpoint, queue: int, latest: int | None
-    ) -> Generator[bytes, Record, bool]:
-        return (yield from self._reported(vi, queue, latest))
 
     def _have_words(self) -> None:
         """With what the NIC has said of descriptors that are not taken."""
@@ -203,6 +194,7 @@ class Completions(Program):
             said = status_of(queue, kind, int(report["status"]), has_word == 1)
             work.ended = said, int(report["length"]), word if has_word else work.said[3]
 
+    @coroutine
     def _reported(
         self, vi: Endpoint, queue: int, latest: int | None
     ) -> Generator[bytes, Record, bool]:
@@ -244,9 +236,9 @@ class Completions(Program):
         vi.addresses.discard(work.address)
         ring = vi.completion_queues[queue]
         if ring is not None:
-            ring.hear(self.node)
-            ring._spend(vi, queue)
-            ring.say(self.node)
+            ring.hear()
+            ring.spend(vi, queue)
+            ring.say()
         descriptor.status, descriptor.length, descriptor.immediate = outcome
         return descriptor
 

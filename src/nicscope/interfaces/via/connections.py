@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import deque
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
+from nicscope.drivers.simulate.machine import COMPUTE
+from nicscope.drivers.simulate.ports.connecting import connect_ports, end_connection
+from nicscope.errors import SimulationError
 from nicscope.interfaces.ownership import Owned
+from nicscope.interfaces.via.bells import Bell
 from nicscope.interfaces.via.names import Return, State, VipError
+from nicscope.kernel.entering import bound
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
-
-    from nicscope.interfaces.via.vi import Shown
-
-B = TypeVar("B", bound="Rings")
-
-
-class Rings(Protocol):
-    """What wakes those that wait for it."""
-
-    def ring(self) -> None:
-        """Wake all, now."""
+    from nicscope.interfaces.via.endpoint import Endpoint
+    from nicscope.interfaces.via.process import Process
 
 
 class Request(Owned):
@@ -34,71 +28,65 @@ class Request(Owned):
 class Asking:
     """A side that wants a connection, and what it is answered."""
 
-    def __init__(self, vi: Any, answered: Any) -> None:
+    def __init__(self, vi: Endpoint) -> None:
         self.vi = vi  # of the side that asks
-        self.answered = answered
+        self.answered = Bell()
         self.taken = False  # somebody has it from ``connect_wait``
         self.answer: Return | None = None
 
 
-class Asked(Generic[B]):
+class Asked:
     """What one node is asked for."""
 
-    def __init__(self, arrived: B) -> None:
+    def __init__(self) -> None:
         self.waiting: dict[str, deque[Asking]] = {}  # by discriminator
-        self.arrived = arrived
+        self.arrived = Bell()
 
 
-class Connections(ABC, Generic[B]):
-    """Of one node; how agents of two nodes agree takes no time beyond their callers' calls."""
+class Connections:
+    """As one process asks for them; how two nodes' agents agree takes no time beyond its calls."""
 
-    asked: Sequence[Asked[B]]  # by node
-    node: int
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.cluster = process.cluster
+        self.node = process.node
+        self._driven = process._driven
+        self._ports = process._ports
+        assert self.cluster.simulation is not None
+        self._disconnect = bound(end_connection, self.cluster.simulation.machine)
 
-    @property
-    @abstractmethod
-    def now(self) -> int:
-        """Ps of virtual time."""
-
-    @abstractmethod
     async def call(self) -> None:
         """Enter the kernel and come back."""
-
-    @abstractmethod
-    def _bell(self) -> B:
-        """Something to wait for."""
-
-    @abstractmethod
-    def _hear(self, bell: B, latest: int | None) -> Awaitable[None]:
-        """Go on when ``bell`` rings, or at ``latest`` (ps)."""
-
-    @abstractmethod
-    def _join(self, vi: Any, other: Any) -> None:
-        """Have two VIs be connected."""
-
-    @abstractmethod
-    def _enter(self, vi: Any, state: State) -> None:
-        """Have a VI be in that state from now on."""
+        cost = int(self._ports.costs[self.node]["system_call"])
+        await self.process.ask(COMPUTE, duration=cost)
 
     async def connect_request(
-        self, vi: Shown, node: int, discriminator: str, latest: int | None
+        self, vi: Endpoint, node: int, discriminator: str, latest: int | None
     ) -> None:
-        """Ask for a connection and wait for the answer; see ``Nic.connect_request``."""
+        """Ask for a connection and wait for the answer; see ``Nic.connect_request``.
+
+        Packets have to have a way there, which none has back to its NIC.
+        """
         self._must_be(vi, State.VIP_STATE_IDLE)
-        if not 0 <= node < len(self.asked):
+        kernels = self.cluster.kernels
+        if not 0 <= node < len(kernels):
             raise VipError(Return.VIP_NOT_REACHABLE, f"no node {node}")
-        other = self.asked[node]
+        try:
+            self.cluster.check_path(self.node, node)
+        except SimulationError as error:
+            raise VipError(Return.VIP_NOT_REACHABLE, str(error)) from None
+        other = kernels[node].asked
         await self.call()
-        request = Asking(vi, self._bell())
-        self._enter(vi, State.VIP_STATE_CONNECT_PENDING)
+        request = Asking(vi)
+        vi.enter(State.VIP_STATE_CONNECT_PENDING)
         waiting = other.waiting.setdefault(discriminator, deque())
         waiting.append(request)
         other.arrived.ring()
-        while request.answer is None and (latest is None or self.now < latest):
-            await self._hear(request.answered, latest)
+        while request.answer is None and (latest is None or self._driven.now < latest):
+            await request.answered.hear(self.process, latest)
         if request.answer is Return.VIP_SUCCESS:
             return
-        self._enter(vi, State.VIP_STATE_IDLE)
+        vi.enter(State.VIP_STATE_IDLE)
         if request.answer is None:
             if not request.taken:
                 waiting.remove(request)
@@ -114,11 +102,11 @@ class Connections(ABC, Generic[B]):
     async def connect_wait(self, discriminator: str, latest: int | None) -> Asking:
         """The next request for that discriminator."""
         await self.call()
-        asked = self.asked[self.node]
+        asked = self.cluster.kernels[self.node].asked
         while discriminator not in asked.waiting:
-            if latest is not None and self.now >= latest:
+            if latest is not None and self._driven.now >= latest:
                 raise VipError(Return.VIP_TIMEOUT, f"nobody asked for {discriminator!r} in time")
-            await self._hear(asked.arrived, latest)
+            await asked.arrived.hear(self.process, latest)
         waiting = asked.waiting[discriminator]
         request = waiting.popleft()
         if not waiting:
@@ -126,7 +114,7 @@ class Connections(ABC, Generic[B]):
         request.taken = True
         return request
 
-    async def connect_accept(self, request: Asking, vi: Shown) -> None:
+    async def connect_accept(self, request: Asking, vi: Endpoint) -> None:
         """Connect ``vi`` with the VI that asked."""
         self._must_be(vi, State.VIP_STATE_IDLE)
         self._must_wait(request)
@@ -154,7 +142,22 @@ class Connections(ABC, Generic[B]):
         request.answer = Return.VIP_REJECT
         request.answered.ring()
 
-    def _must_be(self, vi: Shown, state: State) -> None:
+    async def disconnect(self, vi: Endpoint) -> None:
+        """Back to idle; what is posted is flushed, and the other side loses its connection."""
+        await self.call()
+        self._disconnect(self.node, vi.place)
+        self._driven.wake()
+
+    def _join(self, vi: Endpoint, other: Endpoint) -> None:
+        level, mtu = int(vi.attributes.reliability), self.cluster.settings.mtu
+        ends = (vi.node, vi.place), (other.node, other.place)
+        try:
+            connect_ports(self._ports, *ends, level, mtu)
+        except SimulationError as error:
+            raise VipError(Return.VIP_ERROR_RESOURCE, str(error)) from None
+        vi.joined, other.joined = other, vi
+
+    def _must_be(self, vi: Endpoint, state: State) -> None:
         if vi.state is not state:
             raise VipError(
                 Return.VIP_INVALID_STATE,

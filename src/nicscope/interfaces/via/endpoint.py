@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from nicscope.interfaces.via.announced import Announced
+import msgspec
+
 from nicscope.interfaces.via.descriptor import Descriptor
 from nicscope.interfaces.via.names import Error, State
 from nicscope.interfaces.via.vi import CompletionQueue, Vi
@@ -148,36 +149,74 @@ class Endpoint:
         self.place = NOWHERE
 
 
-class Ring(Announced):
+class Ring:
     """A completion queue: the NIC notes which work queue has a completion."""
 
     def __init__(
-        self, number: int, place: int, memory: Stretch, handle: int, entries: int, ports: Ports
+        self,
+        where: tuple[int, int, int],
+        memory: Stretch,
+        handle: int,
+        entries: int,
+        ports: Ports,
     ) -> None:
-        """``place``: which of the NIC's; ``handle``: of the registration of its memory."""
-        super().__init__(entries)
+        """``where``: node, number, and which of the NIC's; ``handle``: of its memory's region."""
+        node, self.number, self.place = where
         self.handle = CompletionQueue(self)  # as the program has it
-        self.number = number
-        self.place = place
         self.memory = memory
         self.region = handle
+        self.entries = entries
         self.users = 0  # work queues
         self.known: dict[int, Endpoint] = {}  # VIs whose ends it announces, by port
-        self._ports = ports
+        self.written = 0
+        self.read = 0
+        self._noted: deque[_Entry] = deque()  # written and not read
+        self._record: Any = ports.work.queues[node, self.place]
+        self._in_memory: NDArray[Any] = ports.work.entries[node, self.place]
 
-    def hear(self, node: int) -> None:
+    def hear(self) -> None:
         """Know of all entries that the NIC has made by now."""
-        queue: Any = self._ports.work.queues[node, self.place]
-        entries = self._ports.work.entries[node, self.place]
-        while self.written < int(queue["written"]):
-            entry = entries[self.written % len(entries)]
-            self._note(self.known[int(entry["port"])], int(entry["side"]))
+        for number in range(self.written, int(self._record["written"])):
+            entry = self._in_memory[number % len(self._in_memory)]
+            self._noted.append(_Entry(self.known[int(entry["port"])], int(entry["side"])))
+        self.written = int(self._record["written"])
 
-    def say(self, node: int) -> None:
+    def say(self) -> None:
         """Have the NIC know as far as entries are read, or need not be."""
-        self._ports.work.queues[node, self.place]["read"] = self.read
+        self._record["read"] = self.read
 
-    def is_shown(self, node: int) -> bool:
+    def is_shown(self) -> bool:
         """Whether an entry that is not read is in the host's memory."""
-        queue: Any = self._ports.work.queues[node, self.place]
-        return bool(queue["shown"] > queue["read"])
+        return bool(self._record["shown"] > self._record["read"])
+
+    def take(self) -> tuple[Endpoint, int]:
+        """The oldest entry, which there is: whose completion it announces."""
+        entry = self._noted.popleft()
+        self.read += 1
+        entry.vi.announced[entry.queue] += 1
+        self._pass_spent()
+        return entry.vi, entry.queue
+
+    def spend(self, vi: Endpoint, queue: int) -> None:
+        """A completion is taken off its work queue: its entry announces nothing any more."""
+        if vi.announced[queue]:
+            vi.announced[queue] -= 1
+            return
+        for entry in self._noted:
+            if entry.vi is vi and entry.queue == queue and not entry.spent:
+                entry.spent = True
+                break
+        self._pass_spent()
+
+    def _pass_spent(self) -> None:
+        while self._noted and self._noted[0].spent:
+            self._noted.popleft()
+            self.read += 1
+
+
+class _Entry(msgspec.Struct, eq=False):
+    """Of a completion queue."""
+
+    vi: Endpoint
+    queue: int
+    spent: bool = False  # the completion was taken off the work queue itself

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from nicscope.interfaces.via.bells import Bell
 from nicscope.interfaces.via.connections import Asked
 from nicscope.interfaces.via.names import Return, VipError
 from nicscope.interfaces.via.tags import Tags
@@ -24,7 +23,7 @@ class Kernel:
         ports = machine.ports
         self.node = node
         self.tags = Tags()
-        self.asked = Asked(Bell())
+        self.asked = Asked()
         self.vis: list[Endpoint] = []
         self.regions: dict[int, Region] = {}  # by key
         self._regions: Any = ports.work.regions[node]

@@ -6,25 +6,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from nicscope.interfaces.arguments import LEAST
 from nicscope.interfaces.via.addresses import Region
-from nicscope.interfaces.via.caller import Caller
-from nicscope.interfaces.via.connections import Asking, Request
+from nicscope.interfaces.via.connections import Request
 from nicscope.interfaces.via.descriptor import ALIGNMENT
 from nicscope.interfaces.via.names import Error, Reliability, Return, VipError
 from nicscope.interfaces.via.numbers import a_name, whole
-from nicscope.interfaces.via.places import Descriptors
+from nicscope.interfaces.via.places import Descriptors, place_bytes
+from nicscope.interfaces.via.program import Program
 from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Vi, check_attributes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nicscope.interfaces.buffers import Stretch
-    from nicscope.interfaces.ownership import Owner
+    from nicscope.interfaces.ports.buffers import Buffer
     from nicscope.nic.coherent.mechanism import Mechanism
 
 
@@ -44,96 +42,20 @@ class NicAttributes(msgspec.Struct, frozen=True):
     rdma: bool
 
 
-class KernelAgent(Protocol):
-    """What a kernel agent does for the library."""
-
-    @property
-    def vis(self) -> Sequence[Any]:
-        """VIs of the node, each with what is posted."""
-
-    async def call(self) -> None:
-        """Enter the kernel and come back."""
-
-    def create_tag(self, owner: Owner) -> int:
-        """A protection tag of that process."""
-
-    def destroy_tag(self, owner: Owner, tag: object) -> None:
-        """Forget the tag."""
-
-    def known_tag(self, owner: Owner, tag: object, code: Return) -> int:
-        """The tag, if it is that process's; else raise ``code``."""
-
-    async def register(
-        self, owner: Owner, buffer: Any, tag: object, *, rdma_write: bool, rdma_read: bool
-    ) -> Region:
-        """Pin the buffer and tell the NIC of it."""
-
-    async def deregister(self, handle: int) -> None:
-        """Take the registration back."""
-
-    def create_vi(
-        self, owner: Owner, attributes: Attributes, send_queue: Any, receive_queue: Any
-    ) -> Any:
-        """A VI with such attributes, idle; its ``handle`` is the program's."""
-
-    def destroy_vi(self, vi: Any) -> None:
-        """It is no more."""
-
-    def create_completion_queue(self, memory: Any, handle: int, entries: int) -> Any:
-        """A completion queue in that memory, which is registered."""
-
-    def destroy_completion_queue(self, queue: Any) -> None:
-        """It is no more."""
-
-    async def connect_request(
-        self, vi: Any, node: int, discriminator: str, latest: int | None
-    ) -> None:
-        """Ask for a connection and wait for the answer."""
-
-    async def connect_wait(self, discriminator: str, latest: int | None) -> Asking:
-        """The next request for that discriminator."""
-
-    async def connect_accept(self, request: Asking, vi: Any) -> None:
-        """Connect ``vi`` with the VI that asked."""
-
-    async def connect_reject(self, request: Asking) -> None:
-        """Have the other side's request fail."""
-
-    async def disconnect(self, vi: Any) -> None:
-        """Back to idle."""
-
-
-class Space(Protocol):
-    """Where memory is from."""
-
-    def allocate(self, owner: Owner, count: int) -> Any:
-        """Whole pages for ``count`` bytes."""
-
-    def give_back(self, owner: Owner, buffer: Any) -> None:
-        """Nothing uses them any more."""
-
-
-class Library(Caller):
-    """An open NIC, as far as the kernel agent is asked, whatever machine is under it."""
-
-    _agent: KernelAgent
-    _space: Space
-    _longest: int  # bytes of a message, unless a VI is to take fewer
-    _most_segments: int
-
-    _mechanism: Mechanism | None
-    _mtu: int
+class Library(Program):
+    """An open NIC, as far as the kernel agent is asked."""
 
     # --- NIC, protection tags, memory ----------------------------------------------------
 
     def query_nic(self) -> NicAttributes:
         """What this NIC can do."""
         self._enter()
+        cluster = self._agent.cluster
         return NicAttributes(
-            self._mechanism,
-            self._mtu,
-            self._longest,
-            self._most_segments,
+            cluster.mechanism,
+            cluster.settings.mtu,
+            cluster.settings.max_transfer,
+            cluster.size.segments,
             ALIGNMENT,
             tuple(Reliability),
             rdma=True,
@@ -182,13 +104,14 @@ class Library(Caller):
         self._enter()
         many = whole(count, "a number of descriptors", 1, MOST_AT_ONCE)
         each = whole(segments, "a number of segments")
-        if each > self._most_segments:
+        most = self._agent.cluster.size.segments
+        if each > most:
             raise VipError(
                 Return.VIP_INVALID_PARAMETER,
-                f"a NIC has descriptors of up to {self._most_segments} segments, got {each}",
+                f"a NIC has descriptors of up to {most} segments, got {each}",
             )
-        size = -(-(32 + 16 * each) // ALIGNMENT) * ALIGNMENT
-        memory, region = await self._registered(many * size, tag)
+        memory, region = await self._registered(many * place_bytes(each), tag)
+        self._words.place(region.address, region.length, self._memory.page_size)
         return self._owner.give(Descriptors(region, each), (memory, region.handle))
 
     async def destroy_descriptors(self, places: Descriptors) -> None:
@@ -205,7 +128,7 @@ class Library(Caller):
         await self._agent.deregister(handle)
         self._space.give_back(self._owner, memory)
 
-    async def _registered(self, byte_count: int, tag: int) -> tuple[Any, Region]:
+    async def _registered(self, byte_count: int, tag: int) -> tuple[Buffer, Region]:
         """Memory of the library's own, and its registration."""
         self._agent.known_tag(self._owner, tag, Return.VIP_INVALID_PTAG)
         memory = self._space.allocate(self._owner, byte_count)
@@ -234,15 +157,15 @@ class Library(Caller):
             None if queue is None else self._owner.record_of(queue, CompletionQueue)
             for queue in (send_cq, recv_cq)
         )
-        most = self._longest if max_transfer is None else max_transfer
+        longest = self._agent.cluster.settings.max_transfer
+        most = longest if max_transfer is None else max_transfer
         attributes = Attributes(
             known, reliability, most, bool(enable_rdma_write), bool(enable_rdma_read)
         )
-        check_attributes(attributes, self._longest)
+        check_attributes(attributes, longest)
         await self._agent.call()
         made = self._agent.create_vi(self._owner, attributes, send, receive)
-        handle: Vi = made.handle
-        return self._owner.give(handle, made)
+        return self._owner.give(made.handle, made)
 
     async def destroy_vi(self, vi: Vi) -> None:
         """Errors: ``VIP_INVALID_STATE``, ``VIP_ERROR_RESOURCE``, ``VIP_INVALID_PARAMETER``."""
@@ -258,8 +181,7 @@ class Library(Caller):
         many = whole(entries, "a queue's number of entries", 1, MOST_AT_ONCE)
         memory, region = await self._registered(many * CQ_ENTRY, tag)
         made = self._agent.create_completion_queue(memory, region.handle, many)
-        given: CompletionQueue = made.handle
-        return self._owner.give(given, made)
+        return self._owner.give(made.handle, made)
 
     async def destroy_cq(self, queue: CompletionQueue) -> None:
         """Errors: ``VIP_ERROR_RESOURCE`` while a VI has it."""

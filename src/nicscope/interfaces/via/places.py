@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 from nicscope.interfaces.arguments import LEAST
 from nicscope.interfaces.ownership import Owned
 from nicscope.interfaces.via.addresses import Region
-from nicscope.interfaces.via.descriptor import ALIGNMENT, AddressSegment, DataSegment, Descriptor
+from nicscope.interfaces.via.descriptor import (
+    ALIGNMENT,
+    CONTROL_SEGMENT,
+    DATA_SEGMENT,
+    AddressSegment,
+    DataSegment,
+    Descriptor,
+)
 from nicscope.interfaces.via.names import Control, Return, VipError
 from nicscope.interfaces.via.numbers import whole
 
@@ -15,6 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nicscope.interfaces.ownership import Owner
+
+
+def place_bytes(segments: int) -> int:
+    """What a place takes for a descriptor of up to ``segments`` segments."""
+    return -(-(CONTROL_SEGMENT.size + DATA_SEGMENT.size * segments) // ALIGNMENT) * ALIGNMENT
 
 
 class Descriptors(Owned):
@@ -25,7 +37,7 @@ class Descriptors(Owned):
 
     def __init__(self, region: Region, segments: int) -> None:
         self._region = region
-        self._size = -(-(32 + 16 * segments) // ALIGNMENT) * ALIGNMENT
+        self._size = place_bytes(segments)
         self._count = region.length // self._size
         self._most = segments
         self._begin = region.address
@@ -106,8 +118,8 @@ def is_sure(descriptor: Descriptor, records: Mapping[int, object]) -> bool:
     return descriptor.remote is None and descriptor.immediate == 0
 
 
-def checked(owner: Owner, descriptor: Descriptor) -> tuple[int, int, int, Descriptors]:
-    """How many bytes a descriptor has, the address where they go, handle and places of that memory.
+def checked(owner: Owner, descriptor: Descriptor) -> tuple[int, Descriptors]:
+    """The address of a descriptor, and the places that it lies in.
 
     What its segments say the NIC judges; those that a region gave say whose they are besides.
     """
@@ -129,4 +141,4 @@ def checked(owner: Owner, descriptor: Descriptor) -> tuple[int, int, int, Descri
             f"a descriptor lies in a place of its descriptors(), aligned to {ALIGNMENT}: what "
             "request() gave does; it is not moved or made longer",
         )
-    return count, address, descriptor.handle, places
+    return address, places

@@ -119,7 +119,7 @@ class Posting(Program):
             address, among = descriptor.address, descriptor.places
             assert among is not None
         else:
-            _, address, _, among = checked(self._owner, descriptor)
+            address, among = checked(self._owner, descriptor)
         tag = vi.attributes.tag
         if among._region.tag != tag:
             raise VipError(

@@ -14,7 +14,6 @@ from nicscope.drivers.simulate.machine import ACCESS, COMPUTE
 from nicscope.drivers.simulate.programs import TIME
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, PS_PER_US
-from nicscope.interfaces.via.caller import Caller
 from nicscope.interfaces.via.names import Return, VipError
 from nicscope.interfaces.via.numbers import in_ps, raw_bytes, whole
 from nicscope.interfaces.via.process import MOST_BEFORE
@@ -25,14 +24,10 @@ if TYPE_CHECKING:
 
     from nicscope.interfaces.ports.buffers import Buffer
     from nicscope.interfaces.via.agent import Agent
-    from nicscope.interfaces.via.space import Space
 
 
-class Program(Caller):
+class Program:
     """What it does by itself."""
-
-    _agent: Agent
-    _space: Space
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
@@ -132,6 +127,16 @@ class Program(Caller):
         """Do something else for a while."""
         self._enter()
         await self._process.ask(COMPUTE, duration=in_ps(microseconds, self._driven.now))
+
+    def _enter(self) -> None:
+        """Begin a call, which only this process itself may."""
+        self._owner.check_caller()
+
+    def _latest(self, timeout_us: float | None) -> int | None:
+        if timeout_us is None:
+            return None
+        now = self._driven.now
+        return now + in_ps(timeout_us, now, "a timeout")
 
     def _own(self, address: int, byte_count: int) -> tuple[int, int]:
         """The two as whole numbers.  Errors: if they name no memory of this process."""

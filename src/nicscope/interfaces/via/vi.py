@@ -6,7 +6,7 @@ A program can read them.  What they stand for a call finds in its process's tabl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,7 +15,7 @@ from nicscope.interfaces.ownership import Owned
 from nicscope.interfaces.via.names import Reliability, Return, State, VipError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence, Sized
+    from nicscope.interfaces.via.endpoint import Endpoint, Ring
 
 
 class Attributes(msgspec.Struct, frozen=True):
@@ -41,58 +41,13 @@ def check_attributes(attributes: Attributes, most: int) -> None:
         raise VipError(Return.VIP_INVALID_RDMAREAD, "an unreliable VI has no RDMA read")
 
 
-class Shown(Protocol):
-    """What the kernel agent keeps of a VI, as far as its handle shows it."""
-
-    node: int
-    number: int
-    place: int
-    attributes: Attributes
-    handle: Vi
-
-    @property
-    def peer(self) -> Shown | None:
-        """The other end, while there is one."""
-
-    @property
-    def posted(self) -> Sequence[Sized]:
-        """By work queue."""
-
-    @property
-    def state(self) -> State:
-        """As the NIC has it."""
-
-    @property
-    def connected(self) -> bool:
-        """Whether there is another end."""
-
-
-class ShownQueue(Protocol):
-    """What it keeps of a completion queue, likewise."""
-
-    number: int
-    entries: int
-
-
-def check_idle(vi: Shown) -> None:
-    """Errors: ``VIP_INVALID_STATE`` unless idle, ``VIP_ERROR_RESOURCE`` with descriptors."""
-    if vi.state is not State.VIP_STATE_IDLE:
-        raise VipError(
-            Return.VIP_INVALID_STATE, f"VI {vi.number} is in {vi.state.name}; disconnect it"
-        )
-    if any(vi.posted):
-        raise VipError(
-            Return.VIP_ERROR_RESOURCE, f"VI {vi.number} has descriptors posted or not taken"
-        )
-
-
 class Vi(Owned):
     """One end of a connection: a send queue and a receive queue."""
 
     what = "a VI"
     origin = "create_vi()"
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: Endpoint) -> None:
         """``shown``: what is read here."""
         self._shown = shown
 
@@ -139,7 +94,7 @@ class CompletionQueue(Owned):
     what = "a completion queue"
     origin = "create_cq()"
 
-    def __init__(self, shown: ShownQueue) -> None:
+    def __init__(self, shown: Ring) -> None:
         """``shown``: what is read here."""
         self._shown = shown
 

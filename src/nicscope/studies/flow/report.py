@@ -91,7 +91,6 @@ def memory_account(
 
 MOST_RECORDS = 1 << 19  # of the observer's log; what comes later is counted, not taken apart
 LISTED = 10_000  # packets in JSON; the table has all of them
-PS_PER_MS = 10**9
 
 
 class FlowReport(msgspec.Struct, frozen=True, kw_only=True):

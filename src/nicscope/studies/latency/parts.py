@@ -56,7 +56,6 @@ DATA_TRANSFER = (
     Part.BLOCK_WAIT,
     Part.COPY,
 )
-TRANSLATING = (Part.PIN, Part.TRANSLATION, Part.MISS)
 TRANSPORT = (Part.SEND, Part.RECEIVE)
 
 # Of overlapping spans the highest counts.

@@ -24,7 +24,6 @@ def scan_pins(machine, n, now):
     serving = machine.ports.nodes[n]
     if serving.scan_at <= now:
         serving.scan_at = NEVER
-        serving.scans += 1
         _unpin(machine, n, now)
     see_to_scan(machine, n, now)
 

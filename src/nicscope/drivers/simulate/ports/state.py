@@ -159,7 +159,6 @@ SERVING = np.dtype(
         ("remaps", "i8"),  # ways to peers that were given up for others
         ("garbage", "i8"),  # pages that were not pinned: the garbage page moved instead
         ("table_ins", "i8"),  # second-level tables that came back from the disk
-        ("scans", "i8"),
     ],
     align=True,
 )
@@ -205,7 +204,6 @@ SERVICE = np.dtype(
     ],
     align=True,
 )
-QUEUE = 256  # events that can wait for the kernel thread of a node
 
 
 class Ports(NamedTuple):

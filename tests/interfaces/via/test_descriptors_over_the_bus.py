@@ -6,6 +6,7 @@ import pytest
 from pairs import DELIVERY, MECHANISMS, Cluster, idle, make_end
 
 from nicscope.drivers.simulate.log import Engine, Task
+from nicscope.drivers.simulate.machine import POLLING
 from nicscope.interfaces.via import Status
 from nicscope.memory.coherence.layout import CPU, UNCACHED_WRITE
 
@@ -148,17 +149,25 @@ def test_a_message_is_in_the_hosts_memory_before_its_end_is_told(mechanism):
     times = []
 
     async def second(end):
-        await end.nic.recv_wait(end.vi)
+        while await end.nic.recv_done(end.vi) is None:
+            pass
         times.append(end.nic.now_ps)
 
-    _, log, _ = play(sends(1, 300), second, mechanism)
+    # A report takes long to write, and who polls looks often.
+    settings = {"poll": 100 * NS, "arbitration": 200}
+    _, log, _ = play(sends(1, 300), second, mechanism, settings=settings)
     brought = of(log, Engine.HOST_RCV, node=1)
     brought = brought[brought["bytes"] > 0]
     told = of(log, Engine.FIRMWARE, node=1)
     told = told[told["task"] == Task.COMPLETE]
     assert brought["bytes"].sum() == 300
     assert brought["end"].max() <= told["start"].max()
-    assert told["end"].max() < times[0]
+    (reported,) = of(log, Engine.REPORT, node=1)
+    assert brought["end"].max() <= reported["start"]
+    assert told["end"].max() <= reported["start"] < reported["end"] < times[0]
+    found = of(log, Engine.CPU, node=1)
+    found = found[found["task"] == POLLING]  # by the poll that finds it
+    assert reported["end"] <= found["start"].max()
 
 
 @pytest.mark.parametrize("mechanism", FETCHED)

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nicscope.cli.app import main
+from nicscope.interfaces.ways import INTERFACES
 
 SMALL = ["latency", "--mechanism", "edt,cc-dma-intervention,pio", "--bytes", "8,16"]
 
@@ -31,6 +32,14 @@ def test_the_table_of_everything_is_not_cut(capsys):
     out = capsys.readouterr().out
     assert "…" not in out
     assert max(map(len, out.splitlines())) <= 100
+
+
+def test_help_names_exactly_the_translations_that_run(capsys):
+    assert main(["latency", "--help"]) == 0
+
+    text = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    named = text.partition("a table on the NIC: ")[2].partition(", or a design")[0]
+    assert set(named.split(", ")) == set(INTERFACES["VIA"].schemes)
 
 
 def test_combinations_say_what_was_combined(capsys):

@@ -104,6 +104,10 @@ def test_only_the_run_of_the_dma_engine_grows_with_the_message():
 
     grown = {part for part in Part if large[part] > small[part]}
     assert {Part.USER_DATA, Part.DMA_EXEC} <= grown <= {Part.USER_DATA, Part.DMA_EXEC, Part.LIBRARY}
+    # The descriptor is fetched, the message is, and it is delivered.
+    nic = Cluster("sonic-via").settings.nic
+    for part, each in ((Part.DMA_INIT, "dma_init"), (Part.DMA_INTERRUPT, "dma_interrupt")):
+        assert small[part] == large[part] == 3 * nic[each]
 
 
 @pytest.mark.requirement("ED-83", "ED-86")

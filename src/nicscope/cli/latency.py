@@ -46,7 +46,8 @@ def latency(
         str | None,
         option(
             "SCHEME",
-            "A translation in place of a table on the NIC: static, utlb, interrupt, or a design.",
+            "A translation in place of a table on the NIC: static, utlb, utlb-shared, "
+            "utlb-process, or a design of one of these.",
         ),
     ] = None,
     entries: Annotated[int | None, option("N", "Of that cache; the design's.")] = None,

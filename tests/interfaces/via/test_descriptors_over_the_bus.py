@@ -6,6 +6,7 @@ import pytest
 from pairs import DELIVERY, MECHANISMS, Cluster, idle, make_end
 
 from nicscope.drivers.simulate.log import Engine, Task
+from nicscope.drivers.simulate.machine import POLLING
 from nicscope.interfaces.via import Status
 from nicscope.memory.coherence.layout import CPU, UNCACHED_WRITE
 
@@ -148,17 +149,25 @@ def test_a_message_is_in_the_hosts_memory_before_its_end_is_told(mechanism):
     times = []
 
     async def second(end):
-        await end.nic.recv_wait(end.vi)
+        while await end.nic.recv_done(end.vi) is None:
+            pass
         times.append(end.nic.now_ps)
 
-    _, log, _ = play(sends(1, 300), second, mechanism)
+    # A report takes long to write, and who polls looks often.
+    settings = {"poll": 100 * NS, "arbitration": 200}
+    _, log, _ = play(sends(1, 300), second, mechanism, settings=settings)
     brought = of(log, Engine.HOST_RCV, node=1)
     brought = brought[brought["bytes"] > 0]
     told = of(log, Engine.FIRMWARE, node=1)
     told = told[told["task"] == Task.COMPLETE]
     assert brought["bytes"].sum() == 300
     assert brought["end"].max() <= told["start"].max()
-    assert told["end"].max() < times[0]
+    (reported,) = of(log, Engine.REPORT, node=1)
+    assert brought["end"].max() <= reported["start"]
+    assert told["end"].max() <= reported["start"] < reported["end"] < times[0]
+    found = of(log, Engine.CPU, node=1)
+    found = found[found["task"] == POLLING]  # by the poll that finds it
+    assert reported["end"] <= found["start"].max()
 
 
 @pytest.mark.parametrize("mechanism", FETCHED)
@@ -200,3 +209,35 @@ def test_what_is_flushed_while_it_is_fetched_is_told_of_once(mechanism):
     found, _, machine = play(first, mechanism=mechanism)
     assert found == [True] * 3
     assert int(machine.ports.nodes[0]["bringing"]) == -1
+
+
+@pytest.mark.parametrize("mechanism", FETCHED[1:])  # of what an engine is set up for
+@pytest.mark.parametrize("segments", [1, 5])
+def test_one_that_is_posted_while_a_flushed_one_is_fetched_is_fetched_itself(mechanism, segments):
+    """By the same VI on its next connection, while the engine is at what the last one left."""
+
+    async def first(end):
+        await end.nic.post_send(end.vi, end.send(0, 8))
+        await end.nic.disconnect(end.vi)
+        flushed = await end.nic.send_wait(end.vi)
+        await end.nic.connect_request(end.vi, 1, "again")
+        data = [end.out.segment(8 * i, 8) for i in range(segments)]
+        await end.nic.post_send(end.vi, end.places.request(*data))
+        posted = end.nic.now_ps
+        return flushed.ok, (await end.nic.send_wait(end.vi)).ok, posted
+
+    async def second(end):
+        await end.nic.disconnect(end.vi)
+        while await end.nic.recv_done(end.vi):
+            if not end.vi._shown.posted[1]:
+                break
+        await end.nic.post_recv(end.vi, end.receive())
+        await end.nic.connect_accept(await end.nic.connect_wait("again"), end.vi)
+        await end.nic.recv_wait(end.vi)
+
+    settings = {"dma_init": 500_000 * NS, "retry_timeout": 10**11}
+    found, log, _ = play(first, second, mechanism, settings=settings)
+    left, fetched = of(log, Engine.DESCRIPTOR)
+    assert found[:2] == (False, True)
+    assert left["end"] > found[2]
+    assert (left["bytes"], fetched["bytes"]) == (48, 32 + 16 * segments)

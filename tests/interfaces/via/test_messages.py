@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import test_descriptors_over_the_bus as over_the_bus
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core import config
 from pairs import DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, run_pair
 
+from nicscope.drivers.simulate.log import Engine
 from nicscope.interfaces.via import Status
 
 # Without the compiler a kilobyte takes long.
@@ -60,7 +62,6 @@ def test_pages_that_are_apart_in_host_memory_are_found(mechanism):
     assert pass_on(min(MOST, 13_000), mechanism) == [True]
 
 
-@pytest.mark.requirement("ED-63")
 @settings(max_examples=FEW)
 @given(
     mechanism=st.sampled_from(MECHANISMS),
@@ -70,6 +71,18 @@ def test_pages_that_are_apart_in_host_memory_are_found(mechanism):
 )
 def test_any_size_arrives_at_any_mtu_and_level(mechanism, size, mtu, level):
     assert pass_on(size, mechanism, messages=2, level=level, settings={"mtu": mtu}) == [True, True]
+
+
+@pytest.mark.requirement("ED-63")
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_message_goes_in_frames_of_an_mtu_and_is_told_of_once(mechanism):
+    _, log, _ = over_the_bus.play(
+        over_the_bus.sends(1, 300), mechanism=mechanism, settings={"mtu": 128}
+    )
+
+    frames = over_the_bus.of(log, Engine.NET_TX)
+    assert frames[frames["control"] == 0]["bytes"].tolist() == [128, 128, 44]
+    assert len(over_the_bus.of(log, Engine.REPORT, node=1)) == 1
 
 
 @settings(max_examples=FEW)

@@ -7,6 +7,9 @@ from pairs import DELIVERY, MECHANISMS, Cluster, idle, make_end, run_pair
 
 from nicscope.interfaces.via import Return, Status, VipError
 from nicscope.interfaces.via.descriptor import CONTROL_SEGMENT, DATA_SEGMENT
+from nicscope.interfaces.via.endpoint import ERRORS
+from nicscope.interfaces.via.names import Error
+from nicscope.nic.ports import work_queues
 from oracle.descriptors import decode
 
 
@@ -150,6 +153,25 @@ def test_a_ring_of_completions_is_not_full_of_those_that_were_taken():
         return nic.errors(vi), await nic.cq_done(queue)
 
     assert play(first) == ([], None)
+
+
+def test_a_full_ring_of_completions_is_an_error_of_the_vi():
+    async def first(host):
+        nic, _, places, room, vi = await merged(host, entries=1)
+        await nic.post_send(vi, places.request(room.segment(0, 8)))
+        await nic.compute(500)
+        assert (await nic.send_done(vi)).ok  # whatever is announced is there
+        assert (await nic.recv_done(vi)).ok
+        return nic.errors(vi)
+
+    assert play(first, lambda host: answers(host, 1)) == [Error.VIP_ERROR_CATASTROPHIC]
+
+
+def test_each_error_that_the_nic_tells_beside_descriptors_has_its_name_in_the_library():
+    told = {name: code for name, code in vars(work_queues).items() if type(code) is int}
+    del told["TROUBLES"]
+
+    assert {code: int(error) for code, error in ERRORS.items()} == {x: x for x in told.values()}
 
 
 @pytest.mark.requirement("ED-2")

@@ -14,14 +14,14 @@ PAGE = 4096
 BLOCK = 128
 
 
-def places_of(cluster, region):
-    """Where node 0 has each page of a region in its memory, and its NIC in its own."""
+def places_of(cluster, region, node=0):
+    """Where ``node`` has each page of a region in its memory, and its NIC in its own."""
     machine = cluster.simulation.machine
     memory = machine.ports.memory
     first = region.address // PAGE
     pages = range(first, first + -(-region.length // PAGE))
-    hosts = [int(memory.entries[0, 0, page]["frame"]) * PAGE for page in pages]
-    homes = machine.bus.ways.agents.home[0]
+    hosts = [int(memory.entries[node, 0, page]["frame"]) * PAGE for page in pages]
+    homes = machine.bus.ways.agents.home[node]
     return hosts, [int(homes[place // BLOCK]) for place in hosts]
 
 
@@ -106,12 +106,28 @@ def test_user_host_and_nic_addresses_are_three_and_the_nic_finds_its_own():
 
 
 @pytest.mark.requirement("ED-32")
-def test_the_platform_receives_as_the_paper_measured():
-    async def program(cluster, host):
-        await host.open_nic()
-        return int(cluster.simulation.machine.bus.ways.nics.config[0, 0]["receive_method"])
+def test_what_arrives_is_written_back_to_memory_before_its_end_is_told_as_the_paper_measured():
+    cluster = Cluster()
 
-    assert run_alone(program) == 2
+    async def first(host):
+        end = await make_end(host)
+        await end.nic.connect_request(end.vi, 1, "test")
+        await end.nic.write(end.out.address, bytes(range(1, 201)))
+        await end.nic.post_send(end.vi, end.send(0, 200))
+
+    async def second(host):
+        end = await make_end(host)
+        await end.nic.post_recv(end.vi, end.receive())
+        await end.nic.connect_accept(await end.nic.connect_wait("test"), end.vi)
+        await end.nic.recv_wait(end.vi)
+        (at,), (home,) = places_of(cluster, end.into, 1)
+        bus = cluster.simulation.machine.bus
+        copies = bus.ways.agents.copies[1, home : home + 2]
+        return bus.hosts.memory[1, at : at + 200].tobytes(), {int(one["state"]) for one in copies}
+
+    cluster.start(0, first)
+    cluster.start(1, second)
+    assert cluster.run()[1] == (bytes(range(1, 201)), {SHARED})
 
 
 def test_a_buffer_that_finds_no_room_on_the_nic_is_moved_by_its_engine():

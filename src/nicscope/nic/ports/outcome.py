@@ -28,6 +28,7 @@ def ask_for_descriptor(nics, n, p):
     if port.open == 1 and port.busy == 0 and port.taken != port.posted:
         nics.ports.nodes[n].outcome = DESCRIPTOR_AWAY
         nics.ports.nodes[n].bringing = p
+        nics.ports.nodes[n].wanted = port.taken
 
 
 @step

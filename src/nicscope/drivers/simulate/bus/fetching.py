@@ -49,13 +49,13 @@ def _fetch(machine, n, now):
     if serving.bringing == NOBODY:
         return
     p = np.int64(serving.bringing)
-    token = next_token(machine.ports, n, p)
+    token = _wanted_token(machine, n)
     most = bytes_of(token)
     physical, size = np.int64(OUT), np.int64(0)
     if serving.brought < most:
         physical, size = stretch_of(machine, n, p, token, serving.brought, most)
     if physical == OUT:  # all is there, or what was posted has ended meanwhile
-        _end(machine, n, p)
+        _end(machine, n)
         return
     machine.nodes[n].pci = PCI_DESCRIPTOR
     begin(machine.pci_flows[n], now, 0, size, 1)  # for the log
@@ -66,11 +66,25 @@ def _fetch(machine, n, now):
 
 
 @step
-def _end(machine, n, p):
-    """The descriptor is on the NIC."""
+def _wanted_token(machine, n):
+    """Which descriptor the NIC fetches, or 0: it has ended meanwhile, with its connection.
+
+    Its port may have the next one posted already, which is another.
+    """
     serving = machine.ports.nodes[n]
-    place = machine.ports.table[n, p].taken % machine.ports.rules[0].ring
-    machine.ports.work.tokens[n, p, place] = 0
+    p = np.int64(serving.bringing)
+    if machine.ports.table[n, p].taken != serving.wanted:
+        return np.int64(0)
+    return next_token(machine.ports, n, p)
+
+
+@step
+def _end(machine, n):
+    """The descriptor is on the NIC, or is not wanted there any more."""
+    serving = machine.ports.nodes[n]
+    if _wanted_token(machine, n) != 0:
+        place = serving.wanted % machine.ports.rules[0].ring
+        machine.ports.work.tokens[n, serving.bringing, place] = 0
     serving.bringing = NOBODY
     serving.brought = 0
     serving.attention = 1
@@ -79,7 +93,5 @@ def _end(machine, n, p):
 @distant
 def take_descriptor(machine, n):
     """The descriptor that the NIC of ``n`` fetches has come, or a part of it."""
-    serving = machine.ports.nodes[n]
-    token = next_token(machine.ports, n, np.int64(serving.bringing))
-    if serving.brought >= bytes_of(token):
-        _end(machine, n, np.int64(serving.bringing))
+    if machine.ports.nodes[n].brought >= bytes_of(_wanted_token(machine, n)):
+        _end(machine, n)

@@ -108,6 +108,7 @@ SERVING = np.dtype(
         ("missing", "i8"),  # 1: the processor waits for a miss
         ("outcome", "i8"),  # of the firmware's task: what its driver has to see to
         ("bringing", "i8"),  # the port whose descriptor is to come over the bus, or NOBODY
+        ("wanted", "i8"),  # that descriptor's number at its port
         ("brought", "i8"),  # bytes of that which have
         # kernel thread
         ("thread", "i8"),

@@ -110,7 +110,7 @@ def test_only_the_run_of_the_dma_engine_grows_with_the_message():
         assert small[part] == large[part] == 3 * nic[each]
 
 
-@pytest.mark.requirement("ED-83", "ED-86")
+@pytest.mark.requirement("ED-86")
 def test_the_clock_starts_at_the_first_user_write():
     slow, fast = (parts_of("edt", 64, l1_latency=ps)[Part.USER_DATA] for ps in (5000, 1000))
 

@@ -105,7 +105,6 @@ NOT_HELD_MODULES = {
     "nicscope.interfaces.ports.report",
     "nicscope.interfaces.ports.shared_memory",
     "nicscope.interfaces.ports.rows",
-    "nicscope.interfaces.ports.shared_memory",
     "nicscope.interfaces.unet.registry",
     "nicscope.interfaces.unet.tags",
     "nicscope.interfaces.vmmc.directory",

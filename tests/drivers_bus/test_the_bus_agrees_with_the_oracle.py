@@ -292,6 +292,16 @@ def drive(machine, steps, engines, raws):
     nic={"reaction": 0, "read_window": 1, "dma_window": 1, "receive_method": 1},
     seed=0,
 )
+@example(  # another device reads a block that a slow interface has not yet written back
+    steps=[(access.STORE, 0, 1, 0)],
+    out=[],
+    into=[(EDT, 0, 1, 0)],
+    reports=[],
+    other=[("read", 0, 0, 1, False)],
+    host={"l2_bytes": 256, "l2_latency": 0, "snoop": 0},
+    nic={"reaction": 0, "read_window": 1, "dma_mbytes_s": 700, "receive_method": 1},
+    seed=0,
+)
 def test_random_masters_agree_with_the_oracle(steps, out, into, reports, other, host, nic, seed):
     rng = np.random.default_rng(seed)
     begin = rng.bytes(1024)

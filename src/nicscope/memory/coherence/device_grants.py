@@ -72,10 +72,10 @@ def grant_device(host, agent, memory, asks, master, now):
     if ask.kind == UPGRADE:
         return _grant_upgrade(host, agent, ask, home, now)
     if ask.kind == WRITE_BACK:
-        return _grant_write_back(host, agent, home, ask.rate, now)
+        return _grant_write_back(host, agent, home, now)
     if home != EMPTY and agent.copies[home].state == MODIFIED:
         # The interface's own copy reaches memory before a device uses the block.
-        return AGAIN, _write_back_copy(host, agent, home, ask.rate, now)
+        return AGAIN, _write_back_copy(host, agent, home, now)
     if ask.answer == RETRIED and _must_retry(host, asks, ask, block):
         return AGAIN, _tell_to_retry(host, asks, block, now)
     order(host, DEVICE, ask.kind, now)
@@ -128,13 +128,14 @@ def grant_cache(host, asks, now):
 
 
 @routine
-def _write_back_copy(host, agent, home, rate, now):
-    """When the agent's whole block is in memory (ps), written at ``rate`` (MB/s); it stays, SHARED.
+def _write_back_copy(host, agent, home, now):
+    """When the agent's whole block is in memory (ps); it stays, SHARED.
 
-    An engine writes it, which may be slower than the agent's reads.
+    The interface's engine writes it, also where another device's use of the block makes it do so.
     """
     width = np.int64(1) << host.config[0].l2_shift
     start = agent.copies[home].block * width
+    rate = agent.watch[0].writing_mbytes_s
     order(host, DEVICE, WRITE_BACK, now)
     end = absorb(host, start, width, agent.memory, home * width, now, rate, INTERVENED)
     agent.copies[home].state = SHARED
@@ -142,11 +143,11 @@ def _write_back_copy(host, agent, home, rate, now):
 
 
 @step
-def _grant_write_back(host, agent, home, rate, now):
+def _grant_write_back(host, agent, home, now):
     """VOID if the host has taken the block since: what it held is lost, or was read anew."""
     if home == EMPTY or agent.copies[home].state in (INVALID, SHARED):
         return VOID, now
-    return MADE, _write_back_copy(host, agent, home, rate, now)
+    return MADE, _write_back_copy(host, agent, home, now)
 
 
 @step

@@ -40,6 +40,7 @@ WATCH = np.dtype(
         ("window", "i8"),  # reads that may be under way, 1 to WINDOW
         ("reads", "i8"),
         ("mbytes_s", "i8"),  # the rate at which the agent takes data; bounded by the bus
+        ("writing_mbytes_s", "i8"),  # that at which it writes its copies to memory
     ],
     align=True,
 )
@@ -68,6 +69,7 @@ def new_watchers(
     watch = records((nodes, 1), WATCH)
     watch["window"] = window
     watch["mbytes_s"] = mbytes_s
+    watch["writing_mbytes_s"] = mbytes_s
     copies = records((nodes, blocks), COPY)
     copies["block"] = EMPTY
     copies["due"] = FAR

@@ -67,7 +67,7 @@ def test_a_log_gets_share_rate_and_time_left_by_tenths(capsys):
             time.sleep(0.03)
 
     lines = told(capsys)
-    line = r"nicscope: replaying: (\d+) %, [\d.,]+ M rows/s, about \d+ s left, \d+ s so far"
+    line = r"nicscope: replaying: (\d+) %, [\d.,]+ (?:M )?rows/s, about \d+ s left, \d+ s so far"
     shares = [int(re.fullmatch(line, one)[1]) for one in lines[1:]]
     assert len(shares) >= 3
     assert all(after - before >= 10 for before, after in itertools.pairwise(shares))
@@ -114,7 +114,13 @@ def test_a_long_run_shows_its_rate(look, monkeypatch):
 
     assert "replaying" in terminal.getvalue()
     assert "50%" in terminal.getvalue()
-    assert "M rows/s" in terminal.getvalue()
+    assert re.search(r"[\d.,]+ (M )?rows/s", terminal.getvalue())
+
+
+def test_a_rate_has_the_unit_that_its_size_asks_for():
+    assert progress._rate(89_649.12, "rows") == "89,649.1 rows/s"
+    assert progress._rate(2_500_000.0, "rows") == "2.5 M rows/s"
+    assert progress._rate(2_500_000.0, "") == "2.5 MB/s"
 
 
 def test_the_kernel_that_compiles_is_named_at_once(look):

@@ -3,8 +3,8 @@
 The clock of a message starts at the first user write (Send1) and stops when the receiving program
 has loaded the message (Recv7), which it begins to do once its completion queue says that it is
 there (Recv6).  The paper's own definition starts at VipPostSend, yet counts the user's writes,
-which come before, and ends when the receiver's call returns.  That end is kept as well (``until_seen``):
-the loads are the part USER_READ, and come last.  Source: EDT, 3, 7.1 and 7.2.
+which come before, and ends when the receiver's call returns.  That end is kept as well
+(``until_seen``): the loads are the part USER_READ, and come last.  Source: EDT, 3, 7.1 and 7.2.
 
 Buffers may go through a translation cache on each side, at the costs of another platform.
 """

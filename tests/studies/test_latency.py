@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from numba.core import config
 
 from nicscope.config.delivery import Way
+from nicscope.drivers.simulate.log import Engine
 from nicscope.errors import NicscopeError, StudyError
 from nicscope.interfaces.via import Cluster, Reliability
 from nicscope.studies.latency import ping_pong as game
@@ -103,7 +104,8 @@ def test_only_the_run_of_the_dma_engine_grows_with_the_message():
     small, large = (parts_of("cc-dma-intervention", size) for size in (64, 256))
 
     grown = {part for part in Part if large[part] > small[part]}
-    assert {Part.USER_DATA, Part.DMA_EXEC} <= grown <= {Part.USER_DATA, Part.DMA_EXEC, Part.LIBRARY}
+    with_it = {Part.USER_DATA, Part.DMA_EXEC, Part.USER_READ}
+    assert with_it <= grown <= {*with_it, Part.LIBRARY}
     # The descriptor is fetched, the message is, and it is delivered.
     nic = Cluster("sonic-via").settings.nic
     for part, each in ((Part.DMA_INIT, "dma_init"), (Part.DMA_INTERRUPT, "dma_interrupt")):
@@ -115,6 +117,30 @@ def test_the_clock_starts_at_the_first_user_write():
     slow, fast = (parts_of("edt", 64, l1_latency=ps)[Part.USER_DATA] for ps in (5000, 1000))
 
     assert slow > fast > 0
+
+
+def test_the_clock_stops_when_the_program_has_loaded_the_message():
+    found = ping_pong(Setting("sonic-via", "edt"), 64, 1)
+
+    # A block from memory, a second line of it, and 14 words that are there.
+    loads = (10 + 40 + 60 + 80 + 1) + (10 + 1) + 14
+    assert loads <= found.parts[Part.USER_READ] / 1000 < loads + 10  # up to the bus's next edge
+    assert found.until_seen == found.total - found.parts[Part.USER_READ]
+
+
+@pytest.mark.requirement("ED-4")
+@pytest.mark.parametrize("mechanism", ["edt", "cc-dma-intervention"])
+def test_a_message_is_told_of_in_its_queue_and_in_the_completion_queue(mechanism, monkeypatch):
+    logs = []
+    kept = game.parts_of
+    monkeypatch.setattr(game, "parts_of", lambda log, *rest: logs.append(log) or kept(log, *rest))
+    ping_pong(Setting("sonic-via", mechanism, {}), 64, 1)
+
+    reports = [row for row in logs[0] if row["engine"] == Engine.REPORT]
+    rounds = PACKETS + 1
+    assert (
+        len(reports) == 2 * rounds * 2 * 2
+    )  # nodes, messages, a send and a receive, in two places
 
 
 @pytest.mark.requirement("ED-80")

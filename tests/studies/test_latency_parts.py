@@ -118,6 +118,17 @@ def test_what_others_do_before_and_after_is_not_counted():
     )
 
 
+def test_what_the_receiver_loads_once_it_knows_is_read():
+    late = (record(1, Engine.CPU, 190, 197, ACCESSING, bytes=8),)
+
+    found = parts_of(logged(*JOURNEY, *late), Sent(0, 1, 8, 0, 190, 197), DMA)
+
+    assert {part: ps for part, ps in zip(Part, found, strict=True) if ps} == {
+        **PARTED,
+        Part.USER_READ: 7,
+    }
+
+
 def test_a_fetched_descriptor_is_a_transfer_of_the_sender():
     moved = [one.copy() for one in JOURNEY]
     for one in moved:

@@ -36,9 +36,11 @@ if TYPE_CHECKING:
 PAGE = 4096
 DESIGN = "via-static"
 # Messages each way before the first that counts, and that count, at least.  From the fourth on each
-# takes as long as the one before, but where messages go around a cacheable queue.
+# takes as long as the one before, but where messages go around a cacheable queue: more that count
+# would say the same.
 WARM_UP = 4
-MEASURED = 8
+MEASURED = 2
+QUEUED = 8  # at least where they do not fit a cacheable queue evenly
 ROUND_THE_CYCLE = 8  # messages in which each engine meets a background master's cycle everywhere
 QUEUE_BLOCKS = 64  # of a cacheable queue, unless a setting says otherwise
 ENTRY = 124  # bytes of a message in a block of a cacheable queue
@@ -86,6 +88,7 @@ def rounds_of(setting: Setting, byte_count: int) -> tuple[int, int]:
         warm_up, least = ROUND_THE_CYCLE, 2 * ROUND_THE_CYCLE
     if setting.way == Way.CNI:
         around = -(-QUEUE_BLOCKS // (1 + -(-byte_count // ENTRY)))
+        least = max(least, QUEUED)
     measured = max(least, around)
     return max(warm_up, around + 2, setting.pages), -(-measured // setting.pages) * setting.pages
 

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="takes minutes withou
 MISSED = {
     "low_end[mbytes_s=1200] %",
     "low_end[mbytes_s=800] %",
-    # 48 and 240: the NIC is on the memory bus, and what surrounds a DMA transfer is fitted and short.
+    # 48 and 240: the NIC is on the memory bus; what surrounds a DMA transfer is fitted, and short.
     "crossover[pio=uncached] bytes",
     "crossover[pio=write-combining] bytes",
     # 28: the printed gain is of messages that have come, not of those that have been read.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numba.core import config
 
@@ -60,6 +60,14 @@ interfaces = st.fixed_dictionaries(
         "receive_method": st.integers(1, 2),
     }
 )
+
+
+# Host and NIC take a registered block from each other: read, come, written, sent, and again.
+TURNS = [
+    (kind, 1024 + at, count, 0)
+    for at, count in ((0, 64), (70, 5))
+    for kind in (LOAD, EAGER_IN, LOAD, STORE, EAGER_OUT, STORE, LOAD, EAGER_IN, LOAD)
+]
 
 
 class Program:
@@ -148,6 +156,8 @@ class Program:
 
 @pytest.mark.requirement("SH-8", "ED-10", "ED-17", "ED-20", "ED-21", "ED-30", "ED-31")
 @given(program=steps, nic=interfaces, fill=st.integers(0, 1), seed=st.integers(0, 9))
+@example(program=TURNS, nic={"receive_method": 1}, fill=1, seed=0)
+@example(program=TURNS, nic={"receive_method": 2}, fill=1, seed=0)
 def test_every_read_of_a_random_program_returns_the_last_write(program, nic, fill, seed):
     rng = np.random.default_rng(seed)
     machine = Program(nic, fill)

@@ -74,6 +74,8 @@ constants = st.fixed_dictionaries(
         "arbitration": st.sampled_from((1, 3)),
         "cache_supply": st.sampled_from((10_000, 100_000)),
         "retry_delay": st.sampled_from((1, 5)),
+        "background_percent": st.sampled_from((0, 25, 60)),
+        "background_bytes": st.sampled_from((64, 1000)),
     }
 )
 interfaces = st.fixed_dictionaries(

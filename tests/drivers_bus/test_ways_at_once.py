@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from bus_world import BusWorld
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_the_bus_agrees_with_the_oracle import (
     BLOCK,
     BYTES,
+    PAUSE,
     Events,
     constants,
     cpu_steps,
@@ -23,6 +24,7 @@ from test_the_bus_agrees_with_the_oracle import (
 from nicscope.drivers.simulate.bus.accessing import TO_COLLECT, TO_PUBLISH
 from nicscope.drivers.simulate.bus.alone import asked
 from nicscope.drivers.simulate.machine import ACCESS
+from nicscope.memory.coherence import access
 from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, REPORT
 from nicscope.memory.coherence.device import INTERVENED
 from nicscope.memory.coherence.layout import EMPTY, INVALID, MODIFIED, READ, SHARED
@@ -138,6 +140,18 @@ class Watching(Events):
     host=constants,
     nic=interfaces,
     seed=st.integers(0, 3),
+)
+@example(  # what comes takes the blocks that the host reads and writes
+    steps=[
+        *[(access.LOAD, 0, 130, 0)] * 2,
+        *[(PAUSE, 0, 1, 200_000), (access.STORE, 0, 100, 0)] * 2,
+    ],
+    out=[(Mechanism.EDT, 0, 128, 0)],
+    into=[(Mechanism.EDT, 0, 128, 0), (Mechanism.EDT, 0, 64, 0)],
+    other=[],
+    host={"l2_bytes": 4096},
+    nic={"reaction": 0, "receive_method": 1},
+    seed=0,
 )
 def test_no_event_leaves_two_owners_or_two_versions(steps, out, into, other, host, nic, seed):
     rng = np.random.default_rng(seed)

@@ -36,3 +36,14 @@ def test_no_record_begins_with_all_of_another():
 
     assert len(RECORDS) > 40
     assert begins == []  # the compiler would use code of the part for the whole, and warn
+
+
+def test_no_field_of_a_record_is_a_record():
+    within = [
+        f"{name}.{field}"
+        for name, fields in RECORDS.items()
+        for field, (kind, *_) in fields
+        if kind.base.names
+    ]
+
+    assert within == []  # interpreted code would find no attributes there

@@ -85,6 +85,7 @@ class Bus:
         self.written_back = (None, 0)
         self.actors, self.wakes, self.awaiting, self.ended = {}, {}, {}, {}
         self.ends = {OUT: [], IN: [], REPORT: []}
+        self.operations = {OUT: 0, IN: 0}
 
     # The bus.
 
@@ -105,6 +106,21 @@ class Bus:
             taken = max(taken, self.edge(-(-count * 1_000_000 // rate)))
         self.data_free = max(self.edge(ready), self.data_free) + taken
         return self.data_free
+
+    def won(self, engine):
+        """When an engine that begins an operation now may ask: no burst is under way then.
+
+        The background's cycle is at the middle of one of its eighths, each eight in another order.
+        """
+        number = self.operations[engine]
+        self.operations[engine] += 1
+        if not self.c["background_percent"]:
+            return self.now
+        order = [0, 5, 2, 7, 4, 1, 6, 3]
+        turned = order[number // 8 % 8 :] + order[: number // 8 % 8]
+        burst = -(-self.c["background_bytes"] // self.c["bus_bytes"]) * self.c["bus_cycle"]
+        cycle = burst * 100 // self.c["background_percent"]
+        return self.now + max(0, burst - cycle * (2 * turned[number % 8] + 1) // 16)
 
     def first(self):
         """The request that is ordered next: (when, master), found by scanning them all."""

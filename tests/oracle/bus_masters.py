@@ -80,7 +80,7 @@ def dma(bus, engine, kind, address, count, place, when, retried):
 
 def moved(bus, engine, kind, address, count, place, retried):
     yield Until(bus.now + bus.c["dma_init"])
-    since, end = bus.now, bus.now
+    since, end = bus.won(engine), bus.now
     rate = bus.c["dma_mbytes_s"]
     for done, size in pieces(bus, address, count):
         act = device(bus, kind, address + done, size, bus.nic, place + done, rate, retried)
@@ -139,6 +139,7 @@ def put(bus, address, size, source):
 
 
 def deliver_coherently(bus, address, count, place):
+    begun = False
     for done, size in pieces(bus, address, count):
         block = (address + done) // bus.block
         home = bus.home[block]
@@ -157,7 +158,9 @@ def deliver_coherently(bus, address, count, place):
                 yield Await([home])
                 waited = True
                 continue
-            yield from asked(bus, IN, bus.now, 1, act)
+            since = bus.now if begun else bus.won(IN)
+            begun = True
+            yield from asked(bus, IN, since, 1, act)
         put(bus, address + done, size, place + done)
         start = address + done
         bus.truth[start : start + size] = bus.nic[place + done : place + done + size]
@@ -172,7 +175,7 @@ def deliver_by_writing_back(bus, address, count, place):
             waited = True
         put(bus, address + done, size, place + done)
         bus.copy[home][1], bus.copy[home][3] = VALID, 0
-    since, end = bus.now, bus.now
+    since, end = bus.won(IN), bus.now
     for done, size in pieces(bus, address, count):
         start = address + done
         home = bus.home[start // bus.block]

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from numba.core import config
 
 from nicscope.config.delivery import Way
+from nicscope.drivers.simulate.log import Engine
 from nicscope.errors import NicscopeError, StudyError
-from nicscope.interfaces.via import Cluster, Reliability
+from nicscope.interfaces.via import Cluster, Nic, Reliability
 from nicscope.studies.latency import ping_pong as game
 from nicscope.studies.latency.parts import DATA_TRANSFER, TRANSPORT, Part
 from nicscope.studies.latency.ping_pong import Setting, ping_pong
@@ -103,7 +104,8 @@ def test_only_the_run_of_the_dma_engine_grows_with_the_message():
     small, large = (parts_of("cc-dma-intervention", size) for size in (64, 256))
 
     grown = {part for part in Part if large[part] > small[part]}
-    assert {Part.USER_DATA, Part.DMA_EXEC} <= grown <= {Part.USER_DATA, Part.DMA_EXEC, Part.LIBRARY}
+    with_it = {Part.USER_DATA, Part.DMA_EXEC, Part.USER_READ}
+    assert with_it <= grown <= {*with_it, Part.LIBRARY}
     # The descriptor is fetched, the message is, and it is delivered.
     nic = Cluster("sonic-via").settings.nic
     for part, each in ((Part.DMA_INIT, "dma_init"), (Part.DMA_INTERRUPT, "dma_interrupt")):
@@ -111,10 +113,37 @@ def test_only_the_run_of_the_dma_engine_grows_with_the_message():
 
 
 @pytest.mark.requirement("ED-86")
-def test_the_clock_starts_at_the_first_user_write():
-    slow, fast = (parts_of("edt", 64, l1_latency=ps)[Part.USER_DATA] for ps in (5000, 1000))
+@pytest.mark.parametrize("mechanism", THREE)
+def test_the_clock_starts_at_the_first_user_write(mechanism):
+    # The right to write the block, a second line of it, and 14 words for which that is there.
+    writes = (10 + 40 + 1) + (10 + 1) + 14
 
-    assert slow > fast > 0
+    found = parts_of(mechanism, 64)[Part.USER_DATA] / 1000
+    assert writes <= found < writes + 10  # up to the bus's next edge
+
+
+def test_the_clock_stops_when_the_program_has_loaded_the_message():
+    found = ping_pong(Setting("sonic-via", "edt"), 64, 1)
+
+    # A block from memory, a second line of it, and 14 words that are there.
+    loads = (10 + 40 + 60 + 80 + 1) + (10 + 1) + 14
+    assert loads <= found.parts[Part.USER_READ] / 1000 < loads + 10  # up to the bus's next edge
+    assert found.until_seen == found.total - found.parts[Part.USER_READ]
+
+
+@pytest.mark.requirement("ED-4")
+@pytest.mark.parametrize("mechanism", ["edt", "cc-dma-intervention"])
+def test_a_message_is_told_of_in_its_queue_and_in_the_completion_queue(mechanism, monkeypatch):
+    logs = []
+    kept = game.parts_of
+    monkeypatch.setattr(game, "parts_of", lambda log, *rest: logs.append(log) or kept(log, *rest))
+    ping_pong(Setting("sonic-via", mechanism, {}), 64, 1)
+
+    reports = [row for row in logs[0] if row["engine"] == Engine.REPORT]
+    rounds = PACKETS + 1
+    assert (
+        len(reports) == 2 * rounds * 2 * 2
+    )  # nodes, messages, a send and a receive, in two places
 
 
 @pytest.mark.requirement("ED-80")
@@ -127,10 +156,14 @@ def test_the_platform_is_that_of_table_1():
     }  # fmt: skip
     assert {name: settings.host[name] for name in table} == table
     assert settings.nic["dma_mbytes_s"] == 1600
+    assert settings.host["device_latency"] == 10_000  # of the interface's memory
     costs = settings.platform.costs
     assert [costs[name].high_ps for name in ("link_start", "link_per_byte", "switch_hop")] == [
         0
     ] * 3
+    # Its processor has 100 MHz and no cache: an instruction is a cycle, and one to fetch it.
+    of_firmware = "send_queue", "receive_queue", "ni_table_read", "firmware_start"
+    assert all(costs[name].high_ps % 20_000 == 0 for name in (*of_firmware, "firmware_finish"))
 
 
 def test_a_network_that_takes_no_time_has_no_part_in_a_latency():
@@ -146,9 +179,30 @@ def test_the_whole_message_is_on_the_nic_before_its_first_frame_leaves():
     assert by_message.total > by_frame.total
 
 
-@pytest.mark.requirement("ED-6")
-def test_the_measured_messages_are_sends_and_receives_and_no_rdma():
-    assert parts_of("pio", 8)[Part.COPY] > 0  # its RDMA takes an interrupt of the other host
+@pytest.mark.requirement("ED-6", "ED-81")
+def test_the_measured_messages_are_sends_and_receives_there_and_back_and_no_rdma(monkeypatch):
+    posted = {"post_send": [], "post_recv": []}
+
+    def keeping(kept, name):
+        before = getattr(Nic, name)
+
+        def call(nic, vi, descriptor):
+            kept.append(descriptor)
+            return before(nic, vi, descriptor)
+
+        return call
+
+    for name, kept in posted.items():
+        monkeypatch.setattr(Nic, name, keeping(kept, name))
+    found = ping_pong(Setting("sonic-via", "edt"), 64, 2)
+
+    assert [one.control for one in posted["post_send"]] == [0] * 2 * (PACKETS + 2)
+    assert all(one.remote is None for one in posted["post_send"])
+    assert all(one.length == 64 for one in posted["post_send"])
+    received = [one for one in posted["post_recv"] if one.ok]
+    assert len(received) == len(posted["post_recv"]) == 2 * (PACKETS + 2)
+    assert {one.length for one in received} == {64}
+    assert found.messages == 2
 
 
 def test_a_report_says_what_was_asked():

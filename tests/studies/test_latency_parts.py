@@ -86,7 +86,7 @@ PARTED = {
 
 
 def test_a_message_by_hand():
-    found = parts_of(logged(*JOURNEY), Sent(0, 1, 8, 0, 190), DMA)
+    found = parts_of(logged(*JOURNEY), Sent(0, 1, 8, 0, 190, 190), DMA)
 
     assert {part: ps for part, ps in zip(Part, found, strict=True) if ps} == PARTED
     assert sum(found) == 190
@@ -97,7 +97,7 @@ def test_a_message_by_hand():
     [(Way.EDT, Part.BLOCK_WAIT, Part.COHERENCE), (Way.PIO, Part.WAIT, Part.WAIT)],
 )
 def test_what_an_engine_does_is_called_by_the_way(way, fetching, delivering):
-    found = parts_of(logged(*JOURNEY), Sent(0, 1, 8, 0, 190), DMA._replace(way=way))
+    found = parts_of(logged(*JOURNEY), Sent(0, 1, 8, 0, 190, 190), DMA._replace(way=way))
 
     dma = sum(PARTED[part] for part in (Part.DMA_INIT, Part.DMA_EXEC, Part.DMA_INTERRUPT))
     assert found[fetching] >= 10
@@ -113,9 +113,20 @@ def test_what_others_do_before_and_after_is_not_counted():
         record(0, Engine.CPU, 150, 160, POLLING),
     )
 
-    assert parts_of(logged(*JOURNEY, *others), Sent(0, 1, 8, 0, 190), DMA) == parts_of(
-        logged(*JOURNEY), Sent(0, 1, 8, 0, 190), DMA
+    assert parts_of(logged(*JOURNEY, *others), Sent(0, 1, 8, 0, 190, 190), DMA) == parts_of(
+        logged(*JOURNEY), Sent(0, 1, 8, 0, 190, 190), DMA
     )
+
+
+def test_what_the_receiver_loads_once_it_knows_is_read():
+    late = (record(1, Engine.CPU, 190, 197, ACCESSING, bytes=8),)
+
+    found = parts_of(logged(*JOURNEY, *late), Sent(0, 1, 8, 0, 190, 197), DMA)
+
+    assert {part: ps for part, ps in zip(Part, found, strict=True) if ps} == {
+        **PARTED,
+        Part.USER_READ: 7,
+    }
 
 
 def test_a_fetched_descriptor_is_a_transfer_of_the_sender():
@@ -126,7 +137,7 @@ def test_a_fetched_descriptor_is_a_transfer_of_the_sender():
             one["end"] += 9
     moved.append(record(0, 9, 50, 59, packet=-1))
 
-    found = parts_of(logged(*moved), Sent(0, 1, 8, 0, 199), DMA)
+    found = parts_of(logged(*moved), Sent(0, 1, 8, 0, 199, 199), DMA)
 
     grown = {part: found[part] - PARTED.get(part, 0) for part in Part}
     assert {part: ps for part, ps in grown.items() if ps} == {

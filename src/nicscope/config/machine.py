@@ -52,6 +52,8 @@ MACHINE: dict[str, MachineWord] = {
     "fill_then_invalidate": MachineWord(
         "a write that misses loads the block, then invalidates", SWITCH
     ),
+    "background_percent": MachineWord("of the bus's time, another master's bursts", "%"),
+    "background_bytes": MachineWord("of each of these bursts", BYTES),
     # the interface
     "nic_memory_bytes": MachineWord("memory of an interface", BYTES),
     "staging_bytes": MachineWord("of it for messages outside registrations", BYTES),

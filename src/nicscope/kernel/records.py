@@ -27,12 +27,14 @@ def _with_attributes(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """``dtype`` whose scalars have a property for each field.
 
     Those of a recarray look for each attribute among those of every scalar, fail, and ask the
-    dtype: four times as long, which is most of what interpreted kernels do.
+    dtype: four times as long, which is most of what interpreted kernels do.  They look into what a
+    field holds for records within records, too, which are in none of ours.
     """
     members: dict[str, Any] = {
         "__slots__": (),
         "__getattribute__": object.__getattribute__,
         "__setattr__": object.__setattr__,
+        "__getitem__": np.void.__getitem__,
     }
     for name in dtype.names or ():
         members[name] = property(itemgetter(name), functools.partial(_set_field, name))

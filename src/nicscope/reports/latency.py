@@ -29,9 +29,10 @@ COLUMNS: dict[str, tuple[Part, ...]] = {
     "send": (Part.SEND,),
     "recv": (Part.RECEIVE,),
     "net": (Part.NETWORK,),
+    "read": (Part.USER_READ,),
     "wait": (Part.WAIT,),
 }
-ALWAYS = ("write", "vipl", "send", "recv")
+ALWAYS = ("write", "vipl", "send", "recv", "read")
 TABLE = {
     "mechanism": "string",
     "bytes": "int64",
@@ -61,9 +62,9 @@ class ShownLatencies(Report):
             yield Text("\n".join(_of_translations(report, report.translation)))
         yield latency_rows(report)
         yield Text(
-            "write: user data.  init, exec, intr (DMA), blocks (coherent), copy (by the CPU): "
-            "data transfer.  send, recv: transport, by the NICs.  vipl: the library posts and "
-            "polls.",
+            "write: user data; read: the receiver loads it.  init, exec, intr (DMA), blocks "
+            "(coherent), copy (by the CPU): data transfer.  send, recv: transport, by the NICs.  "
+            "vipl: the library posts and polls.",
             style="dim",
         )
         fitted, assumed = (report.evidence.get(kind, 0) for kind in ("fitted", "assumed"))

@@ -8,9 +8,13 @@ address phases.  Masters are served as they ask; see ``docs/coherence.md``.
 
 from __future__ import annotations
 
+import numpy as np
+
 from nicscope.kernel.decorators import step
 
 MB = 1_000_000  # a byte takes that many ps at 1 MB/s
+POINTS = 8  # of the background master's cycle
+ORDER = 5  # has no divisor in common with them: all are met
 
 
 @step
@@ -56,3 +60,21 @@ def data_phase(host, ready, count, mbytes_s):
     registers.data_free = start + taken
     registers.data_busy += taken
     return start + taken
+
+
+@step
+def burst_left(host, number):
+    """How long (ps) the background master's burst still lasts when an engine's operation begins.
+
+    Bursts are held to their end.  When operations begin has nothing to do with them: the
+    ``number``-th finds their cycle at one of eight points, in a fixed order.  Eight operations meet
+    them all; of operations in pairs the first and the second ones do, within sixteen.
+    """
+    config = host.config[0]
+    if config.background_percent == 0:
+        return np.int64(0)
+    beats = (config.background_bytes + config.bus_bytes - 1) // config.bus_bytes
+    burst = beats * config.bus_cycle
+    cycle = burst * 100 // config.background_percent
+    point = (number + number // POINTS) * ORDER % POINTS
+    return max(np.int64(0), burst - cycle * (2 * point + 1) // (2 * POINTS))

@@ -56,6 +56,7 @@ KIND_NAMES = (
 )
 
 EMPTY = -1
+MOST_BACKGROUND = 99  # percent of the bus's time; of all of it nobody would get any
 
 # What a host is like: times in ps, sizes in bytes, phases of the bus in its cycles.
 HOST_PARAMETERS = (
@@ -82,6 +83,8 @@ HOST_PARAMETERS = (
     "combine_buffers",
     "combine_bytes",
     "fill_then_invalidate",
+    "background_percent",
+    "background_bytes",
 )
 
 CONFIG = np.dtype(
@@ -183,6 +186,11 @@ def _check(values: Mapping[str, int]) -> None:
     ):
         if values[name] < 1:
             raise ValueError(f"{name} must be at least 1, got {values[name]!r}")
+    if values["background_percent"] > MOST_BACKGROUND:
+        raise ValueError(
+            f"background_percent must be at most {MOST_BACKGROUND}, got "
+            f"{values['background_percent']!r}"
+        )
 
 
 def new_hosts(

@@ -45,6 +45,7 @@ LOOKS: dict[str, tuple[tuple[Part, ...], str, str]] = {
     "copied by the processor": ((Part.COPY,), ORANGE, ""),
     "translation": ((Part.PIN, Part.TRANSLATION, Part.MISS), INK, ""),
     "network": ((Part.NETWORK,), FAINT, ""),
+    "user reads": ((Part.USER_READ,), SKY, "//"),
     "waiting": ((Part.WAIT,), "white", "//"),
 }
 

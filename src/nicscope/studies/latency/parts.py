@@ -1,11 +1,11 @@
 """Where the time of one message goes: what the observer saw of it, each moment counted once.
 
 A message goes on in three stretches: the sender's processor until its doorbell has rung, the two
-NICs until the receiver's report is in its host's memory, the receiver's processor until its poll
-has seen that.  Several things may be under way at one moment; it is counted for the first of these:
-the NICs' messaging (the sender's before the receiver's), the engines between host and NIC, a host's
-processor, what the NICs do for other messages, the network; and where nothing was, as waiting.  So
-parts add up.
+NICs until the receiver's report is in its host's memory, the receiver's processor until its polls
+have seen that and its program has loaded the message.  Several things may be under way at one
+moment; it is counted for the first of these: the NICs' messaging (the sender's before the
+receiver's), the engines between host and NIC, a host's processor, what the NICs do for other
+messages, the network; and where nothing was, as waiting.  So parts add up.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 class Part(IntEnum):
     """Of a message's latency.  Source: EDT, 7.2 and Figures 8 and 9.
 
-    LIBRARY, COPY, WAIT and NETWORK are ours: the paper's Transport is the time of VI-MSG alone.
+    LIBRARY, COPY, WAIT, NETWORK and USER_READ are ours: the paper's Transport is the time of VI-MSG
+    alone, its User Data what the sender writes.
     """
 
     USER_DATA = 0  # the program writes the message
@@ -46,6 +47,7 @@ class Part(IntEnum):
     TRANSLATION = 12  # the NIC looks pages up, if not the messaging does in a table of its own
     MISS = 13  # it has to wait for a translation
     NETWORK = 14  # links and switches
+    USER_READ = 15  # the receiving program loads the message
 
 
 DATA_TRANSFER = (
@@ -81,13 +83,14 @@ class Span(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """A message from one node to another, and when (ps) it was begun and seen."""
+    """A message from one node to another, and when (ps) it was begun, known to be there, read."""
 
     sender: int
     receiver: int
     byte_count: int
     begun: int
     seen: int
+    read: int
 
 
 class Prices(NamedTuple):
@@ -114,9 +117,9 @@ def prices_of(
 
 def parts_of(log: NDArray[Any], sent: Sent, prices: Prices) -> list[int]:
     """Ps by ``Part`` of a message; ``log`` is by ``end``, and nothing else was sent meanwhile."""
-    first, last = np.searchsorted(log["end"], [sent.begun, sent.seen], side="right")
+    first, last = np.searchsorted(log["end"], [sent.begun, sent.read], side="right")
     records = [_Record(*row) for row in log[list(_Record._fields)][first:last].tolist()]
-    return parted(spans_of(records, sent, prices), sent.begun, sent.seen)
+    return parted(spans_of(records, sent, prices), sent.begun, sent.read)
 
 
 def parted(spans: Iterable[Span], begun: int, seen: int) -> list[int]:
@@ -163,7 +166,8 @@ def spans_of(records: Sequence[_Record], sent: Sent, prices: Prices) -> Iterator
             yield from _on_nic(one, Part.RECEIVE, RECEIVING, prices)
     for one in records:
         if one.node == sent.receiver and one.engine == Engine.CPU and one.start >= told:
-            part = Part.COPY if one.task == COPYING else Part.LIBRARY
+            loading = Part.USER_READ if one.start >= sent.seen else Part.LIBRARY
+            part = Part.COPY if one.task == COPYING else loading
             yield Span(CPU, part, one.start, one.end)
 
 

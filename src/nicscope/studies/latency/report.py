@@ -61,6 +61,10 @@ class Latency(msgspec.Struct, frozen=True):
         ps = sum(self.parts_ps[part.name.lower()] for part in parts) if parts else self.total_ps
         return ps / self.messages / PS_PER_CYCLE
 
+    def until_seen(self) -> float:
+        """Host cycles until the receiver knows that the message is there: without its loads."""
+        return self.cycles() - self.cycles(Part.USER_READ)
+
     def user_data(self) -> float:
         """Host cycles to write the message."""
         return self.cycles(Part.USER_DATA)

@@ -20,10 +20,11 @@ from nicscope.drivers.simulate.bus.state import (
 )
 from nicscope.drivers.simulate.machine import PCI_QUEUE, PCI_READS
 from nicscope.kernel.decorators import distant, routine, step
-from nicscope.memory.coherence.asks import MASTERS, REPORT
+from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, MASTERS, REPORT
+from nicscope.memory.coherence.bus import burst_left
 from nicscope.memory.coherence.layout import INVALID
 from nicscope.memory.coherence.lines import copy_bytes
-from nicscope.memory.coherence.nodes import watcher_of
+from nicscope.memory.coherence.nodes import host_of, watcher_of
 from nicscope.memory.coherence.watcher import FAR, WINDOW, ask_for
 from nicscope.nic.ways.state import (
     ASK,
@@ -45,6 +46,7 @@ def start_move(machine, n, master, way, call, address, place, count, when):
     begin_move(machine.bus.ways.moves[n, master], way, call, address, place, count)
     timing = machine.bus.timing[n, master]
     timing.state = PAUSING
+    timing.asked = 0
     wake(machine, n, master, when)
 
 
@@ -93,6 +95,7 @@ def take_steps(machine, n, master, now):
     timing.seen = machine.bus.playing[n].crossings
     needed = take_step(machine.bus.ways, n, master)
     if needed == ASK:
+        _begin_operation(machine, n, master)
         ends = machine.bus.ends[n, master]
         before = ends[(timing.transfers - m.window) % WINDOW]
         machine.bus.ways.asks[n, master].at = max(timing.since, before)
@@ -115,6 +118,16 @@ def take_steps(machine, n, master, now):
             wake(machine, n, master, NEVER)
     else:
         turn_away(machine, n, master, seen, now)
+
+
+@step
+def _begin_operation(machine, n, master):
+    """Before its first transaction an engine waits until nobody's burst is under way."""
+    timing = machine.bus.timing[n, master]
+    if timing.asked == 0 and master in (ENGINE_OUT, ENGINE_IN):
+        timing.asked = 1
+        timing.since += burst_left(host_of(machine.bus.hosts, n), timing.operations)
+        timing.operations += 1
 
 
 @step

@@ -50,6 +50,8 @@ TIMING = np.dtype(
         ("next", "i8"),  # the first of these that has not
         ("seen", "i8"),  # ``crossings`` when its way was asked last
         ("ended", "i8"),
+        ("asked", "i8"),  # 1: its move has asked for the bus
+        ("operations", "i8"),  # moves that have, so far
     ],
     align=True,
 )

@@ -2,7 +2,7 @@
 
 FILES: dict[str, dict[str, tuple[str, ...]]] = {  # paper: file: items
     "edt": {
-        "latencies": ("figure8", "figure9", "dma_rate"),
+        "latencies": ("figure8", "figure9", "dma_rate", "contention"),
         "machine": ("bus_transactions", "crossover", "ni_memory"),
     },
     "mini": {

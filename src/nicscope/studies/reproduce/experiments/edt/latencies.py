@@ -6,8 +6,10 @@ import functools
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from nicscope.config.platform import load_platform
+from nicscope.drivers.simulate.bus.parameters import unfitted
 from nicscope.studies.latency.parts import Part
-from nicscope.studies.latency.question import ask
+from nicscope.studies.latency.question import PLATFORM, ask
 from nicscope.studies.latency.report import measure
 
 if TYPE_CHECKING:
@@ -19,17 +21,38 @@ SIZES = (64, 128, 256, 512, 1024, 2048, 4096)  # bytes; the plotted ones are not
 MTU = 1500
 
 
+PEAK = 1600  # MB/s
+
+
 @functools.cache
-def latency(mechanism: str, byte_count: int, dma_rate: int = 1600) -> Latency:
-    """Of that mechanism and size on the platform of the paper."""
-    question = ask(mechanisms=mechanism, sizes=str(byte_count), dma_rate=dma_rate)
+def latency(
+    mechanism: str, byte_count: int, dma_rate: int = PEAK, changes: tuple[str, ...] = ()
+) -> Latency:
+    """Of that mechanism and size on the platform of the paper, with ``changes`` of its settings."""
+    question = ask(
+        mechanisms=mechanism, sizes=str(byte_count), dma_rate=dma_rate, overrides=changes
+    )
     return measure(question).latencies[0]
 
 
-def gain(byte_count: int, dma_rate: int = 1600) -> float:
-    """Percent by which EDT's latency is below that of DMA with intervention."""
-    edt, other = (latency(name, byte_count, dma_rate) for name in (EDT, INTERVENTION))
-    return 100 * (1 - edt.us / other.us)
+def gain(
+    byte_count: int,
+    dma_rate: int = PEAK,
+    changes: tuple[str, ...] = (),
+    *,
+    over: str = INTERVENTION,
+) -> float:
+    """Percent by which EDT's latency is below that of another; the receiver's loads are in none."""
+    edt, other = (latency(name, byte_count, dma_rate, changes) for name in (EDT, over))
+    return 100 * (1 - edt.until_seen() / other.until_seen())
+
+
+def gain_with_loads(
+    byte_count: int, changes: tuple[str, ...] = (), *, over: str = INTERVENTION
+) -> float:
+    """The same of messages that have been read."""
+    edt, other = (latency(name, byte_count, changes=changes) for name in (EDT, over))
+    return 100 * (1 - edt.cycles() / other.cycles())
 
 
 def same(counts: list[float], within: float = 0.01) -> bool:
@@ -55,14 +78,21 @@ def figure8(outcome: Outcome, item: Item) -> None:
     gains = [gain(size) for size in SIZES]
     for size in item.printed["message_bytes"]:
         outcome.point("gain", "%", gains[SIZES.index(size)], bytes=size)
+        outcome.point("gain_with_loads", "%", gain_with_loads(size), bytes=size)
+    largest = item.printed["message_bytes"][-1]
+    slowest = max(gain(largest, over=one) for one in (INTERVENTION, RETRY))
+    outcome.point("gain_over_both", "%", slowest, bytes=largest)
+    _with_loads(outcome, item)
     outcome.shape("gain-grows", rising(gains), f"{listed(gains, 1)} % at {listed(list(SIZES))} B")
     by_size = {size: {name: latency(name, size) for name in MEASURED} for size in SIZES}
     outcome.shape(
         "order",
-        all(one[EDT].us < one[INTERVENTION].us < one[RETRY].us for one in by_size.values()),
-        "us at 64 B: " + listed([by_size[64][name].us for name in MEASURED], 2)
-        + "; at 4096 B: " + listed([by_size[4096][name].us for name in MEASURED], 2),
-    )  # fmt: skip
+        all(rising([one[name].until_seen() for name in MEASURED]) for one in by_size.values()),
+        "; ".join(
+            f"cycles at {size} B: {listed([by_size[size][name].until_seen() for name in MEASURED])}"
+            for size in (64, 4096)
+        ),
+    )
     written = {size: [one[name].user_data() for name in MEASURED] for size, one in by_size.items()}
     outcome.shape(
         "user-data-equal",
@@ -92,6 +122,29 @@ def figure8(outcome: Outcome, item: Item) -> None:
     )
 
 
+def _with_loads(outcome: Outcome, item: Item) -> None:
+    """Look for a time of a cache's answer that gives the large gain of messages that are read.
+
+    The longest that leaves DMA with intervention no slower than with retry is found by halves: a
+    block costs more the longer the answer takes, and with retry nobody waits for it.
+    """
+    size, asked = item.printed["message_bytes"][-1], item.printed["gain_percent"][-1]
+    low, high = 0, MOST_SUPPLY
+    while high - low > CYCLE:
+        middle = (low + high) // (2 * CYCLE) * CYCLE
+        by = (f"cache_supply={middle}",)
+        fast, slow = (latency(name, size, changes=by).cycles() for name in (INTERVENTION, RETRY))
+        low, high = (middle, high) if fast <= slow else (low, middle)
+    most = gain_with_loads(size, (f"cache_supply={low}",))
+    outcome.shape(
+        "loads-leave-no-room",
+        most < asked - 1,
+        f"{most:.1f} % at most, with {low // 1000} ns",
+    )
+
+
+CYCLE = 10_000  # ps, of the bus
+MOST_SUPPLY = 64 * CYCLE
 BELOW_THE_MTU = (64, 128, 256, 512, 1024)
 CONSTANT = (Part.DMA_INIT, Part.DMA_INTERRUPT, Part.SEND, Part.RECEIVE)
 
@@ -148,6 +201,24 @@ def _shares(name: str, size: int) -> str:
         if pie.cycles(part)
     ]
     return ", ".join(slices)
+
+
+def contention(outcome: Outcome, item: Item) -> None:
+    """The gain of EDT where another master's bursts are why DMA is slower.
+
+    Give the rest of the bus to a background master, in bursts of a page and of the fitted length.
+    """
+    fitted = load_platform(PLATFORM).machine["background_bytes"].value
+    small, large = item.printed["message_bytes"]
+    for rate in item.printed["dma_mbytes_s"]:
+        page, long = (
+            (f"background_percent={100 - 100 * rate // PEAK}", f"background_bytes={burst}")
+            for burst in (unfitted().host["background_bytes"], fitted)
+        )
+        outcome.point("low_end_page", "%", gain(small, rate, page), mbytes_s=rate)
+        outcome.point("high_end_page", "%", gain(large, rate, page), mbytes_s=rate)
+        outcome.point(f"low_end_fitted_at_{rate}", "%", gain(small, rate, long))
+        outcome.point("high_end_fitted", "%", gain(large, rate, long), mbytes_s=rate)
 
 
 def dma_rate(outcome: Outcome, item: Item) -> None:

@@ -114,6 +114,7 @@ def _send_entry(bus: BusAlone) -> None:
 STEP = 8  # bytes
 MOST = 4096
 PLATFORM = "sonic-via"
+ON_IO_BUS = "p6-pci"
 PLATFORM_OF_PROGRAMS = "sonic-via-utlb"  # the same machine, with links
 
 
@@ -136,26 +137,31 @@ def crossover(outcome: Outcome, item: Item) -> None:  # noqa: ARG001 - every exp
         ends["write-combining"] >= 4 * ends["uncached"],
         f"{ends['uncached']} bytes uncached, {ends['write-combining']} with write combining",
     )
-    pairs = [(latency("cni", size).us, latency("pio", size).us) for size in SIZES]
+    both = ("cni", "pio")
+    pairs = [tuple(latency(name, size).until_seen() for name in both) for size in SIZES]
     shares = [100 * (1 - queue / words) for queue, words in pairs]
     outcome.shape(
         "queues-beat-uncached",
         all(queue < words for queue, words in pairs),
         f"lower by {listed(shares)} % at {listed(list(SIZES))} B",
     )
+    outcome.point("gain_of_coherent_queues", "%", min(shares), end="low")
+    outcome.point("gain_of_coherent_queues", "%", max(shares), end="high")
+    there = _crossover(Mechanism.PIO_COMBINED, ON_IO_BUS)
+    outcome.point("crossover_on_io_bus", "bytes", there)
 
 
-def _crossover(mechanism: Mechanism) -> int:
+def _crossover(mechanism: Mechanism, platform: str = PLATFORM) -> int:
     """The largest multiple of 8 bytes up to which DMA is not faster."""
-    size = STEP
-    while size <= MOST and moved(mechanism, size) <= moved(Mechanism.DMA_INTERVENTION, size):
+    size, dma = STEP, Mechanism.DMA_INTERVENTION
+    while size <= MOST and moved(mechanism, size, platform) <= moved(dma, size, platform):
         size += STEP
     return size - STEP
 
 
-def moved(mechanism: Mechanism, byte_count: int) -> int:
+def moved(mechanism: Mechanism, byte_count: int, platform: str = PLATFORM) -> int:
     """Picoseconds to move a message, just written, to the NIC's memory."""
-    host, nic = machine_parameters(load_platform(PLATFORM))
+    host, nic = machine_parameters(load_platform(platform))
     bus = BusAlone(host, nic)
     began = bus.store(BUFFER, bytes(byte_count))
     bus.publish(mechanism, BUFFER, byte_count, 0)

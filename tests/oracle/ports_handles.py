@@ -225,7 +225,7 @@ class Handles(Surplus):
         return True
 
     def pinning_time(self, node, event):
-        """Page by page, by where each is; a page that is not there when its line is filled waits."""
+        """By where each page is; one that is not there when its line is filled waits."""
         if event.what[0] != "page" or self.is_barred(node, *event.what[1:]):
             return 0
         _, space, page = event.what

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nicscope.drivers.simulate.ports.build import Faults, PortSize
+from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.drivers.simulate.ports.state import Ports
 from nicscope.drivers.simulate.store import Store
+from nicscope.errors import SimulationError
 from nicscope.interfaces.mini import Cluster
 from nicscope.interfaces.mini.memory import (
     OF_WORK_QUEUES,
@@ -73,14 +74,43 @@ def test_queues_and_buffers_are_on_the_nic_for_each_process():
     assert 2 * one["reports"].byte_count == three["reports"].byte_count
 
 
-@pytest.mark.requirement("MI-47")
-def test_dynamic_memory_does_not_grow_with_the_host_tables():
-    few, many = (
-        sum(run(size=PortSize(exports=size, imports=size)).nic_memory(0).values())
-        for size in (16, 5000)
-    )
+def with_buffers(many, design="mini"):
+    """A cluster in which two processes have registered and opened so many buffers."""
+    cluster = Cluster(design)
 
-    assert few == many
+    async def owner(end):
+        arena = end.allocate(many * 8)
+        for i in range(many):
+            await end.register(arena.part(8 * i, 8), name=f"buffer {i}")
+        await end.stored()
+        return await arena.read(8, 8 * (many - 1))
+
+    async def guest(end):
+        own = end.allocate(8)
+        await own.write(b"the last")
+        opened = [await end.open(await end.find(f"buffer {i}", 1.0)) for i in range(many)]
+        await end.write(opened[-1], own)
+        assert (await end.done()).ok
+
+    cluster.start(0, owner)
+    cluster.start(1, guest)
+    return cluster, cluster.run()[0]
+
+
+@pytest.mark.requirement("MI-47")
+def test_buffers_and_connections_are_as_many_as_are_asked_for_and_cost_the_nic_nothing():
+    (few, _), (many, last) = with_buffers(3), with_buffers(5000)
+
+    assert last == b"the last"
+    assert many.directory.in_use(0) == (5000, 0)
+    assert many.directory.in_use(1) == (0, 5000)
+    assert sum(few.nic_memory(0).values()) == sum(many.nic_memory(0).values())
+
+
+@pytest.mark.requirement("MI-60")
+def test_static_tables_are_of_one_size_and_refuse_what_is_more():
+    with pytest.raises(SimulationError, match="has all its 4096 registered buffers in use"):
+        with_buffers(4097, "vmmc-static")
 
 
 def served_by_a_lossy_network(design):

@@ -74,6 +74,7 @@ def cluster_of(drawn: World) -> Any:
             pages_per_space=drawn.last_page + 1,
             swap_blocks=drawn.blocks,
             scan_period_ps=drawn.scan_period,
+            processors=1,
         ),
         fresh=drawn.fresh,
         size=PortSize(

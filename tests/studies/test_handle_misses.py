@@ -68,15 +68,20 @@ def test_a_miss_that_pins_takes_longer_by_each_page_of_its_line(line):
 
 
 @pytest.mark.requirement("MI-58")
-def test_a_busy_processor_lengthens_the_delay_and_not_the_processing():
-    idle, busy = (measure(64, 1.0, 5, SMALL, busy_us=busy).trips for busy in (0.0, 100.0))
+def test_busy_processors_lengthen_the_delay_if_none_is_free_and_never_the_processing():
+    idle, one, both = (
+        measure(64, 1.0, 5, SMALL, busy_us=100.0, busy_programs=programs).trips
+        for programs in (0, 1, 2)
+    )
 
     delays, processings = (
-        [[getattr(trip.parts, part) for trip in trips] for trips in (idle, busy)]
+        [[getattr(trip.parts, part) for trip in trips] for trips in (idle, one, both)]
         for part in ("delay", "processing")
     )
-    assert max(delays[1]) > max(delays[0])
-    assert processings[1] == pytest.approx(processings[0])
+    assert delays[1] == pytest.approx(delays[0])
+    assert max(delays[2]) > max(delays[0])
+    for other in processings[1:]:
+        assert other == pytest.approx(processings[0])
 
 
 @pytest.mark.requirement("MI-50")

@@ -94,6 +94,7 @@ class HostSize(msgspec.Struct, frozen=True, kw_only=True):
     pages_per_space: int = 512
     swap_blocks: int = 2048
     pin_limit: int | None = None  # pages of a host
+    processors: int | None = None  # 1 or 2; None: what the platform states, else 1
     # Assumed: miNI has the scan for surplus pins run at long intervals (IV.B.2) and gives none.
     scan_period_ps: int = 100_000_000_000
 

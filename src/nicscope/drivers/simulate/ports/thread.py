@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.clock import NEVER
-from nicscope.drivers.simulate.machine import COMPUTING, COPYING, CPU, KINDS
+from nicscope.drivers.simulate.machine import CPU, KINDS
 from nicscope.drivers.simulate.ports.calls import steal_cpu
 from nicscope.drivers.simulate.ports.timers import fire_by
+from nicscope.drivers.simulate.two_processors import all_compute
 from nicscope.host.calls import provide_for
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import COPY, DISK, GARBAGE_FRAME, READY, ZERO
@@ -28,8 +29,8 @@ WAKING = 1
 READING = 2  # a page comes from the disk
 WORKING = 3
 RUNNABLE = 4  # awake; it has the CPU next
-# Assumed: a kernel thread that is woken while a program computes runs when that leaves the CPU, at
-# the latest at the next tick of the clock (Linux 2.2 ticks 100 times a second).
+# Assumed: a kernel thread that is woken while programs compute on every CPU runs when one of them
+# leaves its own, at the latest at the next tick of the clock (Linux 2.2 ticks 100 times a second).
 TICK = 10_000_000_000  # ps
 
 
@@ -104,13 +105,6 @@ def _unblock(machine, n):
 
 
 @step
-def _must_wait(machine, n):
-    """Whether a program computes, which the scheduler leaves the CPU to."""
-    cpu = machine.nodes[n].cpu
-    return cpu in (COMPUTING, COPYING) and machine.nodes[n].cpu_process >= 0
-
-
-@step
 def _until(machine, n, when):
     machine.ports.nodes[n].thread_at = when
     fire_by(machine, n, when)
@@ -133,9 +127,9 @@ def thread_is_done(machine, n, now):
     if serving.thread == READING:
         provide_for(machine, n, event.space, event.page, event.receive)
         serving.page_ins += 1
-    if serving.thread == WAKING and _must_wait(machine, n):
+    if serving.thread == WAKING and all_compute(machine.nodes[n]):
         serving.thread = RUNNABLE
-        ends = machine.agenda.times[n * KINDS + CPU]
+        ends = min(machine.agenda.times[n * KINDS + CPU], machine.nodes[n].other_until)
         _until(machine, n, min(ends, (now // TICK + 1) * TICK))
         return False
     if serving.thread != READING:

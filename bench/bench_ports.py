@@ -119,7 +119,7 @@ def scripted(nodes: int, each: int, count: int, size: int, depth: int) -> Script
     ports.memory.entries["rights"][:, :, :PAGES] = READ | WRITABLE
     ports.table["open"] = 1
     ports.table["space"][:, 1:] = np.arange(each)
-    exports = ports.exports
+    exports = ports.shared.exports
     for name, value in {
         "valid": 1,
         "length": PAGES * 4096,
@@ -129,7 +129,7 @@ def scripted(nodes: int, each: int, count: int, size: int, depth: int) -> Script
     exports["space"] = np.arange(each)
     for name in ("port", "node", "importer"):
         exports[name] = NOBODY
-    imports = ports.imports.reshape(nodes, each, nodes)  # by process and node
+    imports = ports.shared.imports.reshape(nodes, each, nodes)  # by process and node
     imports["port"] = np.arange(1, each + 1)[:, None]
     imports["node"] = np.arange(nodes)
     imports["export"] = np.arange(each)[:, None]

@@ -58,6 +58,7 @@ FORMULAS = {
         ("further_ways", ["ni_further_way"], None),
         ("interrupts", ["miss_delay", "interrupt"], None),
         ("interrupts", ["miss_processing"], None),
+        ("pins", ["kernel_pin"], None),
         ("dropped", ["retransmission"], None),
         ("unpins", ["kernel_unpin"], None),
     ],
@@ -70,7 +71,6 @@ FORMULAS["utlb-shared"] = [
 ELSE = {
     "ni_hit_send": ("lookups_send", "ni_check"),
     "ni_hit_receive": ("lookups_receive", "ni_check"),
-    "miss_processing": ("pins", "kernel_pin"),
 }
 
 

@@ -107,7 +107,6 @@ def test_the_utlb_designs_have_the_prototypes_cache():
         assert design.pin_limit is None
 
 
-@pytest.mark.requirement("MI-57")
 def test_the_mini_design_is_c16_l64_a4():
     design = load_design("mini")
     assert (design.entries, design.line, design.ways) == (16 * 1024, 64, 4)

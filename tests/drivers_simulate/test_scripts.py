@@ -41,13 +41,13 @@ def world(**options):
     ports.memory.entries["rights"][:, :, 0] = READ | WRITABLE
     ports.table["open"] = 1
     for name, value in {"valid": 1, "length": 4096, "rights": MAY_WRITE}.items():
-        ports.exports[name] = value
+        ports.shared.exports[name] = value
     for name in ("port", "node", "importer"):
-        ports.exports[name] = NOBODY
+        ports.shared.exports[name] = NOBODY
     for name, value in {"port": 1, "node": 1, "length": 4096, "rights": MAY_WRITE}.items():
-        ports.imports[name] = value
+        ports.shared.imports[name] = value
     # A page of a remote store is pinned by its own library; here nobody runs there.
-    ports.exports["space"][1] = NOBODY
+    ports.shared.exports["space"][1] = NOBODY
     return Scripted([transfer_costs(PLATFORM)] * 2, POLICIES["adaptive"], pair(), [0], ports,
                     **options)  # fmt: skip
 
@@ -72,7 +72,7 @@ def test_every_row_is_done_however_the_script_is_cut(depth):
     for run in (whole, cut):
         assert run.machine.scripted["done"].tolist() == [10]
         assert run.machine.scripted["failed"].tolist() == [0]
-        assert run.machine.ports.exports[1, 0]["stores"] == 10
+        assert run.machine.ports.shared.exports[1, 0]["stores"] == 10
     assert heard[-1] == (10, 10)
     assert whole.machine.tally[0]["now"] <= cut.machine.tally[0]["now"]
 
@@ -95,7 +95,7 @@ def test_rows_that_fail_are_counted():
     run.run([rows])
 
     assert run.machine.scripted["failed"].tolist() == [1]
-    assert run.machine.ports.exports[1, 0]["stores"] == 2
+    assert run.machine.ports.shared.exports[1, 0]["stores"] == 2
 
 
 def test_a_script_that_waits_in_vain_says_so():

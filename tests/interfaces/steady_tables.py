@@ -21,8 +21,8 @@ def tables(cluster, *processes):
     taken = {
         "ports": ports.table["open"].sum(axis=1),
         "tags": (ports.channels["port"] != NOBODY).sum(axis=1),
-        "exports": ports.exports["valid"].sum(axis=1),
-        "imports": (ports.imports["port"] != NOBODY).sum(axis=1),
+        "exports": ports.shared.exports["valid"].sum(axis=1),
+        "imports": (ports.shared.imports["port"] != NOBODY).sum(axis=1),
         "pending": ports.pending["busy"].sum(axis=(1, 2)),
         "held": pinning.held.sum(axis=1),
         "in use": ports.translations.host.in_use.sum(axis=1),

@@ -16,8 +16,8 @@ def state(cluster):
         cluster.directory.in_use(0),
         cluster.directory._names.copy(),
         ports.table["open"].tolist(),
-        ports.exports.tolist(),
-        ports.imports.tolist(),
+        ports.shared.exports.tolist(),
+        ports.shared.imports.tolist(),
         ports.memory.hosts["pinned"].tolist(),
     ]
 

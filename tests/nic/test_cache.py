@@ -22,6 +22,8 @@ from nicscope.nic.cache import (
     renew,
 )
 from nicscope.nic.layout import EMPTY, SEARCHED_WAYS, new_cache
+from nicscope.nic.linked import is_used
+from nicscope.nic.translate.deeds import write_frame
 from oracle.cache import PlainCache
 
 COUNTS = np.dtype([("further_ways", "i8")])  # what a driver has besides does not matter here
@@ -106,6 +108,22 @@ def test_a_cache_does_what_lists_in_order_of_use_do(sets, ways, line, full, step
     assert both.contents() == sorted(tag for tags in both.plain.sets for tag in tags)
 
 
+@pytest.mark.requirement("MI-40")
+@pytest.mark.parametrize("ways", [1, 4, 32])
+def test_an_entry_of_a_line_is_32_bits_of_frame_while_transfers_use_it_and_after(ways):
+    nic = new_cache(ways * 2, ways, 2)
+    entry = np.int64(fill(nic, 0, 5))
+    hold(nic, entry)
+    for page, frame in enumerate((2**32 - 1, 2**31)):  # 16 TB in pages of 4 KB
+        write_frame(nic, entry * 2 + page, frame)
+
+    assert [frame_of(nic, entry, page) for page in (0, 1)] == [2**32 - 1, 2**31]
+    assert is_used(nic, entry)
+    release(nic, entry)
+    assert [frame_of(nic, entry, page) for page in (0, 1)] == [2**32 - 1, 2**31]
+    assert not is_used(nic, entry)
+
+
 @pytest.mark.requirement("UM-45")
 @pytest.mark.parametrize("ways", [1, 2, 16, 32])
 def test_a_held_entry_outlives_any_pressure_and_leaves_in_its_turn_once_released(ways):
@@ -171,7 +189,7 @@ def test_to_renew_is_to_look_up_and_on_a_miss_to_fill(ways, steps):
 @pytest.mark.parametrize("ways", [1, 2, 4, 32])
 def test_a_nic_whose_frames_nobody_reads_keeps_the_same_tags_in_the_same_order(ways):
     whole = new_cache(2 * ways, ways)
-    bare = new_cache(2 * ways, ways)._replace(frames=None, places=None)
+    bare = new_cache(2 * ways, ways)._replace(frames=None, places=None, uses=None)
     for number in (1, 2, 3, 1, 9, 4, 2, 7, 1, 80, 81, 82, 3):
         for nic in (whole, bare):
             if number == 4:

@@ -50,6 +50,7 @@ def test_lines_share_a_tag_and_a_place():
         "tags": 1024,
         "frames": 65536,
         "places": 256,
+        "uses": 256,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 # ruff: noqa: ARG002  (every scheme takes the same arguments; few need all of them)
 from oracle.delivery_records import Action, Posted
 from oracle.ports_firmware import MISS
+from oracle.ports_memory import AT_HAND, TO_ZERO
 from oracle.ports_records import (
     DONE,
     EXPORT,
@@ -222,6 +223,20 @@ class Handles(Surplus):
             lines.fill(key, kept)
             self.note_filled(node, key)
         return True
+
+    def pinning_time(self, node, event):
+        """By where each page is; one that is not there when its line is filled waits."""
+        if event.what[0] != "page" or self.is_barred(node, *event.what[1:]):
+            return 0
+        _, space, page = event.what
+        lacks = (node.number, space, page) in self.brought - self.valid
+        takes = {AT_HAND: node.service["pin_send"], TO_ZERO: node.service["zero"]}
+        return sum(
+            takes.get(self.place_of(node, space, one, event.path), 0)
+            for one in self.pages_of_line(self.key_of(space, page))
+            if (node.number, space, one) not in self.valid
+            and (lacks or (node.number, space, one) not in self.brought)
+        )
 
     def pages_of_line(self, key):
         return range(key[1] * self.line, (key[1] + 1) * self.line)

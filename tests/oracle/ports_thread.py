@@ -104,8 +104,13 @@ class Threads(Translating):
             thread.state, thread.at = "reading", self.now + node.service["page_in"]
             return
         thread.state = "working"
-        self.interrupt(node, node.service["thread_work"])
-        thread.at = self.now + node.service["thread_work"]
+        work = node.service["thread_work"] + self.pinning_time(node, event)
+        self.interrupt(node, work)
+        thread.at = self.now + work
+
+    def pinning_time(self, node, event):
+        """What the pages take that will be pinned, if that is not in the thread's work."""
+        return 0
 
     def turn_to_next(self, node, thread):
         thread.queue.pop(0)

@@ -50,7 +50,7 @@ def connect(
 
 def export(process: Process, number: int, address: int, length: int, rights: int = 3) -> None:
     """Let every process of the cluster store to, and fetch from, a stretch of memory."""
-    record = process._ports.exports[process.node, number]
+    record = process._ports.shared.exports[process.node, number]
     record["valid"] = 1
     record["port"] = process.port
     record["space"] = process.number
@@ -65,7 +65,7 @@ def import_from(
     process: Process, handle: int, node: int, number: int, start: int, length: int
 ) -> None:
     """Let ``process`` use export ``number`` of ``node``, which begins at address ``start``."""
-    record = process._ports.imports[process.node, handle]
+    record = process._ports.shared.imports[process.node, handle]
     record["port"] = process.port
     record["node"] = node
     record["export"] = number

@@ -104,7 +104,7 @@ def test_a_store_of_which_a_part_is_rejected_notifies_nobody(design):
         return (
             arrival.offset,
             arrival.length,
-            int(process._ports.exports[process.node, 0]["stores"]),
+            int(process._ports.shared.exports[process.node, 0]["stores"]),
         )
 
     cluster = world.cluster_of(design)

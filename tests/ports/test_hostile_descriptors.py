@@ -134,7 +134,7 @@ async def victim(process) -> bytes:
     await process.post(WRITE, 5, [(secret.address, 4)])
     assert (await process.done()).status == "no such buffer"
     world.export(process, 20, secret.address, len(secret))
-    process._ports.exports[process.node, 20]["importer"] = 99
+    process._ports.shared.exports[process.node, 20]["importer"] = 99
     for _ in range(40):
         await process.sleep(2000)
         while (

@@ -74,6 +74,7 @@ def cluster_of(drawn: World) -> Any:
             pages_per_space=drawn.last_page + 1,
             swap_blocks=drawn.blocks,
             scan_period_ps=drawn.scan_period,
+            processors=1,
         ),
         fresh=drawn.fresh,
         size=PortSize(
@@ -133,7 +134,7 @@ async def perform(process: Any, drawn: World, me: int, results: list, pins: list
     for one in drawn.imports:
         if one.process == me:
             world.import_from(process, one.handle, one.node, one.export, one.start, one.length)
-            record = process._ports.imports[process.node, one.handle]
+            record = process._ports.shared.imports[process.node, one.handle]
             record["start"] = one.start % PAGE
             record["stream"] = stream_of(one, drawn)
     spaces = process._memory.state.spaces

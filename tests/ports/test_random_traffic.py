@@ -124,7 +124,7 @@ class World:
                 # All processes lay their memory out alike.
                 world.import_from(process, tag, HOSTS[peer], number, exported.address, EXPORT)
                 stream = self.stream(process, me, peer)
-                for named in (process._ports.channels, process._ports.imports):
+                for named in (process._ports.channels, process._ports.shared.imports):
                     named[process.node, tag]["stream"] = stream
         for place in range(BUFFERS):
             await process.provide(free.address + place * world.PAGE + 37 * (place % 5))

@@ -171,8 +171,16 @@ def test_a_copied_message_takes_what_table_1_prints(platform, length, printed):
 def test_a_printed_range_makes_the_total_a_range():
     counts = {"lookups": 100, "interrupts": 2, "dropped": 0, "pins": 128, "unpins": 0}
     cost = on("mini", "mini-cluster", counts)
-    assert cost.total_us() == (10, 1100)
-    assert cost.to_json()["per_lookup"] == [0.1, 11.0]
+    # 2 misses of 5 us, each with a delay of 0 to 50 us, and 128 pages of 1.8 us.
+    assert cost.total_us() == (Decimal("240.4"), Decimal("340.4"))
+    assert cost.to_json()["per_lookup"] == [2.404, 3.404]
+
+
+@pytest.mark.requirement("MI-39")
+def test_misses_are_dearer_by_the_pages_that_they_pin():
+    counts = {"lookups": 100, "interrupts": 2, "dropped": 0, "unpins": 0}
+    few, many = (on("mini", "mini-cluster", counts | {"pins": pins}) for pins in (16, 256))
+    assert many.low_ps - few.low_ps == many.high_ps - few.high_ps == 240 * 1_800_000
 
 
 def test_a_step_without_a_price_makes_the_total_a_lower_bound_and_says_which():

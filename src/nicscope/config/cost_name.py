@@ -46,7 +46,7 @@ COSTS: dict[str, CostName] = {
     "wake_up": CostName("a blocked process is woken until it runs", "wake-up"),
     "notify": CostName("signal to a process until its handler runs", "signal"),
     "miss_delay": CostName("interrupt raised to miss thread scheduled", "miss"),
-    "miss_processing": CostName("miss thread: host table, pinning, cache update", "miss"),
+    "miss_processing": CostName("miss thread: host table, cache update; pins apart", "miss"),
     # NIC
     "ni_check": CostName("NIC looks a page up in its cache, hit or miss", "lookup"),
     "ni_further_way": CostName("NIC checks one more way of a set, after the first", "way"),

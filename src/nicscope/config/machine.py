@@ -54,6 +54,7 @@ MACHINE: dict[str, MachineWord] = {
     ),
     "background_percent": MachineWord("of the bus's time, another master's bursts", "%"),
     "background_bytes": MachineWord("of each of these bursts", BYTES),
+    "processors": MachineWord("processors of a host", "processors"),
     # the interface
     "nic_memory_bytes": MachineWord("memory of an interface", BYTES),
     "staging_bytes": MachineWord("of it for messages outside registrations", BYTES),
@@ -93,6 +94,7 @@ MACHINE_TIMES = (
     "dma_interrupt",
 )
 VIA_COSTS = ("retry_timeout",)  # what the messaging asks for beside the costs of ports
+OF_ANY = ("processors",)  # what any host may state: one that has no bus here too
 # What the messaging has, beside what host and interface have.
 OF_VIA = ("mtu", "max_transfer", "window", "retries", "read_mbytes_s")
 
@@ -146,5 +148,5 @@ def unstated_machine(platform: Platform, beside: Sequence[str] = ()) -> list[str
     ``beside``: names of ``MACHINE`` that are asked for as well, such as ``OF_VIA``.
     """
     times = [name for name in MACHINE_TIMES if name not in platform.costs]
-    words = [name for name in MACHINE if name not in OF_VIA] + [*beside]
+    words = [name for name in MACHINE if name not in (*OF_VIA, *OF_ANY)] + [*beside]
     return times + [name for name in words if name not in platform.machine]

@@ -66,16 +66,19 @@ OF_SCHEME: dict[Scheme, tuple[str, ...]] = {
     ),
     Scheme.UTLB_SHARED: ("user_tree", "user_pin", "user_unpin", "ni_check", "ni_dma", "ni_miss"),
     Scheme.UTLB_PROCESS: ("user_tree", "user_pin", "user_unpin", "ni_table_read"),
-    Scheme.HANDLE: ("ni_check", "miss_delay", "miss_processing", "kernel_unpin"),
+    Scheme.HANDLE: ("ni_check", "miss_delay", "kernel_pin", "kernel_unpin"),
 }
 # What some designs of a scheme never charge: it may be unstated where it is not charged.
 OF_DESIGN = ("ni_further_way",)
+# What may be unstated: a miss thread that was not timed takes what its pins take.
+BESIDE_PINS = ("miss_processing",)
 TABLES = ("request_check_min", "request_check_max", "user_pin", "user_unpin", "ni_dma", "ni_miss")
 PROGRAM_COSTS = (
     *OF_KERNEL,
     *EVERYWHERE,
     *dict.fromkeys(name for names in OF_SCHEME.values() for name in names if name not in TABLES),
     *OF_DESIGN,
+    *BESIDE_PINS,
 )
 
 # Where a cost is not stated, the first of these that is. What does not apply stands in for none.
@@ -101,8 +104,7 @@ class ProgramCosts(NamedTuple):
     """Picoseconds of each step (per byte, where the name says so); what does not apply is 0."""
 
     steps: dict[str, int]
-    """Every name of ``PROGRAM_COSTS``, and ``miss_pin``: each page that a miss thread pins, where
-    ``miss_processing`` is not stated and so does not hold it."""
+    """Every name of ``PROGRAM_COSTS``."""
     tables: dict[str, NDArray[np.int64]]
     """Every name of ``TABLES``: entry n is a call of n pages, or a fetch of n entries; entry 0 is
     0.  Beyond its end the straight line through its last two entries goes on."""
@@ -136,12 +138,9 @@ def program_costs(
     steps = {name: _step(platform, name, place) for name in PROGRAM_COSTS}
     if served_by != ServedBy.KERNEL:
         steps |= dict.fromkeys(OF_KERNEL, 0)
-    miss_pin: int | None = 0
-    if scheme is Scheme.HANDLE and not _knows(platform, "miss_processing"):
-        steps["miss_processing"], miss_pin = 0, _step(platform, "kernel_pin", place)
     tables = {name: _table(platform, name, longest, place) for name in TABLES}
     return ProgramCosts(
-        {name: ps or 0 for name, ps in steps.items()} | {"miss_pin": miss_pin or 0},
+        {name: ps or 0 for name, ps in steps.items()},
         {
             name: np.array([0] * (longest + 1) if row is None else row, np.int64)
             for name, row in tables.items()
@@ -159,10 +158,6 @@ def check_priced(platform: Platform, scheme: Scheme, served_by: str = ServedBy.N
     needed = [*EVERYWHERE, *OF_SCHEME[scheme]]
     needed += OF_KERNEL if served_by == ServedBy.KERNEL else ()
     absent = [name for name in needed if not _is_priced(platform, name)]
-    if scheme is Scheme.HANDLE and not _is_priced(platform, "miss_processing"):
-        by_page = _is_priced(platform, "kernel_pin")
-        absent = [name for name in absent if name != "miss_processing"]
-        absent += [] if by_page else ["miss_processing"]
     if absent:
         raise PlatformError(
             f"platform {platform.name!r} states no {', '.join(absent)}: programs over "
@@ -185,10 +180,6 @@ def _is_priced(platform: Platform, name: str) -> bool:
     return name in _CALLS and all(
         _is_priced(platform, part) for part in ("system_call", _CALLS[name])
     )
-
-
-def _knows(platform: Platform, name: str) -> bool:
-    return name in platform.costs or name in platform.not_applicable
 
 
 def _step(platform: Platform, name: str, place: Fraction) -> int | None:

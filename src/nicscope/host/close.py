@@ -74,16 +74,16 @@ def _withdraw(machine, n, p):
     """Nobody can name memory of the port's process any more, nor the process others'."""
     ports = machine.ports
     cached = looks_up_handles(machine)
-    for number in range(ports.exports.shape[1]):
-        export = ports.exports[n, number]
+    for number in range(ports.shared.exports.shape[1]):
+        export = ports.shared.exports[n, number]
         if export.port == p and export.valid == 1:
             export.valid = 0
             export.epoch += 1
             if cached:
                 forget_handle(machine, n, EXPORT_HANDLE, number)
-    for number in range(ports.imports.shape[1]):
-        if ports.imports[n, number].port == p:
-            ports.imports[n, number].port = NOBODY
+    for number in range(ports.shared.imports.shape[1]):
+        if ports.shared.imports[n, number].port == p:
+            ports.shared.imports[n, number].port = NOBODY
             if cached:
                 forget_handle(machine, n, IMPORT_HANDLE, number)
     if cached and ports.table[n, p].open == 1:
@@ -142,8 +142,8 @@ def _owner_of(machine, n, head):
         return whose
     if head.kind == SEND and 0 <= head.name < ports.channels.shape[1]:
         return ports.channels[n, head.name].port
-    if head.kind == WRITE and 0 <= head.name < ports.exports.shape[1]:
-        return ports.exports[n, head.name].port
+    if head.kind == WRITE and 0 <= head.name < ports.shared.exports.shape[1]:
+        return ports.shared.exports[n, head.name].port
     return np.int64(NOBODY)
 
 

@@ -90,7 +90,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeReport(Work, frozen=True, kw_only=True):
-    """One node's work; shares are of the run's time, from 0 to 1."""
+    """One node's work; shares are of the run's time; of two processors the CPU's goes up to 2."""
 
     node: int
     cpu_share: float

@@ -17,7 +17,7 @@ import numpy as np
 
 from nicscope.kernel.decorators import step
 from nicscope.nic.layout import EMPTY, FRAME_BITS, IN_USE, SEARCHED_WAYS
-from nicscope.nic.linked import linked_drop, linked_fill, linked_find, linked_renew
+from nicscope.nic.linked import is_used, linked_drop, linked_fill, linked_find, linked_renew
 
 MISS = -1
 REFUSED = -1  # ``fill`` found every way of the set in use
@@ -176,7 +176,7 @@ def _last_unused(nic, frames, places, row):
         return depth
     while depth >= 0:
         entry = row if ways == 1 else _place_of(places, row * ways, row * ways + depth)
-        if frames[entry * nic.config[0].line] & IN_USE == 0:
+        if not is_used(nic, entry):
             return depth
         depth -= 1
     return np.int64(REFUSED)
@@ -226,16 +226,24 @@ def _send_back(places, at, last):
 @step
 def hold(nic, entry):
     """Protect ``entry`` from eviction while a transfer uses it."""
-    nic.frames[entry * nic.config[0].line] |= IN_USE
+    if nic.uses.size > 0:
+        nic.uses[entry] = 1
+    else:
+        nic.frames[entry] |= IN_USE
 
 
 @step
 def release(nic, entry):
     """The transfer that held ``entry`` has ended."""
-    nic.frames[entry * nic.config[0].line] &= FRAME_BITS
+    if nic.uses.size > 0:
+        nic.uses[entry] = 0
+    else:
+        nic.frames[entry] &= FRAME_BITS
 
 
 @step
 def frame_of(nic, entry, page):
     """Physical frame of the ``page``-th page of the line in ``entry``."""
-    return np.int64(nic.frames[entry * nic.config[0].line + page] & FRAME_BITS)
+    if nic.uses.size > 0:
+        return np.int64(nic.frames[entry * nic.config[0].line + page])
+    return np.int64(nic.frames[entry] & FRAME_BITS)

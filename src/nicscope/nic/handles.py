@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import step
-from nicscope.nic.layout import FRAME_BITS
 
 BUFFER_WORDS = 16  # of a line; 10 are in use
 PROCESS_WORDS = 4  # 2 in use
@@ -53,7 +52,7 @@ def write_export(words, first, export):
 @step
 def read_export(words, first, export):
     """Copy the entry that begins at ``first`` to ``export``, as checks read it."""
-    export.valid = words[first] & FRAME_BITS  # but for the mark that the entry must stay
+    export.valid = words[first]
     export.port = np.int64(words[first + 1]) - 1
     export.space = words[first + 2]
     export.start = words[first + 3]

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 # A tag names a (process, number) pair: the host's dense number of it plus 1.  32 bits hold what
 # the set index leaves of a 36-bit page number (23 bits at 8 K sets) and 9 bits of process.
 EMPTY = 0
-# The top bit of a frame says that a transfer is using the entry, which must not be evicted.
+# The top bit of a frame says that a transfer is using the entry, which must not be evicted.  Where
+# entries stand in lines a byte of the line says so, and each entry is a whole word of frame number
+# (miNI IV.B.2: 32 bits, for 16 TB).
 IN_USE = 0x80000000
 FRAME_BITS = 0x7FFFFFFF
 # Up to this many ways a set is searched way by way, as the papers' firmware does; above, the
@@ -63,6 +65,7 @@ class Nic(NamedTuple):
     frames: NDArray[np.uint32]  # shape (sets * ways * line,), by entry
     # shape (sets * ways,): which entry of the set a tag's frames are in; if the tags move
     places: NDArray[np.uint8]
+    uses: NDArray[np.uint8]  # shape (sets * ways,): 1 while a transfer uses the line; if line > 1
     links: NDArray[Any]  # LINK, shape (sets * ways + sets,); if more than SEARCHED_WAYS ways
     left: NDArray[Any]  # ENTRIES_LEFT, shape (sets,); likewise
     # The index: entry number + 1 of the first of each chain, shape (2 * sets * ways,), a power of
@@ -79,6 +82,7 @@ _REGIONS: tuple[tuple[str, np.dtype[Any]], ...] = (
     ("tags", np.dtype("u4")),
     ("frames", np.dtype("u4")),
     ("places", np.dtype("u1")),
+    ("uses", np.dtype("u1")),
     ("links", LINK),
     ("left", ENTRIES_LEFT),
     ("chains", np.dtype("u4")),
@@ -112,6 +116,7 @@ def _cache_shapes(entries: int, ways: int, line: int, victim_entries: int | None
         "tags": lines,
         "frames": entries,
         "places": lines if 1 < ways <= SEARCHED_WAYS else 0,
+        "uses": lines if line > 1 else 0,
         "links": lines + lines // ways if linked else 0,
         "left": lines // ways if linked else 0,
         "chains": 2 * lines if linked else 0,

@@ -94,7 +94,15 @@ def linked_drop(nic, row, tag):
 def _is_in_use(nic, frames, entry):
     if frames is None:
         return False
-    return frames[entry * nic.config[0].line] & IN_USE != 0
+    return is_used(nic, entry)
+
+
+@step
+def is_used(nic, entry):
+    """Whether a transfer uses ``entry``, which must stay."""
+    if nic.uses.size > 0:
+        return nic.uses[entry] != 0
+    return nic.frames[entry] & IN_USE != 0
 
 
 @step

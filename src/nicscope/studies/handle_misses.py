@@ -1,7 +1,9 @@
-"""A ping-pong in which the requests that one node takes miss as often as is asked (miNI V.B).
+"""A ping-pong in which what one node takes misses as often as is asked (miNI V.B).
 
-The ratio is set as in the paper, by the choice of buffers: a hit goes to a line that stays in the
-cache, a miss to the next of several lines that share one set and are more than it holds.
+The ratio is set as in the paper, by the choice of buffers: a hit goes to lines that stay in the
+cache, a miss to the next of several buffers whose lines share sets and are more than these hold.
+A message looks up each of its pages.  In lines of one page each of them can miss, so the ratio of
+messages is the cache's, per lookup; in lines that hold the message it misses once or not at all.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.config.design import load_design
+from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.ports.build import HostSize
 from nicscope.interfaces.mini.cluster import Cluster
 from nicscope.nic.ports.streams import stream_to
@@ -28,7 +30,7 @@ BEGINNER, ANSWERER = 0, 1
 
 
 class Parts(NamedTuple):
-    """Where the time of a round trip goes whose request misses, on average, in us."""
+    """Where the time of a round trip goes whose request misses once, on average, in us."""
 
     first_try: float  # from the post until the miss
     delay: float  # from the interrupt until the thread runs
@@ -38,10 +40,11 @@ class Parts(NamedTuple):
 
 
 class Trip(NamedTuple):
-    """One round trip; ``parts`` of one whose request has missed."""
+    """One round trip; ``parts`` of one whose request has missed, if it can miss only once."""
 
     round_trip_us: float
     parts: Parts | None
+    missed: bool = False
 
 
 class MissPoint(NamedTuple):
@@ -50,7 +53,7 @@ class MissPoint(NamedTuple):
     byte_count: int
     asked: float
     trips: tuple[Trip, ...]
-    misses: int  # of requests that the answering node has taken
+    misses: int  # of pages of requests that the answering node has taken
     other_misses: int  # of the node that begins
 
     @property
@@ -66,16 +69,21 @@ class MissPoint(NamedTuple):
     @property
     def hit_us(self) -> float | None:
         """A round trip without a miss, on average."""
-        hits = [trip.round_trip_us for trip in self.trips if trip.parts is None]
+        hits = [trip.round_trip_us for trip in self.trips if not trip.missed]
         return sum(hits) / len(hits) if hits else None
 
     @property
     def parts(self) -> Parts | None:
-        """Of the round trips that have missed, on average."""
+        """Of the round trips that have missed once, on average."""
         missed = [trip.parts for trip in self.trips if trip.parts is not None]
         if not missed:
             return None
         return Parts(*(sum(column) / len(missed) for column in zip(*missed, strict=True)))
+
+
+def by_page() -> Design:
+    """The best cache of miNI's but for its lines, which are of one page: each page can miss."""
+    return with_settings(load_design("mini"), ["line=1"])
 
 
 def measure(
@@ -84,15 +92,20 @@ def measure(
     round_trips: int = ROUND_TRIPS,
     design: str | Design = "mini",
     place: Fraction | None = None,
+    *,
     busy_us: float = 0.0,
+    busy_programs: int = 1,
+    pinned: bool = True,
 ) -> MissPoint:
     """Play ``round_trips`` with messages of ``byte_count`` bytes, ``ratio`` of them missing.
 
-    Messages must fit in a line of ``design``, which must be of scheme handle.  ``place``: of the
-    platform's ranges, see ``PortCluster``.  With ``busy_us`` another program on the answering node
-    works without rest, so long at a time.
+    ``design`` must be of scheme handle.  ``place``: of the platform's ranges, see ``PortCluster``.
+    With ``busy_us`` so many ``busy_programs`` on the answering node work without rest, so long at
+    a time.  With ``pinned`` the host's table has what misses; else each miss is the first use of
+    its pages, which the program has written.
     """
-    return _Play(byte_count, ratio, round_trips, design, place, busy_us).run()
+    play = _Play(byte_count, ratio, round_trips, design, place, pinned)
+    return play.run(busy_us, busy_programs)
 
 
 class _Play:
@@ -103,37 +116,47 @@ class _Play:
         round_trips: int,
         design: str | Design,
         place: Fraction | None,
-        busy_us: float,
+        pinned: bool,
     ) -> None:
-        self.busy_us, self.is_over = busy_us, False
+        self.is_over = False
         self.byte_count, self.ratio, self.round_trips = byte_count, ratio, round_trips
         chosen = load_design(design) if isinstance(design, str) else design
         chosen = chosen.at_page_size(PAGE)
         assert chosen.entries is not None
         line, ways = chosen.line or 1, chosen.ways or 1
-        if byte_count > line * PAGE:
-            raise ValueError(f"{byte_count} bytes do not fit in a line of {line} pages")
+        self.lines = -(-byte_count // (line * PAGE))  # of a message
+        area = self.lines * line  # pages
         stride = chosen.entries // ways  # pages from a line to the next of its set
-        self.cold = [i * stride * PAGE for i in range(ways + 1)]
-        self.hot = line * PAGE  # of the next set
-        self.length = (stride * ways + line) * PAGE
+        if 2 * area > stride:
+            raise ValueError(f"{byte_count} bytes are more than half of a way of the cache")
+        self.area = area * PAGE
+        self.hot = self.area  # behind the first of those that miss, so of the next sets
+        pages = [place * stride for place in range(ways + 1)]
+        if not pinned:
+            pages = [area * (2 + trip) for trip in range(round_trips)]
+        self.cold = [page * PAGE for page in pages]
+        self.before_trips = WARM_UP + (len(self.cold) if pinned else 0)
+        self.length = (pages[-1] + area) * PAGE
         own_pages = -(-byte_count // PAGE) * 2 + 2 * line
-        pages = -(-(self.length // PAGE + own_pages) // line) * line
+        frames = area * (len(pages) + 2) + own_pages + 64
+        spread = -(-(self.length // PAGE + own_pages) // line) * line
         options: dict[str, Any] = {} if place is None else {"place": place}
         self.cluster = Cluster(
-            chosen,
-            host=HostSize(frames=line * (ways + 6) + own_pages + 64, pages_per_space=pages),
-            **options,
+            chosen, host=HostSize(frames=frames, pages_per_space=spread), **options
         )
         self.trips: list[Trip] = []
         self.before = (0, 0)
-        self.turn = 0  # of the lines that share a set
+        self.turn = 0  # of the buffers that miss
 
-    def run(self) -> MissPoint:
+    def run(self, busy_us: float, busy_programs: int) -> MissPoint:
+        async def work(end: Endpoint) -> None:
+            while not self.is_over:
+                await end.compute(busy_us)
+
         self.cluster.start(BEGINNER, self._ask)
         self.cluster.start(ANSWERER, self._answer)
-        if self.busy_us:
-            self.cluster.start(ANSWERER, self._work)
+        for _ in range(busy_programs if busy_us else 0):
+            self.cluster.start(ANSWERER, work)
         self.cluster.run()
         after = self._misses()
         return MissPoint(
@@ -156,16 +179,14 @@ class _Play:
         arena = end.allocate(self.length)
         own = end.allocate(self.byte_count)
         await own.write(bytes(self.byte_count))
+        for place in (self.hot, *self.cold):
+            await arena.write(bytes(self.area), place)
         await end.register(arena, name="arena")
         answers = await end.open(await end.find("answers"))
-        for _ in range(WARM_UP + self.round_trips):
+        for _ in range(self.before_trips + self.round_trips):
             await end.stored()
             await end.write(answers, own)
             await end.done()
-
-    async def _work(self, end: Endpoint) -> None:
-        while not self.is_over:
-            await end.compute(self.busy_us)
 
     async def _ask(self, end: Endpoint) -> None:
         into = end.allocate(self.byte_count)
@@ -173,10 +194,10 @@ class _Play:
         await own.write(bytes(self.byte_count))
         await end.register(into, name="answers")
         arena = await end.open(await end.find("arena"))
-        for trip in range(-WARM_UP, self.round_trips):
+        for trip in range(-self.before_trips, self.round_trips):
             if trip == 0:
                 self.before = self._misses()
-            missed = trip >= 0 and self._is_to_miss(trip)
+            missed = trip < -WARM_UP or (trip >= 0 and self._is_to_miss(trip))
             place = self.hot
             if missed:
                 place = self.cold[self.turn % len(self.cold)]
@@ -190,8 +211,8 @@ class _Play:
         self.is_over = True
 
     def _trip(self, begun: float, ended: float, missed: bool) -> Trip:
-        if not missed:
-            return Trip(ended - begun, None)
+        if not missed or self.lines > 1:
+            return Trip(ended - begun, None, missed)
         assert self.cluster.simulation is not None
         ports = self.cluster.simulation.machine.ports
         handled = int(ports.nodes[ANSWERER]["handled"]) - 1
@@ -202,4 +223,5 @@ class _Play:
         return Trip(
             ended - begun,
             Parts(*(late - early for early, late in pairwise(times))),
+            missed,
         )

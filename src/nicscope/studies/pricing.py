@@ -133,10 +133,8 @@ MODELS: dict[Scheme, tuple[Step, ...]] = {
             "interrupt",
             (Term("miss_delay", ("interrupts",)), Term("interrupt", ("interrupts",))),
         ),
-        Step(
-            "miss_processing",
-            (Term("miss_processing", ("interrupts",)), Term("kernel_pin", ("pins",))),
-        ),
+        Step("miss_processing", (Term("miss_processing", ("interrupts",)),)),
+        Step("kernel_pin", (Term("kernel_pin", ("pins",)),)),
         Step("retransmission", (Term("retransmission", ("dropped",)),)),
         _KERNEL_UNPIN,
     ),

@@ -151,9 +151,7 @@ def test_a_buffer_for_one_process_is_for_no_other():
     assert cluster.run()[1] is True
 
 
-@pytest.mark.requirement("MI-4")
-@pytest.mark.requirement("MI-2")
-@pytest.mark.requirement("MI-3")
+@pytest.mark.requirement("MI-2", "MI-3", "MI-4")
 def test_handles_have_the_bits_of_the_paper():
     handle = BufferHandle(2**32 - 1, 2**16 - 1)
 
@@ -164,6 +162,32 @@ def test_handles_have_the_bits_of_the_paper():
         buffer_handle(2**48)
     with pytest.raises(SimulationError, match="32 bits"):
         memory_handle(2**32, 0)
+
+
+@pytest.mark.requirement("MI-9")
+def test_connecting_is_a_call_of_the_driver_and_no_packet_and_comes_before_what_is_packets():
+    def sent():
+        return cluster.report().nodes[0].sent.total
+
+    async def guest(end):
+        own = end.allocate(100)
+        handle = await end.find("inbox")
+        with pytest.raises(SimulationError, match="an opened buffer"):
+            await end.write(handle, own)
+        packets, begun = sent(), end.now_us
+        remote = await end.open(handle)
+        assert (end.now_us - begun, sent()) == (pytest.approx(1.0), packets)  # a system call
+        await end.write(remote, own, notify=False)
+        assert (await end.done()).ok
+        return sent() - packets
+
+    async def owner(end):
+        await end.register(end.allocate(100), name="inbox")
+
+    cluster = Cluster()
+    packets, _ = play(cluster, guest, owner)
+
+    assert packets > 0
 
 
 @pytest.mark.requirement("MI-9")

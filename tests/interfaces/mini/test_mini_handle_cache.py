@@ -51,7 +51,7 @@ def test_caches_of_handles_hold_what_the_model_holds(steps):
         for number in range(count):
             forget(1, kind, number)
     buffers, processes = (HandleCache(size, HANDLE_WAYS) for size in (BUFFERS, PROCESSES))
-    exports = machine.ports.exports[1]
+    exports = machine.ports.shared.exports[1]
     for what, (kind, number) in steps:
         model = processes if kind == PROCESS_HANDLE else buffers
         if what == "forget":

@@ -67,6 +67,25 @@ def test_the_first_write_misses_every_handle_once():
     assert cluster.counts(1)["ni_misses"] == 1
 
 
+@pytest.mark.requirement("MI-2", "MI-54")
+def test_lookups_and_misses_are_counted_by_path_on_either_side():
+    cluster = Cluster(SMALL)
+    play(cluster, *writes([0, 4, 4, 1]))
+    report = cluster.report()
+    sender, receiver = report.nodes
+
+    # Each write looks up its source here and its place there, and lines 0 and 1 miss once there.
+    assert (sender.lookups.send, sender.lookups.receive) == (4, 0)
+    assert (receiver.lookups.send, receiver.lookups.receive) == (0, 4)
+    assert (sender.misses.send, receiver.misses.receive) == (1, 2)
+    assert (cluster.counts(1)["lookups_receive"], cluster.counts(1)["lookups"]) == (4, 4)
+    assert cluster.counts(1)["ni_misses_receive_compulsory"] == 2
+    plain = report.to_json()["nodes"][1]
+    assert (plain["lookups"]["receive"], plain["misses"]["receive"]) == (4, 2)
+    table = next(one for one in report.tables() if one.title == "Lookups on the NIC")
+    assert ["1", "receive", "4", "2", "50.00"] in table.cells
+
+
 @pytest.mark.requirement("MI-22")
 @pytest.mark.requirement("MI-23")
 @pytest.mark.requirement("MI-26")
@@ -87,7 +106,7 @@ def test_a_miss_is_an_interrupt_a_drop_and_one_time_out():
 
 
 @pytest.mark.requirement("MI-8")
-def test_the_host_has_no_part_in_what_hits():
+def test_the_host_has_no_part_in_what_hits_but_the_librarys_post_and_poll():
     async def writer(end):
         own = end.allocate(64)
         remote = await opened(end)
@@ -95,14 +114,21 @@ def test_the_host_has_no_part_in_what_hits():
         for _ in range(6):
             await end.write(remote, own, notify=False)
             await end.done()
-            seen.append([int(served(cluster, node)["interrupts"]) for node in (0, 1)])
+            busy = cluster.simulation.machine.nodes["cpu_busy"]
+            seen.append([(int(served(cluster, n)["interrupts"]), int(busy[n])) for n in (0, 1)])
         return seen
 
     _, owner = writes([0])
     cluster = Cluster(SMALL)
     seen, _ = play(cluster, writer, owner)
 
-    assert seen == [[3, 3]] * 6
+    costs = cluster.simulation.machine.ports.costs[0]
+    library = int(costs["post"] + costs["poll"])
+    before = seen[0]
+    for turn, after in enumerate(seen):
+        assert [interrupts for interrupts, _ in after] == [3, 3]
+        assert after[0][1] - before[0][1] == turn * library
+        assert after[1][1] == before[1][1]
 
 
 @pytest.mark.requirement("MI-35")
@@ -211,6 +237,36 @@ def test_more_buffers_than_the_cache_of_handles_holds_are_served():
 
     for node in (0, 1):
         assert served(cluster, node)["buffer_misses"] == 2 * many
+
+
+@pytest.mark.requirement("MI-47")
+def test_more_processes_than_the_cache_of_handles_holds_are_served():
+    many = 12
+    cluster = Cluster(SMALL, size=PortSize(process_entries=4, longest=64))
+
+    async def writer(end):
+        own = end.allocate(64)
+        await own.write(bytes([end.number]) * 64)
+        remotes = [await opened(end, f"inbox {i}") for i in range(many)]
+        for remote in (*remotes[end.number :], *remotes[: end.number]):
+            await end.write(remote, own, offset=64 * end.number, notify=False)
+            assert (await end.done()).ok
+
+    async def owner(end):
+        inbox = end.allocate(PAGE)
+        await end.register(inbox, name=f"inbox {end.number}")
+        await end.sleep(500_000)
+        return await inbox.read(64 * many)
+
+    for _ in range(many):
+        cluster.start(0, writer)
+        cluster.start(1, owner)
+    found = cluster.run()
+
+    wrote = b"".join(bytes([number]) * 64 for number in range(many))
+    assert [each for each in found if each is not None] == [wrote] * many
+    misses = [int(served(cluster, node)["process_misses"]) for node in (0, 1)]
+    assert min(misses) > many  # they leave, and come again
 
 
 @pytest.mark.requirement("MI-48")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nicscope.drivers.simulate.ports.build import Faults, PortSize
+from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.drivers.simulate.ports.state import Ports
 from nicscope.drivers.simulate.store import Store
+from nicscope.errors import SimulationError
 from nicscope.interfaces.mini import Cluster
 from nicscope.interfaces.mini.memory import (
     OF_WORK_QUEUES,
@@ -20,7 +21,8 @@ from nicscope.interfaces.mini.memory import (
 from nicscope.nic.ports.layout import NOBODY
 from nicscope.nic.ports.pools import Pools
 
-PAGE = 4096
+PAGE, KB = 4096, 1024
+DESIGNS = ("vmmc-static", "mini")
 
 
 def run(design="mini", **options):
@@ -37,7 +39,6 @@ def test_every_array_of_the_simulation_has_its_place():
     assert set(PLACES) == {*Ports._fields, *Store._fields}
 
 
-@pytest.mark.requirement("MI-51")
 @pytest.mark.requirement("MI-11")
 @pytest.mark.parametrize("design", ["mini", "vmmc-static"])
 def test_groups_add_up_to_the_structures(design):
@@ -61,26 +62,121 @@ def test_static_tables_are_on_the_nic_and_dynamic_ones_are_not():
     assert dynamic["translations.frames"] == 16384 * 4
 
 
-@pytest.mark.requirement("MI-7")
-@pytest.mark.requirement("MI-10")
-def test_queues_and_buffers_are_on_the_nic_for_each_process():
-    one = nic_structures(run().simulation.machine, 0)
-    three = nic_structures(run(ports=3).simulation.machine, 0)
+@pytest.mark.requirement("MI-51")
+def test_lookups_shrink_to_a_quarter_and_the_rest_stays_as_it_is():
+    static, dynamic = (total_by_group(run(each).simulation.machine, 0) for each in DESIGNS)
+    before, after = static.pop("lookup"), dynamic.pop("lookup")
 
-    assert one["send_buffers"].group == "buffers"
-    # Two ports, the firmware's own among them, or four.
-    assert 2 * one["requests"].byte_count == three["requests"].byte_count
-    assert 2 * one["reports"].byte_count == three["reports"].byte_count
+    assert static == dynamic
+    # The paper has 520 and 130 KB.  Tables of 65,536 pages, 4,096 exports and imports are ours.
+    assert before == pytest.approx(520 * KB, rel=0.1)
+    assert after == pytest.approx(130 * KB, rel=0.1)
+    assert 1 - after / before == pytest.approx(0.75, abs=0.02)
+
+
+@pytest.mark.requirement("MI-51")
+def test_what_firmware_keeps_of_each_line_is_on_its_nic():
+    memory = run().nic_memory(0)
+
+    assert memory["translations.uses"] == 16384 // 64
+    assert memory["buffer_cache.uses"] == 1024
+    assert memory["process_cache.uses"] == 64
+
+
+def two_processes_each():
+    """Two processes on node 0 that have stored to one each on node 1, three times and once."""
+
+    async def writer(end):
+        own = end.allocate(PAGE)
+        await own.write(bytes([17 + end.number]) * PAGE)
+        remote = await end.open(await end.find(f"inbox {end.number}"))
+        for _ in range(3 - 2 * end.number):
+            await end.write(remote, own)
+        return [(await end.done()).ok for _ in range(3 - 2 * end.number)]
+
+    async def owner(end):
+        inbox = end.allocate(PAGE)
+        await end.register(inbox, name=f"inbox {end.number}")
+        for _ in range(3 - 2 * end.number):
+            assert (await end.stored()).handle.process == end.process_handle
+        return (await inbox.read())[0]
+
+    cluster = Cluster()
+    for node, program in ((0, writer), (0, writer), (1, owner), (1, owner)):
+        cluster.start(node, program)
+    return cluster, cluster.run()
+
+
+@pytest.mark.requirement("MI-7")
+def test_each_process_has_a_send_a_completion_and_a_receive_queue_of_its_own_on_the_nic():
+    cluster, (first, second, *_) = two_processes_each()
+    machine = cluster.simulation.machine
+    sent, came = machine.ports.table
+
+    # Port 0 is the firmware's own.
+    assert (first, second) == ([True] * 3, [True])
+    assert sent["posted"].tolist()[1:] == sent["reported"].tolist()[1:] == [3, 1]
+    assert came["received"].tolist()[1:] == came["read"].tolist()[1:] == [3, 1]
+    assert came["posted"].tolist()[1:] == sent["received"].tolist()[1:] == [0, 0]
+    found = nic_structures(machine, 0)
+    for queue in ("requests", "segments", "reports", "free"):
+        assert found[queue].group == "queues"
+        (rows,) = found[queue].arrays
+        assert rows.shape[:2] == (1, 3)  # node and port
+        assert found[queue].byte_count % 3 == 0
+
+
+@pytest.mark.requirement("MI-10")
+def test_data_pass_through_a_buffer_of_either_nic():
+    cluster, (*_, one, two) = two_processes_each()
+    store = cluster.simulation.machine.store
+
+    assert (one, two) == (17, 18)
+    for buffers in (store.send_buffers[0], store.receive_buffers[1]):
+        held = {int(byte) for byte in np.unique(buffers)}
+        assert {17, 18} & held
+    assert not store.receive_buffers[0].any()
+    assert not store.send_buffers[1].any()
+    assert nic_structures(cluster.simulation.machine, 0)["send_buffers"].group == "buffers"
+
+
+def with_buffers(many, design="mini"):
+    """A cluster in which two processes have registered and opened so many buffers."""
+    cluster = Cluster(design)
+
+    async def owner(end):
+        arena = end.allocate(many * 8)
+        for i in range(many):
+            await end.register(arena.part(8 * i, 8), name=f"buffer {i}")
+        await end.stored()
+        return await arena.read(8, 8 * (many - 1))
+
+    async def guest(end):
+        own = end.allocate(8)
+        await own.write(b"the last")
+        opened = [await end.open(await end.find(f"buffer {i}", 1.0)) for i in range(many)]
+        await end.write(opened[-1], own)
+        assert (await end.done()).ok
+
+    cluster.start(0, owner)
+    cluster.start(1, guest)
+    return cluster, cluster.run()[0]
 
 
 @pytest.mark.requirement("MI-47")
-def test_dynamic_memory_does_not_grow_with_the_host_tables():
-    few, many = (
-        sum(run(size=PortSize(exports=size, imports=size)).nic_memory(0).values())
-        for size in (16, 5000)
-    )
+def test_buffers_and_connections_are_as_many_as_are_asked_for_and_cost_the_nic_nothing():
+    (few, _), (many, last) = with_buffers(3), with_buffers(5000)
 
-    assert few == many
+    assert last == b"the last"
+    assert many.directory.in_use(0) == (5000, 0)
+    assert many.directory.in_use(1) == (0, 5000)
+    assert sum(few.nic_memory(0).values()) == sum(many.nic_memory(0).values())
+
+
+@pytest.mark.requirement("MI-60")
+def test_static_tables_are_of_one_size_and_refuse_what_is_more():
+    with pytest.raises(SimulationError, match="has all its 4096 registered buffers in use"):
+        with_buffers(4097, "vmmc-static")
 
 
 def served_by_a_lossy_network(design):

@@ -179,7 +179,7 @@ def test_remote_memory_is_refused_and_messages_go_on(operation, transport):
         room = process.allocate(100)
         with pytest.raises(SimulationError, match="takes messages only"):
             await process.post(operation, 0, [(room.address, 100)], port=endpoint.port)
-        imported = process._ports.imports[0, 0]  # as if it had been granted
+        imported = process._ports.shared.imports[0, 0]  # as if it had been granted
         imported["port"], imported["node"], imported["length"] = endpoint.port, 1, 4096
         imported["rights"] = 3
         await process._driven.ask(

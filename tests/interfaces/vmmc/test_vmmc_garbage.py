@@ -106,7 +106,7 @@ def test_stores_into_a_page_that_was_unpinned_go_to_the_garbage_page(design):
         before = await table.read(5)
         await endpoint._give_up((table.address, table.length))
         assert await endpoint.unpin(table) == 1
-        endpoint._ports.exports[0, exported.number]["valid"] = 1
+        endpoint._ports.shared.exports[0, exported.number]["valid"] = 1
         await endpoint.sleep(1500)
         return before, await table.read(5)
 

@@ -80,6 +80,7 @@ def timeless(case):
             nic.tags,
             NOTHING,
             NOTHING,
+            NOTHING,
             nic.links,
             nic.left,
             nic.chains,

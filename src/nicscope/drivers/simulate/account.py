@@ -31,7 +31,7 @@ def part_time(machine, since, now):
         return
     node = machine.nodes[0]
     looking = machine.ports.nodes[0]
-    if node.cpu != IDLE and node.cpu != INTERRUPTED:
+    if _works(node.cpu) or _works(node.other):
         machine.account[LIBRARY] += spent
         if node.task in (SERVE, POST_PAYLOAD):
             looking.looking -= min(spent, looking.looking)
@@ -48,6 +48,11 @@ def part_time(machine, since, now):
         machine.account[DMA] += spent
     else:
         machine.account[_elsewhere(machine)] += spent
+
+
+@step
+def _works(doing):
+    return doing != IDLE and doing != INTERRUPTED
 
 
 @step

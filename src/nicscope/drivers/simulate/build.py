@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nicscope.clock import NEVER
 from nicscope.drivers.simulate.account import ACCOUNTS
 from nicscope.drivers.simulate.agenda import new_agenda
 from nicscope.drivers.simulate.bus.state import FETCHING, NO_WAY, no_bus
@@ -123,7 +124,9 @@ def new_machine(
     machine.nodes["task"] = NO_TASK
     machine.nodes["fetching"] = -1
     machine.nodes["source"] = NOBODY
-    machine.nodes["cpu_process"] = -1
+    machine.nodes["cpu_process"] = machine.nodes["other_process"] = -1
+    machine.nodes["processors"] = 1
+    machine.nodes["other_until"] = NEVER
     machine.endpoints["attached"] = 1  # never taken where no bytes move
     machine.endpoints["tags"] = store.payload_table.shape[1]
     machine.processes["node"] = hosts

@@ -48,6 +48,11 @@ from nicscope.drivers.simulate.ports.calls import (
     serve_in_trap,
 )
 from nicscope.drivers.simulate.ports.state import has_ports
+from nicscope.drivers.simulate.two_processors import (
+    has_idle_other,
+    have_first_at_hand,
+    turn_to_other,
+)
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import CONTROL_BYTES, place_in
 from nicscope.nic.ports.calls import mind_deadlines
@@ -63,6 +68,17 @@ def contends(node):
 
 @step
 def look_for_host_work(machine, n, now):
+    """Begin what idle CPUs may do, of a host with two one after the other."""
+    node = machine.nodes[n]
+    for _ in range(node.processors):
+        _look_at_hand(machine, n, now)
+        if has_idle_other(node) and node.cpu != IDLE:
+            turn_to_other(machine, n)
+    have_first_at_hand(machine, n)
+
+
+@step
+def _look_at_hand(machine, n, now):
     """Begin what an idle CPU may do: read first, then send (docs/virtual-time.md, Hosts)."""
     node = machine.nodes[n]
     endpoint = machine.endpoints[n]

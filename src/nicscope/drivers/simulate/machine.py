@@ -64,6 +64,8 @@ HEADING = 3  # the packet's head is on its way
 STALLED = 4  # the receiver has posted no receive
 FLOWING = 5
 
+NO_PROCESS = -1
+
 # What a process of a program waits for.
 NO_OPERATION = 0
 SEND = 1
@@ -101,6 +103,14 @@ NODE = np.dtype(
         ("receive_begun", "i8"),  # when netRcv was posted
         ("source", "i8"),  # whose packet has a whole path to this node, or -1
         ("cpu_process", "i8"),  # whose operation that is; -1: the script's
+        # of a host with two processors: what the other one does (``two_processors``)
+        ("processors", "i8"),
+        ("other", "i8"),
+        ("other_since", "i8"),
+        ("other_process", "i8"),
+        ("other_interrupted", "i8"),
+        ("other_stolen", "i8"),
+        ("other_until", "i8"),  # ps, or NEVER
         # script, or processes first_process up to last_process
         ("first_process", "i8"),
         ("last_process", "i8"),

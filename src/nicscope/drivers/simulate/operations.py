@@ -1,4 +1,4 @@
-"""What programs ask of their node: the CPU serves one process at a time.
+"""What programs ask of their node: a processor serves one process at a time.
 
 A process waits for at most one operation, so its slot is its record in ``machine.processes``.
 Of those that can go on, receives come first, then the one that has waited longest, then the lowest.
@@ -21,6 +21,7 @@ from nicscope.drivers.simulate.machine import (
     COPY,
     COPYING,
     KINDS,
+    NO_PROCESS,
     POST,
     READING,
     RECEIVE,
@@ -36,11 +37,10 @@ from nicscope.drivers.simulate.ports.reporting import (
     is_overdue,
 )
 from nicscope.drivers.simulate.ports.state import has_ports
+from nicscope.drivers.simulate.two_processors import process_of_other
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import CONTROL_BYTES, place_in
-
-NO_PROCESS = -1
 
 
 @routine
@@ -112,8 +112,11 @@ def look_for_operation(machine, n, now):
     """Begin the operation that comes next on an idle CPU, if one can go on."""
     node = machine.nodes[n]
     chosen = NO_PROCESS
+    at_other = process_of_other(node)
     for p in range(node.first_process, node.last_process):
-        if _can_go_on(machine, n, p) and (chosen == NO_PROCESS or _is_before(machine, p, chosen)):
+        if p == at_other or not _can_go_on(machine, n, p):
+            continue
+        if chosen == NO_PROCESS or _is_before(machine, p, chosen):
             chosen = p
     if chosen == NO_PROCESS:
         return

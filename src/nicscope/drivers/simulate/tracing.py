@@ -264,13 +264,13 @@ def _ports_for(
     table = ports.table[0, 1:]
     table["open"] = 1
     table["space"] = np.arange(many)
-    sink = ports.exports[SINK]
+    sink = ports.shared.exports[SINK]
     sink["valid"] = 1
     sink["length"] = EVERYTHING
     sink["rights"] = MAY_WRITE | MAY_FETCH
     for name in ("port", "space", "node", "importer"):
         sink[name] = NOBODY
-    way = ports.imports[0]
+    way = ports.shared.imports[0]
     way["port"] = np.arange(1, many + 1)
     way["node"] = SINK
     way["length"] = EVERYTHING

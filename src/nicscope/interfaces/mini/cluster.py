@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from nicscope.config.delivery import Transport
 from nicscope.config.design import load_design
 from nicscope.config.scheme import Scheme
@@ -33,7 +35,8 @@ PLATFORM = "mini-cluster"
 # Assumed: the papers give no value.  The longest penalty that miNI calls usual is 50 + 500 us, so
 # that what misses has its entries when it comes again: a miss costs one retransmission.
 TIME_OUT_PS = 600_000_000
-BUFFERS = 4096  # registered and opened buffers of a node; of static tables, entries on the NIC
+# Chosen: registered and opened buffers of a node that static tables on its NIC have room for.
+BUFFERS = 4096
 
 
 class Cluster(PortCluster[Endpoint]):
@@ -58,8 +61,9 @@ class Cluster(PortCluster[Endpoint]):
         chosen = load_design(design) if isinstance(design, str) else design
         room = size
         if room is None:
-            pages = (options.get("host") or HostSize()).pages_per_space
-            room = PortSize(exports=BUFFERS, imports=BUFFERS, longest=pages)
+            room = PortSize(longest=(options.get("host") or HostSize()).pages_per_space)
+            if chosen.scheme is not Scheme.HANDLE:
+                room = msgspec.structs.replace(room, exports=BUFFERS, imports=BUFFERS)
         super().__init__(chosen, platform, size=room, **options)
         self._directory: Directory | None = None
 

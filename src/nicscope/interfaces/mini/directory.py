@@ -21,19 +21,20 @@ if TYPE_CHECKING:
 class Directory:
     """Every process by its handle, and every node's tables of registered and opened buffers.
 
-    A row of a table serves one buffer after another.  Which of them a handle means, its upper bits
-    say: handles of a buffer that is gone never name the next one.
+    A row of a table serves one buffer after another, and tables of hosts grow.  So a buffer has a
+    number of its own, by which the driver finds its row: handles of one that is gone name none.
     """
 
     def __init__(self, machine: Machine) -> None:
         self._ports = machine.ports
-        self._memory = SharedMemory(machine, Names("registered buffers", "opened buffers"))
+        called = Names("registered buffers", "opened buffers")
+        self._memory = SharedMemory(machine, called, grows=self._is_dynamic)
         self._endpoints: list[Endpoint] = []
         self._names: dict[str, BufferHandle] = {}
-        nodes, exports = self._ports.exports.shape
-        self._rows = exports
-        self._turns = (1 << BUFFER_BITS) // exports  # of a row, before a number comes again
-        self._turn = [[0] * exports for _ in range(nodes)]  # of the buffer that is in each row
+        nodes = len(self._ports.shared.exports)
+        self._row_of: list[dict[int, int]] = [{} for _ in range(nodes)]  # by buffer's number
+        self._number_in: list[dict[int, int]] = [{} for _ in range(nodes)]  # by row
+        self._given = [0] * nodes  # numbers ever
         self._forget = bound(forget_handle, machine) if self._is_dynamic else None
 
     @property
@@ -67,16 +68,26 @@ class Directory:
         allowed = (None, None) if guest is None else (guest.node, guest.port)
         self._memory.export(owner, row, owner.port, place, rights, allowed)
         self._change(n, EXPORT_HANDLE, row)
-        handle = BufferHandle(row + self._turn[n][row] * self._rows, owner.process_handle)
+        number = self._number_of_next(n)
+        self._row_of[n][number], self._number_in[n][row] = row, number
+        handle = BufferHandle(number, owner.process_handle)
         handle.run = self
         return handle
+
+    def _number_of_next(self, node: int) -> int:
+        """A number that no buffer of ``node`` has; as long as there are others, none had it."""
+        while True:
+            number = self._given[node] % (1 << BUFFER_BITS)
+            self._given[node] += 1
+            if number not in self._row_of[node]:
+                return number
 
     def withdraw(self, owner: Endpoint, row: int) -> None:
         """Take a buffer out of its node's table: handles of it are worth nothing from now on."""
         node = owner.node
         self._memory.withdraw(node, row, owner.port)
         self._change(node, EXPORT_HANDLE, row)
-        self._turn[node][row] = (self._turn[node][row] + 1) % self._turns
+        del self._row_of[node][self._number_in[node].pop(row)]
 
     def look_up(self, guest: Endpoint, handle: object) -> tuple[BufferHandle, Endpoint, int]:
         """What a handle names, whose that is, and its row there.
@@ -85,10 +96,9 @@ class Directory:
         """
         named = self._checked(handle, guest)
         owner = self._owner(named.process)
-        turn, row = divmod(named.buffer, self._rows)
-        record = self._ports.exports[owner.node, row]
-        known = record["valid"] == 1 and record["port"] == owner.port
-        if not known or self._turn[owner.node][row] != turn:
+        row = self._row_of[owner.node].get(named.buffer)
+        record = self._ports.shared.exports[owner.node, row or 0]
+        if row is None or record["valid"] == 0 or record["port"] != owner.port:
             raise SimulationError(
                 f"process {named.process} has no buffer {named.buffer} registered"
             )
@@ -108,7 +118,7 @@ class Directory:
         named, owner, row = self.look_up(guest, handle)
         number = self._memory.bring_in(guest, owner.node, row)
         self._change(guest.node, IMPORT_HANDLE, number)
-        length = int(self._ports.exports[owner.node, row]["length"])
+        length = int(self._ports.shared.exports[owner.node, row]["length"])
         return Remote(named, owner.node, length, number), number
 
     def close(self, guest: Endpoint, number: int) -> None:

@@ -91,8 +91,7 @@ PLACES = {
     "receive_ring": PACKETS,
     "send_buffers": BUFFERS,
     "receive_buffers": BUFFERS,
-    "exports": TABLES,
-    "imports": TABLES,
+    "shared": TABLES,
     "translations": LOOKUP,
     "buffer_cache": LOOKUP,
     "process_cache": LOOKUP,
@@ -150,11 +149,12 @@ def nic_structures(machine: Machine, node: int) -> dict[str, Structure]:
     for state in (ports, machine.store):
         for name, array in state._asdict().items():
             group = PLACES[name]
-            if group == TABLES:
-                group = HOST if dynamic else LOOKUP
             if group in ON_NIC and isinstance(array, np.ndarray):
                 row = array[node : node + 1]
                 found[name] = Structure(group, _bytes_of(row, name), (row,))
+    for name in () if dynamic else ports.shared._fields:
+        row = getattr(ports.shared, name)[node : node + 1]
+        found[name] = Structure(LOOKUP, _bytes_of(row), (row,))
     found |= _of_peers(ports, node)
     nic = row_of(ports.translations.nic, node)
     for name, size in nic_memory_bytes(ports.translations, node).items():

@@ -107,6 +107,7 @@ class PortCluster(Generic[E]):
         self.transport_of_run = own if transport is None else transport
         self.faults = faults or Faults()
         self.host = host or HostSize()
+        self.processors = self._processors()
         self.size = with_connections(size or PortSize(), self.transport_of_run)
         self._fresh = fresh
         self._keep_log = records_to_keep(keep_log)
@@ -168,6 +169,21 @@ class PortCluster(Generic[E]):
 
     def prepare(self, processes: Sequence[E]) -> None:
         """What the system does before the programs begin; nothing, unless an interface does."""
+
+    def _processors(self) -> int:
+        """Processors of a host: two where one slot of the agenda is enough for them."""
+        asked, stated = self.host.processors, self.platform.machine.get("processors")
+        can_have_two = self.way == Way.PCI and self.nic_serves
+        if asked is None:
+            return 2 if can_have_two and stated is not None and stated.value > 1 else 1
+        if asked not in (1, 2) or isinstance(asked, bool):
+            raise SimulationError(f"a host has 1 or 2 processors, got {asked!r}")
+        if asked == 2 and not can_have_two:
+            raise SimulationError(
+                "a host has two processors where its NIC is behind the PCI and serves ports "
+                "itself; give HostSize(processors=1), or another way or platform"
+            )
+        return asked
 
     def _check_nodes(self, nodes: int) -> None:
         """Refuse more nodes than there is room for, each with one program."""
@@ -261,6 +277,7 @@ class PortCluster(Generic[E]):
             ports=ports,
             bus=bus,
         )
+        simulation.machine.nodes["processors"] = self.processors
         self.simulation = simulation
         self.memory = Memory(simulation.machine.ports.memory)
         self._open_own_ports()

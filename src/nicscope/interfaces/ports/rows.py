@@ -17,17 +17,32 @@ class Rows:
     A row comes again as late as possible, and not before nothing names it any more.
     """
 
-    def __init__(self, nodes: int, rows: int, what: str, setting: str) -> None:
-        """``what`` a row is, in the plural, and the ``setting`` of ``PortSize`` that gives more."""
+    def __init__(
+        self,
+        nodes: int,
+        rows: int,
+        what: str,
+        setting: str,
+        grow: Callable[[], int] | None = None,
+    ) -> None:
+        """``what`` a row is, in the plural, and the ``setting`` of ``PortSize`` that gives more.
+
+        ``grow``: makes the table longer, and says how many rows it has then; None: it cannot.
+        """
         self._rows = rows
+        self._grow = grow
         self._what = what
         self._setting = setting
         self._free = [deque(range(rows)) for _ in range(nodes)]
         self._leaving: list[tuple[tuple[tuple[int, int], ...], Callable[[], bool]]] = []
 
     def take(self, node: int) -> int:
-        """A row of ``node``.  Errors: ``SimulationError`` if all are in use."""
+        """A row of ``node``.  Errors: ``SimulationError`` if all are in use, and it cannot grow."""
         self._settle()
+        if not self._free[node] and self._grow is not None:
+            begin, self._rows = self._rows, self._grow()
+            for free in self._free:
+                free.extend(range(begin, self._rows))
         if not self._free[node]:
             raise SimulationError(
                 f"node {node} has all its {self._rows} {self._what} in use: give some back, or "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.drivers.simulate.ports.connecting import Streams
@@ -10,6 +11,7 @@ from nicscope.interfaces.ports.rows import Rows
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
 from nicscope.nic.ports.layout import NOBODY
+from nicscope.nic.ports.shared_tables import double_rows
 
 if TYPE_CHECKING:
     from nicscope.drivers.simulate.machine import Machine
@@ -36,14 +38,19 @@ class Names(NamedTuple):
 class SharedMemory:
     """Rows of exports and of imports of all nodes of one run, as the NICs read them."""
 
-    def __init__(self, machine: Machine, names: Names) -> None:
+    def __init__(self, machine: Machine, names: Names, *, grows: bool = False) -> None:
+        """``grows``: the tables are the hosts', who make them longer when they are full."""
         self._ports = machine.ports
         self._streams = Streams(machine.ports)
-        nodes, exports = self._ports.exports.shape
-        self._exports = Rows(nodes, exports, names.exports, "exports")
-        self._imports = Rows(nodes, self._ports.imports.shape[1], names.imports, "imports")
+        self._exports = self._rows("exports", names.exports, grows)
+        self._imports = self._rows("imports", names.imports, grows)
         self._is_export_at_rest = bound(_is_export_at_rest, machine)
         self._is_import_at_rest = bound(_is_import_at_rest, machine)
+
+    def _rows(self, name: str, what: str, grows: bool) -> Rows:
+        shared = self._ports.shared
+        nodes, rows = getattr(shared, name).shape
+        return Rows(nodes, rows, what, name, partial(double_rows, shared, name) if grows else None)
 
     def take(self, node: int) -> int:
         """A row of ``node`` for memory that is to be exported.  Errors: if all are in use."""
@@ -61,7 +68,7 @@ class SharedMemory:
 
         ``place``: address and length; ``guest``: node and port that may import it, None: any.
         """
-        record = self._ports.exports[owner.node, row]
+        record = self._ports.shared.exports[owner.node, row]
         record["port"] = port
         record["space"] = owner.number
         record["start"], record["length"] = place
@@ -75,7 +82,7 @@ class SharedMemory:
 
     def withdraw(self, node: int, row: int, port: int) -> None:
         """Take an export out: transfers that come later are rejected."""
-        record = self._ports.exports[node, row]
+        record = self._ports.shared.exports[node, row]
         record["valid"] = 0
         record["epoch"] += 1
         self._exports.give_back(
@@ -87,10 +94,10 @@ class SharedMemory:
 
         Errors: ``SimulationError`` if all rows of the guest's node are in use.
         """
-        exported = self._ports.exports[node, row]
+        exported = self._ports.shared.exports[node, row]
         stream = self._streams.between(guest.node, guest.port, node, int(exported["port"]))
         number = self._imports.take(guest.node)
-        record = self._ports.imports[guest.node, number]
+        record = self._ports.shared.imports[guest.node, number]
         record["stream"] = stream
         record["node"] = node
         record["export"] = row
@@ -103,7 +110,7 @@ class SharedMemory:
     def release(self, guest: Process, number: int) -> None:
         """Take a right to use memory out again."""
         node, port = guest.node, guest.port
-        self._ports.imports[node, number]["port"] = NOBODY
+        self._ports.shared.imports[node, number]["port"] = NOBODY
         self._imports.give_back(
             (node, number), once=lambda: bool(self._is_import_at_rest(node, port, number))
         )

@@ -177,7 +177,7 @@ class Endpoint(Process):
                     f"{offer.length}, at the same byte of a page"
                 )
             await self._pin_for_good(place, f"redirect {name!r}")
-        record = self._ports.exports[self.node, offer.number]
+        record = self._ports.shared.exports[self.node, offer.number]
         record["redirect"] = -1 if place is None else place[0]
         await self._give_up(self._redirected.pop(offer.number, None))
         if place is not None:

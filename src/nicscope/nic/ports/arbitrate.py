@@ -136,7 +136,7 @@ def destination_of(nics, n, p):
         return peer_of(ports.channels[n, port.name])
     if port.reply_port >= 0:
         return port.name
-    return peer_of(ports.imports[n, port.name])
+    return peer_of(ports.shared.imports[n, port.name])
 
 
 @step

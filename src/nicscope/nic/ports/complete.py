@@ -312,7 +312,7 @@ def _end_store(nics, d, packet, head):
     storing.arrived += packet.payload
     if head.last == 0 or storing.arrived != head.total:
         return  # or a part of it was rejected, or lost
-    export = ports.exports[d, head.name]
+    export = ports.shared.exports[d, head.name]
     export.stores += 1
     if head.options & NOTIFY and export.port != NOBODY:
         port = ports.table[d, export.port]
@@ -336,7 +336,7 @@ def _end_store(nics, d, packet, head):
 def _answer(nics, d, packet, head):
     """Post the answer to a remote fetch at the firmware's own port."""
     ports = nics.ports
-    if head.name < 0 or head.name >= ports.exports.shape[1]:
+    if head.name < 0 or head.name >= ports.shared.exports.shape[1]:
         return REFUSED_FOR_GOOD
     if not export_for(nics, d, head):
         return DROPPED

@@ -122,9 +122,9 @@ def _check_channel(nics, n, p):
 def _check_import(nics, n, p):
     ports = nics.ports
     port = ports.table[n, p]
-    if port.name < 0 or port.name >= ports.imports.shape[1]:
+    if port.name < 0 or port.name >= ports.shared.imports.shape[1]:
         return BAD_HANDLE
-    imported = ports.imports[n, port.name]
+    imported = ports.shared.imports[n, port.name]
     if imported.port != p:
         return BAD_HANDLE
     if port.options & INLINE or ports.rules[0].serves == 0:

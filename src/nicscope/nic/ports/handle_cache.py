@@ -67,9 +67,9 @@ def fill_handle(nics, n, kind, number):
         return
     first = fill(cache, row, tag) * cache.config[0].line
     if kind == EXPORT_HANDLE:
-        write_export(cache.frames, first, ports.exports[n, number])
+        write_export(cache.frames, first, ports.shared.exports[n, number])
     elif kind == IMPORT_HANDLE:
-        write_import(cache.frames, first, ports.imports[n, number])
+        write_import(cache.frames, first, ports.shared.imports[n, number])
     else:
         write_process(cache.frames, first, ports.table[n, number])
 

@@ -46,7 +46,7 @@ def knows_request(nics, n, p):
     is_remote = request.operation == WRITE or request.operation == FETCH
     if is_remote and port.takes != ONE:
         number = request.name
-        is_one = number >= 0 and number < ports.imports.shape[1]
+        is_one = number >= 0 and number < ports.shared.imports.shape[1]
         if is_one and not _has(nics, n, p, IMPORT_HANDLE, number, again >= SECOND):
             port.polled_again = SECOND
             return False
@@ -68,7 +68,7 @@ def export_for(nics, d, head):
     ports = nics.ports
     number = head.name
     if not looks_up_handles(nics):
-        ports.shown[d] = ports.exports[d, number]
+        ports.shown[d] = ports.shared.exports[d, number]
         return True
     again = _missed_at(nics, d, head) >= FIRST
     if not _has(nics, d, OWN, EXPORT_HANDLE, number, again):

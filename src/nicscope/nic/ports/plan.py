@@ -200,15 +200,16 @@ def _plan_store(nics, n, head):
     plan.lookup_receive = 1
     plan.lookup_handle = 2 * ports.rules[0].handles
     # What is not exported is refused, and no page is looked up.
-    if 0 <= head.name < ports.exports.shape[1] and ports.exports[n, head.name].valid == 1:
-        export = ports.exports[n, head.name]
+    exports = ports.shared.exports
+    if 0 <= head.name < exports.shape[1] and exports[n, head.name].valid == 1:
+        export = exports[n, head.name]
         start = export.start if export.redirect < 0 else export.redirect
         _count_ways(nics, n, export.space, page_at(nics, start + head.offset))
 
 
 @step
 def _is_sink(nics, n, name):
-    exports = nics.ports.exports
+    exports = nics.ports.shared.exports
     return 0 <= name < exports.shape[1] and exports[n, name].space == NOBODY
 
 

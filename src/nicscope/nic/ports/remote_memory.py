@@ -60,7 +60,7 @@ from nicscope.nic.ports.traffic import (
 def place_store(nics, d, packet, head):
     """Find where a remote store goes; whether that has to be waited for."""
     ports = nics.ports
-    if head.name < 0 or head.name >= ports.exports.shape[1]:
+    if head.name < 0 or head.name >= ports.shared.exports.shape[1]:
         pass_by(packet, head, REFUSED_FOR_GOOD)
         return False
     if not export_for(nics, d, head):
@@ -185,7 +185,7 @@ def _settle(nics, d, frame):
     elif is_of_work(nics, d, head):
         p = stream_to(ports, d, head.peer).port
     else:
-        p = ports.exports[d, head.name].port
+        p = ports.shared.exports[d, head.name].port
     ports.owners[d, head.key] = p
     packet.address += frame << ports.rules[0].page_bits
 

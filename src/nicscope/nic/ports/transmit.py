@@ -325,7 +325,7 @@ def _address(nics, n, p, packet, head):
         head.options = port.length  # a status
         head.offset = 0
     else:
-        imported = ports.imports[n, port.name]
+        imported = ports.shared.imports[n, port.name]
         head.name = imported.export
         head.epoch = imported.epoch
         head.message = port.taken
@@ -353,7 +353,7 @@ def _await_answer(nics, n, p, head):
     ports = nics.ports
     port = ports.table[n, p]
     fetch = ports.fetches[n, p, port.slot]
-    fetch.peer = peer_of(ports.imports[n, port.name])
+    fetch.peer = peer_of(ports.shared.imports[n, port.name])
     fetch.address = ports.current[n, p, 0].address
     fetch.length = port.total
     fetch.arrived = 0
@@ -380,7 +380,7 @@ def _piece(nics, n, p):
         length = min(length, unit - port.done % unit)
         return min(length, page - (there & (page - 1))) if port.operation == WRITE else length
     if port.operation != REPLY:
-        there += ports.imports[n, port.name].start
+        there += ports.shared.imports[n, port.name].start
     return min(length, page - (there & (page - 1)))
 
 

@@ -90,4 +90,7 @@ def protect_if_used(nic, in_use, entry, unit):
 @step
 def write_frame(nic, place, frame):
     """Follow a FILL: ``frame`` is the physical frame; whether the entry is in use stays."""
-    nic.frames[place] = (nic.frames[place] & IN_USE) | frame
+    if nic.uses.size > 0:
+        nic.frames[place] = frame
+    else:
+        nic.frames[place] = (nic.frames[place] & IN_USE) | frame

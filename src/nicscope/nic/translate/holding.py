@@ -20,6 +20,7 @@ from nicscope.memory.pinning import PINNED
 from nicscope.nic.cache import find as find_entry
 from nicscope.nic.cache import hold, release
 from nicscope.nic.layout import EMPTY, FRAME_BITS, IN_USE
+from nicscope.nic.linked import is_used
 from nicscope.nic.translate.codes import INTERRUPT, MISS, PINNED_AREA, UNET_MM
 from nicscope.nic.translate.state import set_of
 from nicscope.nic.victim import ABSENT, find_victim
@@ -29,10 +30,10 @@ from nicscope.nic.victim import ABSENT, find_victim
 def has_room(nic, row):
     """Whether set ``row`` has an entry that no transfer uses."""
     ways = nic.config[0].ways
+    used = 0
     for entry in range(row * ways, (row + 1) * ways):
-        if nic.frames[entry * nic.config[0].line] & IN_USE == 0:
-            return True
-    return False
+        used += is_used(nic, entry)
+    return used < ways
 
 
 @step

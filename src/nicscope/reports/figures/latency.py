@@ -123,7 +123,7 @@ def draw_miss_ratio(curves: Mapping[int, Sequence[MissPoint]], platform: str) ->
         )
     with styled():
         figure, (latency, bandwidth) = slide(
-            f"Ping-pong on {platform}, requests missing on one side", 1, 2
+            f"Ping-pong on {platform}, lookups missing on one side", 1, 2
         )
         for (size, points), (colour, marker) in zip(curves.items(), SIZE_LOOKS, strict=False):
             ratios = [point.asked for point in points]
@@ -139,7 +139,7 @@ def draw_miss_ratio(curves: Mapping[int, Sequence[MissPoint]], platform: str) ->
         for axes in (latency, bandwidth):
             axes.set_ylim(bottom=0)
             axes.xaxis.set_major_formatter(PercentFormatter(1.0))
-            axes.set_xlabel("requests that miss", color=INK)
+            axes.set_xlabel("lookups that miss", color=INK)
             axes.grid(axis="y", color=FAINT, linewidth=0.8)
         latency.set_xlim(-EDGE, ROOM)
         bandwidth.set_xlim(1 - ROOM, 1 + EDGE)

@@ -27,6 +27,7 @@ from nicscope.nic.handles import BUFFER_WORDS, PROCESS_WORDS
 from nicscope.nic.layout import new_cache
 from nicscope.nic.ports.layout import FETCHES, KERNEL, NO_ONE, NOBODY, SEGMENTS, THREAD
 from nicscope.nic.ports.pools import new_pools
+from nicscope.nic.ports.shared_tables import new_shared_tables
 from nicscope.nic.ports.work_queues import new_work_queues
 from nicscope.room import zeroed
 
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
 HANDLE_WAYS = 4  # assumed: what served translations best (miNI, V.C)
 # Of ``PortSize``: what arrays are made of.
 QUEUES = (
-    "ring", "ready", "channels", "exports", "imports", "events", "connections", "segments",
-    "receives", "regions", "queues", "entries",
+    "ring", "ready", "channels", "events", "connections", "segments", "receives",
+    "regions", "queues", "entries",
 )  # fmt: skip
 WINDOW = 64  # packets, the most that the rejects of an acknowledgement can name
 _SERVICE = {
@@ -93,6 +94,7 @@ class HostSize(msgspec.Struct, frozen=True, kw_only=True):
     pages_per_space: int = 512
     swap_blocks: int = 2048
     pin_limit: int | None = None  # pages of a host
+    processors: int | None = None  # 1 or 2; None: what the platform states, else 1
     # Assumed: miNI has the scan for surplus pins run at long intervals (IV.B.2) and gives none.
     scan_period_ps: int = 100_000_000_000
 
@@ -103,7 +105,7 @@ class PortSize(msgspec.Struct, frozen=True, kw_only=True):
     ring: int = 64  # entries of each queue of a port
     ready: int = 16  # buffers translated ahead, per port
     channels: int = 64  # tags of a node
-    exports: int = 64
+    exports: int = 64  # to begin with, where the host has these tables and they grow (miNI)
     imports: int = 64
     longest: int = 64  # pages of a segment
     events: int = 256  # that can wait for the kernel thread of a node
@@ -317,6 +319,7 @@ def _ports(
     made = Ports(
         **arrays,
         pools=new_pools(ports, rings[0], arrays["pool"]),
+        shared=new_shared_tables(nodes, size.exports, size.imports),
         buffer_cache=_handle_caches(nodes, size.buffer_entries, BUFFER_WORDS),
         process_cache=_handle_caches(nodes, size.process_entries, PROCESS_WORDS),
         work=new_work_queues(extent),
@@ -328,7 +331,6 @@ def _ports(
     made.owners[:] = NOBODY
     made.channels["port"] = NOBODY
     made.channels["placed"] = -1
-    made.imports["port"] = NOBODY
     made.fetches["peer"] = NOBODY
     made.nodes["bringing"] = NOBODY
     for promised in ("promised_to", "promised_page", "promised_export", "promised_process"):
@@ -340,7 +342,6 @@ def _ports(
     made.table["key"] = -1
     made.table["page"] = -1
     made.table["missed"] = -1
-    made.exports["redirect"] = -1
     for name in ("channel", "send_queue", "receive_queue"):
         made.table[name] = NOBODY
     return made

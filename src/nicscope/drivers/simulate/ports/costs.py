@@ -92,8 +92,7 @@ def service_costs(costs: ProgramCosts, design: Design) -> ServiceCosts:
         steps["interrupt"] = 0
         steps["lookup_handle"] = costs.steps["ni_check"]
         steps["thread_delay"] = costs.steps["miss_delay"]
-        pins = (design.line or 1) * costs.steps["miss_pin"]
-        steps["thread_work"] = costs.steps["miss_processing"] + pins
+        steps["thread_work"] = costs.steps["miss_processing"]  # and what it pins, page by page
     return ServiceCosts(steps, costs.tables["user_pin"], costs.tables["user_unpin"])
 
 

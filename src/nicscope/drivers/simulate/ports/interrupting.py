@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.machine import CPU, IDLE, INTERRUPTED, KINDS
+from nicscope.drivers.simulate.two_processors import has_idle_other, interrupt_other
 from nicscope.kernel.decorators import distant
 
 
 @distant
 def steal_cpu(machine, n, duration, now):
-    """Take ``duration`` ps from the CPU of ``n``: now if it idles, else from what it does."""
+    """Take ``duration`` ps from a CPU of ``n``: now from one that idles, else from what it does."""
     node = machine.nodes[n]
     if node.cpu == IDLE:
         node.cpu = INTERRUPTED
@@ -17,5 +18,7 @@ def steal_cpu(machine, n, duration, now):
         node.cpu_process = -1
         node.cpu_busy += duration
         put(machine.agenda, n * KINDS + CPU, now + duration)
+    elif has_idle_other(node):
+        interrupt_other(node, duration, now)
     else:
         machine.ports.nodes[n].stolen += duration

@@ -18,6 +18,7 @@ from nicscope.memory.paging.layout import memory_shapes
 from nicscope.nic.handles import BUFFER_WORDS, PROCESS_WORDS
 from nicscope.nic.layout import cache_bytes
 from nicscope.nic.ports.pools import pool_shapes
+from nicscope.nic.ports.shared_tables import shared_shapes
 from nicscope.nic.ports.work_queues import work_shapes
 from nicscope.room import bytes_of
 
@@ -60,6 +61,7 @@ def ports_bytes(setup: Setup, delivery: Delivery) -> int:
         + bytes_of(work_shapes(extent))
         + bytes_of(memory)
         + bytes_of(pool_shapes(setup.ports, delivery.send_ring))
+        + bytes_of(shared_shapes(nodes, setup.size.exports, setup.size.imports))
         + nodes * translation_bytes(setup.design, spaces, keys, setup.size.longest)
         + nodes * sum(cache_bytes(count * words, HANDLE_WAYS, words) for count, words in handles)
     )

@@ -22,7 +22,6 @@ from nicscope.nic.ports.layout import (
     CHANNEL,
     EXPORT,
     HEAD,
-    IMPORT,
     INLINE_BYTES,
     PORT,
     REPORT,
@@ -54,8 +53,6 @@ class Extent(NamedTuple):
     ring: int  # entries of each queue of a port
     ready: int
     channels: int
-    exports: int
-    imports: int
     events: int
     connections: int
     segments: int  # of a descriptor
@@ -67,7 +64,7 @@ class Extent(NamedTuple):
 
 
 def port_shapes(extent: Extent) -> Shapes:
-    """The arrays of ``Ports`` that are the ports' own, but for pools and caches of handles."""
+    """The arrays of ``Ports`` that are the ports' own, but for what grows and caches of handles."""
     n, p, links, ring = extent.nodes, extent.ports, extent.links, extent.ring
     sends, arrivals = extent.rings
     peers = links + extent.connections if links else 0
@@ -93,8 +90,6 @@ def port_shapes(extent: Extent) -> Shapes:
         "report_buffers": ((n, p, ring, BUFFERS), NUMBER),
         "channels": ((n, extent.channels), CHANNEL),
         "filling": ((n, extent.channels, BUFFERS), BUFFER),
-        "exports": ((n, extent.exports), EXPORT),
-        "imports": ((n, extent.imports), IMPORT),
         "pending": ((n, p, ring), PENDING),
         "kept": ((n, p, ring, extent.segments), SEGMENT),
         "fetches": ((n, p, ring), FETCHING),

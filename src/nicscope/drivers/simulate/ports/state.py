@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nicscope.memory.paging.layout import HostMemory
     from nicscope.nic.layout import Nic
     from nicscope.nic.ports.pools import Pools
+    from nicscope.nic.ports.shared_tables import SharedTables
     from nicscope.nic.ports.work_queues import WorkQueues
     from nicscope.nic.translate.nodes import Translations
 
@@ -230,8 +231,6 @@ class Ports(NamedTuple):
     report_buffers: NDArray[np.int64]  # shape (nodes, ports, ring, BUFFERS): addresses
     channels: NDArray[Any]  # CHANNEL, shape (nodes, tags)
     filling: NDArray[Any]  # BUFFER, shape (nodes, tags, BUFFERS): of the message arriving
-    exports: NDArray[Any]  # EXPORT, shape (nodes, exports)
-    imports: NDArray[Any]  # IMPORT, shape (nodes, imports)
     pending: NDArray[Any]  # PENDING, shape (nodes, ports, ring): posted, not yet reported
     kept: NDArray[Any]  # SEGMENT, shape (nodes, ports, ring, segments): first page, pages
     fetches: NDArray[Any]  # FETCHING, shape (nodes, ports, ring): where answers go
@@ -253,6 +252,7 @@ class Ports(NamedTuple):
     wishing: NDArray[np.int64]
     pool: NDArray[Any]  # POOLS, shape (1,)
     pools: Pools
+    shared: SharedTables
     frames: NDArray[np.int64]  # shape (nodes, keys): the hosts' tables; else the garbage page
     events: NDArray[Any]  # SERVICE, shape (nodes, events that can wait for the kernel thread)
     buffer_cache: Nic  # leading axis of nodes: handles of buffers, each a line of words

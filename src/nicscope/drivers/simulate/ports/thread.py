@@ -9,15 +9,19 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.clock import NEVER
-from nicscope.drivers.simulate.machine import COMPUTING, COPYING, CPU, KINDS
+from nicscope.drivers.simulate.machine import CPU, KINDS
 from nicscope.drivers.simulate.ports.calls import steal_cpu
 from nicscope.drivers.simulate.ports.timers import fire_by
+from nicscope.drivers.simulate.two_processors import all_compute
 from nicscope.host.calls import provide_for
 from nicscope.kernel.decorators import distant, step
-from nicscope.memory.paging.layout import DISK, READY
+from nicscope.memory.paging.layout import COPY, DISK, GARBAGE_FRAME, READY, ZERO
+from nicscope.memory.pinning import PINNED
 from nicscope.nic.handles import is_handle
 from nicscope.nic.ports.calls import defer_buffer, needed_for
 from nicscope.nic.ports.layout import AWAITS_KERNEL, AWAITS_QUEUE, FREE_TO_GO, NOBODY, THREAD
+from nicscope.nic.ports.lookup import key_of
+from nicscope.nic.translate.nodes import translation_of
 
 # What the thread does.
 ASLEEP = 0
@@ -25,8 +29,8 @@ WAKING = 1
 READING = 2  # a page comes from the disk
 WORKING = 3
 RUNNABLE = 4  # awake; it has the CPU next
-# Assumed: a kernel thread that is woken while a program computes runs when that leaves the CPU, at
-# the latest at the next tick of the clock (Linux 2.2 ticks 100 times a second).
+# Assumed: a kernel thread that is woken while programs compute on every CPU runs when one of them
+# leaves its own, at the latest at the next tick of the clock (Linux 2.2 ticks 100 times a second).
 TICK = 10_000_000_000  # ps
 
 
@@ -101,13 +105,6 @@ def _unblock(machine, n):
 
 
 @step
-def _must_wait(machine, n):
-    """Whether a program computes, which the scheduler leaves the CPU to."""
-    cpu = machine.nodes[n].cpu
-    return cpu in (COMPUTING, COPYING) and machine.nodes[n].cpu_process >= 0
-
-
-@step
 def _until(machine, n, when):
     machine.ports.nodes[n].thread_at = when
     fire_by(machine, n, when)
@@ -130,9 +127,9 @@ def thread_is_done(machine, n, now):
     if serving.thread == READING:
         provide_for(machine, n, event.space, event.page, event.receive)
         serving.page_ins += 1
-    if serving.thread == WAKING and _must_wait(machine, n):
+    if serving.thread == WAKING and all_compute(machine.nodes[n]):
         serving.thread = RUNNABLE
-        ends = machine.agenda.times[n * KINDS + CPU]
+        ends = min(machine.agenda.times[n * KINDS + CPU], machine.nodes[n].other_until)
         _until(machine, n, min(ends, (now // TICK + 1) * TICK))
         return False
     if serving.thread != READING:
@@ -147,9 +144,47 @@ def thread_is_done(machine, n, now):
         return False
     serving.thread = WORKING
     work = ports.costs[n].thread_work
+    if ports.rules[0].service == THREAD and not is_handle(event.space):
+        work += _pinning_time(machine, n, event)
     steal_cpu(machine, n, work, now)
     _until(machine, n, now + work)
     return False
+
+
+@step
+def _pinning_time(machine, n, event):
+    """What the missed line's pages take that will be pinned with it (miNI, IV.B.2)."""
+    ports = machine.ports
+    nic, host, _ = translation_of(ports.translations, n)
+    key = key_of(machine, n, event.space, event.page)
+    if key < 0 or needed_for(machine, n, event.space, event.page, event.receive) < 0:
+        return np.int64(0)
+    # A line that was filled without its page is mended: with it comes what else is there by now.
+    mends = _lacks(machine, n, key) and host.pinning.state[key] & PINNED != 0
+    first = event.page & ~(nic.config[0].line - 1)
+    time = np.int64(0)
+    for page in range(first, first + nic.config[0].line):
+        number = key - event.page + page
+        if _lacks(machine, n, number) and (mends or host.pinning.state[number] & PINNED == 0):
+            needed = needed_for(machine, n, event.space, page, event.receive)
+            time += _time_to_pin(ports.costs[n], needed)
+    return time
+
+
+@step
+def _lacks(machine, n, key):
+    """Whether the host's table has no frame for the page of ``key``."""
+    return machine.ports.frames[n, key] == GARBAGE_FRAME
+
+
+@step
+def _time_to_pin(costs, needed):
+    """What it takes to pin a page of which so much is ``needed``; 0 if it will not be pinned."""
+    if needed == READY:
+        return costs.pin_send
+    if needed == ZERO:
+        return costs.zero
+    return costs.pin_shared if needed == COPY else np.int64(0)
 
 
 @distant

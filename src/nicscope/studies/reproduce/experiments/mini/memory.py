@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from nicscope.config.design import load_design, with_settings
-from nicscope.drivers.simulate.ports.build import HostSize, PortSize
+from nicscope.drivers.simulate.ports.build import HostSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces.mini.cluster import Cluster
 from nicscope.interfaces.mini.memory import LOOKUP, nic_structures, total_by_group
@@ -174,11 +174,8 @@ def _total(cluster: Cluster, group: str | None = None) -> int:
 
 def _running(design: str | Design, buffers: int = FEW, byte_count: int = SMALL) -> Cluster:
     """A cluster that has used ``buffers`` buffers of ``byte_count`` bytes in all."""
-    room = max(4096, buffers)
     cluster = Cluster(
-        design,
-        host=HostSize(frames=-(-byte_count // PAGE) + 1024, pages_per_space=SPACE),
-        size=PortSize(exports=room, imports=room),
+        design, host=HostSize(frames=-(-byte_count // PAGE) + 1024, pages_per_space=SPACE)
     )
 
     async def owner(end: Endpoint) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nicscope.config.design import load_design, with_settings
-from nicscope.studies.handle_misses import ROUND_TRIPS, measure
+from nicscope.studies.handle_misses import PAGE, ROUND_TRIPS, by_page, measure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,14 +26,18 @@ LINEAR = 0.99
 LIKE_A_ROUND_TRIP = 0.25
 
 
+AGREE = 0.02  # how far readings may differ that are of the same lookups
+
+
 def figure4(outcome: Outcome, item: Item) -> None:  # noqa: ARG001 - sizes and ratios stand in its notes, in words
     """MiNI Figure 4: what misses on one side do to latency and bandwidth.
 
-    Play every size at every ratio.
+    Play every size at every ratio of lookups, and once more by messages.
     """
-    curves = {size: [measure(size, ratio) for ratio in RATIOS] for size in SIZES}
+    curves = {size: [measure(size, ratio, design=by_page()) for ratio in RATIOS] for size in SIZES}
     _latency(outcome, curves)
     _bandwidth(outcome, curves)
+    _by_message(outcome, curves)
     _sides(outcome, curves)
     _parts(outcome, curves)
 
@@ -72,29 +76,56 @@ def _bandwidth(outcome: Outcome, curves: dict[int, list[MissPoint]]) -> None:
     outcome.shape(
         "larger-messages-lose-more",
         all(small < large for small, large in pairwise(lost)),
-        ", ".join(f"{size} B {each:.1f} MB/s" for size, each in zip(SIZES, lost, strict=True)),
+        _losses(lost),
+    )
+
+
+def _losses(lost: Sequence[float]) -> str:
+    return ", ".join(f"{size} B {each:.1f} MB/s" for size, each in zip(SIZES, lost, strict=True))
+
+
+def _by_message(outcome: Outcome, curves: dict[int, list[MissPoint]]) -> None:
+    """The other reading: a message misses once, whatever its length, or not at all."""
+    by_lookup, by_message = [], []
+    for size, curve in curves.items():
+        by_lookup.append(curve[0].mbytes_s - curve[HALF].mbytes_s)
+        without, half = (measure(size, ratio) for ratio in (0.0, RATIOS[HALF]))
+        by_message.append(without.mbytes_s - half.mbytes_s)
+    pairs = [*zip(SIZES, by_lookup, by_message, strict=True)]
+    outcome.shape(
+        "per-message-loses-less",
+        all(
+            abs(other / each - 1) <= AGREE if size <= PAGE else other < each
+            for size, each, other in pairs
+        ),
+        f"per message {_losses(by_message)}",
     )
 
 
 def _sides(outcome: Outcome, curves: dict[int, list[MissPoint]]) -> None:
     points = [point for curve in curves.values() for point in curve]
-    worst = max(abs(point.misses - point.asked * ROUND_TRIPS) for point in points)
+    pages = [-(-point.byte_count // PAGE) for point in points]
+    worst = max(
+        abs(point.misses / count - point.asked * ROUND_TRIPS)
+        for point, count in zip(points, pages, strict=True)
+    )
     other = max(point.other_misses for point in points)
     outcome.shape(
         "misses-on-one-side",
         other == 0 and worst <= 1,
-        f"{other} misses where the ping-pong begins, elsewhere off by {worst:.2g} of {ROUND_TRIPS}",
+        f"{other} misses where the ping-pong begins, elsewhere off by {worst:.2g} of "
+        f"{ROUND_TRIPS} messages",
     )
 
 
 def _parts(outcome: Outcome, curves: dict[int, list[MissPoint]]) -> None:
-    """Of the missing trips by their stations, of the others by themselves."""
+    """Of messages with one lookup: of the missing trips by their stations, else by themselves."""
     off, unlike = 0.0, 0.0
-    for curve in curves.values():
+    for curve in (curve for size, curve in curves.items() if size <= PAGE):
         whole = curve[0].hit_us
         assert whole is not None
         for point in curve:
-            hits = [trip.round_trip_us for trip in point.trips if trip.parts is None]
+            hits = [trip.round_trip_us for trip in point.trips if not trip.missed]
             parts = point.parts
             missed = len(point.trips) - len(hits)
             added = 0.0 if parts is None else missed * sum(parts)
@@ -102,13 +133,13 @@ def _parts(outcome: Outcome, curves: dict[int, list[MissPoint]]) -> None:
             off = max(off, abs(latency / point.latency_us - 1))
             if parts is not None:
                 unlike = max(unlike, abs(parts.sending_again / whole - 1))
-    large = curves[SIZES[-1]][-1].parts
+    large = curves[PAGE][-1].parts
     assert large is not None
     outcome.shape(
         "parts-add-up",
         off < 1e-9 and unlike < LIKE_A_ROUND_TRIP,
         f"to {off:.1g}; sending again is a round trip without a miss to {100 * unlike:.0f} %; "
-        f"{SIZES[-1]} B: "
+        f"{PAGE} B: "
         + ", ".join(f"{name} {value:.1f} us" for name, value in large._asdict().items()),
     )
 
@@ -125,7 +156,10 @@ def _line(latencies: Sequence[float]) -> tuple[float, float]:
 BYTES = 64
 TRIPS = 20
 PLACES = {"low": Fraction(0), "high": Fraction(1)}
-CACHES = ((8192, 8, 2), (8192, 128, 8), (16384, 64, 4), (32768, 16, 8), (32768, 128, 2))
+BEST = (16384, 64, 4)  # entries, entries of a line, ways
+CACHES = ((8192, 8, 2), (8192, 128, 8), BEST, (32768, 16, 8), (32768, 128, 2))
+FIRST_USES = 5
+PROCESSORS = 2  # of a node (miNI, Table II)
 PROGRAM_US = 100.0  # a busy program works without rest, so long at a time
 
 
@@ -139,63 +173,89 @@ class Penalties(NamedTuple):
 def miss_penalty(outcome: Outcome, item: Item) -> None:
     """MiNI V.C: delay and processing of misses, from the kernel thread of a running node.
 
-    Measure at both ends of the ranges, for several caches, and beside a busy program.
+    Measure at both ends of the delay's range, for several caches, with pages pinned before or by
+    the miss, and beside busy programs.
     """
     ends = {name: _penalties(place=place) for name, place in PLACES.items()}
     for name, found in ends.items():
         mean = (sum(found.delays) + sum(found.processings)) / len(found.delays)
-        outcome.point("penalty_without_other_work", "us", mean, place=name)
+        outcome.point("penalty_of_entries_that_the_host_has", "us", mean, place=name)
+    pinning = {cache: _penalties(cache=cache, trips=FIRST_USES, pinned=False) for cache in CACHES}
     delay, processing = item.printed["delay_us"], item.printed["processing_us"]
-    delays = [each for found in ends.values() for each in found.delays]
-    processings = [each for found in ends.values() for each in found.processings]
+    every = [*ends.values(), *pinning.values()]
+    delays = [each for found in every for each in found.delays]
+    processings = [each for found in every for each in found.processings]
     outcome.shape(
         "ranges-hold-on-an-idle-host",
         _within(delays, delay) and _within(processings, processing),
         f"{_span(delays)} and {_span(processings)} us",
     )
     _caches(outcome)
+    _lines(outcome, pinning)
     _busy(outcome)
 
 
 def _caches(outcome: Outcome) -> None:
-    found = {
-        f"C{entries // 1024} L{line} A{ways}": _penalties(entries, line, ways)
-        for entries, line, ways in CACHES
-    }
-    ours = [
-        (
-            sorted(round(each, 6) for each in one.delays),
-            sorted(round(each, 6) for each in one.processings),
-        )
-        for one in found.values()
-    ]
+    found = {cache: _penalties(cache=cache) for cache in CACHES}
+    ours = [(_distribution(one.delays), _distribution(one.processings)) for one in found.values()]
     outcome.shape(
-        "cache-does-not-matter",
+        "cache-does-not-matter-where-nothing-is-pinned",
         all(one == ours[0] for one in ours),
-        f"{', '.join(found)}: {_span(ours[0][0])} and {_span(ours[0][1])} us",
+        f"{', '.join(map(_called, found))}: {_span(ours[0][0])} and {_span(ours[0][1])} us",
     )
 
 
+def _lines(outcome: Outcome, pinning: dict[tuple[int, int, int], Penalties]) -> None:
+    by_line: dict[int, set[float]] = {}
+    for (_, line, _), found in pinning.items():
+        by_line.setdefault(line, set()).update(round(each, 6) for each in found.processings)
+    delays = [_distribution(found.delays) for found in pinning.values()]
+    rising = [by_line[line] for line in sorted(by_line)]
+    outcome.shape(
+        "longer-lines-take-longer-to-pin",
+        all(max(short) < min(long) for short, long in pairwise(rising))
+        and all(one == delays[0] for one in delays),
+        "; ".join(f"lines of {line}: {_span([*by_line[line]])} us" for line in sorted(by_line)),
+    )
+
+
+def _distribution(values: list[float]) -> list[float]:
+    return sorted(round(each, 6) for each in values)
+
+
+def _called(cache: tuple[int, int, int]) -> str:
+    entries, line, ways = cache
+    return f"C{entries // 1024} L{line} A{ways}"
+
+
 def _busy(outcome: Outcome) -> None:
-    idle, busy = _penalties(), _penalties(busy_us=PROGRAM_US)
+    idle, one, all_ = (_penalties(busy_programs=many) for many in range(PROCESSORS + 1))
+    alike = [_span(found.processings) for found in (idle, one, all_)]
     outcome.shape(
         "a-busy-host-delays",
-        max(busy.delays) > max(idle.delays) and _span(busy.processings) == _span(idle.processings),
-        f"{_span(idle.delays)} us idle, {_span(busy.delays)} busy; "
-        f"processing {_span(idle.processings)} and {_span(busy.processings)} us",
+        max(all_.delays) > max(idle.delays)
+        and _distribution(one.delays) == _distribution(idle.delays)
+        and len(set(alike)) == 1,
+        f"{_span(idle.delays)} us idle, {_span(one.delays)} with one processor busy, "
+        f"{_span(all_.delays)} with both; processing {', '.join(alike)} us",
     )
 
 
 def _penalties(
-    entries: int = 16384,
-    line: int = 64,
-    ways: int = 4,
+    cache: tuple[int, int, int] = BEST,
     place: Fraction | None = None,
-    busy_us: float = 0.0,
+    *,
+    trips: int = TRIPS,
+    busy_programs: int = 0,
+    pinned: bool = True,
 ) -> Penalties:
+    entries, line, ways = cache
     settings = [f"entries={entries}", f"line={line}", f"ways={ways}"]
     design = with_settings(load_design("mini"), settings)
-    found = measure(BYTES, 1.0, TRIPS, design, place, busy_us)
+    found = measure(
+        BYTES, 1.0, trips, design, place,
+        busy_us=PROGRAM_US if busy_programs else 0.0, busy_programs=busy_programs, pinned=pinned,
+    )  # fmt: skip
     parts = [trip.parts for trip in found.trips if trip.parts is not None]
     return Penalties([each.delay for each in parts], [each.processing for each in parts])
 

@@ -1,0 +1,142 @@
+"""Hosts with two processors: two programs work at once, and the kernel takes one that is free."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nicscope.config.platform import load_platform
+from nicscope.drivers.simulate.log import Engine
+from nicscope.drivers.simulate.machine import INTERRUPTED
+from nicscope.drivers.simulate.ports.build import HostSize
+from nicscope.errors import SimulationError
+from nicscope.interfaces.mini import Cluster
+from nicscope.interfaces.unet import Cluster as UNet
+from nicscope.interfaces.via import Cluster as Via
+
+US = 1_000_000
+
+
+def computing(plans, processors):
+    """When programs end that compute for so long, one stretch after the other; and the cluster."""
+
+    def program(plan):
+        async def computes(end):
+            for time in plan:
+                await end.compute(time)
+            return end.now_us
+
+        return computes
+
+    cluster = Cluster(host=HostSize(processors=processors), keep_log=1000)
+    for plan in plans:
+        cluster.start(0, program(plan))
+    return [round(ended) for ended in cluster.run()], cluster
+
+
+@pytest.mark.requirement("MI-50")
+def test_the_papers_nodes_have_two_processors():
+    assert load_platform("mini-cluster").machine["processors"].value == 2
+    assert Cluster().processors == 2
+    assert Cluster(host=HostSize(processors=1)).processors == 1
+
+
+@pytest.mark.requirement("MI-50")
+@pytest.mark.parametrize(("processors", "ends"), [(1, [10, 30]), (2, [10, 20])])
+def test_two_programs_compute_at_once_on_two_processors(processors, ends):
+    found, cluster = computing([[10], [20]], processors)
+
+    assert found == ends
+    assert cluster.simulation.machine.nodes[0]["cpu_busy"] == 30 * US
+
+
+def test_a_third_program_begins_when_the_first_processor_is_free():
+    ends, _ = computing([[10], [20], [5]], 2)
+
+    assert ends == [10, 20, 15]
+
+
+@given(
+    st.lists(st.lists(st.integers(1, 50), min_size=1, max_size=4), min_size=1, max_size=5),
+    st.sampled_from([1, 2]),
+)
+def test_processors_waste_no_time_and_no_program_is_at_two_of_them(plans, processors):
+    ends, cluster = computing(plans, processors)
+    work = [sum(plan) for plan in plans]
+    log = cluster.simulation.machine.log
+    log = log[(log["engine"] == Engine.CPU) & (log["node"] == 0)]
+
+    assert sum(work) / processors <= max(ends)  # no more than so many at once
+    # No processor idles while work waits (Graham's bound, of programs that are chains).
+    assert max(ends) <= sum(work) / processors + max(work)
+    assert all(end >= mine for end, mine in zip(ends, work, strict=True))
+    for process in range(len(plans)):
+        mine = np.sort(log[log["sender"] == process], order="start")
+        assert (mine["end"][:-1] <= mine["start"][1:]).all()
+    assert int((log["end"] - log["start"]).sum()) == sum(work) * US
+
+
+def missing(processors, programs):
+    """When a node with so many programs that compute has had a miss served, and what it took."""
+    cluster = Cluster(host=HostSize(processors=processors), keep_log=10_000)
+    over = []
+
+    async def computes(end):
+        while not over:
+            await end.compute(1000)
+
+    async def writer(end):
+        own = end.allocate(64)
+        remote = await end.open(await end.find("inbox"))
+        await end.write(remote, own, notify=False)
+        await end.done()
+        over.append(True)
+
+    async def owner(end):
+        await end.register(end.allocate(64), name="inbox")
+
+    cluster.start(0, writer)
+    cluster.start(1, owner)
+    for _ in range(programs):
+        cluster.start(1, computes)
+    cluster.run()
+    machine = cluster.simulation.machine
+    events = machine.ports.events[1, : machine.ports.nodes[1]["handled"]]
+    log = machine.log
+    taken = log[(log["engine"] == Engine.CPU) & (log["node"] == 1) & (log["task"] == INTERRUPTED)]
+    return max(events["begun"] - events["raised"]) // US, taken
+
+
+@pytest.mark.requirement("MI-58")
+@pytest.mark.parametrize(
+    ("processors", "programs", "waits"), [(1, 0, 0), (1, 1, 1), (2, 1, 0), (2, 2, 1)]
+)
+def test_the_kernels_thread_waits_only_if_every_processor_computes(processors, programs, waits):
+    delay, _ = missing(processors, programs)
+
+    assert (delay > 25) == bool(waits)  # which it is without, in the middle of its range
+
+
+def test_the_thread_works_on_the_processor_that_is_free_and_takes_no_time_from_a_program():
+    (_, beside), (_, amid) = missing(2, 1), missing(1, 1)
+
+    assert (beside["sender"] == -1).all()
+    assert sum(beside["end"] - beside["start"]) > 0
+    assert sum(amid["end"] - amid["start"]) == sum(beside["end"] - beside["start"])
+
+
+@pytest.mark.parametrize("asked", [0, 3, True, "2"])
+def test_another_number_of_processors_is_refused(asked):
+    with pytest.raises(SimulationError, match="a host has 1 or 2 processors, got"):
+        Cluster(host=HostSize(processors=asked))
+
+
+@pytest.mark.parametrize(
+    ("cluster", "options"),
+    [(Via, {}), (UNet, {"design": "unet-mm-dc21140"})],
+)
+def test_two_are_refused_where_a_bus_or_a_kernel_is_in_between(cluster, options):
+    with pytest.raises(SimulationError, match="two processors where its NIC is behind the PCI"):
+        cluster(host=HostSize(processors=2), **options)

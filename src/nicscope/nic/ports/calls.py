@@ -115,6 +115,11 @@ def place_scattered_answer(nics, d):
     """Find where the payload of the last packet, of an answer, goes; whether that is waited for."""
 
 
+@FIRMWARE.question
+def place_redirected(nics, d):
+    """Find where the payload of the last packet, of a redirected store, goes over two pages."""
+
+
 @FIRMWARE.function
 def complete_remote_work(nics, d, slot):
     """A packet of a remote write, or the question of a fetch, is wholly in; what becomes of it."""

@@ -374,8 +374,13 @@ def leave_frame(nics, n, space, frame):
 
 
 @FIRMWARE.function
-def take_route(nics, n, d, route):
-    """What node ``n`` sends to ``d`` goes by the ``route``-th way from now on."""
+def take_route(nics, n, d, path):
+    """What node ``n`` sends to ``d`` goes by that path from now on."""
+
+
+@FIRMWARE.function
+def search_route(nics, n, now):
+    """Node ``n`` begins to look for routes to and from the node of its ``searching``."""
 
 
 @FIRMWARE.function

@@ -48,7 +48,7 @@ async def sender(endpoint: Endpoint) -> tuple[int, str, float]:
 def report(name: str, topology: Topology, deaths: dict[int, int]) -> None:
     """Run it and print a line."""
     cluster = Cluster("utlb", topology=topology, faults=Faults(link_deaths=deaths))
-    cluster.start(0, receiver if topology.spare else exporter)
+    cluster.start(0, receiver if topology.has_several_ports() else exporter)
     cluster.start(1, sender)
     came, (sent, status, longest) = cluster.run()
     order = "" if came is None else f", in order: {came == list(range(1, MESSAGES + 1))}"

@@ -8,6 +8,7 @@ import pytest
 
 from nicscope.fabric.paths import (
     acquire,
+    links_of,
     make_path,
     make_wanted,
     new_paths,
@@ -44,7 +45,7 @@ def test_trunks_cross_between_the_switches_and_only_there():
 
 def test_a_topology_of_many_nodes_takes_no_more_memory_than_one_of_few():
     few, many = (
-        sum(map(sys.getsizeof, (each, each.paths, each.hops, *each.spare)))
+        sum(map(sys.getsizeof, (each, each.paths, each.hops, each.leads)))
         for each in (redundant(2, 3), redundant(10_000, 3))
     )
 
@@ -59,19 +60,18 @@ def test_a_path_is_made_there_and_back_when_it_is_first_wanted_and_once(topology
     assert want_path(paths, 0, 1)
     make_wanted(paths, topology)
     made = [path_to(paths, 0, 1), path_to(paths, 1, 0)]
-    ways = 1 + len(topology.spare)
-    assert sorted(made) == [1, 1 + ways]
-    assert paths.summary[0]["made"] == 1 + 2 * ways
+    assert sorted(made) == [1, 2]
+    assert paths.summary[0]["made"] == 3
     assert not want_path(paths, 0, 1)
     assert not want_path(paths, 1, 0)
     make_path(paths, topology, 0, 1)
-    assert paths.summary[0]["made"] == 1 + 2 * ways
+    assert paths.summary[0]["made"] == 3
     routes = paths.routes
-    for number, way in enumerate((topology.paths, *topology.spare), made[0]):
-        links = routes.links[routes.first[number] : routes.first[number + 1]]
-        nic = (topology.links + 1,) * topology.has_several_ports()
-        assert tuple(links) == (*way[0, 1], *nic)
-        assert routes.hops[number] == topology.hops[0, 1]
+    links = routes.links[routes.first[made[0]] : routes.first[made[0] + 1]]
+    nic = (topology.links + 1,) * topology.has_several_ports()
+    assert tuple(links) == (*topology.paths[0, 1], *nic)
+    assert links_of(paths, made[0]) == topology.paths[0, 1]
+    assert routes.hops[made[0]] == topology.hops[0, 1]
 
 
 def test_a_nic_takes_one_packet_at_a_time_where_they_come_over_different_links():

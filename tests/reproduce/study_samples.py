@@ -34,6 +34,8 @@ ALL = [
     ("utlb", "table8"),
     ("utlb", "figure7"),
     ("utlb", "figure8"),
+    ("utlb", "section7_independent"),
+    ("utlb", "section7_per_process"),
 ]
 
 

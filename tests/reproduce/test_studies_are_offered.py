@@ -37,6 +37,8 @@ def test_a_trace_that_says_it_is_the_papers_program_is_judged(tmp_path: Path) ->
         "table8": 5,
         "figure7": 0,
         "figure8": 0,
+        "section7_independent": 0,
+        "section7_per_process": 0,
         "figure5": 0,
     }
     [point] = [

@@ -27,6 +27,10 @@ class Transport(msgspec.Struct, frozen=True, kw_only=True):
     ack_delay_ps: int = 20_000_000
     # Numbered, acknowledged and retransmitted by: two nodes together, or each connection by itself.
     by_connection: bool = False
+    # When retries have been to no avail, routes that are alive are looked for by probes (UTLB 4.1).
+    remaps: bool = True
+    # Assumed: how long the answer to a probe is waited for; none is printed.
+    probe_time_out_ps: int = 100_000_000
 
 
 # A design's word: what of a transport it says.

@@ -2,8 +2,9 @@
 
 A sender has at most one packet on the network, so a link's queue is a chain through the senders.
 Source: Trapeze, 3.5.  A path is made when its two nodes first talk: a sender that finds none wants
-it, and the driver makes it before the packet goes on.  Where packets may come to a node over
-different links, a path ends with its NIC, which takes one at a time, as if that were a link.
+it, and the driver makes it before the packet goes on; a route that is found later is one more path.
+Where packets may come to a node over different links, a path ends with its NIC, which takes one at
+a time, as if that were a link.
 """
 
 from __future__ import annotations
@@ -20,14 +21,13 @@ from nicscope.kernel.records import longer, records
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nicscope.fabric.topology import Topology
+    from nicscope.fabric.topology import Links, Topology
 
 NOBODY = -1
 
 
 PATHS = np.dtype(
     [
-        ("ways", "i8"),  # between any two nodes
         ("made", "i8"),  # paths, that of number 0 among them
         ("wanted", "i8"),  # pairs whose paths are still to be made
         ("port", "i8"),  # number of node 0's NIC as a link; 0: NICs are none
@@ -50,8 +50,7 @@ class Paths(NamedTuple):
 
     summary: NDArray[Any]  # PATHS, shape (1,)
     routes: Routes
-    # shape (nodes, nodes): the path that new packets take, one of as many in a row as there are
-    # ways; 0: none has been made
+    # shape (nodes, nodes): the path that new packets take; 0: none has been made
     path_of: NDArray[np.int32]
     wanted: NDArray[np.int64]  # shape (nodes, 2): pairs, a sender at most once
     holder: NDArray[np.int64]  # shape (links + nodes,): sender or NOBODY
@@ -66,7 +65,6 @@ def new_paths(topology: Topology) -> Paths:
     """The idle network of ``topology``, with no path made yet."""
     n = topology.nodes
     summary = records(1, PATHS)
-    summary["ways"] = 1 + len(topology.spare)
     summary["made"] = 1
     summary["port"] = topology.links if topology.has_several_ports() else 0
     held = topology.links + n
@@ -99,26 +97,35 @@ def make_wanted(paths: Paths, topology: Topology) -> None:
 
 
 def make_path(paths: Paths, topology: Topology, sender: int, destination: int) -> None:
-    """Make every way between two nodes, unless that has been done; one that is none has no link."""
+    """Make the path between two nodes, unless that has been done; one that is none has no link."""
     pair = (sender, destination)
-    if paths.path_of[pair] != 0:
-        return
+    if paths.path_of[pair] == 0:
+        links = topology.paths.get(pair, ())
+        paths.path_of[pair] = add_path(paths, links, topology.hops.get(pair, -1), destination)
+
+
+def add_path(paths: Paths, links: Links, hops: int, destination: int) -> int:
+    """Make a path over ``links`` and ``hops`` switches that packets may take; its number."""
     made, routes = paths.summary["made"], paths.routes
-    begin = number = int(made[0])
+    number = int(made[0])
     port = int(paths.summary[0]["port"])
-    for way in (topology.paths, *topology.spare):
-        links = way.get(pair, ())
-        if links and port > 0:
-            links = (*links, port + destination)
-        end = int(routes.first[number]) + len(links)
-        _make_room(routes, number + 1, end)
-        routes.hops[number] = topology.hops.get(pair, -1)
-        for place, link in enumerate(links, end - len(links)):
-            routes.links[place] = link
-        number += 1
-        routes.first[number] = end
-    made[0] = number
-    paths.path_of[pair] = begin
+    if links and port > 0:
+        links = (*links, port + destination)
+    end = int(routes.first[number]) + len(links)
+    _make_room(routes, number + 1, end)
+    routes.hops[number] = hops
+    for place, link in enumerate(links, end - len(links)):
+        routes.links[place] = link
+    routes.first[number + 1] = end
+    made[0] = number + 1
+    return number
+
+
+def links_of(paths: Paths, path: int) -> Links:
+    """The links of a path, in order, without the NIC that it may end with."""
+    first, routes = paths.routes.first, paths.routes
+    links = routes.links[first[path] : first[path + 1]].tolist()
+    return tuple(links[:-1] if paths.summary[0]["port"] > 0 else links)
 
 
 def _make_room(routes: Routes, paths: int, links: int) -> None:
@@ -144,23 +151,15 @@ def want_path(paths, sender, destination):
 
 
 @step
-def ways_of(paths):
-    """How many ways there are between any two nodes."""
-    return paths.summary[0].ways
-
-
-@step
 def path_to(paths, sender, destination):
     """The path that a packet takes which leaves now."""
     return np.int64(paths.path_of[sender, destination])
 
 
 @step
-def take_way(paths, sender, destination, way):
-    """Have new packets take the ``way``-th of the paths between two nodes, if there are any."""
-    path = np.int64(paths.path_of[sender, destination])
-    if path != 0:
-        paths.path_of[sender, destination] = path - (path - 1) % ways_of(paths) + way
+def take_path(paths, sender, destination, path):
+    """Have new packets between two nodes take the path of that number."""
+    paths.path_of[sender, destination] = path
 
 
 @step

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from nicscope.errors import SimulationError
+from nicscope.fabric.mapping import Fabric
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator, Sequence
 
 T = TypeVar("T")
 Pair = tuple[int, int]  # sender, destination
 Links = tuple[int, ...]  # in order
+Leads = Callable[[int], tuple[int, int]]  # of a link: where it leads from and to
 
 
 class EveryPair(Mapping[Pair, T]):
@@ -46,13 +50,15 @@ class Topology(msgspec.Struct, frozen=True):
     links: int
     paths: Mapping[Pair, Links]
     hops: Mapping[Pair, int]
-    spare: tuple[Mapping[Pair, Links], ...] = ()
-    """Further ways, each as ``paths`` and over as many switches, for when a link has died."""
+    leads: Leads | None = None
+    """Where a link leads from and to, for whoever looks for other routes when one dies: a node's
+    number, or a switch's, which are numbered behind the nodes.  None: nobody looks for any."""
 
     def has_several_ports(self) -> bool:
         """Whether packets may come to some node over different links."""
-        if self.spare or isinstance(self.paths, EveryPair):
-            return bool(self.spare)
+        if self.leads is not None:
+            ends = [end for _, end in map(self.leads, range(self.links)) if end < self.nodes]
+            return len(set(ends)) < len(ends)
         last: dict[int, int] = {}
         pairs = self.paths.items()
         return any(links and last.setdefault(d, links[-1]) != links[-1] for (_, d), links in pairs)
@@ -60,20 +66,13 @@ class Topology(msgspec.Struct, frozen=True):
 
 def pair() -> Topology:
     """Two nodes back to back: a link each way, no switch."""
-    return Topology("pair", 2, 2, {(0, 1): (0,), (1, 0): (1,)}, {(0, 1): 0, (1, 0): 0})
+    paths = {(0, 1): (0,), (1, 0): (1,)}
+    return Topology("pair", 2, 2, paths, {(0, 1): 0, (1, 0): 0}, lambda link: (link, 1 - link))
 
 
 def crossbar(nodes: int) -> Topology:
     """``nodes`` nodes on one full-crossbar switch: a link to it and one from it for each."""
-    return Topology(
-        "crossbar", nodes, 2 * nodes, _over_switch(nodes, 0), EveryPair(nodes, lambda _s, _d: 1)
-    )
-
-
-def _over_switch(nodes: int, switch: int) -> Mapping[Pair, Links]:
-    """Paths over the ``switch``-th of some crossbars that all nodes are on."""
-    first = 2 * nodes * switch
-    return EveryPair(nodes, lambda s, d: (first + s, first + nodes + d))
+    return msgspec.structs.replace(redundant(nodes, 1), name="crossbar")
 
 
 def trunk(left: int, right: int) -> Topology:
@@ -84,12 +83,21 @@ def trunk(left: int, right: int) -> Topology:
         crosses = (s < left) != (d < left)
         return (2 * nodes + (0 if s < left else 1),) if crosses else ()
 
+    def leads(link: int) -> tuple[int, int]:
+        if link >= 2 * nodes:
+            near = link - 2 * nodes
+            return nodes + near, nodes + 1 - near
+        node = link % nodes
+        switch = nodes + (0 if node < left else 1)
+        return (node, switch) if link < nodes else (switch, node)
+
     return Topology(
         "trunk",
         nodes,
         2 * nodes + 2,
         EveryPair(nodes, lambda s, d: (s, *between(s, d), nodes + d)),
         EveryPair(nodes, lambda s, d: 1 + len(between(s, d))),
+        leads,
     )
 
 
@@ -99,12 +107,37 @@ def redundant(nodes: int, switches: int = 2) -> Topology:
     Switch k has the links ``2 * nodes * k + s`` from node s and ``2 * nodes * k + nodes + d`` to
     node d; the first is used until it fails.
     """
-    ways = [_over_switch(nodes, switch) for switch in range(switches)]
+
+    def leads(link: int) -> tuple[int, int]:
+        switch, place = divmod(link, 2 * nodes)
+        return (place, nodes + switch) if place < nodes else (nodes + switch, place - nodes)
+
     return Topology(
         "redundant",
         nodes,
         2 * nodes * switches,
-        ways[0],
+        EveryPair(nodes, lambda s, d: (s, nodes + d)),
         EveryPair(nodes, lambda _s, _d: 1),
-        tuple(ways[1:]),
+        leads,
     )
+
+
+def routed(name: str, nodes: int, wires: Sequence[tuple[int, int]]) -> Topology:
+    """Any network: link k leads from the first of ``wires[k]`` to the second.
+
+    Nodes are numbered from 0, switches behind them.  Each path is the shortest, and of several that
+    over the lower links.  Errors: ``SimulationError`` if there is none between two nodes.
+    """
+    fabric = Fabric(nodes, len(wires), wires.__getitem__)
+
+    def shortest(s: int, d: int) -> Links:
+        links = fabric.search(s, d, lambda _link: True).links
+        if not links:
+            raise SimulationError(
+                f"{name}: no links lead from node {s} to node {d}; add wires that do"
+            )
+        return links
+
+    paths: dict[Pair, Links] = dict(EveryPair(nodes, shortest))
+    hops = {each: len(links) - 1 for each, links in paths.items()}
+    return Topology(name, nodes, len(wires), paths, hops, wires.__getitem__)

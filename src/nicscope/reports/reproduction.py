@@ -121,7 +121,8 @@ def _cell(row: Row, measure: str | None) -> str:
         return ""
     if measure is None or row.get(measure) is None:
         return "-"
-    return per_hundred(row[measure])
+    value = row[measure]
+    return f"{value:,}" if isinstance(value, int) else per_hundred(value)
 
 
 def study_files(table: StudyTable) -> Iterator[tuple[str, Any]]:

@@ -108,17 +108,6 @@ def test_redirected_data_comes_where_the_receiver_wants_it(design):
     assert cluster.served(0)["stale"] == 0
 
 
-def test_a_redirection_that_would_cross_pages_elsewhere_is_refused():
-    async def keeper(endpoint):
-        exported = await endpoint.export(endpoint.allocate(PAGE), "b")
-        await endpoint.redirect(exported, endpoint.allocate(PAGE - 1))
-
-    cluster = Cluster("utlb")
-    cluster.start(0, keeper)
-    with pytest.raises(SimulationError, match="at the same byte of a page"):
-        cluster.run()
-
-
 @pytest.mark.requirement("UT-56", "UT-59")
 def test_one_process_s_requests_end_in_their_order_page_by_page():
     async def keeper(endpoint):

@@ -134,7 +134,7 @@ def new_machine(
     machine.ports.rules["tells"] = (machine.bus.rules["way"] != NO_WAY).any()
     machine.ports.rules["rooms"] = machine.bus.rooms.size > 0
     machine.ports.rules["fetches"] = np.isin(machine.bus.rules["way"], FETCHING).any()
-    machine.ports.rules["ways"] = machine.paths.summary["ways"]
+    machine.ports.rules["maps"] &= topology.leads is not None
     places = np.arange(n)
     machine.nodes["first_process"] = np.searchsorted(hosts, places, side="left")
     machine.nodes["last_process"] = np.searchsorted(hosts, places, side="right")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope.drivers.simulate.machine import PATHS
+from nicscope.drivers.simulate.mapping import search_wanted
 from nicscope.fabric.paths import make_wanted
 from nicscope.nic.ports.pools import ROOM, grow
 
@@ -30,6 +31,7 @@ def go_on(entry: Callable[[int, int], int], machine: Machine, topology: Topology
     while wants[0]:
         if wants[0] & PATHS:
             make_wanted(machine.paths, topology)
+            search_wanted(machine, topology)
         if wants[0] & ROOM:
             grow(machine.ports.pools, machine.ports.pool)
         fired += entry(0, most - fired)

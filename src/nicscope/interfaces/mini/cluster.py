@@ -44,7 +44,7 @@ class Cluster(PortCluster[Endpoint]):
 
     interface = "miNI"
     process_type = Endpoint
-    transport = Transport(time_out_ps=TIME_OUT_PS)
+    transport = Transport(time_out_ps=TIME_OUT_PS, remaps=False)  # the paper has one path
 
     def __init__(
         self,

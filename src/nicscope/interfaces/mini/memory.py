@@ -31,9 +31,9 @@ WORD = 4
 OBSERVERS = ("why", "ran_out_at", "fate", "copied")
 # Fields that firmware of ports with work queues has and miNI's has not, by the array's name: keys
 # of registered memory, the word that goes with a message, receives, what a connection promises and
-# how it ended.
+# how it ended; and what VMMC's looks for routes with.
 _IN_HEADS = (
-    "verdict", "immediate", "remote", "remote_key", "receive", "runs", "run", "said",
+    "verdict", "immediate", "remote", "remote_key", "receive", "runs", "run", "said", "back",
 )  # fmt: skip
 OF_WORK_QUEUES = {
     "requests": ("immediate",),
@@ -46,7 +46,8 @@ OF_WORK_QUEUES = {
     "send_heads": _IN_HEADS,
     "arrival_heads": _IN_HEADS,
     "pools.heads": _IN_HEADS,
-    "pools.streams": ("laid", "level", "port", "verdict", "heard"),
+    "pools.streams": ("laid", "level", "port", "verdict", "heard", "back"),
+    "nodes": ("searching", "search_until", "search_asked", "search_there", "search_back"),
 }  # fmt: skip
 # What an array of ``Ports`` or ``Store`` is part of.
 LOOKUP = "lookup"

@@ -164,17 +164,15 @@ class Endpoint(Process):
     async def redirect(self, exported: Exported, buffer: Buffer | None) -> None:
         """Have what comes for ``exported`` placed in ``buffer`` instead; None: no longer.
 
-        The new place must be as long and begin at the same byte of a page.  The library pins it.
+        The new place must be as long; it may begin at any byte of a page.  The library pins it.
         """
         self._owner.check_caller()
         name, offer = self._owner.record_of(exported, Exported)
         place = None if buffer is None else stretch_of(self._owner, self, buffer)
         if place is not None:
-            address, length = place
-            if length < offer.length or (address - offer.address) % self._memory.page_size:
+            if place[1] < offer.length:
                 raise SimulationError(
-                    f"{name!r} cannot be redirected to {length} bytes at {address:#x}: it takes "
-                    f"{offer.length}, at the same byte of a page"
+                    f"{name!r} cannot be redirected to {place[1]} bytes; it takes {offer.length}"
                 )
             await self._pin_for_good(place, f"redirect {name!r}")
         record = self._ports.shared.exports[self.node, offer.number]

@@ -115,6 +115,11 @@ def place_scattered_answer(nics, d):
     """Find where the payload of the last packet, of an answer, goes; whether that is waited for."""
 
 
+@FIRMWARE.question
+def place_redirected(nics, d):
+    """Find where the payload of the last packet, of a redirected store, goes over two pages."""
+
+
 @FIRMWARE.function
 def complete_remote_work(nics, d, slot):
     """A packet of a remote write, or the question of a fetch, is wholly in; what becomes of it."""
@@ -369,8 +374,13 @@ def leave_frame(nics, n, space, frame):
 
 
 @FIRMWARE.function
-def take_route(nics, n, d, route):
-    """What node ``n`` sends to ``d`` goes by the ``route``-th way from now on."""
+def take_route(nics, n, d, path):
+    """What node ``n`` sends to ``d`` goes by that path from now on."""
+
+
+@FIRMWARE.function
+def search_route(nics, n, now):
+    """Node ``n`` begins to look for routes to and from the node of its ``searching``."""
 
 
 @FIRMWARE.function

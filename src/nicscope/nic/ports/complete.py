@@ -98,7 +98,7 @@ def complete_arrival(nics, d, slot, now):
     if not is_reliable(ports, stream):
         count_ended(nics, d, packet, head, _complete_unreliable(nics, d, slot, packet, head))
         return
-    follow_way(nics, d, head.peer, head.route)
+    follow_way(nics, d, head.peer, head)
     acknowledge(nics, d, head.peer, head, now)
     if head.sequence < 0:
         count_ended(nics, d, packet, head, ACKNOWLEDGED)

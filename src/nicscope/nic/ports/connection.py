@@ -213,7 +213,7 @@ def _take_verdict(nics, d, s, head, now):
     ports = nics.ports
     stream = stream_to(ports, d, s)
     if is_reliable(ports, stream):
-        follow_way(nics, d, s, head.route)
+        follow_way(nics, d, s, head)
         acknowledge(nics, d, s, head, now)
     p = np.int64(stream.port)
     if stream.oldest_kept != NO_ENTRY:

@@ -308,6 +308,7 @@ HEAD = np.dtype(
         ("options", "i8"),
         ("into", "i8"),  # of a fetch: where in a page its answer begins
         ("route", "i8"),  # how often its sender has changed the way to this node
+        ("back", "i8"),  # the path by which answers go since then
         ("copied", "i8"),  # 1: made by the network
         ("tells", "i8"),  # 1: when it has left, so has all of its request, and its sender is told
         ("verdict", "i8"),  # how its sender has ended their connection, or 0

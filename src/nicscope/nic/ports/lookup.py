@@ -17,6 +17,13 @@ def page_at(nics, address):
 
 
 @step
+def until_page_ends(nics, address, count):
+    """How many of the ``count`` bytes at ``address`` lie in its page."""
+    page = np.int64(1) << nics.ports.rules[0].page_bits
+    return min(count, page - (address & (page - 1)))
+
+
+@step
 def key_of(nics, n, space, page):
     """The number under which everything about ``page`` is kept."""
     _, host, book = translation_of(nics.ports.translations, n)

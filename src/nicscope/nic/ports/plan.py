@@ -32,9 +32,9 @@ from nicscope.nic.ports.layout import (
     SEND,
     WRITE,
 )
-from nicscope.nic.ports.lookup import further_ways, page_at
+from nicscope.nic.ports.lookup import further_ways, page_at, until_page_ends
 from nicscope.nic.ports.remote_memory import is_awaited
-from nicscope.nic.ports.scatter import piece_at, until_page_ends
+from nicscope.nic.ports.scatter import piece_at
 from nicscope.nic.ports.streams import stream_to
 from nicscope.nic.ports.transmit import enters_page
 
@@ -134,7 +134,7 @@ def plan_placing(nics, n):
     elif is_of_work(nics, n, head):
         _plan_remote_work(nics, n, slot)
     elif head.kind == WRITE and not _is_sink(nics, n, head.name):
-        _plan_store(nics, n, head)
+        _plan_store(nics, n, slot)
     elif head.kind == REPLY:
         plan.lookup_receive = 1
         plan.lookup_handle = ports.rules[0].handles
@@ -193,9 +193,13 @@ def _plan_remote_work(nics, n, slot):
 
 
 @step
-def _plan_store(nics, n, head):
-    """The place of a store is its export's, whose process is known beside it."""
+def _plan_store(nics, n, slot):
+    """The place of a store is its export's, whose process is known beside it; it may be two pages.
+
+    Those are looked up both where the export is redirected to another byte of a page.
+    """
     ports = nics.ports
+    head = ports.arrival_heads[n, slot]
     plan = ports.plans[n]
     plan.lookup_receive = 1
     plan.lookup_handle = 2 * ports.rules[0].handles
@@ -204,7 +208,13 @@ def _plan_store(nics, n, head):
     if 0 <= head.name < exports.shape[1] and exports[n, head.name].valid == 1:
         export = exports[n, head.name]
         start = export.start if export.redirect < 0 else export.redirect
-        _count_ways(nics, n, export.space, page_at(nics, start + head.offset))
+        address = start + head.offset
+        _count_ways(nics, n, export.space, page_at(nics, address))
+        payload = nics.arrivals[n, slot].payload
+        first = until_page_ends(nics, address, payload)
+        if export.redirect >= 0 and first < payload:
+            plan.lookup_receive = 2
+            _count_ways(nics, n, export.space, page_at(nics, address + first))
 
 
 @step

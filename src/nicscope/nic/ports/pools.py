@@ -38,7 +38,8 @@ STREAM = np.dtype(
         ("fetching", "i8"),  # questions that wait for their answers
         ("missed", "i8"),  # the packet that was dropped for want of its translation, or -1
         ("route", "i8"),  # how often the way there has been changed, by either end
-        ("tried", "i8"),  # ways in a row on which nothing was acknowledged
+        ("back", "i8"),  # the path by which the peer is to answer since then
+        ("tried", "i8"),  # 1: a route was looked for, and nothing has been acknowledged since
         ("unwanted", "i8"),  # the one that was last turned away by its port, or -1
         ("unwanted_times", "i8"),
         ("laid", "i8"),  # of one that goes to several pages: how many it had found then

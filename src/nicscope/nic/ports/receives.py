@@ -18,6 +18,7 @@ from nicscope.nic.ports.arrivals import (
     TAKEN,
     add_to_message,
     is_connected,
+    is_of_work,
     last_arrival,
     pass_by,
 )
@@ -25,6 +26,7 @@ from nicscope.nic.ports.calls import (
     break_connection,
     complete_remote_work,
     place_by_key,
+    place_redirected,
     place_scattered_answer,
 )
 from nicscope.nic.ports.confirming import confirm_packet
@@ -136,6 +138,9 @@ def go_on_placing(nics, d, frame):
     if head.kind == REPLY:
         keep_run(nics, d, slot, np.int64(head.name), frame)
         return place_scattered_answer(nics, d)
+    if head.kind == WRITE:  # what is addressed by key has one place
+        keep_run(nics, d, slot, np.int64(nics.ports.exports[d, head.name].port), frame)
+        return place_redirected(nics, d)
     keep_run(nics, d, slot, np.int64(nics.ports.channels[d, head.name].port), frame)
     return _lay(nics, d, slot)
 
@@ -144,13 +149,14 @@ def go_on_placing(nics, d, frame):
 def fail_receive(nics, d, slot, status):
     """The message of the packet in ``slot``, which came last, cannot go where it should.
 
-    That is where its receive says, where a remote write says, or where an answer was asked to.
+    That is where its receive says, where a remote write says, where an answer was asked to, or
+    where an exported buffer is redirected to.
     """
     head = nics.ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
     if head.status != TAKEN:
         return
-    if head.kind == REPLY:
+    if head.kind == REPLY or not is_of_work(nics, d, head):
         pass_by(packet, head, NO_PLACE if status == NO_ROOM else REFUSED_FOR_GOOD)
         return
     head.said = status if head.kind == SEND else np.int64(REMOTE_PROTECTION)

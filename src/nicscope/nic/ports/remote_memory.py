@@ -26,6 +26,7 @@ from nicscope.nic.ports.calls import (
     go_on_placing,
     hold,
     needed_for,
+    place_redirected,
     translated_frame,
 )
 from nicscope.nic.ports.handle_lookup import export_for, process_for
@@ -45,7 +46,7 @@ from nicscope.nic.ports.layout import (
     THREAD,
     WRITE,
 )
-from nicscope.nic.ports.lookup import generation_of, key_of, page_at
+from nicscope.nic.ports.lookup import generation_of, key_of, page_at, until_page_ends
 from nicscope.nic.ports.outcome import ask_for_page
 from nicscope.nic.ports.reservation import note_dropped
 from nicscope.nic.ports.streams import stream_to
@@ -76,7 +77,13 @@ def place_store(nics, d, packet, head):
     if export.space == NOBODY:
         _sink(nics, packet, head, start + head.offset)
         return False
-    return translate_arrival(nics, d, packet, head, export.space, start + head.offset)
+    address = start + head.offset
+    if export.redirect >= 0 and until_page_ends(nics, address, packet.payload) < packet.payload:
+        piece = ports.work.redirected[d, last_arrival(nics, d), 0]
+        piece.address = start
+        piece.length = export.length
+        return place_redirected(nics, d)
+    return translate_arrival(nics, d, packet, head, export.space, address)
 
 
 @step
@@ -124,7 +131,7 @@ def translate_arrival(nics, d, packet, head, space, address):
     page = page_at(nics, address)
     packet.address = address & ((np.int64(1) << ports.rules[0].page_bits) - 1)
     if packet.address + packet.payload > np.int64(1) << ports.rules[0].page_bits:
-        # It was cut for another place in a page than it goes to, as what is redirected may be.
+        # It was cut for another place in a page than it goes to.
         pass_by(packet, head, REFUSED_FOR_GOOD)
         return False
     head.space = space

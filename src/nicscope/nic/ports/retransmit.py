@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from nicscope.clock import NEVER
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports.arbitrate import NO_SOURCE
-from nicscope.nic.ports.calls import end_request, give_up_message, lose_peer, report_sent
+from nicscope.nic.ports.calls import (
+    end_request,
+    give_up_message,
+    lose_peer,
+    report_sent,
+    search_route,
+)
 from nicscope.nic.ports.connection import repeat_verdict, void_packets
 from nicscope.nic.ports.holding import let_go
 from nicscope.nic.ports.layout import (
@@ -36,6 +44,7 @@ from nicscope.nic.ports.window import (
     change_way,
     clear,
     send_numbered,
+    set_stream_deadline,
     stop_resending,
     wish_acknowledgement,
 )
@@ -69,6 +78,8 @@ def mind_deadlines(nics, n, now):
             withdraw(nics, n)
         else:
             serving.deadline = min(serving.deadline, serving.promised_until)
+    if serving.searching != NOBODY:
+        _mind_search(nics, n, now)
     if serving.use_blocked > 0:
         _mind_patience(nics, n, now)
 
@@ -128,6 +139,51 @@ def _give_up_messages(nics, n, d):
 
 
 @step
+def _begin_search(nics, n, d, now):
+    """Retries to ``d`` were to no avail: look for other routes, or wait until that can be done.
+
+    A NIC looks for one peer at a time.
+    """
+    ports = nics.ports
+    stream = stream_to(ports, n, d)
+    revive(stream)
+    if ports.nodes[n].searching != NOBODY:
+        stream.retries = ports.rules[0].most_retries
+        stream.resend_at = now + ports.rules[0].time_out
+        return
+    stop_resending(nics, n, d)
+    stream.tried = 1
+    ports.nodes[n].searching = d
+    search_route(nics, n, now)
+
+
+@step
+def _mind_search(nics, n, now):
+    """When the probes have come to an end: go the new way, or give the peer up if there is none."""
+    serving = nics.ports.nodes[n]
+    if serving.search_until > now:
+        serving.deadline = min(serving.deadline, serving.search_until)
+        return
+    d = np.int64(serving.searching)
+    serving.searching = NOBODY
+    serving.attention = 1
+    stream = stream_to(nics.ports, n, d)
+    if stream.dead == 1 or stream.verdict != 0:
+        return  # ended meanwhile
+    if serving.search_there != 0:
+        there, back = np.int64(serving.search_there), np.int64(serving.search_back)
+        change_way(nics, n, d, stream.route + 1, there, back)
+    elif stream.tried == 1:
+        _bury(nics, n, d)
+        return
+    if is_outstanding(stream):
+        _send_all_again(nics, n, d, now)
+    elif stream.fetching > 0:
+        stream.resend_at = now + nics.ports.rules[0].time_out
+    set_stream_deadline(nics, n, d, stream.resend_at)
+
+
+@step
 def _mind_patience(nics, n, now):
     """End the requests that have waited long enough for an entry which transfers use."""
     ports = nics.ports
@@ -155,13 +211,22 @@ def _run_out(nics, n, d, now):
         if stream.fetching > 0:
             _probe(nics, n, d, now)
         return
+    if ports.nodes[n].searching == d:
+        return  # all of it goes again when a route has been found
     if time_out(stream, ports.rules[0].most_retries) == DEAD:
-        if stream.tried + 1 >= ports.rules[0].ways:
+        if ports.rules[0].maps == 1:
+            _begin_search(nics, n, d, now)
+        else:
             _bury(nics, n, d)
-            return
-        stream.tried += 1
-        change_way(nics, n, d, stream.route + 1)
-        revive(stream)
+        return
+    _send_all_again(nics, n, d, now)
+
+
+@step
+def _send_all_again(nics, n, d, now):
+    """All that is outstanding to ``d`` is to go again, from the oldest on."""
+    ports = nics.ports
+    stream = stream_to(ports, n, d)
     stream.ran_out_at = now
     if stream.resending == 0:
         stream.resending = 1

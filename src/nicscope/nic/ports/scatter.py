@@ -1,7 +1,8 @@
 """Scattering: a payload goes to several stretches of memory, its runs, one transfer for each.
 
 A packet of a connected port says where in its message it belongs; the pieces of the receive that
-the message fills say where that is.  Each page that a payload touches is looked up and held until
+the message fills say where that is.  A store that is redirected goes to one piece, where it may
+lie over the end of a page.  Each page that a payload touches is looked up and held until
 the packet is completed.
 """
 
@@ -15,8 +16,8 @@ from nicscope.nic.delivery import place_in
 from nicscope.nic.ports import calls
 from nicscope.nic.ports.calls import ask_page, fail_receive, release, translated_frame
 from nicscope.nic.ports.holding import NO_KEY, holds_entries
-from nicscope.nic.ports.layout import ARRIVAL, MISSED, NO_ROOM, NOT_THERE, PROTECTION
-from nicscope.nic.ports.lookup import generation_of, key_of, page_at
+from nicscope.nic.ports.layout import ARRIVAL, MISSED, NO_ROOM, NOT_THERE, ONE, PROTECTION
+from nicscope.nic.ports.lookup import generation_of, key_of, page_at, until_page_ends
 from nicscope.nic.ports.outcome import ask_for_page
 from nicscope.nic.ports.regions import OWN, permits
 from nicscope.nic.ports.remote_memory import is_barred
@@ -42,13 +43,6 @@ def piece_at(pieces, many, at):
 
 
 @step
-def until_page_ends(nics, address, count):
-    """How many of the ``count`` bytes at ``address`` lie in its page."""
-    page = np.int64(1) << nics.ports.rules[0].page_bits
-    return min(count, page - (address & (page - 1)))
-
-
-@step
 def laid_bytes(nics, d, slot):
     """Bytes of the payload of the packet in ``slot`` whose places are known."""
     ports = nics.ports
@@ -62,7 +56,8 @@ def laid_bytes(nics, d, slot):
 def place_over_pieces(nics, d, slot, p, pieces, many):
     """Find where in ``pieces`` the payload in ``slot`` goes; whether a page has to be waited for.
 
-    They are memory of port ``p``, and hold its message.  When that page is there, ``keep_run`` and
+    They are memory of port ``p``, and hold its message: memory that is registered, if it takes
+    ONE.  When that page is there, ``keep_run`` and
     then this once more; a payload for which there is no place has failed then.
     """
     found = _lay(nics, d, slot, p, pieces, many)
@@ -80,11 +75,12 @@ def _lay(nics, d, slot, p, pieces, many):
     payload = nics.arrivals[d, slot].payload
     head.runs = max(head.runs, 0)
     head.space = nics.ports.table[d, p].space
+    by_key = nics.ports.table[d, p].takes == ONE
     laid = laid_bytes(nics, d, slot)
     while laid < payload:
         i, within = piece_at(pieces, many, head.offset + laid)
         piece = pieces[i]
-        if not permits(nics, d, p, piece.key, piece.address, piece.length, OWN):
+        if by_key and not permits(nics, d, p, piece.key, piece.address, piece.length, OWN):
             return np.int64(PROTECTION)
         at = piece.address + within
         count = until_page_ends(nics, at, min(piece.length - within, payload - laid))

@@ -55,6 +55,8 @@ def may_send_to(nics, n, d):
         return True
     if stream.dead == 1:
         return True  # to fail at once
+    if ports.nodes[n].searching == d:
+        return False  # no packet would reach it
     return stream.resending == 0 and window_open(stream, ports.rules[0].window)
 
 
@@ -93,6 +95,7 @@ def clear(packet, head):
     head.options = 0
     head.into = 0
     head.route = 0
+    head.back = 0
     head.copied = 0
     head.tells = 0
     head.key = -1
@@ -136,6 +139,7 @@ def _put_acknowledgement(nics, n, d, head):
     head.acknowledged = take_ack(stream)
     head.rejects = stream.rejects
     head.route = stream.route
+    head.back = stream.back
     stream.ack_at = NEVER
     _be_content(nics, n, stream)
 
@@ -301,18 +305,23 @@ def _arrived(nics, n, stream, head, is_rejected):
 
 
 @step
-def change_way(nics, n, d, route):
-    """Send by another way from now on: the ``route``-th, counted in turns (UTLB 4.1)."""
-    stream_to(nics.ports, n, d).route = route
-    take_route(nics, n, node_of(nics.ports, n, d), route)
+def change_way(nics, n, d, route, there, back):
+    """Send by another path, ``there``, from now on, and be answered by ``back`` (UTLB 4.1).
+
+    ``route``: how often the way has been changed then, by either end.
+    """
+    stream = stream_to(nics.ports, n, d)
+    stream.route = route
+    stream.back = back
+    take_route(nics, n, node_of(nics.ports, n, d), there)
     nics.ports.nodes[n].remaps += 1
 
 
 @routine
-def follow_way(nics, n, d, route):
-    """A packet from ``d`` came by a newer way than ours: what we send goes by that one too."""
+def follow_way(nics, n, d, head):
+    """A packet from ``d`` came by a newer way than ours: what we send goes as it says, too."""
     stream = stream_to(nics.ports, n, d)
-    if route > stream.route:
-        change_way(nics, n, d, route)
+    if head.route > stream.route:
+        change_way(nics, n, d, head.route, head.back, np.int64(0))
         stream.tried = 0
         stream.retries = 0

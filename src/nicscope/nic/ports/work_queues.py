@@ -3,7 +3,7 @@
 A port that takes ONE (``layout``) has a peer, as a VI or a queue pair has.  Its process posts
 receives, each a list of pieces of registered memory; a message takes the oldest.  A completion
 queue announces ends of several ports' work in one place.  Clusters without such ports have arrays
-of no length here.
+of no length here, but for where payloads go.
 """
 
 from __future__ import annotations
@@ -87,6 +87,8 @@ class WorkQueues(NamedTuple):
     queues: NDArray[Any]  # QUEUE, shape (nodes, queues)
     entries: NDArray[Any]  # ENTRY, shape (nodes, queues, entries)
     runs: NDArray[Any]  # RUN, shape (nodes, receive_ring, runs): where arriving payloads go
+    # SEGMENT, shape (nodes, receive_ring, 1): where the export of an arriving store is redirected
+    redirected: NDArray[Any]
     fetched: NDArray[Any]  # SEGMENT, shape (nodes, ports, ring, segments): where answers go
     # Shape (nodes, ports, ring): the token of a descriptor in its host's memory that the NIC has
     # not fetched, 0 of one that is on the NIC.
@@ -98,6 +100,8 @@ def work_shapes(extent: Any) -> Shapes:
     """The arrays of ``WorkQueues`` for an ``Extent``."""
     n, p, receives, segments = extent.nodes, extent.ports, extent.receives, extent.segments
     has = 1 if receives else 0
+    # What comes for an exported buffer, too, may go to two places, if that is redirected.
+    scattered = extent.rings[1] if receives or extent.exports else 0
     return {
         "receives": ((n, p, receives), RECEIVE),
         "pieces": ((n, p, receives, segments), SEGMENT),
@@ -105,7 +109,8 @@ def work_shapes(extent: Any) -> Shapes:
         "queues": ((n, extent.queues), QUEUE),
         "entries": ((n, extent.queues, extent.entries), ENTRY),
         # A payload is at most a page: each of its pieces may lie over the end of one.
-        "runs": ((n, has * extent.rings[1], 2 * segments), RUN),
+        "runs": ((n, scattered, 2 * (segments if has else 1)), RUN),
+        "redirected": ((n, scattered, 1), SEGMENT),
         "fetched": ((n, p, has * extent.ring, segments), SEGMENT),
         "tokens": ((n, p, has * extent.ring), np.dtype(np.int64)),
         "troubles": ((n, p, TROUBLES if has or extent.queues else 0), np.dtype(np.int64)),

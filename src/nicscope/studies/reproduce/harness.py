@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.errors import StudyError, did_you_mean
 from nicscope.studies.reproduce.experiments import FILES
-from nicscope.studies.reproduce.traced import STUDIES
+from nicscope.studies.reproduce.traced import STUDIES, STUDY_FILES
 from nicscope.studies.reproduce.verdict import (
     Item,
     Missing,
@@ -52,7 +52,7 @@ def find_experiment(paper: str, item: str) -> Experiment:
 
 def find_study(paper: str, item: str) -> Study:
     """The study of that item."""
-    module = importlib.import_module(f"{_HERE}.traced.{paper}")
+    module = importlib.import_module(f"{_HERE}.traced.{STUDY_FILES.get((paper, item), paper)}")
     study: Study = getattr(module, item.upper())
     return study
 

@@ -51,7 +51,8 @@ from nicscope.memory.coherence.access import DOORBELL, LOAD, SCRATCH, begin_acce
 from nicscope.memory.coherence.asks import PROCESSOR
 from nicscope.nic.coherent.layout import NOWHERE
 from nicscope.nic.ports.layout import BUFFERS, DONE, INLINE, ONE, RECEIVED, SEND, WRITE
-from nicscope.nic.ports.scatter import piece_at, until_page_ends
+from nicscope.nic.ports.lookup import until_page_ends
+from nicscope.nic.ports.scatter import piece_at
 from nicscope.nic.ways.state import (
     CNI,
     COLLECT,

@@ -270,6 +270,8 @@ def _give_rules(ports: Ports, setup: Setup) -> None:
     rules["window"] = setup.transport.window
     rules["time_out"] = setup.transport.time_out_ps
     rules["most_retries"] = setup.transport.most_retries
+    rules["maps"] = setup.transport.remaps
+    rules["probe_time_out"] = setup.transport.probe_time_out_ps
     rules["ack_delay"] = setup.transport.ack_delay_ps
     rules["page_bits"] = page_size.bit_length() - 1
     rules["space_bytes"] = 2**62 if setup.numberings else setup.host.pages_per_space * page_size
@@ -338,6 +340,7 @@ def _ports(
     made.nodes["thread_at"] = NEVER
     made.nodes["scan_at"] = NEVER
     made.nodes["deadline"] = NEVER
+    made.nodes["searching"] = NOBODY
     made.nodes["handler_at"] = NEVER
     made.table["key"] = -1
     made.table["page"] = -1

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from nicscope.drivers.simulate.machine import PATHS
 from nicscope.fabric.faults import CORRUPTED, LOST, REORDERED, fate, is_dead
-from nicscope.fabric.paths import link_of, path_length, take_way
+from nicscope.fabric.paths import link_of, path_length, take_path
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports import traffic
 from nicscope.nic.ports.arrivals import judge_header, note_header
@@ -58,9 +61,23 @@ def _is_cut_off(machine, s, d, now):
 
 
 @distant
-def take_route(machine, n, d, route):
-    """What node ``n`` sends to ``d`` goes by the ``route``-th way from now on."""
-    take_way(machine.paths, n, d, route % machine.ports.rules[0].ways)
+def take_route(machine, n, d, path):
+    """What node ``n`` sends to ``d`` goes by that path from now on."""
+    take_path(machine.paths, n, d, path)
+
+
+@distant
+def search_route(machine, n, now):
+    """Node ``n`` begins to look for routes to and from its ``searching``, by a probe on its link.
+
+    What the probes come to is found outside (``mapping``), before anything else happens.
+    """
+    serving = machine.ports.nodes[n]
+    serving.search_asked = 1
+    serving.search_there = 0
+    serving.search_back = 0
+    serving.search_until = now + max(np.int64(1), 2 * machine.costs[n].link_start)
+    machine.tally[0].wants |= PATHS
 
 
 @distant

@@ -49,7 +49,8 @@ RULES = np.dtype(
         ("fetches", "i8"),  # 1: NICs fetch descriptors from their hosts' memory
         ("rooms", "i8"),  # 1: messages wait on NICs for a CPU that moves them
         ("counts_ways", "i8"),  # 1: ways of a set that are checked after the first take time
-        ("ways", "i8"),  # that the network has between two nodes
+        ("maps", "i8"),  # 1: a NIC looks for another route when retries were to no avail
+        ("probe_time_out", "i8"),  # ps
         ("table_space", "i8"),  # the first of the spaces of second-level tables; 0: there are none
     ],
     align=True,
@@ -121,6 +122,12 @@ SERVING = np.dtype(
         ("deadline", "i8"),  # ps: the transport's earliest
         ("acks", "i8"),  # peers to which an acknowledgement is to go now
         ("resends", "i8"),  # peers to which packets go again
+        # the search for a route
+        ("searching", "i8"),  # the peer that no packets reach, or NOBODY
+        ("search_until", "i8"),  # ps: when it will have ended
+        ("search_asked", "i8"),  # 1: what its probes come to is still to be found
+        ("search_there", "i8"),  # the paths that it has found, or 0: no other than before
+        ("search_back", "i8"),
         ("cuts", "i8"),  # messages cut short of which their receivers are to be told
         # a host that serves ports itself
         ("trap_source", "i8"),
@@ -158,7 +165,7 @@ SERVING = np.dtype(
         ("thread_misses", "i8"),
         ("skipped", "i8"),  # buffers given back unfilled: their pages were out
         ("page_ins", "i8"),
-        ("remaps", "i8"),  # ways to peers that were given up for others
+        ("remaps", "i8"),  # routes to peers that were given up for others
         ("garbage", "i8"),  # pages that were not pinned: the garbage page moved instead
         ("table_ins", "i8"),  # second-level tables that came back from the disk
     ],

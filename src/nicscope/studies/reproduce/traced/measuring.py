@@ -9,15 +9,14 @@ from nicscope.config.platform import load_platform
 from nicscope.studies.pricing import price
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Mapping
+    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 
     from nicscope.config.design import Design
     from nicscope.drivers.replay import ReplayResult
     from nicscope.studies.curve_result import Point
     from nicscope.studies.pricing import Cost
     from nicscope.studies.reproduce.verdict import Item
-    from nicscope.studies.sources import RowsDone
-    from nicscope.traces.reader import Trace
+    from nicscope.traces.schema import Requests
 
     Caches = Mapping[tuple[int, int], Point]  # by entries and ways
 
@@ -73,6 +72,8 @@ class Study(NamedTuple):
     printed_note: str | None = None  # what one has to know to read it
     # As far as it is known whose cells they are; None: of all of them.
     labelled: Callable[[Mapping[str, Item]], list[Row]] | None = None
+    # One block of rows, of all traces running at the same time: ``Measured.parts`` has each alone.
+    together: bool = False
 
 
 def pages_of(mbytes: int, page_size: int) -> int:
@@ -90,6 +91,7 @@ class Measured(NamedTuple):
     lookups: int
     results: Mapping[Spec, ReplayResult]
     caches: Mapping[bool, Caches]
+    parts: tuple[Measured, ...] = ()  # of traces that run at the same time: each by itself
 
 
 class Findings(NamedTuple):
@@ -115,6 +117,10 @@ class Findings(NamedTuple):
         counts = {name: count for name, count in result.total.items() if count is not None}
         return price(counts, result.design, load_platform(result.design.platform))
 
+    def nic_bytes(self, design: Hashable) -> int:
+        """Memory of the NIC that takes most."""
+        return sum(self.measured.results[self.designs[design]].nic_memory_bytes.values())
+
     def cache(self, offset: bool, entries: int, ways: int) -> Point:
         """The misses of such a cache on every node, by kind; nothing is ever unpinned."""
         return self.measured.caches[offset][entries, ways]
@@ -127,32 +133,31 @@ def per_lookup(count: float, lookups: int) -> float:
 
 def measure(
     name: str,
-    trace: Trace,
+    read: Callable[[], Iterable[Requests]],
+    page_size: int,
     specs: Collection[Spec],
     caches: Collection[bool],
-    progress: RowsDone,
 ) -> Measured:
-    """What each design of ``specs``, and the one-pass ``caches``, make of ``trace``.
+    """What each design of ``specs``, and the one-pass ``caches``, make of the trace ``name``.
 
-    ``progress`` counts its rows.  Errors: ``TraceError`` at the first row that the schema does not
-    allow.
+    ``read`` gives its requests, each time it is called.  Errors: ``TraceError`` at the first row
+    that the schema does not allow.
     """
     from nicscope.drivers.replay import replay
     from nicscope.studies.curve_question import Question
     from nicscope.studies.curves import curves_of
 
-    page_size = trace.metadata.page_size
     lookups = 0
     results: dict[Spec, ReplayResult] = {}
     if specs:
         designs = [built(spec) for spec in specs]
-        found = replay(progress.through(trace), designs, kinds=False, page_size=page_size)
+        found = replay(read(), designs, kinds=False, page_size=page_size)
         results = dict(zip(specs, found, strict=True))
         lookups = found[0].total["lookups"] or 0
     grids: dict[bool, Caches] = {}
     for offset in caches:
         question = Question(ways=WAYS[offset], entries=SPAN, offset=offset)
-        [curve] = curves_of(name, lambda: progress.through(trace), question, page_size)
+        [curve] = curves_of(name, read, question, page_size)
         lookups = curve.lookups
         grids[offset] = {(point.entries, point.ways): point for point in curve.points}
     return Measured(lookups, results, grids)

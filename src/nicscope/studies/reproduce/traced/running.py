@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -11,6 +12,7 @@ from nicscope.errors import StudyError, TraceError, printable
 from nicscope.inputs import STDIN
 from nicscope.studies.reproduce.harness import find_study
 from nicscope.studies.reproduce.traced.measuring import Findings, measure
+from nicscope.studies.reproduce.traced.mixing import mixed
 from nicscope.studies.reproduce.verdict import Basis, ExpectedPoint, Point, judge, quantity_name
 from nicscope.studies.sources import RowsDone
 
@@ -87,6 +89,7 @@ def claimed(application: Application, problems: Item) -> str | None:
     return None
 
 
+ALL_TOGETHER = "all"  # the name of what stands for every trace
 PROBLEMS = "table3"  # of a paper: its applications and their problem sizes
 UNITS = {"_us_per_lookup": "us/lookup", "_per_lookup": "events/lookup", "_percent": "%"}
 SIMPLY_NOT = "other programs or problem sizes than the paper's"
@@ -153,14 +156,28 @@ def run_studies(
     caches = sorted({offset for *_, study in studies for offset in study.caches}, reverse=True)
     rereads = len(caches) + any(study.designs(1) for *_, study in studies)
     progress = RowsDone(watch, rereads * sum(one.trace.rows for one in applications))
+    alone = []
     for one in applications:
-        asked = [study.designs(one.trace.metadata.page_size) for *_, study in studies]
+        page_size = one.trace.metadata.page_size
+        asked = [study.designs(page_size) for *_, study in studies]
         specs = list(dict.fromkeys(spec for designs in asked for spec in designs.values()))
-        measured = measure(one.name, one.trace, specs, caches, progress)
+        read = partial(progress.through, one.trace)
+        measured = measure(one.name, read, page_size, specs, caches)
+        alone.append(measured)
         for place, ((*_, study), designs) in enumerate(zip(studies, asked, strict=True)):
+            if study.together:
+                continue
             found = study.rows(Findings(measured, designs))
             rows[place] += [{"application": one.name, **row} for row in found]
             notes[place] += _rejected(one.name, measured, designs)
+    together = [place for place, (*_, study) in enumerate(studies) if study.together]
+    if together:
+        measured = _all_together(applications, caches)._replace(parts=tuple(alone))
+        for place in together:
+            found = studies[place][2].rows(Findings(measured, {}))
+            rows[place] = [{"application": ALL_TOGETHER, **row} for row in found]
+            if len(applications) == 1:
+                notes[place].append("one trace has nothing beside it: give several")
     tables = [
         _table(paper, name, study, applications, bundled, rows[place], notes[place])
         for place, (paper, name, study) in enumerate(studies)
@@ -171,6 +188,13 @@ def run_studies(
         for point in _verdicts(paper, study, table, applications)
     ]
     return tables, points
+
+
+def _all_together(applications: Sequence[Application], caches: Sequence[bool]) -> Measured:
+    """What the caches make of all traces at the same time."""
+    requests = mixed([one.trace for one in applications])
+    page_size = applications[0].trace.metadata.page_size
+    return measure(ALL_TOGETHER, lambda: iter([requests]), page_size, (), caches)
 
 
 def _table(

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nicscope.config.delivery import PARTS
 from nicscope.config.design import Design, with_settings
 from nicscope.config.scheme import USES, Scheme
 from oracle import replay as oracle
@@ -38,4 +39,5 @@ def design_of(flat):
         for key, value in flat.items()
         if key in USES[scheme] and not (value is None and key not in ("pin_limit", "high_water"))
     ]
+    known += [f"{key}={flat[key]}" for key in PARTS if key in flat]
     return with_settings(plain, known)

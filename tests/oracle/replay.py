@@ -31,6 +31,7 @@ DEFAULTS = {
     "replacement": "lru",
     "high_water": None,
     "page_size": 4096,
+    "served_by": "nic",
 }
 
 
@@ -136,7 +137,7 @@ class Interrupt(Scheme):
             pinned.move_to_end(page)
             return
         # Reading: the kernel pins and unpins inside the interrupt; these are no system calls.
-        self.counts["interrupts"] += 1
+        self.count_interrupt()
         limit = self.design["pin_limit"]
         while limit is not None and len(pinned) >= limit:
             victim = pinned.popitem(last=False)[0]
@@ -175,7 +176,7 @@ class UnetMm(Scheme):
             self.counts["victim_hits"] += 1
             self.victims.remove(key)
         else:
-            self.counts["interrupts"] += 1
+            self.count_interrupt()
         if slot in self.primary:
             self.victims.append(self.primary[slot])
         self.primary[slot] = key

@@ -116,6 +116,8 @@ def designs(draw, scheme, policies=POLICIES):
         if name in NEEDED or draw(st.integers(0, 3)):
             design[name] = draw(values)
     design["page_size"] = draw(st.sampled_from(PAGE_SIZES))
+    if draw(st.booleans()):
+        design["served_by"] = draw(st.sampled_from(("nic", "kernel")))
     return {name: value for name, value in design.items() if value is not None}
 
 

@@ -43,7 +43,7 @@ from nicscope.drivers.simulate.operations import (
 from nicscope.drivers.simulate.ports.calls import (
     end_at_port,
     end_handler,
-    end_miss,
+    end_miss_in_trap,
     go_on_with_thread,
     serve_in_trap,
 )
@@ -127,7 +127,7 @@ def end_host_work(machine, n, now):
         return
     if node.cpu == IN_MISS:
         node.cpu = IDLE
-        end_miss(machine, n, now)
+        end_miss_in_trap(machine, n, now)
         return
     if node.cpu == CALLING:
         occupy_cpu(machine, n, now, WRITING, machine.costs[n].pio_write)

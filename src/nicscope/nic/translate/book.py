@@ -42,6 +42,7 @@ ORDERS = np.dtype(
         ("cached", "b1"),  # there is a cache on the NIC
         ("scheme", "i8"),  # its code
         ("processes", "i8"),  # of the node
+        ("in_kernel", "b1"),  # the host's kernel keeps the translations: a miss interrupts nobody
     ],
     align=True,
 )
@@ -191,6 +192,13 @@ def note_fill(book, key):
 def note_invalidation(book, key):
     """The entry of ``key`` left the NIC because its page is unpinned."""
     book.past[key] |= INVALIDATED
+
+
+@step
+def note_interrupts(book, misses):
+    """Count the interrupts of so many misses: none where the kernel itself translates."""
+    if not book.orders[0].in_kernel:
+        book.counts[0].interrupts += misses
 
 
 @step

@@ -11,6 +11,7 @@ from nicscope.nic.layout import EMPTY, FRAME_BITS, IN_USE
 from nicscope.nic.translate.book import (
     note_fill,
     note_hit,
+    note_interrupts,
     note_invalidation,
     note_miss,
 )
@@ -63,11 +64,11 @@ def ask_beyond(nic, book, slot, key, receive):
 
 @step
 def serve_unet_mm(nic, host, book, process, page, key):
-    """The host is interrupted, pins the page and gives the NIC its frame."""
+    """The host is interrupted, unless it translates itself, pins the page and gives its frame."""
     slot = page & (nic.config[0].sets - 1)
     if nic.frames[slot] & IN_USE and not _has_room_for_used(nic):
         return np.int64(REFUSED)
-    book.counts[0].interrupts += 1
+    note_interrupts(book, 1)
     displace(nic, host, book, slot, key)
     pin_page(host, book, process, key, 1)
     note_fill(book, key)

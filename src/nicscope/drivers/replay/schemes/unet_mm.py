@@ -8,6 +8,7 @@ from nicscope.drivers.replay.state import timeless
 from nicscope.kernel.decorators import kernel
 from nicscope.memory.numbering import process_of
 from nicscope.nic.layout import EMPTY
+from nicscope.nic.translate.book import note_interrupts
 from nicscope.nic.translate.deeds import pin_page
 from nicscope.nic.translate.unet_mm import give_back
 from nicscope.nic.victim import ABSENT, add_victim, append_victim, find_victim, remove_victim
@@ -28,7 +29,7 @@ def ask_victims(case, _begin, _end, _count):
             remove_victim(nic, place)
             append_victim(nic, displaced, 0)
             continue
-        book.counts[0].interrupts += 1
+        note_interrupts(book, 1)
         if displaced != EMPTY:
             leaving = add_victim(nic, displaced, 0)
             if leaving != EMPTY:

@@ -180,6 +180,8 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
         kinds=setup.kinds,
         victims_grow=not setup.serves,  # it is in the host's memory
     )
+    if not setup.serves:  # whether or not the design says so
+        translations.book.orders["in_kernel"] = True
     memory = new_memory(
         nodes,
         frames_of(setup, delivery),

@@ -123,6 +123,10 @@ SERVING = np.dtype(
         ("cuts", "i8"),  # messages cut short of which their receivers are to be told
         # a host that serves ports itself
         ("trap_source", "i8"),
+        ("in_trap", "i8"),  # 1: what is put on the controller's ring is put there by a trap
+        ("undemanded", "i8"),  # frames put there since the last transmit-poll demand
+        ("traps", "i8"),
+        ("demands", "i8"),  # transmit-poll demands
         ("handler_at", "i8"),  # ps at which the interrupt handler has done a packet, or NEVER
         ("taken_in", "i8"),  # packets that it has done
         ("kernel_time", "i8"),  # ps in traps and in the handler

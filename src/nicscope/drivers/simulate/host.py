@@ -47,6 +47,7 @@ from nicscope.drivers.simulate.ports.calls import (
     go_on_with_thread,
     serve_in_trap,
 )
+from nicscope.drivers.simulate.ports.spinning import signal_program
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import CONTROL_BYTES, place_in
@@ -67,6 +68,8 @@ def look_for_host_work(machine, n, now):
     node = machine.nodes[n]
     endpoint = machine.endpoints[n]
     if node.cpu != IDLE:
+        if node.cpu == COMPUTING and has_ports(machine.ports):
+            signal_program(machine, n, now)
         return
     if node.first_process < node.last_process:
         look_for_operation(machine, n, now)

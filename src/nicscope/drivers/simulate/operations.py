@@ -35,12 +35,16 @@ from nicscope.drivers.simulate.ports.reporting import (
     is_in_vain,
     is_overdue,
 )
+from nicscope.drivers.simulate.ports.spinning import (
+    NO_PROCESS,
+    keeps_polling,
+    signal_program,
+    whose_turn,
+)
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import CONTROL_BYTES, place_in
-
-NO_PROCESS = -1
 
 
 @routine
@@ -115,6 +119,8 @@ def look_for_operation(machine, n, now):
     for p in range(node.first_process, node.last_process):
         if _can_go_on(machine, n, p) and (chosen == NO_PROCESS or _is_before(machine, p, chosen)):
             chosen = p
+    if keeps_polling(machine):
+        chosen = whose_turn(machine, n, chosen, now)
     if chosen == NO_PROCESS:
         return
     node.cpu_process = chosen
@@ -132,6 +138,8 @@ def look_for_operation(machine, n, now):
         begin_at_port(machine, n, chosen, now)
     elif process.operation == COMPUTE:
         occupy_cpu(machine, n, now, COMPUTING, process.duration)
+        if has_ports(machine.ports):
+            signal_program(machine, n, now)
     else:
         node.cpu = COPYING
         begin(machine.copy_flows[n], now, 0, process.payload, 0)

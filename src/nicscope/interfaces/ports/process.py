@@ -178,6 +178,22 @@ class Process(PortCalls, OwnMemory):
         self._owner.check_caller()
         await self._driven.ask(COMPUTE, duration=in_ps(microseconds, self._driven.now))
 
+    async def compute_until_signal(self, microseconds: float, port: int | None = None) -> float:
+        """Keep the CPU busy until a signal says that something has arrived; us that are left.
+
+        What arrived before and has not been read is signalled at once.
+        """
+        self._owner.check_caller()
+        which = self._own(port)
+        ended = await self._driven.ask(
+            COMPUTE,
+            peer=which,
+            payload=1,
+            duration=in_ps(microseconds, self._driven.now),
+            own=self._mapped[which] | RECEIVED,
+        )
+        return ended.address / PS_PER_US
+
     async def sleep(self, microseconds: float) -> None:
         """Leave the CPU to others for a while."""
         self._owner.check_caller()

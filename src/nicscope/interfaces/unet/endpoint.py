@@ -199,6 +199,14 @@ class Endpoint:
         self._check_port()
         return self._message(await self.process.arrival(mode, port=self._port))
 
+    async def compute(self, microseconds: float) -> float:
+        """Keep the CPU busy until a message arrives, whose signal interrupts; us that are left.
+
+        What arrived before and has not been received is signalled at once.
+        """
+        self._check_open()
+        return await self.process.compute_until_signal(microseconds, self._port)
+
     def _message(self, arrival: Arrival) -> Message:
         process = self.process
         buffers = []

@@ -24,6 +24,7 @@ DEFAULTS = {
     "ways": 1,
     "line": 1,
     "victim_entries": 16,
+    "most_valid": None,
     "index_offset": True,
     "prefetch": 1,
     "prepin": 1,
@@ -177,6 +178,8 @@ class UnetMm(Scheme):
             self.victims.remove(key)
         else:
             self.count_interrupt()
+            if self.pinned_pages == self.design["most_valid"]:
+                self.make_room(slot)
         if slot in self.primary:
             self.victims.append(self.primary[slot])
         self.primary[slot] = key
@@ -185,6 +188,20 @@ class UnetMm(Scheme):
             self.count_unpin()
         if not in_victims:
             self.count_pin()
+
+    def make_room(self, slot):
+        """The kernel lets no more entries be valid: the first victim goes, else a primary entry.
+
+        Reading: U-Net/MM, 4.2 says that there may be a cap, not what leaves for it.
+        """
+        if self.victims:
+            leaving = self.victims.pop(0)
+        else:
+            entries = self.design["entries"]
+            behind = min(self.primary, key=lambda other: (other - slot - 1) % entries)
+            leaving = self.primary.pop(behind)
+        self.kinds.invalidated(leaving)
+        self.count_unpin()
 
 
 class Handle(Scheme):

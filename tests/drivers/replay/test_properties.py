@@ -140,8 +140,21 @@ def test_the_interrupt_scheme_has_pinned_what_its_cache_holds(case):
 def test_unet_mm_pins_no_more_than_its_tables_hold_however_many_processes(case, pids):
     rows, flat = case
     rows = [(t, node, pid % 97 + i % pids, *rest) for i, (t, node, pid, *rest) in enumerate(rows)]
+    room = min(flat["entries"] + flat["victim_entries"], flat.get("most_valid", 2**63))
     for node in results(rows, flat)[0].nodes:
-        assert node["peak_pinned_pages"] <= flat["entries"] + flat["victim_entries"]
+        assert node["peak_pinned_pages"] <= room
+
+
+@pytest.mark.requirement("UM-56")
+@given(case=cases(schemes=("unet-mm",), max_bursts=10), most=st.integers(1, 12))
+def test_a_kernel_pins_no_more_than_the_entries_that_it_lets_be_valid(case, most):
+    rows, flat = case
+    [free], [capped] = (
+        results(rows, flat | {"most_valid": cap})[0].nodes[:1] for cap in (None, most)
+    )
+    assert capped["peak_pinned_pages"] == min(most, free["peak_pinned_pages"])
+    assert capped["pins"] - capped["unpins"] <= most
+    assert capped["ni_misses_compulsory"] == free["ni_misses_compulsory"]
 
 
 @pytest.mark.requirement("UT-42")

@@ -94,6 +94,7 @@ def _give_orders(book: Book, design: Design, page_bits: int) -> None:
     orders["last_page"] = (1 << (ADDRESS_BITS - page_bits)) - 1
     orders["area_bytes"] = design.area_bytes or 0
     orders["area_pages"] = -(-(design.area_bytes or 0) >> page_bits)
+    orders["most_valid"] = design.most_valid or 0
     orders["high_water"] = -1 if design.high_water is None else design.high_water
     orders["line_bits"] = line_bits_of(design)
     orders["in_kernel"] = design.served_by == ServedBy.KERNEL

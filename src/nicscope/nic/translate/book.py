@@ -36,6 +36,7 @@ ORDERS = np.dtype(
         ("last_page", "i8"),  # of the address space
         ("area_pages", "i8"),
         ("area_bytes", "i8"),
+        ("most_valid", "i8"),  # entries of the cache, by order of the kernel; 0: all
         ("high_water", "i8"),  # pinned pages per node; -1: none
         ("scanned", "i8"),  # 1: the driver looks for surplus pins by itself, from time to time
         ("line_bits", "i8"),

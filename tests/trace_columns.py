@@ -6,9 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nicscope.config.delivery import PARTS
 from nicscope.config.design import Design, with_settings
 from nicscope.config.scheme import USES, Scheme
 from oracle import replay as oracle
+
+UNLIMITED = ("pin_limit", "high_water", "most_valid")  # what None says of
 
 
 class Columns(NamedTuple):
@@ -36,6 +39,7 @@ def design_of(flat):
     known = [
         f"{key}={'none' if value is None else value}"
         for key, value in flat.items()
-        if key in USES[scheme] and not (value is None and key not in ("pin_limit", "high_water"))
+        if key in USES[scheme] and not (value is None and key not in UNLIMITED)
     ]
+    known += [f"{key}={flat[key]}" for key in PARTS if key in flat]
     return with_settings(plain, known)

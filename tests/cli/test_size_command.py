@@ -258,6 +258,22 @@ def check_steps(answer, lines, cells):
         assert written(ring[0][1]) in cells[-1]
 
 
+@pytest.mark.requirement("UM-71")
+def test_a_cache_that_the_kernel_keeps_takes_no_nic_memory_and_stands_at_the_edge(trace):
+    found = report([("t.parquet", open_trace(trace))], ask("256B", platform="dc21140-nt"))
+    [sizing] = found.sizings
+
+    figure = draw_sizing(sizing, found)
+
+    assert is_a_slide(figure)
+    [answer] = [one for one in sizing.answers if one.scheme is Scheme.UNET_MM]
+    assert {step.nic_bytes for step in shown_steps(answer)} == {0}
+    assert answer.best.priced.total("interrupts") == 0
+    [axes] = [one for one in figure.axes if "at the left edge: none" in one.get_xlabel()]
+    [line] = [one for one in axes.lines if one.get_label() == "unet-mm"]
+    assert line.get_xdata()[0] == axes.get_xlim()[0] > 0
+
+
 @compiled
 @pytest.mark.parametrize("platform", [None, "mini-cluster", "linux-host"])
 def test_a_figure_without_known_costs_is_drawn_too(platform, trace):

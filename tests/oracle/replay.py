@@ -24,6 +24,7 @@ DEFAULTS = {
     "ways": 1,
     "line": 1,
     "victim_entries": 16,
+    "most_valid": None,
     "index_offset": True,
     "prefetch": 1,
     "prepin": 1,
@@ -31,6 +32,7 @@ DEFAULTS = {
     "replacement": "lru",
     "high_water": None,
     "page_size": 4096,
+    "served_by": "nic",
 }
 
 
@@ -136,7 +138,7 @@ class Interrupt(Scheme):
             pinned.move_to_end(page)
             return
         # Reading: the kernel pins and unpins inside the interrupt; these are no system calls.
-        self.counts["interrupts"] += 1
+        self.count_interrupt()
         limit = self.design["pin_limit"]
         while limit is not None and len(pinned) >= limit:
             victim = pinned.popitem(last=False)[0]
@@ -175,7 +177,9 @@ class UnetMm(Scheme):
             self.counts["victim_hits"] += 1
             self.victims.remove(key)
         else:
-            self.counts["interrupts"] += 1
+            self.count_interrupt()
+            if self.pinned_pages == self.design["most_valid"]:
+                self.make_room(slot)
         if slot in self.primary:
             self.victims.append(self.primary[slot])
         self.primary[slot] = key
@@ -184,6 +188,20 @@ class UnetMm(Scheme):
             self.count_unpin()
         if not in_victims:
             self.count_pin()
+
+    def make_room(self, slot):
+        """The kernel lets no more entries be valid: the first victim goes, else a primary entry.
+
+        Reading: U-Net/MM, 4.2 says that there may be a cap, not what leaves for it.
+        """
+        if self.victims:
+            leaving = self.victims.pop(0)
+        else:
+            entries = self.design["entries"]
+            behind = min(self.primary, key=lambda other: (other - slot - 1) % entries)
+            leaving = self.primary.pop(behind)
+        self.kinds.invalidated(leaving)
+        self.count_unpin()
 
 
 class Handle(Scheme):

@@ -155,6 +155,11 @@ class Scheme:
             return 0
         return self.offset(self.ordinals[pid], self.design["entries"] // self.design["ways"])
 
+    def count_interrupt(self):
+        """A miss interrupts the host, unless the host's kernel is the one that translates."""
+        if self.design["served_by"] != "kernel":
+            self.counts["interrupts"] += 1
+
     def count_pin(self, pages=1):
         self.counts["pins"] += pages
         self.pinned_pages += pages

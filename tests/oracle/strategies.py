@@ -94,7 +94,11 @@ def parameters(scheme, policies):
         "pinned": {"area_bytes": st.sampled_from((1, 512, 4096, 4097, 20_000))},
         "static": {"entries": powers_of_two(1, 32)},
         "interrupt": cached,
-        "unet-mm": {"entries": powers_of_two(1, 32), "victim_entries": st.integers(0, 4)},
+        "unet-mm": {
+            "entries": powers_of_two(1, 32),
+            "victim_entries": st.integers(0, 4),
+            "most_valid": limits(),
+        },
         "utlb": hierarchical,
         "utlb-shared": hierarchical,
         "utlb-process": {"entries": powers_of_two(1, 32), **user_level(policies)},
@@ -116,6 +120,8 @@ def designs(draw, scheme, policies=POLICIES):
         if name in NEEDED or draw(st.integers(0, 3)):
             design[name] = draw(values)
     design["page_size"] = draw(st.sampled_from(PAGE_SIZES))
+    if draw(st.booleans()):
+        design["served_by"] = draw(st.sampled_from(("nic", "kernel")))
     return {name: value for name, value in design.items() if value is not None}
 
 

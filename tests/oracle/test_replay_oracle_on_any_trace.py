@@ -74,7 +74,7 @@ def test_a_table_per_process_is_a_pin_limit(case):
 @given(cases(schemes=("interrupt",)))
 def test_without_a_limit_utlb_misses_as_the_interrupt_scheme_does(case):
     rows, design = case
-    interrupted = total(rows, design, pin_limit=None)
+    interrupted = total(rows, design, pin_limit=None, served_by="nic")
     fetched = total(rows, design, pin_limit=None, scheme="utlb")
     for name in COUNTS:
         if name.startswith("ni_misses"):
@@ -111,7 +111,7 @@ def test_a_fully_associative_cache_has_no_conflicts(case):
 @given(cases(schemes=("unet-mm",)))
 def test_unet_mm_without_victims_is_the_direct_mapped_interrupt_scheme(case):
     rows, design = case
-    bare = total(rows, design, victim_entries=0)
+    bare = total(rows, design, victim_entries=0, most_valid=None)
     assert bare == total(rows, design, scheme="interrupt", index_offset=False)
 
 
@@ -119,7 +119,7 @@ def test_unet_mm_without_victims_is_the_direct_mapped_interrupt_scheme(case):
 def test_handle_with_single_lines_misses_as_the_interrupt_scheme_does(case):
     rows, design = case
     handled = total(rows, design, line=1)
-    interrupted = total(rows, design, scheme="interrupt", index_offset=False)
+    interrupted = total(rows, design, scheme="interrupt", index_offset=False, served_by="nic")
     for name in ("ni_misses", "ni_misses_compulsory", "ni_misses_conflict", "interrupts"):
         assert handled[name] == interrupted[name]
 

@@ -6,7 +6,8 @@ from types import coroutine
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.drivers.simulate.machine import POST, PROVIDE
-from nicscope.drivers.simulate.ports.posting import FLAG_BITS, GATHER, KIND_BITS
+from nicscope.drivers.simulate.ports.posting import FLAG_BITS, GATHER
+from nicscope.drivers.simulate.ports.reporting import KIND_BITS
 from nicscope.drivers.simulate.programs import OWN, TIME
 from nicscope.errors import SimulationError
 from nicscope.interfaces.ports.asking import Asked

@@ -66,6 +66,7 @@ class Design(msgspec.Struct, frozen=True, kw_only=True):
     ways: int | None = None
     line: int | None = None
     victim_entries: int | None = None
+    most_valid: int | None = None  # entries; None: as many as there are
     index_offset: bool | None = None
     prefetch: int | None = None
     prepin: int | None = None

@@ -149,6 +149,9 @@ SETTINGS: dict[str, Setting] = {
     "ways": Setting("associativity", Kind.COUNT, low=1, power_of_two=True, default=1),
     "line": Setting("translations per line", Kind.COUNT, low=1, power_of_two=True, default=1),
     "victim_entries": Setting("entries of the victim cache", Kind.COUNT, default=0),
+    "most_valid": Setting(
+        "valid entries at most, so pinned pages of a node", Kind.COUNT, low=1, optional=True
+    ),
     "index_offset": Setting("processes spread over the sets", Kind.SWITCH, default=True),
     "prefetch": Setting("entries fetched per miss", Kind.COUNT, low=1, high=1024, default=1),
     "prepin": Setting("pages pinned per check miss", Kind.COUNT, low=1, default=1),
@@ -175,7 +178,7 @@ USES: dict[Scheme, tuple[str, ...]] = {
     Scheme.PINNED: ("area_bytes", "page_size"),
     Scheme.STATIC: ("entries", "page_size"),
     Scheme.INTERRUPT: ("entries", "ways", "index_offset", "pin_limit", "page_size"),
-    Scheme.UNET_MM: ("entries", "victim_entries", "page_size"),
+    Scheme.UNET_MM: ("entries", "victim_entries", "most_valid", "page_size"),
     Scheme.UTLB: (*_UTLB, "page_size"),
     Scheme.UTLB_SHARED: (*_UTLB, "page_size"),
     Scheme.UTLB_PROCESS: ("entries", "prepin", "replacement", "seed", "page_size"),

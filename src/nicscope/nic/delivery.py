@@ -54,6 +54,7 @@ ENDPOINT = np.dtype(
         # send side; packets finished <= sent <= taken <= written
         ("next_number", "i8"),  # of a packet
         ("written", "i8"),
+        ("held", "i8"),  # the last of them, which nobody has asked the NIC to look at
         ("taken", "i8"),
         ("sent", "i8"),
         ("finished", "i8"),
@@ -179,7 +180,7 @@ def has_ring_entry(endpoint):
 @step
 def can_take(endpoint, sends, engines):
     """Whether HOST_TX may take the next message of the send ring."""
-    if endpoint.taken == endpoint.written:
+    if endpoint.taken == endpoint.written - endpoint.held:
         return False
     if sends[place_in(endpoint.taken, endpoint.send_ring)].payload == 0:
         return True

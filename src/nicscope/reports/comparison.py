@@ -144,7 +144,9 @@ def memory_rows(comparison: Comparison) -> Rows:
             "design": lambda one: one.name,
             "on the NIC": lambda one: byte_size(one.nic_bytes),
             "pinned in hosts": lambda one: byte_size(one.pinned_host_bytes),
-            "NIC memory by structure": lambda one: _structures(one.result.nic_memory_bytes),
+            "NIC memory by structure": lambda one: (
+                _structures(one.result.nic_memory_bytes) or "none: the host's kernel translates"
+            ),
         },
         words=("design", "NIC memory by structure"),
         least=("NIC memory by structure",),

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from nicscope.config.delivery import ServedBy
 from nicscope.config.platform import half_up, in_us
 from nicscope.config.scheme import Scheme
 
@@ -140,7 +141,6 @@ MODELS: dict[Scheme, tuple[Step, ...]] = {
     ),
 }
 
-# Steps that a design may be without although its scheme has them.
 WAYS_STEP = _NI_WAYS.name
 
 STEP_NAMES: tuple[str, ...] = tuple(
@@ -271,7 +271,7 @@ def price(counts: Mapping[str, int], design: Design, platform: Platform) -> Cost
     no_step = f"scheme {design.scheme.value} has no such step"
     not_applicable = {name: no_step for name in STEP_NAMES if name not in own}
     for step in MODELS[design.scheme]:
-        why_not = _why_no_search(design) if step.name == WAYS_STEP else None
+        why_not = _WITHOUT[step.name](design) if step.name in _WITHOUT else None
         if why_not is not None:
             not_applicable[step.name] = why_not
             continue
@@ -310,6 +310,20 @@ def _why_no_search(design: Design) -> str | None:
     if ways > SEARCHED_WAYS:
         return f"sets of more than {SEARCHED_WAYS} ways have an index and are not searched"
     return None
+
+
+def _why_nobody_is_asked(design: Design) -> str | None:
+    """Why a miss of ``design`` takes no word between a NIC and its host; None if it does."""
+    if design.served_by == ServedBy.KERNEL:
+        return "the host's kernel translates itself, in a trap"
+    return None
+
+
+# Steps that a design may be without although its scheme has them, and what says why.
+_WITHOUT = {
+    WAYS_STEP: _why_no_search,
+    "ni_handshake": _why_nobody_is_asked,
+}
 
 
 def _usable(step: Step, platform: Platform) -> Term | None:

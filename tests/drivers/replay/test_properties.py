@@ -14,6 +14,7 @@ from oracle.strategies import cases, designs, traces
 SCHEMES = [scheme.value for scheme in Scheme]
 UTLBS = ("utlb", "utlb-shared")
 INTERRUPTING = ("interrupt", "unet-mm", "handle")
+NOT_BY_THREAD = [scheme for scheme in SCHEMES if scheme != "handle"]  # nor by an interrupt alone
 CACHED = (*INTERRUPTING, *UTLBS)
 
 
@@ -73,9 +74,19 @@ def test_without_kinds_exactly_three_counts_are_unknown(case):
 @pytest.mark.requirement("UT-82")
 @given(case=cases(schemes=INTERRUPTING, max_bursts=10))
 def test_where_the_host_serves_misses_each_is_one_interrupt(case):
-    counts = total(*case)
+    counts = total(*case, served_by="nic")
     assert counts["interrupts"] == counts["ni_misses"]
     assert counts["entries_fetched"] == 0
+
+
+@pytest.mark.requirement("UM-71")
+@given(case=cases(max_bursts=10, schemes=NOT_BY_THREAD))
+def test_a_kernel_that_translates_interrupts_nobody_and_takes_nothing_on_the_nic(case):
+    rows, flat = case
+    by_nic, by_kernel = (results(rows, flat | {"served_by": who})[0] for who in ("nic", "kernel"))
+    assert by_kernel.total == by_nic.total | {"interrupts": 0}
+    assert by_nic.nic_memory_bytes
+    assert by_kernel.nic_memory_bytes == {}
 
 
 @pytest.mark.requirement("UT-4", "UT-22")
@@ -129,8 +140,21 @@ def test_the_interrupt_scheme_has_pinned_what_its_cache_holds(case):
 def test_unet_mm_pins_no_more_than_its_tables_hold_however_many_processes(case, pids):
     rows, flat = case
     rows = [(t, node, pid % 97 + i % pids, *rest) for i, (t, node, pid, *rest) in enumerate(rows)]
+    room = min(flat["entries"] + flat["victim_entries"], flat.get("most_valid", 2**63))
     for node in results(rows, flat)[0].nodes:
-        assert node["peak_pinned_pages"] <= flat["entries"] + flat["victim_entries"]
+        assert node["peak_pinned_pages"] <= room
+
+
+@pytest.mark.requirement("UM-56")
+@given(case=cases(schemes=("unet-mm",), max_bursts=10), most=st.integers(1, 12))
+def test_a_kernel_pins_no_more_than_the_entries_that_it_lets_be_valid(case, most):
+    rows, flat = case
+    [free], [capped] = (
+        results(rows, flat | {"most_valid": cap})[0].nodes[:1] for cap in (None, most)
+    )
+    assert capped["peak_pinned_pages"] == min(most, free["peak_pinned_pages"])
+    assert capped["pins"] - capped["unpins"] <= most
+    assert capped["ni_misses_compulsory"] == free["ni_misses_compulsory"]
 
 
 @pytest.mark.requirement("UT-42")

@@ -6,6 +6,7 @@ import pytest
 from nicscope.config.design import load_design
 from nicscope.drivers.simulate.machine import POST
 from nicscope.drivers.simulate.ports.build import Faults, Transport
+from nicscope.drivers.translation.cluster import nic_memory_bytes
 from nicscope.errors import SimulationError
 from nicscope.interfaces.unet import Cluster
 from nicscope.nic.ports.layout import FETCH, WRITE
@@ -52,6 +53,22 @@ def test_messages_arrive_whole_with_one_copy(column):
     assert received == sent
     nodes = cluster.simulation.machine.ports.nodes
     assert nodes["copied"].tolist() == [0, sum(LENGTHS)]
+
+
+@pytest.mark.requirement("UM-71")
+@pytest.mark.parametrize("column", COLUMNS)
+def test_a_translation_that_the_kernel_keeps_interrupts_nobody_and_takes_no_nic_memory(column):
+    _, cluster = run(column, send_all, receive_all)
+    ports = cluster.simulation.machine.ports
+    for node in (0, 1):
+        assert cluster.counts(node)["interrupts"] == 0
+        assert nic_memory_bytes(ports.translations, node) == {}
+    misses = cluster.counts(0)["ni_misses"] + cluster.counts(1)["ni_misses"]
+    assert (misses > 0) == (column[0] == "unet-mm-dc21140")
+    # Frames that arrive interrupt, each once at most; who only sends is left alone.
+    frames = cluster.report().nodes[1].received.total
+    assert ports.nodes[0]["interrupts"] == 0
+    assert 0 < ports.nodes[1]["interrupts"] <= frames
 
 
 @pytest.mark.parametrize("column", COLUMNS[:2])

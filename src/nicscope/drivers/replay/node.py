@@ -132,4 +132,5 @@ def _is_its_own_shadow(design: Design) -> bool:
         and not design.victim_entries
         and (design.prefetch or 1) == 1
         and design.pin_limit is None
+        and design.most_valid is None
     )

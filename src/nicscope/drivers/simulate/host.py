@@ -43,10 +43,11 @@ from nicscope.drivers.simulate.operations import (
 from nicscope.drivers.simulate.ports.calls import (
     end_at_port,
     end_handler,
-    end_miss,
+    end_miss_in_trap,
     go_on_with_thread,
     serve_in_trap,
 )
+from nicscope.drivers.simulate.ports.spinning import signal_program
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.two_processors import (
     has_idle_other,
@@ -83,6 +84,8 @@ def _look_at_hand(machine, n, now):
     node = machine.nodes[n]
     endpoint = machine.endpoints[n]
     if node.cpu != IDLE:
+        if node.cpu == COMPUTING and has_ports(machine.ports):
+            signal_program(machine, n, now)
         return
     if node.first_process < node.last_process:
         look_for_operation(machine, n, now)
@@ -143,7 +146,7 @@ def end_host_work(machine, n, now):
         return
     if node.cpu == IN_MISS:
         node.cpu = IDLE
-        end_miss(machine, n, now)
+        end_miss_in_trap(machine, n, now)
         return
     if node.cpu == CALLING:
         occupy_cpu(machine, n, now, WRITING, machine.costs[n].pio_write)

@@ -36,6 +36,12 @@ from nicscope.drivers.simulate.ports.reporting import (
     is_in_vain,
     is_overdue,
 )
+from nicscope.drivers.simulate.ports.spinning import (
+    NO_PROCESS,
+    keeps_polling,
+    signal_program,
+    whose_turn,
+)
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.two_processors import process_of_other
 from nicscope.kernel.bytecopy import copy_bytes
@@ -118,6 +124,8 @@ def look_for_operation(machine, n, now):
             continue
         if chosen == NO_PROCESS or _is_before(machine, p, chosen):
             chosen = p
+    if keeps_polling(machine):
+        chosen = whose_turn(machine, n, chosen, now)
     if chosen == NO_PROCESS:
         return
     node.cpu_process = chosen
@@ -135,6 +143,8 @@ def look_for_operation(machine, n, now):
         begin_at_port(machine, n, chosen, now)
     elif process.operation == COMPUTE:
         occupy_cpu(machine, n, now, COMPUTING, process.duration)
+        if has_ports(machine.ports):
+            signal_program(machine, n, now)
     else:
         node.cpu = COPYING
         begin(machine.copy_flows[n], now, 0, process.payload, 0)

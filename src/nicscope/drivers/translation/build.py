@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from nicscope.config.delivery import ServedBy
 from nicscope.config.scheme import Scheme
 from nicscope.kernel.records import longer
 from nicscope.memory.indices import grown_indices
@@ -93,8 +94,10 @@ def _give_orders(book: Book, design: Design, page_bits: int) -> None:
     orders["last_page"] = (1 << (ADDRESS_BITS - page_bits)) - 1
     orders["area_bytes"] = design.area_bytes or 0
     orders["area_pages"] = -(-(design.area_bytes or 0) >> page_bits)
+    orders["most_valid"] = design.most_valid or 0
     orders["high_water"] = -1 if design.high_water is None else design.high_water
     orders["line_bits"] = line_bits_of(design)
+    orders["in_kernel"] = design.served_by == ServedBy.KERNEL
     orders["cached"] = design.scheme in _CACHED
     orders["scheme"] = CODES[design.scheme]
 
@@ -130,8 +133,13 @@ def counts_of_book(book: Book) -> dict[str, int | None]:
 
 
 def memory_of(parts: Parts) -> dict[str, int]:
-    """Bytes of NIC memory that each structure for translation takes on the node."""
+    """Bytes of NIC memory that each structure for translation takes on the node.
+
+    None at all where the host's kernel keeps them, in memory of its own (U-Net/MM, 5.2).
+    """
     nic, host, book = parts
+    if book.orders[0]["in_kernel"]:
+        return {}
     scheme, processes = int(book.orders[0]["scheme"]), int(book.orders[0]["processes"])
     regions = region_bytes(nic)
     if scheme == PINNED_AREA:

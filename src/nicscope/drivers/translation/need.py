@@ -38,7 +38,7 @@ def deeds_needed(design: Design, longest: int) -> int:
         Scheme.PINNED: 0,
         Scheme.STATIC: 2,  # pin, fill
         Scheme.INTERRUPT: 6,  # one drops and unpins at the limit, one on eviction; pin, fill
-        Scheme.UNET_MM: 4,
+        Scheme.UNET_MM: 6,  # one drops and unpins at the cap, one on eviction; pin, fill
         # Each page that is pinned may drop and unpin another; or a miss fills and drops.
         Scheme.UTLB: max(3 * pinned, 2 * prefetch),
         Scheme.UTLB_SHARED: max(3 * pinned, 2 * prefetch),

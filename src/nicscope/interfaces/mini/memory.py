@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 WORD = 4
 # Fields of records that no firmware would have: the observer's, and what the network does.
 OBSERVERS = ("why", "ran_out_at", "fate", "copied")
+# Likewise: of a host whose kernel serves ports, or whose processes keep the CPU while they poll.
+OF_HOSTS = ("held", "in_trap", "undemanded", "traps", "demands", "spinner", "spun_since", "spun")
 # Fields that firmware of ports with work queues has and miNI's has not, by the array's name: keys
 # of registered memory, the word that goes with a message, receives, what a connection promises and
 # how it ended; and what VMMC's looks for routes with.
@@ -226,7 +228,7 @@ def total_by_group(machine: Machine, node: int) -> dict[str, int]:
 def _bytes_of(array: Any, name: str = "") -> int:
     """Bytes of firmware's own: a word for each field that it has."""
     if array.dtype.names:
-        others = (*OBSERVERS, *OF_WORK_QUEUES.get(name, ()))
+        others = (*OBSERVERS, *OF_HOSTS, *OF_WORK_QUEUES.get(name, ()))
         fields = [field for field in array.dtype.names if field not in others]
         return WORD * len(fields) * int(array.size)
     if array.dtype == np.int64:

@@ -10,7 +10,8 @@ import numpy as np
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.running import RUNNING
 from nicscope.drivers.simulate.machine import CHAIN, POST, PROVIDE
-from nicscope.drivers.simulate.ports.posting import GATHER, KIND_BITS
+from nicscope.drivers.simulate.ports.posting import GATHER, MORE
+from nicscope.drivers.simulate.ports.reporting import KIND_BITS
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, raw_bytes, whole
 from nicscope.nic.ports.layout import INLINE, INLINE_BYTES, NOTIFY, SEND
@@ -71,8 +72,12 @@ class PortCalls(ABC):
         offset: int = 0,
         notify: bool = False,
         port: int | None = None,
+        more: bool = False,
     ) -> Asked:
-        """``post``, to be put before ``done`` or ``arrival``."""
+        """``post``, to be put before ``done`` or ``arrival``.
+
+        ``more``: a kernel that serves ports is not asked to look yet, as another follows.
+        """
         self._owner.check_caller()
         most = self.cluster.size.segments
         if not 1 <= len(segments) <= most:
@@ -95,6 +100,7 @@ class PortCalls(ABC):
             name, offset = whole(name, "a name", LEAST), whole(offset, "an offset", LEAST)
         which = self._own(port)
         own = self._mapped[which] | operation | ((NOTIFY if notify else 0) << KIND_BITS)
+        own |= MORE if more else 0
         request = self._next_request
         address, length = segments[0]
         if len(segments) > 1:
@@ -125,7 +131,13 @@ class PortCalls(ABC):
         return self._inlined(operation, name, content, port, 1)
 
     def _inlined(
-        self, operation: int, name: int, content: bytes, port: int | None, follow: int
+        self,
+        operation: int,
+        name: int,
+        content: bytes,
+        port: int | None,
+        follow: int,
+        flags: int = 0,
     ) -> Asked:
         """A post that holds its data, and behind which ``follow`` others are put."""
         driven = self._driven
@@ -142,19 +154,23 @@ class PortCalls(ABC):
         if type(name) is not int:
             name = whole(name, "a name", LEAST)
         which = self._port if port is None else self._own(port)
-        own = self._mapped[which] | operation | (INLINE << KIND_BITS)
+        own = self._mapped[which] | operation | (INLINE << KIND_BITS) | flags
         request = self._next_request
         what = driven.request(POST, which, size, name, 0, 0, request, own, follow)
         self._next_request = request + 1
         asked: Asked = _tuple(Asked, (request, what, raw, ()))
         return asked
 
-    def providing(self, address: int, port: int | None = None) -> Asked:
-        """``provide``, to be put before ``done``, ``arrival`` or another ``provide``."""
+    def providing(self, address: int, port: int | None = None, more: bool = False) -> Asked:
+        """``provide``, to be put before ``done``, ``arrival`` or another ``provide``.
+
+        ``more``: as of ``posting``.
+        """
         self._owner.check_caller()
         at = whole(address, "an address", LEAST)
         which = self._own(port)
-        return Asked(-1, self._driven.request(PROVIDE, which, address=at, own=self._mapped[which]))
+        own = self._mapped[which] | (MORE if more else 0)
+        return Asked(-1, self._driven.request(PROVIDE, which, address=at, own=own))
 
     def _own(self, port: int | None) -> int:
         """The port meant, which is mapped into this process's address space and no other's."""

@@ -60,6 +60,7 @@ class PortCluster(Generic[E]):
     process_type: type[Any] = Process
     transport: Transport = Transport()
     garbage = False  # whether what is not pinned has the garbage page in its table (UTLB 4.2)
+    polling_keeps = False  # whether who polls keeps the CPU until the end of its time slice
     buffer_bytes: int = 1  # of a receive buffer: it must lie in one page
 
     def __init__(
@@ -228,6 +229,7 @@ class PortCluster(Generic[E]):
             buffer_bytes=self.buffer_bytes,
             queue_frames=self._queue_frames(ports),
             serves=self.nic_serves,
+            polling_keeps=self.polling_keeps,
             spaces=self.spaces(max(processes), ports - OWN_PORTS),
             links=links,
             keep_log=self._keep_log,

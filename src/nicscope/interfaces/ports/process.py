@@ -11,11 +11,10 @@ from nicscope.drivers.simulate.machine import CHAIN, COMPUTE, REPORT, SLEEP
 from nicscope.drivers.simulate.ports.posting import (
     BLOCK,
     FLAG_BITS,
-    KIND_BITS,
     POLL,
     SIGNAL,
 )
-from nicscope.drivers.simulate.ports.reporting import GIVEN_BITS
+from nicscope.drivers.simulate.ports.reporting import GIVEN_BITS, KIND_BITS
 from nicscope.drivers.simulate.programs import ADDRESS, OWN, PACKET, PEER, TIME
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.host.calls import close_port
@@ -179,6 +178,22 @@ class Process(PortCalls, OwnMemory):
         self._owner.check_caller()
         await self._driven.ask(COMPUTE, duration=in_ps(microseconds, self._driven.now))
 
+    async def compute_until_signal(self, microseconds: float, port: int | None = None) -> float:
+        """Keep the CPU busy until a signal says that something has arrived; us that are left.
+
+        What arrived before and has not been read is signalled at once.
+        """
+        self._owner.check_caller()
+        which = self._own(port)
+        ended = await self._driven.ask(
+            COMPUTE,
+            peer=which,
+            payload=1,
+            duration=in_ps(microseconds, self._driven.now),
+            own=self._mapped[which] | RECEIVED,
+        )
+        return ended.address / PS_PER_US
+
     async def sleep(self, microseconds: float) -> None:
         """Leave the CPU to others for a while."""
         self._owner.check_caller()
@@ -224,6 +239,22 @@ class Process(PortCalls, OwnMemory):
             raise self._gone(port)
         return request
 
+    @coroutine
+    def post_all(
+        self, several: Sequence[Asked], port: int | None = None
+    ) -> Generator[bytes, Record, list[int]]:
+        """Post descriptors one after the other; their numbers.
+
+        All but the last were made with ``more``: then one trap is for them all.
+        """
+        for asked in several:
+            self._place(asked)
+            ended = yield asked.what
+            self._driven.now = ended[TIME]
+            if ended[OWN] < 0:
+                raise self._gone(port)
+        return [asked.request for asked in several]
+
     async def system_call(self) -> None:
         """Spend the time of a call of the operating system."""
         self._owner.check_caller()
@@ -231,8 +262,12 @@ class Process(PortCalls, OwnMemory):
 
     @coroutine
     def provide(self, *addresses: int, port: int | None = None) -> Generator[bytes, Record, None]:
-        """Put buffers into the free queue, one after the other."""
-        asked = [self.providing(address, port) for address in addresses]
+        """Put buffers into the free queue, one after the other; one trap is for them all."""
+        last_place = len(addresses) - 1
+        asked = [
+            self.providing(address, port, place < last_place)
+            for place, address in enumerate(addresses)
+        ]
         for first in range(0, len(asked), CHAIN):
             *before, last = asked[first : first + CHAIN]
             ended = yield self._behind(before, last.what)

@@ -17,6 +17,7 @@ from nicscope.interfaces.ports import process as ports
 from nicscope.interfaces.ports.cluster import PAGE_SIZE, PortCluster
 from nicscope.interfaces.unet.area import Area
 from nicscope.interfaces.unet.endpoint import Endpoint
+from nicscope.interfaces.unet.memory import Placed, check_fits, place_structures
 from nicscope.interfaces.unet.registry import Registry
 from nicscope.interfaces.unet.tags import AtmCircuits
 from nicscope.nic.ports.layout import BUFFERS
@@ -107,6 +108,7 @@ class Cluster(PortCluster[Process]):
     interface = "U-Net"
     process_type = Process
     transport = Transport(reliable=False)
+    polling_keeps = True
 
     def __init__(
         self,
@@ -181,8 +183,14 @@ class Cluster(PortCluster[Process]):
         space = self.space_of_area(port)
         return Area(process, self.simulation.machine, self.memory, node, space, pages)
 
+    def structures(self, node: int) -> Placed:
+        """Bytes of each structure on the NIC of ``node``, and in its host; after a run."""
+        assert self.simulation is not None
+        return place_structures(self.simulation.machine, node)
+
     def _simulation(self, hosts: Sequence[int], processes: Sequence[int]) -> Simulation:
         simulation = super()._simulation(hosts, processes)
+        check_fits(simulation.machine, self.platform)
         self.processes = list(processes)
         self.opened = {}
         self.registry = Registry(simulation.machine, self.buffer_bytes, self.most_bytes)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from nicscope.drivers.simulate.ports.posting import MORE
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import a_name, whole
 from nicscope.interfaces.buffers import stretch_of
@@ -13,8 +14,9 @@ from nicscope.interfaces.unet.tags import NO_CHANNEL
 from nicscope.nic.ports.layout import RETURNED, SEND
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Sequence
 
+    from nicscope.interfaces.ports.asking import Asked
     from nicscope.interfaces.ports.completions import Arrival, Done
     from nicscope.interfaces.unet.area import Area
     from nicscope.interfaces.unet.cluster import Process
@@ -93,7 +95,31 @@ class Endpoint:
         The message is what ``pieces`` hold, one after the other; less than 56 bytes travel in the
         descriptor.  Nothing is said of a tag that is not registered: the NI reports it.
         """
+        [number] = await self.send_all((tag, *pieces))
+        return number
+
+    async def send_all(self, *messages: tuple[Any, ...]) -> list[int]:
+        """Put a send descriptor for each of ``messages`` into the queue; their numbers.
+
+        A message is a tag and its pieces, as ``send`` takes them.  Where a kernel serves the
+        endpoint, one trap has it look at them all (U-Net/MM 5.2); a NIC looks by itself.
+        """
         self._check_open()
+        places = self.process.cluster.size.ring
+        if len(messages) > places:
+            raise SimulationError(
+                f"{len(messages)} messages at once, and the send queue has {places} places; send "
+                "fewer, or give the cluster a PortSize with a longer ring"
+            )
+        last = len(messages) - 1
+        several = [
+            await self._asked(tag, pieces, place < last)
+            for place, (tag, *pieces) in enumerate(messages)
+        ]
+        return await self.process.post_all(several, self._port)
+
+    async def _asked(self, tag: Hashable, pieces: Sequence[Buffer | bytes], more: bool) -> Asked:
+        """The descriptor of a message, to be posted."""
         process = self.process
         channel = process.cluster.tags.channel(process.node, tag)
         if type(channel) is not int or not 0 <= channel < MOST_CHANNELS:
@@ -117,13 +143,14 @@ class Endpoint:
                     for piece in given
                 ]
             )
-            return await process.post_inline(SEND, channel, content, port=self._port)
+            flags = MORE if more else 0
+            return process._inlined(SEND, channel, content, self._port, 0, flags)
         if len(segments) < len(given):
             raise SimulationError(
                 f"a message of {total} bytes is sent from buffers, of which one is bytes; "
                 "write them to a buffer first"
             )
-        return await process.post(SEND, channel, segments, port=self._port)
+        return process.posting(SEND, channel, segments, port=self._port, more=more)
 
     async def sent(self, mode: str = "poll") -> Done:
         """How the next send descriptor ended, when it has; its buffers may be used again."""
@@ -171,6 +198,14 @@ class Endpoint:
         """
         self._check_port()
         return self._message(await self.process.arrival(mode, port=self._port))
+
+    async def compute(self, microseconds: float) -> float:
+        """Keep the CPU busy until a message arrives, whose signal interrupts; us that are left.
+
+        What arrived before and has not been received is signalled at once.
+        """
+        self._check_open()
+        return await self.process.compute_until_signal(microseconds, self._port)
 
     def _message(self, arrival: Arrival) -> Message:
         process = self.process

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.drivers.running import RUNNING
 from nicscope.drivers.simulate.machine import AWAIT_QUEUE, COMPUTE, REPORT
-from nicscope.drivers.simulate.ports.posting import KIND_BITS, POLL
-from nicscope.drivers.simulate.ports.reporting import LATE
+from nicscope.drivers.simulate.ports.posting import POLL
+from nicscope.drivers.simulate.ports.reporting import KIND_BITS, LATE
 from nicscope.drivers.simulate.programs import ADDRESS, OWN, PACKET, TIME, Ended
 from nicscope.interfaces.via.endpoint import (
     RECEIVE_QUEUE,

@@ -10,7 +10,8 @@ import numpy as np
 
 from nicscope.drivers.running import RUNNING
 from nicscope.drivers.simulate.machine import CHAIN, POST, PROVIDE
-from nicscope.drivers.simulate.ports.posting import GATHER, KIND_BITS
+from nicscope.drivers.simulate.ports.posting import GATHER
+from nicscope.drivers.simulate.ports.reporting import KIND_BITS
 from nicscope.interfaces.via.descriptor import ALIGNMENT, AddressSegment, DataSegment, Descriptor
 from nicscope.interfaces.via.endpoint import RECEIVE_QUEUE, SEND_QUEUE, Endpoint, Work
 from nicscope.interfaces.via.names import (

@@ -9,6 +9,7 @@ from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import hold, report_sent, take_route
+from nicscope.nic.ports.controller import hold_back
 from nicscope.nic.ports.holding import hold_for, let_go
 from nicscope.nic.ports.layout import (
     ACKNOWLEDGEMENT,
@@ -129,6 +130,8 @@ def push(nics, n, packet, head, inline, why):
     count_made(nics, n, queued, head, why)
     copy_bytes(nics.store.send_ring[n, place], 0, inline, 0, INLINE_BYTES)
     endpoint.written += 1
+    if ports.rules[0].serves == 0:
+        hold_back(nics, n)
     if is_reliable(ports, stream_to(ports, n, head.own)):
         _put_acknowledgement(nics, n, head.own, ports.send_heads[n, place])
 

@@ -14,6 +14,7 @@ from nicscope.memory.numbering import NONE, find, process_of, unit_of
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.cache import frame_of, further_ways
 from nicscope.nic.layout import FRAME_BITS
+from nicscope.nic.translate.book import note_interrupts
 from nicscope.nic.translate.codes import (
     ADMITTED,
     HANDLE,
@@ -168,9 +169,11 @@ def frame_on_nic(nic, host, book, process, page, key):
 def count_vain_service(host, book, scheme, page, key):
     """Count the service of a miss whose translation had come before it: it took its time too."""
     counts = book.counts[0]
-    if scheme in (INTERRUPT, UNET_MM, HANDLE):
+    if scheme in (INTERRUPT, UNET_MM):
+        note_interrupts(book, 1)
+    elif scheme == HANDLE:
         counts.interrupts += 1
-        counts.dropped += scheme == HANDLE
+        counts.dropped += 1
     elif scheme == UTLB:
         counts.entries_fetched += last_fetched(book, page) - page + 1
     elif scheme == UTLB_SHARED:

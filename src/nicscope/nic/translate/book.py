@@ -36,12 +36,14 @@ ORDERS = np.dtype(
         ("last_page", "i8"),  # of the address space
         ("area_pages", "i8"),
         ("area_bytes", "i8"),
+        ("most_valid", "i8"),  # entries of the cache, by order of the kernel; 0: all
         ("high_water", "i8"),  # pinned pages per node; -1: none
         ("scanned", "i8"),  # 1: the driver looks for surplus pins by itself, from time to time
         ("line_bits", "i8"),
         ("cached", "b1"),  # there is a cache on the NIC
         ("scheme", "i8"),  # its code
         ("processes", "i8"),  # of the node
+        ("in_kernel", "b1"),  # the host's kernel keeps the translations: a miss interrupts nobody
     ],
     align=True,
 )
@@ -191,6 +193,13 @@ def note_fill(book, key):
 def note_invalidation(book, key):
     """The entry of ``key`` left the NIC because its page is unpinned."""
     book.past[key] |= INVALIDATED
+
+
+@step
+def note_interrupts(book, misses):
+    """Count the interrupts of so many misses: none where the kernel itself translates."""
+    if not book.orders[0].in_kernel:
+        book.counts[0].interrupts += misses
 
 
 @step

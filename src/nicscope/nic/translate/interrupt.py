@@ -12,6 +12,7 @@ from nicscope.nic.layout import EMPTY, FRAME_BITS
 from nicscope.nic.translate.book import (
     note_fill,
     note_hit,
+    note_interrupts,
     note_invalidation,
     note_miss,
 )
@@ -49,7 +50,7 @@ def serve_interrupt(nic, host, book, process, page, key):
     row = set_of(nic, book, process, page)
     if not may_install(host.in_use, nic, host, process, row):
         return np.int64(REFUSED)
-    book.counts[0].interrupts += 1
+    note_interrupts(book, 1)
     if host.pinning.rules[0].ordered:
         while host.pinning.processes[process].pinned >= host.pinning.rules[0].limit:
             victim = victim_of(host.pinning, host.numbering, process, NO_UNIT, NO_UNIT)

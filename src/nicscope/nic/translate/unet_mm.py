@@ -11,6 +11,7 @@ from nicscope.nic.layout import EMPTY, FRAME_BITS, IN_USE
 from nicscope.nic.translate.book import (
     note_fill,
     note_hit,
+    note_interrupts,
     note_invalidation,
     note_miss,
 )
@@ -63,11 +64,13 @@ def ask_beyond(nic, book, slot, key, receive):
 
 @step
 def serve_unet_mm(nic, host, book, process, page, key):
-    """The host is interrupted, pins the page and gives the NIC its frame."""
+    """The host is interrupted, unless it translates itself, pins the page and gives its frame."""
     slot = page & (nic.config[0].sets - 1)
     if nic.frames[slot] & IN_USE and not _has_room_for_used(nic):
         return np.int64(REFUSED)
-    book.counts[0].interrupts += 1
+    if not keep_under_cap(nic, host, book, slot):
+        return np.int64(REFUSED)
+    note_interrupts(book, 1)
     displace(nic, host, book, slot, key)
     pin_page(host, book, process, key, 1)
     note_fill(book, key)
@@ -103,6 +106,48 @@ def displace(nic, host, book, slot, key):
     leaving = add_victim(nic, displaced, displaced_frame)
     if leaving != EMPTY:
         give_back(host, book, leaving - 1)
+
+
+@step
+def keep_under_cap(nic, host, book, slot):
+    """Have an entry leave if as many are valid as the kernel lets be (4.2); False if none can.
+
+    The first victim leaves, or where there is none the next entry of the table behind ``slot``, but
+    for those that transfers use.
+    """
+    most = book.orders[0].most_valid
+    if most == 0 or book.counts[0].pinned_pages < most:
+        return True
+    place = first_unused(nic)
+    if place != ABSENT:
+        tag = remove_victim(nic, place)
+    else:
+        place = _next_unused(nic, nic.frames, slot)
+        if place == ABSENT:
+            return False
+        tag = np.int64(nic.tags[place])
+        drop(nic, place, tag)
+    note_invalidation(book, tag - 1)
+    give_back(host, book, tag - 1)
+    return True
+
+
+@step
+def _next_unused(nic, frames, slot):
+    """The next slot behind ``slot``, itself last, whose entry no transfer uses, or ``ABSENT``."""
+    last = nic.config[0].sets - 1
+    for distance in range(1, last + 2):
+        place = (slot + distance) & last
+        if nic.tags[place] != EMPTY and not _is_used(frames, place):
+            return np.int64(place)
+    return np.int64(ABSENT)
+
+
+@step
+def _is_used(frames, place):
+    if frames is None:  # of a replay, where one request ends before the next begins
+        return False
+    return frames[place] & IN_USE != 0
 
 
 @step

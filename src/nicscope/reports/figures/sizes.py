@@ -82,11 +82,12 @@ def _draw_steps(axes: Axes, answers: Sequence[Answer], report: SizingReport) -> 
     budget = report.question.nic_bytes
     drawn = [shown_steps(answer) for answer in answers]
     every = [step for steps in drawn for step in steps]
-    sizes = [step.nic_bytes for step in every]
+    sizes = [step.nic_bytes for step in every if step.nic_bytes]
     low, high = min([budget, *sizes]), max([2 * budget, *sizes])
+    edge = low / 1.5  # where what takes no NIC memory at all is drawn
     axes.set_xscale("log", base=2)
     for answer, steps in zip(answers, drawn, strict=True):
-        _draw_family(axes, answer, steps, high)
+        _draw_family(axes, answer, steps, (edge, high))
     axes.axvline(budget, color=INK, lw=1.5, ls=(0, (4, 3)))
     axes.annotate(
         f"budget: {byte_size(budget)}",
@@ -101,21 +102,23 @@ def _draw_steps(axes: Axes, answers: Sequence[Answer], report: SizingReport) -> 
         color=INK,
     )
     _scale(axes, [height(step) for step in every])
-    axes.set_xlim(low / 1.5, high * 1.2)
+    axes.set_xlim(edge, high * 1.2)
     _dress(axes, (low, high))
     axes.set_ylabel(say.unit(answers), color=INK, fontsize=12)
-    axes.set_xlabel("NIC memory for translation", color=INK, fontsize=12)
+    none = "" if len(sizes) == len(every) else " (at the left edge: none)"
+    axes.set_xlabel(f"NIC memory for translation{none}", color=INK, fontsize=12)
     what = "cheapest" if answers[0].by_cost else "fewest misses"
     axes.set_title(f"{what} by NIC memory (ring: knee)", loc="left", fontsize=14, color=INK)
 
 
-def _draw_family(axes: Axes, answer: Answer, steps: list[Point], high: int) -> None:
+def _draw_family(axes: Axes, answer: Answer, steps: list[Point], ends: tuple[float, float]) -> None:
+    edge, high = ends
     name = answer.scheme.value
     colour, marker = FAMILY_LOOKS[name]
     if not steps:
         return
     axes.plot(
-        [*(step.nic_bytes for step in steps), high],
+        [*(max(step.nic_bytes, edge) for step in steps), high],
         [*(height(step) for step in steps), height(steps[-1])],
         drawstyle="steps-post",
         color=colour,

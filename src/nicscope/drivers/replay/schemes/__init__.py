@@ -16,7 +16,8 @@ def passes_of(design: Design) -> tuple[Any, ...]:
     Only those are imported.  Under some schemes a host that unpins for a limit, or a NIC that
     fetches ahead, has to take turns with the other side, request by request: then that is one pass.
     """
-    takes_turns = design.pin_limit is not None or (design.prefetch or 1) > 1
+    limits = (design.pin_limit, design.most_valid)
+    takes_turns = limits != (None, None) or (design.prefetch or 1) > 1
     if design.scheme in (Scheme.PINNED, Scheme.STATIC):
         from nicscope.drivers.replay.schemes import tables
 
@@ -36,6 +37,10 @@ def _in_turns(design: Design) -> tuple[Any, ...]:
         from nicscope.drivers.replay.schemes.interrupt import replay_interrupt
 
         return (replay_interrupt,)
+    if design.scheme is Scheme.UNET_MM:
+        from nicscope.drivers.replay.schemes.unet_mm import replay_unet_mm
+
+        return (replay_unet_mm,)
     from nicscope.drivers.replay.schemes import utlb
 
     by_page = design.scheme is Scheme.UTLB

@@ -13,7 +13,7 @@ from nicscope.memory.numbering import process_of, unit_of
 from nicscope.memory.pinning import use
 from nicscope.nic.cache import lookup
 from nicscope.nic.layout import EMPTY
-from nicscope.nic.translate.book import INVALIDATED, MISSED
+from nicscope.nic.translate.book import INVALIDATED, MISSED, note_interrupts
 from nicscope.nic.translate.codes import MISS
 from nicscope.nic.translate.deeds import pin_page, unpin_page
 from nicscope.nic.translate.interrupt import serve_interrupt
@@ -29,7 +29,7 @@ def interrupt_missed(case, _begin, _end, _count):
         if evicted != EMPTY:
             unpin_page(host, book, process_of(host.numbering, evicted - 1), evicted - 1)
         pin_page(host, book, process_of(host.numbering, key), key, 1)
-    book.counts[0].interrupts += case.found[0]
+    note_interrupts(book, case.found[0])
 
 
 @kernel

@@ -1,4 +1,7 @@
-"""Replaying U-Net/MM: the primary does not depend on the victim cache, which comes after it."""
+"""Replaying U-Net/MM: the primary does not depend on the victim cache, which comes after it.
+
+Under a cap on valid entries it does, and a lookup is done with before the next begins.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,12 @@ import numpy as np
 from nicscope.drivers.replay.state import timeless
 from nicscope.kernel.decorators import kernel
 from nicscope.memory.numbering import process_of
+from nicscope.nic.cache import fill, lookup
 from nicscope.nic.layout import EMPTY
+from nicscope.nic.translate.book import INVALIDATED, MISSED, note_fill, note_interrupts
+from nicscope.nic.translate.codes import MISS
 from nicscope.nic.translate.deeds import pin_page
-from nicscope.nic.translate.unet_mm import give_back
+from nicscope.nic.translate.unet_mm import give_back, keep_under_cap
 from nicscope.nic.victim import ABSENT, add_victim, append_victim, find_victim, remove_victim
 
 
@@ -28,9 +34,40 @@ def ask_victims(case, _begin, _end, _count):
             remove_victim(nic, place)
             append_victim(nic, displaced, 0)
             continue
-        book.counts[0].interrupts += 1
+        note_interrupts(book, 1)
         if displaced != EMPTY:
             leaving = add_victim(nic, displaced, 0)
             if leaving != EMPTY:
                 give_back(host, book, leaving - 1)
         pin_page(host, book, process_of(host.numbering, key), key, 1)
+
+
+@kernel
+def replay_unet_mm(case, _begin, _end, count):
+    """Replay ``count`` lookups, each page on its own, under the kernel's cap on valid entries."""
+    nic, host, book = timeless(case)
+    last_slot = nic.config[0].sets - 1
+    for i in range(count):
+        key = np.int64(case.number[i])
+        slot = np.int64(case.set_index[i]) & last_slot
+        case.outcome[i] = 0
+        if lookup(nic, slot, key + 1, book.counts) != MISS:
+            continue
+        place = find_victim(nic, key + 1)
+        if place != ABSENT:
+            book.counts[0].victim_hits += 1
+            remove_victim(nic, place)
+            fill(nic, slot, key + 1)
+            if nic.registers[0].evicted != EMPTY:
+                append_victim(nic, nic.registers[0].evicted, 0)
+            continue
+        case.outcome[i] = MISSED | (np.int64(book.past[key]) & INVALIDATED)
+        keep_under_cap(nic, host, book, slot)
+        fill(nic, slot, key + 1)
+        if nic.registers[0].evicted != EMPTY:
+            leaving = add_victim(nic, nic.registers[0].evicted, 0)
+            if leaving != EMPTY:
+                give_back(host, book, leaving - 1)
+        note_interrupts(book, 1)
+        pin_page(host, book, process_of(host.numbering, key), key, 1)
+        note_fill(book, key)

@@ -19,7 +19,8 @@ from nicscope.drivers.simulate.bus.stretches import (
     turn_to,
 )
 from nicscope.drivers.simulate.machine import ACCESSING, CPU, KINDS, POST, PROVIDE
-from nicscope.drivers.simulate.ports.posting import FLAG_BITS, KIND_BITS
+from nicscope.drivers.simulate.ports.posting import FLAG_BITS
+from nicscope.drivers.simulate.ports.reporting import KIND_BITS
 from nicscope.kernel.decorators import step
 from nicscope.memory.coherence.access import SCRATCH, STORE, begin_access
 from nicscope.memory.coherence.asks import PROCESSOR

@@ -97,6 +97,8 @@ class HostSize(msgspec.Struct, frozen=True, kw_only=True):
     processors: int | None = None  # 1 or 2; None: what the platform states, else 1
     # Assumed: miNI has the scan for surplus pins run at long intervals (IV.B.2) and gives none.
     scan_period_ps: int = 100_000_000_000
+    # Assumed: 100 ms "corresponds to only a few time-slices" (U-Net/MM, 2, footnote 1): to three.
+    time_slice_ps: int = 33_000_000_000
 
 
 class PortSize(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,6 +142,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     buffer_bytes: int = 1  # of a receive buffer
     queue_frames: int = 0  # of each host, at the end of its memory: those of cacheable queues
     serves: bool = True  # the NIC serves ports, not the host's kernel
+    polling_keeps: bool = False  # who polls keeps the CPU until the end of its time slice
     spaces: int | None = None  # address spaces of each node; one per process by default
     numberings: Sequence[Numbering] | None = None  # of a trace's pages
     node_numbers: Sequence[int] | None = None
@@ -182,6 +185,8 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
         kinds=setup.kinds,
         victims_grow=not setup.serves,  # it is in the host's memory
     )
+    if not setup.serves:  # whether or not the design says so
+        translations.book.orders["in_kernel"] = True
     memory = new_memory(
         nodes,
         frames_of(setup, delivery),
@@ -288,6 +293,7 @@ def _give_rules(ports: Ports, setup: Setup) -> None:
     rules["defers"] = setup.serves and setup.design.scheme is Scheme.UNET_MM
     rules["buffer"] = setup.buffer_bytes
     rules["scan_period"] = setup.host.scan_period_ps
+    rules["time_slice"] = setup.host.time_slice_ps if setup.polling_keeps else 0
     # A trace names pages alone, and has surplus pins given up as they come, as it was counted.
     has_handles = setup.design.scheme is Scheme.HANDLE and setup.numberings is None
     rules["handles"] = has_handles
@@ -335,6 +341,7 @@ def _ports(
     made.channels["placed"] = -1
     made.fetches["peer"] = NOBODY
     made.nodes["bringing"] = NOBODY
+    made.nodes["spinner"] = NOBODY
     for promised in ("promised_to", "promised_page", "promised_export", "promised_process"):
         made.nodes[promised] = NOBODY
     made.nodes["thread_at"] = NEVER

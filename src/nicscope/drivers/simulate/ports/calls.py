@@ -98,6 +98,11 @@ def serve_in_trap(machine, n, now):
 
 
 @DRIVER.function
+def end_miss_in_trap(machine, n, now):
+    """The kernel has seen to a miss in a trap, or knows what will: the trap goes on."""
+
+
+@DRIVER.function
 def begin_handler(machine, n, now):
     """A packet is in the kernel's memory: interrupt, unless the handler runs."""
 

@@ -83,6 +83,9 @@ def service_costs(costs: ProgramCosts, design: Design) -> ServiceCosts:
     steps["thread_work"] = steps["pin_send"]
     if costs.served_by == ServedBy.KERNEL:
         steps["thread_work"] = 0  # a fault in a trap ends with the page in place
+        steps["handshake"] = steps["interrupt"] = 0  # the kernel translates itself: it asks nobody
+        # A page that was never touched is pinned as one that is there, which zeroes it (5.2.1).
+        steps["zero"] = steps["zero"] or steps["pin_receive"]
     if scheme is Scheme.INTERRUPT:
         # UTLB 6.2, as replay prices it: an interrupt and a pin, on either path.
         steps["handshake"] = 0

@@ -114,8 +114,7 @@ def ask_for_table(machine, n, now):
     ports = machine.ports
     serving = ports.nodes[n]
     costs = ports.costs[n]
-    serving.interrupts += 1
-    steal_cpu(machine, n, costs.interrupt, now)
+    _interrupt(machine, n, costs.interrupt, now)
     raise_event(
         machine,
         n,
@@ -131,17 +130,15 @@ def ask_for_table(machine, n, now):
 
 @step
 def _ask_kernel(machine, n, now, spent):
-    """The NIC interrupts; the handler answers, or says that the page has to be brought first."""
+    """The kernel answers, in the NIC's interrupt or in a trap, or says that the page is to come."""
     ports = machine.ports
     serving = ports.nodes[n]
     costs = ports.costs[n]
     receive = serving.miss_receive
     needed = needed_for(machine, n, serving.miss_space, serving.miss_page, receive)
     asking = max(np.int64(0), costs.handshake + costs.interrupt - spent)
-    serving.interrupts += 1
     if needed == DISK and (ports.rules[0].fresh == 0 or serving.miss_ahead == 0):
-        if ports.rules[0].serves == 1:
-            steal_cpu(machine, n, costs.interrupt, now)
+        _interrupt(machine, n, costs.interrupt, now)
         raise_event(
             machine,
             n,
@@ -155,8 +152,7 @@ def _ask_kernel(machine, n, now, spent):
         _wait(machine, n, now, DEFER, asking)
         return
     if needed < 0:
-        if ports.rules[0].serves == 1:
-            steal_cpu(machine, n, costs.interrupt, now)
+        _interrupt(machine, n, costs.interrupt, now)
         _wait(machine, n, now, FAIL, asking)
         return
     work = costs.pin_receive if receive == 1 else costs.pin_send
@@ -164,10 +160,20 @@ def _ask_kernel(machine, n, now, spent):
         work = costs.pin_shared
     elif needed in (ZERO, DISK):
         work = costs.zero
-    if ports.rules[0].serves == 1:
-        steal_cpu(machine, n, costs.interrupt + work, now)
+    _interrupt(machine, n, costs.interrupt + work, now)
     asking = costs.handshake + costs.interrupt + work - spent
     _wait(machine, n, now, FILL, max(np.int64(0), asking))
+
+
+@step
+def _interrupt(machine, n, duration, now):
+    """The NIC interrupts its host for a miss, whose handler takes ``duration`` of the CPU.
+
+    Not where the kernel serves ports: it misses in a trap, on the CPU (U-Net/MM, 5.2.1).
+    """
+    if machine.ports.rules[0].serves == 1:
+        machine.ports.nodes[n].interrupts += 1
+        steal_cpu(machine, n, duration, now)
 
 
 @step

@@ -18,11 +18,14 @@ from nicscope.drivers.simulate.machine import (
 )
 from nicscope.drivers.simulate.ports.reporting import (
     GONE,
+    KIND_BITS,
     LATE,
     has_word,
     hears,
     is_given_on,
     is_in_vain,
+    read_report,
+    reap,
 )
 from nicscope.drivers.simulate.ports.trapping import begin_in_trap, can_go_on_in_trap
 from nicscope.drivers.simulate.ports.work_posting import (
@@ -30,7 +33,6 @@ from nicscope.drivers.simulate.ports.work_posting import (
     leave_to_nic,
     note_token,
     post_receive,
-    read_work,
     take_entry,
     write_gather,
     write_immediate,
@@ -47,16 +49,12 @@ from nicscope.kernel.decorators import distant, step
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import keep_pages, report_sent
 from nicscope.nic.ports.layout import (
-    AWAITS_READER,
-    BUFFERS,
     CLOSED,
     DONE,
-    FREE_TO_GO,
     INLINE,
     INLINE_BYTES,
     NO_RIGHTS,
     ONE,
-    RECEIVED,
     SENT,
 )
 
@@ -66,10 +64,10 @@ BLOCK = 1
 SIGNAL = 2
 MODE_BITS = 2
 # In ``own`` of a POST: operation, flags, and whether the descriptor was written beforehand.
-KIND_BITS = 4
 FLAG_BITS = 4
 PREPARED = 1 << (KIND_BITS + FLAG_BITS)
 GATHER = PREPARED << 1  # its segments, as many as the payload says, are in ``ports.gathers``
+MORE = GATHER << 1  # of a POST or PROVIDE: the trap of one that follows is for this one too
 
 
 @distant
@@ -97,7 +95,7 @@ def can_go_on_at_port(machine, n, p):
     if process.operation == PROVIDE and port.takes == ONE:
         return has_receive_room(machine, n, process.peer)
     if process.operation == PROVIDE:
-        return port.free_posted - port.free_taken < ports.rules[0].ring
+        return _has_free_place(ports, n, process.peer)
     return True
 
 
@@ -297,14 +295,33 @@ def end_at_port(machine, n, p, now):
     elif process.operation == AWAIT_QUEUE:
         take_entry(machine, n, process)
     elif process.own & 1 == SENT:
-        _reap(machine, n, p)
+        reap(machine, n, p)
     else:
-        _read(machine, n, p)
-    if machine.ports.rules[0].serves == 0 and process.operation in (POST, PROVIDE):
+        read_report(machine, n, p)
+    if machine.ports.rules[0].serves == 0 and _traps(machine, n, process):
+        machine.ports.nodes[n].traps += 1
         process.operation = TRAP
         process.duration = machine.ports.costs[n].trap
     else:
         end_operation(machine, p, now)
+
+
+@step
+def _traps(machine, n, process):
+    """Whether the kernel is asked to look at the queues now: not for one, if more are to follow.
+
+    No more buffers can follow into a free queue that is full: it has to be looked at first.
+    """
+    if process.operation == PROVIDE and not _has_free_place(machine.ports, n, process.peer):
+        return True
+    return process.operation in (POST, PROVIDE) and process.own & MORE == 0
+
+
+@step
+def _has_free_place(ports, n, p):
+    """Whether port ``p`` has a place for one more buffer in its free queue."""
+    port = ports.table[n, p]
+    return port.free_posted - port.free_taken < ports.rules[0].ring
 
 
 @step
@@ -352,48 +369,3 @@ def _provide(machine, n, p):
     ports.provided[n, process.peer, place] = process.address
     port.free_posted += 1
     ports.nodes[n].attention = 1
-
-
-@step
-def _reap(machine, n, p):
-    ports = machine.ports
-    process = machine.processes[p]
-    port = ports.table[n, process.peer]
-    report = ports.reports[n, process.peer, SENT, place_in(port.reaped, ports.rules[0].ring)]
-    process.packet = report.cookie
-    process.tag = report.operation
-    process.address = report.status
-    if port.takes == ONE:
-        process.payload = report.length
-    port.reaped += 1
-
-
-@step
-def _read(machine, n, p):
-    ports = machine.ports
-    process = machine.processes[p]
-    p_port = process.peer
-    port = ports.table[n, p_port]
-    if port.takes == ONE:
-        has_word = read_work(machine, n, p)
-        process.own |= has_word << KIND_BITS
-        return
-    place = place_in(port.read, ports.rules[0].ring)
-    report = ports.reports[n, p_port, RECEIVED, place]
-    process.packet = place
-    process.payload = report.length
-    process.tag = report.name
-    process.address = report.status
-    process.duration = report.offset
-    process.own = report.operation | report.buffers << KIND_BITS
-    process.peer = report.node
-    if report.buffers == 0:
-        inline = ports.report_bytes[n, p_port, place]
-        copy_bytes(machine.store.control[p], 0, inline, 0, INLINE_BYTES)
-    # From here on the report's place is the NIC's again, at this very moment.
-    for i in range(min(report.buffers, BUFFERS)):  # the process may have written into the report
-        ports.filled[p, i] = ports.report_buffers[n, p_port, place, i]
-    port.read += 1
-    if port.ahead_waits == AWAITS_READER:
-        port.ahead_waits = FREE_TO_GO
-        ports.nodes[n].attention = 1

@@ -43,6 +43,7 @@ RULES = np.dtype(
         ("defers", "i8"),  # 1: a free buffer whose page is brought stalls nothing behind it
         ("buffer", "i8"),  # bytes of a receive buffer, which lies in one page
         ("scan_period", "i8"),  # ps
+        ("time_slice", "i8"),  # ps that a process which polls keeps the CPU; 0: it does not
         ("handles", "i8"),  # 1: buffers and processes are looked up in caches on the NIC
         ("registers", "i8"),  # 1: NICs keep copies of frames from when they are pinned (EDT)
         ("tells", "i8"),  # 1: a process sees a report when that has crossed a bus
@@ -131,11 +132,19 @@ SERVING = np.dtype(
         ("cuts", "i8"),  # messages cut short of which their receivers are to be told
         # a host that serves ports itself
         ("trap_source", "i8"),
+        ("in_trap", "i8"),  # 1: what is put on the controller's ring is put there by a trap
+        ("undemanded", "i8"),  # frames put there since the last transmit-poll demand
+        ("traps", "i8"),
+        ("demands", "i8"),  # transmit-poll demands
         ("handler_at", "i8"),  # ps at which the interrupt handler has done a packet, or NEVER
         ("taken_in", "i8"),  # packets that it has done
         ("kernel_time", "i8"),  # ps in traps and in the handler
         ("copied", "i8"),  # bytes, to where programs want them
         ("stolen", "i8"),  # ps that interrupts took from what the CPU does
+        # a CPU whose process polls
+        ("spinner", "i8"),  # or NOBODY
+        ("spun_since", "i8"),  # ps
+        ("spun", "i8"),  # ps in all, but for what the present one has
         # what stays for a packet that comes again
         ("promised_to", "i8"),  # its sender, or NOBODY
         ("promised_space", "i8"),

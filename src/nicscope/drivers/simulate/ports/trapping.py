@@ -8,12 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.cpu import occupy_cpu
-from nicscope.drivers.simulate.machine import IN_TRAP, POSTING
-from nicscope.drivers.simulate.ports.calls import follow_outcome
+from nicscope.drivers.simulate.machine import IN_MISS, IN_TRAP, POSTING
+from nicscope.drivers.simulate.ports.calls import end_miss, follow_outcome
 from nicscope.drivers.simulate.ports.prices import service_time
 from nicscope.kernel.decorators import distant, step
-from nicscope.nic.ports.arbitrate import NO_SOURCE, ready_at_port
+from nicscope.nic.ports.arbitrate import NO_SOURCE, index_of, ready_at_port
 from nicscope.nic.ports.calls import serve
+from nicscope.nic.ports.controller import demand
 from nicscope.nic.ports.layout import FREE_TO_GO, NOTHING_LEFT
 
 
@@ -56,7 +57,33 @@ def serve_in_trap(machine, n, now):
         return
     others = serving.source
     serving.source = serving.trap_source
+    serving.in_trap = 1
     serve(machine, n)
+    serving.in_trap = 0
     if serving.outcome != NOTHING_LEFT:
         follow_outcome(machine, n, now)
+    else:
+        _demand_after_last(machine, n)
     serving.source = others
+
+
+@distant
+def end_miss_in_trap(machine, n, now):
+    """The kernel has seen to a miss in a trap, or knows what will: the trap goes on."""
+    machine.ports.nodes[n].in_trap = 1
+    end_miss(machine, n, now)
+    machine.ports.nodes[n].in_trap = 0
+    if machine.nodes[n].cpu != IN_MISS:
+        _demand_after_last(machine, n)
+
+
+@step
+def _demand_after_last(machine, n):
+    """Have the controller look, if the trap finds nothing more for it now: once for all it found.
+
+    A trap that has to wait, for a page or for what makes room, does not keep back what it has put
+    on the ring.
+    """
+    p = index_of(machine.ports.nodes[n].trap_source)
+    if ready_at_port(machine, n, p) == NO_SOURCE:
+        demand(machine, n)

@@ -22,7 +22,15 @@ from nicscope.reports.reproduction import ShownReproduction, as_markdown, study_
 from nicscope.reports.table import Rows
 from nicscope.studies.calibrate.fit import Calibration, Residual, Value
 from nicscope.studies.reproduce.harness import find_study, load_papers
-from nicscope.studies.reproduce.verdict import Basis, Missing, Offered, Point, Reproduction, Shape
+from nicscope.studies.reproduce.verdict import (
+    Basis,
+    Met,
+    Missing,
+    Offered,
+    Point,
+    Reproduction,
+    Shape,
+)
 from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace
 
@@ -138,11 +146,16 @@ def other_tables(width: int) -> list[Printed]:
         [Value("the engine's start", ["pci_read_start"], ["alcor"], 10**12, 123_456, 1, 10**12)],
         [Residual("latency of 4 KB", "us", "pentium2-440lx", 1e6, 1.2e6, 0.2, True)],
     )
+    label = Basis.PREDICTED
     shown = Reproduction(
-        [Point("toy", "table1", f"{LONG} us", 1e12, 1.1e12, 0.1, 0.05, Basis.PREDICTED, False)],
-        [Shape("toy", "table1", "it falls " * 20, False, "[1, 2]")],
+        [
+            Point("toy", "table1", f"{LONG} us", 1e12, 1.1e12, 0.1, 0.05, label, "", 9e11, False),
+            Point("toy", "table1", f"{LONG}[{LONG}=1] us", 1, 1, 0, 0, label, "", None, True),
+        ],
+        [Shape("toy", "table1", "falls", "it falls " * 20, False, "[1, 2]", label, "")],
         [Missing("toy", "figure1", "needs a curve " * 10)],
         [Offered("toy", "table2", "for any trace " * 10)],
+        met=[Met("toy", "table1", LONG, "it was one")],
     )
     as_markdown(shown, [])  # of whose tables none is printed
     made = []

@@ -22,6 +22,8 @@ GROUP = {
     "tolerance": Decimal("0.5"),
     "why": "print",
     "basis": "fitted",
+    "because": "pin was chosen by them",
+    "constants": ["a.pin"],
 }
 
 

@@ -74,7 +74,7 @@ def test_only_the_interrupt_cells_of_table_6_rest_on_fitted_costs() -> None:
         platform.costs["kernel_unpin"].high_ps < platform.costs["user_unpin"].each(Fraction(1))[0]
     )
     for name, point in points_of("utlb/table6").items():
-        assert point.basis == ("predicted" if name.startswith("utlb[") else "fitted")
+        assert point.basis == ("identity" if name.startswith("utlb[") else "fitted")
 
 
 @pytest.mark.requirement("UT-71")
@@ -103,7 +103,9 @@ def test_constants_handed_back_are_not_counted(item: str) -> None:
     identities = [point for point in found.points if point.basis == "identity"]
 
     assert identities
-    assert all(point.reproduced == point.published for point in identities)
+    words = [point for point in identities if "_in_the_text" in point.quantity]
+    assert all(point.reproduced == point.published for point in identities if point not in words)
+    assert all(point.tolerance == 0.1 for point in words)  # "almost 50"
     assert found.summary().points == len(found.points) - len(identities)
 
 

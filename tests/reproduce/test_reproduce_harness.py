@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 def toy_group(quantity: str, published: str, basis: Basis) -> PointGroup:
-    return PointGroup(quantity, "us", Decimal(published), Decimal("0.5"), "half a digit", basis)
+    constants = ["toy.cost"] if basis is Basis.FITTED else []
+    return PointGroup(
+        quantity, "us", Decimal(published), Decimal("0.5"), "half a digit", basis, "toy", constants
+    )
 
 
 TOY = {
@@ -39,7 +42,10 @@ TOY = {
                     toy_group("far", "10", Basis.FITTED),
                     toy_group("same", "3", Basis.IDENTITY),
                 ],
-                shapes=[ExpectedShape("up", "it rises"), ExpectedShape("down", "it falls")],
+                shapes=[
+                    ExpectedShape("up", "it rises", Basis.PREDICTED, "toy"),
+                    ExpectedShape("down", "it falls", Basis.IDENTITY, "toy"),
+                ],
             ),
             "figure1": Item("2", "a curve", missing="needs a curve"),
         },
@@ -81,8 +87,12 @@ def test_misses_stay_visible_and_identities_are_not_counted() -> None:
         "ok": 1,
         "predicted": 1,
         "fitted": 1,
+        "identities": 2,
         "shapes": 2,
         "shapes_ok": 1,
+        "shapes_predicted": 1,
+        "known_misses": 0,
+        "new_misses": 2,
         "missing": 2,
         "studies": 0,
     }
@@ -91,7 +101,9 @@ def test_misses_stay_visible_and_identities_are_not_counted() -> None:
 def test_the_json_has_the_promised_keys() -> None:
     found = reproduce(["toy"], TOY, find_toy).to_json()
 
-    assert list(found) == ["points", "shapes", "missing", "studies", "tables", "summary"]
+    assert list(found) == [
+        *("points", "shapes", "met", "missing", "studies", "baselines", "tables", "summary")
+    ]
     assert found["points"][1] == {
         "paper": "toy",
         "id": "table1",
@@ -101,9 +113,14 @@ def test_the_json_has_the_promised_keys() -> None:
         "relative_error": 0.1,
         "tolerance": 0.05,
         "basis": "fitted",
+        "because": "toy",
+        "baseline": None,
         "ok": False,
+        "known_miss": None,
     }
-    assert list(found["shapes"][0]) == ["paper", "id", "statement", "ok", "evidence"]
+    assert list(found["shapes"][0]) == [
+        *("paper", "id", "name", "statement", "ok", "evidence", "basis", "because", "known_miss")
+    ]
     assert found["missing"] == [{"paper": "toy", "id": "figure1", "why": "needs a curve"}]
 
 
@@ -167,7 +184,9 @@ def test_an_unknown_name_is_answered_with_the_nearest(wanted: str, message: str)
 def test_a_number_is_ok_up_to_its_tolerance(
     published: str, tolerance: str, reproduced: str, ok: bool
 ) -> None:
-    expected = ExpectedPoint("x us", Decimal(published), Decimal(tolerance), "", Basis.PREDICTED)
+    expected = ExpectedPoint(
+        "x us", Decimal(published), Decimal(tolerance), "", Basis.PREDICTED, ""
+    )
 
     point = judge("toy", "table1", expected, Decimal(reproduced))
 

@@ -85,9 +85,67 @@ def test_an_explained_requirement_with_a_test_is_covered(tmp_path: Path) -> None
     assert found.explained == {}
 
 
+WEAK = """
+@pytest.mark.requirement("UT-1", "UT-2", weak="for one process only")
+def test_a_part(): ...
+
+@pytest.mark.requirement("UT-3", weak="not on a full table")
+@pytest.mark.requirement("UT-3")
+def test_both(): ...
+
+@pytest.mark.requirement("UT-2")
+def test_the_whole(): ...
+
+@pytest.mark.requirement("UT-6", weak="only the name of it")
+def test_a_dream(): ...
+"""
+
+
+def test_a_requirement_with_weak_tests_only_stands_apart_with_what_they_do_not_show(
+    tmp_path: Path,
+) -> None:
+    found = cover(TOY, folder_with(tmp_path, WEAK))
+
+    assert found.weak == {
+        "UT-1": {"tests/test_toy.py::test_a_part": "for one process only"},
+        "UT-6": {"tests/test_toy.py::test_a_dream": "only the name of it"},
+    }
+    assert found.covered == {
+        "UT-2": ["tests/test_toy.py::test_the_whole"],
+        "UT-3": ["tests/test_toy.py::test_both"],
+    }
+    assert found.explained == {}
+    assert found.uncovered == ["UT-4", "UT-5"]
+
+
+def test_the_text_tells_shown_weak_and_explained_apart(tmp_path: Path) -> None:
+    found = cover(TOY, folder_with(tmp_path, WEAK))
+
+    lines = [str(line).strip() for line in lines_of(ShownCoverage(found, TOY).parts(), 100)]
+
+    (heads,) = (line.split() for line in lines if line.startswith("paper"))
+    (counts,) = (line.split() for line in lines if line.startswith("Toy (UT)"))
+    told = dict(zip(heads[1:], counts[2:], strict=True))
+    assert told == {"shown": "2", "weak": "2", "explained": "0", "uncovered": "2", "all": "6"}
+    assert any(line.split()[:1] == ["UT-1"] and "for one process only" in line for line in lines)
+    assert not any("not on a full table" in line for line in lines)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        (
+            '@pytest.mark.requirement("UT-1", weak="")\ndef test_it(): ...\n',
+            "tests/test_toy.py:1: weak must be a plain string that says what is not shown",
+        ),
+        (
+            '@pytest.mark.requirement("UT-1", weak=True)\ndef test_it(): ...\n',
+            "tests/test_toy.py:1: weak must be a plain string that says what is not shown",
+        ),
+        (
+            '@pytest.mark.requirement("UT-1", week="half")\ndef test_it(): ...\n',
+            "tests/test_toy.py:1: a requirement takes no 'week', only weak='...'",
+        ),
         (
             '@pytest.mark.requirement("UT-11")\ndef test_it(): ...\n',
             r"tests/test_toy.py:1: no requirement 'UT-11'; did you mean 'UT-1'?",
@@ -153,6 +211,7 @@ def test_an_installed_wheel_tells_what_the_source_tree_does(tmp_path: Path) -> N
     found = json.loads(done.stdout)
     assert found == json.loads(covered_by(ROOT / "src", tmp_path).stdout)
     assert len(found["covered"]) > 100
+    assert set(found["weak"]).isdisjoint(found["covered"])
     assert not list(tmp_path.glob("source/dist/*"))
 
 
@@ -202,6 +261,6 @@ def test_the_command_prints_the_promised_json(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["--json", "--tests", str(folder)])
 
     printed = json.loads(result.stdout)
-    assert list(printed) == ["covered", "explained", "uncovered"]
+    assert list(printed) == ["covered", "weak", "explained", "uncovered"]
     assert printed["covered"] == {"UT-93": ["tests/test_toy.py::test_it"]}
     assert "UT-1" in printed["uncovered"]

@@ -30,7 +30,7 @@ class ShownCoverage(Report):
         return msgspec.to_builtins(self.found)
 
     def parts(self) -> Iterator[Printed]:
-        """Counts per paper, then the ids without a test, and the reasons that some have for it."""
+        """Counts per paper, ids without a test, what weak tests leave out, and reasons for none."""
         from rich.text import Text
 
         yield count_rows(self.papers, self.found)
@@ -40,29 +40,42 @@ class ShownCoverage(Report):
             if waiting:
                 yield Text(f"\n{paper.title}, without a test:")
                 yield Text(", ".join(waiting), style="dim")
+        if self.found.weak:
+            yield Text("\nwith weak tests only, and what these do not show:")
+            yield weak_rows(self.found)
         if self.found.explained:
             yield Text("\nwithout a test for a reason:")
             yield reason_rows(self.found)
 
 
 def count_rows(papers: Sequence[Requirements], found: Coverage) -> Rows:
-    """How many requirements each paper has, by whether they have a test."""
+    """How many requirements each paper has, by whether a test shows them."""
     cells = []
-    totals = [0, 0, 0, 0]
+    totals = [0, 0, 0, 0, 0]
     for paper in papers:
         keys = paper.requirements
         counts = [
             sum(key in place for key in keys)
-            for place in (found.covered, found.explained, found.uncovered, keys)
+            for place in (found.covered, found.weak, found.explained, found.uncovered, keys)
         ]
         totals = [total + count for total, count in zip(totals, counts, strict=True)]
         cells.append([f"{paper.title} ({paper.prefix})", *map(str, counts)])
     return Rows(
         "",
-        ["paper", "covered", "explained", "uncovered", "all"],
+        ["paper", "shown", "weak", "explained", "uncovered", "all"],
         [*cells, ["all", *map(str, totals)]],
-        least=("explained", "all", "covered"),
+        least=("explained", "all", "shown"),
     )
+
+
+def weak_rows(found: Coverage) -> Rows:
+    """What the weak tests of each requirement do not show, each once."""
+    cells = [
+        [key if not place else "", what]
+        for key, tests in found.weak.items()
+        for place, what in enumerate(dict.fromkeys(tests.values()))
+    ]
+    return Rows("", ["", ""], cells, left=(0, 1))
 
 
 def reason_rows(found: Coverage) -> Rows:

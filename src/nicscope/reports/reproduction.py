@@ -7,14 +7,17 @@ Applications that do not fit beside each other follow below, under the same line
 
 from __future__ import annotations
 
+import re
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from nicscope import __version__
 from nicscope.reports.page import markdown_table
+from nicscope.reports.printing import INDENT
 from nicscope.reports.result import Report
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import per_hundred
+from nicscope.studies.reproduce.verdict import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from nicscope.reports.printing import Printed
     from nicscope.studies.reproduce.traced.measuring import Layout, Row
     from nicscope.studies.reproduce.traced.running import StudyTable
-    from nicscope.studies.reproduce.verdict import Missing, Offered, Point, Reproduction, Shape
+    from nicscope.studies.reproduce.verdict import Missing, Offered, Point, Reproduction
 
 MOST_NOTES = 3
 
@@ -140,13 +143,18 @@ def study_files(table: StudyTable) -> Iterator[tuple[str, Any]]:
         yield f"{called}{name}", figure
 
 
-def verdict(ok: bool) -> str:
+MET, MISS, KNOWN_MISS = "✓ ok", "✗ MISS", "✗ known"
+
+
+def verdict(check: Point | Shape) -> str:
     """A word and a sign, so that no colour is needed to tell them apart."""
-    return "✓ ok" if ok else "✗ MISS"
+    if check.ok:
+        return MET
+    return MISS if check.known_miss is None else KNOWN_MISS
 
 
 # Blue and orange stay apart for every kind of colour vision; sign and word say it without colour.
-STYLES = {verdict(True): "blue", verdict(False): "bold dark_orange"}
+STYLES = {MET: "blue", MISS: "bold dark_orange", KNOWN_MISS: "dark_orange"}
 
 
 class ShownReproduction(Report):
@@ -176,11 +184,13 @@ class ShownReproduction(Report):
         points = {key: list(group) for key, group in groupby(found.points, _key)}
         shapes = {key: list(group) for key, group in groupby(found.shapes, _key)}
         for key in sorted({*points, *shapes}):
-            yield Text("/".join(key), style="bold")
+            name = "/".join(key)
+            yield Text(name, style="bold")
             if key in points:
                 yield point_rows(points[key])
             if key in shapes:
                 yield shape_rows(shapes[key])
+            yield from baseline_parts(points.get(key, []), found.baselines.get(name))
             yield Text()
         for table in found.tables:
             yield from study_parts(table)
@@ -194,6 +204,7 @@ class ShownReproduction(Report):
             yield Text("not reproduced yet", style="bold")
             yield reason_rows(found.missing)
             yield Text()
+        yield from miss_parts(found)
         if found.points or found.shapes or found.missing or found.studies:
             yield Text(summary_line(found))
 
@@ -205,23 +216,93 @@ class ShownReproduction(Report):
             yield from study_files(table)
 
 
+def baseline_parts(points: Sequence[Point], formula: str | None) -> Iterator[Printed]:
+    """The formula that stands beside the predictions of an item, and how far both are off."""
+    from rich.text import Text
+
+    if formula is None:
+        return
+    both = [
+        (abs(point.relative_error), abs(point.baseline_error))
+        for point in points
+        if point.relative_error is not None and point.baseline_error is not None
+    ]
+    if both:
+        ours, theirs = (sum(errors) / len(both) for errors in zip(*both, strict=True))
+        yield Text(f"mean error: ours {_share(ours)}, the baseline's {_share(theirs)}")
+    yield Text(f"baseline: {formula}")
+
+
+def miss_parts(found: Reproduction) -> Iterator[Printed]:
+    """Why the known misses miss, which misses are new, and which known ones are none any more."""
+    from rich.text import Text
+
+    misses = found.misses()
+    for title, listed in (
+        ("known misses", [(one, one.known_miss) for one in misses if one.known_miss is not None]),
+        (
+            "new misses: not listed, or further off than listed, in the catalog's misses",
+            [(one, _off(one)) for one in misses if one.known_miss is None],
+        ),
+    ):
+        if listed:
+            yield Text(title, style="bold")
+            rows = [[f"{one.paper}/{one.id}", f"{name_of(one)}: {why}"] for one, why in listed]
+            yield Rows("", ["", ""], rows, left=(0, 1))
+            yield Text()
+    if found.met:
+        yield Text("known misses that are met now: take them off the list", style="bold")
+        rows = [[f"{one.paper}/{one.id}", one.name] for one in found.met]
+        yield Rows("", ["", ""], rows, left=(0, 1))
+        yield Text()
+
+
+def name_of(check: Point | Shape) -> str:
+    """What the catalog calls a number or a statement."""
+    return check.name if isinstance(check, Shape) else check.quantity
+
+
+def _off(check: Point | Shape) -> str:
+    if isinstance(check, Shape):
+        return check.evidence
+    return f"off by {check.reproduced - check.published:.6g}"
+
+
 def as_markdown(found: Reproduction, wanted: Sequence[str]) -> str:
     """The page; ``wanted`` is what was asked for, so that it can be repeated."""
     command = " ".join(["nicscope reproduce", *wanted])
     item: dict[str, Callable[[Any], str]] = {"item": lambda one: f"{one.paper}/{one.id}"}
     why = item | {"why": lambda one: one.why}
+    label: dict[str, Callable[[Any], str]] = {
+        "basis": lambda one: one.basis.value,
+        "because": lambda one: one.because,
+        "": verdict,
+    }
+    numbers = item | {
+        "quantity": lambda point: point.quantity,
+        "published": lambda point: f"{point.published:g}",
+        "reproduced": lambda point: f"{point.reproduced:.6g}",
+        "error": lambda point: _share(point.relative_error),
+        "tolerance": lambda point: _share(point.tolerance),
+        "baseline": lambda point: "-" if point.baseline is None else f"{point.baseline:.6g}",
+        "its error": lambda point: _share(point.baseline_error),
+    }
     statements = item | {
         "statement": lambda shape: shape.statement,
         "evidence": lambda shape: shape.evidence,
-        "": lambda shape: verdict(shape.ok),
     }
-    numbers = item | (_POINT | {"": _POINT["verdict"]})
-    del numbers["verdict"]
+    named = item | {"number or statement": name_of, "why": lambda one: one.known_miss or _off(one)}
+    formulas = {"item": lambda pair: pair[0], "formula": lambda pair: pair[1]}
+    misses = found.misses()
     lines = ["# Reproduction", "", f"`{command}`, nicscope {__version__}.", ""]
     lines.append(f"{summary_line(found)}.")
     for title, things, columns in (
-        ("Numbers", found.points, numbers),
-        ("Statements", found.shapes, statements),
+        ("Numbers", found.points, numbers | label),
+        ("Statements", found.shapes, statements | label),
+        ("Baselines, by pencil and paper", [*found.baselines.items()], formulas),
+        ("Known misses", [one for one in misses if one.known_miss is not None], named),
+        ("New misses", [one for one in misses if one.known_miss is None], named),
+        ("Known misses that are met now", found.met, item | {"name": lambda one: one.name}),
         ("Missing", found.missing, why),
         ("Studies without a verdict", found.studies, why),
     ):
@@ -233,12 +314,14 @@ def as_markdown(found: Reproduction, wanted: Sequence[str]) -> str:
 def summary_line(found: Reproduction) -> str:
     """One sentence with every count of the summary."""
     counts = found.summary()
-    handed_back = len(found.points) - counts.points
+    met = f"; {len(found.met)} known misses met" if found.met else ""
     return (
         f"{counts.ok} of {counts.points} numbers within tolerance ({counts.predicted} predicted, "
-        f"{counts.fitted} fitted); {counts.shapes_ok} of {counts.shapes} statements hold; "
-        f"{handed_back} constants handed back, not counted; {counts.missing} items missing; "
-        f"{counts.studies} studies without verdict"
+        f"{counts.fitted} fitted); {counts.shapes_ok} of {counts.shapes} statements hold "
+        f"({counts.shapes_predicted} predicted); {counts.known_misses} known misses, "
+        f"{counts.new_misses} new{met}; {counts.identities} identities among all these, whose "
+        f"numbers are not counted; {counts.missing} items missing; {counts.studies} studies "
+        "without verdict"
     )
 
 
@@ -251,36 +334,49 @@ def _key(check: Point | Shape) -> tuple[str, str]:
     return check.paper, check.id
 
 
-_POINT: dict[str, Callable[[Point], str]] = {
-    "quantity": lambda point: point.quantity,
-    "published": lambda point: f"{point.published:g}",
-    "reproduced": lambda point: f"{point.reproduced:.6g}",
-    "error": lambda point: _share(point.relative_error),
-    "tolerance": lambda point: _share(point.tolerance),
-    "basis": lambda point: point.basis.value,
-    "verdict": lambda point: verdict(point.ok),
-}
-_NUMBERS = ("published", "reproduced", "error", "tolerance")
+_NUMBERS = ("published", "reproduced", "error", "tolerance", "baseline", "its error")
+_QUANTITY = re.compile(r"(.*?)(?:\[(.*)\])? (\S+)")
 
 
 def point_rows(points: Sequence[Point]) -> Rows:
-    """Published numbers beside reproduced ones."""
-    return rows_of(
-        "",
-        points,
-        _POINT,
-        words=("quantity", "basis", "verdict"),
-        prose=(0,),
-        least=("basis", "tolerance", "error", "published", "reproduced"),
-        styles=STYLES,
-    )
+    """Printed numbers beside ours: a line for each quantity and basis, below it its places."""
+    has_baseline = any(point.baseline is not None for point in points)
+    headings = ["", "printed", "ours", "error", "within", *["baseline"] * has_baseline, ""]
+    cells: list[list[str]] = []
+    for name, group in groupby(points, _quantity_and_basis):
+        placed = [(_QUANTITY.fullmatch(point.quantity), point) for point in group]
+        places = [match[2] if match else None for match, _ in placed]
+        if places != [None]:
+            cells.append([name, *[""] * (len(headings) - 1)])
+        for place, (_, point) in zip(places, placed, strict=True):
+            numbers = [
+                f"{point.published:g}",
+                f"{point.reproduced:.6g}",
+                _share(point.relative_error),
+                _share(point.tolerance),
+                *["-" if point.baseline is None else f"{point.baseline:.6g}"] * has_baseline,
+            ]
+            cells.append([name if place is None else INDENT + place, *numbers, verdict(point)])
+    last = len(headings) - 1
+    least = ("baseline", "within", "error", "printed", "ours")
+    return Rows("", headings, cells, left=(0, last), prose=(0,), least=least, styles=STYLES)
+
+
+def _quantity_and_basis(point: Point) -> str:
+    """What heads the places of a quantity, such as ``pin us, identity``."""
+    match = _QUANTITY.fullmatch(point.quantity)
+    name = f"{match[1]} {match[3]}" if match else point.quantity
+    return f"{name}, {point.basis.value}"
 
 
 def shape_rows(shapes: Sequence[Shape]) -> Rows:
-    """Statements of the papers, each with what shows whether it holds."""
+    """Statements of the papers, each with its label and what shows whether it holds."""
     cells = []
     for shape in shapes:
-        cells += [[verdict(shape.ok), shape.statement], ["", shape.evidence]]
+        cells += [
+            [verdict(shape), f"{shape.statement} ({shape.basis.value})"],
+            ["", shape.evidence],
+        ]
     return Rows(
         "",
         ["", ""],

@@ -1,4 +1,4 @@
-"""Which requirements of the papers have a test, which never will and why, and which wait."""
+"""Which requirements a test shows, which one shows in part, which none will and why, which wait."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from nicscope.config.shelf import open_shelf, packed, shelf_names
 from nicscope.errors import StudyError, did_you_mean
-from nicscope.studies.requirement_marks import marks
+from nicscope.studies.requirement_marks import Mark, gather, marks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,9 +28,13 @@ class Requirements(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Coverage(msgspec.Struct, frozen=True):
-    """Every requirement in one of three places; a requirement with a test counts as covered."""
+    """Every requirement in one of four places, the first that it has a right to.
 
-    covered: dict[str, list[str]]  # id: tests, as file::test from the tests folder's parent
+    Tests are named as file::test from the parent of the folder of tests.
+    """
+
+    covered: dict[str, list[str]]  # id: tests that show it
+    weak: dict[str, dict[str, str]]  # id: tests that show a part of it, and what they do not
     explained: dict[str, str]  # id: why there is no test
     uncovered: list[str]
 
@@ -48,26 +52,34 @@ def cover(papers: Sequence[Requirements], tests: Path | None) -> Coverage:
     ``StudyError`` if there is no such folder, nothing was kept of them, a file in it is not
     Python, or a marker names no requirement.
     """
-    found: dict[str, list[str]] = {key: [] for paper in papers for key in paper.requirements}
-    for where, test, key in _packed_marks() if tests is None else marks(tests):
-        if key not in found:
-            raise StudyError(f"{where}: no requirement {key!r}{_nearest(key, found)}")
-        if test not in found[key]:
-            found[key].append(test)
+    known = {key for paper in papers for key in paper.requirements}
+    found = list(_packed_marks() if tests is None else marks(tests))
+    for _, (where, key, _) in found:
+        if key not in known:
+            raise StudyError(f"{where}: no requirement {key!r}{_nearest(key, known)}")
+    held = gather(found)
+    whole = {key: [test for test, weak in held[key].items() if weak is None] for key in held}
+    parts = {key: {test: weak for test, weak in held[key].items() if weak} for key in held}
     explained = {key: why for paper in papers for key, why in paper.explained.items()}
+    keys = [key for paper in papers for key in paper.requirements]
     return Coverage(
-        covered={key: held for key, held in found.items() if held},
-        explained={key: why for key, why in explained.items() if not found[key]},
-        uncovered=[key for key, held in found.items() if not held and key not in explained],
+        covered={key: whole[key] for key in keys if whole.get(key)},
+        weak={key: parts[key] for key in keys if key in held and not whole[key]},
+        explained={key: why for key, why in explained.items() if key not in held},
+        uncovered=[key for key in keys if key not in held and key not in explained],
     )
 
 
-def _packed_marks() -> Iterable[tuple[str, str, str]]:
+def _packed_marks() -> Iterable[tuple[str, Mark]]:
     content = packed(SHELF, PACKED)
     if content is None:
         raise StudyError("this installation lists no tests; name a folder of them with --tests")
-    kept = msgspec.json.decode(content, type=dict[str, list[str]])
-    return [(PACKED, test, key) for key, tests in kept.items() for test in tests]
+    kept = msgspec.json.decode(content, type=dict[str, dict[str, str | None]])
+    return [
+        (test, Mark(PACKED, key, weak))
+        for key, tests in kept.items()
+        for test, weak in tests.items()
+    ]
 
 
 def _read(name: str) -> Requirements:
@@ -82,6 +94,6 @@ def _read(name: str) -> Requirements:
     return paper
 
 
-def _nearest(key: str, known: dict[str, list[str]]) -> str:
-    family = [other for other in known if other.split("-")[0] == key.split("-")[0]]
+def _nearest(key: str, known: Iterable[str]) -> str:
+    family = [other for other in sorted(known) if other.split("-")[0] == key.split("-")[0]]
     return did_you_mean(key, family) if family else "; ids begin with UM-, UT-, MI-, TR-, ED-, SH-"

@@ -11,16 +11,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.errors import StudyError, did_you_mean
+from nicscope.studies.reproduce.baselines import by_hand
 from nicscope.studies.reproduce.experiments import FILES
+from nicscope.studies.reproduce.known import load_known, met_again
 from nicscope.studies.reproduce.traced import STUDIES, STUDY_FILES
 from nicscope.studies.reproduce.verdict import (
     Item,
     Missing,
     Offered,
     Outcome,
-    Point,
     Reproduction,
-    Shape,
+    hold,
     judge,
     load_paper,
     paper_keys,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from nicscope.studies.reproduce.known import Known
     from nicscope.studies.reproduce.traced.measuring import Study
     from nicscope.studies.reproduce.verdict import Paper
 
@@ -134,16 +136,16 @@ def reproduce(
     """
     papers = load_papers() if papers is None else papers
     items, _, offered = plan(papers, wanted, traced)
-    result = Reproduction([], [], [], [], [])
+    result = Reproduction([], [], [], [], [], {}, [])
     for key, name in offered:
         result.studies.append(Offered(key, name, papers[key].items[name].study or ""))
     for key, name in items:
         item = papers[key].items[name]
         if item.has_expectations():
             progress(f"{key}/{name}")
-            points, shapes = _check(key, name, item, find(key, name)(item))
-            result.points.extend(points)
-            result.shapes.extend(shapes)
+            _check(result, papers[key], name, find(key, name)(item), load_known(key))
+            if item.baseline is not None:
+                result.baselines[f"{key}/{name}"] = item.baseline
         if item.missing is not None:
             result.missing.append(Missing(key, name, item.missing))
     return result
@@ -174,13 +176,25 @@ def study(
     result.points.extend(points)
 
 
-def _check(key: str, name: str, item: Item, outcome: Outcome) -> tuple[list[Point], list[Shape]]:
-    """Verdicts on one outcome, which must answer every expectation and nothing else."""
+def _check(result: Reproduction, paper: Paper, name: str, outcome: Outcome, known: Known) -> None:
+    """Add verdicts on one outcome, which must answer every expectation and nothing else."""
+    item = paper.items[name]
     expected = {point.quantity: point for point in item.expected_points()}
-    statements = {shape.id: shape.statement for shape in item.shapes}
+    statements = {shape.id: shape for shape in item.shapes}
     unmatched = set(expected) ^ set(outcome.values) | set(statements) ^ set(outcome.shapes)
     if unmatched:
-        raise RuntimeError(f"{key}/{name}: expectation and experiment differ: {sorted(unmatched)}")
-    points = [judge(key, name, point, outcome.values[q]) for q, point in expected.items()]
-    shapes = [Shape(key, name, text, *outcome.shapes[one]) for one, text in statements.items()]
-    return points, shapes
+        raise RuntimeError(
+            f"{paper.key}/{name}: expectation and experiment differ: {sorted(unmatched)}"
+        )
+    baselines = by_hand(paper, name)
+    points = [
+        judge(paper.key, name, one, outcome.values[q], baselines.get(q), known.get((name, q)))
+        for q, one in expected.items()
+    ]
+    shapes = [
+        hold(paper.key, name, one, outcome.shapes[key], known.get((name, key)))
+        for key, one in statements.items()
+    ]
+    result.points.extend(points)
+    result.shapes.extend(shapes)
+    result.met.extend(met_again(known, name, points, shapes))

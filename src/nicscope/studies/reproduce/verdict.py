@@ -24,11 +24,11 @@ SHELF = "published"
 
 
 class Basis(StrEnum):
-    """How a reproduced number relates to the published one."""
+    """How what comes out relates to what is published."""
 
-    PREDICTED = "predicted"  # nothing was tuned to it
-    FITTED = "fitted"  # it helped to choose a parameter
-    IDENTITY = "identity"  # a published constant that comes back; never counted as reproduced
+    PREDICTED = "predicted"  # nothing that went into it could have been chosen to meet it
+    FITTED = "fitted"  # a constant was chosen while the answer was known
+    IDENTITY = "identity"  # arithmetic on what is printed, or so by construction; never counted
 
 
 class ExpectedPoint(msgspec.Struct, frozen=True):
@@ -37,8 +37,9 @@ class ExpectedPoint(msgspec.Struct, frozen=True):
     quantity: str
     published: Decimal
     tolerance: Decimal
-    why: str
+    why: str  # this tolerance
     basis: Basis
+    because: str  # this basis
 
 
 class PointGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,7 +51,13 @@ class PointGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tolerance: Decimal | list[Decimal]
     why: str
     basis: Basis
+    because: str
+    constants: list[str] = []  # that were chosen while these numbers were known
     at: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        if (self.basis is Basis.FITTED) != bool(self.constants):
+            raise ValueError(f"{self.quantity}: what is fitted, and that only, names constants")
 
     def points(self) -> Iterator[ExpectedPoint]:
         """One point per place on the axis; ``ValueError`` if the lists differ in length."""
@@ -63,7 +70,7 @@ class PointGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         tolerances = tolerance if isinstance(tolerance, list) else [tolerance] * len(published)
         for place, value, slack in zip(places, published, tolerances, strict=True):
             name = quantity_name(self.quantity, self.unit, **place)
-            yield ExpectedPoint(name, value, slack, self.why, self.basis)
+            yield ExpectedPoint(name, value, slack, self.why, self.basis, self.because)
 
 
 class ExpectedShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,6 +78,8 @@ class ExpectedShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     id: str
     statement: str
+    basis: Basis
+    because: str
 
 
 class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,6 +90,7 @@ class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     missing: str | None = None  # what of it is not reproduced, and why
     study: str | None = None  # comes out for any traces; why that is no verdict
     tolerance: Decimal | None = None  # absolute, for a trace of the paper's own program
+    baseline: str | None = None  # pencil and paper beside what is predicted, in words
     notes: list[str] = []
     printed: dict[str, Any] = {}
     derived: dict[str, Any] = {}
@@ -94,6 +104,11 @@ class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def has_expectations(self) -> bool:
         """Whether an experiment must exist for it."""
         return bool(self.points or self.shapes)
+
+    def predicts(self) -> bool:
+        """Whether any number or statement of it is a prediction."""
+        labels = [one.basis for one in self.points] + [one.basis for one in self.shapes]
+        return Basis.PREDICTED in labels
 
 
 class Paper(msgspec.Struct, frozen=True):
@@ -146,7 +161,7 @@ class Outcome:
 
 
 class Point(msgspec.Struct, frozen=True):
-    """A published number beside ours; both errors are shares of the published one.
+    """A published number beside ours and the baseline; errors are shares of the published one.
 
     For a published 0 there is no share: ``relative_error`` is None, ``tolerance`` absolute.
     """
@@ -159,7 +174,17 @@ class Point(msgspec.Struct, frozen=True):
     relative_error: float | None
     tolerance: float
     basis: Basis
+    because: str  # this basis
+    baseline: float | None  # by the formula of its item; None where there is none
     ok: bool
+    known_miss: str | None = None  # why, if it misses and the catalog says so
+
+    @property
+    def baseline_error(self) -> float | None:
+        """The baseline's error as a share of the published number."""
+        if self.baseline is None or not self.published:
+            return None
+        return (self.baseline - self.published) / abs(self.published)
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -167,9 +192,41 @@ class Shape(msgspec.Struct, frozen=True):
 
     paper: str
     id: str
+    name: str
     statement: str
     ok: bool
     evidence: str
+    basis: Basis
+    because: str  # this basis
+    known_miss: str | None = None  # why, if it does not hold and the catalog says so
+
+
+class KnownMiss(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A number or a statement that the catalog lists as a miss.
+
+    A number that is further off than ``off`` is a new miss.
+    """
+
+    why: str
+    off: Decimal | None = None  # of a number: how far at most, in its unit, to either side
+    short: str | None = None  # of a statement: how far from holding, in words
+
+    def __post_init__(self) -> None:
+        if (self.off is None) == (self.short is None):
+            raise ValueError("a known miss says either off, in numbers, or short, in words")
+
+    def covers(self, difference: Decimal) -> bool:
+        """Whether a number that is so far off is no further off than is known."""
+        return self.off is not None and abs(difference) <= self.off
+
+
+class Met(msgspec.Struct, frozen=True):
+    """A miss that the catalog lists as known and that is none any more."""
+
+    paper: str
+    id: str
+    name: str
+    why: str  # it was one
 
 
 class Missing(msgspec.Struct, frozen=True):
@@ -189,14 +246,21 @@ class Offered(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """How many; ``points`` and ``ok`` leave identities out: they reproduce nothing."""
+    """How many; ``points`` and ``ok`` leave identities out: they reproduce nothing.
+
+    ``shapes`` and ``shapes_ok`` count all statements, ``identities`` and the misses both kinds.
+    """
 
     points: int
     ok: int
     predicted: int
     fitted: int
+    identities: int
     shapes: int
     shapes_ok: int
+    shapes_predicted: int
+    known_misses: int
+    new_misses: int
     missing: int
     studies: int
 
@@ -209,43 +273,72 @@ class Reproduction(msgspec.Struct, frozen=True):
     missing: list[Missing]
     studies: list[Offered] = []
     tables: list[StudyTable] = []
+    baselines: dict[str, str] = {}  # by PAPER/ID: the formula in words
+    met: list[Met] = []
+
+    def misses(self) -> list[Point | Shape]:
+        """Every number and statement that misses, known or not, identities included."""
+        checks: list[Point | Shape] = [*self.points, *self.shapes]
+        return [one for one in checks if not one.ok]
 
     def summary(self) -> Summary:
         """Counts over what was checked."""
+        labels = [one.basis for one in self.points] + [one.basis for one in self.shapes]
         counted = [point for point in self.points if point.basis is not Basis.IDENTITY]
         return Summary(
             points=len(counted),
             ok=sum(point.ok for point in counted),
             predicted=sum(point.basis is Basis.PREDICTED for point in counted),
             fitted=sum(point.basis is Basis.FITTED for point in counted),
+            identities=labels.count(Basis.IDENTITY),
             shapes=len(self.shapes),
             shapes_ok=sum(shape.ok for shape in self.shapes),
+            shapes_predicted=sum(shape.basis is Basis.PREDICTED for shape in self.shapes),
+            known_misses=sum(one.known_miss is not None for one in self.misses()),
+            new_misses=sum(one.known_miss is None for one in self.misses()),
             missing=len(self.missing),
             studies=len(self.studies) + len(self.tables),
         )
 
     def all_ok(self) -> bool:
         """Whether no check failed, identities included; what is missing did not fail."""
-        return all(point.ok for point in self.points) and all(shape.ok for shape in self.shapes)
+        return not self.misses()
+
+    def as_known(self) -> bool:
+        """Whether the misses are those that the catalog lists, no more and no fewer."""
+        return all(one.known_miss is not None for one in self.misses()) and not self.met
 
     def to_json(self) -> dict[str, Any]:
         """Every list and the ``summary`` as plain values."""
         lists = {
             name: msgspec.to_builtins(getattr(self, name))
-            for name in ("points", "shapes", "missing", "studies")
+            for name in ("points", "shapes", "met", "missing", "studies", "baselines")
         }
         tables = [table.to_json() for table in self.tables]
         return {**lists, "tables": tables, "summary": msgspec.to_builtins(self.summary())}
 
 
-def judge(paper: str, item: str, expected: ExpectedPoint, reproduced: Decimal) -> Point:
+def judge(
+    paper: str,
+    item: str,
+    expected: ExpectedPoint,
+    reproduced: Decimal,
+    baseline: Decimal | None = None,
+    known: KnownMiss | None = None,
+) -> Point:
     """``expected`` beside ``reproduced``; ok if they differ by no more than the tolerance.
 
     Decimal arithmetic: a value on a rounding tie (8.95 printed 9.0) must not turn on the last
-    bit of a float.
+    bit of a float.  ``RuntimeError`` for a prediction that equals its baseline: its label is wrong.
     """
+    if expected.basis is Basis.PREDICTED and reproduced == baseline:
+        raise RuntimeError(
+            f"{paper}/{item}: {expected.quantity} is arithmetic on what is printed: "
+            "label it identity"
+        )
     difference = reproduced - expected.published
     share = expected.published.copy_abs() or Decimal(1)
+    ok = abs(difference) <= expected.tolerance
     return Point(
         paper=paper,
         id=item,
@@ -255,7 +348,28 @@ def judge(paper: str, item: str, expected: ExpectedPoint, reproduced: Decimal) -
         relative_error=float(difference / share) if expected.published else None,
         tolerance=float(expected.tolerance / share),
         basis=expected.basis,
-        ok=abs(difference) <= expected.tolerance,
+        because=expected.because,
+        baseline=None if baseline is None else float(baseline),
+        ok=ok,
+        known_miss=known.why if known is not None and not ok and known.covers(difference) else None,
+    )
+
+
+def hold(
+    paper: str, item: str, expected: ExpectedShape, found: tuple[bool, str], known: KnownMiss | None
+) -> Shape:
+    """``expected`` beside what was found: whether it holds, and the evidence."""
+    holds, evidence = found
+    return Shape(
+        paper=paper,
+        id=item,
+        name=expected.id,
+        statement=expected.statement,
+        ok=holds,
+        evidence=evidence,
+        basis=expected.basis,
+        because=expected.because,
+        known_miss=known.why if known is not None and known.short and not holds else None,
     )
 
 

@@ -293,6 +293,7 @@ def _compare(table: StudyTable, item: Item, theirs: list[Row], ours: list[Row]) 
                 item.tolerance,
                 "as printed",
                 Basis.PREDICTED,
+                "the trace says that it is the paper's program; nothing was chosen by its cells",
             )
             value = found[tuple(at.values())][measured]
             points.append(judge(table.paper, table.id, expected, Decimal(f"{value:.12g}")))

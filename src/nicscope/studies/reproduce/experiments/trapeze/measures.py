@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from nicscope.studies.calibrate.anchors import POLICY_OF, SIZES
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from nicscope.studies.delivery_measures import Costs
     from nicscope.studies.reproduce.verdict import Item, Outcome
 
-    Cells = dict[tuple[str, str, str, str], float]  # kind, size, quantity, pair
+    Cell = tuple[str, str, str, str]  # kind, size, quantity, pair
+    Cells = dict[Cell, float]
 
 PAYLOADS = tuple(1024 << power for power in range(7))  # 1 to 64 KB
 POLICIES = ("store-and-forward", "cut-through", "adaptive")
@@ -166,6 +168,23 @@ def table1(outcome: Outcome, item: Item) -> None:
         f"mean {100 * mean:.2f} %, worst {100 * max(errors):.2f} %",
     )
     _gains(outcome, item, found)
+    _ranking(outcome, found, printed)
+
+
+def _ranking(outcome: Outcome, found: Cells, printed: Mapping[Cell, float]) -> None:
+    """Pairs whose order at 8 KB is not the printed one."""
+    swapped = [
+        f"{one} and {other} in {kind} {quantity}: "
+        f"{found[kind, '8k', quantity, one]:.1f} and {found[kind, '8k', quantity, other]:.1f} "
+        f"{UNITS[quantity]} for {printed[kind, '8k', quantity, one]} and "
+        f"{printed[kind, '8k', quantity, other]}"
+        for kind in POLICY_OF
+        for quantity in UNITS
+        for one, other in combinations(PAIRS, 2)
+        if (found[kind, "8k", quantity, one] < found[kind, "8k", quantity, other])
+        != (printed[kind, "8k", quantity, one] < printed[kind, "8k", quantity, other])
+    ]
+    outcome.shape("ranking-at-8k", not swapped, "; ".join(swapped) or "none is swapped")
 
 
 def _gains(outcome: Outcome, item: Item, found: Cells) -> None:

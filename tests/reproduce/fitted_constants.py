@@ -1,0 +1,142 @@
+"""Catalogs in which one fitted constant has another value, and quick ways to the fitted numbers."""
+
+from __future__ import annotations
+
+import gc
+import re
+import shutil
+from functools import _lru_cache_wrapper, partial
+from typing import TYPE_CHECKING
+
+from nicscope.config import shelf
+from nicscope.studies.calibrate.anchors import POLICY_OF
+from nicscope.studies.delivery_measures import (
+    PAIRS,
+    bandwidth_mbytes_s,
+    latency_us,
+    pair_costs,
+    platform_costs,
+)
+from nicscope.studies.reproduce.experiments.edt import latencies
+from nicscope.studies.reproduce.experiments.mini import memory
+from nicscope.studies.reproduce.harness import find_experiment
+from nicscope.studies.reproduce.verdict import Outcome, load_paper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import pytest
+
+Numbers = dict[str, float]  # by quantity
+FITTED = re.compile(r"^(\w+) *= \{.*evidence = \"fitted\"", re.MULTILINE)
+
+
+def fitted_on_platforms() -> set[str]:
+    """Every value that a platform of the catalog says was fitted, as PLATFORM.COST."""
+    return {
+        f"{path.stem}.{name}"
+        for path in (shelf.CATALOG / "platforms").glob("*.toml")
+        for name in FITTED.findall(path.read_text())
+    }
+
+
+def platforms_of(constant: str) -> list[tuple[str, str]]:
+    """(platform, cost) of each place that ``constant`` stands for."""
+    platform, _, cost = constant.partition(".")
+    if platform != "*":
+        return [(platform, cost)]
+    fitted = sorted(each.split(".") for each in fitted_on_platforms())
+    return [(name, other) for name, other in fitted if other == cost]
+
+
+def shift(monkeypatch: pytest.MonkeyPatch, folder: Path, constant: str) -> None:
+    """From now on ``constant`` has a value that is larger by a tenth, and by one at least."""
+    platform, _, name = constant.partition(".")
+    if platform == "PortSize":
+        size = getattr(memory.PortSize(), name) * 2  # a cache's size: a power of two
+        monkeypatch.setattr(memory, "PortSize", partial(memory.PortSize, **{name: size}))
+        return
+    shutil.copytree(shelf.CATALOG, folder)
+    for key, cost in platforms_of(constant):
+        path = folder / "platforms" / f"{key}.toml"
+        lines = path.read_text().split("\n")
+        (place,) = (n for n, line in enumerate(lines) if re.match(rf"{cost} *=", line))
+        before, value, after = re.split(
+            r"(?<=value = )(\[[^]]*\]|[\d.]+)", lines[place], maxsplit=1
+        )
+        lines[place] = before + re.sub(r"[\d.]+", _larger, value) + after
+        path.write_text("\n".join(lines))
+    monkeypatch.setattr(shelf, "CATALOG", folder)
+    forget()
+
+
+def _larger(number: re.Match[str]) -> str:
+    whole, point, decimals = number.group().partition(".")
+    if not point:
+        return str(int(whole) + max(1, int(whole) // 10))
+    return f"{float(number.group()) * 1.1:.{len(decimals)}f}"
+
+
+def forget() -> None:
+    """Drop whatever functions of nicscope remember of earlier calls."""
+    for thing in gc.get_objects():
+        if isinstance(thing, _lru_cache_wrapper) and thing.__module__.startswith("nicscope."):
+            thing.cache_clear()
+
+
+def numbers_of(paper: str, item: str) -> Numbers:
+    """The fitted numbers of an item, or as many as tell: quickly, if the whole takes long."""
+    quick = QUICK.get((paper, item))
+    if quick is not None:
+        return quick()
+    found = find_experiment(paper, item)(load_paper(paper).items[item])
+    return {name: float(value) for name, value in found.values.items()}
+
+
+def _as_numbers(outcome: Outcome) -> Numbers:
+    return {name: float(value) for name, value in outcome.values.items()}
+
+
+def _trapeze_table1() -> Numbers:
+    found = Outcome()
+    for pair in PAIRS:
+        ends = pair_costs(platform_costs(), pair)
+        for kind, policy in POLICY_OF.items():
+            found.point(f"{kind}_4k_latency", "us", latency_us(ends, policy, 4096), pair=pair)
+    ends = pair_costs(platform_costs(), "p6-natoma")
+    for kind, policy in POLICY_OF.items():
+        rate = bandwidth_mbytes_s(ends, policy, 4096)
+        found.point(f"{kind}_4k_bandwidth", "MB/s", rate, pair="p6-natoma")
+    return _as_numbers(found)
+
+
+def _trapeze_headline() -> Numbers:
+    found = Outcome()
+    ends = pair_costs(platform_costs(), "pentium2-440lx")
+    found.point("latency_4k", "us", latency_us(ends, "adaptive", 4096), pair="pentium2-440lx")
+    return _as_numbers(found)
+
+
+def _edt_figure8() -> Numbers:
+    found = Outcome()
+    for size in (64, 4096):
+        found.point("gain", "%", latencies.gain(size), bytes=size)
+    return _as_numbers(found)
+
+
+def _mini_node_memory() -> Numbers:
+    found = Outcome()
+    before, after = (
+        memory._total(memory._running(design), memory.LOOKUP) for design in ("vmmc-static", "mini")
+    )
+    found.point("lookup_reduction", "percent", 100 * (1 - after / before))
+    return _as_numbers(found)
+
+
+QUICK: dict[tuple[str, str], Callable[[], Numbers]] = {
+    ("edt", "figure8"): _edt_figure8,
+    ("mini", "node_memory"): _mini_node_memory,
+    ("trapeze", "headline"): _trapeze_headline,
+    ("trapeze", "table1"): _trapeze_table1,
+}

@@ -1,0 +1,170 @@
+"""Every number and statement is called what it is."""
+
+from __future__ import annotations
+
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from fitted_constants import (
+    fitted_on_platforms,
+    forget,
+    numbers_of,
+    platforms_of,
+    shift,
+)
+
+import nicscope
+from nicscope.studies.reproduce.baselines import BASELINES, by_hand
+from nicscope.studies.reproduce.harness import experiment_names, find_experiment, load_papers
+from nicscope.studies.reproduce.verdict import (
+    Basis,
+    ExpectedPoint,
+    PointGroup,
+    judge,
+    load_paper,
+    paper_keys,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nicscope.studies.reproduce.verdict import Item
+
+PAPERS = load_papers()
+MODULE = "<module>"
+DRIVERS = str(Path(nicscope.__file__).parent / "drivers")
+FITTED = sorted(
+    (paper, name)
+    for paper, loaded in PAPERS.items()
+    for name, item in loaded.items.items()
+    if any(group.basis is Basis.FITTED for group in item.points)
+)
+
+
+def constants_of(item: Item) -> dict[str, set[str]]:
+    """By fitted constant of ``item``, the numbers that it was fitted to."""
+    found: dict[str, set[str]] = {}
+    for group in item.points:
+        for constant in group.constants:
+            found.setdefault(constant, set()).update(point.quantity for point in group.points())
+    return found
+
+
+@pytest.fixture
+def afresh() -> Iterator[None]:
+    """Nothing is remembered from other tests, nor by them of this one."""
+    forget()
+    yield
+    forget()
+
+
+@pytest.mark.parametrize("key", paper_keys())
+def test_every_number_and_statement_has_a_label_and_a_reason_of_its_own(key: str) -> None:
+    for name, item in PAPERS[key].items.items():
+        for check in (*item.expected_points(), *item.shapes):
+            assert check.basis in Basis, name
+            assert len(check.because.split()) > 2, f"{name}: {check}"
+
+
+@pytest.mark.parametrize("key", paper_keys())
+def test_each_item_that_predicts_has_a_baseline_or_says_why_there_is_none(key: str) -> None:
+    for name, item in PAPERS[key].items.items():
+        assert item.predicts() == (item.baseline is not None), name
+        has_formula = (key, name) in BASELINES
+        assert not (has_formula and str(item.baseline).startswith("none")), name
+
+
+@pytest.mark.parametrize(("key", "name"), sorted(BASELINES))
+def test_a_baseline_is_of_numbers_that_are_predicted(key: str, name: str) -> None:
+    expected = {one.quantity: one.basis for one in PAPERS[key].items[name].expected_points()}
+
+    found = by_hand(PAPERS[key], name)
+
+    assert found
+    assert {expected.get(quantity) for quantity in found} == {Basis.PREDICTED}
+
+
+@pytest.mark.parametrize("basis", [Basis.PREDICTED, Basis.IDENTITY])
+def test_only_what_is_fitted_names_constants(basis: Basis) -> None:
+    half = Decimal("0.5")
+    with pytest.raises(ValueError, match="what is fitted, and that only, names constants"):
+        PointGroup("x", "us", half, half, "print", basis, "toy", ["toy.cost"])
+    with pytest.raises(ValueError, match="what is fitted, and that only, names constants"):
+        PointGroup("x", "us", half, half, "print", Basis.FITTED, "toy")
+
+
+def test_a_prediction_that_is_its_baseline_is_refused() -> None:
+    expected = ExpectedPoint("x us", Decimal(64), Decimal(1), "", Basis.PREDICTED, "")
+
+    with pytest.raises(RuntimeError, match="arithmetic on what is printed: label it identity"):
+        judge("toy", "table1", expected, Decimal("63.5"), Decimal("63.5"))
+
+
+class DrivenError(Exception):
+    """A driver was entered."""
+
+
+def _runs_a_driver(paper: str, name: str) -> bool:
+    """Whether the experiment enters one; it is ended there, as the rest may take minutes."""
+
+    def watch(frame: Any, event: str, _: object) -> None:
+        called = frame.f_code
+        if event == "call" and called.co_filename.startswith(DRIVERS) and called.co_name != MODULE:
+            raise DrivenError
+
+    before = sys.getprofile()
+    run = find_experiment(paper, name)
+    item = load_paper(paper).items[name]
+    sys.setprofile(watch)
+    try:
+        run(item)
+    except DrivenError:
+        return True
+    finally:
+        sys.setprofile(before)
+    return False
+
+
+@pytest.mark.usefixtures("afresh")
+def test_what_comes_out_without_any_driver_is_no_prediction() -> None:
+    arithmetic = {pair for pair in experiment_names() if not _runs_a_driver(*pair)}
+
+    assert {("utlb", "table6"), ("unet_mm", "table1"), ("utlb", "fast_path")} <= arithmetic
+    for paper, name in arithmetic:
+        assert not PAPERS[paper].items[name].predicts(), f"{paper}/{name}"
+
+
+def test_every_value_that_a_platform_calls_fitted_is_named_by_the_numbers_it_was_fitted_to() -> (
+    None
+):
+    named = {
+        f"{platform}.{cost}"
+        for paper, name in FITTED
+        for constant in constants_of(PAPERS[paper].items[name])
+        for platform, cost in platforms_of(constant)
+    }
+
+    assert fitted_on_platforms() <= named
+
+
+@pytest.mark.usefixtures("afresh")
+@pytest.mark.parametrize(("key", "name"), FITTED)
+def test_a_fitted_constant_moves_what_it_was_fitted_to(key: str, name: str, tmp_path: Path) -> None:
+    before = numbers_of(key, name)
+    constants = constants_of(PAPERS[key].items[name])
+    moved = set()
+
+    for place, (constant, fitted) in enumerate(constants.items()):
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            shift(monkeypatch, tmp_path / str(place), constant)
+            after = numbers_of(key, name)
+        forget()
+        changed = {quantity for quantity in fitted if before.get(quantity) != after.get(quantity)}
+        assert changed, constant
+        moved |= changed
+
+    of_all = set().union(*constants.values()) & set(before)
+    assert moved == of_all

@@ -120,7 +120,7 @@ SERVING = np.dtype(
         ("deadline", "i8"),  # ps: the transport's earliest
         ("acks", "i8"),  # peers to which an acknowledgement is to go now
         ("resends", "i8"),  # peers to which packets go again
-        ("cuts", "i8"),  # messages cut short of which their receivers are to be told
+        ("cuts", "i8"),  # messages cut short of which receivers are to be told, and ports overrun
         # a host that serves ports itself
         ("trap_source", "i8"),
         ("handler_at", "i8"),  # ps at which the interrupt handler has done a packet, or NEVER

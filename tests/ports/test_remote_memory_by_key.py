@@ -43,7 +43,7 @@ def random_operations(seed, many=12):
 
 
 def check_random(seed, level, **how):
-    """Random writes and fetches, each fenced, have the effect that they have one after the other."""
+    """Random writes and fetches, all fenced, have the effect of one after the other."""
     operations = random_operations(seed)
     over = []
 

@@ -196,6 +196,18 @@ def test_one_that_lies_over_the_end_of_a_page_is_fetched_in_two_parts(mechanism)
 
 
 @pytest.mark.parametrize("mechanism", FETCHED)
+def test_one_that_is_not_in_memory_of_its_vi_is_never_fetched(mechanism):
+    async def first(end):
+        places = await end.nic.descriptors(await end.nic.create_ptag(), 1)
+        await end.nic.post_send(end.vi, places.request(end.out.segment(0, 8)))
+        return (await ended(end.nic.send_wait(end.vi))).ok
+
+    found, log, _ = play(first, mechanism=mechanism)
+    assert not found
+    assert of(log, Engine.DESCRIPTOR).size == 0
+
+
+@pytest.mark.parametrize("mechanism", FETCHED)
 def test_what_is_flushed_while_it_is_fetched_is_told_of_once(mechanism):
     async def first(end):
         descriptors = [end.send(0, 8) for _ in range(3)]

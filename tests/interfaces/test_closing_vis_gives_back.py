@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from steady_tables import PAGE, SETTLED, TIMES, tables
 
-from nicscope.interfaces.via import Cluster
+from nicscope.interfaces.via import Cluster, VipError
 
 
 def left(cluster, nic):
@@ -52,7 +52,8 @@ def test_all_that_via_makes_is_given_back(mechanism):
         await nic.post_recv(vi, places.request(region.segment(0, 8)))
         await nic.compute(100)
         await nic.disconnect(vi)
-        await nic.recv_wait(vi)  # flushed
+        with pytest.raises(VipError, match="FLUSHED"):
+            await nic.recv_wait(vi)
         await nic.destroy_vi(vi)
         await nic.destroy_cq(queue)
         await nic.destroy_descriptors(places)

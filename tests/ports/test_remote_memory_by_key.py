@@ -43,13 +43,13 @@ def random_operations(seed, many=12):
 
 
 def check_random(seed, level, **how):
-    """Random writes and fetches have the effect that they have one after the other."""
+    """Random writes and fetches, all fenced, have the effect of one after the other."""
     operations = random_operations(seed)
     over = []
 
     async def asker(process, memory):
         for operation, pieces, offset in operations:
-            await ask(process, operation, at(memory, pieces), offset)
+            await ask(process, operation, at(memory, pieces), offset, fenced=True)
         ended = [await process.ended() for _ in operations]
         assert [each.status for each in ended] == ["done"] * len(operations)
         for each, (operation, pieces, _) in zip(ended, operations, strict=True):
@@ -210,12 +210,13 @@ def test_an_empty_fetch_is_done():
     ]
 
 
-def test_what_is_posted_behind_a_fetch_waits_for_its_answer():
-    """The write behind it changes what it has read."""
+@pytest.mark.parametrize("fenced", [True, False])
+def test_what_is_posted_behind_a_fetch_waits_for_its_answer_where_it_asks_to(fenced):
+    """The write behind it changes the last of what it reads."""
 
     async def asker(process, memory):
         await ask(process, FETCH, at(memory, [(0, 3 * PAGE)]), 0)
-        await ask(process, WRITE, at(memory, [(4 * PAGE, 100)]), 3 * PAGE - 100)
+        await ask(process, WRITE, at(memory, [(4 * PAGE, 100)]), 3 * PAGE - 100, fenced=fenced)
         assert [(await process.ended()).status for _ in range(2)] == ["done"] * 2
         await process.sleep(2000)
         return await read(memory, [(0, 3 * PAGE)])
@@ -223,4 +224,33 @@ def test_what_is_posted_behind_a_fetch_waits_for_its_answer():
     async def owner(process, _):
         await process.sleep(8000)
 
-    assert run(asker, owner, RECEPTION)[0] == world.content(2, SIZE)[: 3 * PAGE]
+    found = run(asker, owner, RECEPTION)[0]
+    before = world.content(2, SIZE)[: 3 * PAGE]
+    after = before[:-100] + world.content(1, SIZE)[4 * PAGE : 4 * PAGE + 100]
+    assert found == (before if fenced else after)
+
+
+@pytest.mark.parametrize("faults", [None, FAULTS])
+def test_fetches_wait_for_their_answers_side_by_side_and_end_in_their_order(faults):
+    """Each asks before the one before it has its answer; a send behind them does not wait."""
+
+    async def asker(process, memory):
+        for number in range(5):
+            await ask(process, FETCH, at(memory, [(number * PAGE, PAGE)]), (4 - number) * PAGE)
+        await process.post_gather(SEND, at(memory, [(5 * PAGE, 30)]))
+        most = 0
+        while state_of(process, "reported") < 6:
+            most = max(most, state_of(process, "reading"))
+            await process.sleep(1)
+        ended = [(await process.ended())[:3] for _ in range(6)]
+        return most, ended, await read(memory, [(0, 5 * PAGE)])
+
+    async def owner(process, memory):
+        await process.post_receive(0, at(memory, [(5 * PAGE, 50)]))
+        await process.sleep(20_000)
+
+    most, ended, found = run(asker, owner, RECEPTION, faults=faults)[0]
+    there = world.content(2, SIZE)
+    assert most == 5
+    assert ended == [(each, "done", FETCH if each < 5 else SEND) for each in range(6)]
+    assert found == b"".join(there[(4 - each) * PAGE :][:PAGE] for each in range(5))

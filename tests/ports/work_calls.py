@@ -12,7 +12,7 @@ from nicscope.drivers.simulate.programs import OWN, TIME
 from nicscope.errors import SimulationError
 from nicscope.interfaces.ports.asking import Asked
 from nicscope.interfaces.ports.process import Process
-from nicscope.nic.ports.layout import DONE, IMMEDIATE, STATUS_NAMES
+from nicscope.nic.ports.layout import DONE, FENCED, IMMEDIATE, STATUS_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -44,12 +44,13 @@ class WorkCalls(Process):
         name: int = 0,
         offset: int = 0,
         immediate: int | None = None,
+        fenced: bool = False,
         port: int | None = None,
     ) -> Asked:
         """``post_gather``, to be put before a call that answers."""
         self._check_pieces(pieces)
         which = self._own(port)
-        flags = 0 if immediate is None else IMMEDIATE
+        flags = (0 if immediate is None else IMMEDIATE) | FENCED * fenced
         own = self._mapped[which] | GATHER | operation | flags << KIND_BITS
         request, many = self._next_request, len(pieces)
         what = self._driven.request(POST, which, many, name, 0, offset, request, own)
@@ -68,8 +69,8 @@ class WorkCalls(Process):
         """``post_receive``, to be put before a call that answers."""
         self._check_pieces(pieces)
         which = self._own(port)
-        own, many = self._mapped[which], len(pieces)
-        what = self._driven.request(PROVIDE, which, many, status, packet=cookie, own=own)
+        own, many = self._mapped[which] | status, len(pieces)
+        what = self._driven.request(PROVIDE, which, many, packet=cookie, own=own)
         return Asked(-1, what, b"", pieces or _NOTHING)
 
     def _check_pieces(self, pieces: Sequence[tuple[int, int, int]]) -> None:
@@ -89,15 +90,23 @@ class WorkCalls(Process):
         name: int = 0,
         offset: int = 0,
         immediate: int | None = None,
+        fenced: bool = False,
         port: int | None = None,
     ) -> Generator[bytes, Record, int]:
         """Post a descriptor; its number, by which ``ended`` will report it.
 
         ``pieces``: address, length and key of registered memory, which are sent as one message;
-        ``name`` and ``offset``: the peer's memory that a remote operation is about.
+        ``name`` and ``offset``: the peer's memory that a remote operation is about; ``fenced``: it
+        waits until what was fetched before has come.
         """
         asked = self.posting_gather(
-            operation, pieces, name=name, offset=offset, immediate=immediate, port=port
+            operation,
+            pieces,
+            name=name,
+            offset=offset,
+            immediate=immediate,
+            fenced=fenced,
+            port=port,
         )
         return (yield from self._posted(asked, port))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from swarm_ports import Bazaar
 from swarm_rules import PAGE, SECRET, Chance, Made, Stream, must_be
-from swarm_via_hostiles import Hostiles
+from swarm_via_hostiles import Hostiles, taken
 
 from nicscope.interfaces.via import Cluster, Descriptors, Host, Nic, Reliability, State, VipError
 
@@ -126,7 +126,7 @@ class Swarm(Hostiles):
         ):
             while posted:
                 must_be(nic.now_us < until, len(posted), "descriptors are never flushed")
-                if await done(vi) is None:
+                if await taken(done(vi)) is None:
                     await nic.compute(20)
         await nic.compute(500)
         await nic.destroy_vi(vi)
@@ -192,10 +192,11 @@ class Swarm(Hostiles):
     ) -> None:
         """How the oldest send has ended."""
         if queue is None:
-            done = await nic.send_wait(vi, 10 * PATIENCE_US)
+            done = await taken(nic.send_wait(vi, 10 * PATIENCE_US))
+            assert done is not None
         else:
             until = nic.now_us + 10 * PATIENCE_US
-            while (found := await nic.send_done(vi)) is None:
+            while (found := await taken(nic.send_done(vi))) is None:
                 must_be(nic.now_us < until, "a send never ends")
                 await nic.compute(10)
             done = found
@@ -220,7 +221,7 @@ class Swarm(Hostiles):
             stops_at = chance.upto(20) if chance.odds(0.2) else 10**9
             quiet = 0
             while quiet < 3 and vi.state is State.VIP_STATE_CONNECTED:
-                done = await nic.recv_done(vi)
+                done = await taken(nic.recv_done(vi))
                 if done is None:
                     quiet += pair.is_over
                     await nic.compute(2000 if pair.is_over else 20)
@@ -260,7 +261,7 @@ class Swarm(Hostiles):
         await nic.write(acks.address, len(pair.stream.came).to_bytes(8, "little"))
         await nic.rdma_write(vi, places, [acks.segment(0, 8)], pair.acks)
         until = nic.now_us + 10 * PATIENCE_US
-        while (done := await nic.send_done(vi)) is None:
+        while (done := await taken(nic.send_done(vi))) is None:
             must_be(nic.now_us < until, "an RDMA never ends")
             await nic.compute(10)
         return done.ok

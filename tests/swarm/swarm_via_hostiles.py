@@ -16,9 +16,19 @@ from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment, Desc
 from nicscope.interfaces.via.vi import CompletionQueue, Vi
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
 ODD = (0, 1, 8, 63, 64, 4096, 2**31, 2**32 - 1)
+
+
+async def taken(call: Awaitable[Descriptor | None]) -> Descriptor | None:
+    """What a call takes off a work queue, done or with an error; None if nothing has ended."""
+    try:
+        return await call
+    except VipError as error:
+        if error.descriptor is None:
+            raise
+        return error.descriptor
 
 
 class Hostiles:
@@ -53,10 +63,10 @@ class Hostiles:
                     await nic.disconnect(vi)
                 await nic.compute(chance.us(100))
                 with contextlib.suppress(VipError):
-                    while await nic.send_done(vi) is not None:
+                    while await taken(nic.send_done(vi)) is not None:
                         pass
                 with contextlib.suppress(VipError):
-                    while await nic.recv_done(vi) is not None:
+                    while await taken(nic.recv_done(vi)) is not None:
                         pass
                 with contextlib.suppress(VipError):
                     await nic.destroy_vi(vi)
@@ -90,7 +100,7 @@ class Hostiles:
                 if chance.odds(0.7):
                     await nic.disconnect(vi)
                 with contextlib.suppress(VipError):
-                    while await nic.recv_done(vi) is not None:
+                    while await taken(nic.recv_done(vi)) is not None:
                         pass
                 with contextlib.suppress(VipError):
                     await nic.destroy_vi(vi)
@@ -114,6 +124,7 @@ class Hostiles:
         remote = AddressSegment(chance.upto(60) * PAGE + chance.upto(PAGE), chance.upto(40))
         how = chance.one_of(0, 1, 1, 2, 4, 5, 8, 0x10, 3, 0xFFFF)
         asked = places.request(*data, control=how, remote=chance.one_of(None, remote))
+        asked.handle = chance.one_of(asked.handle, asked.handle, asked.handle, chance.upto(40))
         with contextlib.suppress(VipError):
             await chance.one_of(nic.post_send, nic.post_send, nic.post_recv)(vi, asked)
             if chance.odds(0.7):

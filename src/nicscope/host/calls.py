@@ -58,6 +58,11 @@ def unpin_pages(machine, n, p, address, length):
     """Have the library unpin what is pinned there and not in use; the time of the one call."""
 
 
+@HOST.function
+def deregister_pages(machine, n, p, address, length):
+    """Unpin what a static table has pinned there, unless something needs it."""
+
+
 @HOST.question
 def close_port(machine, n, p):
     """Whether nothing uses port ``p`` any more, which is to close; if so it has closed."""

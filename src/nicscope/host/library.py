@@ -25,7 +25,13 @@ from nicscope.nic.translate.codes import ADMITTED, MISS, PINNED_AREA, STATIC, UN
 from nicscope.nic.translate.deeds import PIN, clear_deeds, unpin_page
 from nicscope.nic.translate.holding import keep_page, leave_page
 from nicscope.nic.translate.nodes import translation_of
-from nicscope.nic.translate.static import ask_static, copy_request, serve_static
+from nicscope.nic.translate.static import (
+    ask_static,
+    copy_request,
+    give_entry_back,
+    serve_again,
+    serve_static,
+)
 from nicscope.nic.translate.user_library import forget
 
 
@@ -267,7 +273,7 @@ def unpin_pages(machine, n, p, address, length):
 
 @step
 def _register(machine, n, space, first, pages):
-    """Registration at first use, for ever: static tables."""
+    """Registration at first use, until it is taken back: static tables."""
     ports = machine.ports
     nic, host, book = translation_of(ports.translations, n)
     serving = ports.nodes[n]
@@ -280,8 +286,9 @@ def _register(machine, n, space, first, pages):
             serving.admitted = NO_RIGHTS
             continue
         if ask_static(nic, host, key) == MISS:
-            found = serve_static(nic, host, book, space, page, key)
-            fresh = found >= 0
+            fresh = serve_again(nic, host, book, space, page, key)
+            if not fresh:
+                fresh = serve_static(nic, host, book, space, page, key) >= 0
             if not fresh:
                 serving.admitted = NO_ROOM
                 if ports.rules[0].sparse == 0:
@@ -290,7 +297,7 @@ def _register(machine, n, space, first, pages):
                 serving.admitted = _worse(machine, n, space, page, serving.admitted)
                 fresh = False
                 _not_pinned(host, book, space, key)
-                nic.registers[0].filled -= 1
+                give_entry_back(nic, host, key)
         else:
             mend_page(machine, n, space, page, 1)  # if it was pinned only to be read
         if fresh:

@@ -34,7 +34,9 @@ REGISTERS = np.dtype(
     [
         ("victim_count", "i8"),  # entries in the victim cache
         ("filled", "i8"),  # entries of a plain table that are taken
-        ("evicted", "i8"),  # the tag that the last ``fill`` displaced, or EMPTY
+        # The tag that the last ``fill`` displaced, or EMPTY; of a plain table 1 more than the entry
+        # that was given back last, which has the one before in its place, or 0.
+        ("evicted", "i8"),
     ],
     align=True,
 )

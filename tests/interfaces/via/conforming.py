@@ -8,6 +8,7 @@ from pairs import (
     RECEPTION,
     UNRELIABLE,
     Cluster,
+    ended,
 )
 
 from nicscope.interfaces.via import Status, VipError
@@ -41,12 +42,12 @@ async def code_of(call):
 
 async def sent(end, descriptor):
     await end.nic.post_send(end.vi, descriptor)
-    return (await end.nic.send_wait(end.vi)).status
+    return (await ended(end.nic.send_wait(end.vi))).status
 
 
 async def outcome(end):
     """Status of the next receive, then the state of the VI and its errors some time later."""
-    status = (await end.nic.recv_wait(end.vi)).status
+    status = (await ended(end.nic.recv_wait(end.vi))).status
     await end.nic.compute(100)
     return status, end.vi.state, end.nic.errors(end.vi)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.interfaces.via import Cluster, Descriptors, Nic, Reliability
+from nicscope.interfaces.via import Cluster, Descriptors, Nic, Reliability, Return, VipError
 
 if TYPE_CHECKING:
     from nicscope.interfaces.via.addresses import Region
@@ -89,6 +89,16 @@ def run_pair(
     cluster.start(0, left)
     cluster.start(1, right)
     return cluster.run()
+
+
+async def ended(call):
+    """The descriptor that a call takes off its queue, done or with an error."""
+    try:
+        return await call
+    except VipError as error:
+        if error.descriptor is None or error.code is not Return.VIP_DESCRIPTOR_ERROR:
+            raise
+        return error.descriptor
 
 
 async def idle(end):

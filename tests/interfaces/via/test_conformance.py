@@ -14,6 +14,7 @@ from pairs import (
     MECHANISMS,
     RECEPTION,
     UNRELIABLE,
+    ended,
     idle,
     run_pair,
 )
@@ -169,7 +170,7 @@ def test_rdma_to_memory_that_does_not_allow_it_is_an_rdma_protection_error(level
         await end.nic.compute(100)
         remote = mailbox["region"].remote()
         await end.nic.rdma_write(end.vi, end.places, [end.out.segment(0, 64)], remote)
-        status = (await end.nic.send_wait(end.vi)).status
+        status = (await ended(end.nic.send_wait(end.vi))).status
         await end.nic.compute(100)
         return status, end.vi.state
 
@@ -194,7 +195,7 @@ def test_an_rdma_read_without_the_right_is_an_rdma_protection_error():
     async def first(end):
         remote = end.into.remote()
         await end.nic.rdma_read(end.vi, end.places, [end.out.segment(0, 64)], remote)
-        return (await end.nic.send_wait(end.vi)).status
+        return (await ended(end.nic.send_wait(end.vi))).status
 
     status, _ = run_pair(first, idle)
     assert status & Status.VIP_STATUS_RDMA_PROT_ERROR
@@ -253,7 +254,7 @@ def test_a_receive_that_asks_for_an_rdma_is_a_format_error(operation, level):
     async def second(end):
         asks = end.places.request(end.into.segment(), control=operation, remote=end.out.remote())
         await end.nic.post_recv(end.vi, asks)
-        status = (await end.nic.recv_wait(end.vi)).status
+        status = (await ended(end.nic.recv_wait(end.vi))).status
         await end.nic.compute(500)
         left = await end.nic.read(end.into.address, 8)
         return status, end.vi.state, end.nic.errors(end.vi), left

@@ -8,6 +8,7 @@ from pairs import (
     MECHANISMS,
     RECEPTION,
     UNRELIABLE,
+    ended,
     idle,
     make_end,
     run_pair,
@@ -48,13 +49,13 @@ def test_a_broken_connection_flushes_what_is_posted_and_what_is_posted_later():
         await end.nic.post_recv(end.vi, end.receive())
         await end.nic.compute(20)
         await sent(end, end.places.request(await nobodys(end)))
-        flushed = (await end.nic.recv_wait(end.vi)).status
+        flushed = (await ended(end.nic.recv_wait(end.vi))).status
         await end.nic.post_recv(end.vi, end.receive())
-        later = (await end.nic.recv_wait(end.vi)).status
+        later = (await ended(end.nic.recv_wait(end.vi))).status
         return flushed, later, await sent(end, end.send(0, 8))
 
     async def second(end):
-        return (await end.nic.recv_wait(end.vi)).status, end.nic.errors(end.vi)
+        return (await ended(end.nic.recv_wait(end.vi))).status, end.nic.errors(end.vi)
 
     (posted, later, send), (there, errors) = run_pair(first, second)
     assert posted == later == there == DONE | RECEIVE | FLUSHED
@@ -67,11 +68,11 @@ def test_disconnection_flushes_one_side_and_the_other_loses_its_connection(mecha
     async def first(end):
         await end.nic.post_recv(end.vi, end.receive())
         await end.nic.disconnect(end.vi)
-        status = (await end.nic.recv_wait(end.vi)).status
+        status = (await ended(end.nic.recv_wait(end.vi))).status
         return status, end.vi.state, end.nic.errors(end.vi)
 
     async def second(end):
-        status = (await end.nic.recv_wait(end.vi)).status
+        status = (await ended(end.nic.recv_wait(end.vi))).status
         found = status, end.vi.state, end.nic.errors(end.vi)
         await end.nic.disconnect(end.vi)
         return (*found, end.vi.state)

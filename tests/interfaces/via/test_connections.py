@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core import config
-from pairs import DELIVERY, RECEPTION, UNRELIABLE, Cluster, make_end, run_pair
+from pairs import DELIVERY, RECEPTION, UNRELIABLE, Cluster, ended, make_end, run_pair
 
 from nicscope.interfaces.via import State
 
@@ -117,7 +117,7 @@ def test_a_dead_vi_breaks_nobody_elses_connection():
         await after(end, "new")
         assert end.vi.state is State.VIP_STATE_ERROR
         await end.nic.post_send(end.vi, end.send(0, 8, control=3))
-        assert not (await end.nic.send_wait(end.vi)).ok
+        assert not (await ended(end.nic.send_wait(end.vi))).ok
         happened.add("posted")
 
     async def gone(host):
@@ -169,7 +169,7 @@ def test_an_rdma_read_does_not_get_the_bytes_that_one_before_its_connection_aske
             if name is not None:
                 await end.nic.compute(30)
                 await end.nic.disconnect(end.vi)
-                assert not (await end.nic.send_wait(end.vi)).ok
+                assert not (await ended(end.nic.send_wait(end.vi))).ok
                 await end.nic.connect_request(end.vi, 1, name)
         assert (await end.nic.send_wait(end.vi)).ok
         return await end.nic.read(end.into.address, 16)

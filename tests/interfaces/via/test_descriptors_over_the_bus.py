@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pairs import DELIVERY, MECHANISMS, Cluster, idle, make_end
+from pairs import DELIVERY, MECHANISMS, Cluster, ended, idle, make_end
 
 from nicscope.drivers.simulate.log import Engine, Task
 from nicscope.drivers.simulate.machine import POLLING
@@ -196,6 +196,18 @@ def test_one_that_lies_over_the_end_of_a_page_is_fetched_in_two_parts(mechanism)
 
 
 @pytest.mark.parametrize("mechanism", FETCHED)
+def test_one_that_is_not_in_memory_of_its_vi_is_never_fetched(mechanism):
+    async def first(end):
+        places = await end.nic.descriptors(await end.nic.create_ptag(), 1)
+        await end.nic.post_send(end.vi, places.request(end.out.segment(0, 8)))
+        return (await ended(end.nic.send_wait(end.vi))).ok
+
+    found, log, _ = play(first, mechanism=mechanism)
+    assert not found
+    assert of(log, Engine.DESCRIPTOR).size == 0
+
+
+@pytest.mark.parametrize("mechanism", FETCHED)
 def test_what_is_flushed_while_it_is_fetched_is_told_of_once(mechanism):
     async def first(end):
         descriptors = [end.send(0, 8) for _ in range(3)]
@@ -203,12 +215,49 @@ def test_what_is_flushed_while_it_is_fetched_is_told_of_once(mechanism):
             await end.nic.post_send(end.vi, descriptor)
         await end.nic.disconnect(end.vi)
         await end.nic.compute(50)
-        ended = [await end.nic.send_wait(end.vi) for _ in descriptors]
-        return [int(one.status) & FLUSHED == FLUSHED for one in ended]
+        found = [await ended(end.nic.send_wait(end.vi)) for _ in descriptors]
+        return [int(one.status) & FLUSHED == FLUSHED for one in found]
 
     found, _, machine = play(first, mechanism=mechanism)
     assert found == [True] * 3
     assert int(machine.ports.nodes[0]["bringing"]) == -1
+
+
+@pytest.mark.parametrize("mechanism", FETCHED)
+def test_one_that_is_posted_while_a_flushed_one_is_served_is_fetched_before_it_is(mechanism):
+    """By the same VI on its next connection, while the processor is at what the last one left."""
+
+    async def first(end):
+        await end.nic.post_send(end.vi, end.send(0, 8))
+        await end.nic.compute(100)  # it is fetched and being served
+        await end.nic.disconnect(end.vi)
+        flushed = await ended(end.nic.send_wait(end.vi))
+        await end.nic.connect_request(end.vi, 1, "again")
+        await end.nic.post_send(end.vi, end.send(0, 8))
+        await end.nic.compute(0)
+        posted = end.nic.now_ps
+        return flushed.ok, (await end.nic.send_wait(end.vi)).ok, posted
+
+    settings = {"send_queue": 500_000 * NS, "retry_timeout": 10**11}
+    found, log, _ = play(first, takes_again, mechanism, settings=settings)
+    served = of(log, Engine.FIRMWARE)
+    served = served[served["task"] == Task.SERVE]
+    left, fetched = of(log, Engine.DESCRIPTOR)
+    assert found[:2] == (False, True)
+    under_way = served[(served["start"] >= left["end"]) & (served["start"] < found[2])]
+    assert len(under_way) == 1
+    assert under_way["end"][0] > found[2]  # the processor was at the one that was flushed
+    assert fetched["start"] >= under_way["end"][0]
+
+
+async def takes_again(end):
+    """Lose a connection and take a message on the next one."""
+    await end.nic.disconnect(end.vi)
+    while end.vi._shown.posted[1]:
+        await ended(end.nic.recv_wait(end.vi))
+    await end.nic.post_recv(end.vi, end.receive())
+    await end.nic.connect_accept(await end.nic.connect_wait("again"), end.vi)
+    await end.nic.recv_wait(end.vi)
 
 
 @pytest.mark.parametrize("mechanism", FETCHED[1:])  # of what an engine is set up for
@@ -219,24 +268,15 @@ def test_one_that_is_posted_while_a_flushed_one_is_fetched_is_fetched_itself(mec
     async def first(end):
         await end.nic.post_send(end.vi, end.send(0, 8))
         await end.nic.disconnect(end.vi)
-        flushed = await end.nic.send_wait(end.vi)
+        flushed = await ended(end.nic.send_wait(end.vi))
         await end.nic.connect_request(end.vi, 1, "again")
         data = [end.out.segment(8 * i, 8) for i in range(segments)]
         await end.nic.post_send(end.vi, end.places.request(*data))
         posted = end.nic.now_ps
         return flushed.ok, (await end.nic.send_wait(end.vi)).ok, posted
 
-    async def second(end):
-        await end.nic.disconnect(end.vi)
-        while await end.nic.recv_done(end.vi):
-            if not end.vi._shown.posted[1]:
-                break
-        await end.nic.post_recv(end.vi, end.receive())
-        await end.nic.connect_accept(await end.nic.connect_wait("again"), end.vi)
-        await end.nic.recv_wait(end.vi)
-
     settings = {"dma_init": 500_000 * NS, "retry_timeout": 10**11}
-    found, log, _ = play(first, second, mechanism, settings=settings)
+    found, log, _ = play(first, takes_again, mechanism, settings=settings)
     left, fetched = of(log, Engine.DESCRIPTOR)
     assert found[:2] == (False, True)
     assert left["end"] > found[2]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from pairs import Cluster, idle, make_end, run_pair
+from pairs import Cluster, ended, idle, make_end, run_pair
 
-from nicscope.interfaces.via import Status
+from nicscope.config.design import load_design, with_settings
+from nicscope.interfaces.via import Status, VipError
 from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment
 from nicscope.interfaces.via.names import STATUS_ERROR_MASK
 from nicscope.memory.coherence.layout import EMPTY, INVALID, SHARED
@@ -55,6 +56,63 @@ def test_registration_pins_each_page_and_gives_it_a_copy_on_the_nic_and_takes_ti
     assert len(set(held)) == 4
     assert EMPTY not in held
     assert pinned == [1] * 4
+
+
+@pytest.mark.requirement("ED-5")
+@pytest.mark.parametrize("mechanism", ["pci", "edt", "cc-dma-intervention", "pio"])
+def test_deregistration_unpins_what_nothing_else_has_registered(mechanism):
+    """And leaves the NIC's table and its memory to others."""
+
+    async def program(cluster, host):
+        nic = await host.open_nic()
+        tag = await nic.create_ptag()
+        room = nic.allocate(3 * PAGE)
+        whole = await nic.register_mem(room, tag)
+        half = await nic.register_mem(room.part(PAGE, PAGE), tag)
+        machine = cluster.simulation.machine
+        memory = machine.ports.memory
+        first = room.address // PAGE
+        frames = [int(memory.entries[0, 0, first + page]["frame"]) for page in range(3)]
+        seen = []
+        for region in (whole, half):
+            await nic.deregister_mem(region)
+            seen.append([int(memory.frames[0]["pins"][frame]) for frame in frames])
+            if cluster.way == "edt":
+                held = machine.bus.ways.agents.home[0]
+                seen[-1] += [int(held[frame * PAGE // BLOCK]) != EMPTY for frame in frames]
+        return seen
+
+    found = run_alone(program, mechanism=mechanism)
+    if mechanism == "edt":
+        assert found == [[0, 1, 0, False, True, False], [0, 0, 0, False, False, False]]
+    else:
+        assert found == [[0, 1, 0], [0, 0, 0]]
+
+
+@pytest.mark.requirement("ED-5")
+def test_memory_that_is_given_back_makes_room_in_the_table_of_the_nic():
+    """However often: a table of 8 pages is full at the ninth, and has room again."""
+
+    async def program(cluster, host):
+        nic = await host.open_nic()
+        tag = await nic.create_ptag()
+        room = nic.allocate(12 * PAGE)
+        pins = cluster.simulation.machine.ports.memory.frames[0]["pins"]
+        before = int(pins.sum())
+        for turn in range(5):
+            regions = [
+                await nic.register_mem(room.part((turn + page) * PAGE, PAGE), tag)
+                for page in range(8)
+            ]
+            with pytest.raises(VipError, match="VIP_ERROR_RESOURCE"):
+                await nic.register_mem(room.part((turn + 8) % 12 * PAGE, PAGE), tag)
+            await nic.write(room.address + turn * PAGE, b"first")
+            for region in regions[::-1] if turn % 2 else regions:
+                await nic.deregister_mem(region)
+        return int(pins.sum()) - before
+
+    design = with_settings(load_design("via-static"), ["entries=8"])
+    assert run_alone(program, design=design, mechanism="pio") == 0
 
 
 @pytest.mark.requirement("ED-19")
@@ -151,12 +209,12 @@ def test_an_address_that_nobody_has_is_the_nics_to_refuse(address):
     async def first(end):
         forged = DataSegment(address, end.out.handle, 8)
         await end.nic.post_send(end.vi, end.places.request(forged))
-        sent = await end.nic.send_wait(end.vi)
+        sent = await ended(end.nic.send_wait(end.vi))
         await end.nic.disconnect(end.vi)
         await end.nic.connect_request(end.vi, 1, "again")
         remote = AddressSegment(address, end.out.handle)
         await end.nic.rdma_write(end.vi, end.places, [end.out.segment(0, 8)], remote)
-        written = await end.nic.send_wait(end.vi)
+        written = await ended(end.nic.send_wait(end.vi))
         return [Status(int(one.status)) & STATUS_ERROR_MASK for one in (sent, written)]
 
     async def second(end):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pairs import DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, make_end, run_pair
+from pairs import DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, ended, make_end, run_pair
 
 from nicscope.errors import SimulationError
 from nicscope.interfaces.run_report import on_run, report_of
@@ -23,7 +23,7 @@ def reported(first, second, **how):
 async def sends(end, size=100):
     """One message; how it ended."""
     await end.nic.post_send(end.vi, end.send(0, size))
-    status = (await end.nic.send_wait(end.vi)).status
+    status = (await ended(end.nic.send_wait(end.vi))).status
     await end.nic.compute(2000)
     return status
 

@@ -36,14 +36,9 @@ from nicscope.drivers.simulate.ports.reporting import (
     is_in_vain,
     is_overdue,
 )
-from nicscope.drivers.simulate.ports.spinning import (
-    NO_PROCESS,
-    keeps_polling,
-    signal_program,
-    whose_turn,
-)
+from nicscope.drivers.simulate.ports.spinning import keeps_polling, signal_program, whose_turn
 from nicscope.drivers.simulate.ports.state import has_ports
-from nicscope.drivers.simulate.two_processors import process_of_other
+from nicscope.drivers.simulate.two_processors import TWO, process_of_other
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import CONTROL_BYTES, place_in
@@ -124,7 +119,7 @@ def look_for_operation(machine, n, now):
             continue
         if chosen == NO_PROCESS or _is_before(machine, p, chosen):
             chosen = p
-    if keeps_polling(machine):
+    if keeps_polling(machine) and node.processors != TWO:
         chosen = whose_turn(machine, n, chosen, now)
     if chosen == NO_PROCESS:
         return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.drivers.simulate.machine import GIVE_UP, REGISTER, REPORT
 from nicscope.drivers.simulate.ports.posting import POLL
+from nicscope.host.calls import deregister_pages
 from nicscope.interfaces.buffers import stretch_of
 from nicscope.interfaces.via.addresses import Region
 from nicscope.interfaces.via.connections import Connections
@@ -16,6 +17,8 @@ from nicscope.interfaces.via.endpoint import RECEIVE_QUEUE, SEND_QUEUE, Endpoint
 from nicscope.interfaces.via.names import Return, State, VipError
 from nicscope.interfaces.via.space import Space
 from nicscope.interfaces.via.words import Words
+from nicscope.kernel.decorators import kernel
+from nicscope.kernel.entering import bound
 from nicscope.nic.ports.layout import (
     DONE,
     IDLE,
@@ -40,6 +43,11 @@ def rights_of(*, rdma_write: bool, rdma_read: bool) -> int:
     return MAY_WRITE * rdma_write | MAY_FETCH * rdma_read
 
 
+@kernel
+def _deregister(machine: Any, n: int, p: int, address: int, length: int) -> None:
+    deregister_pages(machine, n, p, address, length)
+
+
 class Agent(Connections):
     """The kernel agent of a process's node."""
 
@@ -48,6 +56,8 @@ class Agent(Connections):
         self.space = Space(process)
         self.words = Words()
         self.kernel = self.cluster.kernels[self.node]
+        assert self.cluster.simulation is not None
+        self._deregister = bound(_deregister, self.cluster.simulation.machine)
 
     # --- protection and memory -----------------------------------------------------------
 
@@ -104,6 +114,7 @@ class Agent(Connections):
         address, length = region.address, region.length
         self.space.note_pins(address, length, -1)
         await self.process.ask(GIVE_UP, peer=self.process.port, address=address, payload=length)
+        self._deregister(self.node, self.process.port, address, length)
 
     # --- virtual interfaces --------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from nicscope.interfaces.via.endpoint import (
     Ring,
     Work,
 )
-from nicscope.interfaces.via.names import Return, Status, VipError
+from nicscope.interfaces.via.names import STATUS_ERROR_MASK, Return, Status, VipError
 from nicscope.interfaces.via.program import Program
 from nicscope.interfaces.via.vi import CompletionQueue, Vi
 from nicscope.nic.ports import layout as ended_as
@@ -73,7 +73,8 @@ class Completions(Program):
     async def send_done(self, vi: Vi) -> Descriptor | None:
         """The oldest posted send if it is done, taken off its queue; else None.
 
-        Errors: ``VIP_DESCRIPTOR_ERROR`` if none is posted.
+        Errors: ``VIP_DESCRIPTOR_ERROR`` if none is posted, or if it ended with an error: what is
+        raised then has it as its ``descriptor``, whose status says which.
         """
         return await self._done(vi, SEND_QUEUE)
 
@@ -84,8 +85,8 @@ class Completions(Program):
     def send_wait(self, vi: Vi, timeout_us: float | None = None) -> Awaitable[Descriptor]:
         """The oldest posted send, when it is done.
 
-        Errors: also ``VIP_TIMEOUT``; ``VIP_INVALID_PARAMETER`` for a queue that has a completion
-        queue, as all waiting is done there then.
+        Errors: as ``send_done``, and ``VIP_TIMEOUT``; ``VIP_INVALID_PARAMETER`` for a queue that
+        has a completion queue, as all waiting is done there then.
         """
         return self._waited(vi, SEND_QUEUE, timeout_us)
 
@@ -240,6 +241,13 @@ class Completions(Program):
             ring.spend(vi, queue)
             ring.say()
         descriptor.status, descriptor.length, descriptor.immediate = outcome
+        wrong = outcome[0] & STATUS_ERROR_MASK
+        if wrong:
+            raise VipError(
+                Return.VIP_DESCRIPTOR_ERROR,
+                f"a {NAMES[queue]} of VI {vi.number} ended with {wrong.name}",
+                descriptor,
+            )
         return descriptor
 
     def _check_posted(self, vi: Endpoint, queue: int) -> None:

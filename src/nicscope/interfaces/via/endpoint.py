@@ -56,7 +56,7 @@ ERRORS = {
 class Work:
     """One posted descriptor."""
 
-    __slots__ = ("address", "among", "cookie", "descriptor", "ended", "said", "told")
+    __slots__ = ("address", "among", "cookie", "descriptor", "ended", "handle", "said", "told")
 
     def __init__(
         self, descriptor: Descriptor, address: int, among: Descriptors, cookie: int
@@ -65,6 +65,7 @@ class Work:
         # What it says when it is posted.
         self.said = descriptor.data, descriptor.control, descriptor.remote, descriptor.immediate
         self.address = address
+        self.handle = descriptor.handle  # of the memory there, as it says
         self.among = among  # where it lies
         self.cookie = cookie
         self.ended: tuple[Status, int, int] | None = None  # with length and immediate word
@@ -79,7 +80,7 @@ class Work:
     @property
     def raw(self) -> bytes:
         """Its bytes as the library writes them."""
-        return Descriptor(self.address, self.among._region.handle, *self.said).encode()
+        return Descriptor(self.address, self.handle, *self.said).encode()
 
 
 class Endpoint:

@@ -7,8 +7,12 @@ header of its provider library, VIPL.
 from __future__ import annotations
 
 from enum import IntEnum, IntFlag
+from typing import TYPE_CHECKING
 
 from nicscope.errors import SimulationError
+
+if TYPE_CHECKING:
+    from nicscope.interfaces.via.descriptor import Descriptor
 
 
 class Status(IntFlag):
@@ -104,8 +108,12 @@ class Return(IntEnum):
 
 
 class VipError(SimulationError):
-    """A call that did not succeed; ``code`` is what the C library would have returned."""
+    """A call that did not succeed; ``code`` is what the C library would have returned.
 
-    def __init__(self, code: Return, why: str) -> None:
+    Of work that ended with an error ``descriptor`` says which: it is taken off its queue.
+    """
+
+    def __init__(self, code: Return, why: str, descriptor: Descriptor | None = None) -> None:
         super().__init__(f"{code.name}: {why}")
         self.code = code
+        self.descriptor = descriptor

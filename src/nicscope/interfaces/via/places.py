@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from nicscope.interfaces.ownership import Owner
 
 
+MOST_HANDLE = 0xFFFFFFFF
+
+
 def place_bytes(segments: int) -> int:
     """What a place takes for a descriptor of up to ``segments`` segments."""
     return -(-(CONTROL_SEGMENT.size + DATA_SEGMENT.size * segments) // ALIGNMENT) * ALIGNMENT
@@ -82,10 +85,10 @@ class Descriptors(Owned):
             places=self,
         )
 
-    def _holds(self, address: int, handle: int, count: int) -> bool:
+    def _holds(self, address: int, count: int) -> bool:
         """Whether a descriptor of ``count`` bytes there is in one of these places."""
         offset = address - self._region.address
-        if handle != self._region.handle or not 0 <= offset < self._count * self._size:
+        if not 0 <= offset < self._count * self._size:
             return False
         return offset % self._size == 0 and count <= self._size
 
@@ -121,7 +124,8 @@ def is_sure(descriptor: Descriptor, records: Mapping[int, object]) -> bool:
 def checked(owner: Owner, descriptor: Descriptor) -> tuple[int, Descriptors]:
     """The address of a descriptor, and the places that it lies in.
 
-    What its segments say the NIC judges; those that a region gave say whose they are besides.
+    What its handle and its segments say the NIC judges; those that a region gave say whose they are
+    besides.
     """
     places = descriptor.places if isinstance(descriptor, Descriptor) else None
     if places is None:
@@ -135,7 +139,8 @@ def checked(owner: Owner, descriptor: Descriptor) -> tuple[int, Descriptors]:
         if one.region is not None:
             owner.record_of(one.region, Region)
     address = whole(descriptor.address, "an address")
-    if not places._holds(address, descriptor.handle, count):
+    whole(descriptor.handle, "a handle", 0, MOST_HANDLE)
+    if not places._holds(address, count):
         raise VipError(
             Return.VIP_INVALID_PARAMETER,
             f"a descriptor lies in a place of its descriptors(), aligned to {ALIGNMENT}: what "

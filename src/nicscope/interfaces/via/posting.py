@@ -12,7 +12,7 @@ from nicscope.drivers.running import RUNNING
 from nicscope.drivers.simulate.machine import CHAIN, POST, PROVIDE
 from nicscope.drivers.simulate.ports.posting import GATHER
 from nicscope.drivers.simulate.ports.reporting import KIND_BITS
-from nicscope.interfaces.via.descriptor import ALIGNMENT, AddressSegment, DataSegment, Descriptor
+from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment, Descriptor
 from nicscope.interfaces.via.endpoint import RECEIVE_QUEUE, SEND_QUEUE, Endpoint, Work
 from nicscope.interfaces.via.names import (
     CONTROL_OP_MASK,
@@ -26,7 +26,7 @@ from nicscope.interfaces.via.places import Descriptors, checked, is_sure
 from nicscope.interfaces.via.process import MOST_BEFORE
 from nicscope.interfaces.via.program import Program
 from nicscope.interfaces.via.vi import Vi
-from nicscope.nic.ports.layout import BAD_DESCRIPTOR, DONE, FETCH, IMMEDIATE, SEND, WRITE
+from nicscope.nic.ports.layout import BAD_DESCRIPTOR, DONE, FENCED, FETCH, IMMEDIATE, SEND, WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -42,8 +42,9 @@ OPERATIONS = {
 NO_OPERATION = 0  # for what no NIC can make sense of
 PLAIN = Control.VIP_CONTROL_OP_SENDRECV
 HAS_IMMEDIATE = int(Control.VIP_CONTROL_IMMEDIATE)
+HAS_FENCE = int(Control.VIP_CONTROL_QFENCE)
 NOT_YET = Status(0)
-_WORD = struct.Struct("<q")
+_WORDS = struct.Struct("<2q")  # immediate, and the handle of the memory of the descriptor itself
 _SEGMENT = struct.Struct("=Q2q")  # an address is any of 64 bits: the NIC says what it thinks of it
 
 
@@ -107,8 +108,8 @@ class Posting(Program):
         """The VI and what is noted of the descriptor, which is about to be handed over.
 
         Errors: ``VIP_INVALID_PARAMETER`` for a VI, or memory, that is not this process's, and for a
-        descriptor that is not in registered memory, not aligned, or still posted;
-        ``VIP_ERROR_RESOURCE`` if the queue is full.
+        descriptor that is not in its place, or still posted; ``VIP_ERROR_RESOURCE`` if the queue is
+        full.  Whether the VI may have descriptors in that memory the NIC says.
         """
         if RUNNING.program is not self._driven:
             self._enter()
@@ -121,12 +122,6 @@ class Posting(Program):
             assert among is not None
         else:
             address, among = checked(self._owner, descriptor)
-        tag = vi.attributes.tag
-        if among._region.tag != tag:
-            raise VipError(
-                Return.VIP_INVALID_PARAMETER,
-                f"a descriptor must lie in registered memory of tag {tag}, aligned to {ALIGNMENT}",
-            )
         if address in vi.addresses:
             raise VipError(
                 Return.VIP_INVALID_PARAMETER, "the descriptor's place is still in a queue of the VI"
@@ -160,19 +155,21 @@ class Posting(Program):
         data, control, remote, word = work.said
         place = len(process._before)
         operation, flags, key, at = SEND, 0, 0, 0
+        self._words_with[place][:16] = _WORDS.pack(word, work.handle)
         if control is not PLAIN or remote is not None:
             how = int(control)
             operation = OPERATIONS.get(how & CONTROL_OP_MASK, NO_OPERATION)
             if how & HAS_IMMEDIATE:
-                flags = IMMEDIATE << KIND_BITS
-                self._words_with[place][:8] = _WORD.pack(word)
+                flags = IMMEDIATE
+            if how & HAS_FENCE:
+                flags |= FENCED
             if remote is not None:
                 key, at = remote.handle, remote.address
                 at -= (at >> 63) << 64  # as the driver has it: signed
             if how & CONTROL_RESERVED or (remote is None) != (operation == SEND):
                 operation = NO_OPERATION
         self._put_down(data, place)
-        own = process._mapped[vi.place] | operation | flags | GATHER
+        own = process._mapped[vi.place] | operation | flags << KIND_BITS | GATHER
         process._before.append(
             self._driven.request(POST, vi.place, len(data), key, work.token, at, work.cookie, own)
         )
@@ -185,9 +182,9 @@ class Posting(Program):
         if remote is not None or (control is not PLAIN and int(control) & ~HAS_IMMEDIATE):
             found = BAD_DESCRIPTOR
         self._put_down(data, len(process._before))
-        own = process._mapped[vi.place]
+        own = process._mapped[vi.place] | found
         process._before.append(
             self._driven.request(
-                PROVIDE, vi.place, len(data), found, work.token, 0, work.cookie, own
+                PROVIDE, vi.place, len(data), work.handle, work.token, 0, work.cookie, own
             )
         )

@@ -6,7 +6,7 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports.layout import FREE_TO_GO, NOBODY, ONE, OWN_PORT, SEND
+from nicscope.nic.ports.layout import FENCED, FREE_TO_GO, NOBODY, ONE, OWN_PORT, SEND
 from nicscope.nic.ports.streams import next_marked, peer_of, stream_to, unmark
 from nicscope.nic.ports.window import may_send_to
 
@@ -17,6 +17,7 @@ RESEND = 3  # to a peer
 ACK = 4
 CUT_SHORT = 5  # a tag, of whose message a part will not come
 DESCRIPTOR = 6  # a port's, to be fetched from the memory of the host
+OVERRUN = 7  # a port, whose completions find no room
 INDEX_BITS = 20
 NO_SOURCE = 0
 
@@ -75,6 +76,9 @@ def _choose_peer(nics, n):
         unmark(ports.wishing, n, d)
         d = next_marked(ports.wishing, n, d + 1, many)
     if ports.nodes[n].cuts > 0:
+        for p in range(ports.table.shape[1]):
+            if ports.table[n, p].overrun == 1:
+                return source_of(OVERRUN, p)
         for tag in range(ports.channels.shape[1]):
             channel = ports.channels[n, tag]
             if channel.cut != 0 and may_send_to(nics, n, peer_of(channel)):
@@ -96,15 +100,25 @@ def ready_at_port(nics, n, p):
     ):
         return source_of(AHEAD, p)
     if port.busy == 0:
-        if port.taken == port.posted or port.reading == 1:
+        if port.taken == port.posted:
             return np.int64(NO_SOURCE)
-        if port.takes == ONE and next_token(ports, n, p) != 0:
-            bringing = ports.nodes[n].bringing != NOBODY
-            return np.int64(NO_SOURCE) if bringing else source_of(DESCRIPTOR, p)
-        return source_of(PORT, p)
+        return _next_work(ports, n, p) if port.takes == ONE else source_of(PORT, p)
     if may_send_to(nics, n, destination_of(nics, n, p)):
         return source_of(PORT, p)
     return np.int64(NO_SOURCE)
+
+
+@step
+def _next_work(ports, n, p):
+    """What could be done now for the next descriptor of port ``p``, which takes ONE."""
+    if next_token(ports, n, p) != 0:
+        bringing = ports.nodes[n].bringing != NOBODY
+        return np.int64(NO_SOURCE) if bringing else source_of(DESCRIPTOR, p)
+    port = ports.table[n, p]
+    request = ports.requests[n, p, place_in(port.taken, ports.rules[0].ring)]
+    if port.reading > 0 and request.options & FENCED:
+        return np.int64(NO_SOURCE)
+    return source_of(PORT, p)
 
 
 @step

@@ -161,7 +161,7 @@ def flush_receives(nics, n, p):
 
 
 @FIRMWARE.function
-def refuse_receive(nics, n, p, status):
+def refuse_receive(nics, n, p, status, is_lost):
     """The receive that port ``p`` has posted last is none: it ends at once, before all others."""
 
 
@@ -178,6 +178,11 @@ def aim_at_run(nics, n, deposited):
 @FIRMWARE.function
 def break_connection(nics, n, p, state, told, verdict):
     """The connection of port ``p`` ends, if it has one; the port is in ``state`` then."""
+
+
+@FIRMWARE.function
+def end_overrun(nics, n, p):
+    """Completions of connected port ``p`` have found no room: its connection ends."""
 
 
 @FIRMWARE.function

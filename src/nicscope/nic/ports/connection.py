@@ -68,6 +68,8 @@ def break_connection(nics, n, p, state, told, verdict):
     ports = nics.ports
     port = ports.table[n, p]
     port.state = state
+    ports.nodes[n].cuts -= port.overrun
+    port.overrun = 0
     if told != NO_TROUBLE:
         note_trouble(nics, n, p, told)
     if port.channel == NOBODY:
@@ -158,6 +160,16 @@ def _flush_sends(nics, n, p):
         pending = ports.pending[n, p, slot]
         if pending.busy == 1 and pending.number == number:
             report_sent(nics, n, p, slot, pending.status if pending.status != DONE else FLUSHED)
+
+
+@distant
+def end_overrun(nics, n, p):
+    """Completions of connected port ``p`` have found no room: its connection ends, if it has not.
+
+    Its process has been told when that was.
+    """
+    if nics.ports.table[n, p].overrun == 1:
+        break_connection(nics, n, p, BROKEN, NO_TROUBLE, FLUSHED)
 
 
 @distant

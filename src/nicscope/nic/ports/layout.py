@@ -30,6 +30,7 @@ CUT = 9  # the rest of a message will not come
 NOTIFY = 1  # the receiver is told of the end of a remote store
 INLINE = 2  # the data is in the descriptor
 IMMEDIATE = 4  # a word goes with it, which the receiver is told
+FENCED = 8  # it waits until what its port has asked of remote memory has come
 
 # How a descriptor ended.
 DONE = 0
@@ -214,8 +215,9 @@ PORT = np.dtype(
         ("receives_posted", "i8"),
         ("receives_taken", "i8"),
         ("immediate", "i8"),  # of the descriptor under way
-        ("reading", "i8"),  # 1: a fetch of its waits for its answer
+        ("reading", "i8"),  # fetches of its that wait for their answers
         ("troubles", "i8"),  # errors that no descriptor tells of
+        ("overrun", "i8"),  # 1: a completion queue was full, and its connection is to end
     ],
     align=True,
 )

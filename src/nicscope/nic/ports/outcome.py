@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from nicscope.kernel.decorators import step
+from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.layout import DESCRIPTOR_AWAY, HANDLE_MISS, PAGE_MISS
+from nicscope.nic.ports.regions import may_be_read
 
 
 @step
@@ -22,13 +24,20 @@ def ask_for_page(nics, n, who, space, page, receive, ahead):
 def ask_for_descriptor(nics, n, p):
     """The next descriptor of port ``p`` is to be fetched; the firmware does other things meanwhile.
 
-    Unless what was posted has ended since this task began.
+    Unless what was posted has ended since this task began.  One that is not in registered memory is
+    not read: it is refused when it is taken.
     """
-    port = nics.ports.table[n, p]
-    if port.open == 1 and port.busy == 0 and port.taken != port.posted:
+    ports = nics.ports
+    port = ports.table[n, p]
+    slot = place_in(port.taken, ports.rules[0].ring)
+    if port.open == 0 or port.busy == 1 or port.taken == port.posted:
+        return
+    if may_be_read(nics, n, p, slot):
         nics.ports.nodes[n].outcome = DESCRIPTOR_AWAY
         nics.ports.nodes[n].bringing = p
         nics.ports.nodes[n].wanted = port.taken
+    else:
+        ports.work.tokens[n, p, slot] = 0
 
 
 @step

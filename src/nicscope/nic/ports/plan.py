@@ -16,6 +16,7 @@ from nicscope.nic.ports.arbitrate import (
     AHEAD,
     CUT_SHORT,
     DESCRIPTOR,
+    OVERRUN,
     RESEND,
     index_of,
     kind_of,
@@ -76,7 +77,7 @@ def plan_service(nics, n, source):
         address = ports.provided[n, p, place_in(port.free_taken, ports.rules[0].ring)]
         plan.lookup_free = 1
         _count_ways(nics, n, port.space, address >> ports.rules[0].page_bits)
-    elif kind not in (ACK, RESEND, CUT_SHORT, DESCRIPTOR):
+    elif kind not in (ACK, RESEND, CUT_SHORT, DESCRIPTOR, OVERRUN):
         _plan_request(nics, n, p)
 
 

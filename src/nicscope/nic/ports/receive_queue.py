@@ -12,6 +12,7 @@ from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import break_connection, keep_pages, report_received
 from nicscope.nic.ports.layout import BROKEN, CONNECTED, FLUSHED, RECEIVED, SEND
 from nicscope.nic.ports.streams import is_reliable, peer_of, stream_to
+from nicscope.nic.ports.troubles import note_trouble
 from nicscope.nic.ports.work_queues import POSTED_BADLY
 
 NO_NUMBER = -1
@@ -80,17 +81,22 @@ def hand_back_receive(nics, n, slot):
 
 
 @distant
-def refuse_receive(nics, n, p, status):
-    """The receive that port ``p`` has posted last is none: it ends at once, before all others."""
+def refuse_receive(nics, n, p, status, is_lost):
+    """The receive that port ``p`` has posted last is none: it ends at once, before all others.
+
+    ``is_lost``: its descriptor could not even be read, which ends any connection.
+    """
     port = nics.ports.table[n, p]
     first = np.int64(port.received)
     _move_receive(nics, n, p, port.receives_posted - 1, first)
     port.receives_taken += 1
     report_receive(nics, n, p, first, SEND, status, np.int64(0), np.int64(0), np.int64(0))
     if port.state != CONNECTED:
+        if is_lost:
+            note_trouble(nics, n, p, POSTED_BADLY)
         return
     stream = stream_to(nics.ports, n, peer_of(nics.ports.channels[n, port.channel]))
-    if is_reliable(nics.ports, stream):
+    if is_lost or is_reliable(nics.ports, stream):
         break_connection(nics, n, p, BROKEN, POSTED_BADLY, FLUSHED)
 
 

@@ -26,3 +26,10 @@ def permits(nics, n, p, key, address, length, right):
     if address < region.address or length < 0:
         return False
     return address - region.address <= region.length - length
+
+
+@step
+def may_be_read(nics, n, p, slot):
+    """Whether the descriptor of connected port ``p`` in ``slot`` is where the NIC may read it."""
+    place = nics.ports.work.descriptors[n, p, slot]
+    return place.length == 0 or permits(nics, n, p, place.key, place.address, place.length, OWN)

@@ -302,6 +302,25 @@ def post_answer(nics, d, head, space, owner, address):
 
 
 @step
+def answer_without_data(nics, n, status):
+    """Tell who asked that there will be no answer: a descriptor without segments does."""
+    ports = nics.ports
+    port = ports.table[n, OWN_PORT]
+    request = ports.requests[n, OWN_PORT, place_in(port.posted, ports.rules[0].ring)]
+    request.operation = REPLY
+    request.name = port.name
+    request.port = port.reply_port
+    request.cookie = port.cookie
+    request.offset = 0
+    request.segments = 0
+    request.space = NOBODY  # nothing is looked up for it
+    request.options = 0
+    request.length = status
+    port.posted += 1
+    ports.nodes[n].attention = 1
+
+
+@step
 def check_export(export, head, node):
     """Whether the packet of ``head`` from ``node`` may do to ``export`` what it asks."""
     if export.valid == 0 or export.epoch != head.epoch:

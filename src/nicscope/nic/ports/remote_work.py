@@ -49,7 +49,7 @@ from nicscope.nic.ports.work_queues import FETCH_REFUSED, POSTED_BADLY, WRITE_RE
 def begin_reading(nics, n, p):
     """Port ``p`` asks for memory of its peer: the answer goes to the segments of its descriptor.
 
-    What it posts behind that waits until it has ended.
+    Of what it posts behind that, what is FENCED waits until it has ended.
     """
     ports = nics.ports
     port = ports.table[n, p]
@@ -62,7 +62,7 @@ def begin_reading(nics, n, p):
     for i in range(port.segments):
         ports.work.fetched[n, p, port.slot, i] = ports.current[n, p, i]
     open_stream(nics, n, fetch.peer).fetching += 1
-    port.reading = 1
+    port.reading += 1
 
 
 @distant
@@ -87,7 +87,7 @@ def end_reading(nics, n, p, slot, status):
     That its own memory is not there any more is an error of the request.
     """
     ports = nics.ports
-    ports.table[n, p].reading = 0
+    ports.table[n, p].reading -= 1
     ports.nodes[n].attention = 1
     if status == DONE:
         report_sent(nics, n, p, slot, status)

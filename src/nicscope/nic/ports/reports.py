@@ -7,7 +7,7 @@ import numpy as np
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import leave_request, tell
-from nicscope.nic.ports.layout import DONE, NOBODY, ONE, RECEIVED, SENT
+from nicscope.nic.ports.layout import BROKEN, CONNECTED, DONE, NOBODY, ONE, RECEIVED, SENT
 from nicscope.nic.ports.troubles import note_trouble
 from nicscope.nic.ports.work_queues import QUEUE_FULL
 
@@ -97,7 +97,7 @@ def announce(nics, n, p, side, q):
     ports = nics.ports
     queue = ports.work.queues[n, q]
     if queue.written - queue.read == queue.entries:
-        note_trouble(nics, n, p, QUEUE_FULL)
+        _overrun(nics, n, p)
         return
     entry = ports.work.entries[n, q, queue.written % ports.work.entries.shape[2]]
     entry.port = p
@@ -107,3 +107,19 @@ def announce(nics, n, p, side, q):
         tell(nics, n, ports.table.shape[1] + q, 0)
     else:
         queue.shown += 1
+
+
+@step
+def _overrun(nics, n, p):
+    """A completion of port ``p`` found no room: its process is told, and its connection ends.
+
+    That ends when the firmware has its next turn: whoever reports is in the middle of something.
+    What is reported meanwhile, and what then ends as flushed, is found at the port itself.
+    """
+    port = nics.ports.table[n, p]
+    if port.overrun == 1 or port.state == BROKEN:
+        return
+    note_trouble(nics, n, p, QUEUE_FULL)
+    if port.state == CONNECTED:
+        port.overrun = 1
+        nics.ports.nodes[n].cuts += 1

@@ -6,7 +6,6 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
-from nicscope.nic.delivery import place_in
 from nicscope.nic.ports import calls
 from nicscope.nic.ports.arbitrate import (
     ACK,
@@ -14,15 +13,18 @@ from nicscope.nic.ports.arbitrate import (
     CUT_SHORT,
     DESCRIPTOR,
     NO_SOURCE,
+    OVERRUN,
     RESEND,
     destination_of,
     index_of,
     kind_of,
+    next_token,
     whose_work,
 )
 from nicscope.nic.ports.calls import (
     ask_page,
     begin_reading,
+    end_overrun,
     end_work,
     hold,
     release,
@@ -53,6 +55,7 @@ from nicscope.nic.ports.layout import (
 )
 from nicscope.nic.ports.lookup import generation_of, key_of, page_at
 from nicscope.nic.ports.outcome import ask_for_descriptor, ask_for_page
+from nicscope.nic.ports.remote_memory import answer_without_data
 from nicscope.nic.ports.streams import is_reliable, open_stream, peer_of, stream_to
 from nicscope.nic.ports.window import clear, may_send_to, note_left, send_numbered, send_once
 
@@ -87,6 +90,8 @@ def serve(nics, n):
     elif kind == DESCRIPTOR:
         serving.turn = index
         ask_for_descriptor(nics, n, index)
+    elif kind == OVERRUN:
+        end_overrun(nics, n, index)
     else:
         serving.turn = index
         serve_port(nics, n, index)
@@ -99,6 +104,8 @@ def serve_port(nics, n, p):
     if port.open == 0 or (port.busy == 0 and port.taken == port.posted):
         return
     if port.busy == 0:
+        if port.takes == ONE and next_token(nics.ports, n, p) != 0:
+            return  # another is posted by now than this task began for, which is not here yet
         handles_known = not looks_up_handles(nics) or p == OWN_PORT
         if not handles_known and not knows_request(nics, n, p):
             return
@@ -192,7 +199,7 @@ def end_request(nics, n, p, status):
         _cut_short(nics, n, p)
     if p == OWN_PORT:
         if status != PEER_DEAD:
-            _answer_without_data(nics, n, status)
+            answer_without_data(nics, n, status)
     else:
         report_sent(nics, n, p, port.slot, status)
 
@@ -232,25 +239,6 @@ def _tell_of_cut(nics, n, tag):
         send_numbered(nics, n, d, packet, head, ports.blank_bytes)
     else:
         send_once(nics, n, d, packet, head, ports.blank_bytes)
-
-
-@step
-def _answer_without_data(nics, n, status):
-    """Tell who asked that there will be no answer: a descriptor without segments does."""
-    ports = nics.ports
-    port = ports.table[n, OWN_PORT]
-    request = ports.requests[n, OWN_PORT, place_in(port.posted, ports.rules[0].ring)]
-    request.operation = REPLY
-    request.name = port.name
-    request.port = port.reply_port
-    request.cookie = port.cookie
-    request.offset = 0
-    request.segments = 0
-    request.space = NOBODY  # nothing is looked up for it
-    request.options = 0
-    request.length = status
-    port.posted += 1
-    ports.nodes[n].attention = 1
 
 
 @distant

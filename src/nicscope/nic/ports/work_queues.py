@@ -93,6 +93,9 @@ class WorkQueues(NamedTuple):
     # Shape (nodes, ports, ring): the token of a descriptor in its host's memory that the NIC has
     # not fetched, 0 of one that is on the NIC.
     tokens: NDArray[np.int64]
+    # SEGMENT, of the same shape: where in registered memory a descriptor is, of no length if on the
+    # NIC from the first.
+    descriptors: NDArray[Any]
     troubles: NDArray[np.int64]  # shape (nodes, ports, TROUBLES)
 
 
@@ -113,6 +116,7 @@ def work_shapes(extent: Any) -> Shapes:
         "redirected": ((n, scattered, 1), SEGMENT),
         "fetched": ((n, p, has * extent.ring, segments), SEGMENT),
         "tokens": ((n, p, has * extent.ring), np.dtype(np.int64)),
+        "descriptors": ((n, p, has * extent.ring), SEGMENT),
         "troubles": ((n, p, TROUBLES if has or extent.queues else 0), np.dtype(np.int64)),
     }
 

@@ -24,7 +24,7 @@ from nicscope.nic.ports.layout import (
     TOO_LONG,
     WRITE,
 )
-from nicscope.nic.ports.regions import OWN, permits
+from nicscope.nic.ports.regions import OWN, may_be_read, permits
 from nicscope.nic.ports.streams import is_reliable, peer_of, stream_to
 from nicscope.nic.ports.work_queues import POSTED_BADLY
 
@@ -39,6 +39,11 @@ def check_work(nics, n, p):
     port.total = 0
     if port.state != CONNECTED:
         return np.int64(FLUSHED)
+    if not may_be_read(nics, n, p, port.slot):
+        # At any level: what is posted cannot be known any more.
+        ports.pending[n, p, port.slot].status = PROTECTION
+        break_connection(nics, n, p, BROKEN, POSTED_BADLY, FLUSHED)
+        return np.int64(PROTECTION)
     segments = ports.current[n, p]
     stream = _stream_of(nics, n, port)
     if not _is_sensible(port, segments):

@@ -58,10 +58,36 @@ def serve_static(nic, host, book, process, page, key):
         book.counts[0].rejected += 1
         return np.int64(REJECTED)
     registers.filled += 1
+    _take_entry(nic, host, book, process, page, key, entry)
+    return np.int64(key)
+
+
+@step
+def _take_entry(nic, host, book, process, page, key, entry):
+    """Pin ``page``, for which ``entry`` stands from now on."""
     host.table_entries[key] = entry
     if host.run_ends[process] != page:
         book.counts[0].pin_calls += 1
     host.run_ends[process] = page + 1
     pin_page(host, book, process, key, 1)
     fill_frame(nic, host, entry, key)
-    return np.int64(key)
+
+
+@step
+def serve_again(nic, host, book, process, page, key):
+    """The same with the entry that was given back last; false if there is none."""
+    registers = nic.registers[0]
+    entry = registers.evicted - 1
+    if entry < 0:
+        return False
+    registers.evicted = np.int64(nic.frames[entry])
+    _take_entry(nic, host, book, process, page, key, entry)
+    return True
+
+
+@step
+def give_entry_back(nic, host, key):
+    """The entry of a page that is not registered any more may stand for another."""
+    entry = np.int64(host.table_entries[key])
+    nic.frames[entry] = nic.registers[0].evicted
+    nic.registers[0].evicted = entry + 1

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from nicscope.drivers.simulate.bus.descriptors import MOST_BYTES
 from nicscope.drivers.simulate.bus.state import Bus, new_bus
 from nicscope.errors import SimulationError
 from nicscope.memory.paging.layout import NOBODY
 from nicscope.nic.coherent.layout import COHERENT_METHOD, FALL_BACK, queue_bytes
 from nicscope.nic.coherent.mechanism import Mechanism
 from nicscope.nic.ports.layout import REPORT
+from nicscope.nic.ports.tokens import MOST_BYTES
 from nicscope.nic.ports.work_queues import ENTRY
 
 if TYPE_CHECKING:

@@ -1,9 +1,8 @@
 """Descriptors in their processes' memory, where the CPU writes them.
 
-A library that has its descriptors in registered memory names one by a *token*: its address, which
-is aligned to 64, and below that how many units of 16 bytes it has.  Its CPU stores it word by word
-and does the way's part of handing it over, before the message's own.  What the NIC does is in
-``fetching``.
+A library that has its descriptors in registered memory names one by a token (``nic.ports.tokens``).
+Its CPU stores it word by word and does the way's part of handing it over, before the message's own.
+What the NIC does is in ``fetching``.
 """
 
 from __future__ import annotations
@@ -24,28 +23,15 @@ from nicscope.drivers.simulate.ports.reporting import KIND_BITS
 from nicscope.kernel.decorators import step
 from nicscope.memory.coherence.access import SCRATCH, STORE, begin_access
 from nicscope.memory.coherence.asks import PROCESSOR
+from nicscope.nic.ports.layout import FENCED, IMMEDIATE, ONE, WRITE
 from nicscope.nic.ports.layout import FETCH as READ
-from nicscope.nic.ports.layout import IMMEDIATE, ONE, WRITE
+from nicscope.nic.ports.tokens import address_of, bytes_of
 from nicscope.nic.ways.state import CNI, DMA, NO_CALL, PIO, PIO_COMBINED, PUBLISH
 
-UNIT = 16  # bytes
-ALIGNMENT = 64
-MOST_BYTES = UNIT * (ALIGNMENT - 1)  # of a descriptor
 WORD = 8
 CONTROL_WORDS = 4
 # Of a descriptor's control word (VIA Specification 1.0).
-TO_WRITE, TO_READ, HAS_IMMEDIATE = 1, 2, 4
-
-
-@step
-def bytes_of(token):
-    """Of the descriptor that a token names."""
-    return UNIT * (token & (ALIGNMENT - 1))
-
-
-@step
-def _address_of(token):
-    return token - (token & (ALIGNMENT - 1))
+TO_WRITE, TO_READ, HAS_IMMEDIATE, HAS_FENCE = 1, 2, 4, 8
 
 
 @step
@@ -77,7 +63,7 @@ def stretch_of(machine, n, port, token, done, most):
 
     At most ``most``, and all in one page.
     """
-    address = _address_of(token) + done
+    address = address_of(token) + done
     page = np.int64(1) << machine.ports.rules[0].page_bits
     size = min(min(bytes_of(token) - done, most), page - (address & (page - 1)))
     return physical_of(machine, n, machine.ports.table[n, port].space, address), size
@@ -149,6 +135,8 @@ def _control_word(machine, p, number, operation, remote):
         flags = (process.own >> KIND_BITS) & ((1 << FLAG_BITS) - 1)
         if process.operation == POST and flags & IMMEDIATE:
             control += HAS_IMMEDIATE
+        if process.operation == POST and flags & FENCED:
+            control += HAS_FENCE
         return np.int64(((process.payload + remote) << 32) + (control << 48))
     total = np.int64(0)
     if number == CONTROL_WORDS - 1:

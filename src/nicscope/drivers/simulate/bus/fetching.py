@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus.descriptors import bytes_of, stretch_of
+from nicscope.drivers.simulate.bus.descriptors import stretch_of
 from nicscope.drivers.simulate.bus.engine import is_engine_free
 from nicscope.drivers.simulate.bus.moving import start_move
 from nicscope.drivers.simulate.bus.state import AWAITING_ENGINE
@@ -20,6 +20,7 @@ from nicscope.kernel.decorators import distant, step
 from nicscope.memory.coherence.asks import ENGINE_OUT, PROCESSOR
 from nicscope.nic.ports.arbitrate import next_token
 from nicscope.nic.ports.layout import NOBODY
+from nicscope.nic.ports.tokens import bytes_of
 from nicscope.nic.ways.state import FETCH
 
 

@@ -29,7 +29,7 @@ from nicscope.drivers.simulate.ports import (
     trapping,
 )
 from nicscope.drivers.simulate.ports.calls import DRIVER
-from nicscope.host import close, library, pages
+from nicscope.host import close, deregistering, library, pages
 from nicscope.host.calls import HOST
 from nicscope.nic.ports.calls import FIRMWARE
 from nicscope.nic.ports.linked import MODULES
@@ -57,6 +57,7 @@ _MODULES = (
     thread,
     trapping,
     close,
+    deregistering,
     library,
     pages,
     *MODULES,

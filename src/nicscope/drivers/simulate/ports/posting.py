@@ -35,7 +35,7 @@ from nicscope.drivers.simulate.ports.work_posting import (
     post_receive,
     take_entry,
     write_gather,
-    write_immediate,
+    write_words,
 )
 from nicscope.host.calls import (
     admit,
@@ -139,7 +139,7 @@ def _write_request(machine, n, p, slot):
     request.cookie = process.packet
     request.length = process.payload
     if ports.table[n, p_port].takes == ONE:
-        write_immediate(machine, n, p, slot)
+        write_words(machine, n, p, slot)
     if process.own & GATHER and ports.table[n, p_port].takes == ONE:
         write_gather(machine, n, p, slot)
         return

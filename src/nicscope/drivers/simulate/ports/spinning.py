@@ -1,6 +1,7 @@
 """A process that polls keeps its CPU: others of the node wait for the end of its time slice.
 
-Who blocks or waits for a signal leaves the CPU to them (U-Net/MM, 4).
+Who blocks or waits for a signal leaves the CPU to them (U-Net/MM, 4).  On a host with two
+whoever polls has one of them; what the others could not do meanwhile is not charged.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.machine import COMPUTE, CPU, KINDS, REPORT
+from nicscope.drivers.simulate.machine import COMPUTE, CPU, KINDS, NO_PROCESS, REPORT
 from nicscope.drivers.simulate.ports.posting import MODE_BITS, POLL
 from nicscope.drivers.simulate.ports.reporting import (
     has_report,
@@ -18,8 +19,6 @@ from nicscope.drivers.simulate.ports.reporting import (
 )
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.kernel.decorators import routine, step
-
-NO_PROCESS = -1
 
 
 @step

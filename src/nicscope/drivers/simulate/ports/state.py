@@ -129,7 +129,7 @@ SERVING = np.dtype(
         ("search_asked", "i8"),  # 1: what its probes come to is still to be found
         ("search_there", "i8"),  # the paths that it has found, or 0: no other than before
         ("search_back", "i8"),
-        ("cuts", "i8"),  # messages cut short of which their receivers are to be told
+        ("cuts", "i8"),  # messages cut short of which receivers are to be told, and ports overrun
         # a host that serves ports itself
         ("trap_source", "i8"),
         ("in_trap", "i8"),  # 1: what is put on the controller's ring is put there by a trap

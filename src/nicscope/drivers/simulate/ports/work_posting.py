@@ -9,16 +9,28 @@ from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import flush_receives, refuse_receive
 from nicscope.nic.ports.layout import BROKEN, DONE, NO_RIGHTS, ONE, PROTECTION, RECEIVED
+from nicscope.nic.ports.regions import OWN, permits
+from nicscope.nic.ports.tokens import address_of, bytes_of
 
-WORD = 8  # bytes of what goes with a descriptor as immediate data
+WORD = 8  # bytes of immediate data, and behind them of the key of a descriptor's own memory
+STATUS_BITS = 8  # in ``own`` of a PROVIDE: what the library has found wrong with the receive
 
 
 @step
-def write_immediate(machine, n, p, slot):
-    """Write the word that goes with a descriptor, if it does; one piece of its own has no key."""
+def write_words(machine, n, p, slot):
+    """Write what goes with a descriptor: its immediate word, if it has one, and where it is.
+
+    One piece of its own has no key.
+    """
     port = machine.processes[p].peer
-    machine.ports.requests[n, port, slot].immediate = _word(machine.store.control[p])
+    control = machine.store.control[p]
+    machine.ports.requests[n, port, slot].immediate = _word(control, 0)
     machine.ports.segments[n, port, slot, 0].key = 0
+    place = machine.ports.work.descriptors[n, port, slot]
+    token = np.int64(machine.processes[p].address)
+    place.address = address_of(token)
+    place.length = bytes_of(token)
+    place.key = _word(control, WORD)
 
 
 @step
@@ -36,10 +48,10 @@ def write_gather(machine, n, p, slot):
 
 
 @step
-def _word(content):
+def _word(content, begin):
     word = np.uint64(0)
     for i in range(WORD):
-        word |= np.uint64(content[i]) << np.uint64(8 * i)
+        word |= np.uint64(content[begin + i]) << np.uint64(8 * i)
     return np.int64(word)
 
 
@@ -74,7 +86,8 @@ def has_receive_room(machine, n, p):
 def post_receive(machine, n, p, status):
     """Process ``p`` has posted a receive; ``status``: what came of having its pages pinned.
 
-    What its ``tag`` says is wrong with the receive itself ends that at once.
+    What its ``own`` says is wrong with the receive itself ends that at once, and so does a
+    descriptor that is not in registered memory: ``tag`` is the key of that.
     """
     ports = machine.ports
     process = machine.processes[p]
@@ -94,10 +107,22 @@ def post_receive(machine, n, p, status):
             receive.length += ports.gathers[p, i].length
     port.receives_posted += 1
     port.reserved += 1
+    found = process.own & ((1 << STATUS_BITS) - 1)
     if port.state == BROKEN:
         flush_receives(machine, n, np.int64(process.peer))
-    elif process.tag != DONE:
-        refuse_receive(machine, n, np.int64(process.peer), np.int64(process.tag))
+    elif not _is_readable(machine, n, process):
+        refuse_receive(machine, n, np.int64(process.peer), np.int64(PROTECTION), np.int64(1))
+    elif found != DONE:
+        refuse_receive(machine, n, np.int64(process.peer), np.int64(found), np.int64(0))
+
+
+@step
+def _is_readable(machine, n, process):
+    """Whether the NIC may read the descriptor that a process has posted, if it is in memory."""
+    token = np.int64(process.address)
+    count = bytes_of(token)
+    port, key = np.int64(process.peer), np.int64(process.tag)
+    return count == 0 or permits(machine, n, port, key, address_of(token), count, OWN)
 
 
 @step

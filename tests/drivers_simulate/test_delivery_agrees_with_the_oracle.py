@@ -25,6 +25,7 @@ def driven(scenario, keep_log=1 << 20):
     """The ``Outcome`` of the driver."""
     from nicscope.config.delivery import Delivery as DriverDelivery
     from nicscope.config.delivery import Policy
+    from nicscope.drivers.simulate.other_master import OtherMaster
     from nicscope.drivers.simulate.script import Copy, Run, simulate_script
     from nicscope.fabric.topology import Topology
 
@@ -36,6 +37,7 @@ def driven(scenario, keep_log=1 << 20):
         Topology("drawn", network.nodes, network.links, network.paths, network.hops),
         [Run(*run) for run in scenario.runs],
         copies=[Copy(*copy) for copy in scenario.copies],
+        masters=[OtherMaster(*master) for master in scenario.masters],
         keep_log=keep_log,
     )
 
@@ -51,6 +53,7 @@ def told(scenario):
         network.links,
         scenario.runs,
         scenario.copies,
+        scenario.masters,
     )
 
 

@@ -311,7 +311,7 @@ def test_entries_and_buffers_of_trapeze_are_given_back():
             store.payload_table.tolist(),
             machine.endpoints["attached"].tolist(),
             len(endpoint._owner._records),
-            len(cluster._mapped),
+            len(cluster.memories.mapped),
             len(endpoint._payloads._outstanding) <= cluster.delivery.send_ring,
         )
 

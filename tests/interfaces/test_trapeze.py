@@ -53,7 +53,7 @@ def receiver_of(sizes, seed=0, pause=0.0):
     return program
 
 
-@pytest.mark.requirement("TR-1", "TR-2", "TR-3", "TR-8", "TR-10")
+@pytest.mark.requirement("TR-1", "TR-3", "TR-8", "TR-10")
 @given(
     sizes=st.lists(st.integers(0, 600), min_size=1, max_size=12),
     policy=st.sampled_from(sorted(POLICIES)),

@@ -32,6 +32,7 @@ from oracle.delivery_records import (
     WATCHDOG,
     Action,
     Half,
+    Master,
     Message,
     Node,
     Transfer,
@@ -40,9 +41,12 @@ from oracle.delivery_records import (
 
 
 class Simulation(Flows, Firmware):
-    """Runs of (sender, destination, payload, count, gap); ``copies`` are (node, byte_count)."""
+    """Runs of (sender, destination, payload, count, gap); ``copies`` are (node, byte_count).
 
-    def __init__(self, costs, delivery, paths, hops, links, runs, copies=()):
+    ``masters`` are (node, ps that another master holds its bus, of every so many).
+    """
+
+    def __init__(self, costs, delivery, paths, hops, links, runs, copies=(), masters=()):
         self.delivery, self.paths, self.hops = delivery, paths, hops
         self.nodes = [
             Node(
@@ -57,6 +61,8 @@ class Simulation(Flows, Firmware):
             for way in ("read", "write"):
                 for rate in (f"pci_{way}_per_byte", f"pci_{way}_contended_per_byte"):
                     assert node.costs[rate] > node.costs["nic_memory_per_byte"]
+        for number, held, every in masters:
+            self.nodes[number].master = Master(held, every)
         self.holder: list[Half | None] = [None] * links
         self.queue: list[list[Half]] = [[] for _ in range(links)]
         self.released: list[int] = []
@@ -163,7 +169,10 @@ class Simulation(Flows, Firmware):
         action, message = node.cpu, node.cpu.message
         if action.what == "call":
             node.cpu = Action(
-                "write", action.start, self.now + node.costs["pio_write"], message=message
+                "write",
+                action.start,
+                node.over_bus(self.now, node.costs["pio_write"]),
+                message=message,
             )
             return
         node.cpu = None
@@ -265,7 +274,7 @@ class Simulation(Flows, Firmware):
             node.copy = Transfer(self.now, node.copies.pop(0), self.copy_rate(node))
         elif node.seen:
             message = node.seen.pop(0)
-            ends = self.now + node.costs["pio_read"]
+            ends = node.over_bus(self.now, node.costs["pio_read"])
             node.cpu = Action("read", self.now, ends, message=message)
         elif node.runs and node.send_ring() < self.delivery.send_ring:
             destination, payload, _, gap = node.runs[0]
@@ -298,9 +307,9 @@ class Simulation(Flows, Firmware):
             self.log.append(dict(zip(LOG_FIELDS, values, strict=True)))
 
 
-def simulate(costs, delivery, paths, hops, links, runs, copies=()):
+def simulate(costs, delivery, paths, hops, links, runs, copies=(), masters=()):
     """A finished ``Simulation``: ``messages``, ``log``, ``nodes[n].counters``, ``now``."""
-    return Simulation(costs, delivery, paths, hops, links, runs, copies).run()
+    return Simulation(costs, delivery, paths, hops, links, runs, copies, masters).run()
 
 
 def rows_of(messages):

@@ -15,6 +15,7 @@ from oracle.delivery_records import (
     TO_NET,
     Action,
     Half,
+    HeldUp,
     Pci,
     Posted,
     Transfer,
@@ -167,5 +168,8 @@ class Firmware:
     def begin_pci(self, node, half, to_host, count):
         way = "write" if to_host else "read"
         node.pci = Pci(to_host, half, self.now, None)
-        begins = self.now + node.costs[f"pci_{way}_start"]
-        node.pci.transfer = Transfer(begins, count, self.pci_rate(node))
+        start, rate = node.costs[f"pci_{way}_start"], self.pci_rate(node)
+        if node.master is None:
+            node.pci.transfer = Transfer(self.now + start, count, rate)
+        else:
+            node.pci.transfer = HeldUp(node.master, self.now, start, count, rate)

@@ -60,8 +60,79 @@ class Transfer:
             last[1] -= rest
             self.pieces.append([max(now, last[0]), rest, rate])
 
+    def spans(self):
+        """Of each piece its bytes, and when which of them is whole."""
+        for begins, count, rate in self.pieces:
+            yield count, lambda n, b=begins, r=rate: b + n * r
+
     def stop(self, now):
         self.pieces[-1][1] = whole_bytes(self.pieces[-1], now)
+
+
+class Master:
+    """Another master, which has a bus for the first ``held`` ps of every ``every``."""
+
+    def __init__(self, held, every):
+        self.held, self.every = held, every
+
+    def later(self, begins, count):
+        """The time at which the bus has been free for ``count`` ps since ``begins``."""
+        now = begins
+        while count:
+            into = now % self.every
+            if into < self.held:
+                now += self.held - into
+            else:
+                step = min(count, self.every - into)
+                now, count = now + step, count - step
+        return now
+
+    def free(self, begins, ends):
+        """For how long the bus is free from ``begins`` to ``ends``."""
+        now, found = begins, 0
+        while now < ends:
+            into = now % self.every
+            step = min(ends - now, (self.held if into < self.held else self.every) - into)
+            found += step if into >= self.held else 0
+            now += step
+        return found
+
+
+class HeldUp:
+    """A transfer over a bus that another master may hold: [since, start left, byte_count, rate]."""
+
+    def __init__(self, master, since, start, byte_count, rate):
+        self.master = master
+        self.pieces = [[since, start, byte_count, rate]]
+
+    @property
+    def ends(self):
+        since, start, count, rate = self.pieces[-1]
+        return self.master.later(since, start + count * rate)
+
+    @property
+    def byte_count(self):
+        return sum(piece[2] for piece in self.pieces)
+
+    def whole(self, piece, now):
+        since, start, count, rate = piece
+        return max(0, min(count, (self.master.free(since, now) - start) // rate))
+
+    def moved(self, now):
+        return sum(self.whole(piece, now) for piece in self.pieces)
+
+    def set_rate(self, now, rate):
+        last = self.pieces[-1]
+        if rate != last[3]:
+            since, start, count, _ = last
+            last[2] = self.whole(last, now)
+            left = max(0, start - self.master.free(since, now))
+            self.pieces.append([now, left, count - last[2], rate])
+
+    def spans(self):
+        """Of each piece its bytes, and when which of them is whole."""
+        for since, start, count, rate in self.pieces:
+            yield count, lambda n, s=since, a=start, r=rate: self.master.later(s, a + n * r)
 
 
 def whole_bytes(piece, now):
@@ -73,9 +144,9 @@ def moment_of(transfers, target):
     """When the ``target``-th byte is whole, None if these transfers do not bring it."""
     before = 0
     for transfer in transfers:
-        for begins, count, rate in transfer.pieces:
+        for count, when in transfer.spans():
             if before < target <= before + count:
-                return begins + (target - before) * rate
+                return when(target - before)
             before += count
     return None
 
@@ -194,6 +265,11 @@ class Node:
     rx: Posted | None = None
     fired: dict[int, Any] = field(default_factory=dict)
     counters: Counters = field(default_factory=Counters)
+    master: Master | None = None  # another one at its bus
+
+    def over_bus(self, now, cost):
+        """When an access that costs so much ends, if it begins now."""
+        return now + cost if self.master is None else self.master.later(now, cost)
 
     def pio(self):
         return self.copy is not None or (self.cpu is not None and self.cpu.what != "call")

@@ -96,6 +96,7 @@ class Scenario:
     delivery: Delivery
     runs: list[tuple[int, int, int, int, int]]  # sender, destination, payload, count, gap
     copies: list[tuple[int, int]] = field(default_factory=list)  # node, bytes
+    masters: list[tuple[int, int, int]] = field(default_factory=list)  # node, held, of every
 
     def settings(self):
         return asdict(self.delivery)
@@ -173,7 +174,12 @@ def scenarios(draw, watchdogs=WATCHDOGS):
     copying = copying if draw(st.booleans()) else set()
     copies = [(node, draw(st.integers(1, 400))) for node in sorted(copying)]
     runs = draw(run_lists(network, set(range(network.nodes)) - copying))
-    return Scenario(network, each, draw(deliveries()), runs, copies)
+    masters = [
+        (node, held, held + draw(st.sampled_from((1, 5, 40, 900))))
+        for node in sorted(draw(st.sets(st.integers(0, network.nodes - 1))))
+        for held in [draw(st.sampled_from((1, 8, 70, 1500)))]
+    ]
+    return Scenario(network, each, draw(deliveries()), runs, copies, masters)
 
 
 def unhurried_scenarios():

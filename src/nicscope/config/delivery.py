@@ -47,6 +47,9 @@ def chosen_transport(word: str | None, own: Transport) -> Transport:
 
 
 CONTROL_BYTES = 128  # Trapeze, 2.1: a control message, always sent whole
+# Where DMA of a payload can begin: at a word of the 32-bit bus (Trapeze, 1).  The eight transfers
+# whose bytes section 3.4 prints are all whole words of 4, and four of them no whole words of 8.
+PAYLOAD_ALIGNMENT = 4  # bytes
 
 # A platform on which delivery can be simulated states all of these; what does not apply is 0.
 DELIVERY_COSTS = (

@@ -28,7 +28,7 @@ from nicscope.drivers.simulate.machine import (
     SEND_READY,
 )
 from nicscope.drivers.simulate.observe import log_action
-from nicscope.drivers.simulate.pci import begin_pci, fetched_bytes, host_rcv_active
+from nicscope.drivers.simulate.pci import begin_pci, fetched_bytes, host_rcv_active, when_fetched
 from nicscope.drivers.simulate.ports.calls import (
     begin_handler,
     end_miss,
@@ -178,9 +178,12 @@ def wait_for_bytes_to_send(machine, n):
     endpoint = machine.endpoints[n]
     when = NEVER
     if node.link == LINK_IDLE and endpoint.sent == node.fetching and endpoint.holds_sent == 0:
-        flow = machine.pci_flows[n]
-        wanted = enough(endpoint, endpoint.minpulse_send, endpoint.sunk, flow.total)
-        when = fetched_at(machine, n, wanted) if crosses_bus(machine, n) else time_of(flow, wanted)
+        total = machine.pci_flows[n].total
+        wanted = enough(endpoint, endpoint.minpulse_send, endpoint.sunk, total)
+        if crosses_bus(machine, n):
+            when = fetched_at(machine, n, wanted)
+        else:
+            when = when_fetched(machine, n, wanted)
     put(machine.agenda, n * KINDS + SEND_READY, when)
 
 

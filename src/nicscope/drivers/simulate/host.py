@@ -40,6 +40,7 @@ from nicscope.drivers.simulate.operations import (
     look_for_operation,
     set_timer,
 )
+from nicscope.drivers.simulate.other_master import across_bus
 from nicscope.drivers.simulate.ports.calls import (
     end_at_port,
     end_handler,
@@ -92,7 +93,7 @@ def _look_at_hand(machine, n, now):
         return
     if endpoint.shown > endpoint.read:
         node.cpu_since = now
-        occupy_cpu(machine, n, now, READING, machine.costs[n].pio_read)
+        occupy_cpu(machine, n, now, READING, across_bus(node, now, machine.costs[n].pio_read))
         return
     if node.run == node.last_run or endpoint.written - endpoint.finished == endpoint.send_ring:
         put(machine.agenda, n * KINDS + CPU, NEVER)
@@ -149,7 +150,7 @@ def end_host_work(machine, n, now):
         end_miss_in_trap(machine, n, now)
         return
     if node.cpu == CALLING:
-        occupy_cpu(machine, n, now, WRITING, machine.costs[n].pio_write)
+        occupy_cpu(machine, n, now, WRITING, across_bus(node, now, machine.costs[n].pio_write))
         return
     if node.cpu == WRITING:
         _end_writing(machine, n, now)

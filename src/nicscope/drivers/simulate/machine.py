@@ -118,6 +118,9 @@ NODE = np.dtype(
         ("last_run", "i8"),
         ("run_left", "i8"),
         ("not_before", "i8"),
+        # another master at the host's bus holds it so long (ps) of every so many; 0: there is none
+        ("held", "i8"),
+        ("held_every", "i8"),
         # for the observer
         ("aborted", "i8"),
         ("unheard", "i8"),  # of these, whose header had not come yet

@@ -29,6 +29,7 @@ from nicscope.drivers.simulate.machine import (
     SLEEP,
     TIMER,
 )
+from nicscope.drivers.simulate.other_master import across_bus
 from nicscope.drivers.simulate.ports.calls import begin_at_port, can_go_on_at_port
 from nicscope.drivers.simulate.ports.reporting import (
     has_word,
@@ -127,7 +128,7 @@ def look_for_operation(machine, n, now):
     node.cpu_since = now
     process = machine.processes[chosen]
     if process.operation == RECEIVE:
-        occupy_cpu(machine, n, now, READING, machine.costs[n].pio_read)
+        occupy_cpu(machine, n, now, READING, across_bus(node, now, machine.costs[n].pio_read))
     elif process.operation == SEND:
         _begin_send(machine, n, chosen, now)
     elif process.operation == AWAIT_SEND:

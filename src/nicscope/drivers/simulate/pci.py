@@ -1,5 +1,7 @@
 """The PCI engine of a NIC: hostTx and hostRcv, one at a time, slower while the CPU contends.
 
+Its transfers keep the time of the bus, which another master may hold (``other_master.py``).
+
 Where a design's way goes over a coherent bus, the engine stands at that bus instead, and what it
 moves is a move there (``bus/payloads.py``).
 """
@@ -15,7 +17,7 @@ from nicscope.drivers.simulate.bus.calls import (
     tell_of_engine,
 )
 from nicscope.drivers.simulate.bus.state import crosses_bus
-from nicscope.drivers.simulate.flow import begin, change_rate, end_of, moved_by
+from nicscope.drivers.simulate.flow import begin, change_rate, end_of, moved_by, time_of
 from nicscope.drivers.simulate.host import contends
 from nicscope.drivers.simulate.machine import (
     KINDS,
@@ -27,6 +29,7 @@ from nicscope.drivers.simulate.machine import (
     PCI_WRITES,
 )
 from nicscope.drivers.simulate.observe import DESCRIPTOR, HOST_RCV, HOST_TX, TABLE, log_transfer
+from nicscope.drivers.simulate.other_master import bus_time, when_bus_time
 from nicscope.drivers.simulate.ports.calls import begin_fetch, check_transfer
 from nicscope.drivers.simulate.ports.state import AWAIT_BUS, has_ports
 from nicscope.drivers.simulate.store import deliver, fetch, has_bytes
@@ -61,10 +64,12 @@ def begin_pci(machine, n, now, direction, byte_count):
             check_transfer(machine, n)
         return
     start = costs.pci_read_start if direction == PCI_READS else costs.pci_write_start
-    begin(machine.pci_flows[n], now, start, byte_count, pci_rate(machine, n))
+    flow = machine.pci_flows[n]
+    begin(flow, bus_time(node, now), start, byte_count, pci_rate(machine, n))
+    flow.begun = now
     if has_ports(machine.ports):
         check_transfer(machine, n)
-    put(machine.agenda, n * KINDS + PCI, end_of(machine.pci_flows[n]))
+    put(machine.agenda, n * KINDS + PCI, when_bus_time(node, end_of(flow)))
 
 
 @step
@@ -130,11 +135,12 @@ def _waits_for_table(machine, n):
 @step
 def retime_pci(machine, n, now):
     """Let the PCI transfer go on at the rate that things now allow."""
-    if machine.nodes[n].pci == PCI_IDLE or crosses_bus(machine, n):
+    node = machine.nodes[n]
+    if node.pci == PCI_IDLE or crosses_bus(machine, n):
         return
     flow = machine.pci_flows[n]
-    if change_rate(flow, now, pci_rate(machine, n)):
-        put(machine.agenda, n * KINDS + PCI, end_of(flow))
+    if change_rate(flow, bus_time(node, now), pci_rate(machine, n)):
+        put(machine.agenda, n * KINDS + PCI, max(now, when_bus_time(node, end_of(flow))))
 
 
 @step
@@ -142,7 +148,13 @@ def fetched_bytes(machine, n, now):
     """Payload bytes in NIC memory of the packet that hostTx is moving, if any."""
     if crosses_bus(machine, n):
         return fetched_over_bus(machine, n, now)
-    return moved_by(machine.pci_flows[n], now)
+    return moved_by(machine.pci_flows[n], bus_time(machine.nodes[n], now))
+
+
+@step
+def when_fetched(machine, n, byte):
+    """When ``byte`` bytes of what hostTx is moving will be in NIC memory, as things stand."""
+    return when_bus_time(machine.nodes[n], time_of(machine.pci_flows[n], byte))
 
 
 @step

@@ -39,6 +39,7 @@ from nicscope.drivers.simulate.machine import (
     TRAP,
     UNPIN,
 )
+from nicscope.drivers.simulate.other_master import place_masters
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.drivers.simulate.store import new_store
 from nicscope.errors import SimulationError
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
     from nicscope.config.delivery import Delivery
     from nicscope.drivers.simulate.bus.state import Bus
+    from nicscope.drivers.simulate.other_master import OtherMaster
     from nicscope.drivers.simulate.ports.state import Ports
     from nicscope.fabric.topology import Topology
 
@@ -217,6 +219,7 @@ class Simulation:
         keep_log: int = 0,
         ports: Ports | None = None,
         bus: Bus | None = None,
+        masters: Sequence[OtherMaster] = (),
     ) -> None:
         """``hosts``: the node of each process, rising; ``host_bytes`` of memory per node.
 
@@ -252,6 +255,7 @@ class Simulation:
             ports=ports,
             bus=bus,
         )
+        place_masters(self.machine.nodes, masters)
         self.machine.endpoints["attached"] = 0 if ports is None else 1
         if ports is not None or bus is not None:
             link(self.machine, FUNCTIONS)

@@ -11,6 +11,7 @@ from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import give_script, machine_bytes, new_machine
 from nicscope.drivers.simulate.growth import go_on
 from nicscope.drivers.simulate.machine import COPYING
+from nicscope.drivers.simulate.other_master import place_masters
 from nicscope.drivers.simulate.store import no_store
 from nicscope.errors import SimulationError
 from nicscope.kernel.entering import bound, portion
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from nicscope.config.delivery import Delivery
     from nicscope.drivers.simulate.machine import Machine
+    from nicscope.drivers.simulate.other_master import OtherMaster
     from nicscope.fabric.topology import Topology
 
 _AT_REST = -1  # every node has yet to look
@@ -64,6 +66,7 @@ def simulate_script(
     runs: Sequence[Run],
     *,
     copies: Sequence[Copy] = (),
+    masters: Sequence[OtherMaster] = (),
     keep_messages: int = 1 << 20,
     keep_log: int = 0,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
@@ -90,6 +93,7 @@ def simulate_script(
     )
     give_script(machine, _by_sender(runs))
     _begin_copies(machine, copies)
+    place_masters(machine.nodes, masters)
     entry = bound(advance, machine)
     begun = _AT_REST
     while True:

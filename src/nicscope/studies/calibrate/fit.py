@@ -130,6 +130,9 @@ STEP_PS = 10_000  # times in the catalog are rounded to this
 STEP_PS_PER_BYTE = 5
 
 SMALL_PS = 7_000_000  # a hostRcv of SMALL bytes on P6/Natoma (Trapeze, 3.4)
+# The netTx transfer there that is slowed for all of its time: hostTx fills NIC memory meanwhile.
+SLOWED = 2844  # bytes
+SLOWED_PS = 23_504_000  # at 121 MB/s
 ALPHAS = ("alcor", "miata")
 P6 = ("p6-natoma",)
 P2 = ("pentium2-440lx",)
@@ -182,9 +185,11 @@ def build_costs(values: Sequence[float], fixed: Mapping[str, Costs]) -> dict[str
 def _follow(built: dict[str, dict[str, int]]) -> None:
     """Set what hangs on the constants; the catalog's sources say why."""
     natoma = built["p6-natoma"]["pci_read_contended_per_byte"]
+    memory = _memory_per_byte(built["p6-natoma"])
     small = SMALL * built["p6-natoma"]["pci_write_per_byte"]
     for name, costs in built.items():
         costs["pci_write_start"] = _to_step(SMALL_PS - small, STEP_PS)
+        costs["nic_memory_per_byte"] = memory
         costs["pci_write_contended_per_byte"] = natoma  # PIO holds the bus on every bridge
         if name == "alcor":  # CIA starves the CPU
             costs["pci_read_contended_per_byte"] = costs["pci_read_per_byte"]
@@ -193,6 +198,13 @@ def _follow(built: dict[str, dict[str, int]]) -> None:
     built["p6-natoma"]["block_copy_contended_per_byte"] = natoma  # Natoma shares evenly
     built["miata"]["pci_read_per_byte"] = built["alcor"]["pci_read_per_byte"]
     built["miata"]["pci_read_contended_per_byte"] = built["miata"]["pci_read_per_byte"] * 11 // 10
+
+
+def _memory_per_byte(costs: Costs) -> int:
+    """What a byte takes of NIC memory, if the PCI comes first and netTx has the rest of it."""
+    bus = costs["pci_read_per_byte"]
+    left = (SLOWED_PS - costs["link_start"]) / SLOWED
+    return _to_step(bus * left / (bus + left), STEP_PS_PER_BYTE)
 
 
 def committed() -> list[int]:

@@ -30,6 +30,7 @@ def test_a_tag_maps_its_host_range_to_its_nic_range():
     assert bus.register(3 * PAGE, PAGE) == 1
     tag = bus.bus.ways.nics.tags[0, 0]
 
+    assert tag["valid"] == 1
     assert (tag["host_start"], tag["host_end"]) == (3 * PAGE, 4 * PAGE)
     assert tag["nic_end"] - tag["nic_start"] == PAGE
     assert tag["nic_start"] >= bus.bus.ways.nics.config[0, 0]["buffer_start"]
@@ -44,6 +45,9 @@ def test_a_tag_maps_its_host_range_to_its_nic_range():
 def test_pages_beside_each_other_are_one_range_on_the_nic_too():
     bus = BusAlone()
     assert bus.register(PAGE, 3 * PAGE) == 3
+    tags = bus.bus.ways.nics.tags[0][:3]
+    assert tags["nic_end"].tolist() == (tags["nic_start"] + PAGE).tolist()
+    assert tags["nic_start"][1:].tolist() == tags["nic_end"][:-1].tolist()
     bus.store(2 * PAGE - 500, RAW[:1000])
 
     bus.fetch(EDT, 2 * PAGE - 500, 1000, 0)

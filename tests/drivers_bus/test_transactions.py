@@ -68,7 +68,7 @@ def grid():
             yield blocks, words
 
 
-@pytest.mark.requirement("ED-45", "ED-22", "ED-24")
+@pytest.mark.requirement("ED-45")
 def test_a_block_written_in_order_costs_two_transactions():
     bus = warm()
     for blocks, words in grid():
@@ -78,7 +78,7 @@ def test_a_block_written_in_order_costs_two_transactions():
         assert bus.transactions() == 2 * blocks
 
 
-@pytest.mark.requirement("ED-46", "ED-24")
+@pytest.mark.requirement("ED-46")
 def test_a_block_revisited_for_each_word_costs_two_transactions_a_word():
     bus = warm()
     for blocks, words in grid():

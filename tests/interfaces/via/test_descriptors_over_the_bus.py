@@ -146,16 +146,24 @@ def test_a_post_rings_the_doorbell_once_and_makes_no_system_call(mechanism):
 @pytest.mark.requirement("ED-9", "ED-33")
 @pytest.mark.parametrize("mechanism", FETCHED)
 def test_a_message_is_in_the_hosts_memory_before_its_end_is_told(mechanism):
-    times = []
+    times, came = [], []
+    raw = bytes(i % 251 for i in range(300))
+
+    async def first(end):
+        await end.nic.write(end.out.address, raw)
+        await end.nic.post_send(end.vi, end.send(0, 300))
+        assert (await end.nic.send_wait(end.vi)).ok
 
     async def second(end):
         while await end.nic.recv_done(end.vi) is None:
             pass
         times.append(end.nic.now_ps)
+        came.append(await end.nic.read(end.into.address, 300))
 
     # A report takes long to write, and who polls looks often.
     settings = {"poll": 100 * NS, "arbitration": 200}
-    _, log, _ = play(sends(1, 300), second, mechanism, settings=settings)
+    _, log, _ = play(first, second, mechanism, settings=settings)
+    assert came == [raw]
     brought = of(log, Engine.HOST_RCV, node=1)
     brought = brought[brought["bytes"] > 0]
     told = of(log, Engine.FIRMWARE, node=1)

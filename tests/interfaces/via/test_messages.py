@@ -56,12 +56,6 @@ def test_a_message_arrives_unchanged_under_every_mechanism(mechanism, size):
     assert pass_on(size, mechanism) == [True]
 
 
-@pytest.mark.requirement("ED-62")
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_pages_that_are_apart_in_host_memory_are_found(mechanism):
-    assert pass_on(min(MOST, 13_000), mechanism) == [True]
-
-
 @settings(max_examples=FEW)
 @given(
     mechanism=st.sampled_from(MECHANISMS),

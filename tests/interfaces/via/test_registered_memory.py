@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pairs import Cluster, ended, idle, make_end, run_pair
+from pairs import MECHANISMS, Cluster, ended, idle, make_end, run_pair
 
 from nicscope.config.design import load_design, with_settings
 from nicscope.interfaces.via import Status, VipError
@@ -142,12 +142,12 @@ def test_user_host_and_nic_addresses_are_three_and_the_nic_finds_its_own():
     async def first(host):
         end = await make_end(host)
         await end.nic.connect_request(end.vi, 1, "test")
-        await end.nic.write(end.out.address, b"thrice translated")
-        await end.nic.post_send(end.vi, end.send(0, 17))
+        await end.nic.write(end.out.address + 137, b"thrice translated")  # amid a block
+        await end.nic.post_send(end.vi, end.send(137, 17))
         assert (await end.nic.send_wait(end.vi)).ok
         (at,), (home,) = places_of(cluster, end.out)
         copy = cluster.simulation.machine.bus.ways.agents.memory[0]
-        return end.out.address, at, home * BLOCK, copy[home * BLOCK :][:17].tobytes()
+        return end.out.address, at, home * BLOCK, copy[home * BLOCK + 137 :][:17].tobytes()
 
     async def second(host):
         end = await make_end(host)
@@ -161,6 +161,43 @@ def test_user_host_and_nic_addresses_are_three_and_the_nic_finds_its_own():
     (user, at, home, kept), came = cluster.run()
     assert len({user, at, home}) == 3
     assert kept == came == b"thrice translated"
+
+
+@pytest.mark.requirement("ED-62")
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_pages_that_are_apart_in_host_memory_are_found(mechanism):
+    """At either end the second page of a buffer lies before the first, and a message in both."""
+    cluster = Cluster(mechanism=mechanism)
+    raw, at = bytes(i % 251 for i in range(300)), PAGE - 131
+
+    async def buffer_of(end):
+        room = end.nic.allocate(2 * PAGE)
+        for page in (1, 0):
+            await end.nic.write(room.address + page * PAGE, b"touched")
+        region = await end.nic.register_mem(room, end.tag)
+        (low, high), _ = places_of(cluster, region, end.nic.node)
+        assert high != low + PAGE
+        return region
+
+    async def first(host):
+        end = await make_end(host)
+        region = await buffer_of(end)
+        await end.nic.connect_request(end.vi, 1, "test")
+        await end.nic.write(region.address + at, raw)
+        await end.nic.post_send(end.vi, end.places.request(region.segment(at, 300)))
+        return (await end.nic.send_wait(end.vi)).ok
+
+    async def second(host):
+        end = await make_end(host)
+        region = await buffer_of(end)
+        await end.nic.post_recv(end.vi, end.places.request(region.segment(at, 300)))
+        await end.nic.connect_accept(await end.nic.connect_wait("test"), end.vi)
+        await end.nic.recv_wait(end.vi)
+        return await end.nic.read(region.address + at, 300)
+
+    cluster.start(0, first)
+    cluster.start(1, second)
+    assert cluster.run() == [True, raw]
 
 
 @pytest.mark.requirement("ED-32")

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 BYTES = 64  # of a buffer
 ROUNDS = 2
 CACHE = 32  # handles of buffers that the NIC holds
-TABLE = 64  # buffers that a static table holds
+TABLE = 64  # buffers that a static table holds, and a host's to begin with
 
 
 def play(design: str, many: int) -> Cluster:
     """Run the two processes and return their cluster."""
-    room = many if design == "mini" else TABLE
-    cluster = Cluster(design, size=PortSize(exports=room, imports=room, buffer_entries=CACHE))
+    size = PortSize(exports=TABLE, imports=TABLE, buffer_entries=CACHE)
+    cluster = Cluster(design, size=size)
 
     async def writer(end: Endpoint) -> None:
         own = end.allocate(BYTES)

@@ -34,8 +34,8 @@ STEP_GROUPS = {
     "check in the user library": ("user_check",),
     "lookup on the NIC": ("ni_check", "further_ways", "ni_hit_send", "ni_hit_receive"),
     "miss on the NIC": ("ni_miss", "ni_handshake"),
-    "interrupt": ("interrupt",),
-    "pinning": ("user_pin", "kernel_pin", "kernel_pin_receive", "registration", "miss_processing"),
+    "interrupt": ("interrupt", "miss_processing"),
+    "pinning": ("user_pin", "kernel_pin", "kernel_pin_receive", "registration"),
     "unpinning": ("user_unpin", "kernel_unpin"),
     "sending again": ("retransmission",),
 }

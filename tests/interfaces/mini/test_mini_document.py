@@ -24,17 +24,17 @@ bytes  ratio  latency us    MB/s
  4096    0.1        77.4    53.0
  4096    0.5       203.6    20.1
  4096    1.0       361.5    11.3
-65536    0.0       537.3   122.0
-65536    0.1       592.3   110.7
-65536    0.5       811.9    80.7
-65536    1.0      1086.5    60.3
+16384    0.0       147.4   111.2
+16384    0.1       282.7    58.0
+16384    0.5       823.8    19.9
+16384    1.0      1500.3    10.9
 
-A round trip of 65536 bytes that misses, in us:
-  first try         5.4
+A round trip of 4096 bytes that misses, in us:
+  first try         5.2
   delay            25.0
-  processing      252.5
-  timer           818.5
-  sending again  1071.7
+  processing        5.0
+  timer           599.3
+  sending again    88.4
 """,
     "mini_many_buffers": """\
 mini, 16 buffers: 16 of 32 lookups of handles missed, 69 KB of tables and caches on the NIC

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from nicscope.interfaces.buffers import Stretch
     from nicscope.interfaces.ownership import Owner
+    from nicscope.interfaces.ports.buffers import Buffer
     from nicscope.interfaces.via.process import Process
     from nicscope.interfaces.via.vi import Attributes
 
@@ -55,6 +56,7 @@ class Agent(Connections):
         super().__init__(process)
         self.space = Space(process)
         self.words = Words()
+        self.opened = 0  # NICs that the process has open
         self.kernel = self.cluster.kernels[self.node]
         assert self.cluster.simulation is not None
         self._deregister = bound(_deregister, self.cluster.simulation.machine)
@@ -68,6 +70,28 @@ class Agent(Connections):
     def destroy_tag(self, owner: Owner, tag: object) -> None:
         """Forget the tag.  Errors: ``VIP_INVALID_PARAMETER``, ``VIP_ERROR_RESOURCE`` if in use."""
         self.kernel.tags.forget(owner, tag, self._is_in_use)
+
+    def close_nic(self, owner: Owner) -> None:
+        """One NIC of the process fewer is open.  Errors: ``VIP_ERROR_RESOURCE``."""
+        if self.opened == 1:
+            left = {
+                "VIs": sum(vi.owner is owner for vi in self.vis),
+                "protection tags": len(self.kernel.tags.of(owner)),
+            }
+            found = [f"{count} {what}" for what, count in left.items() if count]
+            if found:  # queues and registered memory have a tag
+                raise VipError(
+                    Return.VIP_ERROR_RESOURCE,
+                    f"{owner.name} has {' and '.join(found)} there; destroy them first",
+                )
+        self.opened -= 1
+
+    def change_region(self, region: Region, tag: int, *, rdma_write: bool, rdma_read: bool) -> None:
+        """Have the NIC know registered memory by other attributes."""
+        for name, value in (("tag", tag), ("rdma_write", rdma_write), ("rdma_read", rdma_read)):
+            object.__setattr__(region, name, value)
+        rights = rights_of(rdma_write=rdma_write, rdma_read=rdma_read)
+        self.kernel.enter(region, self.process.number, rights)
 
     def _is_in_use(self, tag: int) -> bool:
         regions = self.kernel.regions.values()
@@ -157,21 +181,36 @@ class Agent(Connections):
         record["reaped"] = record["reported"]
         record["read"] = record["reserved"] = record["received"]
         self.process._map_port(port)
-        rights = rights_of(rdma_write=attributes.rdma_write, rdma_read=attributes.rdma_read)
         send, receive = (NOBODY if queue is None else queue.place for queue in queues)
         for name, value in (
             ("takes", ONE),
             ("state", IDLE),
-            ("level", int(attributes.reliability)),
-            ("domain", attributes.tag),
-            ("rights", rights),
-            ("longest", attributes.max_transfer),
             ("channel", NOBODY),
             ("send_queue", send),
             ("receive_queue", receive),
             ("troubles", 0),
+            ("notices", 0),
         ):
             record[name] = value
+        self._tell_attributes(port, attributes)
+
+    def _tell_attributes(self, port: int, attributes: Attributes) -> None:
+        """Have the NIC know those of the VI at ``port``."""
+        record = self._ports.table[self.node, port]
+        rights = rights_of(rdma_write=attributes.rdma_write, rdma_read=attributes.rdma_read)
+        for name, value in (
+            ("level", int(attributes.reliability)),
+            ("domain", attributes.tag),
+            ("rights", rights),
+            ("longest", attributes.max_transfer),
+        ):
+            record[name] = value
+
+    def change_vi(self, vi: Endpoint, attributes: Attributes) -> None:
+        """Have a VI, which must be idle, be one with other attributes, which are checked."""
+        self._must_be(vi, State.VIP_STATE_IDLE)
+        vi.attributes = attributes
+        self._tell_attributes(vi.place, attributes)
 
     def destroy_vi(self, vi: Endpoint) -> None:
         """Errors: ``VIP_INVALID_STATE`` unless idle, ``VIP_ERROR_RESOURCE`` with descriptors."""
@@ -194,8 +233,18 @@ class Agent(Connections):
         self.process._lose_port(port)
         self.kernel.give_port(port)
 
-    def create_completion_queue(self, memory: Stretch, handle: int, entries: int) -> Ring:
+    def create_completion_queue(self, memory: Buffer, handle: int, entries: int) -> Ring:
         """A completion queue in that memory, which is registered."""
+        self.check_entries(entries)
+        place, number = self.kernel.take_queue(), self.kernel.number()
+        record: Any = self._ports.work.queues[self.node, place]
+        record["open"], record["entries"] = 1, entries
+        record["written"] = record["shown"] = record["read"] = record["notices"] = 0
+        where = self.node, number, place
+        return Ring(where, memory, handle, entries, self._ports)
+
+    def check_entries(self, entries: int) -> None:
+        """Errors: ``VIP_ERROR_RESOURCE`` if no completion queue of the NIC has so many."""
         most = self._ports.work.entries.shape[2]
         if entries > most:
             raise VipError(
@@ -203,12 +252,15 @@ class Agent(Connections):
                 f"a completion queue has up to {most} entries, got {entries}; give the cluster "
                 "more (PortSize(entries=...))",
             )
-        place, number = self.kernel.take_queue(), self.kernel.number()
-        record: Any = self._ports.work.queues[self.node, place]
-        record["open"], record["entries"] = 1, entries
-        record["written"] = record["shown"] = record["read"] = 0
-        where = self.node, number, place
-        return Ring(where, memory, handle, entries, self._ports)
+
+    def resize_completion_queue(self, queue: Ring, entries: int) -> bool:
+        """Whether the queue has room for so many entries now: it does not hold more."""
+        queue.hear()
+        record: Any = self._ports.work.queues[self.node, queue.place]
+        if int(record["written"]) - queue.read > entries:
+            return False
+        record["entries"] = queue.entries = entries
+        return True
 
     def destroy_completion_queue(self, queue: Ring) -> None:
         """Nobody waits for it any more."""

@@ -25,7 +25,8 @@ from nicscope.errors import SimulationError, did_you_mean
 from nicscope.interfaces.arguments import LEAST, whole
 from nicscope.interfaces.ports.cluster import PAGE_SIZE, PortCluster
 from nicscope.interfaces.via.host import Host
-from nicscope.interfaces.via.kernel import Kernel
+from nicscope.interfaces.via.host_names import names_of
+from nicscope.interfaces.via.kernel import QUEUES_OF_PROCESS, Kernel
 from nicscope.interfaces.via.process import Process
 from nicscope.interfaces.via.settings import settings_of
 from nicscope.interfaces.ways import Combination, check_runs
@@ -66,6 +67,7 @@ class Cluster(PortCluster[Process]):
         nodes: int = 2,
         vis: int = 64,
         queues: int = 16,
+        names: Mapping[str, int | Sequence[int]] | None = None,
         loss: float = 0.0,
         seed: int = 0,
         settings: Mapping[str, int] | None = None,
@@ -78,6 +80,7 @@ class Cluster(PortCluster[Process]):
     ) -> None:
         """``mechanism``: the way into the NIC, by whatever name; ``vis`` and ``queues``: of a node.
 
+        ``names``: nodes by name, for VIPL's name service; by default ``node0``, ``node1``, ...
         ``loss``, the share of packets lost by ``seed``, or all that goes wrong: ``faults``.
         ``settings`` change the platform's costs and the machine's parameters by name.
         Errors: ``PlatformError``, ``SimulationError`` naming what is wrong.
@@ -101,6 +104,7 @@ class Cluster(PortCluster[Process]):
         chosen = load_design(design) if isinstance(design, str) else design
         self._queues = queues
         self._vis = vis
+        self.names = names_of(names, nodes)
         frames = self.settings.host["memory_bytes"] // PAGE_SIZE
         super().__init__(
             with_settings(chosen, [f"way={Way(mechanism).value}"]),
@@ -161,11 +165,11 @@ class Cluster(PortCluster[Process]):
 
     def _setup(self, processes: Sequence[int], links: int) -> Setup:
         most = max(processes)
-        # Each process has a port and a completion queue of its own beside those of VIs.
+        # Each process has a port and two completion queues of its own beside those of VIs.
         self._ports = most + self._vis
         self.size = msgspec.structs.replace(
             self.size,
-            queues=most + self._queues,
+            queues=QUEUES_OF_PROCESS * most + self._queues,
             channels=max(self.size.channels, self._ports + 1),
         )
         return super()._setup(processes, links)

@@ -11,11 +11,14 @@ from nicscope.errors import SimulationError
 from nicscope.interfaces.ownership import Owned
 from nicscope.interfaces.via.bells import Bell
 from nicscope.interfaces.via.names import Return, State, VipError
+from nicscope.interfaces.via.vi import check_suit
 from nicscope.kernel.entering import bound
 
 if TYPE_CHECKING:
     from nicscope.interfaces.via.endpoint import Endpoint
+    from nicscope.interfaces.via.peers import Peering
     from nicscope.interfaces.via.process import Process
+    from nicscope.interfaces.via.vi import Attributes
 
 
 class Request(Owned):
@@ -23,6 +26,20 @@ class Request(Owned):
 
     what = "a request for a connection"
     origin = "connect_wait()"
+
+    def __init__(self, shown: Asking) -> None:
+        """``shown``: what is read here."""
+        self._shown = shown
+
+    @property
+    def node(self) -> int:
+        """Which node asks."""
+        return self._shown.vi.node
+
+    @property
+    def attributes(self) -> Attributes:
+        """Of the VI there."""
+        return self._shown.vi.attributes
 
 
 class Asking:
@@ -62,20 +79,11 @@ class Connections:
 
     async def connect_request(
         self, vi: Endpoint, node: int, discriminator: str, latest: int | None
-    ) -> None:
-        """Ask for a connection and wait for the answer; see ``Nic.connect_request``.
-
-        Packets have to have a way there, which none has back to its NIC.
-        """
+    ) -> Attributes:
+        """Ask for a connection and wait for the answer; see ``Nic.connect_request``."""
         self._must_be(vi, State.VIP_STATE_IDLE)
-        kernels = self.cluster.kernels
-        if not 0 <= node < len(kernels):
-            raise VipError(Return.VIP_NOT_REACHABLE, f"no node {node}")
-        try:
-            self.cluster.check_path(self.node, node)
-        except SimulationError as error:
-            raise VipError(Return.VIP_NOT_REACHABLE, str(error)) from None
-        other = kernels[node].asked
+        self._must_be_reachable(node)
+        other = self.cluster.kernels[node].asked
         await self.call()
         request = Asking(vi)
         vi.enter(State.VIP_STATE_CONNECT_PENDING)
@@ -85,7 +93,8 @@ class Connections:
         while request.answer is None and (latest is None or self._driven.now < latest):
             await request.answered.hear(self.process, latest)
         if request.answer is Return.VIP_SUCCESS:
-            return
+            assert vi.joined is not None
+            return vi.joined.attributes
         vi.enter(State.VIP_STATE_IDLE)
         if request.answer is None:
             if not request.taken:
@@ -118,17 +127,7 @@ class Connections:
         """Connect ``vi`` with the VI that asked."""
         self._must_be(vi, State.VIP_STATE_IDLE)
         self._must_wait(request)
-        wanted, offered = vi.attributes, request.vi.attributes
-        if wanted.reliability != offered.reliability:
-            raise VipError(
-                Return.VIP_INVALID_RELIABILITY_LEVEL,
-                f"one side has {wanted.reliability.name}, the other {offered.reliability.name}",
-            )
-        if wanted.max_transfer != offered.max_transfer:
-            raise VipError(
-                Return.VIP_INVALID_MTU,
-                f"one side transfers {wanted.max_transfer} bytes, the other {offered.max_transfer}",
-            )
+        check_suit(vi.attributes, request.vi.attributes)
         await self.call()
         self._must_wait(request)
         self._join(vi, request.vi)
@@ -145,8 +144,40 @@ class Connections:
     async def disconnect(self, vi: Endpoint) -> None:
         """Back to idle; what is posted is flushed, and the other side loses its connection."""
         await self.call()
+        self.forget_peering(vi)
         self._disconnect(self.node, vi.place)
         self._driven.wake()
+
+    async def peer_request(self, peering: Peering) -> None:
+        """Have a VI wait for one that asks for it as well, or connect it if that has asked."""
+        vi, (name, node, remote) = peering.vi, peering.wanted
+        self._must_be(vi, State.VIP_STATE_IDLE)
+        self._must_be_reachable(node)
+        await self.call()
+        self._must_be(vi, State.VIP_STATE_IDLE)
+        vi.peering = peering
+        vi.enter(State.VIP_STATE_CONNECT_PENDING)
+        kernels = self.cluster.kernels
+        other = kernels[node].peers.take((remote, self.node, name), self._driven.now)
+        if other is None:
+            kernels[self.node].peers.add(peering)
+            return
+        try:
+            check_suit(vi.attributes, other.vi.attributes)
+            self._join(vi, other.vi)
+        except VipError as error:
+            for side in (peering, other):
+                side.failure = error
+                side.vi.enter(State.VIP_STATE_IDLE)
+        other.answered.ring()
+
+    def forget_peering(self, vi: Endpoint) -> None:
+        """What a VI has asked for as an equal is not wanted any more; if it waits it is idle."""
+        peering, vi.peering = vi.peering, None
+        if peering is not None:
+            self.cluster.kernels[self.node].peers.remove(peering)
+            if vi.state is State.VIP_STATE_CONNECT_PENDING:
+                vi.enter(State.VIP_STATE_IDLE)
 
     def _join(self, vi: Endpoint, other: Endpoint) -> None:
         level, mtu = int(vi.attributes.reliability), self.cluster.settings.mtu
@@ -156,6 +187,15 @@ class Connections:
         except SimulationError as error:
             raise VipError(Return.VIP_ERROR_RESOURCE, str(error)) from None
         vi.joined, other.joined = other, vi
+
+    def _must_be_reachable(self, node: int) -> None:
+        """Packets have to have a way there, which none has back to its NIC."""
+        if not 0 <= node < len(self.cluster.kernels):
+            raise VipError(Return.VIP_NOT_REACHABLE, f"no node {node}")
+        try:
+            self.cluster.check_path(self.node, node)
+        except SimulationError as error:
+            raise VipError(Return.VIP_NOT_REACHABLE, str(error)) from None
 
     def _must_be(self, vi: Endpoint, state: State) -> None:
         if vi.state is not state:

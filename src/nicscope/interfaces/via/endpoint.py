@@ -26,15 +26,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.simulate.ports.state import Ports
-    from nicscope.interfaces.buffers import Stretch
     from nicscope.interfaces.ownership import Owner
+    from nicscope.interfaces.ports.buffers import Buffer
     from nicscope.interfaces.via.names import Status
+    from nicscope.interfaces.via.peers import Peering
     from nicscope.interfaces.via.places import Descriptors
     from nicscope.interfaces.via.vi import Attributes
 
 NOWHERE = -1  # in place of a port: the VI is no more
 SEND_QUEUE = 0  # as ports number their reports
 RECEIVE_QUEUE = 1
+IN_RECORD = ("reported", "reaped"), ("received", "read")  # of a port, by work queue
 STATES = {
     IDLE: State.VIP_STATE_IDLE,
     CONNECTED: State.VIP_STATE_CONNECTED,
@@ -105,6 +107,7 @@ class Endpoint:
         self.announced = [0, 0]  # entries taken before their descriptors, by work queue
         # What the driver is asked for the next report of each, to wait for ever.
         self.questions: tuple[bytes, bytes] = b"", b""
+        self.peering: Peering | None = None  # what it has asked for as an equal
         self.joined: Endpoint | None = None  # the other end, of this connection or the last
         self._record: Any = ports.table[self.node, self.place]
         self._troubles: NDArray[Any] = ports.work.troubles[self.node, self.place]
@@ -146,6 +149,20 @@ class Endpoint:
         """Be in that state from now on; for the kernel agent."""
         self._record["state"] = AS_OF_PORTS[state]
 
+    def reported(self, queue: int) -> int:
+        """How many ends of its descriptors the NIC has made a report of that is not taken."""
+        made, taken = IN_RECORD[queue]
+        return int(self._record[made]) - int(self._record[taken])
+
+    def wake_by(self, queue: int, notices: int) -> None:
+        """Have the NIC announce the ends of that work queue, which has no other queue for that."""
+        if self.place != NOWHERE:
+            self._record[("send_queue", "receive_queue")[queue]] = notices
+
+    def wake_for_errors(self, notices: int) -> None:
+        """Likewise errors that no descriptor tells of; ``NOBODY``: nowhere."""
+        self._record["notices"] = notices + 1
+
     def close(self) -> None:
         """It is no more; its port is another's from now on."""
         self._hear()
@@ -158,7 +175,7 @@ class Ring:
     def __init__(
         self,
         where: tuple[int, int, int],
-        memory: Stretch,
+        memory: Buffer,
         handle: int,
         entries: int,
         ports: Ports,
@@ -187,6 +204,10 @@ class Ring:
     def say(self) -> None:
         """Have the NIC know as far as entries are read, or need not be."""
         self._record["read"] = self.read
+
+    def wake_by(self, notices: int) -> None:
+        """Have the NIC announce its entries in that queue too; ``NOBODY``: nowhere."""
+        self._record["notices"] = notices + 1
 
     def is_shown(self) -> bool:
         """Whether an entry that is not read is in the host's memory."""

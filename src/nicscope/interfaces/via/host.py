@@ -27,4 +27,5 @@ class Host:
         """The node's NIC (``VipOpenNic``)."""
         self._process._owner.check_caller()
         await self._agent.call()
+        self._agent.opened += 1
         return Nic(self._agent)

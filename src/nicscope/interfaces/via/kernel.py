@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.interfaces.via.connections import Asked
 from nicscope.interfaces.via.names import Return, VipError
+from nicscope.interfaces.via.peers import Peerings
 from nicscope.interfaces.via.tags import Tags
 
 if TYPE_CHECKING:
@@ -15,11 +16,15 @@ if TYPE_CHECKING:
     from nicscope.interfaces.via.endpoint import Endpoint
 
 
+QUEUES_OF_PROCESS = 2  # one for bells (``bells``), one for notices (``notices``)
+NEVER_FULL = 1 << 62
+
+
 class Kernel:
     """Of node ``node``."""
 
     def __init__(self, machine: Machine, node: int, processes: int) -> None:
-        """``processes``: of that node; each has a port and a completion queue of its own."""
+        """``processes``: of that node; each has a port and two completion queues of its own."""
         ports = machine.ports
         self.node = node
         self.tags = Tags()
@@ -28,9 +33,14 @@ class Kernel:
         self.regions: dict[int, Region] = {}  # by key
         self._regions: Any = ports.work.regions[node]
         self._made = 0
-        ports.work.queues["open"][node, :processes] = 1
+        own = QUEUES_OF_PROCESS * processes
+        ports.work.queues["open"][node, :own] = 1
+        # Of notices what counts is that there are some: they never fill their queue.
+        ports.work.queues["entries"][node, processes:own] = NEVER_FULL
+        self._notices = range(processes, own)  # by process
+        self.peers = Peerings()
         self._ports = deque(range(processes + 1, ports.table.shape[1]))
-        self._queues = deque(range(processes, ports.work.queues.shape[1]))
+        self._queues = deque(range(own, ports.work.queues.shape[1]))
         rows = len(self._regions)
         self._rows = deque(range(rows, 2 * rows))  # keys: the next of each row, never given again
 
@@ -54,6 +64,10 @@ class Kernel:
     def give_queue(self, queue: int) -> None:
         """It is nobody's."""
         self._queues.append(queue)
+
+    def notices_of(self, process: int) -> int:
+        """Which completion queue of the NIC's wakes that process for its handlers."""
+        return self._notices[process]
 
     def take_key(self) -> int:
         """The key of a new region.  Errors: ``VIP_ERROR_RESOURCE``."""

@@ -147,6 +147,7 @@ class Library(Program):
         max_transfer: int | None = None,
         enable_rdma_write: bool = False,
         enable_rdma_read: bool = False,
+        qos: int = 0,
         send_cq: CompletionQueue | None = None,
         recv_cq: CompletionQueue | None = None,
     ) -> Vi:
@@ -160,7 +161,7 @@ class Library(Program):
         longest = self._agent.cluster.settings.max_transfer
         most = longest if max_transfer is None else max_transfer
         attributes = Attributes(
-            known, reliability, most, bool(enable_rdma_write), bool(enable_rdma_read)
+            known, reliability, most, bool(enable_rdma_write), bool(enable_rdma_read), qos
         )
         check_attributes(attributes, longest)
         await self._agent.call()
@@ -203,8 +204,8 @@ class Library(Program):
 
     async def connect_request(
         self, vi: Vi, node: int, discriminator: str, timeout_us: float | None = None
-    ) -> None:
-        """Connect ``vi`` with one that waits on ``node`` under ``discriminator``.
+    ) -> Attributes:
+        """Connect ``vi`` with one that waits on ``node`` under ``discriminator``; what that has.
 
         Errors: ``VIP_INVALID_STATE``, ``VIP_NOT_REACHABLE``, ``VIP_NO_MATCH``, ``VIP_TIMEOUT``,
         ``VIP_REJECT``.
@@ -212,17 +213,21 @@ class Library(Program):
         self._enter()
         known = self._owner.record_of(vi, Vi)
         there, name = whole(node, "a node", LEAST), a_name(discriminator)
-        await self._agent.connect_request(known, there, name, self._latest(timeout_us))
+        return await self._agent.connect_request(known, there, name, self._latest(timeout_us))
 
     async def connect_wait(self, discriminator: str, timeout_us: float | None = None) -> Request:
         """The next request for that discriminator.  Errors: ``VIP_TIMEOUT``."""
         self._enter()
         name = a_name(discriminator)
         asking = await self._agent.connect_wait(name, self._latest(timeout_us))
-        return self._owner.give(Request(), asking)
+        return self._owner.give(Request(asking), asking)
 
     async def connect_accept(self, request: Request, vi: Vi) -> None:
-        """Errors: ``VIP_INVALID_STATE``, ``..._RELIABILITY_LEVEL``, ``..._MTU``, ``TIMEOUT``."""
+        """Connect ``vi`` with the VI that asks.
+
+        Errors: ``VIP_INVALID_STATE``, ``..._RELIABILITY_LEVEL``, ``..._MTU``, ``..._QOS``;
+        ``VIP_TIMEOUT`` if the side that asked has given up.
+        """
         self._enter()
         known = self._owner.record_of(vi, Vi)
         asking = self._owner.record_of(request, Request)

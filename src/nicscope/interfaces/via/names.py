@@ -85,6 +85,12 @@ class Error(IntEnum):
     VIP_ERROR_CATASTROPHIC = 10
 
 
+class SystemInfo(IntEnum):
+    """What ``query_system_management_info`` may be asked."""
+
+    VIP_SMI_AUTODISCOVERY = 1
+
+
 class Return(IntEnum):
     """What a call of the library returns; all but the first two are raised as ``VipError``."""
 

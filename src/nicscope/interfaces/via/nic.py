@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
-from nicscope.interfaces.via.completions import Completions
 from nicscope.interfaces.via.library import Library
+from nicscope.interfaces.via.managing import Management
+from nicscope.interfaces.via.notifying import Notifications
+from nicscope.interfaces.via.peering import Peers
 from nicscope.interfaces.via.posting import Posting
 
 
-class Nic(Posting, Completions, Library):
+class Nic(Posting, Notifications, Peers, Management, Library):
     """An open NIC, as one program on its node has it."""

@@ -31,9 +31,9 @@ def raw_bytes(content: object) -> bytes:
         raise VipError(Return.VIP_INVALID_PARAMETER, str(error)) from None
 
 
-def a_name(value: object) -> str:
+def a_name(value: object, what: str = "a discriminator") -> str:
     """``arguments.a_name``.  Errors: ``VIP_INVALID_PARAMETER``."""
     try:
-        return arguments.a_name(value, "a discriminator")
+        return arguments.a_name(value, what)
     except SimulationError as error:
         raise VipError(Return.VIP_INVALID_PARAMETER, str(error)) from None

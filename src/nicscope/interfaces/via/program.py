@@ -41,6 +41,8 @@ class Program:
         windows = process._windows
         self._window = None if windows is None else windows[self._driven.number].data
         self._memory = process._memory
+        self._is_closed = False
+        self._has_names = False  # it uses the name service
         self._accesses: dict[tuple[int, int, int], bytes] = {}  # as they are asked for
 
     @property
@@ -131,6 +133,8 @@ class Program:
     def _enter(self) -> None:
         """Begin a call, which only this process itself may."""
         self._owner.check_caller()
+        if self._is_closed:
+            raise VipError(Return.VIP_INVALID_PARAMETER, "the NIC is closed; open_nic() opens it")
 
     def _latest(self, timeout_us: float | None) -> int | None:
         if timeout_us is None:

@@ -31,6 +31,10 @@ class Tags:
             raise VipError(Return.VIP_ERROR_RESOURCE, f"protection tag {known} is in use")
         del self._owners[known]
 
+    def of(self, owner: Owner) -> list[int]:
+        """Those of that process."""
+        return [number for number, holder in self._owners.items() if holder is owner]
+
     def known(self, owner: Owner, tag: object, code: Return) -> int:
         """The tag, if it is that process's; else raise ``code``."""
         try:

@@ -26,6 +26,10 @@ class Attributes(msgspec.Struct, frozen=True):
     max_transfer: int
     rdma_write: bool
     rdma_read: bool
+    qos: int = 0  # a class of service, which both ends of a connection agree upon
+
+
+MOST_QOS = 255
 
 
 def check_attributes(attributes: Attributes, most: int) -> None:
@@ -37,8 +41,28 @@ def check_attributes(attributes: Attributes, most: int) -> None:
         raise VipError(
             Return.VIP_INVALID_MTU, f"max_transfer must be from 1 to {most}, got {shown(longest)}"
         )
+    if type(attributes.qos) is not int or not 0 <= attributes.qos <= MOST_QOS:
+        raise VipError(
+            Return.VIP_INVALID_QOS, f"qos must be from 0 to {MOST_QOS}, got {shown(attributes.qos)}"
+        )
     if attributes.rdma_read and level == Reliability.VIP_SERVICE_UNRELIABLE:
         raise VipError(Return.VIP_INVALID_RDMAREAD, "an unreliable VI has no RDMA read")
+
+
+def check_suit(one: Attributes, other: Attributes) -> None:
+    """Errors: the ``VIP_INVALID_...`` of the first in which two ends of a connection differ."""
+    if one.reliability != other.reliability:
+        raise VipError(
+            Return.VIP_INVALID_RELIABILITY_LEVEL,
+            f"one side has {one.reliability.name}, the other {other.reliability.name}",
+        )
+    if one.max_transfer != other.max_transfer:
+        raise VipError(
+            Return.VIP_INVALID_MTU,
+            f"one side transfers {one.max_transfer} bytes, the other {other.max_transfer}",
+        )
+    if one.qos != other.qos:
+        raise VipError(Return.VIP_INVALID_QOS, f"one side has qos {one.qos}, the other {other.qos}")
 
 
 class Vi(Owned):
@@ -68,7 +92,7 @@ class Vi(Owned):
 
     @property
     def attributes(self) -> Attributes:
-        """What it was created with."""
+        """What it was created with, or given since."""
         return self._shown.attributes
 
     @property

@@ -217,6 +217,7 @@ PORT = np.dtype(
         ("immediate", "i8"),  # of the descriptor under way
         ("reading", "i8"),  # fetches of its that wait for their answers
         ("troubles", "i8"),  # errors that no descriptor tells of
+        ("notices", "i8"),  # 1 more than the queue where those are announced, or 0
         ("overrun", "i8"),  # 1: a completion queue was full, and its connection is to end
     ],
     align=True,

@@ -8,6 +8,7 @@ from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import leave_request, tell
 from nicscope.nic.ports.layout import BROKEN, CONNECTED, DONE, NOBODY, ONE, RECEIVED, SENT
+from nicscope.nic.ports.notices import enter, notify
 from nicscope.nic.ports.troubles import note_trouble
 from nicscope.nic.ports.work_queues import QUEUE_FULL
 
@@ -94,19 +95,10 @@ def announce(nics, n, p, side, q):
 
     The report has been told before, so whoever finds the entry finds it too.
     """
-    ports = nics.ports
-    queue = ports.work.queues[n, q]
-    if queue.written - queue.read == queue.entries:
-        _overrun(nics, n, p)
-        return
-    entry = ports.work.entries[n, q, queue.written % ports.work.entries.shape[2]]
-    entry.port = p
-    entry.side = side
-    queue.written += 1
-    if ports.rules[0].tells == 1:
-        tell(nics, n, ports.table.shape[1] + q, 0)
+    if enter(nics, n, p, side, q):
+        notify(nics, n, p, side, nics.ports.work.queues[n, q].notices)
     else:
-        queue.shown += 1
+        _overrun(nics, n, p)
 
 
 @step

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nicscope.kernel.decorators import step
+from nicscope.nic.ports.notices import TROUBLE, notify
 from nicscope.nic.ports.work_queues import TROUBLES
 
 
@@ -13,3 +14,4 @@ def note_trouble(nics, n, p, code):
     if nics.ports.work.troubles.shape[2] > 0:
         nics.ports.work.troubles[n, p, port.troubles % TROUBLES] = code
     port.troubles += 1
+    notify(nics, n, p, TROUBLE, port.notices)

@@ -60,6 +60,7 @@ QUEUE = np.dtype(
         ("written", "i8"),
         ("shown", "i8"),  # of these, what has crossed to the host's memory
         ("read", "i8"),
+        ("notices", "i8"),  # 1 more than the queue where its entries are announced too, or 0
     ],
     align=True,
 )

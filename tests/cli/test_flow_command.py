@@ -284,3 +284,30 @@ def test_help_has_an_example(capsys):
     assert main(["flow", "--help"]) == 0
 
     assert "nicscope flow --platform p6-natoma --policy adaptive" in capsys.readouterr().out
+
+
+@pytest.mark.requirement("TR-27")
+def test_another_master_on_the_bus_lengthens_what_crosses_it(capsys):
+    alone = run_json(capsys, "--count", 1)
+    beside = run_json(capsys, "--count", 1, "--bus-master", "1us/2us")
+
+    assert alone["bus_master"] is None
+    assert beside["bus_master"] == {"hold_ps": PS_PER_US, "period_ps": 2 * PS_PER_US}
+    assert "--bus-master 1us/2us" in " ".join(beside["repeat"]["command"])
+    busy = [
+        {part["part"]: part["busy_ps"] for part in each["parts"]}["hostTx"]
+        for each in (alone, beside)
+    ]
+    assert busy[0] < busy[1] <= 2 * busy[0] + 2 * PS_PER_US
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("8us", "write it as HOLD/PERIOD, such as 8us/20us"),
+        ("20us/8us", "less than its period"),
+        ("x/8us", "must be a number and a unit"),
+    ],
+)
+def test_another_master_that_cannot_be_is_refused(capsys, text, message):
+    assert message in refused(capsys, "--platform", "lab", "--bus-master", text)

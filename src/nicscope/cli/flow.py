@@ -53,6 +53,10 @@ def flow(
     ] = False,
     topology: Annotated[str, option("crossbar|pair|trunk", "Who is joined how.")] = "crossbar",
     nodes: Annotated[int, option("N", "The first half sends, each to one of the second.")] = 2,
+    bus_master: Annotated[
+        str | None,
+        option("HOLD/PERIOD", "Another master has each host's bus so long of every so long."),
+    ] = None,
     assignments: Annotated[
         list[str] | None,
         option(
@@ -86,6 +90,7 @@ def flow(
         logging=logging,
         topology=topology,
         nodes=nodes,
+        bus_master=bus_master,
         assignments=assignments or [],
     )
     options = {
@@ -104,6 +109,7 @@ def flow(
         "--topology": topology if topology != "crossbar" else None,
         "--nodes": nodes if nodes != 2 else None,
         "--logging": logging,
+        "--bus-master": bus_master,
         "--set": assignments,
     }
     command = command_line(["flow"], options)

@@ -23,6 +23,7 @@ from nicscope.drivers.simulate.build import machine_bytes
 from nicscope.drivers.simulate.bus.build import bus_of_endpoints
 from nicscope.drivers.simulate.bus.need import bytes_at_buses
 from nicscope.drivers.simulate.bus.parameters import machine_parameters
+from nicscope.drivers.simulate.other_master import OtherMaster
 from nicscope.drivers.simulate.programs import Simulation
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.fabric.topology import crossbar
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.bus.state import Bus
     from nicscope.fabric.topology import Topology
 
-__all__ = ["NO_TAG", "Cluster", "Endpoint", "HostBuffer", "Message"]
+__all__ = ["NO_TAG", "Cluster", "Endpoint", "HostBuffer", "Message", "OtherMaster"]
 
 _LARGEST = 1 << 30  # bytes of a payload
 
@@ -70,12 +71,15 @@ class Cluster:
         tags: int = 64,
         keep_log: int = 0,
         way: str = "pci",
+        masters: Sequence[OtherMaster] = (),
     ) -> None:
         """``platform`` is one of the catalog that states what delivery costs.
 
         ``max_payload``: bytes, usually a page of 4 or 8 KB; by default what ``policy`` says.
 
         ``way``: how payloads cross between hosts and NICs, one of docs/ways.md.
+
+        ``masters``: of the hosts' I/O buses, which each hold for a part of every period.
 
         With ``shadow``, control messages are built and read in host memory and cross the bus in
         bursts, where the platform has them; else the program's own loads and stores cross it.
@@ -98,6 +102,7 @@ class Cluster:
         check_runs(Combination(self.interface, priced, self.way, cuts_through=cuts_through))
         costs = (shadow_costs if shadow else delivery_costs)(priced)
         self._platform = priced.name
+        self._masters = _checked_masters(masters, self.topology.nodes, self.way)
         if self.way != Way.PCI:
             self._parameters = machine_parameters(priced)
         self._costs = [costs] * self.topology.nodes
@@ -142,6 +147,7 @@ class Cluster:
             self._tags,
             self._keep_log,
             bus=None if self._parameters is None else self._bus(self._parameters, len(hosts)),
+            masters=self._masters,
         )
         self.simulation = simulation
         self.memories.store = simulation.machine.store
@@ -214,3 +220,17 @@ def _with_payload(delivery: Delivery, max_payload: int) -> Delivery:
     return msgspec.structs.replace(
         delivery, max_payload=largest, minpulse_send=send, minpulse_receive=receive
     )
+
+
+def _checked_masters(
+    masters: Sequence[OtherMaster], nodes: int, way: Way
+) -> tuple[OtherMaster, ...]:
+    """``masters`` as a cluster can have them.  Errors: ``SimulationError``."""
+    if masters and way != Way.PCI:
+        raise SimulationError(
+            f"other masters hold an I/O bus, and way {way.value!r} has the NIC at the memory bus, "
+            "whose masters take turns block by block; leave masters out, or way"
+        )
+    for each in masters:
+        each.check(nodes)
+    return tuple(masters)

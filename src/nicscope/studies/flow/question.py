@@ -18,6 +18,7 @@ from nicscope.config.delivery import (
 )
 from nicscope.config.platform import LONGEST_PS, PER_BYTE_UNITS, TIME_UNITS, load_platform, whole_ps
 from nicscope.config.scheme import BYTE_UNITS
+from nicscope.drivers.simulate.other_master import OtherMaster
 from nicscope.errors import DesignError, PlatformError, SimulationError, did_you_mean
 from nicscope.fabric.topology import Topology, crossbar, pair, trunk
 
@@ -48,6 +49,7 @@ class FlowQuestion(msgspec.Struct, frozen=True, kw_only=True):
     count: int  # messages of each flow
     gap_ps: int  # at least, between two starts of a sender
     overrides: dict[str, int]  # cost: ps, on both platforms
+    masters: tuple[OtherMaster, ...] = ()  # of the hosts' buses
 
     @property
     def total(self) -> int:
@@ -88,6 +90,7 @@ def ask(
     logging: bool = False,
     topology: str = "crossbar",
     nodes: int = 2,
+    bus_master: str | None = None,
     assignments: Iterable[str] = (),
 ) -> FlowQuestion:
     """The question in the words of the command line; ``minpulse`` is (sending, receiving).
@@ -119,6 +122,7 @@ def ask(
         count=count,
         gap_ps=_gap(gap),
         overrides=dict(_override(text) for text in assignments),
+        masters=() if bus_master is None else _masters(bus_master, nodes),
     )
     if question.total > MOST_MESSAGES:
         raise SimulationError(
@@ -147,6 +151,9 @@ def _check_clock(question: FlowQuestion) -> None:
         )
         each = steps * by_step + 4 * (question.payload + CONTROL_BYTES) * by_byte + once
         longest += question.total * each
+    if question.masters:
+        held, every = question.masters[0].hold_ps, question.masters[0].period_ps
+        longest = longest * every // (every - held) + every
     if longest > LONGEST_PS:
         raise SimulationError(
             "at these costs the messages could take longer than the clock can count, "
@@ -197,6 +204,22 @@ def _topology(name: str, nodes: int) -> Topology:
     if nodes != 2:
         raise DesignError(f"topology 'pair' has 2 nodes, got --nodes {nodes}; try 'crossbar'")
     return pair()
+
+
+def _masters(text: str, nodes: int) -> tuple[OtherMaster, ...]:
+    """``HOLD/PERIOD``: another master at each host's bus."""
+    hold, slash, period = text.partition("/")
+    if not slash:
+        raise SimulationError(
+            f"--bus-master {text}: write it as HOLD/PERIOD, such as 8us/20us: for how long of "
+            "every how long another master has each host's bus"
+        )
+    where = f"--bus-master {text}"
+    held, every = (_time(where, part, TIME_UNITS, "8us/20us") for part in (hold, period))
+    masters = tuple(OtherMaster(node, held, every) for node in range(nodes))
+    for each in masters:
+        each.check(nodes)
+    return masters
 
 
 def _byte_count(option: str, text: str, least: int) -> int:

@@ -158,6 +158,7 @@ class FlowReport(msgspec.Struct, frozen=True, kw_only=True):
                 "count": ask.count,
                 "gap_ps": ask.gap_ps,
             },
+            "bus_master": self._master(),
             "delivered": len(self.delivered),
             "aborted": len(self.messages) - len(self.delivered),
             "latency_ps": self._latency(),
@@ -173,6 +174,13 @@ class FlowReport(msgspec.Struct, frozen=True, kw_only=True):
             "log_record_bytes": dict(LOG_RECORD),
             "repeat": self.repeat,
         }
+
+    def _master(self) -> dict[str, int] | None:
+        """Of each host's bus: for how long of every how long another master has it."""
+        if not self.question.masters:
+            return None
+        each = self.question.masters[0]
+        return {"hold_ps": each.hold_ps, "period_ps": each.period_ps}
 
     def _latency(self) -> dict[str, int | float] | None:
         ps = self.latencies
@@ -236,6 +244,7 @@ def report(
             Run(sender, destination, question.payload, question.count, question.gap_ps)
             for sender, destination in question.flows
         ],
+        masters=question.masters,
         keep_messages=question.total,
         keep_log=keep,
         progress=watch or _unwatched,

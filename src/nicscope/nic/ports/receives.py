@@ -139,7 +139,7 @@ def go_on_placing(nics, d, frame):
         keep_run(nics, d, slot, np.int64(head.name), frame)
         return place_scattered_answer(nics, d)
     if head.kind == WRITE:  # what is addressed by key has one place
-        keep_run(nics, d, slot, np.int64(nics.ports.exports[d, head.name].port), frame)
+        keep_run(nics, d, slot, np.int64(nics.ports.shared.exports[d, head.name].port), frame)
         return place_redirected(nics, d)
     keep_run(nics, d, slot, np.int64(nics.ports.channels[d, head.name].port), frame)
     return _lay(nics, d, slot)

@@ -21,5 +21,5 @@ def place_redirected(nics, d):
     down for the packet: that may change while it waits.
     """
     slot = last_arrival(nics, d)
-    owner = np.int64(nics.ports.exports[d, nics.ports.arrival_heads[d, slot].name].port)
+    owner = np.int64(nics.ports.shared.exports[d, nics.ports.arrival_heads[d, slot].name].port)
     return place_over_pieces(nics, d, slot, owner, nics.ports.work.redirected[d, slot], 1)

@@ -96,7 +96,20 @@ def edt_dma_rate(paper: Paper) -> Numbers:
     return found.values
 
 
+def edt_contention(paper: Paper) -> Numbers:
+    """The same of what another master's bursts do."""
+    low, high = (paper.items["figure8"].printed["gain_percent"][end] for end in (0, 1))
+    found = Outcome()
+    for rate in paper.items["contention"].printed["dma_mbytes_s"]:
+        found.point("low_end_page", "%", Decimal(low), mbytes_s=rate)
+        found.point("high_end_page", "%", Decimal(high), mbytes_s=rate)
+        found.point("high_end_fitted", "%", Decimal(high), mbytes_s=rate)
+    found.point("low_end_fitted_at_800", "%", Decimal(low))
+    return found.values
+
+
 BASELINES: dict[tuple[str, str], Callable[[Paper], Numbers]] = {
+    ("edt", "contention"): edt_contention,
     ("edt", "dma_rate"): edt_dma_rate,
     ("mini", "figure3"): mini_figure3,
     ("trapeze", "figure4"): trapeze_figure4,

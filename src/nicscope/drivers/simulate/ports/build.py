@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 HANDLE_WAYS = 4  # assumed: what served translations best (miNI, V.C)
 # Of ``PortSize``: what arrays are made of.
 QUEUES = (
-    "ring", "ready", "channels", "events", "connections", "segments", "receives",
+    "ring", "ready", "channels", "exports", "events", "connections", "segments", "receives",
     "regions", "queues", "entries",
 )  # fmt: skip
 WINDOW = 64  # packets, the most that the rejects of an acknowledgement can name

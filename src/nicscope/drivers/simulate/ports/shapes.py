@@ -53,6 +53,7 @@ class Extent(NamedTuple):
     ring: int  # entries of each queue of a port
     ready: int
     channels: int
+    exports: int  # to begin with
     events: int
     connections: int
     segments: int  # of a descriptor

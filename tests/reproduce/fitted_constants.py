@@ -9,6 +9,7 @@ from functools import _lru_cache_wrapper, partial
 from typing import TYPE_CHECKING
 
 from nicscope.config import shelf
+from nicscope.interfaces.mini import cluster as mini_cluster
 from nicscope.studies.calibrate.anchors import POLICY_OF
 from nicscope.studies.delivery_measures import (
     PAIRS,
@@ -54,8 +55,10 @@ def shift(monkeypatch: pytest.MonkeyPatch, folder: Path, constant: str) -> None:
     """From now on ``constant`` has a value that is larger by a tenth, and by one at least."""
     platform, _, name = constant.partition(".")
     if platform == "PortSize":
-        size = getattr(memory.PortSize(), name) * 2  # a cache's size: a power of two
-        monkeypatch.setattr(memory, "PortSize", partial(memory.PortSize, **{name: size}))
+        size = getattr(mini_cluster.PortSize(), name) * 2  # a cache's size: a power of two
+        monkeypatch.setattr(
+            mini_cluster, "PortSize", partial(mini_cluster.PortSize, **{name: size})
+        )
         return
     shutil.copytree(shelf.CATALOG, folder)
     for key, cost in platforms_of(constant):

@@ -88,7 +88,7 @@ def test_a_dearer_completion_is_all_that_a_message_waits_for():
     assert all(parts[0][part] == parts[1][part] for part in Part if part is not Part.RECEIVE)
 
 
-@pytest.mark.requirement("ED-82", "ED-85", "ED-81")
+@pytest.mark.requirement("ED-82", "ED-81")
 @pytest.mark.parametrize("size", [64, 256])
 def test_mechanisms_differ_in_data_transfer_alone_and_in_the_order_of_the_paper(size):
     found = [parts_of(mechanism, size) for mechanism in THREE]

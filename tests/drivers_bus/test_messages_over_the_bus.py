@@ -107,7 +107,7 @@ def test_intervention_spares_the_write_backs_and_retries(size):
     assert retry.spent["fetch"] > intervention.spent["fetch"]
 
 
-@pytest.mark.requirement("ED-73", "ED-85", "ED-82")
+@pytest.mark.requirement("ED-73")
 def test_only_the_execution_of_a_dma_grows_with_the_message():
     spent = {}
     for size in (64, 4096):

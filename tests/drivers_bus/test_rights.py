@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from bus_world import BusWorld
 
+from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, FAR
 from nicscope.memory.coherence.layout import EXCLUSIVE, INVALID, MODIFIED, SHARED
 from nicscope.nic.coherent.mechanism import Mechanism
+from nicscope.nic.ways.state import DELIVER, FETCH
 
 BLOCK, PAGE = 128, 0x2000
 EDT, DMA = int(Mechanism.EDT), int(Mechanism.DMA_INTERVENTION)
@@ -105,7 +107,7 @@ def test_of_a_block_that_the_nic_keeps_the_host_has_no_right_to_write_without_as
     assert node.states(1)[0] == SHARED
 
 
-@pytest.mark.requirement("ED-9", "ED-31", "ED-32", "ED-33")
+@pytest.mark.requirement("ED-9", "ED-31", "ED-32", "ED-33", "ED-73")
 @pytest.mark.parametrize("count", [4, BLOCK, 3 * BLOCK + 5])
 @pytest.mark.parametrize("way", [EDT, DMA, int(Mechanism.DMA_RETRY), int(Mechanism.DMA)])
 def test_what_arrives_has_ended_when_its_last_byte_has_crossed_and_not_before(way, count):
@@ -118,3 +120,21 @@ def test_what_arrives_has_ended_when_its_last_byte_has_crossed_and_not_before(wa
     told = 0 if way == EDT else int(bus.ways.nics.config[0, 0]["dma_interrupt"])
     assert ended == int(bus.hosts.registers[0, 0]["data_free"]) + told
     assert bus.hosts.memory[0, where : where + count].tobytes() == b"n" * count
+
+
+@pytest.mark.requirement("ED-73", "ED-85")
+@pytest.mark.parametrize("count", [4, 4096])
+@pytest.mark.parametrize("way", [DMA, int(Mechanism.DMA_RETRY), int(Mechanism.DMA)])
+def test_an_engine_asks_for_its_first_block_when_it_is_set_up_whatever_it_is_to_move(way, count):
+    world = BusWorld(None, {"dma_init": 700_000})
+    asks = world.bus.ways.asks[0]
+    for engine, call in ((ENGINE_OUT, FETCH), (ENGINE_IN, DELIVER)):
+        world.pause(LONG)
+        begun = world.now
+        world.start(engine, way, call, 0x8000, 0, count, begun)
+
+        while asks[engine]["at"] == FAR:
+            world.fire()
+
+        assert asks[engine]["at"] == begun + 700_000
+        world.rest(engine)

@@ -28,7 +28,6 @@ def left(cluster, nic):
     return found, len(nic._owner._records)
 
 
-@pytest.mark.requirement("ED-5")
 @pytest.mark.parametrize("mechanism", ["pci", "edt", "cc-dma-intervention", "cni", "pio", "dma"])
 def test_all_that_via_makes_is_given_back(mechanism):
     seen = []

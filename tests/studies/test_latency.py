@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numba.core import config
 
 from nicscope.config.delivery import Way
+from nicscope.config.platform import load_platform
 from nicscope.drivers.simulate.log import Engine
 from nicscope.errors import NicscopeError, StudyError
 from nicscope.interfaces.via import Cluster, Nic, Reliability
@@ -42,6 +44,30 @@ def test_messages_that_count_go_around_a_cacheable_queue():
     assert game.rounds_of(Setting("sonic-via", "cni"), 64) == (34, 32)
     assert game.rounds_of(Setting("sonic-via", "cni"), 4096)[1] == 8
     assert game.rounds_of(Setting("sonic-via", "edt", pages=40), 64) == (40, 40)
+
+
+def test_where_bursts_hold_the_bus_messages_that_count_meet_their_cycle_everywhere():
+    platform = load_platform("sonic-via")
+    said = msgspec.structs.replace(platform.machine["background_percent"], value=25)
+    busy = msgspec.structs.replace(
+        platform, machine={**platform.machine, "background_percent": said}
+    )
+
+    assert game.rounds_of(Setting(busy, "edt"), 64) == (8, 16)
+    assert game.rounds_of(Setting(busy, "edt", {"background_percent": 0}), 64) == (PACKETS, 2)
+    assert game.rounds_of(Setting("sonic-via", "dma", {"background_percent": 9}), 64) == (8, 16)
+
+
+@pytest.mark.parametrize(("mechanism", "operations"), [("edt", 1), ("cc-dma-intervention", 3)])
+def test_each_operation_of_an_engine_waits_an_eighth_of_a_burst_in_the_mean(mechanism, operations):
+    """Under EDT the write-back; by DMA descriptor and message out, message in.  4 KB: 2,560 ns."""
+    bursts = {"background_percent": 25, "background_bytes": 4096}
+    quiet = ping_pong(Setting("sonic-via", mechanism), 64)
+    busy = ping_pong(Setting("sonic-via", mechanism, bursts), 64)
+
+    slower = busy.total / busy.messages - quiet.total / quiet.messages
+    # But for what else crosses the bus, and is met or not met then.
+    assert slower == pytest.approx(operations * 2_560_000 / 8, rel=0.1)
 
 
 def parts_of(mechanism, size, **changed):
@@ -88,7 +114,7 @@ def test_a_dearer_completion_is_all_that_a_message_waits_for():
     assert all(parts[0][part] == parts[1][part] for part in Part if part is not Part.RECEIVE)
 
 
-@pytest.mark.requirement("ED-82", "ED-85", "ED-81")
+@pytest.mark.requirement("ED-82", "ED-81")
 @pytest.mark.parametrize("size", [64, 256])
 def test_mechanisms_differ_in_data_transfer_alone_and_in_the_order_of_the_paper(size):
     found = [parts_of(mechanism, size) for mechanism in THREE]

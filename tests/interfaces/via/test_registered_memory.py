@@ -115,6 +115,29 @@ def test_memory_that_is_given_back_makes_room_in_the_table_of_the_nic():
     assert run_alone(program, design=design, mechanism="pio") == 0
 
 
+@pytest.mark.requirement("ED-5")
+def test_descriptors_and_completion_queues_lie_in_registered_memory_too():
+    async def program(cluster, host):
+        nic = await host.open_nic()
+        tag = await nic.create_ptag()
+        memory = cluster.simulation.machine.ports.memory
+        registers = cluster.simulation.machine.bus.ways.nics.registers[0, 0]
+
+        def held():
+            return int((memory.frames[0]["pins"] > 0).sum()), int(registers["registrations"])
+
+        found = [held()]
+        await nic.descriptors(tag, 4)
+        found.append(held())
+        await nic.create_cq(tag)
+        found.append(held())
+        return found
+
+    before, with_descriptors, with_queue = run_alone(program)
+    for less, more in ((before, with_descriptors), (with_descriptors, with_queue)):
+        assert [b - a for a, b in zip(less, more, strict=True)] == [1, 1]
+
+
 @pytest.mark.requirement("ED-19")
 @pytest.mark.parametrize(("initialisation", "state"), [(1, INVALID), (2, SHARED)])
 def test_the_nic_sets_a_registration_up_without_the_program(initialisation, state):

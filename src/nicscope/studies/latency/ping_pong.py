@@ -84,13 +84,27 @@ def rounds_of(setting: Setting, byte_count: int) -> tuple[int, int]:
     counts is the mean of those that wait and those that do not.
     """
     warm_up, least, around = WARM_UP, MEASURED, 1
-    if setting.settings.get("background_percent"):
+    if _has_bursts(setting):
         warm_up, least = ROUND_THE_CYCLE, 2 * ROUND_THE_CYCLE
     if setting.way == Way.CNI:
         around = -(-QUEUE_BLOCKS // (1 + -(-byte_count // ENTRY)))
         least = max(least, QUEUED)
     measured = max(least, around)
     return max(warm_up, around + 2, setting.pages), -(-measured // setting.pages) * setting.pages
+
+
+def _has_bursts(setting: Setting) -> bool:
+    """Whether another master holds the bus now and then."""
+    name = "background_percent"
+    if name in setting.settings:
+        return setting.settings[name] > 0
+    stated = _platform_of(setting).machine.get(name)
+    return stated is not None and stated.value > 0
+
+
+def _platform_of(setting: Setting) -> Platform:
+    platform = setting.platform
+    return load_platform(platform) if isinstance(platform, str | Path) else platform
 
 
 def ping_pong(setting: Setting, byte_count: int, measured: int | None = None) -> Measured:
@@ -143,8 +157,7 @@ def _cluster(setting: Setting, byte_count: int, rounds: int, records: int) -> Cl
     changes = dict(setting.settings)
     if setting.pages > 1:
         changes.setdefault("memory_bytes", PAGE << max(9, pages.bit_length()))
-    platform = setting.platform
-    platform = load_platform(platform) if isinstance(platform, str | Path) else platform
+    platform = _platform_of(setting)
     check_runs(Combination("VIA", platform, setting.way))
     frames = settings_of(platform, changes).host["memory_bytes"] // PAGE
     return Cluster(

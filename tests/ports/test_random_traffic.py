@@ -185,7 +185,6 @@ def play(design: str, plans: list[list[Move]], apart: bool, **how) -> None:
 EXPORT_PAGES = -(-EXPORT // world.PAGE)
 
 
-@pytest.mark.requirement("MI-6")
 @pytest.mark.parametrize("design", [*world.DESIGNS, "utlb-shared", "utlb-process"])
 @settings(max_examples=1 if SLOW else 12, suppress_health_check=list(HealthCheck))
 @given(plans=st.tuples(*(moves(process) for process in range(MANY))), apart=st.booleans())
@@ -193,7 +192,6 @@ def test_every_byte_arrives_in_order_and_no_other_changes(design, plans, apart):
     play(design, list(plans), apart)
 
 
-@pytest.mark.requirement("MI-6")
 @pytest.mark.parametrize("design", world.DESIGNS)
 @settings(max_examples=1 if SLOW else 8, suppress_health_check=list(HealthCheck))
 @given(

@@ -183,6 +183,14 @@ def test_misses_are_dearer_by_the_pages_that_they_pin():
     assert many.low_ps - few.low_ps == many.high_ps - few.high_ps == 240 * 1_800_000
 
 
+def test_a_miss_thread_that_nobody_timed_takes_what_its_pins_take():
+    counts = {"lookups": 100, "interrupts": 2, "dropped": 0, "pins": 4, "unpins": 0}
+    cost = on("mini", "utlb-prototype", counts | {"further_ways": 0})
+    assert cost.unpriced == ()
+    assert us_of(part(cost, "kernel_pin")) == 4 * 17
+    assert cost.not_applicable["miss_processing"].startswith("utlb-prototype states no miss_proc")
+
+
 def test_a_step_without_a_price_makes_the_total_a_lower_bound_and_says_which():
     counts = {"lookups": 100, "interrupts": 2, "dropped": 2, "pins": 128, "unpins": 0}
     counts["further_ways"] = 6

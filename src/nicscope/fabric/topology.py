@@ -132,9 +132,7 @@ def routed(name: str, nodes: int, wires: Sequence[tuple[int, int]]) -> Topology:
     def shortest(s: int, d: int) -> Links:
         links = fabric.search(s, d, lambda _link: True).links
         if not links:
-            raise ValueError(
-                f"{name}: no links lead from node {s} to node {d}; add wires that do"
-            )
+            raise ValueError(f"{name}: no links lead from node {s} to node {d}; add wires that do")
         return links
 
     paths: dict[Pair, Links] = dict(EveryPair(nodes, shortest))

@@ -23,6 +23,7 @@ import msgspec
 
 from nicscope.config.delivery import ServedBy
 from nicscope.config.platform import half_up, in_us
+from nicscope.config.program_costs import BESIDE_PINS
 from nicscope.config.scheme import Scheme
 
 if TYPE_CHECKING:
@@ -271,7 +272,7 @@ def price(counts: Mapping[str, int], design: Design, platform: Platform) -> Cost
     no_step = f"scheme {design.scheme.value} has no such step"
     not_applicable = {name: no_step for name in STEP_NAMES if name not in own}
     for step in MODELS[design.scheme]:
-        why_not = _WITHOUT[step.name](design) if step.name in _WITHOUT else None
+        why_not = _why_none(step.name, design, platform)
         if why_not is not None:
             not_applicable[step.name] = why_not
             continue
@@ -298,6 +299,16 @@ def price(counts: Mapping[str, int], design: Design, platform: Platform) -> Cost
         not_applicable=not_applicable,
         unpriced=tuple(unpriced),
     )
+
+
+def _why_none(step: str, design: Design, platform: Platform) -> str | None:
+    """Why ``design`` on ``platform`` is without a step that its scheme has; None if it has it."""
+    if step in _WITHOUT:
+        return _WITHOUT[step](design)
+    stated = {*platform.costs, *platform.not_applicable}
+    if step in BESIDE_PINS and step not in stated and "kernel_pin" in stated:
+        return f"{platform.name} states no {step}: a miss takes what its pins take"
+    return None
 
 
 def _why_no_search(design: Design) -> str | None:

@@ -67,6 +67,8 @@ MACHINE: dict[str, MachineWord] = {
     "lazy_pointers": MachineWord("the producer looks at the head only when it must", SWITCH),
     "valid_bits": MachineWord("an entry itself says that it is there", SWITCH),
     "sense_reverse": MachineWord("what says so alternates with passes", SWITCH),
+    "ni_mhz": MachineWord("clock of the interface's processor", "MHz"),
+    "host_mhz": MachineWord("clock of the host's processors", "MHz"),
     # the messaging
     "mtu": MachineWord("of a message in a frame", BYTES),
     "max_transfer": MachineWord("of a message", BYTES),
@@ -91,6 +93,7 @@ MACHINE_TIMES = (
     "dma_interrupt",
 )
 VIA_COSTS = ("retry_timeout",)  # what the messaging asks for beside the costs of ports
+CLOCKS = ("ni_mhz", "host_mhz")  # by which costs may be scaled; nobody needs them else
 # What the messaging has, beside what host and interface have.
 OF_VIA = ("mtu", "max_transfer", "window", "retries", "read_mbytes_s")
 
@@ -133,6 +136,8 @@ def _read(key: str, cell: Any, sources: Mapping[str, str], where: str) -> Parame
         raise PlatformError(f"{where}: value must be a whole number, got {value!r}")
     if not 0 <= value <= _MOST // units[unit]:
         raise PlatformError(f"{where}: value must be from 0 to {_MOST // units[unit]}, got {value}")
+    if key in CLOCKS and value == 0:
+        raise PlatformError(f"{where}: a clock must be 1 MHz or more, got 0")
     if own in (SWITCH, "1 or 2") and str(value) not in own.split(" or "):
         raise PlatformError(f"{where}: value must be {own}, got {value}")
     return Parameter(key, value * units[unit], unit, origin)
@@ -144,5 +149,5 @@ def unstated_machine(platform: Platform, beside: Sequence[str] = ()) -> list[str
     ``beside``: names of ``MACHINE`` that are asked for as well, such as ``OF_VIA``.
     """
     times = [name for name in MACHINE_TIMES if name not in platform.costs]
-    words = [name for name in MACHINE if name not in OF_VIA] + [*beside]
+    words = [name for name in MACHINE if name not in (*OF_VIA, *CLOCKS)] + [*beside]
     return times + [name for name in words if name not in platform.machine]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from nicscope.errors import SimulationError
 from nicscope.fabric.mapping import Fabric
 
 if TYPE_CHECKING:
@@ -126,16 +125,14 @@ def routed(name: str, nodes: int, wires: Sequence[tuple[int, int]]) -> Topology:
     """Any network: link k leads from the first of ``wires[k]`` to the second.
 
     Nodes are numbered from 0, switches behind them.  Each path is the shortest, and of several that
-    over the lower links.  Errors: ``SimulationError`` if there is none between two nodes.
+    over the lower links.  Errors: ``ValueError`` if there is none between two nodes.
     """
     fabric = Fabric(nodes, len(wires), wires.__getitem__)
 
     def shortest(s: int, d: int) -> Links:
         links = fabric.search(s, d, lambda _link: True).links
         if not links:
-            raise SimulationError(
-                f"{name}: no links lead from node {s} to node {d}; add wires that do"
-            )
+            raise ValueError(f"{name}: no links lead from node {s} to node {d}; add wires that do")
         return links
 
     paths: dict[Pair, Links] = dict(EveryPair(nodes, shortest))

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.config.platform import half_up, in_us
+from nicscope.config.platform import in_us
 from nicscope.config.scheme import Scheme
+from nicscope.config.unit_cost import half_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -367,3 +367,17 @@ def test_help_has_an_example(capsys):
     assert main(["simulate", "--help"]) == 0
 
     assert "nicscope simulate mine.py" in capsys.readouterr().out
+
+
+@pytest.mark.requirement("SH-2")
+def test_a_cache_that_the_nic_has_no_room_for_is_refused_with_how_much_is_too_much(capsys):
+    small = "utlb-prototype@nic_memory_bytes=64KiB"
+    assert main([*TRACE, "--platform", small]) == 2
+
+    said = capsys.readouterr()
+    assert said.out == ""
+    [line] = said.err.strip().splitlines()
+    assert "tags 32,768" in line
+    assert "65,536 (assumed: utlb-prototype@nic_memory_bytes=64KiB)" in line
+    assert line.count(" too many; take a smaller cache") == 1
+    assert main([*TRACE, "--platform", "utlb-prototype@nic_memory_bytes=256KiB"]) == 0

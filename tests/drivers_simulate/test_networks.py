@@ -7,8 +7,10 @@ from fractions import Fraction
 import pytest
 
 from nicscope.config.design import load_design
+from nicscope.config.platform import load_platform
 from nicscope.drivers.replay import replay
 from nicscope.drivers.simulate.log import Engine
+from nicscope.fabric.topology import crossbar, pair, trunk
 from nicscope.interfaces.unet import Cluster
 from trace_columns import columns_of
 
@@ -61,6 +63,44 @@ def test_myrinet_carries_160_bytes_in_a_microsecond_where_nothing_slows_it():
     # Stored whole on the NIC first, so that the PCI's 133 MB/s do not show.
     spent = on_the_wire("mini-cluster", 4096, policy="store-and-forward")
     assert spent == pytest.approx(float(4096 * MYRINET), rel=1e-4)
+
+
+def on_the_way(topology, length):
+    """Us from a packet's first bit on its way until the last of its payload is there."""
+
+    async def ping(process):
+        endpoint = await process.open()
+        tag = await endpoint.connect(topology.nodes - 1, "pong")
+        room = endpoint.allocate(4096)
+        await endpoint.send(tag, room.part(0, length))
+        await endpoint.sent()
+
+    async def pong(process):
+        endpoint = await process.open("pong")
+        await endpoint.provide(endpoint.allocate(4096))
+        return (await endpoint.receive()).length
+
+    cluster = Cluster(
+        "unet", "mini-cluster", keep_log=1000, topology=topology, policy="store-and-forward"
+    )
+    cluster.start(0, ping)
+    cluster.start(topology.nodes - 1, pong)
+    assert cluster.run()[1] == length
+    log = cluster.simulation.machine.log
+    sent = (log["engine"] == Engine.NET_TX) & (log["end"] > 0)
+    first = log["start"][sent].min()
+    return int(log["end"][sent].max() - first) / 1e6
+
+
+@pytest.mark.requirement("SH-4")
+@pytest.mark.parametrize("length", [64, 4096])
+def test_a_worm_takes_a_microsecond_more_for_each_switch_whatever_its_length(length):
+    """No switch stores a packet: only its head waits there."""
+    none, one, two = (on_the_way(each, length) for each in (pair(), crossbar(2), trunk(1, 1)))
+    hop = load_platform("mini-cluster").costs["switch_hop"].low_ps / 1e6
+    assert 0.5 <= hop <= 1
+    assert one - none == pytest.approx(hop, abs=1e-6)
+    assert two - none == pytest.approx(2 * hop, abs=1e-6)
 
 
 @pytest.mark.requirement("UM-66")

@@ -15,7 +15,8 @@ from nicscope.config.delivery import Way, transfer_costs
 from nicscope.config.design import load_design, with_settings
 from nicscope.config.evidence import Evidence, Origin
 from nicscope.config.machine import unstated_machine
-from nicscope.config.platform import UnitCost, load_platform, platform_names
+from nicscope.config.platform import load_platform, platform_names
+from nicscope.config.unit_cost import UnitCost
 from nicscope.errors import NicscopeError, PlatformError
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
 from nicscope.interfaces.ports import cluster as ports

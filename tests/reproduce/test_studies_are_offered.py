@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = TAKES_MINUTES
 
 
-@pytest.mark.requirement("UT-84", "UT-85")
+@pytest.mark.requirement("UT-85")
 def test_a_trace_that_says_it_is_the_papers_program_is_judged(tmp_path: Path) -> None:
     origin = {"application": "FFT", "problem": "4M elements"}
     file = write_sample(tmp_path / "mine.parquet", rows=500, origin=origin)

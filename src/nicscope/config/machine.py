@@ -70,6 +70,8 @@ MACHINE: dict[str, MachineWord] = {
     "lazy_pointers": MachineWord("the producer looks at the head only when it must", SWITCH),
     "valid_bits": MachineWord("an entry itself says that it is there", SWITCH),
     "sense_reverse": MachineWord("what says so alternates with passes", SWITCH),
+    "ni_mhz": MachineWord("clock of the interface's processor", "MHz"),
+    "host_mhz": MachineWord("clock of the host's processors", "MHz"),
     # the messaging
     "mtu": MachineWord("of a message in a frame", BYTES),
     "max_transfer": MachineWord("of a message", BYTES),
@@ -94,7 +96,8 @@ MACHINE_TIMES = (
     "dma_interrupt",
 )
 VIA_COSTS = ("retry_timeout",)  # what the messaging asks for beside the costs of ports
-OF_ANY = ("processors",)  # what any host may state: one that has no bus here too
+CLOCKS = ("ni_mhz", "host_mhz")  # by which costs may be scaled; nobody needs them else
+OF_ANY = ("processors", *CLOCKS)  # what any host may state: one that has no bus here too
 # What the messaging has, beside what host and interface have.
 OF_VIA = ("mtu", "max_transfer", "window", "retries", "read_mbytes_s")
 
@@ -137,6 +140,8 @@ def _read(key: str, cell: Any, sources: Mapping[str, str], where: str) -> Parame
         raise PlatformError(f"{where}: value must be a whole number, got {value!r}")
     if not 0 <= value <= _MOST // units[unit]:
         raise PlatformError(f"{where}: value must be from 0 to {_MOST // units[unit]}, got {value}")
+    if key in CLOCKS and value == 0:
+        raise PlatformError(f"{where}: a clock must be 1 MHz or more, got 0")
     if own in (SWITCH, "1 or 2") and str(value) not in own.split(" or "):
         raise PlatformError(f"{where}: value must be {own}, got {value}")
     return Parameter(key, value * units[unit], unit, origin)

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from nicscope.config.clocks import at_clocks, clocks_of, read_changes, split_changes
 from nicscope.config.cost_name import COSTS
 from nicscope.config.delivery import ServedBy
 from nicscope.config.evidence import Evidence, Origin, only_known, read_origin
 from nicscope.config.machine import Parameter, read_machine
 from nicscope.config.shelf import open_shelf, read_text, read_texts, shelf_names
+from nicscope.config.unit_cost import UnitCost
 from nicscope.errors import PlatformError, did_you_mean
 
 if TYPE_CHECKING:
@@ -42,11 +44,6 @@ def whole_ps(value: Decimal, ps_per_unit: int) -> int | None:
     return ps.numerator if ps.denominator == 1 else None
 
 
-def half_up(ps: Fraction) -> int:
-    """``ps`` (not negative) rounded to a whole picosecond, a tie upwards."""
-    return int(ps + Fraction(1, 2))
-
-
 def in_us(ps: Fraction | int) -> Decimal:
     """``ps`` picoseconds in microseconds: exact as far as 28 digits go."""
     exact = Fraction(ps)
@@ -66,44 +63,6 @@ _SECTIONS = (
 )
 _CHOICE = ("value", "evidence", "source")
 _CELL = ("at", "value", "unit", "evidence", "source")
-
-
-class UnitCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What one event costs: from ``low_ps`` to ``high_ps``, or by size along ``points``.
-
-    ``points`` are (size, ps) with rising sizes; without them both bounds hold for any size.
-    """
-
-    name: str
-    unit: str  # of the citation
-    origin: Origin
-    low_ps: int = 0
-    high_ps: int = 0
-    points: tuple[tuple[int, int], ...] = ()
-
-    def each(self, size: Fraction | None = None) -> tuple[Fraction, Fraction]:
-        """Bounds (ps) on one event of ``size``; tables need a size, the others ignore it.
-
-        Between two points a table is a straight line; beyond its ends the nearest segment goes
-        on, but never below zero.
-        """
-        if not self.points:
-            return Fraction(self.low_ps), Fraction(self.high_ps)
-        if size is None:
-            raise ValueError(f"cost {self.name!r} is a table and needs a size")
-        along = 1
-        while along < len(self.points) - 1 and size > self.points[along][0]:
-            along += 1
-        (x0, y0), (x1, y1) = self.points[along - 1], self.points[along]
-        ps = max(Fraction(0), y0 + (size - x0) * Fraction(y1 - y0, x1 - x0))
-        return ps, ps
-
-    def evidence_at(self, size: Fraction | None = None) -> Evidence:
-        """Class of evidence at ``size``: off a table's points at best derived from them."""
-        known_here = not self.points or any(size == x for x, _ in self.points)
-        if known_here or self.origin.evidence is not Evidence.PUBLISHED:
-            return self.origin.evidence
-        return Evidence.DERIVED
 
 
 T = TypeVar("T", UnitCost, Parameter)
@@ -132,8 +91,22 @@ def platform_names() -> list[str]:
 def load_platform(name_or_path: str | Path) -> Platform:
     """Platform of that name in the catalog, or the one in a ``.toml`` file.
 
-    Errors: ``PlatformError`` naming the file and the key that is wrong.
+    With ``@WORD=VALUE,...`` behind it, other sizes and clocks of its machine: costs that go by a
+    clock are scaled.  Errors: ``PlatformError`` naming the file and the key that is wrong.
     """
+    stated, changes = split_changes(name_or_path)
+    platform = _load(stated)
+    if not changes:
+        return platform
+    machine = platform.machine | read_changes(changes, str(name_or_path))
+    costs = at_clocks(
+        platform.costs, clocks_of(platform.machine), clocks_of(machine), platform.name,
+        serves=platform.served_by == ServedBy.NIC.value,
+    )  # fmt: skip
+    return msgspec.structs.replace(platform, name=str(name_or_path), costs=costs, machine=machine)
+
+
+def _load(name_or_path: str | Path) -> Platform:
     name, called, content = open_shelf("platforms", name_or_path, PlatformError)
     only_known(content, _SECTIONS, called, PlatformError)
     sources = read_texts(content, "sources", called, PlatformError)
@@ -160,7 +133,18 @@ def load_platform(name_or_path: str | Path) -> Platform:
         machine=read_machine(content.get("machine", {}), sources, called),
         **_read_served_by(content, sources, called),
     )
+    parts = [_at_clocks_of(own, part) for part in parts]
     return _completed(own, _taking(content, parts, called), parts)
+
+
+def _at_clocks_of(own: Platform, part: Platform) -> Platform:
+    """What ``part`` would cost at the clocks that ``own`` states."""
+    stated = clocks_of(own.machine)
+    costs = at_clocks(
+        part.costs, clocks_of(part.machine), clocks_of(part.machine) | stated, part.name,
+        serves=part.served_by == ServedBy.NIC.value,
+    )  # fmt: skip
+    return msgspec.structs.replace(part, costs=costs)
 
 
 def _read_parts(content: Mapping[str, Any], called: str) -> list[Platform]:
@@ -171,7 +155,7 @@ def _read_parts(content: Mapping[str, Any], called: str) -> list[Platform]:
     for name in names:
         if "combines" in open_shelf("platforms", name, PlatformError)[2]:
             raise PlatformError(f"{called}: combines {name!r}, which is combined itself")
-    return [load_platform(name) for name in names]
+    return [_load(name) for name in names]
 
 
 def _taking(

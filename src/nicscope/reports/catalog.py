@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from nicscope.config.design import Design
     from nicscope.config.machine import Parameter
-    from nicscope.config.platform import Platform, UnitCost
+    from nicscope.config.platform import Platform
+    from nicscope.config.unit_cost import UnitCost
     from nicscope.reports.printing import Printed
 
 

@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nicscope.config.delivery import ServedBy
-from nicscope.config.platform import half_up, in_us
+from nicscope.config.platform import in_us
 from nicscope.config.program_costs import BESIDE_PINS
 from nicscope.config.scheme import Scheme
+from nicscope.config.unit_cost import half_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from nicscope.config.delivery import POLICIES, Policy, Way, transfer_costs
+from nicscope.config.nic_memory import WORD as NIC_MEMORY
+from nicscope.config.nic_memory import excess_of
 from nicscope.config.program_costs import program_costs
-from nicscope.errors import DesignError, NicscopeError, PlatformError
+from nicscope.errors import DesignError, NicscopeError, PlatformError, SimulationError
 from nicscope.interfaces.ways import TRACE, Combination, check_runs
 from nicscope.studies.replaying import choose_subjects
 from nicscope.studies.sources import extent_of, repeat
@@ -245,11 +248,21 @@ def _simulated(
             window=window,
             kinds=kinds,
             at_bus=at_bus,
+            fits=partial(_check_fits, subject.platform),
             watch=done,
         )
         for requests in parted
     ]
     return Simulated(design=design, platform=subject.platform.name, nodes=nodes)
+
+
+def _check_fits(platform: Platform, parts: dict[str, int]) -> None:
+    excess = excess_of(parts, platform)
+    if excess is not None:
+        raise SimulationError(
+            f"{excess}; take a smaller cache (--set entries=...), or a NIC with more, as "
+            f"--platform {platform.name.split('@')[0]}@{NIC_MEMORY}=8MiB"
+        )
 
 
 def _first(trace: Trace, most: int | None) -> Iterator[Requests]:

@@ -155,7 +155,7 @@ def test_each_process_takes_a_table_of_fixed_size_on_the_nic():
 def test_no_page_of_the_request_itself_is_unpinned_for_it(policy):
     design = {"scheme": "utlb", "entries": 8, "pin_limit": 3, "replacement": policy}
     history = [touch(0, 3), touch(2, 2), touch(2, 2)]  # the last finds both its pages pinned
-    assert counted(history, "check_misses unpins", **design) == (4, 1)
+    assert counted(history, "check_misses unpins pins peak_pinned_pages", **design) == (4, 1, 4, 3)
 
 
 @pytest.mark.requirement("UT-20", "UT-21")
@@ -234,6 +234,13 @@ def test_prefetching_neighbours_that_are_not_pinned_is_of_no_use():
     assert total(rows, scheme="utlb", entries=64, prefetch=8, prepin=8)["ni_misses"] == 8
 
 
+@pytest.mark.requirement("UT-32")
+def test_one_dma_reads_entries_of_one_second_level_table_and_ends_with_it():
+    rows = [touch(1020, 8)]  # the table ends with page 1023
+    names = "ni_misses entries_fetched interrupts"
+    assert counted(rows, names, scheme="utlb", entries=64, prefetch=16) == (2, 4 + 16, 0)
+
+
 @pytest.mark.requirement("UT-31")
 def test_the_nic_holds_a_directory_of_the_second_level_tables_in_use():
     near = result([touch(0), touch(1023)], scheme="utlb", entries=4).nic_memory_bytes
@@ -280,7 +287,7 @@ def test_a_request_longer_than_the_limit_is_rejected_and_pins_nothing():
     assert counted([touch(0, 5)], names, scheme="utlb", entries=8, pin_limit=4) == (1, 0, 0)
 
 
-@pytest.mark.requirement("UT-44", "UT-82", "SH-9")
+@pytest.mark.requirement("UT-44", "UT-82")
 def test_a_displaced_entry_returns_without_a_pin_under_utlb_and_with_one_under_interrupts():
     rows = [touch(0), touch(4), touch(0)]
     names = "ni_misses pins unpins interrupts entries_fetched"
@@ -288,13 +295,38 @@ def test_a_displaced_entry_returns_without_a_pin_under_utlb_and_with_one_under_i
     assert counted(rows, names, scheme="interrupt", entries=4) == (3, 3, 2, 3, 0)
 
 
+@pytest.mark.requirement("SH-9")
+@pytest.mark.parametrize(
+    ("scheme", "by_whom"),
+    [
+        # interrupts, pins in the kernel's hands, entries that the NIC reads itself, drops
+        ("interrupt", (1, 1, 0, 0)),
+        ("unet-mm", (1, 1, 0, 0)),
+        ("utlb", (0, 0, 1, 0)),
+        ("utlb-shared", (0, 0, 1, 0)),
+        ("handle", (1, 1, 0, 1)),
+    ],
+)
+def test_who_acts_on_a_miss_is_the_host_the_nic_or_a_kernel_thread(scheme, by_whom):
+    victims = {"victim_entries": 1} if scheme == "unet-mm" else {}
+    counts = total([touch(0)] * 2, scheme=scheme, entries=4, **victims)
+    by_library = counts["check_misses"] or 0  # before the NIC is asked
+    acts = (
+        counts["interrupts"],
+        counts["pins"] - by_library,
+        counts["entries_fetched"],
+        counts["dropped"],
+    )
+    assert tuple(each or 0 for each in acts) == by_whom
+    assert counts["ni_misses"] == counts["pins"] == 1
+
+
 @pytest.mark.requirement("UT-91")
 def test_pinning_ahead_takes_n_pages_from_the_missing_one_and_unpins_one_by_one():
     rows = [touch(0), touch(20), touch(40)]
     names = "check_misses pins pin_calls unpins unpin_calls"
-    assert counted(rows, names, scheme="utlb", entries=64, prepin=16, pin_limit=32) == (
-        (3, 48, 3, 16, 16)
-    )
+    found = counted(rows, names, scheme="utlb", entries=64, prepin=16, pin_limit=32)
+    assert found == (3, 48, 3, 16, 16)
 
 
 # --- miNI -----------------------------------------------------------------------------------

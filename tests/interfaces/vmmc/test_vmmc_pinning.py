@@ -243,7 +243,36 @@ def test_what_a_transfer_needs_is_not_unpinned_on_request_either():
     assert cluster.served(1)["stale"] == 0
 
 
-@pytest.mark.requirement("UT-33", "UT-71")
+@pytest.mark.requirement("UT-33")
+def test_a_bit_for_each_page_tells_whether_it_is_pinned_and_nothing_else_does():
+    async def program(endpoint):
+        remote = await endpoint.import_buffer(0, "b")
+        buffer = endpoint.allocate(3 * PAGE)
+        found = []
+
+        async def look():
+            parts = [buffer.part(page * PAGE, PAGE) for page in range(3)]
+            bits = [await endpoint.check(part) for part in parts]
+            found.append((bits, await endpoint.check(buffer)))
+
+        await look()
+        await send_pages(endpoint, remote, buffer, [1])
+        await look()
+        await send_pages(endpoint, remote, buffer, [0, 2])
+        await look()
+        await endpoint.unpin(buffer.part(0, PAGE))
+        await look()
+        return found
+
+    assert run(program)[1] == [
+        ([False, False, False], False),
+        ([False, True, False], False),
+        ([True, True, True], True),
+        ([False, True, True], False),
+    ]
+
+
+@pytest.mark.requirement("UT-71")
 def test_the_library_s_check_takes_longer_the_later_in_its_word_the_page_lies():
     async def program(endpoint):
         buffers = [endpoint.allocate(PAGE) for _ in range(33)]

@@ -153,12 +153,14 @@ def simulate_node(
     window: int = 1,
     kinds: bool = True,
     at_bus: AtBus | None = None,
+    fits: Callable[[dict[str, int]], None] | None = None,
     watch: Callable[[int, int], None] | None = None,
 ) -> NodeOutcome:
     """What becomes of one node's requests under ``design``, whose page size is settled.
 
     ``transfers`` and ``service``: what it costs, as ``config`` and ``ports.costs`` give it.
     ``at_bus``: where the hosts have caches, and the way is over their buses.
+    ``fits`` is handed the bytes of each structure and buffer on the NIC before anything runs.
     ``window``: packets that may be outstanding; with more than one, entries are held that a replay
     finds free, and counts may differ from its.
     """
@@ -168,6 +170,9 @@ def simulate_node(
         delivery, max_payload=max(delivery.max_payload, design.page_size)
     )
     ports, bus = _ports_for(requests, design, page_bits, service, delivery, window, kinds, at_bus)
+    if fits is not None:
+        staged = (delivery.send_buffers + delivery.receive_buffers) * delivery.max_payload
+        fits({**nic_memory_bytes(ports.translations, 0), "buffers": staged})
     scripted = Scripted([transfers] * 2, delivery, pair(), [0], ports, accounts=True, bus=bus)
     scripted.run([_script(requests, page_bits)], watch=watch)
     machine = scripted.machine

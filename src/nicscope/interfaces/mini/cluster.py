@@ -22,7 +22,7 @@ from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
 from nicscope.interfaces.mini.directory import Directory
 from nicscope.interfaces.mini.endpoint import Endpoint
-from nicscope.interfaces.mini.memory import nic_memory
+from nicscope.interfaces.mini.memory import check_fits, nic_memory
 from nicscope.interfaces.ports.cluster import PortCluster
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class Cluster(PortCluster[Endpoint]):
 
     def _simulation(self, hosts: Sequence[int], processes: Sequence[int]) -> Simulation:
         simulation = super()._simulation(hosts, processes)
+        check_fits(simulation.machine, self.platform, hosts)
         self._directory = Directory(simulation.machine)
         return simulation
 

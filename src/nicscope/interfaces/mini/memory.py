@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nicscope.config.nic_memory import WORD as WORD_OF_MEMORY
+from nicscope.config.nic_memory import excess_of
 from nicscope.drivers.translation.cluster import nic_memory_bytes
+from nicscope.errors import SimulationError
 from nicscope.kernel.rows import row_of
 from nicscope.nic.layout import region_bytes
 from nicscope.nic.ports.pools import BLANK, NO_ENTRY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.ports.state import Ports
     from nicscope.nic.ports.pools import Pools
@@ -144,8 +148,11 @@ class Structure(NamedTuple):
     arrays: tuple[NDArray[Any], ...]  # where it lies in this process
 
 
-def nic_structures(machine: Machine, node: int) -> dict[str, Structure]:
-    """Every structure on the NIC of ``node``, by name."""
+def nic_structures(machine: Machine, node: int, peers: int | None = None) -> dict[str, Structure]:
+    """Every structure on the NIC of ``node``, by name.
+
+    ``peers``: with how many it may talk, for each of which it has room; None: with all.
+    """
     ports = machine.ports
     dynamic = bool(ports.rules[0]["handles"])
     found: dict[str, Structure] = {}
@@ -157,8 +164,8 @@ def nic_structures(machine: Machine, node: int) -> dict[str, Structure]:
                 found[name] = Structure(group, _bytes_of(row, name), (row,))
     for name in () if dynamic else ports.shared._fields:
         row = getattr(ports.shared, name)[node : node + 1]
-        found[name] = Structure(LOOKUP, _bytes_of(row), (row,))
-    found |= _of_peers(ports, node)
+        found[name] = Structure(LOOKUP, _bytes_of(row, name), (row,))
+    found |= _of_peers(ports, node, peers)
     nic = row_of(ports.translations.nic, node)
     for name, size in nic_memory_bytes(ports.translations, node).items():
         lies = (getattr(nic, name),) if hasattr(nic, name) else ()
@@ -178,7 +185,7 @@ def nic_structures(machine: Machine, node: int) -> dict[str, Structure]:
     return {name: each for name, each in found.items() if each.byte_count}
 
 
-def _of_peers(ports: Ports, node: int) -> dict[str, Structure]:
+def _of_peers(ports: Ports, node: int, many_peers: int | None) -> dict[str, Structure]:
     """What the NIC keeps for its peers: firmware has room for every one, and for whole windows.
 
     The simulation has it only for those that talk, in pools of all nodes.
@@ -188,7 +195,7 @@ def _of_peers(ports: Ports, node: int) -> dict[str, Structure]:
     streams = own[own != BLANK].tolist()
     rows = [row for row in pools.streams["stores"][streams].tolist() if row]
     kept = [entry for stream in streams for entry in _chain(pools, stream)]
-    peers = len(own)
+    peers = len(own) if many_peers is None else many_peers
     packets = peers * int(ports.rules[0]["window"])
     found = {}
     for name in pools._fields:
@@ -217,12 +224,29 @@ def nic_memory(machine: Machine, node: int) -> dict[str, int]:
     return {name: each.byte_count for name, each in nic_structures(machine, node).items()}
 
 
-def total_by_group(machine: Machine, node: int) -> dict[str, int]:
-    """Bytes of each of ``ON_NIC`` on the NIC of ``node``."""
+def total_by_group(machine: Machine, node: int, peers: int | None = None) -> dict[str, int]:
+    """Bytes of each of ``ON_NIC`` on the NIC of ``node``, as ``nic_structures``."""
     totals = dict.fromkeys(ON_NIC, 0)
-    for each in nic_structures(machine, node).values():
+    for each in nic_structures(machine, node, peers).values():
         totals[each.group] += each.byte_count
     return totals
+
+
+def check_fits(machine: Machine, platform: Platform, hosts: Sequence[int]) -> None:
+    """Return if all that the NIC of each of ``hosts`` has to hold fits in what ``platform`` states.
+
+    ``hosts``: the node of each program.  Errors: ``SimulationError`` saying what takes how much,
+    and how much of it is too much.
+    """
+    peers = len(hosts) if machine.ports.rules[0]["by_connection"] else len(set(hosts))
+    for node in sorted(set(hosts))[:1]:  # nodes are built alike
+        excess = excess_of(total_by_group(machine, node, peers), platform)
+        if excess is not None:
+            raise SimulationError(
+                f"{excess}; have fewer nodes or processes, a smaller cache (entries=...), smaller "
+                "queues (PortSize), or a NIC with more, as "
+                f"{platform.name.split('@')[0]}@{WORD_OF_MEMORY}=8MiB"
+            )
 
 
 def _bytes_of(array: Any, name: str = "") -> int:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nicscope.config.machine import Parameter
-    from nicscope.config.platform import Platform, UnitCost
+    from nicscope.config.platform import Platform
+    from nicscope.config.unit_cost import UnitCost
 
 PAGE = 4096
 AT_LEAST_1 = ("mtu", "max_transfer", *VIA_COSTS)

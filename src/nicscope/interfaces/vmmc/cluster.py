@@ -9,6 +9,7 @@ from nicscope.config.design import Design, load_design, with_settings
 from nicscope.config.program_costs import program_costs
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
+from nicscope.interfaces.mini.memory import check_fits
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.interfaces.vmmc.directory import Directory
 from nicscope.interfaces.vmmc.endpoint import Endpoint
@@ -75,6 +76,7 @@ class Cluster(PortCluster[Endpoint]):
 
     def _simulation(self, hosts: Sequence[int], processes: Sequence[int]) -> Simulation:
         simulation = super()._simulation(hosts, processes)
+        check_fits(simulation.machine, self.platform, hosts)
         self._directory = Directory(simulation.machine)
         return simulation
 

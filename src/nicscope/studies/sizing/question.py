@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from nicscope.config.nic_memory import excess_of
 from nicscope.config.platform import load_platform
 from nicscope.config.scheme import BYTE_UNITS, Scheme, read_setting
 from nicscope.errors import StudyError
@@ -50,6 +51,9 @@ def ask(
         raise StudyError(f"--target-us must be above 0, got {target_us!r}")
     sizes = () if page_sizes is None else _page_sizes(page_sizes.split(","))
     costs = None if platform is None else load_platform(platform)
+    excess = None if costs is None else excess_of({"the budget": nic_bytes}, costs)
+    if excess is not None:
+        raise StudyError(f"--nic-memory {nic_memory}: {excess}; give no more than it has")
     return Question(nic_bytes, pin_bytes, costs, platform, target_us, sizes)
 
 

@@ -15,12 +15,12 @@ from nicscope.config.platform import (
     PREFIX,
     PS_PER_US,
     Platform,
-    UnitCost,
     load_platform,
     read_cost,
     with_cost,
 )
 from nicscope.config.scheme import NONE, SETTINGS, Scheme, read_scheme, read_setting
+from nicscope.config.unit_cost import UnitCost
 from nicscope.errors import DesignError, StudyError, did_you_mean
 from nicscope.memory.replacement import Replacement
 

@@ -93,6 +93,19 @@ def test_sixty_four_receive_buffers_and_some_pages_to_send_from_are_traced_throu
     assert found == (again, 60, 64)
 
 
+@pytest.mark.requirement("UM-86", "UM-40")
+@pytest.mark.parametrize(("entries", "again"), [(1024, 0), (256, 0)])
+def test_buffers_of_32_processes_at_equal_addresses_are_first_missed_by_each(entries, again):
+    # One process after the other, as the paper's zero of others implies: 2048 do not fit at once.
+    rows = [touch(page, pid=pid, op="recv") for pid in range(32) for page in range(64)]
+    names = "ni_misses_receive_compulsory ni_misses_noncompulsory ni_misses_send"
+    design = {"scheme": "unet-mm", "entries": entries, "victim_entries": 16}
+    assert counted(rows, names, **design) == (64 * 32, again, 0)
+    # Whoever comes back to them finds them gone: each was displaced by the next process's.
+    _, missed_again, _ = counted(rows * 2, names, **design)
+    assert missed_again == 64 * 32
+
+
 @pytest.mark.requirement("UM-85", "MI-54")
 @pytest.mark.parametrize(
     "flat", [{"scheme": "unet-mm", "victim_entries": 0}, {"scheme": "handle"}], ids=str

@@ -34,7 +34,7 @@ def test_a_page_unmapped_while_the_ni_maps_it_lives_until_the_ni_lets_go():
     assert found == (1, True, 2)
 
 
-@pytest.mark.requirement("UM-54", "UM-55", "UM-56", "UM-59c")
+@pytest.mark.requirement("UM-54", "UM-55", "UM-59c")
 def test_no_more_is_pinned_than_the_table_holds_and_the_rest_can_be_swapped():
     async def ping(process):
         state = process.cluster.memory.state

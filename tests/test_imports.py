@@ -144,7 +144,6 @@ def test_commands_start_without_waiting_for_heavy_libraries():
     assert waiting == []
 
 
-@pytest.mark.requirement("UM-58")
 def test_the_hosts_memory_knows_no_interface():
     """Pages, tables and pins are any operating system's: an interface only calls them.
 

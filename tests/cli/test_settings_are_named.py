@@ -24,6 +24,7 @@ OTHER = {
     "ways": ("8", 8),
     "line": ("16", 16),
     "victim_entries": ("3", 3),
+    "most_valid": ("21", 21),
     "index_offset": ("false", False),
     "prefetch": ("7", 7),
     "prepin": ("5", 5),

@@ -10,7 +10,6 @@ from nicscope.drivers.simulate.ports.build import PortSize, Transport
 from nicscope.nic.ports.layout import SEND, WRITE
 
 
-@pytest.mark.requirement("UM-20")
 @pytest.mark.parametrize("design", world.DESIGNS)
 def test_buffers_come_back_though_their_reports_find_the_queue_full(design):
     async def program(process):
@@ -31,7 +30,6 @@ def test_buffers_come_back_though_their_reports_find_the_queue_full(design):
     assert world.uses_left(cluster)[0] == 0
 
 
-@pytest.mark.requirement("UM-20")
 @pytest.mark.parametrize("design", world.DESIGNS)
 def test_buffers_that_no_message_fits_in_come_back_though_the_queue_is_full(design):
     async def sender(process):

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from nicscope.apps.split_c.matrix import Blocking
+from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.studies.reproduce.experiments.unet_mm import split_c
 from nicscope.studies.reproduce.experiments.unet_mm.split_c import (
     PUBLISHED,
@@ -54,6 +55,15 @@ def test_programs_are_right_on_any_number_of_nodes(scaled, nodes):
     found = measure(fewer, Bench(entries=64, nodes=nodes, buffers=16, answers=2))
     assert found.right
     assert found.lost == 0
+
+
+@pytest.mark.requirement("UM-84")
+@pytest.mark.parametrize("kind", ["small", "large", "multiply"])
+def test_programs_are_right_on_a_network_that_loses_messages(kind):
+    scaled = next(one for one in SCALED if one.kind == kind)
+    fewer = scaled._replace(keys=min(scaled.keys, 2000))
+    faults = Faults(seed=5, loss=0.05, duplication=0.02, corruption=0.02)
+    assert measure(fewer, LARGE._replace(buffers=16), faults).right
 
 
 def test_the_published_sizes_are_the_papers():

@@ -30,7 +30,7 @@ def test_every_step_of_table_1_comes_out_of_running_systems(monkeypatch):
     assert [shape.evidence for shape in found.shapes if not shape.ok] == []
 
 
-@pytest.mark.requirement("UM-59c", "UM-56", "UM-55")
+@pytest.mark.requirement("UM-59c", "UM-55")
 def test_pinned_memory_depends_on_the_table_and_not_on_who_uses_it(monkeypatch):
     pages = PAGES
     if SLOW:
@@ -44,7 +44,7 @@ def test_pinned_memory_depends_on_the_table_and_not_on_who_uses_it(monkeypatch):
     assert counts == [pages * count for count in pinning.PROCESSES]
 
 
-@pytest.mark.requirement("UM-71", "UM-72", "UM-74")
+@pytest.mark.requirement("UM-71")
 @pytest.mark.parametrize("column", COLUMNS.values(), ids=list(COLUMNS))
 def test_a_side_of_the_machine_that_does_not_serve_takes_no_time(column):
     seen = receive(column, 1498)

@@ -93,6 +93,31 @@ def test_sixty_four_receive_buffers_and_some_pages_to_send_from_are_traced_throu
     assert found == (again, 60, 64)
 
 
+@pytest.mark.requirement("UM-83", "UM-41", "UM-42")
+@pytest.mark.parametrize(("meeting", "again"), [(16, 0), (17, 2 * 17)])
+def test_sixteen_pages_that_meet_buffers_find_their_places_among_the_victims(meeting, again):
+    # Round after round each drives the other of its slot out, and calls it back from 16 victims;
+    # of 17 the first in has gone when it is wanted, and so on with each.
+    receive = [touch(page, op="recv") for page in range(64)]
+    send = [touch(256 + page) for page in range(meeting)]
+    design = {"scheme": "unet-mm", "entries": 256, "victim_entries": 16}
+    found = counted((receive + send) * 2, "ni_misses_noncompulsory", **design)
+    assert found == (again,)
+
+
+@pytest.mark.requirement("UM-86", "UM-40")
+@pytest.mark.parametrize(("entries", "again"), [(1024, 0), (256, 0)])
+def test_buffers_of_32_processes_at_equal_addresses_are_first_missed_by_each(entries, again):
+    # One process after the other, as the paper's zero of others implies: 2048 do not fit at once.
+    rows = [touch(page, pid=pid, op="recv") for pid in range(32) for page in range(64)]
+    names = "ni_misses_receive_compulsory ni_misses_noncompulsory ni_misses_send"
+    design = {"scheme": "unet-mm", "entries": entries, "victim_entries": 16}
+    assert counted(rows, names, **design) == (64 * 32, again, 0)
+    # Whoever comes back to them finds them gone: each was displaced by the next process's.
+    _, missed_again, _ = counted(rows * 2, names, **design)
+    assert missed_again == 64 * 32
+
+
 @pytest.mark.requirement("UM-85", "MI-54")
 @pytest.mark.parametrize(
     "flat", [{"scheme": "unet-mm", "victim_entries": 0}, {"scheme": "handle"}], ids=str

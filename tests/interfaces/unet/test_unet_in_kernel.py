@@ -46,7 +46,7 @@ async def receive_all(process):
     return [await (await endpoint.receive()).read() for _ in LENGTHS]
 
 
-@pytest.mark.requirement("UM-70", "UM-71", "UM-72", "UM-73", "UM-74", "UM-79a")
+@pytest.mark.requirement("UM-74", "UM-79a")
 @pytest.mark.parametrize("column", COLUMNS)
 def test_messages_arrive_whole_with_one_copy(column):
     (sent, received), cluster = run(column, send_all, receive_all)

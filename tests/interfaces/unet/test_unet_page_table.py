@@ -1,8 +1,10 @@
 """U-Net/MM: what the NI's table holds is pinned, until the table or an endpoint lets go of it."""
 
+import msgspec
 import pytest
 from paged_endpoints import PAGE, run, small_table, written
 
+from nicscope.config.design import load_design
 from nicscope.drivers.simulate.ports.build import HostSize
 
 
@@ -32,7 +34,7 @@ def test_a_page_unmapped_while_the_ni_maps_it_lives_until_the_ni_lets_go():
     assert found == (1, True, 2)
 
 
-@pytest.mark.requirement("UM-54", "UM-55", "UM-56", "UM-59c")
+@pytest.mark.requirement("UM-54", "UM-55", "UM-59c")
 def test_no_more_is_pinned_than_the_table_holds_and_the_rest_can_be_swapped():
     async def ping(process):
         state = process.cluster.memory.state
@@ -54,6 +56,41 @@ def test_no_more_is_pinned_than_the_table_holds_and_the_rest_can_be_swapped():
     ((most, taken, _), _), _ = run((0, ping), (1, pong), design=small_table(4, 2))
     assert most == 6
     assert taken == 12 - 6
+
+
+@pytest.mark.requirement("UM-56", "UM-45")
+@pytest.mark.parametrize("design", ["unet-mm-pca200", "unet-mm-dc21140"])
+@pytest.mark.parametrize("most", [1, 3])
+def test_a_kernel_that_lets_few_entries_be_valid_pins_no_more_and_messages_go_on(most, design):
+    capped = msgspec.structs.replace(load_design(design), most_valid=most)
+    seen = []
+
+    def look(process):
+        state = process.cluster.memory.state.spaces["pinned"]
+        seen.append(int(state[process.node, process.number]))
+
+    def talking(own, other):
+        async def program(process):
+            endpoint = await process.open(own)
+            tag = await endpoint.connect(1 - process.node, other)
+            rooms = [await written(process, fill) for fill in range(8)]
+            buffers = {room.address: room for room in [process.allocate(PAGE) for _ in range(4)]}
+            await endpoint.provide(*buffers.values())
+            for room in rooms:
+                await endpoint.send(tag, room.part(0, 1400))
+                assert (await endpoint.sent()).ok
+                look(process)
+                while endpoint.waiting:
+                    message = await endpoint.receive()
+                    await endpoint.provide(buffers[message.buffers[0].address])
+                    look(process)
+            return process.cluster.counts(process.node)["unpins"]
+
+        return program
+
+    unpins, _ = run((0, talking("one", "other")), (1, talking("other", "one")), design=capped)
+    assert max(seen) == most
+    assert min(unpins) >= 8 - most
 
 
 @pytest.mark.requirement("UM-41", "UM-42", "UM-43", "UM-45", "UM-79")

@@ -14,7 +14,7 @@ from nicscope.drivers.simulate.ports.posting import (
     POLL,
     SIGNAL,
 )
-from nicscope.drivers.simulate.ports.reporting import GIVEN_BITS, KIND_BITS
+from nicscope.drivers.simulate.ports.reporting import GIVEN_BITS, KIND_BITS, LATE
 from nicscope.drivers.simulate.programs import ADDRESS, OWN, PACKET, PEER, TIME
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.host.calls import close_port
@@ -307,6 +307,23 @@ class Process(PortCalls, OwnMemory):
         question = self._question(RECEIVED, mode, port)
         ended = yield question if after is None else self._behind(after, question)
         self._driven.now = ended[TIME]
+        if ended[OWN] < 0:
+            raise self._gone(ended[PEER])
+        return self._received(ended)
+
+    @coroutine
+    def arrival_until(
+        self, when_us: float, port: int | None = None
+    ) -> Generator[bytes, Record, Arrival | None]:
+        """The next arrival, or None if there is none at ``when_us``."""
+        self._owner.check_caller()
+        place = self._own(port)
+        own = self._mapped[place] | RECEIVED
+        when = max(1, round(when_us * PS_PER_US))
+        ended = yield self._driven.request(REPORT, peer=place, own=own, address=when)
+        self._driven.now = ended[TIME]
+        if ended[OWN] == LATE:
+            return None
         if ended[OWN] < 0:
             raise self._gone(ended[PEER])
         return self._received(ended)

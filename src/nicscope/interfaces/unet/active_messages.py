@@ -3,8 +3,9 @@
 Small requests of up to 64 bytes are copied to slots of one page (those below 56 travel in their
 descriptor).  ``store`` sends from where the data lies, behind a header, and ``get`` has the other
 end copy what it answers to buffers of its own; both move at most ``PIECE`` bytes in a message.
-Nobody sends a message for which its receiver has no buffer: each peer may fill a share of them,
-and learns when they are empty again.  So nothing is lost on a network that loses nothing.
+Nobody sends a message for which its receiver has no buffer: of a peer's buffers each may fill a
+share, and one is empty again when its message is acknowledged.  What the network loses all the
+same is sent again (``streams``): a message is taken once, those of a peer in their order.
 
 Source: U-Net/MM, section 6.2, for the layer and its 64-byte and 4 KB buffers; the rest is ours.
 """
@@ -20,10 +21,12 @@ from nicscope.interfaces.arguments import raw_bytes, whole
 from nicscope.interfaces.buffers import memory_of, stretch_of
 from nicscope.interfaces.ports.buffers import Buffer
 from nicscope.interfaces.unet.endpoint import SMALL
+from nicscope.interfaces.unet.links import Links
+from nicscope.interfaces.unet.streams import LONGEST_TIME_OUT_US, NEVER_US
 from nicscope.nic.ports.layout import NOBODY
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable
+    from collections.abc import Awaitable, Callable
 
     from nicscope.interfaces.unet.cluster import Process
     from nicscope.interfaces.unet.endpoint import Endpoint
@@ -32,13 +35,13 @@ if TYPE_CHECKING:
 
 PAGE = 4096
 SLOT = 64  # bytes of a small message's buffer
-HEADER = struct.Struct("<BxHIQ")  # handler, buffers given back, two arguments
+HEADER = struct.Struct("<BBBxIQ")  # handler, number, what is expected of the receiver, arguments
 PIECE = PAGE - HEADER.size
 # Peers together get half of the buffers, answers a quarter, and the rest is for a question of each.
 SMALLEST = 2
-CREDIT, GET, ANSWER, ARRIVED, LEAVE = range(5)  # handlers of the layer's own
+ACK, GET, ANSWER, ARRIVED, LEAVE = range(5)  # handlers of the layer's own
 WITHOUT_TURN = (GET, ANSWER)  # for which there are buffers beside the shares
-IN_FLIGHT = 48  # descriptors of an endpoint at a time; a queue has 64 places
+LINGER_US = 8 * LONGEST_TIME_OUT_US  # a peer has asked eight times by then, or no more
 FIRST_FREE, LAST_FREE = 16, 255  # numbers below are the layer's
 
 
@@ -64,16 +67,13 @@ class ActiveMessages:
         self._buffers = buffers
         self._answers = answers
         self._handlers: dict[int, Handler] = {
-            CREDIT: self._take_credit,
             GET: self._answer,
             ANSWER: self._take_answer,
             ARRIVED: self._count_arrival,
             LEAVE: self._note_leave,
         }
-        self._tags: dict[int, Hashable] = {}
-        self._credit = dict.fromkeys(range(nodes), self._share)
-        self._emptied = dict.fromkeys(range(nodes), 0)
-        self._using: dict[int, tuple[deque[Buffer], Buffer] | None] = {}  # by request
+        peers = [peer for peer in range(nodes) if peer != self.node]
+        self._links = Links(self.node, peers, self._share, _acknowledgement)
         self._slots: deque[Buffer] = deque()
         self._rooms: deque[Buffer] = deque()
         self._pages: dict[int, Buffer] = {}  # for messages, by address
@@ -94,7 +94,10 @@ class ActiveMessages:
         received = self.endpoint.allocate(self._buffers * PAGE)
         slots = self.endpoint.allocate(PAGE)
         rooms = self.endpoint.allocate(self._answers * PAGE)
-        self._slots.extend(slots.part(at, SLOT) for at in range(0, PAGE, SLOT))
+        self._links.endpoint = self.endpoint
+        if not self._is_inside(HEADER.size):
+            self._links.slot = slots.part(0, HEADER.size)
+        self._slots.extend(slots.part(at, SLOT) for at in range(SLOT, PAGE, SLOT))
         self._rooms.extend(rooms.part(at * PAGE, PAGE) for at in range(self._answers))
         for at in range(self._buffers):
             page = received.part(at * PAGE, PAGE)
@@ -102,7 +105,9 @@ class ActiveMessages:
             await self.endpoint.provide(page)
         for node in range(self.nodes):
             if node != self.node:
-                self._tags[node] = await self.endpoint.connect(node, f"active messages {node}")
+                self._links.tags[node] = await self.endpoint.connect(
+                    node, f"active messages {node}"
+                )
         await self.barrier()
 
     def on(self, number: int, handler: Handler) -> None:
@@ -158,6 +163,7 @@ class ActiveMessages:
                 continue
             await self._take_turn(node)
             slot = await self._free(self._slots)
+            await self._await_window(node)
             await slot.write(self._head(node, number, first + at, second))
             await self._post(node, (self._slots, slot), slot.part(0, HEADER.size), piece)
 
@@ -178,7 +184,8 @@ class ActiveMessages:
             return
         self._check_peer(node)
         for at in range(0, len(into), PIECE * self._most_asked):
-            while self._awaited:  # by a get in the middle of which this one is
+            # By a get in the middle of which this one is; or for room for the question.
+            while self._awaited or not self._may_send(node):
                 await self._take()
             # From here until the question is sent no message is taken, so no other get begins.  It
             # needs no turn: of each peer there is at most one, for which a buffer is left.
@@ -187,6 +194,7 @@ class ActiveMessages:
             await self._send_small(node, GET, self._awaited, name << 48 | (offset + at), b"")
             while self._awaited:
                 await self._take()
+            await self._links.acknowledge(node)  # whose buffers for answers wait for it
 
     async def barrier(self) -> None:
         """Wait until all processes are here, and take messages meanwhile."""
@@ -210,15 +218,34 @@ class ActiveMessages:
             await self._take()
 
     async def flush(self) -> None:
-        """Wait until the NIC has done with everything that was sent."""
+        """Wait until everything that was sent has arrived, and take messages meanwhile."""
         self._owner.check_caller()
-        while self._using:
-            await self._reap()
+        while self._links.is_awaited:
+            await self._take()
+        await self._links.done()
+
+    async def linger(self) -> None:
+        """``flush``, and answer whom an acknowledgement has not reached, until nobody asks.
+
+        The last thing that a process does on a network that may lose messages.
+        """
+        await self.flush()
+        seen, until = -1, 0.0
+        while self.process.now_us < until or seen != self._links.duplicates:
+            if seen != self._links.duplicates:
+                seen, until = self._links.duplicates, self.process.now_us + LINGER_US
+            await self._take(until)
+        await self.flush()
+
+    @property
+    def repeated(self) -> int:
+        """Messages that were sent again, because nobody had acknowledged them in time."""
+        return self._links.repeated
 
     def _check_peer(self, node: int) -> None:
         """Return if messages go to ``node``: one of the others, once the layer is open."""
         self._owner.check_caller()
-        if whole(node, "a node", 0, self.nodes - 1) not in self._tags:
+        if whole(node, "a node", 0, self.nodes - 1) not in self._links.tags:
             raise SimulationError(
                 f"no messages go from node {self.node} to node {node}; open first"
             )
@@ -233,48 +260,61 @@ class ActiveMessages:
         """Send what its descriptor or a slot holds, now that there is a buffer for it."""
         length = HEADER.size + len(content)
         if self._is_inside(length):
+            await self._await_window(node)
             await self._post(node, None, self._head(node, number, first, second) + content)
             return
         slot = await self._free(self._slots)
+        await self._await_window(node)
         await slot.write(self._head(node, number, first, second) + content)
-        await self._post(node, (self._slots, slot), slot.part(0, length))
+        small = slot.part(0, length)
+        await self._post(node, (self._slots, slot), small, turn=number not in WITHOUT_TURN)
 
     def _head(self, node: int, number: int, first: int, second: int) -> bytes:
-        given, self._emptied[node] = self._emptied[node], 0
-        return HEADER.pack(number, given, first, second)
+        stream = self._links.streams[node]
+        return HEADER.pack(number, stream.number(), stream.acknowledging(), first, second)
 
     async def _post(
-        self, node: int, used: tuple[deque[Buffer], Buffer] | None, *pieces: Buffer | bytes
+        self,
+        node: int,
+        used: tuple[deque[Buffer], Buffer] | None,
+        *pieces: Buffer | bytes,
+        turn: bool = True,
     ) -> None:
-        while len(self._using) >= IN_FLIGHT:
-            await self._reap()
-        request = await self.endpoint.send(self._tags[node], *pieces)
-        self._using[request] = used
+        """Send a message and keep it until it is acknowledged; ``turn``: it uses a turn."""
+        await self._links.post(node, used, pieces, fills=turn and used is not None)
         while self.endpoint.waiting and not self._taking:
+            await self._take()
+
+    def _may_send(self, node: int) -> bool:
+        """Whether a small message to ``node`` could go now, without a wait."""
+        has_slot = self._is_inside(HEADER.size) or bool(self._slots)
+        return has_slot and not self._links.streams[node].is_full
+
+    async def _await_window(self, node: int) -> None:
+        while self._links.streams[node].is_full:
             await self._take()
 
     async def _free(self, free: deque[Buffer]) -> Buffer:
         while not free:
-            await self._reap()
+            await self._take()
         return free.popleft()
 
-    async def _reap(self) -> None:
-        done = await self.endpoint.sent()
-        if not done.ok:
-            raise SimulationError(f"node {self.node}: a message was not sent: {done.status}")
-        used = self._using.pop(done.request)
-        if used is not None:
-            used[0].append(used[1])
-
     async def _take_turn(self, node: int) -> None:
-        """Use one of the buffers that ``node`` has for this process, when there is one."""
-        while not self._credit[node]:
+        """Wait until ``node`` has an empty buffer of those that it has for this process."""
+        while self._links.streams[node].filled >= self._share:
             await self._take()
-        self._credit[node] -= 1
 
-    async def _take(self) -> None:
-        """Take the next message, when there is one."""
-        message = await self.endpoint.receive()
+    async def _take(self, until: float = NEVER_US) -> None:
+        """Take the next message, if it comes before something else is due or it is ``until``."""
+        due = min(until, self._links.due)
+        if due == NEVER_US:
+            message = await self.endpoint.receive()
+        else:
+            found = await self.endpoint.receive_until(due)
+            if found is None:
+                await self._links.mind()
+                return
+            message = found
         if not message.filled:
             # A transfer needed its entry while it waited: it is translated once more.
             for buffer in message.buffers:
@@ -283,22 +323,19 @@ class ActiveMessages:
         content = await message.read()
         for buffer in message.buffers:
             await self.endpoint.provide(self._pages[buffer.address])
-        whole_head = len(content) >= HEADER.size
-        number, given, first, second = HEADER.unpack_from(content) if whole_head else (-1, 0, 0, 0)
-        if number not in self._handlers or message.node not in self._credit:
+        if len(content) < HEADER.size or message.node not in self._links.streams:
             self.strange += 1
             return
-        self._credit[message.node] += given
+        number, sequence, expected, first, second = HEADER.unpack_from(content)
+        if number not in self._handlers and number != ACK:
+            self.strange += 1
+            return
+        told = None if number == ACK else sequence
+        if not await self._links.is_next(message.node, told, expected, bool(message.buffers)):
+            return
         taking, self._taking = self._taking, True
         await self._handlers[number](message.node, first, second, content[HEADER.size :])
-        if message.buffers and number not in WITHOUT_TURN:
-            self._emptied[message.node] += 1
-            if self._emptied[message.node] > self._share // 2:
-                await self.request(message.node, CREDIT)
         self._taking = taking
-
-    async def _take_credit(self, node: int, first: int, second: int, content: bytes) -> None:
-        """What a credit has to say is in its header."""
 
     async def _answer(self, node: int, first: int, second: int, content: bytes) -> None:
         """Copy what was asked for to buffers of the layer, and send it."""
@@ -312,7 +349,8 @@ class ActiveMessages:
             room = await self._free(self._rooms)
             await room.write(self._head(node, ANSWER, at, 0))
             await self.process.copy(piece, room.part(HEADER.size, len(piece)))
-            await self._post(node, (self._rooms, room), room.part(0, HEADER.size + len(piece)))
+            answer = room.part(0, HEADER.size + len(piece))
+            await self._post(node, (self._rooms, room), answer, turn=False)
 
     async def _take_answer(self, node: int, first: int, second: int, content: bytes) -> None:
         del second
@@ -329,3 +367,7 @@ class ActiveMessages:
     async def _note_leave(self, node: int, first: int, second: int, content: bytes) -> None:
         del node, first, second, content
         self._left += 1
+
+
+def _acknowledgement(expected: int) -> bytes:
+    return HEADER.pack(ACK, 0, expected, 0, 0)

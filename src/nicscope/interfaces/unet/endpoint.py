@@ -199,6 +199,12 @@ class Endpoint:
         self._check_port()
         return self._message(await self.process.arrival(mode, port=self._port))
 
+    async def receive_until(self, when_us: float) -> Message | None:
+        """The next message or unfilled buffer, polled for; None if there is none at ``when_us``."""
+        self._check_port()
+        arrival = await self.process.arrival_until(when_us, port=self._port)
+        return None if arrival is None else self._message(arrival)
+
     async def compute(self, microseconds: float) -> float:
         """Keep the CPU busy until a message arrives, whose signal interrupts; us that are left.
 

@@ -12,6 +12,7 @@ from nicscope.nic.translate.codes import INTERRUPT, PINNED_AREA, UNET_MM
 from nicscope.nic.translate.holding import hold_key, keep_page, leave_page, release_key
 from nicscope.nic.translate.nodes import translation_of
 from nicscope.nic.translate.state import set_of
+from nicscope.nic.translate.unet_mm import is_at_cap
 
 NO_KEY = -1
 
@@ -29,10 +30,13 @@ def holds_entries(nics):
 
 @step
 def share_set(nics, n, owner, other, space, page):
-    """Whether page ``other`` of space ``owner`` has its entry in the same set as ``page``."""
+    """Whether page ``other`` of space ``owner`` has its entry where one of ``page`` could be.
+
+    That is its set; and any set, where no more entries may be valid.
+    """
     nic, _, book = translation_of(nics.ports.translations, n)
     if nics.ports.rules[0].scheme == UNET_MM:
-        return (other ^ page) & (nic.config[0].sets - 1) == 0
+        return is_at_cap(book) or (other ^ page) & (nic.config[0].sets - 1) == 0
     return set_of(nic, book, owner, other) == set_of(nic, book, space, page)
 
 

@@ -115,8 +115,7 @@ def keep_under_cap(nic, host, book, slot):
     The first victim leaves, or where there is none the next entry of the table behind ``slot``, but
     for those that transfers use.
     """
-    most = book.orders[0].most_valid
-    if most == 0 or book.counts[0].pinned_pages < most:
+    if not is_at_cap(book):
         return True
     place = first_unused(nic)
     if place != ABSENT:
@@ -130,6 +129,13 @@ def keep_under_cap(nic, host, book, slot):
     note_invalidation(book, tag - 1)
     give_back(host, book, tag - 1)
     return True
+
+
+@step
+def is_at_cap(book):
+    """Whether as many entries are valid as the kernel lets be; all that are valid are pinned."""
+    most = book.orders[0].most_valid
+    return most > 0 and book.counts[0].pinned_pages >= most
 
 
 @step

@@ -14,7 +14,7 @@ from nicscope.apps.split_c.matrix import Blocking, multiply
 from nicscope.apps.split_c.radix_sort import radix_sort
 from nicscope.apps.split_c.sample_sort import sample_sort
 from nicscope.config.design import load_design
-from nicscope.drivers.simulate.ports.build import HostSize, PortSize
+from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
 from nicscope.interfaces.unet import Cluster
 from nicscope.interfaces.unet.active_messages import ActiveMessages
 
@@ -90,8 +90,8 @@ class Found(msgspec.Struct, frozen=True):
         return tuple(self.misses(path, compulsory=False) for path in PATHS)
 
 
-def measure(workload: Workload, bench: Bench) -> Found:
-    """Run ``workload`` and check its result."""
+def measure(workload: Workload, bench: Bench, faults: Faults | None = None) -> Found:
+    """Run ``workload`` and check its result; ``faults`` of the network are the layer's to mend."""
     design = msgspec.structs.replace(
         load_design("unet-mm-pca200"), entries=bench.entries, victim_entries=bench.victims
     )
@@ -108,11 +108,18 @@ def measure(workload: Workload, bench: Bench) -> Found:
         nodes=bench.nodes,
         size=PortSize(ring=64 + bench.buffers, ready=bench.buffers, channels=2 * bench.nodes),
         host=HostSize(frames=pages + 64, pages_per_space=pages, swap_blocks=pages),
+        faults=faults,
     )
 
     async def program(process: Process) -> Any:
         messages = ActiveMessages(process, bench.nodes, bench.buffers, bench.answers)
         await messages.open()
+        found = await result_of(process, messages)
+        if faults is not None:
+            await messages.linger()
+        return found
+
+    async def result_of(process: Process, messages: ActiveMessages) -> Any:
         mine = keys[process.node]
         if workload.kind == "multiply":
             return await multiply(process, messages, workload.blocking, factors)

@@ -8,7 +8,6 @@ A test holds the page against them.
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +28,10 @@ BEGIN, END = "<!-- made by docs/papers.py: {} -->", "<!-- end of what docs/paper
 def tables(paper: Paper, found: Reproduction) -> list[str]:
     """All that stands between the two marks of ``paper``, of what was found of it."""
     return [
-        *table(["item", "where", "predicted", "fitted", "identity", "ok", "statements"], items(paper, found)),
+        *table(
+            ["item", "where", "predicted", "fitted", "identity", "ok", "statements"],
+            items(paper, found),
+        ),
         "",
         *table(
             ["predicted number", "printed", "ours", "error", "baseline", "its error", ""],
@@ -124,9 +126,9 @@ def main() -> None:
         if "--write" not in sys.argv[1:]:
             print(made)
             continue
-        begin, end = BEGIN.format(key), END.format(key)
-        whole = re.compile(re.escape(begin) + ".*" + re.escape(end), re.DOTALL)
-        page = whole.sub(lambda _, made=made: f"{begin}\n\n{made}\n\n{end}", page)  # type: ignore[misc]
+        before, rest = page.split(BEGIN.format(key))
+        _, after = rest.split(END.format(key))
+        page = f"{before}{BEGIN.format(key)}\n\n{made}\n\n{END.format(key)}{after}"
     if "--write" in sys.argv[1:]:
         PAGE.write_text(page)
 

@@ -10,6 +10,7 @@ from nicscope.studies.reproduce.harness import reproduce
 # Thousands of counted messages, and latencies at seven sizes: for the compiler.
 pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="takes minutes without the compiler")
 
+
 @pytest.mark.requirement("ED-82", "ED-83", "ED-84", "ED-85", "ED-81", "ED-80")
 def test_all_is_met_but_the_misses_that_the_catalog_lists() -> None:
     found = reproduce(["edt"])

@@ -18,6 +18,7 @@ from nicscope.studies.reproduce.harness import reproduce
 
 pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too much for the interpreter")
 
+
 @pytest.mark.parametrize(
     "item",
     [

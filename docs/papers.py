@@ -9,6 +9,7 @@ A test holds the page against them.
 from __future__ import annotations
 
 import sys
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,12 +28,9 @@ BEGIN, END = "<!-- made by docs/papers.py: {} -->", "<!-- end of what docs/paper
 
 def tables(paper: Paper, found: Reproduction) -> list[str]:
     """All that stands between the two marks of ``paper``, of what was found of it."""
+    heads = ["item", "where", "predicted", "fitted", "identity", "ok", "statements"]
     return [
-        *table(
-            ["item", "where", "predicted", "fitted", "identity", "ok", "statements"],
-            items(paper, found),
-        ),
-        "",
+        *table(heads, items(paper, found)),
         *table(
             ["predicted number", "printed", "ours", "error", "baseline", "its error", ""],
             [_number(point) for point in found.points if point.basis is Basis.PREDICTED],
@@ -41,11 +39,39 @@ def tables(paper: Paper, found: Reproduction) -> list[str]:
             ["predicted statement", "what shows it", ""],
             [_statement(shape) for shape in found.shapes if shape.basis is Basis.PREDICTED],
         ),
+        *table(["other numbers", "label", "ok", "printed", "ours", "worst error"], others(found)),
         *_listed("What misses, and why:", [(one, one.known_miss) for one in found.misses()]),
         "What is missing:",
         "",
         *(f"* `{paper.key}/{name}`: {why}" for name, why in missing(paper)),
     ]
+
+
+def others(found: Reproduction) -> Iterator[list[str]]:
+    """Of each quantity that is not predicted: from where to where, and how far off at most."""
+    rest = [point for point in found.points if point.basis is not Basis.PREDICTED]
+    for (item, quantity, basis), group in groupby(rest, _quantity):
+        points = list(group)
+        errors = [abs(one.relative_error) for one in points if one.relative_error is not None]
+        yield [
+            f"{item}: {quantity}",
+            basis.value,
+            f"{sum(one.ok for one in points)} of {len(points)}",
+            _range([one.published for one in points]),
+            _range([one.reproduced for one in points]),
+            f"{100 * max(errors):.1f} %" if errors else "",
+        ]
+
+
+def _quantity(point: Point) -> tuple[str, str, Basis]:
+    """Its item, its name and unit without its place, and its label."""
+    name, _, rest = point.quantity.partition("[")
+    return point.id, f"{name} {rest.rpartition(']')[2].strip()}".strip(), point.basis
+
+
+def _range(values: list[float]) -> str:
+    low, high = f"{min(values):.4g}", f"{max(values):.4g}"
+    return low if low == high else f"{low} to {high}"
 
 
 def items(paper: Paper, found: Reproduction) -> Iterator[list[str]]:

@@ -124,6 +124,14 @@ def test_a_miss_that_nobody_has_listed_is_new(
     assert status(monkeypatch, result) == 1
 
 
+def test_a_statement_is_known_by_words_and_a_number_by_how_far_it_is_off(listed: Path) -> None:
+    listed.write_text(LISTED.replace('short = "it falls by a tenth"', "off = 3"))
+    assert [one.known_miss is None for one in found(11.9, False).misses()] == [False, True]
+
+    listed.write_text(LISTED.replace("off = 2", 'short = "a little"'))
+    assert [one.known_miss is None for one in found(11.9, False).misses()] == [True, False]
+
+
 @pytest.mark.usefixtures("listed")
 def test_a_known_miss_is_shown_as_a_miss_with_its_reason() -> None:
     result = found(11.9, False)

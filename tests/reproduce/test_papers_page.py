@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from numba.core import config
 
+from nicscope.studies.reproduce.baselines import by_hand
 from nicscope.studies.reproduce.harness import load_papers, reproduce
 from nicscope.studies.reproduce.verdict import Basis
 
@@ -46,9 +47,13 @@ def test_every_prediction_and_all_that_is_missing_stands_on_the_page(key: str) -
     shown = page.between_marks(TEXT, key)
 
     for name, item in PAPERS[key].items.items():
+        baselines = by_hand(PAPERS[key], name)
         for one in item.expected_points():
             row = f"| {name}: {one.quantity} | {float(one.published):g} |"
             assert (row in shown) == (one.basis is Basis.PREDICTED), one.quantity
+            if one.quantity in baselines:
+                (line,) = (line for line in shown.splitlines() if line.startswith(row))
+                assert f" | {float(baselines[one.quantity]):.4g} | " in line
         for shape in item.shapes:
             row = f"| {name}: {shape.statement} |"
             assert (row in shown) == (shape.basis is Basis.PREDICTED), shape.id

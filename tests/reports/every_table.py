@@ -125,8 +125,16 @@ def commands(folder: Path) -> list[list[str]]:
         ["platforms", "show", "sonic-via"],
         ["trace", "info", trace],
         ["reproduce", "utlb/table6", "unet_mm/table1", "trapeze/netperf"],
-        ["coverage", "--tests", str(folder)],
+        ["coverage", "--tests", str(_tests(folder / "tests"))],
     ]
+
+
+def _tests(folder: Path) -> Path:
+    """A folder with a test that shows a part of a requirement."""
+    folder.mkdir(exist_ok=True)
+    mark = f'@pytest.mark.requirement("UT-1", weak="{"it is " * 20}{LONG}")'
+    (folder / "test_it.py").write_text(f"{mark}\ndef test_it(): ...\n")
+    return folder
 
 
 def run(command: list[str], width: int) -> Printed:

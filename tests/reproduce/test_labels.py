@@ -18,7 +18,12 @@ from fitted_constants import (
 
 import nicscope
 from nicscope.studies.reproduce.baselines import BASELINES, by_hand
-from nicscope.studies.reproduce.harness import experiment_names, find_experiment, load_papers
+from nicscope.studies.reproduce.harness import (
+    experiment_names,
+    find_experiment,
+    load_papers,
+    reproduce,
+)
 from nicscope.studies.reproduce.verdict import (
     Basis,
     ExpectedPoint,
@@ -85,6 +90,17 @@ def test_a_baseline_is_of_numbers_that_are_predicted(key: str, name: str) -> Non
 
     assert found
     assert {expected.get(quantity) for quantity in found} == {Basis.PREDICTED}
+
+
+@pytest.mark.parametrize(("key", "name"), [("mini", "figure3"), ("trapeze", "figure4")])
+def test_a_baseline_stands_beside_its_number_and_its_formula_beside_its_item(
+    key: str, name: str
+) -> None:
+    found = reproduce([f"{key}/{name}"])
+
+    shown = {one.quantity: one.baseline for one in found.points if one.baseline is not None}
+    assert shown == {one: float(value) for one, value in by_hand(PAPERS[key], name).items()}
+    assert found.baselines == {f"{key}/{name}": PAPERS[key].items[name].baseline}
 
 
 @pytest.mark.parametrize("basis", [Basis.PREDICTED, Basis.IDENTITY])

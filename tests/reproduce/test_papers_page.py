@@ -1,0 +1,62 @@
+"""docs/papers.md holds what comes out today."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+from numba.core import config
+
+from nicscope.studies.reproduce.baselines import by_hand
+from nicscope.studies.reproduce.harness import load_papers, reproduce
+from nicscope.studies.reproduce.verdict import Basis
+
+DOCS = Path(__file__).parents[2] / "docs"
+_spec = importlib.util.spec_from_file_location("papers_of_the_page", DOCS / "papers.py")
+assert _spec is not None
+assert _spec.loader is not None
+page: Any = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(page)
+
+PAPERS = load_papers()
+TEXT = (DOCS / "papers.md").read_text()
+SLOW = {
+    "unet_mm": ["figure3"]
+}  # minutes even compiled; tests/reproduce/test_split_c.py has it smaller
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="takes minutes without the compiler")
+@pytest.mark.parametrize("key", PAPERS)
+def test_the_page_has_what_reproduce_finds(key: str) -> None:
+    slow = SLOW.get(key, [])
+    items = PAPERS[key].items
+    found = reproduce([f"{key}/{name}" for name in items if name not in slow])
+
+    made = "\n".join(page.tables(PAPERS[key], found)).strip().split("\n")
+
+    shown = page.between_marks(TEXT, key).split("\n")
+    left = [line for line in shown if line not in made]
+    assert [line for line in made if line not in shown] == []
+    assert all(any(name in line for name in slow) for line in left)
+
+
+@pytest.mark.parametrize("key", PAPERS)
+def test_every_prediction_and_all_that_is_missing_stands_on_the_page(key: str) -> None:
+    shown = page.between_marks(TEXT, key)
+
+    for name, item in PAPERS[key].items.items():
+        baselines = by_hand(PAPERS[key], name)
+        for one in item.expected_points():
+            row = f"| {name}: {one.quantity} | {float(one.published):g} |"
+            assert (row in shown) == (one.basis is Basis.PREDICTED), one.quantity
+            if one.quantity in baselines:
+                (line,) = (line for line in shown.splitlines() if line.startswith(row))
+                assert f" | {float(baselines[one.quantity]):.4g} | " in line
+        for shape in item.shapes:
+            row = f"| {name}: {shape.statement} |"
+            assert (row in shown) == (shape.basis is Basis.PREDICTED), shape.id
+        assert (f"`nicscope reproduce {key}/{name}`" in shown) == item.has_expectations()
+    for name, why in page.missing(PAPERS[key]):
+        assert f"* `{key}/{name}`: {why}" in shown

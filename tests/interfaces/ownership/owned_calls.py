@@ -28,6 +28,8 @@ from nicscope.interfaces.via.addresses import Region as ViaRegion
 from nicscope.interfaces.via.connections import Asking, Connections, Request
 from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment, Descriptor
 from nicscope.interfaces.via.library import NicAttributes
+from nicscope.interfaces.via.managing import Discovered, MemAttributes, ViFound
+from nicscope.interfaces.via.notifying import ErrorDescriptor
 from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Vi
 
 if TYPE_CHECKING:
@@ -80,6 +82,7 @@ NOT_HELD = {
     *(Process, Done, Arrival, unet.Message, unet.EthernetPorts, unet.AtmCircuits, unet.TagForm),
     *(vmmc.Completion, vmmc.Notification, vmmc.PinnedPage, mini.Stored),
     *(AddressSegment, NicAttributes, Attributes, via.VipError),
+    *(ViFound, MemAttributes, Discovered, ErrorDescriptor),
     *(
         unet.Cluster,
         vmmc.Cluster,
@@ -118,6 +121,10 @@ NOT_HELD_MODULES = {
     "nicscope.interfaces.via.endpoint",
     "nicscope.interfaces.via.kernel",
     "nicscope.interfaces.via.library",
+    "nicscope.interfaces.via.managing",
+    "nicscope.interfaces.via.notifying",
+    "nicscope.interfaces.via.peering",
+    "nicscope.interfaces.via.peers",
     "nicscope.interfaces.via.posting",
     "nicscope.interfaces.via.process",
     "nicscope.interfaces.via.program",
@@ -154,13 +161,17 @@ KINDS = {
 NUMBERED = {("trapeze", "map_payload", "tag"), ("trapeze", "unmap_payload", "tag")}
 NUMBERED |= {
     ("via", call, "tag")
-    for call in ("destroy_ptag", "register_mem", "descriptors", "create_vi", "create_cq")
+    for call in (
+        *("destroy_ptag", "register_mem", "descriptors", "create_vi", "create_cq"),
+        *("set_vi_attributes", "set_mem_attributes"),
+    )
 }
 
 # Plain values.  Of those that are numbers anything may be tried.
 NUMBERS = {"int", "int | None", "float", "float | None", "Hashable", "Allowed"}
 VALUES = NUMBERS | {
-    *("str", "str | None", "bool", "bytes", "Any", "Reliability", "Handler"),
+    *("str", "str | None", "bool", "bool | None", "bytes", "Any", "object", "SystemInfo"),
+    *("Reliability", "Reliability | None", "Handler", "Handler | None"),
     *("Callable[[], bool]", "Sequence[tuple[int, int]]", "Sequence[tuple[int, int, int]]"),
     *("DataSegment", "AddressSegment"),
     *("AddressSegment | None", "Control", "Asked | Sequence[Asked] | None"),
@@ -262,6 +273,8 @@ def sound(call: Call, name: str, own: dict[str, Any]) -> Any:
         "Any": b"content",
         "Hashable": 32,
         "Handler": None,
+        "Handler | None": None,
+        "SystemInfo": 1,
         "Callable[[], bool]": lambda: True,
         "Sequence[tuple[int, int]]": [(0, 8)],
         "Sequence[tuple[int, int, int]]": [(0, 8, 1)],

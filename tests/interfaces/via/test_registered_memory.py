@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from conforming import code_of
 from pairs import MECHANISMS, Cluster, ended, idle, make_end, run_pair
 
 from nicscope.config.design import load_design, with_settings
-from nicscope.interfaces.via import Status, VipError
+from nicscope.errors import SimulationError
+from nicscope.interfaces.via import Return, Status, VipError
 from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment
 from nicscope.interfaces.via.names import STATUS_ERROR_MASK
 from nicscope.memory.coherence.layout import EMPTY, INVALID, SHARED
@@ -15,13 +17,13 @@ PAGE = 4096
 BLOCK = 128
 
 
-def places_of(cluster, region, node=0):
+def places_of(cluster, region, node=0, process=0):
     """Where ``node`` has each page of a region in its memory, and its NIC in its own."""
     machine = cluster.simulation.machine
     memory = machine.ports.memory
     first = region.address // PAGE
     pages = range(first, first + -(-region.length // PAGE))
-    hosts = [int(memory.entries[node, 0, page]["frame"]) * PAGE for page in pages]
+    hosts = [int(memory.entries[node, process, page]["frame"]) * PAGE for page in pages]
     homes = machine.bus.ways.agents.home[node]
     return hosts, [int(homes[place // BLOCK]) for place in hosts]
 
@@ -288,3 +290,52 @@ def test_an_address_that_nobody_has_is_the_nics_to_refuse(address):
         Status.VIP_STATUS_PROTECTION_ERROR,
         Status.VIP_STATUS_RDMA_PROT_ERROR,
     ]
+
+
+async def sleep_until(nic, us):
+    """Leave the CPU to the node's other processes."""
+    await code_of(nic.connect_wait("nobody", timeout_us=us - nic.now_us))
+
+
+@pytest.mark.requirement("ED-49")
+def test_registration_waits_until_the_nic_has_room_where_that_is_asked_for():
+    """Or it is past the NIC's copies: a page that was given back makes room for the next."""
+
+    def run(when_full):
+        async def first(host):
+            nic = await host.open_nic()
+            tag = await nic.create_ptag()
+            regions = [await nic.register_mem(nic.allocate(PAGE), tag) for _ in range(4)]
+            await sleep_until(nic, 900)
+            await nic.deregister_mem(regions[1])
+            await sleep_until(nic, 1500)
+
+        async def second(host):
+            nic = await host.open_nic()
+            tag = await nic.create_ptag()
+            await sleep_until(nic, 500)
+            region = await nic.register_mem(nic.allocate(100), tag)
+            (held,) = places_of(cluster, region, process=1)[1]
+            found = nic.now_us, held != EMPTY
+            if when_full == 2:
+                found += (await code_of(nic.register_mem(nic.allocate(5 * PAGE), tag)),)
+            return found
+
+        cluster = Cluster(nodes=1, settings={"pinned_bytes_max": 4 * PAGE, "when_full": when_full})
+        cluster.start(0, first)
+        cluster.start(0, second)
+        found = cluster.run()[1]
+        registers = cluster.simulation.machine.bus.ways.nics.registers[0, 0]
+        return found, int(registers["fallbacks"])
+
+    (now, is_held, code), fallbacks = run(2)
+    assert 900 < now < 1000
+    assert (is_held, code, fallbacks) == (True, Return.VIP_ERROR_RESOURCE, 0)
+    (now, is_held), fallbacks = run(1)
+    assert 500 < now < 600
+    assert (is_held, fallbacks) == (False, 1)
+
+
+def test_registration_is_not_postponed_where_no_page_is_given_back():
+    with pytest.raises(SimulationError, match="when_full 2 waits until memory is deregistered"):
+        Cluster(design="utlb", settings={"when_full": 2})

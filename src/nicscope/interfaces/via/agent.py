@@ -113,6 +113,7 @@ class Agent(Connections):
             raise VipError(
                 Return.VIP_INVALID_PARAMETER, "0 bytes are not registered; give it a buffer of 1"
             )
+        await self._await_room(address, length)
         key = self.kernel.take_key()
         ended = await self.process.ask(
             REGISTER, peer=self.process.port, address=address, payload=length
@@ -139,6 +140,20 @@ class Agent(Connections):
         self.space.note_pins(address, length, -1)
         await self.process.ask(GIVE_UP, peer=self.process.port, address=address, payload=length)
         self._deregister(self.node, self.process.port, address, length)
+        self.kernel.given_back.ring()
+
+    async def _await_room(self, address: int, length: int) -> None:
+        """Wait until the NIC has room for the pages there, if registration is to be postponed."""
+        room = self.kernel.room
+        if room is None:
+            return
+        if self.space.unregistered(address, length) > room.most:
+            raise VipError(
+                Return.VIP_ERROR_RESOURCE,
+                f"the NIC has room for {room.most} registered pages, never for {length} bytes",
+            )
+        while self.space.unregistered(address, length) > room.left:
+            await self.kernel.given_back.hear(self.process, None)
 
     # --- virtual interfaces --------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from nicscope.interfaces.via.host import Host
 from nicscope.interfaces.via.host_names import names_of
 from nicscope.interfaces.via.kernel import QUEUES_OF_PROCESS, Kernel
 from nicscope.interfaces.via.process import Process
-from nicscope.interfaces.via.settings import settings_of
+from nicscope.interfaces.via.settings import falling_back, is_postponed, settings_of
 from nicscope.interfaces.ways import Combination, check_runs
 from nicscope.nic.coherent.mechanism import NAMES, Mechanism
 from nicscope.nic.ports.layout import REPORT
@@ -105,10 +105,12 @@ class Cluster(PortCluster[Process]):
         self._queues = queues
         self._vis = vis
         self.names = names_of(names, nodes)
+        way = with_settings(chosen, [f"way={Way(mechanism).value}"])
+        self.postpones = is_postponed(self.settings, way)
         frames = self.settings.host["memory_bytes"] // PAGE_SIZE
         super().__init__(
-            with_settings(chosen, [f"way={Way(mechanism).value}"]),
-            self.settings.platform,
+            way,
+            falling_back(self.settings) if self.postpones else self.settings.platform,
             nodes=nodes,
             policy=_delivered(delivery, self.settings),
             topology=topology,
@@ -180,7 +182,8 @@ class Cluster(PortCluster[Process]):
             agents = simulation.machine.bus.ways.agents
             agents.watch["mbytes_s"] = self.settings.read_mbytes_s
         self._kernels = [
-            Kernel(simulation.machine, node, count) for node, count in enumerate(processes)
+            Kernel(simulation.machine, node, count, self.postpones)
+            for node, count in enumerate(processes)
         ]
         return simulation
 

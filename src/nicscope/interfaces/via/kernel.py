@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from nicscope.interfaces.via.bells import Bell
 from nicscope.interfaces.via.connections import Asked
 from nicscope.interfaces.via.names import Return, VipError
+from nicscope.interfaces.via.nic_room import NicRoom
 from nicscope.interfaces.via.peers import Peerings
 from nicscope.interfaces.via.tags import Tags
 
@@ -23,8 +25,11 @@ NEVER_FULL = 1 << 62
 class Kernel:
     """Of node ``node``."""
 
-    def __init__(self, machine: Machine, node: int, processes: int) -> None:
-        """``processes``: of that node; each has a port and two completion queues of its own."""
+    def __init__(self, machine: Machine, node: int, processes: int, postpones: bool) -> None:
+        """``processes``: of that node; each has a port and two completion queues of its own.
+
+        ``postpones``: memory for which the NIC has no room is registered when it has.
+        """
         ports = machine.ports
         self.node = node
         self.tags = Tags()
@@ -39,6 +44,9 @@ class Kernel:
         ports.work.queues["entries"][node, processes:own] = NEVER_FULL
         self._notices = range(processes, own)  # by process
         self.peers = Peerings()
+        page = int(machine.ports.memory.config[0]["page_size"])
+        self.room = NicRoom(machine, node, page) if postpones else None
+        self.given_back = Bell()  # some memory is not registered any more
         self._ports = deque(range(processes + 1, ports.table.shape[1]))
         self._queues = deque(range(own, ports.work.queues.shape[1]))
         rows = len(self._regions)

@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from nicscope.config.cost_name import COSTS
+from nicscope.config.delivery import Way
 from nicscope.config.evidence import Evidence, Origin
 from nicscope.config.machine import MACHINE, OF_VIA, VIA_COSTS
+from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.bus.parameters import ON_NIC, machine_parameters, word_of
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.memory.coherence.layout import host_settings
-from nicscope.nic.coherent.layout import nic_settings
+from nicscope.nic.coherent.layout import FALL_BACK, nic_settings
 from nicscope.nic.transport import MOST_WINDOW
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from nicscope.config.design import Design
     from nicscope.config.machine import Parameter
     from nicscope.config.platform import Platform
     from nicscope.config.unit_cost import UnitCost
@@ -70,6 +73,26 @@ def settings_of(platform: Platform, changes: Mapping[str, int] | None = None) ->
     except ValueError as error:
         raise SimulationError(str(error)) from None
     return Settings(changed, host, nic, **own)
+
+
+def is_postponed(settings: Settings, design: Design) -> bool:
+    """Whether memory for which the NIC has no room is registered later (``when_full`` 2).
+
+    Errors: ``SimulationError`` where no room is ever given back.
+    """
+    if design.way != Way.EDT or settings.nic["when_full"] == FALL_BACK:
+        return False
+    if design.scheme is not Scheme.STATIC:
+        raise SimulationError(
+            f"when_full 2 waits until memory is deregistered, and {design.name} keeps that pinned; "
+            "via-static does not"
+        )
+    return True
+
+
+def falling_back(settings: Settings) -> Platform:
+    """The platform for a machine whose library waits: what finds no room there goes past it."""
+    return _changed(settings.platform, "when_full", FALL_BACK)
 
 
 def _changed(platform: Platform, name: str, value: int) -> Platform:

@@ -52,6 +52,12 @@ class Space:
             else:
                 del self._pinned[page]
 
+    def unregistered(self, address: int, length: int) -> int:
+        """How many pages of that stretch are not registered."""
+        size = self._page
+        pages = range(address // size, (address + length - 1) // size + 1)
+        return sum(page not in self._pinned for page in pages)
+
     def holds(self, address: int, count: int) -> bool:
         """Whether all of that is memory which it has been given."""
         return 0 <= address <= self._process._next_page * self._page - count

@@ -21,7 +21,8 @@ from nicscope.studies.reproduce.harness import reproduce
 if TYPE_CHECKING:
     from nicscope.studies.reproduce.verdict import Reproduction
 
-pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too much for the interpreter")
+LONG = {"table1", "figure6"}  # hundreds of streams
+interpreted = bool(config.DISABLE_JIT)
 
 # docs/trapeze.md says why.
 MISSES = {"figure5": {"in steady state hostRcv takes whole payl"}}
@@ -47,6 +48,8 @@ def misses(found: Reproduction) -> set[str]:
     ],
 )
 def test_an_item_of_the_paper_comes_out_but_for_the_documented_misses(item: str) -> None:
+    if interpreted and item in LONG:
+        pytest.skip("too much for the interpreter")
     assert misses(reproduce([f"trapeze/{item}"])) == MISSES.get(item, set())
 
 

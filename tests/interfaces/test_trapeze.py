@@ -53,7 +53,7 @@ def receiver_of(sizes, seed=0, pause=0.0):
     return program
 
 
-@pytest.mark.requirement("TR-1", "TR-3", "TR-8", "TR-10")
+@pytest.mark.requirement("TR-1", "TR-3", "TR-10")
 @given(
     sizes=st.lists(st.integers(0, 600), min_size=1, max_size=12),
     policy=st.sampled_from(sorted(POLICIES)),
@@ -279,6 +279,31 @@ def test_control_messages_cross_the_bus_without_dma():
     used = {Engine(record) for record in log["engine"]}
     assert not used & {Engine.HOST_TX, Engine.HOST_RCV}
     assert {Engine.HOST_WRITE, Engine.NET_TX, Engine.NET_RCV, Engine.HOST_READ} <= used
+
+
+@pytest.mark.requirement("TR-8")
+@pytest.mark.parametrize("reserved", [0, 1, 128])
+def test_a_control_message_is_sent_whole_however_little_of_it_is_used(reserved):
+    async def program(endpoint):
+        endpoint.reserve(reserved)
+        await endpoint.send(1)
+
+    async def sink(endpoint):
+        return (await endpoint.receive()).control
+
+    cluster = Cluster(PLATFORM, keep_log=100)
+    cluster.start(0, program)
+    cluster.start(1, sink)
+    control = cluster.run()[1]
+
+    machine = cluster.simulation.machine
+    (sent,) = machine.log[machine.log["engine"] == Engine.NET_TX]
+    costs = machine.costs[0]
+    on_link = 128 * int(costs["link_per_byte"])
+    before = int(costs["link_start"]) + int(costs["switch_hop"])
+    assert control == bytes(128)
+    assert int(sent["bytes"]) == 128
+    assert int(sent["end"] - sent["start"]) == before + on_link
 
 
 async def nothing(_endpoint):

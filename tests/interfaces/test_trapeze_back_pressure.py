@@ -10,26 +10,27 @@ from nicscope.drivers.simulate.log import Engine, Task
 from nicscope.interfaces.trapeze import Cluster
 
 COUNT, SIZE, PAUSE_US = 6, 512, 300.0
+SLOW = ("p6-natoma", "alcor")  # moves payloads to its host at half the speed at which they come
 
 
-def sent(**settings):
+def sent(platform="p6-natoma", size=SIZE, pause=PAUSE_US, **settings):
     """The log of messages to a host that reads one now and then; it checks their bytes."""
-    delivery = msgspec.structs.replace(POLICIES["adaptive"], max_payload=SIZE, **settings)
+    delivery = msgspec.structs.replace(POLICIES["adaptive"], max_payload=size, **settings)
 
     async def sender(endpoint):
-        page = endpoint.allocate(SIZE)
+        page = endpoint.allocate(size)
         for number in range(COUNT):
-            await page.write(bytes([number]) * SIZE)
+            await page.write(bytes([number]) * size)
             await endpoint.send(1, page)
 
     async def receiver(endpoint):
         for number in range(COUNT):
-            await endpoint.sleep(PAUSE_US)
+            await endpoint.sleep(pause)
             message = await endpoint.receive()
-            assert bytes(message.payload) == bytes([number]) * SIZE
+            assert bytes(message.payload) == bytes([number]) * size
             endpoint.release(message)
 
-    cluster = Cluster("p6-natoma", policy=delivery, keep_log=1 << 12)
+    cluster = Cluster(platform, policy=delivery, keep_log=1 << 12)
     cluster.start(0, sender)
     cluster.start(1, receiver)
     cluster.run()
@@ -59,7 +60,7 @@ def test_no_control_message_comes_before_the_ring_has_an_entry_for_it(ring):
 @pytest.mark.requirement("TR-29")
 @pytest.mark.parametrize("buffers", [1, 2])
 def test_no_payload_comes_before_the_nic_has_a_buffer_for_it(buffers):
-    log = sent(receive_buffers=buffers)
+    log = sent(SLOW, 8192, 0.0, receive_buffers=buffers)
     posted = ends(log, Engine.FIRMWARE, 0, Task.POST_PAYLOAD)
     freed = ends(log, Engine.FIRMWARE, 0, Task.COMPLETE)
 

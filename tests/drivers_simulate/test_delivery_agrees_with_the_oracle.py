@@ -155,7 +155,7 @@ def test_the_log_is_in_order_of_its_ends(scenario):
     assert ends == sorted(ends)
 
 
-@pytest.mark.requirement("TR-20", "TR-32", "TR-33", "TR-34")
+@pytest.mark.requirement("TR-20", "TR-32")
 @given(scenarios())
 def test_the_driver_keeps_the_rules_of_conservation(scenario):
     got = driven(scenario)

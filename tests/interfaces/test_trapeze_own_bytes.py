@@ -11,7 +11,7 @@ from nicscope.interfaces.trapeze import Cluster
 PLATFORM = "p6-natoma"
 
 
-@pytest.mark.requirement("TR-1")
+@pytest.mark.requirement("TR-10")
 @pytest.mark.parametrize("received", range(4))
 def test_what_is_reserved_is_sent_whatever_is_received_meanwhile(received):
     """Each of four parts is reserved between two messages, of 128 bytes and with a payload."""

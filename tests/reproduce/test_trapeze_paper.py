@@ -6,6 +6,8 @@ import msgspec
 import pytest
 from numba.core import config
 
+from nicscope.drivers.simulate.log import Engine
+from nicscope.studies.calibrate.anchors import cold_start
 from nicscope.studies.delivery_measures import (
     PAIRS,
     latency_us,
@@ -57,6 +59,25 @@ def test_latency_is_lowest_with_the_smallest_eager_threshold(pair: str) -> None:
     best = latency(128)
     assert best < min(latency(1024), latency(2048), latency(4096))
     assert best < latency(128, is_eager=False)
+
+
+@pytest.mark.requirement("TR-23")
+def test_a_stream_one_way_feels_that_the_bus_comes_first_in_nic_memory() -> None:
+    """Beside hostTx netTx has 121 MB/s of NIC memory, and its own speed if that is no limit."""
+
+    def largest(memory: int | None) -> float:
+        costs = [
+            each if memory is None else {**each, "nic_memory_per_byte": memory}
+            for each in pair_costs(platform_costs(), "p6-natoma")
+        ]
+        found = cold_start(costs, logging=True)
+        source = found.of(Engine.HOST_TX, 1)[0]
+        transfers = found.of(Engine.NET_TX, 1)
+        beside = transfers[transfers["end"] < source["end"]]
+        return max((beside["bytes"] * 1e6 / (beside["end"] - beside["start"])).tolist())
+
+    assert largest(None) == pytest.approx(121, rel=0.02)
+    assert largest(0) > 127
 
 
 @pytest.mark.requirement("TR-28")

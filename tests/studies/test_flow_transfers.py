@@ -12,6 +12,7 @@ from nicscope.studies.flow.transfers import (
     BANDS,
     band_transfers,
     bandwidth_steps,
+    ends_seen,
     engine_use,
     is_moving,
     megabytes_per_second,
@@ -55,6 +56,36 @@ def test_every_transfer_is_listed_with_packet_engine_times_and_bytes(policy):
         payloads = mine[mine["control"] == 0]
         assert payloads["bytes"].sum() == 5 * 8192
     assert (np.diff(listed["start"]) >= 0).all()
+
+
+def acting(*spans):
+    """Actions of node 0's processor."""
+    return [(-1, 0, Engine.FIRMWARE, 0, begin, end, 0) for begin, end in spans]
+
+
+def test_firmware_sees_an_end_amid_an_action_when_that_is_over_and_any_other_at_once():
+    actions = acting((10, 20), (20, 30), (50, 55))
+    ends = {9: 9, 10: 10, 11: 20, 20: 20, 25: 30, 30: 30, 40: 40, 54: 55, 60: 60}
+    rows = [(0, 0, Engine.NET_TX, 0, 0, end, 1) for end in ends]
+    other = (0, 1, Engine.HOST_RCV, 0, 0, 15, 1)  # of a node whose processor does nothing
+    log = log_of(*actions, *rows, other)
+
+    seen = ends_seen(log)[len(actions) :].tolist()
+
+    assert seen == [*ends.values(), 15]
+    listed = band_transfers(log)
+    of_node = listed[listed["node"] == 0]
+    assert dict(zip(of_node["end"].tolist(), of_node["seen"].tolist(), strict=True)) == ends
+
+
+@pytest.mark.requirement("TR-60")
+def test_the_log_sees_some_ends_late_and_none_early_or_later_than_an_action_takes():
+    found = answered(policy="adaptive", count=20)
+    late = found.transfers["seen"] - found.transfers["end"]
+    actions = found.log[found.log["engine"] == Engine.FIRMWARE]
+
+    assert late.min() == 0
+    assert 0 < late.max() <= (actions["end"] - actions["start"]).max()
 
 
 def test_a_receive_moves_only_while_its_sender_does():

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.config.delivery import Delivery
+    from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.bus.parameters import Parameters
     from nicscope.drivers.simulate.bus.state import Bus
     from nicscope.fabric.topology import Topology
@@ -60,7 +61,7 @@ class Cluster:
 
     def __init__(
         self,
-        platform: str,
+        platform: str | Sequence[str],
         *,
         nodes: int = 2,
         policy: str | Delivery = "adaptive",
@@ -73,7 +74,7 @@ class Cluster:
         way: str = "pci",
         masters: Sequence[OtherMaster] = (),
     ) -> None:
-        """``platform`` is one of the catalog that states what delivery costs.
+        """``platform`` is one of the catalog that states what delivery costs, or one per node.
 
         ``max_payload``: bytes, usually a page of 4 or 8 KB; by default what ``policy`` says.
 
@@ -96,16 +97,17 @@ class Cluster:
         self._parameters: Parameters | None = None
         self._check_room(nodes if topology is None else topology.nodes, nodes)
         self.topology = crossbar(nodes) if topology is None else topology
-        priced = load_platform(platform)
+        priced = _platforms(platform, self.topology.nodes)
         self.way = chosen_way(way)
         cuts_through = self.delivery.policy == Policy.CUT_THROUGH
-        check_runs(Combination(self.interface, priced, self.way, cuts_through=cuts_through))
-        costs = (shadow_costs if shadow else delivery_costs)(priced)
-        self._platform = priced.name
+        for each in {one.name: one for one in priced}.values():
+            check_runs(Combination(self.interface, each, self.way, cuts_through=cuts_through))
+        cost_of = shadow_costs if shadow else delivery_costs
+        self._costs = [cost_of(each) for each in priced]
+        self._platform = " and ".join(dict.fromkeys(each.name for each in priced))
         self._masters = _checked_masters(masters, self.topology.nodes, self.way)
         if self.way != Way.PCI:
-            self._parameters = machine_parameters(priced)
-        self._costs = [costs] * self.topology.nodes
+            self._parameters = _one_machine(priced)
         self._programs: list[tuple[int, Callable[[Endpoint], Coroutine[Any, Any, object]]]] = []
         self.memories = self._new_memories()
         self.simulation: Simulation | None = None
@@ -234,3 +236,24 @@ def _checked_masters(
     for each in masters:
         each.check(nodes)
     return tuple(masters)
+
+
+def _platforms(given: str | Sequence[str], nodes: int) -> list[Platform]:
+    """The platform of each node.  Errors: ``PlatformError``, ``SimulationError``."""
+    if isinstance(given, str):
+        return [load_platform(given)] * nodes
+    if len(given) != nodes:
+        raise SimulationError(
+            f"{len(given)} platforms for {nodes} nodes; name one for all, or one per node"
+        )
+    loaded = {name: load_platform(name) for name in dict.fromkeys(given)}
+    return [loaded[name] for name in given]
+
+
+def _one_machine(priced: Sequence[Platform]) -> Parameters:
+    """The coherent machine that all nodes are.  Errors: if they are several."""
+    if len({each.name for each in priced}) > 1:
+        raise SimulationError(
+            "nodes at a memory bus are all of one platform; name one, or take way 'pci'"
+        )
+    return machine_parameters(priced[0])

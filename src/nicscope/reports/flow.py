@@ -288,7 +288,10 @@ def _transfers(report: FlowReport) -> Any:
     import pyarrow as pa
 
     transfers = report.transfers
-    names = ("node", "sender", "packet", "control", "start", "moving", "end", "busy", "bytes")
+    names = (
+        *("node", "sender", "packet", "control"),
+        *("start", "moving", "end", "seen", "busy", "bytes"),
+    )
     bands = pa.array([BANDS[band] for band in transfers["band"]], pa.string())
     columns: dict[str, Any] = {"band": bands}
     columns |= {_unit(name): pa.array(transfers[name]) for name in names}
@@ -297,6 +300,6 @@ def _transfers(report: FlowReport) -> Any:
 
 def _unit(name: str) -> str:
     """``name`` with the unit of what it measures."""
-    if name in ("posted", "read", "start", "moving", "end", "busy"):
+    if name in ("posted", "read", "start", "moving", "end", "seen", "busy"):
         return f"{name}_ps"
     return "payload_bytes" if name == "payload" else name

@@ -28,6 +28,7 @@ TRANSFER = np.dtype(
         ("start", "i8"),  # of netRcv: when it was posted
         ("moving", "i8"),  # of netRcv: when the sender began, if that is later
         ("end", "i8"),
+        ("seen", "i8"),  # when the firmware could see that it had ended
         ("busy", "i8"),  # ps between ``moving`` and ``end`` in which the sender was at it too
         ("bytes", "i8"),
     ],
@@ -40,11 +41,13 @@ def band_transfers(log: NDArray[Any]) -> NDArray[Any]:
     band_of = np.full(len(Engine), -1)
     band_of[list(_ENGINES)] = range(len(BANDS))
     band = band_of[log["engine"]]
+    every = log
     log, band = log[band >= 0], band[band >= 0]
     found = np.zeros(len(log), TRANSFER)
     found["band"] = band
     for name in ("node", "sender", "packet", "control", "start", "end", "bytes"):
         found[name] = log[name]
+    found["seen"] = ends_seen(every)[band_of[every["engine"]] >= 0]
     found["moving"] = found["start"]
     found["busy"] = found["end"] - found["start"]
     receives = np.flatnonzero(band == NET_RCV)
@@ -55,6 +58,25 @@ def band_transfers(log: NDArray[Any]) -> NDArray[Any]:
     np.add.at(busy, parent, pieces["end"] - pieces["start"])
     found["moving"][receives], found["busy"][receives] = first, busy
     return found[np.lexsort((found["node"], found["band"], found["start"]))]
+
+
+def ends_seen(log: NDArray[Any]) -> NDArray[np.int64]:
+    """When the firmware can see that what a record of ``log`` (LOG) is of has ended (ps).
+
+    It reads the engines' status bits between its actions (Trapeze, 2.1): of an engine that stops
+    during one it hears at that one's end, of any other at once.
+    """
+    seen: NDArray[np.int64] = log["end"].astype(np.int64)
+    for node in np.unique(log["node"]):
+        actions = log[(log["node"] == node) & (log["engine"] == Engine.FIRMWARE)]
+        if not len(actions):
+            continue
+        actions = actions[np.argsort(actions["start"], kind="stable")]
+        here = np.flatnonzero(log["node"] == node)
+        under_way = np.searchsorted(actions["start"], seen[here], side="left") - 1
+        late = actions["end"][np.maximum(under_way, 0)]
+        seen[here] = np.where(under_way >= 0, np.maximum(seen[here], late), seen[here])
+    return seen
 
 
 def receptions(transfers: NDArray[Any]) -> NDArray[Any]:

@@ -196,7 +196,6 @@ def _durations(records: NDArray[Any]) -> list[int]:
 
 
 FIRST_NET_TX = 3  # transfers that the text names
-NAMED_RATES = (1, FIRST_NET_TX)  # the ends of the range of rates that it names
 
 
 def figure4(outcome: Outcome, item: Item) -> None:
@@ -237,8 +236,9 @@ def _net_tx(outcome: Outcome, found: ColdStart) -> None:
     rates = (transfers["bytes"] * PS_PER_US / (transfers["end"] - transfers["start"])).tolist()
     for place, (size, rate) in enumerate(zip(sizes, rates, strict=True), start=1):
         outcome.point("net_tx", "bytes", size, transfer=place)
-        if place in NAMED_RATES:
+        if place == 1:
             outcome.point("net_tx_rate", "MB/s", rate, transfer=place)
+    outcome.point("net_tx_rate_of_largest", "MB/s", rates[-1])
     outcome.shape(
         "net-tx-grows",
         all(a < b for each in (sizes, rates) for a, b in pairwise(each)),

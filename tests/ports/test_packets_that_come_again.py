@@ -57,7 +57,6 @@ def test_packets_whose_pages_share_a_place_do_not_drive_each_other_out_for_ever(
     assert cluster.simulation.machine.ports.translations.host.in_use[0].sum() == 0
 
 
-@pytest.mark.requirement("MI-26")
 def test_a_sender_that_dies_with_a_line_promised_keeps_others_off_it_no_longer_than_a_peer_lasts():
     dies = Faults(node_deaths={1: 4_100_000_000})  # its first packet has missed its page
     cluster = world.cluster_of(ONE_LINE, nodes=3, transport=SOON, faults=dies)

@@ -26,8 +26,10 @@ def test_bus_transactions_are_the_papers_exactly() -> None:
     assert [point.reproduced for point in found.points] == [2, 2, 2, 2]
 
 
-def test_three_anchors_are_fitted_and_all_else_is_predicted() -> None:
+def test_three_anchors_are_fitted_and_no_count_is_predicted() -> None:
     found = reproduce(["edt"])
 
     fitted = {point.quantity for point in found.points if point.basis == "fitted"}
     assert fitted == {"gain[bytes=64] %", "gain[bytes=4096] %", "low_end_fitted_at_1200 %"}
+    predicted = {point.id for point in found.points if point.basis == "predicted"}
+    assert predicted == {"dma_rate", "contention", "crossover", "figure8"}

@@ -7,11 +7,12 @@ import test_descriptors_over_the_bus as over_the_bus
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core import config
-from pairs import DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, run_pair
+from pairs import DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, Cluster, make_end, run_pair
 
 from nicscope.drivers.simulate.log import Engine
 from nicscope.interfaces.via import Status
 
+PAGE = 4096
 # Without the compiler a kilobyte takes long.
 MOST = 300 if config.DISABLE_JIT else 65536
 FEW = 3 if config.DISABLE_JIT else 12
@@ -54,6 +55,49 @@ def pass_on(size, mechanism, messages=1, **how):
 @pytest.mark.parametrize("size", [0, 1, 63, 129, MOST])
 def test_a_message_arrives_unchanged_under_every_mechanism(mechanism, size):
     assert pass_on(size, mechanism) == [True]
+
+
+async def pages_apart(cluster, end):
+    """Three pages of registered memory, no two neighbours of which are neighbours in the host's."""
+    room = end.nic.allocate(3 * PAGE)
+    for page in (2, 0, 1):
+        await end.nic.register_mem(room.part(page * PAGE, PAGE), end.tag)
+    region = await end.nic.register_mem(room, end.tag)
+    memory = cluster.simulation.machine.ports.memory
+    first = region.address // PAGE
+    frames = [int(one["frame"]) for one in memory.entries[end.nic.node, 0, first : first + 3]]
+    assert frames[1] != frames[0] + 1 or frames[2] != frames[1] + 1
+    return region
+
+
+@pytest.mark.requirement("ED-62")
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_message_goes_from_and_to_pages_that_are_apart_in_host_memory(mechanism):
+    cluster = Cluster(mechanism=mechanism)
+    whole = pattern(PAGE + 200)
+
+    async def first(host):
+        end = await make_end(host)
+        region = await pages_apart(cluster, end)
+        for begin in range(0, len(whole), 64):
+            at = region.address + PAGE - 100 + begin
+            await end.nic.write(at, whole[begin : begin + 64])
+        await end.nic.connect_request(end.vi, 1, "apart")
+        places = await end.nic.descriptors(end.tag, 1)
+        await end.nic.post_send(end.vi, places.request(region.segment(PAGE - 100, len(whole))))
+        assert (await end.nic.send_wait(end.vi)).ok
+
+    async def second(host):
+        end = await make_end(host)
+        region = await pages_apart(cluster, end)
+        await end.nic.post_recv(end.vi, end.places.request(region.segment(PAGE - 30)))
+        await end.nic.connect_accept(await end.nic.connect_wait("apart"), end.vi)
+        await end.nic.recv_wait(end.vi)
+        return await end.nic.read(region.address + PAGE - 30, len(whole))
+
+    cluster.start(0, first)
+    cluster.start(1, second)
+    assert cluster.run()[1] == whole
 
 
 @settings(max_examples=FEW)

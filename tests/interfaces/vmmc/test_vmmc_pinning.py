@@ -6,6 +6,7 @@ import pytest
 
 from nicscope.errors import SimulationError
 from nicscope.interfaces.vmmc import Cluster
+from nicscope.memory.pinning import PINNED
 from nicscope.nic.ports.layout import WRITE
 
 PAGE = 4096
@@ -130,12 +131,15 @@ def test_pages_of_outstanding_requests_are_never_victims(own):
         for page in range(8):  # posted without a wait: six of them must wait for room
             await endpoint.store(remote, buffer, page * 512, at=page * PAGE, length=512)
             assert len(endpoint.pinned_pages()) <= 2
+            pinning = endpoint._ports.translations.host.pinning
+            assert (pinning.state[pinning.held > 0] & PINNED).all()
         statuses = {(await endpoint.wait()).status for _ in range(8)}
         back = endpoint.allocate(PAGE)
         await endpoint.wait(await endpoint.fetch(remote, back))
         return statuses, await back.read()
 
-    cluster, (statuses, content) = run(program, pin_limit=2)
+    # MRU would name the page that was posted last, which its transfer still needs.
+    cluster, (statuses, content) = run(program, pin_limit=2, replacement="mru")
 
     assert statuses == {"done"}
     assert content == b"".join(bytes([page + 1]) * 512 for page in range(8))

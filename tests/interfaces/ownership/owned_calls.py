@@ -268,6 +268,7 @@ def sound(call: Call, name: str, own: dict[str, Any]) -> Any:
         "AddressSegment": AddressSegment(0, 1),
         "DataSegment": own.get("segment"),
         "Asked | Sequence[Asked] | None": None,
+        "Sequence[Asked]": [],
     }[str(call.parameters[name].annotation)]
 
 

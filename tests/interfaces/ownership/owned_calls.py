@@ -269,6 +269,7 @@ def sound(call: Call, name: str, own: dict[str, Any]) -> Any:
         "DataSegment": own.get("segment"),
         "Asked | Sequence[Asked] | None": None,
         "Sequence[Asked]": [],
+        "tuple[Any, ...]": (32, b"content"),
     }[str(call.parameters[name].annotation)]
 
 

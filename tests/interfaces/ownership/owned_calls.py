@@ -281,6 +281,8 @@ def sound(call: Call, name: str, own: dict[str, Any]) -> Any:
         "AddressSegment": AddressSegment(0, 1),
         "DataSegment": own.get("segment"),
         "Asked | Sequence[Asked] | None": None,
+        "Sequence[Asked]": [],
+        "tuple[Any, ...]": (32, b"content"),
     }[str(call.parameters[name].annotation)]
 
 

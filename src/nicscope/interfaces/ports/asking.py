@@ -208,14 +208,8 @@ class PortCalls(ABC):
             raise SimulationError(
                 f"up to {MOST_BEFORE} calls can be put before one, {len(before)} were given"
             )
+        self._check_own(before)
         for place, asked in enumerate(before):
-            if type(asked) is not Asked:
-                raise _no_call(asked)
-            if not asked.what.startswith(driven.head):
-                raise SimulationError(
-                    f"{self._owner.name} was given what another process asked for; a process puts "
-                    "its own calls before its own"
-                )
             if place == 0:
                 self._place(asked)
                 continue
@@ -224,6 +218,17 @@ class PortCalls(ABC):
             content = np.frombuffer(asked.inline, np.uint8)
             driven.inlined[place - 1, : len(content)] = content
         return driven.chain([*(asked.what for asked in before), last])
+
+    def _check_own(self, several: Sequence[Asked]) -> None:
+        """Return if these are calls that this process has made."""
+        for asked in several:
+            if type(asked) is not Asked:
+                raise _no_call(asked)
+            if not asked.what.startswith(self._driven.head):
+                raise SimulationError(
+                    f"{self._owner.name} was given what another process asked for; a process puts "
+                    "its own calls before its own"
+                )
 
     def _place_behind(self, asked: Asked, place: int) -> None:
         """Write down the pieces of memory of what is not the first of a chain."""

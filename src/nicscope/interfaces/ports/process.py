@@ -247,6 +247,8 @@ class Process(PortCalls, OwnMemory):
 
         All but the last were made with ``more``: then one trap is for them all.
         """
+        self._owner.check_caller()
+        self._check_own(several)
         for asked in several:
             self._place(asked)
             ended = yield asked.what

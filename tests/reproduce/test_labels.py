@@ -135,8 +135,11 @@ def _runs_a_driver(paper: str, name: str) -> bool:
     """Whether the experiment enters one; it is ended there, as the rest may take minutes."""
 
     def watch(frame: Any, event: str, _: object) -> None:
-        called = frame.f_code
-        if event == "call" and called.co_filename.startswith(DRIVERS) and called.co_name != MODULE:
+        if event != "call" or not frame.f_code.co_filename.startswith(DRIVERS):
+            return
+        # Importing a driver, and the classes in it, is not running it.
+        caller = "" if frame.f_back is None else frame.f_back.f_code.co_name
+        if MODULE not in (frame.f_code.co_name, caller):
             raise DrivenError
 
     before = sys.getprofile()

@@ -27,6 +27,7 @@ SLOW = {
 }  # minutes even compiled; tests/reproduce/test_split_c.py has it smaller
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="takes minutes without the compiler")
 @pytest.mark.parametrize("key", PAPERS)
 def test_the_page_has_what_reproduce_finds(key: str) -> None:

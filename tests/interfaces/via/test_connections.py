@@ -44,7 +44,7 @@ def flood(cluster, node):
 async def left_over(end):
     """Every posted descriptor of a VI that is not connected, when it is done."""
     takes = [end.nic.send_wait] * SENDS + [end.nic.recv_wait] * SENDS
-    return [await take(end.vi) for take in takes]
+    return [await ended(take(end.vi)) for take in takes]
 
 
 @settings(max_examples=FEW, deadline=None)

@@ -106,6 +106,14 @@ class Payloads:
         if not self.is_sent(named):
             await self._process.ask(AWAIT_SEND, packet=whole(named, "a message's number"))
 
+    def check_read(self, address: int, count: int) -> None:
+        """Refuse memory that the NIC has still to read: ``SimulationError``."""
+        self._done()
+        if any(each.begin < address + count and address < each.end for each in self._outstanding):
+            raise SimulationError(
+                "the NIC has still to read from this buffer; sent() waits until it has"
+            )
+
     async def store(self, address: int, content: bytes) -> None:
         """Store bytes, once the NIC will not read what was there any more."""
         self._owner.check_caller()

@@ -11,7 +11,7 @@ from nicscope.config.delivery import CONTROL_BYTES, PAYLOAD_ALIGNMENT
 from nicscope.drivers.simulate.machine import COMPUTE, COPY, RECEIVE, SEND, SLEEP
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import PS_PER_US, in_ps, whole
-from nicscope.interfaces.buffers import allocated, stretch_of
+from nicscope.interfaces.buffers import Room, allocated, stretch_of
 from nicscope.interfaces.ownership import Owner
 from nicscope.interfaces.payloads import HostBuffer, Payloads
 from nicscope.interfaces.trapeze_memory import check_aligned
@@ -152,6 +152,34 @@ class Endpoint:
             message._gone = "released"
         else:
             self._owner.refuse(message, Message)
+
+    def keep(self, message: Message, instead: HostBuffer) -> HostBuffer:
+        """Keep the payload's buffer, and attach ``instead`` to the receive ring in its place.
+
+        ``instead`` is as it came from ``allocate`` and is the ring's from then on.  Errors: if it
+        is too small, mapped under a tag, or still to be sent; or the payload lies where a tag says.
+        """
+        self._owner.check_caller()
+        address, count = stretch_of(self._owner, self._payloads, instead)
+        held = self._owner.record_of(message, Message) if self._owner.has(message) else None
+        if held is None and self._lent(message):
+            raise SimulationError(
+                "the payload of this message is in a buffer of the program's own: there is none "
+                "off the receive ring to keep"
+            )
+        if held is None:
+            self._owner.refuse(message, Message)
+        _, begin, end = self._owner.record_of(instead.room, Room)
+        if (address, count) != (begin, end - begin):
+            raise SimulationError("a buffer for the ring is whole, as allocate() gave it")
+        self._memories.check_free(self.node, address, count)
+        self._payloads.check_read(address, count)
+        self._owner.take_back(instead.room, "attached to the receive ring")
+        self._owner.take_back(message, "kept")
+        message.own = False
+        self._process.attach(address)
+        size = self._cluster.delivery.max_payload
+        return allocated(HostBuffer, self._owner, self._payloads, held, size)
 
     def _lent(self, message: object) -> bool:
         """Whether it is a message of this process's that nothing is to come back of."""

@@ -70,6 +70,22 @@ class HostMemories:
         del self.mapped[node, entry]
         self.store.payload_table[node, entry] = UNMAPPED
 
+    def check_free(self, node: int, address: int, count: int) -> None:
+        """Refuse, for the receive ring, what is too small or where a tag sends payloads."""
+        if count < self._max_payload:
+            raise SimulationError(
+                f"a buffer for the ring must hold the largest payload, {self._max_payload} bytes, "
+                f"got {count}"
+            )
+        check_aligned(address, "a buffer for the ring")
+        assert self.store is not None
+        for tag, begin in enumerate(self.store.payload_table[node].tolist()):
+            if begin != UNMAPPED and begin < address + count and address < begin + count:
+                raise SimulationError(
+                    f"a buffer for the ring must not be mapped, and tag {tag} leads there; "
+                    "unmap_payload gives it back"
+                )
+
     def _entry(self, owner: Owner, node: int, tag: object) -> int:
         number = whole(tag, "a tag", LEAST)
         if not 0 <= number < self._tags:

@@ -101,6 +101,8 @@ NOT_HELD_MODULES = {
     "nicscope.interfaces.run_report",
     "nicscope.interfaces.run_tables",
     "nicscope.interfaces.ways",
+    "nicscope.interfaces.trapeze_memory",
+    "nicscope.interfaces.trapeze_pool",  # acts by calls of its endpoint
     "nicscope.interfaces.trapeze_report",
     "nicscope.interfaces.ports.memory",
     "nicscope.interfaces.ports.own_memory",  # a part of Process

@@ -128,6 +128,13 @@ def _edt_figure8() -> Numbers:
     return _as_numbers(found)
 
 
+def _edt_contention() -> Numbers:
+    found = Outcome()
+    gain = latencies.gain(64, 1200, latencies.fitted_bursts(1200))
+    found.point("low_end_fitted_at_1200", "%", gain)
+    return _as_numbers(found)
+
+
 def _mini_node_memory() -> Numbers:
     found = Outcome()
     before, after = (
@@ -138,6 +145,7 @@ def _mini_node_memory() -> Numbers:
 
 
 QUICK: dict[tuple[str, str], Callable[[], Numbers]] = {
+    ("edt", "contention"): _edt_contention,
     ("edt", "figure8"): _edt_figure8,
     ("mini", "node_memory"): _mini_node_memory,
     ("trapeze", "headline"): _trapeze_headline,

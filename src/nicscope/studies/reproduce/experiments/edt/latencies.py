@@ -203,18 +203,24 @@ def _shares(name: str, size: int) -> str:
     return ", ".join(slices)
 
 
+def fitted_bursts(rate: int) -> tuple[str, ...]:
+    """Another master has what DMA at ``rate`` leaves of the bus, in bursts of the fitted length."""
+    return bursts(rate, load_platform(PLATFORM).machine["background_bytes"].value)
+
+
+def bursts(rate: int, byte_count: int | float) -> tuple[str, ...]:
+    """The same in bursts of ``byte_count``."""
+    return (f"background_percent={100 - 100 * rate // PEAK}", f"background_bytes={byte_count}")
+
+
 def contention(outcome: Outcome, item: Item) -> None:
     """The gain of EDT where another master's bursts are why DMA is slower.
 
     Give the rest of the bus to a background master, in bursts of a page and of the fitted length.
     """
-    fitted = load_platform(PLATFORM).machine["background_bytes"].value
     small, large = item.printed["message_bytes"]
     for rate in item.printed["dma_mbytes_s"]:
-        page, long = (
-            (f"background_percent={100 - 100 * rate // PEAK}", f"background_bytes={burst}")
-            for burst in (unfitted().host["background_bytes"], fitted)
-        )
+        page, long = bursts(rate, unfitted().host["background_bytes"]), fitted_bursts(rate)
         outcome.point("low_end_page", "%", gain(small, rate, page), mbytes_s=rate)
         outcome.point("high_end_page", "%", gain(large, rate, page), mbytes_s=rate)
         outcome.point(f"low_end_fitted_at_{rate}", "%", gain(small, rate, long))

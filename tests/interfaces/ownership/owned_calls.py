@@ -91,6 +91,9 @@ NOT_HELD = {
     *(Payloads, Connections, Asking),
 }
 NOT_HELD_MODULES = {
+    "nicscope.interfaces.unet.links",
+    "nicscope.interfaces.unet.memory",
+    "nicscope.interfaces.unet.streams",
     "nicscope.interfaces.ownership",
     "nicscope.interfaces.buffers",
     "nicscope.interfaces.machine_run",

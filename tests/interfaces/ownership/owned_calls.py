@@ -166,7 +166,13 @@ VALUES = NUMBERS | {
     *("str", "str | None", "bool", "bytes", "Any", "Reliability", "Handler"),
     *("Callable[[], bool]", "Sequence[tuple[int, int]]", "Sequence[tuple[int, int, int]]"),
     *("DataSegment", "AddressSegment"),
-    *("AddressSegment | None", "Control", "Asked | Sequence[Asked] | None", "Sequence[Asked]"),
+    *(
+        "AddressSegment | None",
+        "Control",
+        "Asked | Sequence[Asked] | None",
+        "Sequence[Asked]",
+        "tuple[Any, ...]",
+    ),
 }
 
 # Calls of things that say or make what anybody may know: they neither move nor show memory.

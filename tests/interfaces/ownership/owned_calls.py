@@ -94,6 +94,9 @@ NOT_HELD = {
     *(Payloads, Connections, Asking),
 }
 NOT_HELD_MODULES = {
+    "nicscope.interfaces.unet.links",
+    "nicscope.interfaces.unet.memory",
+    "nicscope.interfaces.unet.streams",
     "nicscope.interfaces.ownership",
     "nicscope.interfaces.buffers",
     "nicscope.interfaces.machine_run",
@@ -176,7 +179,13 @@ VALUES = NUMBERS | {
     *("Reliability", "Reliability | None", "Handler", "Handler | None"),
     *("Callable[[], bool]", "Sequence[tuple[int, int]]", "Sequence[tuple[int, int, int]]"),
     *("DataSegment", "AddressSegment"),
-    *("AddressSegment | None", "Control", "Asked | Sequence[Asked] | None"),
+    *(
+        "AddressSegment | None",
+        "Control",
+        "Asked | Sequence[Asked] | None",
+        "Sequence[Asked]",
+        "tuple[Any, ...]",
+    ),
 }
 
 # Calls of things that say or make what anybody may know: they neither move nor show memory.

@@ -154,7 +154,8 @@ async def active_things(process: Any, name: str) -> Things:
     messages = ActiveMessages(process, 2)
     endpoint = await process.open(name)
     messages.endpoint = endpoint  # open, and alone
-    messages._tags[1] = 32
+    messages._links.tags[1] = 32
+    messages._links.endpoint = endpoint
     return {"process": process, "messages": messages, "buffer": process.allocate(PAGE)}
 
 

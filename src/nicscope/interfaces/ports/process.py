@@ -248,6 +248,7 @@ class Process(PortCalls, OwnMemory):
         All but the last were made with ``more``: then one trap is for them all.
         """
         self._owner.check_caller()
+        self._own(port)
         self._check_own(several)
         for asked in several:
             self._place(asked)
@@ -321,7 +322,7 @@ class Process(PortCalls, OwnMemory):
         self._owner.check_caller()
         place = self._own(port)
         own = self._mapped[place] | RECEIVED
-        when = max(1, round(when_us * PS_PER_US))
+        when = max(1, in_ps(when_us, 0))
         ended = yield self._driven.request(REPORT, peer=place, own=own, address=when)
         self._driven.now = ended[TIME]
         if ended[OWN] == LATE:

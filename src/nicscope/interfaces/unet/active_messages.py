@@ -240,6 +240,7 @@ class ActiveMessages:
     @property
     def repeated(self) -> int:
         """Messages that were sent again, because nobody had acknowledged them in time."""
+        self._owner.check_caller()
         return self._links.repeated
 
     def _check_peer(self, node: int) -> None:

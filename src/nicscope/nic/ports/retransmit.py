@@ -174,6 +174,7 @@ def _mind_search(nics, n, now):
         there, back = np.int64(serving.search_there), np.int64(serving.search_back)
         change_way(nics, n, d, stream.route + 1, there, back)
     elif stream.tried == 1:
+        stream.dead = 1
         _bury(nics, n, d)
         return
     if is_outstanding(stream):

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import pytest
 
 Numbers = dict[str, float]  # by quantity
+REMEMBERING = ("nicscope.studies.", "nicscope.interfaces.", "nicscope.drivers.")
 FITTED = re.compile(r"^(\w+) *= \{.*evidence = \"fitted\"", re.MULTILINE)
 
 
@@ -82,9 +83,9 @@ def _larger(number: re.Match[str]) -> str:
 
 
 def forget() -> None:
-    """Drop whatever functions of nicscope remember of earlier calls."""
+    """Drop whatever studies and their machines remember of earlier calls; never compiled code."""
     for thing in gc.get_objects():
-        if isinstance(thing, _lru_cache_wrapper) and thing.__module__.startswith("nicscope."):
+        if isinstance(thing, _lru_cache_wrapper) and thing.__module__.startswith(REMEMBERING):
             thing.cache_clear()
 
 

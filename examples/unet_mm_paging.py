@@ -11,7 +11,7 @@ async def absent(process):
     await letter.write(b"from the disk".ljust(4096))
     taken = process.swap_out()
     await endpoint.send(tag, letter)
-    await endpoint.sent()
+    await endpoint.sent(mode="block")  # who polls would keep the CPU
     print(f"{taken} page out; sent at {process.now_us / 1000:.1f} ms")
 
 

@@ -44,6 +44,8 @@ def flat(design):
     if policy is not None:
         settings["replacement"] = Replacement(policy).name.lower()
     given = {name: value for name, value in settings.items() if value is not None}
+    if design.served_by is not None:  # a kernel that serves looks up without an interrupt
+        given["served_by"] = design.served_by
     return {"scheme": Scheme(design.scheme).value, **given, "page_size": PAGE}
 
 

@@ -28,6 +28,7 @@ def test_a_page_is_pinned_when_the_ni_needs_it_and_by_nobody_else():
 
 @pytest.mark.requirement("UM-25", "UM-26", "UM-65")
 def test_a_page_in_suspends_its_endpoint_and_no_other():
+    # Processes that poll keep the CPU from the others of their node until their time slice ends.
     async def slow(process):
         endpoint = await process.open()
         tag = await endpoint.connect(1, "slow")
@@ -35,7 +36,7 @@ def test_a_page_in_suspends_its_endpoint_and_no_other():
         process.swap_out()
         await endpoint.send(tag, room)
         await endpoint.send(tag, b"and after it")
-        return (await endpoint.sent()).ok, process.now_us
+        return (await endpoint.sent("block")).ok, process.now_us
 
     async def quick(process):
         endpoint = await process.open()
@@ -51,7 +52,8 @@ def test_a_page_in_suspends_its_endpoint_and_no_other():
     async def sink(process):
         endpoint = await process.open("slow")
         await endpoint.provide(process.allocate(PAGE))
-        return await (await endpoint.receive()).read(), (await endpoint.receive()).content
+        first = await (await endpoint.receive("block")).read()
+        return first, (await endpoint.receive("block")).content
 
     async def echo(process):
         endpoint = await process.open("quick")

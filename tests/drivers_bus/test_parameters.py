@@ -94,4 +94,6 @@ def test_the_two_platforms_differ_in_what_was_fitted_and_in_room_alone():
 
     assert times == {"cache_supply", "dma_init", "dma_interrupt"}
     assert {fitted.costs[name].origin.evidence for name in times} == {Evidence.FITTED}
-    assert others == {"memory_bytes", "staging_bytes", "dma_window"}
+    assert others == {"memory_bytes", "staging_bytes", "dma_window", "background_bytes"}
+    is_fitted = {name: fitted.machine[name].origin.evidence is Evidence.FITTED for name in others}
+    assert {name for name, one in is_fitted.items() if one} == {"dma_window", "background_bytes"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pairs import MECHANISMS, Cluster, idle, run_pair
+from pairs import MECHANISMS, Cluster, ended, idle, run_pair
 from test_descriptors_over_the_bus import of, play
 
 from nicscope.drivers.simulate.log import Engine, Task
@@ -97,7 +97,7 @@ def test_what_was_produced_in_memory_that_is_not_registered_must_be_copied_to_be
         await end.nic.write(elsewhere.address, b"produced elsewhere")
         forged = DataSegment(elsewhere.address, end.out.handle, 18)
         await end.nic.post_send(end.vi, end.places.request(forged))
-        refused = (await end.nic.send_wait(end.vi)).status
+        refused = (await ended(end.nic.send_wait(end.vi))).status
         await end.nic.disconnect(end.vi)
         await end.nic.connect_request(end.vi, 1, "again")
         await end.nic.write(end.out.address, await end.nic.read(elsewhere.address, 18))
@@ -107,7 +107,7 @@ def test_what_was_produced_in_memory_that_is_not_registered_must_be_copied_to_be
     async def second(end):
         await end.nic.compute(100)
         await end.nic.disconnect(end.vi)
-        while await end.nic.recv_done(end.vi) is None:
+        while await ended(end.nic.recv_done(end.vi)) is None:
             pass
         await end.nic.post_recv(end.vi, end.receive())
         await end.nic.connect_accept(await end.nic.connect_wait("again"), end.vi)

@@ -7,7 +7,8 @@ from pairs import DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, ended, make_end, 
 
 from nicscope.errors import SimulationError
 from nicscope.interfaces.run_report import on_run, report_of
-from nicscope.interfaces.via import Cluster
+from nicscope.interfaces.via import Cluster, Status
+from nicscope.interfaces.via.names import STATUS_ERROR_MASK
 
 LEVELS = (UNRELIABLE, DELIVERY, RECEPTION)
 
@@ -145,7 +146,10 @@ def test_a_program_that_never_waits_is_busy_all_the_time(mechanism):
         await end.nic.post_recv(end.vi, end.receive())
         await end.nic.post_send(end.vi, end.send(0, 300))
         await end.nic.compute(50)
-        assert await end.nic.send_done(end.vi) is not None  # flushed: there is no other end
+        found = await ended(end.nic.send_done(end.vi))
+        assert found is not None
+        # There is no other end.
+        assert found.status & STATUS_ERROR_MASK == Status.VIP_STATUS_DESC_FLUSHED_ERROR
         await end.nic.read(end.into.address, 300)
         await end.nic.deregister_mem(end.into)
 

@@ -47,6 +47,7 @@ OF_WORK_QUEUES = {
     "table": (
         "takes", "state", "level", "domain", "rights", "longest", "channel", "send_queue",
         "receive_queue", "receives_posted", "receives_taken", "immediate", "reading", "troubles",
+        "notices", "overrun",
     ),
     "channels": ("stream", "receive", "said"),
     "send_heads": _IN_HEADS,

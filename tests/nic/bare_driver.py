@@ -102,6 +102,15 @@ def break_off(nics: Any, n: int, d: int) -> None:
         nics.arrivals[d, (there.accepted - 1) % there.receive_ring].broken = 1
 
 
+@distant
+def search_route(nics: Any, n: int, now: int) -> None:
+    """There is no other route: the probes of node ``n`` come to nothing, and at once."""
+    serving = nics.ports.nodes[n]
+    serving.search_there = 0
+    serving.search_back = 0
+    serving.search_until = now
+
+
 class Bare:
     """Two nodes with a process each, and a network that ``loses`` the frames it is asked to."""
 
@@ -122,7 +131,8 @@ class Bare:
         self.loses = loses or (lambda _: False)
         self.frames = 0
         self.misses = 0
-        own = {"break_off": break_off}  # the network is this driver's
+        # The network is this driver's.
+        own = {"break_off": break_off, "search_route": search_route}
         link(self.nics, [own.get(each.__name__, each) for each in FUNCTIONS])
 
     def join(self, tag: int) -> None:

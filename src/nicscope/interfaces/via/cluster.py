@@ -104,7 +104,6 @@ class Cluster(PortCluster[Process]):
         chosen = load_design(design) if isinstance(design, str) else design
         self._queues = queues
         self._vis = vis
-        self.names = names_of(names, nodes)
         way = with_settings(chosen, [f"way={Way(mechanism).value}"])
         self.postpones = is_postponed(self.settings, way)
         frames = self.settings.host["memory_bytes"] // PAGE_SIZE
@@ -133,6 +132,7 @@ class Cluster(PortCluster[Process]):
             ),
             keep_log=keep_log,
         )
+        self.names = names_of(names, self.topology.nodes)
         self._kernels: list[Kernel] = []
 
     @property

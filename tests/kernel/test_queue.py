@@ -15,6 +15,7 @@ import time
 import pytest
 from numba.core import config
 
+from pressing import heeding
 from tiny_package import make_tiny
 
 pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
@@ -69,16 +70,19 @@ def place(tmp_path):
     """A package, a cache, and a way to run scripts over them."""
     (tmp_path / "package").mkdir()
     (make_tiny(tmp_path / "package") / "whole.py").write_text(MODULE)
-    yield Place(tmp_path)
+    made = Place(tmp_path)
+    yield made
+    made.clear()
     Place(tmp_path).run("from tiny.kernel import queue; queue.stop()")
 
 
 class Place:
     def __init__(self, root):
         self.root = root
+        self.begun = []
 
     def begin(self, script, **environment):
-        return subprocess.Popen(
+        run = subprocess.Popen(
             [sys.executable, "-B", "-c", script],
             cwd=self.root / "package",
             env={
@@ -90,7 +94,16 @@ class Place:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=heeding,
         )
+        self.begun.append(run)
+        return run
+
+    def clear(self):
+        """End what a test that failed has left: else a later test is blamed for it."""
+        for run in self.begun:
+            with run:  # closes its pipes, and waits
+                run.kill()
 
     def run(self, script, **environment):
         return ended(self.begin(script, **environment))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from nicscope.config.nic_memory import WORD, excess_of
 from nicscope.errors import SimulationError
 from nicscope.interfaces.mini.memory import nic_structures
 from nicscope.kernel.rows import row_of
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.machine import Machine
 
-MEMORY = "nic_memory_bytes"  # as a platform states it
 RINGS_OF_REPORTS = 2  # of ends of sends, which the NI writes beside the send queue, and of receives
 DESCRIPTOR = 16  # bytes of the DC21140's: status, lengths and two addresses, a word each (assumed)
 # What each part is made of, by the arrays of ``Ports``.
@@ -71,24 +71,16 @@ def check_fits(machine: Machine, platform: Platform) -> None:
 
     Errors: ``SimulationError`` saying what takes how much, and how many endpoints would fit.
     """
-    if MEMORY not in platform.machine:
-        return
-    stated = platform.machine[MEMORY]
     nic = place_structures(machine, 0).nic  # nodes are built alike
-    total = sum(nic.values())
-    if total <= stated.value:
+    excess = excess_of(nic, platform)
+    if excess is None:
         return
     endpoints = machine.ports.table.shape[1] - 1 - OWN_PORT
     each = sum(nic[name] for name in OF_ENDPOINT) // endpoints
-    beside = total - each * endpoints
-    parts = ", ".join(f"{name} {size:,}" for name, size in sorted(nic.items(), key=_largest_first))
-    fits = max(stated.value - beside, 0) // each
+    beside = sum(nic.values()) - each * endpoints
+    fits = max(platform.machine[WORD].value - beside, 0) // each
     raise SimulationError(
-        f"{endpoints} endpoints take {total:,} bytes on a NIC ({parts}) and that of platform "
-        f"{platform.name!r} has {stated.value:,} ({stated.origin.source}): {fits} fit; give fewer "
-        "endpoints or processes, or a PortSize with a shorter ring or fewer channels"
+        f"{excess}; {fits} of {endpoints} endpoints fit: give fewer endpoints or processes, a "
+        "PortSize with a shorter ring or fewer channels, a smaller cache (entries=...), or a NIC "
+        f"with more, as {platform.name.split('@')[0]}@{WORD}=8MiB"
     )
-
-
-def _largest_first(item: tuple[str, int]) -> int:
-    return -item[1]

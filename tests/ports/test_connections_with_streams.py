@@ -32,7 +32,7 @@ def two_programs_each(transport, reader_sleeps, faults=None):
         await page.write(TEXT)
         for _ in range(4):
             await end.send(tag, page.part(0, len(TEXT)))
-            await end.sent()
+            await end.sent("block")
         done.append((process.number, process.now_us))
 
     async def receiver(process):
@@ -41,7 +41,8 @@ def two_programs_each(transport, reader_sleeps, faults=None):
         if process.number == 0:
             await process.sleep(reader_sleeps)  # and provides no buffers before
         await end.provide(*(process.allocate(4096) for _ in range(4)))
-        texts.extend([await (await end.receive()).read() for _ in range(4)])
+        # Who polled would keep the other program from the only CPU.
+        texts.extend([await (await end.receive("block")).read() for _ in range(4)])
 
     for node, program in ((0, sender), (0, sender), (1, receiver), (1, receiver)):
         cluster.start(node, program)

@@ -122,13 +122,13 @@ def test_tables_per_process_get_as_much_nic_memory_as_the_shared_cache_and_no_mo
     rows, _ = table_of("section7_per_process", file)
 
     for entries, row in rows.items():
-        assert row["entries_shared"] == entries
-        assert row["nic_kib_per_process"] <= row["nic_kib_shared"]
-        assert row["nic_kib_per_process"] > 0.6 * row["nic_kib_shared"]
+        assert row["shared_entries"] == entries
+        assert row["per_process_nic_kib"] <= row["shared_nic_kib"]
+        assert row["per_process_nic_kib"] > 0.6 * row["shared_nic_kib"]
     # 1200 pages of three processes, 8 bytes an entry of the cache and 4 of a table: 1024 entries
     # are tables of 512 each, which hold the 400 pages of a process; the cache does not hold 1200.
     few = rows[1024]
-    assert few["entries_per_process"] == 512
+    assert few["per_process_entries"] == 512
     assert few["check_misses_per_process_per_lookup"] == pytest.approx(0.5)
     assert few["ni_misses_per_process_per_lookup"] == 0
     assert few["ni_misses_shared_per_lookup"] > 0.6
@@ -141,7 +141,7 @@ def test_a_process_with_more_pages_than_its_table_unpins_where_the_shared_cache_
 
     rows, _ = table_of("section7_per_process", file)
 
-    assert rows[1024]["entries_per_process"] == 1024
+    assert rows[1024]["per_process_entries"] == 1024
     assert rows[1024]["unpins_per_process_per_lookup"] == pytest.approx((3000 - 1024) / 3000)
     assert rows[1024]["check_misses_per_process_per_lookup"] == 1
     assert rows[1024]["check_misses_shared_per_lookup"] == pytest.approx(0.5)

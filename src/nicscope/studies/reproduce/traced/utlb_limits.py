@@ -96,12 +96,12 @@ def per_process_rows(found: Findings) -> list[Row]:
         fitting = [size for size in TABLES if found.nic_bytes((OWN, size)) <= room]
         row: Row = {
             "cache_entries": entries,
-            "nic_kib_shared": room / 1024,
-            "entries_shared": entries,
+            "shared_nic_kib": room / 1024,
+            "shared_entries": entries,
         }
         own = (OWN, max(fitting)) if fitting else None
-        row["entries_per_process"] = own[1] if own else None
-        row["nic_kib_per_process"] = found.nic_bytes(own) / 1024 if own else None
+        row["per_process_entries"] = own[1] if own else None
+        row["per_process_nic_kib"] = found.nic_bytes(own) / 1024 if own else None
         for scheme, design in ((SHARED, (SHARED, entries)), (OWN, own)):
             name = NAMES[scheme]
             for measure in MEASURES:
@@ -122,8 +122,8 @@ SECTION7_PER_PROCESS = Study(
         axes=(Axis("cache_entries", "entries"),),
         columns=("shared", "per process"),
         lines=(
-            Line("entries, of each", ("entries_shared", "entries_per_process")),
-            Line("NIC memory, KiB", ("nic_kib_shared", "nic_kib_per_process")),
+            Line("entries, of each", ("shared_entries", "per_process_entries")),
+            Line("NIC memory, KiB", ("shared_nic_kib", "per_process_nic_kib")),
             *(
                 Line(label, tuple(f"{key}_{name}_per_lookup" for name in NAMES.values()))
                 for label, key in (

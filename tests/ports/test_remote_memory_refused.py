@@ -181,7 +181,7 @@ def test_a_fetch_from_a_node_that_dies_ends_so():
     async def asker(process, memory):
         await process.sleep(500)
         await ask(process, FETCH, at(memory, [(0, 100)]), 0)
-        await process.post_gather(SEND, at(memory, [(0, 30)]))
+        await process.post_gather(SEND, at(memory, [(0, 30)]), fenced=True)
         return [(await process.ended()).status for _ in range(2)], state_of(process, "reading")
 
     async def owner(process, _):

@@ -45,6 +45,8 @@ class Served(Threads):
             status = self.bring_page(node, event, space, page)
         if event.port is None:
             self.tell_packet(node, event, status, space, page)
+        elif not event.port.open:
+            return  # its requests have ended, and it is let go when all else of it has
         elif event.ahead:
             self.tell_buffer(node, event.port, status, space, page)
         else:

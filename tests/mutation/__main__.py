@@ -1,54 +1,66 @@
 """Breaks one place of the firmware at a time and sees whether a test fails: ``make mutants``.
 
 A sample of the places is drawn anew each time, or by ``--seed``; what survives is printed with its
-change.  The checkout is not touched: each worker mutates a copy of its own.  Exit status 1 if
-fewer are caught than ``--at-least`` asks.
+change as soon as it is found.  The checkout is not touched.  Exit status 1 if fewer are caught
+than ``--at-least`` asks.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import random
 import signal
-import subprocess
 import sys
-import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from queue import SimpleQueue
 
+import pytest
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from footprints import Cabinet
 from judged import judged_equivalent
-from places import Mutant, mutants_of
-from trial import Trial, copied_tree, survives
+from places import Mutant, places_of
+from trial import ARGUMENTS, CAUGHT, NO_TEST, SETTING, SURVIVED, TESTS, UNDECIDED, Trials
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("nic", "memory", "host")
+ROOMS = ("nic", "memory", "host", "drivers/translation")
+JUDGED = "changes nothing that can be seen"
+_COLUMNS = (
+    TextColumn("{task.description}"),
+    BarColumn(),
+    MofNCompleteColumn(),
+    TimeRemainingColumn(),
+)
 
 
 def main() -> int:
     """Run the sample and print what survived."""
     options = _options()
     seed = options.seed if options.seed is not None else random.randrange(1 << 32)
+    os.environ.update(SETTING)
+    sys.dont_write_bytecode = True
     mutants = _sample(options.file, options.sample, seed)
+    if options.at:
+        at = tuple(f"/{each}" for each in options.at)
+        mutants = [each for each in mutants if f"{each.path}:{each.line}".endswith(at)]
     print(f"{len(mutants)} mutants, seed {seed}", flush=True)
-    survivors = _survivors(mutants, options.workers)
-    judged = [each for each in survivors if judged_equivalent(each)]
-    alive = [each for each in survivors if each not in judged]
-    for mutant in alive:
-        print(f"\nsurvived: {mutant.path}:{mutant.line}\n  - {mutant.before}\n  + {mutant.after}")
-    tried = len(mutants) - len(judged)
-    caught = tried - len(alive)
+    ended = _tried(mutants, options)
+    tried = sum(map(len, ended.values())) - len(ended[JUDGED])
+    caught = len(ended[CAUGHT])
     share = caught / tried if tried else 1.0
     print(
-        f"\n{caught} of {tried} mutants caught ({share:.1%}); {len(alive)} survived, "
-        f"{len(judged)} more change nothing that can be seen (tests/mutation/judged.toml)"
+        f"\n{caught} of {tried} mutants caught ({share:.1%}); {len(ended[SURVIVED])} survived, "
+        f"{len(ended[NO_TEST])} more are where no test comes, {len(ended[UNDECIDED])} took too "
+        f"long to tell; {len(ended[JUDGED])} change nothing that can be seen "
+        "(tests/mutation/judged.toml) and do not count"
     )
-    print(f"again: make mutants MUTANTS='--seed {seed} --sample {options.sample}'")
+    again = f"--seed {seed} --sample {options.sample} --seconds {options.seconds:g}"
+    again += f" --file {options.file}" if options.file else ""
+    again += f" --tests {' '.join(options.tests)}" if options.tests != TESTS else ""
+    print(f"again: make mutants MUTANTS='{again}'")
     return int(share < options.at_least)
 
 
@@ -57,49 +69,65 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, default=120, help="how many; 0 for all (120)")
     parser.add_argument("--seed", type=int, help="of the sample; printed, drawn anew by default")
     parser.add_argument("--file", default="", help="only in files whose path contains this")
+    parser.add_argument(
+        "--at", nargs="+", default=(), metavar="FILE:LINE", help="of the sample, only those here"
+    )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=120.0,
+        help="of tests that each is tried by, the shortest that come by it (120)",
+    )
+    parser.add_argument("--tests", nargs="+", default=TESTS, help="folders or files in tests")
     parser.add_argument("--at-least", type=float, default=0.9, help="share to be caught (0.9)")
     return parser.parse_args()
 
 
-def _sample(part: str, size: int, seed: int) -> list[Mutant]:
+def _firmware() -> list[Path]:
     source = ROOT / "src" / "nicscope"
-    files = [path for room in ROOMS for path in sorted((source / room).rglob("*.py"))]
-    generator = random.Random(seed)
-    mutants = [
-        mutant
-        for path in files
-        if part in str(path)
-        for mutant in mutants_of(path, path.relative_to(ROOT), generator)
+    return [path for room in ROOMS for path in sorted((source / room).rglob("*.py"))]
+
+
+def _sample(part: str, size: int, seed: int) -> list[Mutant]:
+    places = [
+        place
+        for path in _firmware()
+        if part in str(path.relative_to(ROOT))
+        for place in places_of(path, path.relative_to(ROOT))
     ]
-    generator.shuffle(mutants)
-    return mutants[:size] if size else mutants
+    generator = random.Random(seed)
+    generator.shuffle(places)
+    mutants = filter(None, (place.mutant(generator) for place in places))
+    return list(itertools.islice(mutants, size or None))
 
 
-def _survivors(mutants: list[Mutant], workers: int) -> list[Mutant]:
-    free: SimpleQueue[Trial] = SimpleQueue()
-    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        for number in range(workers):
-            free.put(copied_tree(ROOT, Path(folder) / str(number)))
+def _tried(mutants: list[Mutant], options: argparse.Namespace) -> dict[str, list[Mutant]]:
+    """The mutants by how their trials ended; one that is not caught is shown at once."""
+    ended: dict[str, list[Mutant]] = {
+        each: [] for each in (CAUGHT, SURVIVED, NO_TEST, UNDECIDED, JUDGED)
+    }
 
-        def try_one(mutant: Mutant) -> bool:
-            trial = free.get()
-            try:
-                return survives(mutant, trial)
-            finally:
-                free.put(trial)
+    def tell(mutant: Mutant, outcome: str) -> None:
+        alive = outcome in (SURVIVED, NO_TEST)
+        ended[JUDGED if alive and judged_equivalent(mutant) else outcome].append(mutant)
+        if outcome != CAUGHT and not judged_equivalent(mutant):
+            change = f"  - {mutant.before}\n  + {mutant.after}"
+            number = sum(map(len, ended.values()))
+            print(f"\n{number}. {outcome}: {mutant.path}:{mutant.line}\n{change}", flush=True)
+        progress.advance(task)
 
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-        )
-        with Progress(*columns) as progress, ThreadPoolExecutor(workers) as pool:
-            lived = progress.track(
-                pool.map(try_one, mutants), total=len(mutants), description="mutants"
-            )
-            return [mutant for mutant, alive in zip(mutants, lived, strict=True) if alive]
+    cabinet = Cabinet(ROOT / ".mutation_cache", ROOT, _firmware())
+    trials = Trials(ROOT, cabinet, mutants, options.workers, options.seconds, tell)
+    folders = [str(ROOT / "tests" / name) for name in options.tests]
+    with Progress(*_COLUMNS, disable=not sys.stdout.isatty()) as progress:
+        task = progress.add_task("mutants", total=len(mutants))
+        status = pytest.main([*ARGUMENTS, "--rootdir", str(ROOT), *folders], plugins=[trials])
+    if status == pytest.ExitCode.INTERRUPTED:
+        print("\nstopped: what follows is of those that were tried")
+    elif status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        sys.exit("the tests do not run")
+    return ended
 
 
 def _stop(*_: object) -> None:
@@ -107,10 +135,8 @@ def _stop(*_: object) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, _stop)  # no worker's tests stay behind
+    signal.signal(signal.SIGTERM, _stop)  # no trial stays behind
     try:
         sys.exit(main())
     except KeyboardInterrupt:
         sys.exit(130)
-    except subprocess.SubprocessError as error:
-        sys.exit(f"the tests do not run: {error}")

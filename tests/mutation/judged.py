@@ -3,20 +3,44 @@
 from __future__ import annotations
 
 import functools
+import re
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from places import Mutant
 
 
 @functools.cache
-def _judged() -> frozenset[tuple[str, str, str]]:
-    table = tomllib.loads(Path(__file__).with_name("judged.toml").read_text())
-    return frozenset((each["file"], each["before"], each["after"]) for each in table["equivalent"])
+def _judged() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("judged.toml").read_text())
 
 
 def judged_equivalent(mutant: Mutant) -> bool:
-    """Whether ``mutant`` is in ``judged.toml``."""
-    return (mutant.path.as_posix(), mutant.before, mutant.after) in _judged()
+    """Whether ``judged.toml`` has ``mutant``, by itself or as one of a kind."""
+    path = mutant.path.as_posix()
+    changes = (change for each in _judged()["equivalent"] for change in each["changes"])
+    if [path, mutant.before, mutant.after] in changes:
+        return True
+    return any(
+        path.startswith(tuple(f"src/nicscope/{part}" for part in each["within"]))
+        and _is_of_kind(each, mutant)
+        for each in _judged()["kind"]
+    )
+
+
+def _is_of_kind(kind: dict[str, Any], mutant: Mutant) -> bool:
+    """Whether one place that the kind's pattern fits, written its way, makes the mutant's line."""
+    wanted = _spelled(mutant.after)
+    return any(
+        _spelled(mutant.before[: found.start()] + found.expand(new) + mutant.before[found.end() :])
+        == wanted
+        for old, *become in kind["changes"]
+        for found in re.finditer(old, mutant.before)
+        for new in become
+    )
+
+
+def _spelled(line: str) -> str:
+    return re.sub(r"\s", "", line)

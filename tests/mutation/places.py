@@ -69,12 +69,27 @@ def _operators() -> Iterator[Operator]:
     yield TakeStatementAway()
 
 
-def mutants_of(file: Path, path: Path, generator: random.Random) -> Iterator[Mutant]:
-    """One mutant for each place of ``file`` and kind of change there."""
-    code = file.read_text()
-    original = _meaning_of(code)
-    tree = get_ast(code)
-    nodes = list(ast_nodes(tree))
+@dataclass(frozen=True)
+class Place:
+    """One place of one file, with the changes of one kind that can be made there."""
+
+    file: Path
+    path: Path  # from the root of the checkout
+    candidates: tuple[tuple[Operator, int], ...]
+
+    def mutant(self, generator: random.Random) -> Mutant | None:
+        """One of the changes, drawn; None if it changes nothing that runs."""
+        operator, occurrence = generator.choice(self.candidates)
+        code = self.file.read_text()
+        mutated = mutate_code(code, operator, occurrence)
+        if mutated is None or _meaning_of(mutated) in (_meaning_of(code), None):
+            return None
+        return _mutant(self.path, code, mutated)
+
+
+def places_of(file: Path, path: Path) -> Iterator[Place]:
+    """Each place of ``file`` where something can be changed, once for each kind of change."""
+    nodes = list(ast_nodes(get_ast(file.read_text())))
     choices: dict[tuple[Any, str], list[tuple[Operator, int]]] = {}
     for operator in _operators():
         kind = type(operator).__name__.split("_")[0]
@@ -82,10 +97,7 @@ def mutants_of(file: Path, path: Path, generator: random.Random) -> Iterator[Mut
         for occurrence, (start, _end) in enumerate(places):
             choices.setdefault((start, kind), []).append((operator, occurrence))
     for candidates in choices.values():
-        operator, occurrence = generator.choice(candidates)
-        mutated = mutate_code(code, operator, occurrence)
-        if mutated is not None and _meaning_of(mutated) not in (original, None):
-            yield _mutant(path, code, mutated)
+        yield Place(file, path, tuple(candidates))
 
 
 def _mutant(path: Path, code: str, mutated: str) -> Mutant:

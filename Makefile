@@ -20,7 +20,7 @@ help:
 	@echo "make fuzz                odd and damaged files for every reader, for SECONDS=300"
 	@echo "make swarm               honest and hostile programs on every interface, for SECONDS=300"
 	@echo "make lint                ruff and mypy"
-	@echo "make docs                every link and every command in the documentation exists"
+	@echo "make docs                the documentation's site, with every link, command and picture checked"
 	@echo "make reproduce           the papers' numbers: does one miss that is not listed as a known miss?"
 	@echo "make mutants             breaks one place of the firmware at a time: does a test fail?"
 	@echo "make bench               speed, beside pycachesim and libcachesim; needs a C compiler"
@@ -60,8 +60,12 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
+# Links, commands and pictures first; then the site, where each warning is an error.
 docs: $(VENV)/dev.stamp
 	$(BIN)/python docs/check.py
+	$(BIN)/python docs/pictures.py --check
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
 
 # Minutes; ends with 1 on a miss that is not listed, and on a listed one that is met.
 reproduce: $(VENV)/run.stamp
@@ -82,6 +86,8 @@ bench: $(VENV)/bench.stamp
 	@$(BIN)/python bench/bench_sweep.py
 	@echo
 	@$(BIN)/python bench/bench_size.py
+	@echo
+	@$(BIN)/python bench/bench_explore.py
 	@echo
 	@$(BIN)/python bench/bench_simulate.py
 	@echo
@@ -106,7 +112,7 @@ coverage-of-papers: $(VENV)/run.stamp
 	@$(BIN)/nicscope coverage
 
 clean:
-	rm -rf $(VENV) demo-output fuzz-failures .coverage .hypothesis .benchmarks .*_cache
+	rm -rf $(VENV) demo-output docs/_build fuzz-failures .coverage .hypothesis .benchmarks .*_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A lock holds everything of the one before it in the same versions.

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.drivers.simulate.ports.build import PortSize
-from nicscope.errors import SimulationError
+from nicscope.interfaces import PortSize, SimulationError
 from nicscope.interfaces.mini import Cluster
 from nicscope.interfaces.mini.memory import LOOKUP, total_by_group
 

@@ -5,8 +5,7 @@ python examples/vmmc_link_failure.py
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.ports.build import Faults
-from nicscope.fabric.topology import Topology, crossbar, redundant
+from nicscope.interfaces import Faults, Topology, crossbar, redundant
 from nicscope.interfaces.vmmc import Cluster, Endpoint
 
 MESSAGES = 24

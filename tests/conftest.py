@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from nicscope.cli import progress
+from nicscope.library import progress
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -37,8 +37,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or [*fitting, "defaul
 # The three ways of ``make test``.  Folders and files whose tests enter no kernel, or only by the
 # way, run without the compiler alone.
 ONCE = {
-    "config", "drivers_simulate/test_looks.py", "fuzz", "mutation", "oracle", "outputs", "reports",
-    "traces_recording",
+    "config", "docs", "drivers_simulate/test_looks.py", "fuzz", "mutation", "oracle", "outputs",
+    "pages",
+    "reports", "traces_recording",
     "test_benches.py", "test_errors.py", "test_imports.py", "test_inputs.py", "test_structure.py",
     "cli/test_bad_input.py", "cli/test_curve_command.py", "cli/test_curve_figures.py",
     "cli/test_help.py", "cli/test_numbers_recomputed.py", "cli/test_progress.py",

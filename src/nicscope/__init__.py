@@ -3,6 +3,115 @@
 A network interface is firmware running over a small memory.  nicscope writes that firmware once
 and runs it over recorded traces (counts), in virtual time (latency, contention, real bytes) and,
 later, live.  ``docs/architecture.md`` is the map.
+
+``import nicscope as ns``: each command is a function here (``ns.replay``, ``ns.curve``, ...).  What
+is named here is imported when it is first used.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nicscope.config.delivery import Transport
+    from nicscope.config.design import Design, design_names, load_design
+    from nicscope.config.platform import Platform, load_platform, platform_names
+    from nicscope.drivers.simulate.ports.build import Faults
+    from nicscope.errors import (
+        DesignError,
+        NicscopeError,
+        OutputError,
+        PlatformError,
+        RecordError,
+        RoomError,
+        SimulationError,
+        StuckError,
+        StudyError,
+        TraceError,
+        WaitTimeoutError,
+    )
+    from nicscope.interfaces.setting_up import Cluster
+    from nicscope.library.curve import curve
+    from nicscope.library.flow import flow
+    from nicscope.library.latency import latency
+    from nicscope.library.replay import replay
+    from nicscope.library.reproduce import reproduce
+    from nicscope.library.simulate import simulate
+    from nicscope.library.size import size
+    from nicscope.library.sweep import sweep
+    from nicscope.reports.result import Report
+    from nicscope.traces.reader import Trace, open_trace
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Cluster",
+    "Design",
+    "DesignError",
+    "Faults",
+    "NicscopeError",
+    "OutputError",
+    "Platform",
+    "PlatformError",
+    "RecordError",
+    "Report",
+    "RoomError",
+    "SimulationError",
+    "StuckError",
+    "StudyError",
+    "Trace",
+    "TraceError",
+    "Transport",
+    "WaitTimeoutError",
+    "__version__",
+    "curve",
+    "design_names",
+    "flow",
+    "latency",
+    "load_design",
+    "load_platform",
+    "open_trace",
+    "platform_names",
+    "replay",
+    "reproduce",
+    "simulate",
+    "size",
+    "sweep",
+]
+
+# Where what is public lies; the imports above say the same to editors and type checkers.
+_HOMES = {
+    "nicscope.config.delivery": ("Transport",),
+    "nicscope.config.design": ("Design", "design_names", "load_design"),
+    "nicscope.config.platform": ("Platform", "load_platform", "platform_names"),
+    "nicscope.errors": (
+        *("DesignError", "NicscopeError", "OutputError", "PlatformError", "RecordError"),
+        *("RoomError", "SimulationError", "StuckError", "StudyError", "TraceError"),
+        "WaitTimeoutError",
+    ),
+    **{
+        f"nicscope.library.{name}": (name,)
+        for name in (
+            *("curve", "flow", "latency", "replay"),
+            *("reproduce", "simulate", "size", "sweep"),
+        )
+    },
+    "nicscope.drivers.simulate.ports.build": ("Faults",),
+    "nicscope.interfaces.setting_up": ("Cluster",),
+    "nicscope.reports.result": ("Report",),
+    "nicscope.traces.reader": ("Trace", "open_trace"),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'nicscope' has no attribute {name!r}")
+    found = getattr(import_module(_HOME[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -7,6 +7,9 @@ NicscopeError           one line: what was found, where, and what to do; the CLI
   RecordError           a program that cannot be recorded
   OutputError           a result that cannot be written
   SimulationError       traffic or a program that cannot be simulated
+    StuckError          a run that cannot go on; says of each program where it waits
+    ProgramMistakeError a program that cannot do what it says; where is in the text
+    WaitTimeoutError    what a program waited for has not come in the time that it gave
     RoomError           more than fits into this machine's memory
   StudyError            a study or reproduction that does not exist
 """
@@ -17,10 +20,11 @@ import difflib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 LONGEST = 600  # characters of a message
+MOST_LINES = 16
 
 
 class NicscopeError(Exception):
@@ -57,12 +61,37 @@ class SimulationError(NicscopeError):
     """Traffic, or a program, that cannot be simulated."""
 
 
+class StuckError(SimulationError):
+    """Nothing more will happen, but programs wait; one line of each: where, since when and why."""
+
+    def __init__(self, said: str, stands: Sequence[str] = ()) -> None:
+        super().__init__(said)
+        self.said, self.stands = said, stands
+
+    def __str__(self) -> str:
+        return "\n  ".join([super().__str__(), *map(one_line, shortened(self.stands))])
+
+
+class ProgramMistakeError(SimulationError):
+    """A program that cannot do what it says, as a call without ``await``; its text says where."""
+
+
+class WaitTimeoutError(SimulationError, TimeoutError):
+    """What a program waited for has not come in the time that it gave."""
+
+
 class StudyError(NicscopeError):
     """A study or a reproduction that does not exist."""
 
 
 class RoomError(SimulationError):
     """More than fits into this machine's memory."""
+
+
+def shortened(lines: Sequence[str]) -> list[str]:
+    """Not more of ``lines`` than a person reads."""
+    more = len(lines) - MOST_LINES
+    return [*lines[:MOST_LINES], *([f"and {more:,} more"] if more > 0 else [])]
 
 
 def one_line(text: str) -> str:

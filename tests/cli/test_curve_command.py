@@ -58,12 +58,12 @@ def test_the_json_adds_up_and_names_what_was_asked(trace, capsys):
         (entries, ways) for ways in (1, 4) for entries in (4, 8, 16, 32)
     ]
     for point in points:
-        parts = point["compulsory"] + point["capacity"] + point["conflict"]
-        assert point["misses"] == parts
-        assert point["compulsory"] == one["compulsory"]
+        parts = (point[f"ni_misses_{kind}"] for kind in ("compulsory", "capacity", "conflict"))
+        assert point["ni_misses"] == sum(parts)
+        assert point["ni_misses_compulsory"] == one["ni_misses_compulsory"]
     full = one["fully_associative"]
     assert (full["entries"][0], full["entries"][-1]) == (4, 32)
-    assert full["misses"] == sorted(full["misses"], reverse=True)
+    assert full["ni_misses"] == sorted(full["ni_misses"], reverse=True)
 
 
 def test_what_repeats_the_result_does_repeat_it(trace, capsys):
@@ -71,9 +71,44 @@ def test_what_repeats_the_result_does_repeat_it(trace, capsys):
     first = run_json(capsys, trace, *options, "--page-size", "8KiB")
 
     assert first["repeat"]["command"][0] == "nicscope"
-    assert {one["page_size"] for one in first["curves"]} == {8192}
+    assert {one["page_size_bytes"] for one in first["curves"]} == {8192}
     assert main([*first["repeat"]["command"][1:], "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == first
+
+
+def test_requests_that_are_skipped_are_those_of_the_whole_trace_less_the_rest(trace, capsys):
+    options = [trace, "--ways", "1,4", "--entries", "4..32"]
+    [whole], [rest] = (
+        run_json(capsys, *options, *more)["curves"] for more in ([], ["--skip", "120"])
+    )
+
+    assert rest["skipped_requests"] == 120
+    assert rest["lookups"] < whole["lookups"]
+    assert rest["footprint_lines"] == whole["footprint_lines"] > rest["ni_misses_compulsory"]
+    text = run(capsys, *options, "--skip", "120")
+    assert f"{rest['lookups']:,} lookups after 120 requests that fill the caches" in text
+
+
+def test_more_requests_to_skip_than_there_are_is_one_line(trace, capsys):
+    assert refused(capsys, trace, "--skip", "300") == (
+        "nicscope: --skip 300 leaves nothing of t, which has 300 requests; skip fewer\n"
+    )
+    assert "--skip must be a number of requests, 0 or more" in refused(capsys, trace, "--skip=-1")
+
+
+def test_the_table_has_the_totals_of_the_json(trace, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "140")
+    options = [trace, "--ways", "1,4", "--entries", "4..32"]
+    [one] = run_json(capsys, *options)["curves"]
+
+    lines = [line.split() for line in run(capsys, *options).splitlines()]
+
+    for entries in (4, 8, 16, 32):
+        [cells] = [line for line in lines if line and line[0] == str(entries)]
+        first = next(p["ni_misses"] for p in one["set_associative"] if p["entries"] == entries)
+        full = one["fully_associative"]
+        place = full["entries"].index(entries)
+        assert cells[6:8] == [f"{first:,}", f"{full['ni_misses'][place]:,}"]
 
 
 def test_several_traces_have_a_curve_each_in_the_order_given(trace, capsys, tmp_path):
@@ -101,7 +136,7 @@ def test_the_text_fits_a_hundred_columns_and_shows_the_numbers_of_the_json(trace
     for point in one["set_associative"]:
         [cells] = [line for line in lines if line and line[0] == f"{point['entries']:,}"]
         shown = float(cells[3 + (1, 2, 4, 8, 16).index(point["ways"])])
-        assert shown == pytest.approx(100 * point["misses"] / one["lookups"], abs=0.005)
+        assert shown == pytest.approx(100 * point["ni_misses"] / one["lookups"], abs=0.005)
     assert "knee" in text
 
 
@@ -136,8 +171,8 @@ def test_out_holds_json_table_and_figure(trace, capsys, tmp_path):
                 if (row["entries"], row["ways"]) == (point["entries"], point["ways"])
             ]
             assert {name: row[name] for name in point} == point
-            assert row["miss_ratio"] == point["misses"] / one["lookups"]
-        full = {row["entries"]: row["misses"] for row in mine if row["ways"] is None}
+            assert row["miss_ratio"] == point["ni_misses"] / one["lookups"]
+        full = {row["entries"]: row["ni_misses"] for row in mine if row["ways"] is None}
         steps = sorted(full)
         for entries, misses in zip(*one["fully_associative"].values(), strict=True):
             below = [step for step in steps if step <= entries]
@@ -173,7 +208,7 @@ def test_the_figure_is_a_slide_whose_lines_are_the_numbers_of_the_table(trace):
     assert lines[FULL].get_ydata().tolist() == pytest.approx(ratios)
     assert one.knee is not None
     assert any(f"knee: {one.knee} entries" in text.get_text() for text in axes.texts)
-    floor = one.footprint / one.lookups
+    floor = one.compulsory / one.lookups
     assert any(np.allclose(line.get_ydata(), floor) for line in axes.lines)
     assert "t" in figure.get_suptitle()
     pixels = drawn(figure)
@@ -217,13 +252,14 @@ def test_a_sample_of_many_pages_has_its_interval_everywhere(capsys, tmp_path):
     full = one["fully_associative"]
     assert one["set_associative"] == []
     assert one["sample"]["rate"] == 0.2
-    for low, misses, high in zip(full["low"], full["misses"], full["high"], strict=True):
-        assert one["compulsory"] <= low <= misses <= high <= one["lookups"]
-    assert full["low"][5] < full["high"][5]
+    bands = (full[f"ni_misses{end}"] for end in ("_low", "", "_high"))
+    for low, misses, high in zip(*bands, strict=True):
+        assert one["ni_misses_compulsory"] <= low <= misses <= high <= one["lookups"]
+    assert full["ni_misses_low"][5] < full["ni_misses_high"][5]
     rows = pq.read_table(tmp_path / "o" / "curves.parquet").to_pydict()
     assert rows["entries"] == full["entries"]
-    assert rows["high"] == pytest.approx(full["high"], abs=0.001)
-    assert set(rows["ways"]) == set(rows["conflict"]) == {None}
+    assert rows["ni_misses_high"] == pytest.approx(full["ni_misses_high"], abs=0.001)
+    assert set(rows["ways"]) == set(rows["ni_misses_conflict"]) == {None}
     text = run(capsys, *options)
     assert "95 % interval" in text
     assert max(map(len, text.splitlines())) <= 100
@@ -232,8 +268,8 @@ def test_a_sample_of_many_pages_has_its_interval_everywhere(capsys, tmp_path):
     ).axes
     [band] = [area for area in axes.collections if area.get_label() == "95 % interval"]
     heights = band.get_paths()[0].vertices[:, 1]
-    assert heights.max() == pytest.approx(max(full["high"]) / one["lookups"], abs=1e-6)
-    assert heights.min() == pytest.approx(min(full["low"]) / one["lookups"], abs=1e-6)
+    assert heights.max() == pytest.approx(max(full["ni_misses_high"]) / one["lookups"], abs=1e-6)
+    assert heights.min() == pytest.approx(min(full["ni_misses_low"]) / one["lookups"], abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +282,7 @@ def test_a_sample_of_many_pages_has_its_interval_everywhere(capsys, tmp_path):
         (["--line", "256"], "powers of two from 1 to 128"),
         (["--entries", "256-1024"], "such as 256..65536; got '256-1024'"),
         (["--entries", "100..1024"], "two powers of two"),
-        (["--entries", "256..131072"], "two powers of two from 1 to 65536"),
+        (["--entries", "256..134217728"], "two powers of two from 1 to 67108864"),
         (["--entries", "1024..256"], "must ascend, such as 256..1024"),
         (["--entries", "4..16", "--line", "64"], "a line of 64 pages does not fit in 16 entries"),
         (["--sample", "0"], "above 0 and at most 1, got 0.0"),

@@ -173,7 +173,7 @@ def test_a_seed_samples_other_pages_and_the_same_each_time(capsys, tmp_path):
 
     curves = [one["curves"][0] for one in runs]
     assert [curve["sample"]["seed"] for curve in curves] == [0, 1, 2]
-    misses = [curve["fully_associative"]["misses"] for curve in curves]
+    misses = [curve["fully_associative"]["ni_misses"] for curve in curves]
     assert misses[0] != misses[1] != misses[2]
     for one in runs:
         assert run_json(capsys, *one["repeat"]["command"][1:]) == one

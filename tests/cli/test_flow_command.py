@@ -191,7 +191,7 @@ def test_out_holds_json_tables_figures_a_page_and_a_timeline(capsys, tmp_path):
     for band in ("hostTx", "netTx", "netRcv", "hostRcv"):
         mine = [row for row in transfers if row["band"] == band]
         assert len(mine) == by_band[band]["transfers"]
-        assert sum(row["bytes"] for row in mine) == by_band[band]["bytes"]
+        assert sum(row["moved_bytes"] for row in mine) == by_band[band]["bytes"]
     assert json.loads((folder / "timeline.json").read_text())["traceEvents"]
 
 

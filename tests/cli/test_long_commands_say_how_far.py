@@ -7,8 +7,8 @@ import typer.main
 from numba.core import config
 from trace_files import write
 
-from nicscope.cli import progress
 from nicscope.cli.app import app, main
+from nicscope.library import progress
 
 # Words of each command that may take over two seconds; {} is a trace, {o} what it may write.
 LONG = {
@@ -28,8 +28,11 @@ LONG = {
 }
 # Why the others have nothing to say.
 OTHERS = {
+    "designs new": "reads the catalog",
     "designs show": "reads the catalog",
+    "platforms new": "reads the catalog",
     "platforms show": "reads the catalog",
+    "explore": "its page shows how far it is",
     "coverage": "reads the names of tests",
     "record": "its error stream is the recorded program's; it counts on a terminal",
 }

@@ -270,11 +270,12 @@ def test_the_json_of_a_sizing_has_the_numbers_of_the_text(sized, capsys):
         best = plain["best"]
         assert best["ni_misses"] == one.total["ni_misses"]
         assert best["misses_per_request"] == one.total["ni_misses"] / one.total["requests"]
-        assert best["lower_bound"] == bool(one.cost.missing)
         assert bool(plain["not_priced"]) == bool(one.cost.missing)
         if one.us() is None:
             assert best["us"] is best["us_per_request"] is best["us_per_lookup"] is None
+            assert best["cost_bound"] is None
             continue
+        assert (best["cost_bound"] == "at least") == bool(one.cost.missing)
         for name, parts in (
             ("us", 1),
             ("us_per_lookup", "lookups"),

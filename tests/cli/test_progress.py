@@ -10,7 +10,14 @@ import time
 
 import pytest
 
-from nicscope.cli import progress
+from nicscope.library import progress
+
+
+@pytest.fixture(autouse=True)
+def as_a_command():
+    """Whose lines go to logs; a library has none."""
+    with progress.told_to_logs():
+        yield
 
 
 class Terminal(io.StringIO):

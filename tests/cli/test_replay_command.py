@@ -16,7 +16,7 @@ from nicscope.config.design import design_names, load_design
 from nicscope.drivers.replay import COUNT_NAMES, KIND_NAMES, replay
 from nicscope.traces.reader import open_trace
 
-FILES = ["counts.parquet", "results.json"]
+FILES = ["components.parquet", "counts.parquet", "designs.parquet", "results.json"]
 FILES += [f"{name}.{kind}" for name in ("costs", "memory", "misses") for kind in ("png", "svg")]
 
 

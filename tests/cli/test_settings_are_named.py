@@ -181,7 +181,9 @@ def test_a_curve_names_the_page_size_that_was_set(trace, tmp_path, capsys):
 
     assert page_sizes(shown) == {"2 KiB"}
     assert set(named(plain, "page_size")) == {2048}
-    assert set(pq.read_table(tmp_path / "o" / "curves.parquet")["page_size"].to_pylist()) == {2048}
+    assert set(pq.read_table(tmp_path / "o" / "curves.parquet")["page_size_bytes"].to_pylist()) == {
+        2048
+    }
     assert {one["recorded_page_size"] for one in plain["traces"]} == {4096}
 
 

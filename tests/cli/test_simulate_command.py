@@ -79,13 +79,14 @@ def test_a_folder_of_results(tmp_path, capsys):
     assert main([*TRACE, "--out", str(tmp_path / "found")]) == 0
 
     assert sorted(path.name for path in (tmp_path / "found").iterdir()) == [
+        "designs.parquet",
         "results.json",
         "times.parquet",
     ]
     rows = pq.read_table(tmp_path / "found" / "times.parquet").to_pylist()
     plain = json.loads((tmp_path / "found" / "results.json").read_text())
     busy = plain["results"][0]["busy_us"]
-    assert sum(row["ps"] for row in rows) == pytest.approx(busy * 1e6)
+    assert sum(row["part_ps"] for row in rows) == pytest.approx(busy * 1e6)
     assert "written:" in capsys.readouterr().out
 
 
@@ -247,6 +248,7 @@ FAILS = {  # a program: what its author is shown, but for the lines of the sourc
         '  File "PROGRAM", line 13, in client',
         '  File "HELPER", line 6, in fail',
         "ValueError: no peer",
+        "in process 0 of node 0, client(), HELPER:6, at 0 us",
     ],
     "import json\ndef main():\n    json.loads('{')": [
         "Traceback (most recent call last):",
@@ -331,11 +333,12 @@ def test_a_forgotten_await_is_named_by_its_line(program, capsys):
     text = text.replace("await process.arrival()", "await process.sleep(1)")
     path = program(text.replace("return found.content[:found.length]", "return found"))
 
-    assert main(["simulate", path]) == 0
+    assert main(["simulate", path]) == 2
 
     err = capsys.readouterr().err.splitlines()
     assert [line for line in err if "await" in line] == [
-        f"nicscope: {path}:12: sleep() without 'await' does nothing"
+        f"nicscope: {path}:12: process.sleep() without 'await' does nothing; write 'await "
+        "process.sleep(...)' (process 0 of node 0, client(), at 0 us)"
     ]
 
 

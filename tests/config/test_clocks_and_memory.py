@@ -99,7 +99,7 @@ def test_where_the_kernel_serves_ports_the_hosts_clock_is_that_of_their_queues(t
         ("ni=66", "no 'ni' behind @; choose from"),
         ("ni_mhz=fast", "ni_mhz must be like 66MHz, got 'fast'"),
         ("ni_mhz=0", "ni_mhz must be like 66MHz, got '0'"),
-        ("nic_memory_bytes=512", "nic_memory_bytes must be like 512KiB, got '512'"),
+        ("nic_memory_bytes=512KB", "nic_memory_bytes must be like 512KiB, got '512KB'"),
         ("ni_mhz=66,", "no '' behind @"),
     ],
 )

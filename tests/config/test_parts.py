@@ -119,7 +119,7 @@ def test_who_serves_on_a_platform_is_checked(tmp_path, text, what):
 @pytest.mark.parametrize(
     ("cell", "what"),
     [
-        ("l1_bytes = 3", "machine.l1_bytes must be a table of value, unit, evidence and source"),
+        ("l1_bytes = []", "machine.l1_bytes must be a table of value, unit, evidence and source"),
         ("l1_byte = {}", "machine: unknown key 'l1_byte'; did you mean 'l1_bytes'?"),
         ("l1_bytes = { value = 1, unit = 'KB', %s }", "l1_bytes has unknown unit 'KB'"),
         ("l1_bytes = { value = 1, %s }", "l1_bytes has no unit; choose from bytes, KiB, MiB"),

@@ -215,12 +215,12 @@ def test_a_table_without_a_size_is_a_mistake_in_the_program():
             "costs.interrupt does not depend on a size; drop 'at'",
         ),
         (
-            f"[costs]\nuser_pin = {{ value = 2, unit = 'us', {WHY} }}",
-            "costs.user_pin is a table: give two or more numbers of pages as 'at'",
+            f"[costs]\nuser_pin = {{ value = [2, 3], unit = 'us', {WHY} }}",
+            "costs.user_pin is a table: give numbers of pages as 'at'",
         ),
         (
             f"[costs]\nuser_pin = {{ at = [1, 2], value = [2], unit = 'us', {WHY} }}",
-            "costs.user_pin is a table: give two or more numbers of pages as 'at'",
+            "costs.user_pin is a table: give numbers of pages as 'at'",
         ),
         (
             f"[costs]\nuser_pin = {{ at = [2, 1], value = [2, 3], unit = 'us', {WHY} }}",

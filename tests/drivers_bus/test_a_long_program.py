@@ -191,7 +191,6 @@ def test_a_long_program_keeps_every_copy_coherent(fill, method):
         assert bus.bus.ways.nics.registers[0, 0]["releases"] > STEPS // 100
 
 
-@pytest.mark.requirement("SH-8")
 @pytest.mark.parametrize(
     ("spoil", "found"),
     [

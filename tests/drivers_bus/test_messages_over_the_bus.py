@@ -15,6 +15,7 @@ from nicscope.memory.coherence.asks import ENGINE_IN
 from nicscope.memory.coherence.layout import (
     COMBINED_WRITE,
     INTERVENTION,
+    MOST_BACKGROUND,
     READ_EXCLUSIVE,
     RETRY,
     UNCACHED_READ,
@@ -232,6 +233,36 @@ def test_a_slower_engine_takes_longer_by_its_rate():
     ("host", "nic", "message"),
     [
         ({"l1_line": 48}, {}, "l1_line must be a power of two"),
+        *[
+            ({name: 0}, {}, f"{name} must be a power of two, got 0")
+            for name in (
+                "memory_bytes",
+                "l1_bytes",
+                "l1_line",
+                "l1_ways",
+                "l2_bytes",
+                "l2_line",
+                "l2_ways",
+                "word",
+                "bus_bytes",
+                "combine_bytes",
+            )
+        ],
+        *[
+            ({name: 0}, {}, f"{name} must be at least 1, got 0")
+            for name in (
+                "arbitration",
+                "address_phase",
+                "combine_buffers",
+                "retry_delay",
+                "l1_latency",
+            )
+        ],
+        ({"combine_bytes": 64}, {}, "combine_bytes must be at most 32"),
+        ({"word": 8, "l1_line": 4}, {}, "word must not exceed l1_line"),
+        ({"l2_bytes": 32}, {}, "l2_bytes is less than one set"),
+        ({"memory_bytes": 16}, {}, "memory_bytes is less than a block"),
+        ({"background_percent": MOST_BACKGROUND + 1}, {}, "background_percent must be at most"),
         ({"sets": 3}, {}, "no parameter 'sets'"),
         ({"word": 16}, {}, "word must be at most 8"),
         ({"l1_line": 256}, {}, "l1_line must not exceed l2_line"),

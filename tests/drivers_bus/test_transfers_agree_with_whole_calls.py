@@ -21,8 +21,8 @@ NIC = {"memory_bytes": 1 << 18, "staging_bytes": 1 << 13}
 class Twin:
     """One node of whole calls; what it was before is what the bus begins as."""
 
-    def __init__(self, way, nic):
-        self.machine = new_nodes(2, ROOM, {**NIC, **nic})
+    def __init__(self, way, nic, host):
+        self.machine = new_nodes(2, {**ROOM, **host}, {**NIC, **nic})
         self.end = Calls(self.machine, 0, way)
         now = 0
         for start in (SEND, RECEIVE) if way == Mechanism.EDT else ():
@@ -30,10 +30,11 @@ class Twin:
         self.now = now
 
 
-def compare(way, sizes, offset, nic):
-    """Times of every step of a message out and one in, for each size, on both."""
-    old = Twin(way, nic)
-    new = BusWorld(ROOM, {**NIC, **nic}, old=old.machine, now=old.now)
+def compare(way, sizes, offset, nic, host=(), at=0):
+    """Times of every step of a message out, from ``at`` of the NIC, and one in, on both."""
+    host = dict(host)
+    old = Twin(way, nic, host)
+    new = BusWorld({**ROOM, **host}, {**NIC, **nic}, old=old.machine, now=old.now)
     rng = np.random.default_rng(offset)
     now = old.now
     for count in sizes:
@@ -42,13 +43,13 @@ def compare(way, sizes, offset, nic):
         times = []
         now = old.end.write(source, sent, now)
         times.append((now, new.store(source, sent)))
-        now = old.end.publish(source, count, 0, now)
-        times.append((now, new.publish(way, source, count, 0)))
+        now = old.end.publish(source, count, at, now)
+        times.append((now, new.publish(way, source, count, at)))
         now = old.end.doorbell(source, now)
         times.append((now, new.doorbell(source)))
-        now = old.end.fetch(source, count, 0, now)
-        times.append((now, new.fetch(way, source, count, 0)))
-        place = old.end.place_of(source, count, 0)
+        now = old.end.fetch(source, count, at, now)
+        times.append((now, new.fetch(way, source, count, at)))
+        place = old.end.place_of(source, count, at)
         assert new.nic_bytes(place, count) == sent
         for memory in (old.machine.agents.memory, new.bus.ways.agents.memory):
             memory[0, :count] = np.frombuffer(came, np.uint8)
@@ -92,3 +93,12 @@ def test_every_step_of_a_message_ends_at_the_same_picosecond(way, offset):
 )
 def test_so_they_do_with_other_parameters_of_the_interface(way, nic):
     compare(int(way), SIZES[::2], 36, nic)
+
+
+@pytest.mark.parametrize("buffers", [1, 2])
+@pytest.mark.parametrize("at", [20, 29])
+def test_a_combining_buffer_leaves_in_pieces_when_another_stretch_needs_it(buffers, at):
+    way = int(Mechanism.PIO_COMBINED)
+
+    compare(way, (45, 100, 128), 36, {}, {"combine_buffers": buffers}, at)
+    compare(way, (45, 100, 128), 36, {}, {"combine_buffers": buffers, "combine_bytes": 16}, at)

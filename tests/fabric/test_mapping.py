@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nicscope.fabric.mapping import Fabric
@@ -34,6 +34,8 @@ networks = st.lists(
 @pytest.mark.requirement("UT-54")
 @settings(max_examples=200)
 @given(networks, st.sets(st.integers(0, 11)))
+@example([(0, 3), (0, 4), (4, 5), (5, 1), (3, 1)], set())  # two ways, the shorter first
+@example([(0, 3), (0, 4), (4, 5), (5, 1), (3, 1)], {0})
 def test_a_shortest_of_the_living_routes_is_found_if_there_is_any(wires, dead):
     living = [route for route in every_route(wires, 0, 1) if not dead.intersection(route)]
 

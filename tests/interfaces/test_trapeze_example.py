@@ -10,12 +10,6 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def test_a_page_goes_to_and_fro_under_each_policy(capsys):
-    runpy.run_path(str(EXAMPLES / "trapeze_policies.py"), run_name="__main__")
-
-    assert capsys.readouterr().out == (EXAMPLES / "trapeze_policies.out").read_text()
-
-
 @pytest.mark.requirement("TR-13", "TR-14")
 def test_a_kernels_users_share_frames_and_every_byte_is_right(capsys):
     runpy.run_path(str(EXAMPLES / "trapeze_kernel.py"), run_name="__main__")

@@ -117,7 +117,6 @@ def refused(endpoint, message, instead):
     return str(told.value)
 
 
-@pytest.mark.requirement("TR-13")
 def test_what_cannot_take_a_payloads_place_in_the_ring_is_refused_in_a_line():
     async def reader(endpoint):
         message = await endpoint.receive()

@@ -149,10 +149,11 @@ def test_what_trapeze_has_not_is_none():
         assert getattr(total, absent) is None
     for absent in ("again", "acknowledgements", "copies", "acknowledged", "unacknowledged"):
         assert getattr(total.sent, absent) is None
-    for absent in ("lost", "corrupted", "duplicates", "refused", "dropped", "void"):
+    for absent in ("duplicates", "refused", "dropped", "void"):
         assert getattr(total.received, absent) is None
     assert [table.title for table in report.tables()] == [
         "Messages and requests",
+        "By endpoint",
         "Packets sent",
         "Packets received, by what became of them",
         "Busy, of the run's time",

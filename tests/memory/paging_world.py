@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.memory.paging import layout as code
-from nicscope.memory.paging.access import read_bytes, write_bytes
+from nicscope.memory.paging.access import begin_at, end_at, may_access, read_bytes, write_bytes
 from nicscope.memory.paging.faults import need, provide, provide_zeroed
 from nicscope.memory.paging.layout import new_memory
 from nicscope.memory.paging.pins import (
@@ -153,6 +153,12 @@ class World:
             assert expected == bytes(every[space, page][offset] for page, offset in places)
         return result
 
+    def ask(self, space, address, count, write):
+        return self.agree(
+            may_access(self.memory, HOST, space, address, count, write),
+            self.twin.ask(space, address, count, write),
+        )
+
     def touch(self, space, page, write):
         needed = need(self.memory, HOST, space, page, write)
         assert needed == self.twin.need(space, page, write)
@@ -235,6 +241,22 @@ class World:
         return self.agree(
             bool(evict_page(self.memory, HOST, space, page)), self.twin.evict(space, page)
         )
+
+    def begin(self, space, address, write):
+        """The CPU begins to work at an address; what it had worked at before is done."""
+        self.end()
+        result = self.agree(
+            begin_at(self.memory, HOST, space, address, write),
+            self.twin.begin(space, address, write),
+        )
+        if result >= 0:
+            assert self.memory.hosts[HOST]["accessed"] == result // PAGE_SIZE
+        return result
+
+    def end(self):
+        end_at(self.memory, HOST)
+        self.twin.end()
+        return 0
 
     # What holds after each.
 

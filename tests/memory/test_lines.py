@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nicscope.memory.lines import (
@@ -27,6 +27,8 @@ COUNT = 24
         max_size=120,
     )
 )
+@example([("fill", 0), ("fill", 1), ("fill", 2), ("leave", 2), ("leave", 1), ("leave", 0)])
+@example([("fill", 0), ("fill", 1), ("fill", 0), ("leave", 0), ("leave", 1)])
 def test_the_line_whose_last_fill_is_longest_ago_waits_first(steps):
     lines = grown_lines(new_lines(), COUNT)
     filled = {}  # line -> when

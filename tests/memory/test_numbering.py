@@ -15,6 +15,8 @@ from nicscope.memory.numbering import (
     grown,
     new_numbering,
     number,
+    place_in,
+    probe,
     process_of,
     regions_of,
     unit_of,
@@ -44,6 +46,24 @@ def test_a_page_keeps_its_number_while_others_come_and_the_table_grows(pairs):
     for (process, unit), name in given_numbers.items():
         assert find(numbering, process, unit) == name < capacity(numbering)
         assert (process_of(numbering, name), unit_of(numbering, name)) == (process, unit)
+
+
+@given(pairs=st.lists(st.tuples(st.integers(0, 3), UNITS), min_size=1, max_size=20))
+def test_a_probe_finds_what_is_there_and_nothing_else(pairs):
+    numbering = new_numbering(32)
+    process, unit = pairs[0]
+    assert not probe(numbering, place_in(numbering, process, unit), process, unit)[1]
+    name = number(numbering, process, unit)  # the first is where it is looked for first
+    assert probe(numbering, place_in(numbering, process, unit), process, unit) == (name, True)
+    for pair in pairs:
+        number(numbering, *pair)
+
+    slots = len(numbering.slots)
+    for process, unit in pairs:
+        for near in ((process, unit), (process + 1, unit), (process, unit ^ BLOCK)):
+            found = [probe(numbering, place, *near) for place in range(slots)]
+            known = find(numbering, *near)
+            assert [name for name, here in found if here] == ([] if known == NONE else [known])
 
 
 @given(process=st.integers(0, 300), unit=UNITS)

@@ -8,8 +8,10 @@ from nicscope.memory.paging.access import begin_at, bring_page, end_at, read_byt
 from nicscope.memory.paging.faults import need, provide, provide_zeroed
 from nicscope.memory.paging.layout import new_memory
 from nicscope.memory.paging.pins import may_transfer, may_transfer_into, pin_page, unpin_frame
+from nicscope.memory.paging.resident import make_resident
 from nicscope.memory.paging.spaces import fork_space, map_pages, unmap_pages
 from nicscope.memory.paging.swapper import evict_page, keep_free, reclaim
+from oracle.paging_checks import check_invariants
 
 BOTH = code.READ | code.WRITE
 SIZE = 16
@@ -99,6 +101,7 @@ def test_an_absent_page_comes_from_disk_and_is_then_pinned():
     memory = memory_with()
     keep_free(memory, 0, 7)
     assert need(memory, 0, 0, 3, 0) == code.DISK
+    memory.bytes[:] = 77  # nothing of it is left in any frame
 
     frame = pin_page(memory, 0, 0, 3, 0)
 
@@ -223,6 +226,14 @@ def test_sizes_that_make_no_memory_are_refused(sizes):
         new_memory(*sizes)
 
 
+@pytest.mark.parametrize("which", ["frames", "swap_blocks", "pages_per_space", "spaces"])
+def test_more_than_numbers_of_31_bits_can_name_is_refused(which):
+    sizes = {"frames": 2, "spaces": 1, "pages_per_space": 1, "swap_blocks": 0, which: 1 << 31}
+
+    with pytest.raises(ValueError, match="31 bits"):
+        new_memory(hosts=1, page_size=16, **sizes)
+
+
 def test_the_frame_that_the_cpu_works_on_is_not_taken_before_it_is_done():
     memory = new_memory(1, 3, SIZE, 1, 4, 8)  # two frames beside the garbage page
     map_pages(memory, 0, 0, 0, 4, BOTH)
@@ -238,3 +249,23 @@ def test_the_frame_that_the_cpu_works_on_is_not_taken_before_it_is_done():
     assert evict_page(memory, 0, 0, 1)
     assert begin_at(memory, 0, 0, SIZE + 5, 1) == -1  # it is not there any more
     assert memory.hosts[0]["accessed"] == 0
+
+
+def test_memory_that_is_resident_has_a_frame_for_each_page_and_the_rest_free():
+    memory = new_memory(2, 7, SIZE, 1, 4, 8)
+    make_resident(memory, 1)
+    check_invariants(memory, 1)
+
+    assert [bring_page(memory, 1, 0, page, 1) for page in range(4)] == [1, 2, 3, 4]
+    assert memory.hosts[1]["free_frames"] == 2
+    assert memory.hosts[1]["zeroed"] == 0  # none of them had to be brought
+    assert map_pages(memory, 1, 0, 0, 1, BOTH) == code.ALREADY_MAPPED
+    assert not memory.entries[0]["state"].any()  # the other host's is as it was
+
+
+def test_resident_memory_may_fill_the_host():
+    memory = new_memory(1, 5, SIZE, 1, 4, 8)
+    make_resident(memory, 0)
+    check_invariants(memory, 0)
+
+    assert [bring_page(memory, 0, 0, page, 1) for page in range(4)] == [1, 2, 3, 4]

@@ -41,6 +41,9 @@ OPERATIONS = st.one_of(
     st.tuples(st.just("reclaim")),
     st.tuples(st.just("keep_free"), st.integers(0, 4)),
     st.tuples(st.just("evict"), SPACE, st.integers(0, PAGES - 1)),
+    st.tuples(st.just("ask"), SPACE, ADDRESS, st.integers(0, PAGES * PAGE_SIZE), WRITE),
+    st.tuples(st.just("begin"), SPACE, ADDRESS, WRITE),
+    st.tuples(st.just("end")),
 )
 LIMITS = st.one_of(st.none(), st.integers(0, 4))
 
@@ -56,6 +59,22 @@ WHOLE = ("map", 0, 0, PAGES, code.READ | code.WRITE)
     st.lists(OPERATIONS, min_size=5, max_size=40),
 )
 @example(3, 8, None, None, [WHOLE, ("pin", 0, 0, 0), ("fork", 0, 1), ("write", 0, 0, b"abcd")])
+@example(3, 8, None, None, [WHOLE, ("ask", 0, 0, 0, 0), ("read", 0, 1, 0), ("write", 0, 0, b"")])
+@example(
+    # Of two frames one is pinned: all other pages take turns in the other, by way of the disk.
+    3,
+    8,
+    None,
+    None,
+    [
+        WHOLE,
+        ("pin", 0, 0, 1),
+        *[("write", 0, page * PAGE_SIZE, bytes([page + 1])) for page in (1, 2, 3)],
+        *[("read", 0, page * PAGE_SIZE, 1) for page in (1, 2, 3)],
+        ("transfer", 0, b"t" * PAGE_SIZE),
+        ("read", 0, 0, 1),
+    ],
+)
 @example(
     # The pinner of a shared page writes to it: the frame stays, the others get the copy.
     5,
@@ -115,8 +134,12 @@ def drawn(source, pins):
             ("transfer", source.randrange(100), source.randbytes(PAGE_SIZE)),
             ("reclaim",),
             ("keep_free", source.randrange(4)),
+            ("evict", space, page),
+            ("ask", space, address, len(bytes_drawn), write),
+            ("begin", space, address, write),
+            ("end",),
         ],
-        [16, 2, 2, 8, 1.5, 12, 6, 6, 2, pins, 8, 5, 6, 2, 1],
+        [16, 2, 2, 8, 1.5, 12, 6, 6, 2, pins, 8, 5, 6, 2, 1, 1, 5, 4, 3],
     )[0]
 
 
@@ -128,9 +151,9 @@ def drawn(source, pins):
 def test_long_programs_come_upon_every_outcome_and_agree(frames, blocks, space_limit, host_limit):
     source = random.Random(frames)
     world = World(frames, blocks, space_limit, host_limit)
-    for step in range(2_000):
+    for step in range(2_500):
         # In turn more pins than are given up, and fewer.
-        operation = drawn(source, 16 if step // 100 % 2 else 4)
+        operation = drawn(source, 24 if step // 100 % 2 else 4)
         if operation[0] == "fork" and source.random() < 0.8:
             world.do("close", operation[2])
         world.do(*operation)
@@ -139,7 +162,8 @@ def test_long_programs_come_upon_every_outcome_and_agree(frames, blocks, space_l
 
     expected = {("pin", 0), ("pin", code.DENIED), ("pin", code.NOT_MAPPED), ("fork", 0)}
     expected |= {("write", 0), ("read", 0), ("transfer", 0), ("transfer", code.DENIED)}
-    expected |= {("unpin_any", 0), ("unpin_any", code.DENIED)}
+    expected |= {("unpin_any", 0), ("unpin_any", code.DENIED), ("begin", 0), ("begin", -1)}
+    expected |= {("ask", 0), ("ask", code.DENIED), ("ask", code.NOT_MAPPED)}
     assert expected <= world.reached
     # Limits leave enough frames unpinned.
     scarce = code.LIMIT if space_limit or host_limit else code.NO_FRAME

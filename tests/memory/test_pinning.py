@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nicscope.memory.numbering import new_numbering, number
-from nicscope.memory.pinning import PINNED, grown_pinning, new_pinning, pin, unpin, use, victim_of
+from nicscope.memory.pinning import (
+    NOBODY,
+    PINNED,
+    can_give_up,
+    grown_pinning,
+    is_held,
+    new_pinning,
+    pin,
+    unpin,
+    use,
+    victim_of,
+)
 from nicscope.memory.replacement import Replacement
 from oracle.pinning import PlainList, PlainPinning, Xorshift
 
@@ -22,6 +34,8 @@ STEPS = st.lists(
     ),
     max_size=80,
 )
+# Pages 0 to 2: the first to come is used most, the second least, the last is the most recent.
+USED_UNLIKE = [("touch", 0, page, 0) for page in (0, 0, 0, 1, 2, 2)]
 
 
 class Host:
@@ -60,6 +74,9 @@ class Host:
 @pytest.mark.requirement("UT-15", "UT-40", "UT-41", "UT-45")
 @pytest.mark.parametrize("policy", ["lru", "mru", "lfu", "mfu"])
 @given(steps=STEPS)
+@example(steps=[*USED_UNLIKE, ("give up", 0, 9, 0)])
+@example(steps=[*USED_UNLIKE, ("give up", 0, 0, 1)])  # the request's own pages stay
+@example(steps=[*USED_UNLIKE, ("give up", 0, 2, 1)])
 def test_a_policy_gives_up_the_page_that_a_search_finds(policy, steps):
     host = Host(Replacement[policy.upper()])
     plain = PlainPinning(policy)
@@ -78,6 +95,33 @@ def test_a_policy_gives_up_the_page_that_a_search_finds(policy, steps):
                 side.pin(process, page, 1 if step == "touch" else 0)
         assert host.pinned() == {(p, page) for p in plain.pages for page in plain.pages[p]}
         assert host.pinned_by_process() == [len(plain.of(p)) for p in range(PROCESSES)]
+
+
+@pytest.mark.parametrize("policy", ["lru", "mru", "lfu", "mfu"])
+def test_where_nobody_may_go_nobody_is_given_up(policy):
+    host = Host(Replacement[policy.upper()])
+    assert victim_of(host.pinning, host.numbering, 1, -1, -1) == NOBODY
+    for page in (3, 4, 5):
+        host.pin(1, page, uses=page)
+
+    assert victim_of(host.pinning, host.numbering, 1, 3, 5) == NOBODY
+    assert host.victim(1, 3, 4) == 5
+    assert can_give_up(host.pinning, host.numbering, 1, 3, 4, 1)
+    assert not can_give_up(host.pinning, host.numbering, 1, 3, 4, 2)
+
+
+def test_a_page_that_a_transfer_holds_does_not_go():
+    host = Host(Replacement.LRU)
+    held = np.zeros(len(host.pinning.state), np.int32)
+    host.pinning = host.pinning._replace(held=held)
+    for page in (3, 4, 5):
+        host.pin(1, page)
+    held[host.names[1, 3]] = 1
+
+    assert is_held(held, host.names[1, 3])
+    assert host.victim(1) == 4
+    assert can_give_up(host.pinning, host.numbering, 1, -1, -1, 2)
+    assert not can_give_up(host.pinning, host.numbering, 1, -1, -1, 3)
 
 
 def page_before(request):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from fresh_links import new_links
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nicscope.nic import reception, transport
@@ -37,6 +37,9 @@ EVENTS = st.lists(
 
 @pytest.mark.requirement("SH-5")
 @given(FIRSTS, EVENTS, st.integers(1, 6), st.integers(0, 2))
+@example(0, [*[("number", 0)] * 3, *[("send", 0)] * 2, ("time_out", 0), ("send", 0)], 4, 2)
+@example(0, [("number", 0), ("send", 0), *[("time_out", 0)] * 3], 4, 2)
+@example(0, [("number", 0), ("acknowledge", 1), ("send", 0), ("acknowledge", 1)], 4, 2)
 def test_any_events_lead_where_lists_lead(first, events, window, most_retries):
     link, model = new_links(2, first)[0, 1], Link(first)
     for event, shift in events:
@@ -88,6 +91,8 @@ def look(link, model, window):
     """All that can be asked is answered alike."""
     assert bool(transport.window_open(link, window)) == model.window_open(window)
     assert bool(transport.is_outstanding(link)) == model.is_outstanding()
+    sequence = model.next_to_send()
+    assert transport.next_to_send(link) == (NONE if sequence is None else sequence)
     assert bool(reception.ack_is_due(link)) == model.ack_is_due()
     for shift in range(-2, 4):
         sequence = model.sequence(model.confirmed + shift)

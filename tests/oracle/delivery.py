@@ -43,10 +43,14 @@ from oracle.delivery_records import (
 class Simulation(Flows, Firmware):
     """Runs of (sender, destination, payload, count, gap); ``copies`` are (node, byte_count).
 
-    ``masters`` are (node, ps that another master holds its bus, of every so many).
+    ``masters`` are (node, ps that another master holds its bus, of every so many).  ``hazards``
+    says of (sender, number, destination, links, time) "lost", "corrupted", or nothing.
     """
 
-    def __init__(self, costs, delivery, paths, hops, links, runs, copies=(), masters=()):
+    def __init__(
+        self, costs, delivery, paths, hops, links, runs, copies=(), masters=(), hazards=None
+    ):
+        self.hazards = hazards or (lambda *_: None)
         self.delivery, self.paths, self.hops = delivery, paths, hops
         self.nodes = [
             Node(
@@ -232,9 +236,20 @@ class Simulation(Flows, Firmware):
             since = receiver.rx.since
             receiver.rx = None
             self.record(message, receiver, NET_RCV, since, message.payload)
+        if tx.control:
+            links = self.paths[node.number, message.destination]
+            half.fate = self.hazards(node.number, message.packet, receiver.number, links, self.now)
+            if half.fate == "lost" and not half.done:
+                self.come_no_further(node, half)
+        if half.done and half.fate and message.read is None:
+            self.break_at(receiver, message)
 
     def watchdog(self, node):
+        node.counters.aborted += 1
         half = next(half for half in node.outgoing if half.held and not half.done)
+        self.come_no_further(node, half)
+
+    def come_no_further(self, node, half):
         message, tx = half.message, node.tx
         assert tx is None or tx.half is half
         # Reading: a transfer that stops is logged with the bytes it had moved, be it none.
@@ -250,12 +265,14 @@ class Simulation(Flows, Firmware):
                 queue.remove(half)
         self.release(half)
         half.done = True
-        node.counters.aborted += 1
-        message.read = -1
-        self.messages.append(message)
         receiver = self.nodes[message.destination]
         # Reading: the watchdog concerns both ends, whether or not there was a flow.
         self.concerned.add(receiver.number)
+        self.break_at(receiver, message)
+
+    def break_at(self, receiver, message):
+        message.read = -1
+        self.messages.append(message)
         for arrived in receiver.incoming:
             if arrived.message is message:
                 arrived.done = True
@@ -307,9 +324,9 @@ class Simulation(Flows, Firmware):
             self.log.append(dict(zip(LOG_FIELDS, values, strict=True)))
 
 
-def simulate(costs, delivery, paths, hops, links, runs, copies=(), masters=()):
+def simulate(costs, delivery, paths, hops, links, runs, copies=(), masters=(), hazards=None):
     """A finished ``Simulation``: ``messages``, ``log``, ``nodes[n].counters``, ``now``."""
-    return Simulation(costs, delivery, paths, hops, links, runs, copies, masters).run()
+    return Simulation(costs, delivery, paths, hops, links, runs, copies, masters, hazards).run()
 
 
 def rows_of(messages):

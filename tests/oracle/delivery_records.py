@@ -176,6 +176,7 @@ class Half:
     held: list[int] = field(default_factory=list)
     held_since: int | None = None
     has_path: bool = False
+    fate: Any = None  # without ports: "lost" or "corrupted", from when its header is in
     told: Any = None  # with ports: why it was rejected
     corrupted: bool = False  # with ports: a bit of it is flipped on its way
     holds: Any = None  # with ports: the page that the payload goes to

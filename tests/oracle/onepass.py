@@ -33,22 +33,28 @@ class LruSet:
         return hit
 
 
-def fully_associative_misses(keys, capacity):
-    """Misses of one LRU cache with room for ``capacity`` keys."""
+def fully_associative_misses(keys, capacity, skip=0):
+    """Misses of one LRU cache with room for ``capacity`` keys; the first ``skip`` only fill it."""
     cache = LruSet(capacity)
-    return sum(not cache.look_up(key) for key in keys)
+    missed = [not cache.look_up(key) for key in keys]
+    return sum(missed[skip:])
 
 
-def misses_by_kind(keys, index, sets, ways):
-    """Misses of one set-associative LRU cache: (compulsory, capacity, conflict)."""
+def misses_by_kind(keys, index, sets, ways, skip=0):
+    """Misses of one set-associative LRU cache: (compulsory, capacity, conflict).
+
+    The first ``skip`` lookups fill the caches and are not counted.
+    """
     cache = [LruSet(ways) for _ in range(sets)]
     shadow = LruSet(sets * ways)
     seen = set()
     counts = {"compulsory": 0, "capacity": 0, "conflict": 0}
-    for key, place in zip(keys, index, strict=True):
+    for number, (key, place) in enumerate(zip(keys, index, strict=True)):
         hit = cache[place % sets].look_up(key)
         in_shadow = shadow.look_up(key)
-        if not hit and key not in seen:
+        if number < skip:
+            pass
+        elif not hit and key not in seen:
             counts["compulsory"] += 1
         elif not hit:
             counts["conflict" if in_shadow else "capacity"] += 1

@@ -48,6 +48,7 @@ class Host:
         self.used = {}  # number: Frame
         self.generation = dict.fromkeys(range(frames), 0)
         self.hand = 1
+        self.at_work = None  # the number of the frame that the CPU works on, which stays
         self.work = Counter()
         self.faults = Counter()
 
@@ -77,7 +78,7 @@ class Host:
             number = self.hand
             self.hand = number % (self.frame_count - 1) + 1  # frame 0 is not among them
             frame = self.used.get(number)
-            if frame is None or frame.pins > 0:
+            if frame is None or frame.pins > 0 or number == self.at_work:
                 continue
             if frame.referenced:
                 frame.referenced = False
@@ -87,7 +88,9 @@ class Host:
         return False
 
     def may_go(self, frame):
-        return frame.pins == 0 and (not frame.dirty or self.blocks_used() < self.blocks)
+        if frame.pins > 0 or frame.number == self.at_work:
+            return False
+        return not frame.dirty or self.blocks_used() < self.blocks
 
     def take_out(self, frame):
         if frame.dirty:
@@ -291,17 +294,38 @@ class Host:
 
     # A program's accesses.
 
+    def begin(self, space, address, write):
+        """Where the CPU works, on a page that is there; its frame stays until ``end``."""
+        page, offset = divmod(address, self.page_size)
+        if self.need(space, page, write) != code.READY:
+            return -1
+        self.at_work = self.provide(space, page, write)
+        return self.at_work * self.page_size + offset
+
+    def end(self):
+        self.at_work = None
+
+    def ask(self, space, address, count, write):
+        """0, or why the space may not; then the refusal is counted."""
+        refusal = 0
+        if address < 0 or address + count > self.page_count * self.page_size:
+            refusal = code.NOT_MAPPED
+        elif count > 0:
+            last = (address + count - 1) // self.page_size
+            needs = [
+                self.need(space, page, write) for page in range(address // self.page_size, last + 1)
+            ]
+            refusal = next((need for need in needs if need < 0), 0)
+        self.faults[space, "refusals"] += refusal < 0
+        return refusal
+
     def access(self, space, address, count, write, data=b""):
         """``count`` and the bytes read, or a negative code and those before it."""
         got = b""
-        if address < 0 or address + count > self.page_count * self.page_size:
-            self.faults[space, "refusals"] += 1
-            return code.NOT_MAPPED, got
+        refusal = self.ask(space, address, count, write)
+        if refusal < 0:
+            return refusal, got
         places = [divmod(address + i, self.page_size) for i in range(count)]
-        for page, _ in places:
-            if self.need(space, page, write) < 0:
-                self.faults[space, "refusals"] += 1
-                return self.need(space, page, write), got
         for i, (page, offset) in enumerate(places):
             needed = self.need(space, page, write)
             if needed != code.READY:

@@ -111,6 +111,7 @@ def check_equal(memory, h, twin):
     for number, frame in twin.used.items():
         record = memory.frames[h, number]
         assert (record["pins"], record["dirty"]) == (frame.pins, frame.dirty)
+        assert record["referenced"] == frame.referenced
         assert record["pinned_to_write"] == frame.written_by_pinner
         assert record["pinner"] == (code.NOBODY if frame.pinner is None else frame.pinner)
         # A frame may be in no page table, but an interface still reads and writes it.

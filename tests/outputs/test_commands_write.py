@@ -258,6 +258,10 @@ def test_an_error_after_most_of_a_set_is_written_leaves_the_folder_as_it_was(
             run(case, tmp_path / out)
 
         assert len(begun) == files - 1
+        # What reproduce found is not lost, and is beside the folder.
+        journal = tmp_path / f"{out}.journal"
+        assert journal.exists() == (case.command == "reproduce")
+        journal.unlink(missing_ok=True)
         assert tree(tmp_path) == before
 
 

@@ -13,8 +13,6 @@ PACKAGE = Path(nicscope.__file__).parent
 ROOMS = sorted(
     path for path in PACKAGE.iterdir() if path.is_dir() and path.name not in ("outputs", "kernel")
 )
-# A sweep's journal is a log: it grows line by line, so that a killed sweep loses nothing.
-LOGS = {"studies/sweep/journal.py"}
 METHODS = {
     "write_text", "write_bytes", "touch", "mkdir", "unlink", "rmdir", "symlink_to", "hardlink_to",
     "to_csv", "to_parquet", "tofile", "savetxt", "write_html",
@@ -69,8 +67,7 @@ def test_files_are_written_by_outputs_alone():
                 if writes(node, name, owner):
                     found.setdefault(file, []).append(f"line {node.lineno}: {name}")
 
-    assert set(found) >= LOGS  # or it is no exception any more
-    assert {file: lines for file, lines in found.items() if file not in LOGS} == {}
+    assert found == {}
 
 
 def test_arrows_libraries_write_to_what_outputs_opened_and_never_by_name():

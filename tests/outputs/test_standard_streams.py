@@ -34,10 +34,13 @@ PRINTING = {
     "curve": ["curve", a_trace, "--entries", "4..16"],
     "demo": ["demo", "--help"],  # itself it makes files
     "designs": ["designs"],
+    "designs new": ["designs", "new", "--from", "utlb"],
     "designs show": ["designs", "show", "utlb"],
+    "explore": ["explore", "--help"],  # itself it serves until it is interrupted
     "flow": ["flow", "--count", "1", "--payload", "64"],
     "latency": ["latency", "--mechanism", "dma", "--bytes", "64"],
     "platforms": ["platforms"],
+    "platforms new": ["platforms", "new", "--from", "utlb-prototype"],
     "platforms show": ["platforms", "show", "utlb-prototype"],
     "record": ["record", "--help"],  # itself it prints nothing
     "replay": ["replay", a_trace, "--design", "utlb"],

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.drivers.simulate import programs
+from nicscope.drivers.simulate import driven, programs
+from nicscope.drivers.simulate.driven import OWN
 from nicscope.drivers.simulate.machine import POST
-from nicscope.drivers.simulate.programs import OWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,10 +30,10 @@ def take_apart(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     left: dict[programs.Process, list[tuple[int, bytes]]] = {}
     asked: list[int] = []
     resume = programs.Simulation._resume
-    size, follow = programs._SIZE, programs._FOLLOW
+    size, follow = programs._SIZE, driven._FOLLOW
 
     def by_one(self: Any, number: int, ended: Any, begun: list[bytes]) -> None:
-        process = self.processes[number]
+        process = self._actors[number]
         if left.get(process) and ended[OWN] >= 0:
             place, request = left[process].pop(0)
             if programs._unpack_from(request)[OPERATION] == POST:
@@ -57,19 +57,21 @@ def take_apart(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def keep_runs(monkeypatch: pytest.MonkeyPatch, log: int = 20_000) -> list[dict[str, str]]:
     """What every run from now on leaves, by array and field, and when its programs ended."""
     runs: list[dict[str, str]] = []
-    make, run = programs.Simulation.__init__, programs.Simulation.run
+    make, go_on = programs.Simulation.__init__, programs.Simulation.go_on
 
     def made(self: Any, *given: Any, **named: Any) -> None:
         bound = inspect.signature(make).bind(self, *given, **named)
         bound.arguments["keep_log"] = log
         make(*bound.args, **bound.kwargs)
 
-    def ran(self: Any, given: Any) -> None:
-        run(self, given)
-        runs.append(left_by(self.machine) | {"ends": str([each.now for each in self.processes])})
+    def ran(self: Any, until: int | None = None) -> bool:
+        is_over = go_on(self, until)
+        ends = str([each.now for each in self.processes])
+        runs.append(left_by(self.machine) | {"ends": ends})
+        return is_over
 
     monkeypatch.setattr(programs.Simulation, "__init__", made)
-    monkeypatch.setattr(programs.Simulation, "run", ran)
+    monkeypatch.setattr(programs.Simulation, "go_on", ran)
     return runs
 
 

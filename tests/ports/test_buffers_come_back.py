@@ -68,7 +68,6 @@ def test_buffers_that_no_message_fits_in_come_back_though_the_queue_is_full(desi
     assert world.uses_left(cluster) == [0, 0]
 
 
-@pytest.mark.requirement("SH-6")
 @pytest.mark.parametrize("design", world.DESIGNS)
 def test_a_store_of_which_a_part_is_rejected_notifies_nobody(design):
     async def sender(process):

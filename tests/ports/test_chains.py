@@ -177,14 +177,16 @@ def test_what_cannot_stand_before_a_call_is_refused_before_anything_begins():
         two = [(room.address, 8), (room.address + 8, 8)]
         first = process.posting(SEND, 0, two)
         many = [process.posting_inline(SEND, 0, b"") for _ in range(MOST_BEFORE + 1)]
+        call = process.post_inline(SEND, 0, b"")
         for wrong, why in (
             (many, "up to 7 calls"),
             ([many[0], first], "only the first can post several"),
-            ([process.post_inline(SEND, 0, b"")], "posting_inline"),
+            ([call], "posting_inline"),
             ("post", "posting_inline"),
         ):
             with pytest.raises(SimulationError, match=why):
                 await process.done(after=wrong)
+        call.close()
         assert process.now_us == 0
         assert (await process.done(after=[first, *many[:2]])).request == first.request
 

@@ -114,7 +114,6 @@ def close_in_the_middle(design: str, moment: float, **how) -> None:
         assert pinned == 4 * (design in KEEPS)  # of what was exported, until it is unpinned
 
 
-@pytest.mark.requirement("UM-45")
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("design", DESIGNS)
 def test_a_port_closes_with_work_under_way(design, moment):

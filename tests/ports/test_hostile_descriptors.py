@@ -159,8 +159,53 @@ def battle(design: str, count: int, seed: int = 0, rounds: int = 6) -> dict[str,
     return statuses
 
 
-@pytest.mark.requirement("UM-12")
-@pytest.mark.requirement("UM-24")
+@pytest.mark.requirement("UM-12", "UM-24", "MI-5")
+@pytest.mark.parametrize("design", world.DESIGNS)
+def test_what_is_not_a_processs_to_name_or_to_read_reaches_nobody_and_it_is_told_so(design):
+    async def intruder(process):
+        own = process.allocate(world.PAGE)
+        await own.write(b"H" * world.PAGE)
+        world.join(process, 20, 1, 20)
+        world.import_from(process, 20, 1, 20, 0, 2 * world.PAGE)
+        await process.sleep(3000)
+        here, behind, nowhere = own.address, own.address + world.PAGE, 2**62
+        ended = []
+        for operation, name, address, offset in (
+            (SEND, 3, here, 0),  # its neighbour's tag
+            (SEND, 63, here, 0),
+            (WRITE, 3, here, 0),  # its neighbour's import
+            (WRITE, 20, here, 2 * world.PAGE - 4),
+            (SEND, 20, nowhere, 0),
+            (SEND, 20, behind, 0),
+        ):
+            await process.post(operation, name, [(address, 8)], offset=offset)
+            ended.append((await process.done()).status)
+        return ended
+
+    async def neighbour(process):
+        world.join(process, 3, 1, 3)
+        world.import_from(process, 3, 1, 3, 0, 2 * world.PAGE)
+
+    async def owner(process):
+        memory = process.allocate(2 * world.PAGE)
+        await memory.write(bytes(len(memory)))
+        for number in (3, 20):
+            world.join(process, number, 0, number)
+            world.export(process, number, memory.address, len(memory))
+        await process.provide(process.allocate(world.PAGE).address)
+        await process.sleep(60_000)
+        return int(process._ports.table[1, process.port]["received"]), await memory.read()
+
+    cluster = world.cluster_of(design)
+    cluster.start(0, neighbour)
+    cluster.start(0, intruder)
+    cluster.start(1, owner)
+    _, ended, found = cluster.run()
+    unknown, not_there = ["tag not registered"] * 2, ["no rights"] * 2
+    assert ended == [*unknown, "no such buffer", "out of bounds", *not_there]
+    assert found == (0, bytes(2 * world.PAGE))
+
+
 @pytest.mark.requirement("MI-5")
 @pytest.mark.parametrize("design", world.DESIGNS)
 def test_forged_descriptors_harm_nobody_and_each_ends_with_a_status_of_its_own(design):

@@ -125,8 +125,6 @@ def storm(design: str, seed: int, **how) -> int:
     return world.stale(cluster)
 
 
-@pytest.mark.requirement("UM-45")
-@pytest.mark.requirement("UM-57")
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("design", world.DESIGNS)
 def test_no_transfer_uses_a_translation_that_no_longer_holds(design, seed):

@@ -40,7 +40,6 @@ async def exported(process, pages: int, number: int = 0):
     return memory
 
 
-@pytest.mark.requirement("UM-45")
 @pytest.mark.parametrize("design", TINY)
 def test_buffers_that_nothing_fills_leave_the_cache_to_transfers(design):
     async def waits(process):

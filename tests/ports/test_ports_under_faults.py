@@ -57,7 +57,6 @@ def test_small_messages_arrive_once_in_order_and_unchanged(rate):
     assert streams["duplicates"].sum() > 0
 
 
-@pytest.mark.requirement("SH-5")
 @pytest.mark.parametrize("design", ["unet-mm-pca200", "unet-mm-dc21140"])
 def test_what_comes_twice_or_late_is_what_was_sent_and_not_what_was_written_there_since(design):
     """Over an unreliable transport: a sender is told when nothing will read its pages again."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import accounts_made
 import msgspec
 import numpy as np
 import port_world as world
@@ -50,6 +51,7 @@ def check(cluster, seen):
         assert node.programs == made.HOSTS.count(n)
     _check_sums(report)
     _check_conservation(report)
+    accounts_made.check(report, machine)
 
 
 def _check_acknowledged(machine, node):

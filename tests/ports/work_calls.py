@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import coroutine
 from typing import TYPE_CHECKING, NamedTuple
 
+from nicscope.drivers.simulate.driven import OWN, TIME
 from nicscope.drivers.simulate.machine import POST, PROVIDE
 from nicscope.drivers.simulate.ports.posting import FLAG_BITS, GATHER
 from nicscope.drivers.simulate.ports.reporting import KIND_BITS
-from nicscope.drivers.simulate.programs import OWN, TIME
 from nicscope.errors import SimulationError
 from nicscope.interfaces.ports.asking import Asked
 from nicscope.interfaces.ports.process import Process
@@ -17,7 +17,7 @@ from nicscope.nic.ports.layout import DONE, FENCED, IMMEDIATE, STATUS_NAMES
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from nicscope.drivers.simulate.programs import Record
+    from nicscope.drivers.simulate.driven import Record
 
 WORD = 8  # bytes of immediate data
 _NOTHING = [(0, 0, 0)]  # in the place of pieces, of which it has none

@@ -18,7 +18,8 @@ from nicscope.cli.app import main
 from nicscope.reports import drawing
 from nicscope.reports.calibration import ShownCalibration
 from nicscope.reports.printing import show
-from nicscope.reports.reproduction import ShownReproduction, as_markdown, study_rows
+from nicscope.reports.reproduction import ShownReproduction, study_rows
+from nicscope.reports.reproduction_markdown import as_markdown
 from nicscope.reports.table import Rows
 from nicscope.studies.calibrate.fit import Calibration, Residual, Value
 from nicscope.studies.reproduce.harness import find_study, load_papers
@@ -103,7 +104,9 @@ def commands(folder: Path) -> list[list[str]]:
         ["replay", trace, "--no-kinds", "--design", "unet-mm-dc21140"],
         [*size, "--platform", "utlb-prototype", "--target-us", "2"],
         [*size, "--page-size", "4KiB,2MiB"],
+        [*size, "--only", "page-sizes", "--only", "utlb", "--page-size", "4KiB,2MiB,1GiB"],
         ["curve", trace],
+        ["curve", trace, "--skip", "20", "--entries", "1..1024", "--page-size", "2M"],
         ["curve", trace, "--ways", "1,2,4,8,16"],
         ["curve", trace, "--by", "process"],
         ["curve", trace, "--sample", "0.9"],

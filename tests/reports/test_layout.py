@@ -303,6 +303,10 @@ def test_a_number_is_not_parted_from_its_unit_nor_a_word_in_two():
     assert wrapped("a-name-that-is-longer than it", 10) == ["a-name-that-is-longer", "than it"]
 
 
+def test_a_point_of_a_table_is_not_parted_from_its_value():
+    assert wrapped("by pages 1: 27  2: 30  16: 70", 12) == ["by pages", "1: 27  2: 30", "16: 70"]
+
+
 def test_what_controls_a_terminal_is_spelt_out():
     rows = Rows("", ["design"], [["evil\x1b[31m\nname"]])
 

@@ -17,8 +17,8 @@ import pytest
 from rich.text import Text
 
 from nicscope import reports
-from nicscope.cli.answer import command_line
 from nicscope.cli.app import main
+from nicscope.library.command import command_line
 from nicscope.outputs import whole_folder
 from nicscope.reports.page import html_of, markdown_of
 from nicscope.reports.printing import Note, lines_of
@@ -50,7 +50,7 @@ def shown():
     """A report of each kind, by its class's name, as the commands make them."""
     found, show = {}, Report.show
 
-    def noting(report):
+    def noting(report, explain=False):  # noqa: ARG001 - as it is called
         found.setdefault(type(report).__name__, report)
 
     Report.show = noting
@@ -132,7 +132,7 @@ def test_a_folder_holds_the_json_and_each_file_that_the_report_names(shown, tmp_
         assert files == named | {"results.json"}
         assert files == {path.name for path in (tmp_path / name).iterdir()}
         plain = json.loads((tmp_path / name / "results.json").read_text())
-        assert plain == json.loads(json.dumps(report.to_json()))
+        assert plain == json.loads(json.dumps(report.as_json()))
 
 
 def test_a_command_line_leaves_out_what_was_left_out():

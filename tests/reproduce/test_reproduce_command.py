@@ -8,7 +8,8 @@ from typer.testing import CliRunner
 
 from nicscope.cli.reproduce import EXAMPLES, reproduce
 from nicscope.errors import OutputError, StudyError
-from nicscope.reports.reproduction import ShownReproduction, as_markdown
+from nicscope.reports.reproduction import ShownReproduction
+from nicscope.reports.reproduction_markdown import as_markdown
 from nicscope.studies.reproduce.verdict import Basis, Missing, Point, Reproduction, Shape
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ def test_out_holds_the_json_and_a_page(tmp_path: Path) -> None:
     assert "| utlb/table6 | utlb[app=fft, entries=1024] us | 9 | 8.95 |" in page
     assert "`nicscope reproduce utlb/table6`" in page
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [
+        "index.html",
         "results.json",
         "results.md",
     ]

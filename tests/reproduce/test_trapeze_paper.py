@@ -25,12 +25,12 @@ pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too much for t
     "item",
     [
         pytest.param("headline", marks=pytest.mark.requirement("TR-75")),
-        pytest.param("figure1", marks=pytest.mark.requirement("TR-25", "TR-26", "TR-70")),
-        pytest.param("figure3", marks=pytest.mark.requirement("TR-24", "TR-38", "TR-71")),
+        pytest.param("figure1", marks=pytest.mark.requirement("TR-25", "TR-70")),
+        pytest.param("figure3", marks=pytest.mark.requirement("TR-24", "TR-38")),
         pytest.param("table1", marks=pytest.mark.requirement("TR-30", "TR-37", "TR-72")),
         pytest.param("figure4", marks=pytest.mark.requirement("TR-27", "TR-40", "TR-73")),
         pytest.param("figure5", marks=pytest.mark.requirement("TR-60", "TR-62", "TR-73")),
-        pytest.param("figure6", marks=pytest.mark.requirement("TR-39", "TR-40", "TR-74")),
+        pytest.param("figure6", marks=pytest.mark.requirement("TR-40", "TR-74")),
         pytest.param("figure7", marks=pytest.mark.requirement("TR-53", "TR-77")),
         pytest.param("trunk", marks=pytest.mark.requirement("TR-50", "TR-51", "TR-52")),
     ],
@@ -80,7 +80,9 @@ def test_a_stream_one_way_feels_that_the_bus_comes_first_in_nic_memory() -> None
     assert largest(0) > 127
 
 
-@pytest.mark.requirement("TR-28")
+@pytest.mark.requirement(
+    "TR-28", weak="the link is held to the 132 MB/s of the NIC's memory: its own 160 are not seen"
+)
 def test_a_switch_adds_about_a_microsecond() -> None:
     sender, receiver = pair_costs(platform_costs(), "p6-natoma")
     near = ({**sender, "switch_hop": 0}, receiver)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core import config
 
+from nicscope import room
 from nicscope.config.design import Design
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.onepass.curve import LruCurve
 from nicscope.drivers.replay import replay
 from nicscope.drivers.replay.lookups import LookupStreams
-from nicscope.errors import StudyError
-from nicscope.studies import curves as module
+from nicscope.errors import RoomError
 from nicscope.studies.curve_question import Question, ask, fitting_entries
 from nicscope.studies.curve_result import knee
 from nicscope.studies.curves import curves_of, report
@@ -119,6 +120,66 @@ def test_the_fully_associative_curve_is_a_replay_of_one_set(rows):
     assert [curve.every_size[min(size, last)] for size in sizes] == [c[0] for c in counts]
     assert curve.every_size[0] == curve.lookups
     assert curve.every_size[-1] == curve.footprint
+
+
+@given(rows=traces(), data=st.data())
+def test_what_is_skipped_fills_the_caches_and_is_not_counted(rows, data):
+    rows = columns_of(rows)
+    skip = data.draw(st.integers(0, len(rows.node) - 1))
+    by = data.draw(st.sampled_from(("trace", "node")))
+    question = SMALL._replace(skip=skip, by=by)
+
+    found = curves_of("t", lambda: halves(rows), question, 4096)
+
+    nodes = {None} if by == "trace" else {curve.node for curve in found}
+    for node, curve in zip(sorted(nodes, key=str), found, strict=True):
+        every = rows if node is None else those(rows, node=node)
+        before = Columns(*(column[:skip] for column in rows))
+        before = before if node is None else those(before, node=node)
+        shapes = shapes_of(curve)
+        whole, lookups = replayed([every], shapes, 4096)
+        first, skipped = replayed([before], shapes, 4096) if len(before.node) else (None, 0)
+        first = first or [(0, 0, 0, 0)] * len(shapes)
+        assert curve.lookups == lookups - skipped
+        assert [point[2:] for point in curve.points] == [
+            tuple(a - b for a, b in zip(*pair, strict=True))
+            for pair in zip(whole, first, strict=True)
+        ]
+        assert curve.compulsory == whole[0][1] - first[0][1]
+        assert curve.footprint == whole[0][1]
+        assert curve.skipped == skip
+
+
+@compiled
+def test_a_sample_after_a_warm_up_brackets_the_exact_curve():
+    rows = workload(40_000, 300_000)
+    [exact] = curves_of("t", lambda: [rows], Question(skip=120_000), 4096)
+
+    found = [
+        curves_of("t", lambda: [rows], Question(skip=120_000, sample=0.1, seed=seed), 4096)[0]
+        for seed in range(8)
+    ]
+
+    inside = []
+    for one in found:
+        assert (one.lookups, one.footprint) == (exact.lookups, exact.footprint)
+        assert one.compulsory == exact.compulsory < exact.footprint
+        low, high = one.sizes.low, one.sizes.high
+        inside.append((low <= exact.sizes.misses + 1e-6) & (exact.sizes.misses - 1e-6 <= high))
+        assert np.abs(one.sizes.misses - exact.sizes.misses).max() < 0.02 * exact.lookups
+    assert np.mean(inside) > 0.9
+
+
+@compiled
+def test_entries_reach_as_far_as_those_of_a_design():
+    rows = workload(40_000, 60_000)
+    question = Question(ways=(1, 4), entries=(1 << 10, 1 << 26))
+
+    [curve] = curves_of("t", lambda: [rows], question, 4096)
+
+    assert curve.points[-1].entries == 1 << 26
+    some = [point for point in curve.points if point.entries in (1 << 10, 1 << 17, 1 << 26)]
+    agrees(msgspec.structs.replace(curve, points=some), [rows])
 
 
 @given(rows=traces())
@@ -249,10 +310,10 @@ def test_where_only_some_nics_have_few_pages_these_are_counted_and_the_others_sa
 
 
 def test_more_nics_than_memory_holds_are_refused(monkeypatch):
-    monkeypatch.setattr(module, "MOST_BYTES", 6_000_000)
+    monkeypatch.setattr(room, "bytes_left", lambda: 6_000_000)
     rows = workload(10, 40)
 
-    with pytest.raises(StudyError, match="more than 1 NICs do not fit"):
+    with pytest.raises(RoomError, match="the sets of the caches of 2 NICs would take up to"):
         curves_of("t", lambda: [rows], Question(), 4096)
 
 
@@ -290,7 +351,8 @@ def test_a_curve_that_does_not_bend_down_has_no_knee(misses):
 
 def test_the_entries_fit_the_footprint_unless_it_is_large():
     assert fitting_entries(5000) == (256, 65536)
-    assert fitting_entries(10**9) == (256, 65536)
+    assert fitting_entries(70_000) == (256, 1 << 17)
+    assert fitting_entries(10**9) == (256, 1 << 26)
     assert fitting_entries(4096) == (128, 16384)
     assert fitting_entries(300) == (16, 2048)
     assert fitting_entries(1) == (1, 8)

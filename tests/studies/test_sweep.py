@@ -99,7 +99,9 @@ def check_rates(row, found):
         assert row["cost_us_low"] is row["cost_us_high"] is row["cost_evidence"] is None
         return
     bound = found.cost.is_lower_bound
-    assert row["cost_is_lower_bound"] == bound == (row["cost_unpriced"] is not None)
+    assert bound == (row["cost_unpriced"] is not None)
+    ends = found.cost.low_ps == found.cost.high_ps
+    assert row["cost_bound"] == ("at least" if bound else "exact" if ends else "range")
     assert row["cost_evidence"] == found.weakest_evidence
     ps = {"low": found.cost.low_ps, "high": None if bound else found.cost.high_ps}
     for end, whole in ps.items():
@@ -140,7 +142,7 @@ def test_prices_are_absent_without_a_platform(trace, tmp_path):
     sweep(what, workers=1)
 
     for row in pq.read_table(what.out).to_pylist():
-        assert row["platform"] is row["cost_us_low"] is row["cost_is_lower_bound"] is None
+        assert row["platform"] is row["cost_us_low"] is row["cost_bound"] is None
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])

@@ -192,7 +192,7 @@ class Terminal:
 
 
 def test_a_long_command_shows_its_progress_to_those_who_look(trace, monkeypatch, capsys):
-    monkeypatch.setattr("nicscope.cli.progress.PATIENCE_S", 0.0)
+    monkeypatch.setattr("nicscope.library.progress.PATIENCE_S", 0.0)
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
 

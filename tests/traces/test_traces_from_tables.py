@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from trace_samples import TYPES, as_lists, request_lists, rows
 
 from nicscope.errors import TraceError
-from nicscope.reports.notebook import replay_report
+from nicscope.library.replay import replay
 from nicscope.traces.formats import convert
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import OPTIONAL_COLUMNS, REQUIRED_COLUMNS
@@ -58,9 +58,9 @@ def test_a_table_of_64_bit_integers_is_replayed_as_a_file_is(tmp_path, make):
     table = wide()
     write_trace(tmp_path / "t.parquet", table)
 
-    report = replay_report(make(table), ["utlb"])
+    report = replay(make(table), ["utlb"])
 
-    file = replay_report(tmp_path / "t.parquet", ["utlb"])
+    file = replay(tmp_path / "t.parquet", ["utlb"])
     assert report.comparison.priced[0].result.total == file.comparison.priced[0].result.total
     assert report.comparison.trace["file"].startswith("the ")
     assert report.comparison.trace["bytes"] == table.nbytes

@@ -274,7 +274,9 @@ def test_a_script_without_an_interpreter_is_explained(tmp_path: Path) -> None:
     assert done.returncode == 2
 
 
-@pytest.mark.parametrize(("place", "why"), [("no/t.parquet", "No such file"), (".", "is a folder")])
+@pytest.mark.parametrize(
+    ("place", "why"), [("no/t.parquet", "there is no folder"), (".", "is a folder")]
+)
 def test_an_output_that_cannot_be_written_is_refused_before_the_program_starts(
     tmp_path: Path, place: str, why: str
 ) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def origin(issue: int) -> Origin:
-    return Origin(issue=issue, time_ns=issue * 10, pid=1, tid=2, op=0, call=7)
+    return Origin(issue=issue, time_ns=issue * 10, pid=1, tid=2, connection=3, op=0, call=7)
 
 
 # Calls by how many others end before them, and how many segments they have.

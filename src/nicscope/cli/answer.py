@@ -6,10 +6,10 @@ import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nicscope.cli.streams import is_unicode
-from nicscope.errors import printable
+from nicscope.errors import OutputError, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from nicscope.reports.result import Report
@@ -17,43 +17,36 @@ if TYPE_CHECKING:
 Shown = TypeVar("Shown", bound="Report")
 
 
-def answer(work: Callable[[], Shown], out: Path | None, as_json: bool) -> Shown:
+def answer(
+    work: Callable[[], Shown], out: Path | None, as_json: bool, explain: bool = False
+) -> Shown:
     """Do ``work``, keep what it finds in the folder ``out`` if there is one, and print it.
 
     That the folder cannot be had is told before any work is done.
     """
     from nicscope.reports.result import folder_for
 
+    check_explained(explain, as_json)
     with folder_for(out) as folder:
         report = work()
         written = [] if folder is None else report.write(folder)
-    tell(report, written, as_json)
+    tell(report, written, as_json, explain)
     return report
 
 
-def tell(report: Report, written: list[Path], as_json: bool) -> None:
+def check_explained(explain: bool, as_json: bool) -> None:
+    """Errors: ``OutputError`` if terms are to be explained to a program."""
+    if explain and as_json:
+        raise OutputError("--explain is for people, --json for programs; leave one of them out")
+
+
+def tell(report: Report, written: list[Path], as_json: bool, explain: bool = False) -> None:
     """Print ``report``, and where its files went unless it is as JSON."""
     if as_json:
-        print_json(report.to_json())
+        print_json(report.as_json())
     else:
-        report.show()
+        report.show(explain=explain)
         print_written(written)
-
-
-def command_line(words: Iterable[str], options: Mapping[str, Any]) -> list[str]:
-    """Arguments that give the same numbers again.
-
-    ``options``: those that were not left out.  None and False are left out after all, True is an
-    option without a value, and of a list each value has the option before it.
-    """
-    command = ["nicscope", *words]
-    for option, value in options.items():
-        for one in value if isinstance(value, list) else [value]:
-            if one is True:
-                command.append(option)
-            elif one is not None and one is not False:
-                command += [option, one if isinstance(one, str) else repr(one)]
-    return command
 
 
 def print_json(result: Any) -> None:

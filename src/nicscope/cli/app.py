@@ -19,6 +19,7 @@ from nicscope.cli import (
     catalog,
     compiling,
     curve,
+    explore,
     flow,
     latency,
     record,
@@ -33,6 +34,7 @@ from nicscope.cli.interrupt import ENDINGS, ending_status, heeded_interrupts
 from nicscope.cli.streams import standard_streams
 from nicscope.errors import NicscopeError, one_line
 from nicscope.inputs import small_streams_kept
+from nicscope.library.progress import told_to_logs
 from nicscope.outputs import ReaderGone
 from nicscope.studies.programs import ProgramError
 
@@ -61,7 +63,6 @@ app = typer.Typer(
     cls=_Commands,
     help="A laboratory for user-level network interfaces.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -92,6 +93,7 @@ app.add_typer(trace.app)
 app.command(epilog=replay.EXAMPLES)(replay.replay)
 app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command(epilog=curve.EXAMPLES)(curve.curve)
+app.command(epilog=explore.EXAMPLES)(explore.explore)
 app.command(epilog=flow.EXAMPLES)(flow.flow)
 app.command(epilog=calibrate.EXAMPLES)(calibrate.calibrate_platform)
 app.command(epilog=size.EXAMPLES)(size.size)
@@ -111,7 +113,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     0: done.  1: a check failed, or the program that was run.  2: wrong use.
     """
-    with standard_streams():
+    with standard_streams(), told_to_logs():
         try:
             return _run(arguments)
         except ReaderGone:
@@ -130,8 +132,10 @@ def _run(arguments: list[str] | None) -> int:
         with heeded_interrupts(), small_streams_kept():
             status = app(args=arguments, prog_name="nicscope", standalone_mode=False)
             sys.stdout.flush()
-    except (_Interrupted, KeyboardInterrupt, typer.Abort):
+    except (_Interrupted, KeyboardInterrupt, typer.Abort) as interrupt:
         status = ending_status()
+        for note in _notes(interrupt):
+            print(f"  {one_line(note)}", file=sys.stderr)  # where each program stands
         said = ENDINGS[status]
         print(f"nicscope: {said}; nothing half-written was left", file=sys.stderr)
     except Exception as error:
@@ -143,6 +147,15 @@ def _run(arguments: list[str] | None) -> int:
             raise NicscopeError(said) from error
         raise
     return status if isinstance(status, int) else 0
+
+
+def _notes(error: BaseException | None) -> list[str]:
+    """What is noted on an error, or on what it came from."""
+    found: list[str] = []
+    while error is not None:
+        found += getattr(error, "__notes__", ())
+        error = error.__cause__ or error.__context__
+    return found
 
 
 def _refused_by_the_machine(error: Exception) -> str:

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nicscope.errors import printable
-from nicscope.inputs import STDIN
+from nicscope.cli import completion
+from nicscope.config.byte_size import SPELLINGS, read_bytes
 from nicscope.outputs import STDOUT, check_output
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-BUNDLED = "bundled:"
 DASH = "-"
 
 
@@ -30,6 +29,7 @@ Traces = Annotated[
     typer.Argument(
         metavar="TRACE...",
         help="Traces (Parquet), or bundled:NAME for one that comes with nicscope.",
+        autocompletion=completion.traces,
         show_default=False,
     ),
 ]
@@ -41,6 +41,17 @@ WithoutKinds = Annotated[
     typer.Option("--no-kinds", help="Do not part non-compulsory misses by cause; faster."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Explain = Annotated[
+    bool, typer.Option("--explain", help="Explain each term of the tables, once, below them.")
+]
+
+
+def byte_count(given: str | int) -> int:
+    """The bytes that an argument names, as every size is spelt."""
+    count = given if isinstance(given, int) else read_bytes(given)
+    if count is None:
+        raise typer.BadParameter(f"{given!r} is no whole number of bytes, {SPELLINGS}")
+    return count
 
 
 def output_path(given: str) -> Path:
@@ -65,25 +76,3 @@ def text_beside(out: Path, as_json: bool = False) -> Iterator[None]:
         aside = contextlib.redirect_stdout(sys.stderr)
     with aside:
         yield
-
-
-def trace_path(given: str) -> Path:
-    """The file that ``given`` names: a path, or ``bundled:NAME``.
-
-    Errors: ``TraceError`` for a bundled trace that does not exist.
-    """
-    if not given.startswith(BUNDLED):
-        return Path(given)
-    from nicscope.errors import TraceError, did_you_mean
-    from nicscope.traces.bundled import bundled_traces
-
-    name = given.removeprefix(BUNDLED)
-    bundled = bundled_traces()
-    if name not in bundled:
-        raise TraceError(f"no bundled trace {name!r}{did_you_mean(name, bundled)}")
-    return bundled[name]
-
-
-def trace_name(given: str) -> str:
-    """What the trace that ``given`` names is called in tables: its file's name, or ``stdin``."""
-    return "stdin" if given == STDIN else printable(Path(given.removeprefix(BUNDLED)).stem)

@@ -8,7 +8,7 @@ import typer
 
 from nicscope.cli.answer import tell
 from nicscope.cli.arguments import AsJson, option
-from nicscope.cli.progress import progress
+from nicscope.library.progress import progress
 
 EXAMPLES = (
     "Examples:\n\n"

@@ -6,11 +6,17 @@ from typing import Annotated
 
 import typer
 
+from nicscope.cli import completion
 from nicscope.cli.answer import tell
+from nicscope.cli.arguments import option
 
 designs = typer.Typer()
 platforms = typer.Typer()
 
+_From = Annotated[
+    str,
+    option("NAME|FILE", "What it begins as: one of the catalog.", "--from", show_default=False),
+]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
@@ -30,7 +36,12 @@ def list_designs(context: typer.Context, as_json: _Json = False) -> None:
 
 @designs.command("show")
 def show_design(
-    name: Annotated[str, typer.Argument(help="A design of the catalog, or a .toml file.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A design of the catalog, or a .toml file.", autocompletion=completion.designs
+        ),
+    ],
     as_json: _Json = False,
 ) -> None:
     """Show one design: every setting and part with its evidence and source.
@@ -41,6 +52,18 @@ def show_design(
     from nicscope.reports.catalog import ShownDesign
 
     tell(ShownDesign(load_design(name)), [], as_json)
+
+
+@designs.command("new")
+def new_design(name: _From) -> None:
+    """Print a design as a file to be changed: whole, with what each setting means.
+
+    Example: nicscope designs new --from utlb > mine.toml
+    """
+    from nicscope.config.design import load_design
+    from nicscope.reports.template import design_file
+
+    print(design_file(load_design(name)), end="")
 
 
 @platforms.callback(invoke_without_command=True)
@@ -59,7 +82,12 @@ def list_platforms(context: typer.Context, as_json: _Json = False) -> None:
 
 @platforms.command("show")
 def show_platform(
-    name: Annotated[str, typer.Argument(help="A platform of the catalog, or a .toml file.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A platform of the catalog, or a .toml file.", autocompletion=completion.platforms
+        ),
+    ],
     as_json: _Json = False,
 ) -> None:
     """Show one platform: every cost and parameter with its evidence and source.
@@ -70,3 +98,15 @@ def show_platform(
     from nicscope.reports.catalog import ShownPlatform
 
     tell(ShownPlatform(load_platform(name)), [], as_json)
+
+
+@platforms.command("new")
+def new_platform(name: _From) -> None:
+    """Print a platform as a file to be changed: whole, with who charges each cost.
+
+    Example: nicscope platforms new --from utlb-prototype > mine.toml
+    """
+    from nicscope.config.platform import load_platform
+    from nicscope.reports.template import platform_file
+
+    print(platform_file(load_platform(name)), end="")

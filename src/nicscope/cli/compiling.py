@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from nicscope.cli.progress import progress
 from nicscope.errors import NicscopeError
+from nicscope.library.progress import progress
 
 EXAMPLES = (
     "Examples:\n\n"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 - Typer reads the annotations
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicscope.cli.answer import answer, command_line
-from nicscope.cli.arguments import AsJson, Traces, option, trace_name, trace_path
-from nicscope.cli.progress import progress
+from nicscope.cli.answer import answer
+from nicscope.cli.arguments import AsJson, Explain, Traces, option
+
+if TYPE_CHECKING:
+    from nicscope.reports.curve import ShownCurves
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -27,7 +29,8 @@ def curve(
     ] = None,
     line: Annotated[str, option("N,...", "Pages that share a line of the cache.")] = "1",
     entries: Annotated[
-        str | None, option("LOW..HIGH", "Default 256..65536; smaller if the trace has few pages.")
+        str | None,
+        option("LOW..HIGH", "Default 256..65536, or as the trace's pages suggest; up to 67108864."),
     ] = None,
     by: Annotated[
         str, option("trace|node|process", "A curve for each; a process as if it had the NIC alone.")
@@ -37,6 +40,9 @@ def curve(
         option("RATE", "Estimate from this share of the pages, with an interval; no sets then."),
     ] = None,
     seed: Annotated[int | None, option("N", "Sample other pages than those of seed 0.")] = None,
+    skip: Annotated[
+        int, option("N", "The first N requests fill the caches and are not counted.")
+    ] = 0,
     no_offset: Annotated[
         bool, typer.Option("--no-offset", help="Let all processes begin at the same set.")
     ] = False,
@@ -45,40 +51,23 @@ def curve(
         Path | None, option("DIR", "Folder for results.json, curves.parquet and figures.")
     ] = None,
     as_json: AsJson = False,
+    explain: Explain = False,
 ) -> None:
     """Show what every size of translation cache misses: exact, from one pass over the trace."""
-    from nicscope.studies.curve_question import ask
-
-    question = ask(
-        ways=ways,
-        line=line,
-        entries=entries,
-        by=by,
-        sample=sample,
-        seed=seed,
-        offset=not no_offset,
-        page_size=page_size,
-    )
-    from nicscope.reports.curve import ShownCurves
-
-    options = {
-        "--ways": ways,
-        "--line": line if line != "1" else None,
-        "--entries": entries,
-        "--by": by if by != "trace" else None,
-        "--sample": sample,
-        "--seed": seed,
-        "--page-size": page_size,
-        "--no-offset": no_offset,
-    }
-    command = command_line(["curve", *traces], options)
+    from nicscope.library.curve import curve as measure
 
     def measured() -> ShownCurves:
-        from nicscope.studies.curves import report
-        from nicscope.traces.reader import open_trace
+        return measure(
+            traces,
+            ways=ways,
+            line=line,
+            entries=entries,
+            by=by,
+            sample=sample,
+            seed=seed,
+            offset=not no_offset,
+            page_size=page_size,
+            skip=skip,
+        )
 
-        opened = [(trace_name(trace), open_trace(trace_path(trace))) for trace in traces]
-        with progress("measuring", "rows") as watch:
-            return ShownCurves(report(opened, question, command, watch))
-
-    answer(measured, out, as_json)
+    answer(measured, out, as_json, explain)

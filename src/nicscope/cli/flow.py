@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path  # noqa: TC003 - Typer reads the annotations
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicscope.cli.answer import answer, command_line
-from nicscope.cli.arguments import AsJson, option
-from nicscope.cli.progress import progress
+from nicscope.cli import completion
+from nicscope.cli.answer import answer
+from nicscope.cli.arguments import AsJson, Explain, byte_count, option
+from nicscope.library.flow import PLATFORM
+
+if TYPE_CHECKING:
+    from nicscope.reports.flow import ShownFlow
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -19,12 +23,20 @@ EXAMPLES = (
     "[bold]nicscope flow --platform alcor --to miata --payload 4KiB --logging --json[/bold]\n\n"
     "[bold]nicscope flow --topology trunk --nodes 4 --set link_per_byte=5ns/B[/bold]"
 )
-DEFAULT_PLATFORM = "p6-natoma"
 
 
 def flow(
-    platform: Annotated[str, option("NAME|FILE", "Of the senders.")] = DEFAULT_PLATFORM,
-    to: Annotated[str | None, option("NAME|FILE", "Of the receivers; left out: the same.")] = None,
+    platform: Annotated[
+        str, option("NAME|FILE", "Of the senders.", autocompletion=completion.platforms)
+    ] = PLATFORM,
+    to: Annotated[
+        str | None,
+        option(
+            "NAME|FILE",
+            "Of the receivers; left out: the same.",
+            autocompletion=completion.platforms,
+        ),
+    ] = None,
     policy: Annotated[
         str,
         option(
@@ -37,10 +49,15 @@ def flow(
     count: Annotated[int, option("N", "Messages of each sender.")] = 8,
     gap: Annotated[str, option("TIME", "At least, from start to start, such as 130us.")] = "0us",
     minpulse: Annotated[
-        int | None, option("BYTES", "On both sides; left out: the policy's, 128.")
+        int | None,
+        option("BYTES", "On both sides; left out: the policy's, 128.", parser=byte_count),
     ] = None,
-    minpulse_send: Annotated[int | None, option("BYTES", "On the sending side only.")] = None,
-    minpulse_receive: Annotated[int | None, option("BYTES", "On the receiving side only.")] = None,
+    minpulse_send: Annotated[
+        int | None, option("BYTES", "On the sending side only.", parser=byte_count)
+    ] = None,
+    minpulse_receive: Annotated[
+        int | None, option("BYTES", "On the receiving side only.", parser=byte_count)
+    ] = None,
     buffers: Annotated[
         int | None, option("N", "On a NIC, each way; left out: the policy's.")
     ] = None,
@@ -69,59 +86,34 @@ def flow(
         Path | None, option("DIR", "Folder for results.json, tables, figures and a timeline.")
     ] = None,
     as_json: AsJson = False,
+    explain: Explain = False,
 ) -> None:
     """Send messages in virtual time and show where every microsecond of their way goes."""
-    from nicscope.studies.flow.question import ask
-
-    question = ask(
-        platform=platform,
-        to=to,
-        policy=policy,
-        payload=payload,
-        count=count,
-        gap=gap,
-        minpulse=(
-            minpulse if minpulse_send is None else minpulse_send,
-            minpulse if minpulse_receive is None else minpulse_receive,
-        ),
-        buffers=buffers,
-        ring=ring,
-        max_payload=max_payload,
-        logging=logging,
-        topology=topology,
-        nodes=nodes,
-        bus_master=bus_master,
-        assignments=assignments or [],
-    )
-    options = {
-        "--platform": platform,
-        "--to": to,
-        "--policy": policy,
-        "--payload": payload,
-        "--count": count,
-        "--gap": gap if question.gap_ps else None,
-        "--minpulse": minpulse,
-        "--minpulse-send": minpulse_send,
-        "--minpulse-receive": minpulse_receive,
-        "--buffers": buffers,
-        "--ring": ring,
-        "--max-payload": max_payload,
-        "--topology": topology if topology != "crossbar" else None,
-        "--nodes": nodes if nodes != 2 else None,
-        "--logging": logging,
-        "--bus-master": bus_master,
-        "--set": assignments,
-    }
-    command = command_line(["flow"], options)
-    from nicscope.reports.flow import ShownFlow, existing_parent
+    from nicscope.library.flow import flow as send
+    from nicscope.reports.flow import existing_parent
 
     def sent() -> ShownFlow:
-        with progress("simulating", "messages") as watch:
-            from nicscope.studies.flow.report import report
-
-            return ShownFlow(report(question, command, watch))
+        return send(
+            platform,
+            to,
+            policy=policy,
+            payload=payload,
+            count=count,
+            gap=gap,
+            minpulse=minpulse,
+            minpulse_send=minpulse_send,
+            minpulse_receive=minpulse_receive,
+            buffers=buffers,
+            ring=ring,
+            max_payload=max_payload,
+            logging=logging,
+            topology=topology,
+            nodes=nodes,
+            bus_master=bus_master,
+            assignments=assignments,
+        )
 
     existing_parent(out)
-    report = answer(sent, out, as_json)
+    report = answer(sent, out, as_json, explain)
     if out is not None and report.missing:
         print(f"nicscope: {report.missing}", file=sys.stderr)

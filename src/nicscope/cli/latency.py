@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 - Typer reads the annotation
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from nicscope.cli.answer import answer, command_line
-from nicscope.cli.arguments import AsJson, option
-from nicscope.cli.progress import progress
+from nicscope.cli import completion
+from nicscope.cli.answer import answer
+from nicscope.cli.arguments import AsJson, Explain, byte_count, option
+from nicscope.library.latency import BYTES, MESSAGES, PLATFORM
 
-MESSAGES = "message-store-and-forward"
+if TYPE_CHECKING:
+    from nicscope.reports.latency import ShownLatencies
+
 EXAMPLES = (
     "Examples:\n\n"
     "[bold]nicscope latency[/bold]\n\n"
@@ -39,8 +42,10 @@ def latency(
             "Message sizes by powers of two, or a list such as 64,1500; from 1 to 65536.",
             "--bytes",
         ),
-    ] = "64..4096",
-    mtu: Annotated[int | None, option("BYTES", "Of a message in a frame; 1500.")] = None,
+    ] = BYTES,
+    mtu: Annotated[
+        int | None, option("BYTES", "Of a message in a frame; 1500.", parser=byte_count)
+    ] = None,
     dma_rate: Annotated[int | None, option("MB/s", "Peak rate of the DMA engine; 1600.")] = None,
     translation: Annotated[
         str | None,
@@ -63,8 +68,13 @@ def latency(
         ),
     ] = MESSAGES,
     platform: Annotated[
-        str, option("NAME", "What things cost, by name or a .toml file.")
-    ] = "sonic-via",
+        str,
+        option(
+            "NAME",
+            "What things cost, by name or a .toml file.",
+            autocompletion=completion.platforms,
+        ),
+    ] = PLATFORM,
     override: Annotated[
         list[str] | None,
         option(
@@ -78,42 +88,23 @@ def latency(
         Path | None, option("DIR", "Folder for results.json, latency.parquet and a figure.")
     ] = None,
     as_json: AsJson = False,
+    explain: Explain = False,
 ) -> None:
     """Show what a message's latency is made of, by the way it goes between host and NIC."""
-    from nicscope.studies.latency.question import ask
-
-    question = ask(
-        mechanisms=mechanism,
-        sizes=byte_list,
-        platform=platform,
-        mtu=mtu,
-        dma_rate=dma_rate,
-        overrides=override or [],
-        translation=translation,
-        entries=entries,
-        pages=pages,
-        delivery=delivery,
-    )
-    options = {
-        "--mechanism": ",".join(question.mechanisms),
-        "--bytes": byte_list,
-        "--mtu": mtu,
-        "--dma-rate": dma_rate,
-        "--translation": translation,
-        "--entries": entries,
-        "--pages": pages,
-        "--delivery": delivery if delivery != MESSAGES else None,
-        "--platform": platform,
-        "--set": override,
-    }
-    command = command_line(["latency"], options)
-
-    from nicscope.reports.latency import ShownLatencies
+    from nicscope.library.latency import latency as measure
 
     def measured() -> ShownLatencies:
-        with progress("measuring", "", always_say=True) as watch:
-            from nicscope.studies.latency.report import measure
+        return measure(
+            mechanism,
+            platform,
+            sizes=byte_list,
+            mtu=mtu,
+            dma_rate=dma_rate,
+            translation=translation,
+            entries=entries,
+            pages=pages,
+            delivery=delivery,
+            assignments=override,
+        )
 
-            return ShownLatencies(measure(question, command, watch))
-
-    answer(measured, out, as_json)
+    answer(measured, out, as_json, explain)

@@ -22,7 +22,8 @@ CONTEXT = {"allow_interspersed_args": False, "ignore_unknown_options": False}
 EXAMPLES = (
     "Examples:\n\n"
     "[bold]nicscope record -o redis.parquet -- redis-server --port 7777[/bold]\n\n"
-    "[bold]nicscope record -o fetch.parquet --quiet -- curl -s http://localhost/[/bold]"
+    "[bold]nicscope record -o fetch.parquet --quiet -- curl -s http://localhost/[/bold]\n\n"
+    "[bold]nicscope record -o - -- curl -s http://localhost/ | nicscope replay -[/bold]"
 )
 LINGER_S = 2.0  # before we say that the program has left processes behind
 _CLEAR_LINE = "\r\x1b[K"
@@ -48,7 +49,8 @@ def record(
 ) -> int:
     """Run a program and record the buffer of every socket send and receive of it and its children.
 
-    Input, output, signals and exit status are the program's own. Each call it makes on a socket
+    Input, output, signals and exit status are the program's own; with -o - what it prints goes to
+    the error stream, so that the trace can go through a pipe. Each call it makes on a socket
     takes some 25 to 70 microseconds more, up to 140 where it and the recorder wake each other
     across processors: bench/record_overhead.py measures it.
     """

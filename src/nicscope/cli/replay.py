@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicscope.cli.answer import answer, command_line
-from nicscope.cli.arguments import AsJson, Assignments, WithoutKinds, option, trace_path
-from nicscope.cli.progress import progress
+from nicscope.cli import completion
+from nicscope.cli.answer import answer
+from nicscope.cli.arguments import AsJson, Assignments, Explain, WithoutKinds, option
+
+if TYPE_CHECKING:
+    from nicscope.reports.comparison import ReplayReport
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -28,50 +31,41 @@ def replay(
         typer.Argument(
             metavar="TRACE",
             help="A trace (Parquet), or bundled:NAME for one that comes with nicscope.",
+            autocompletion=completion.traces,
             show_default=False,
         ),
     ],
     design: Annotated[
         list[str] | None,
-        option("NAME|FILE", "May be repeated; left out: every design of the catalog."),
+        option(
+            "NAME|FILE",
+            "May be repeated; left out: every design of the catalog.",
+            autocompletion=completion.designs,
+        ),
     ] = None,
     platform: Annotated[
         str | None,
-        option("NAME|FILE", "Prices every design; left out: each design's own platform."),
+        option(
+            "NAME|FILE",
+            "Prices every design; left out: each design's own platform.",
+            autocompletion=completion.platforms,
+        ),
     ] = None,
     assignments: Assignments = None,
     as_json: AsJson = False,
+    explain: Explain = False,
     no_kinds: WithoutKinds = False,
     out: Annotated[
-        Path | None, option("DIR", "Folder for results.json, counts.parquet and figures.")
+        Path | None, option("DIR", "Folder for results.json, tables and figures.")
     ] = None,
 ) -> None:
     """Replay a trace through designs: NIC misses, pins, interrupts, time and memory."""
-    from nicscope.reports.comparison import ReplayReport
-    from nicscope.studies.replaying import choose_subjects, compare
-
-    designs, overrides = design or [], assignments or []
-    subjects = choose_subjects(designs, platform, overrides)
-    options = {"--design": designs, "--platform": platform, "--set": overrides}
-    command = command_line(["replay", trace], {**options, "--no-kinds": no_kinds})
+    from nicscope.library.replay import replay as run
 
     def replayed() -> ReplayReport:
-        from nicscope.traces.reader import open_trace
+        return run(trace, design, platform, kinds=not no_kinds, assignments=assignments)
 
-        requests = open_trace(trace_path(trace))
-        with progress("replaying", "rows") as watch:
-            return ReplayReport(
-                compare(
-                    requests,
-                    subjects,
-                    kinds=not no_kinds,
-                    overrides=overrides,
-                    command=command,
-                    watch=watch,
-                )
-            )
-
-    answer(replayed, out, as_json)
+    answer(replayed, out, as_json, explain)
 
 
 EXAMPLE = "Example: [bold]nicscope demo --out demo-output[/bold]"
@@ -81,22 +75,15 @@ def demo(
     out: Annotated[Path, option("DIR", "Folder for tables and figures.")] = Path("demo-output"),
 ) -> None:
     """Replay the bundled real traces through every published interface; tables and figures."""
-    from nicscope.reports.comparison import ReplayReport
+    from nicscope.library.replay import replay as run
     from nicscope.reports.result import folder_for
-    from nicscope.studies.replaying import choose_subjects, compare
     from nicscope.traces.bundled import bundled_traces
 
-    subjects = choose_subjects([], None, [])
     files = []
     with folder_for(out) as folder:
         assert folder is not None
-        from nicscope.traces.reader import open_trace
-
-        for name, path in bundled_traces().items():
-            with progress(f"replaying {name}", "rows", always_say=True) as watch:
-                command = ["nicscope", "replay", f"bundled:{name}"]
-                found = compare(open_trace(path), subjects, command=command, watch=watch)
-            report = ReplayReport(found)
+        for name in bundled_traces():
+            report = run(f"bundled:{name}")
             report.show()
             print()
             files += report.write(folder.within(name))

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicscope.cli.answer import tell
-from nicscope.cli.arguments import AsJson, option, trace_path
-from nicscope.cli.progress import progress
+from nicscope.cli.answer import check_explained, tell
+from nicscope.cli.arguments import AsJson, Explain, option
+from nicscope.cli.interrupt import ENDINGS, ending_status
+from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from nicscope.outputs import OutputFolder
     from nicscope.reports.reproduction import ShownReproduction
-    from nicscope.studies.reproduce.harness import Plan
-    from nicscope.studies.reproduce.verdict import Reproduction
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -42,6 +40,7 @@ def reproduce(
         ),
     ] = None,
     as_json: AsJson = False,
+    explain: Explain = False,
     out: Annotated[
         Path | None, option("DIR", "Folder for results.json, results.md, and tables and figures.")
     ] = None,
@@ -51,57 +50,47 @@ def reproduce(
     Exit status 1 if a number or statement misses that is not listed as a known miss, or if one
     that is listed misses no more.
     """
-    from nicscope.reports.reproduction import ShownReproduction
+    from nicscope.library.reproduce import check
+    from nicscope.library.reproduce import reproduce as run
     from nicscope.reports.result import folder_for
-    from nicscope.studies.reproduce.harness import load_papers, plan
-    from nicscope.studies.reproduce.traced.running import trace_files
+    from nicscope.studies.reproduce.keeping import journal_path, kept_beside
 
-    names = wanted or []
-    todo = plan(load_papers(), names, bool(traces))  # a name that is wrong leaves no folder
-    files = [file for given in traces or [] for file in trace_files(trace_path(given))]
-    wording = [*names, *(part for given in traces or [] for part in ("--trace", given))]
-    with folder_for(out) as folder:
-        report = ShownReproduction(_reproduce(names, todo, files), wording)
-        written = [] if folder is None else _write(report, folder)
+    check_explained(explain, as_json)
+    check(wanted, traces=traces)  # a name that is wrong leaves no folder
+    try:
+        with kept_beside(out) as kept, folder_for(out) as folder:
+            if kept.earlier:
+                several = "results were" if kept.earlier > 1 else "was"
+                said = f"continuing: {kept.earlier} {several} found before"
+                print(f"nicscope: {said}", file=sys.stderr)
+            report = run(wanted, traces=traces, kept=kept)
+            written = [] if folder is None else _write(report, folder)
+    except KeyboardInterrupt:
+        journal = None if out is None else journal_path(out)
+        if journal is None or not journal.exists():
+            raise
+        status = ending_status()
+        print(
+            f"nicscope: {ENDINGS[status]}; what was found is kept in {journal}: the same command "
+            "continues",
+            file=sys.stderr,
+        )
+        raise typer.Exit(status) from None
     if len(written) <= LISTED or as_json:
-        tell(report, written, as_json)
+        tell(report, written, as_json, explain)
     else:
-        tell(report, [], as_json)
+        tell(report, [], as_json, explain)
         print(f"\nwritten: {len(written)} files in {out}, among them {written[0].name}")
     if not report.found.as_known():
         raise typer.Exit(1)
 
 
-def _reproduce(names: Sequence[str], todo: Plan, files: Sequence[Path]) -> Reproduction:
-    """Run all of it, with its progress on the error stream."""
-    from nicscope.studies.reproduce import harness
-
-    with progress("reproducing", "items") as watch:
-        count = _Count(watch, len(todo.items))
-        found = harness.reproduce(names, progress=count, traced=bool(files))
-    if todo.studies:
-        with progress("replaying", "rows") as watch:
-            harness.study(found, names, files, watch=watch)
-    return found
-
-
-class _Count:
-    """Counts the items that are begun for a watch that hears how many are done."""
-
-    def __init__(self, watch: Callable[[int, int], None], total: int) -> None:
-        self._watch = watch
-        self._total = total
-        self._done = 0
-
-    def __call__(self, name: str) -> None:  # noqa: ARG002 - how many, not which
-        self._watch(self._done, max(self._total, self._done))
-        self._done += 1
-
-
 def _write(report: ShownReproduction, folder: OutputFolder) -> list[Path]:
+    from nicscope.library.reproduce import Count
+
     count = len(report.found.tables)
     with progress("writing", "tables") as watch:
-        report.tell = _Count(watch, count)
+        report.tell = Count(watch, count)
         return report.write(folder)
 
 

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nicscope.cli.answer import answer, command_line, tell
-from nicscope.cli.arguments import AsJson, Assignments, option, output_path, text_beside, trace_path
-from nicscope.cli.progress import progress
+from nicscope.cli import completion
+from nicscope.cli.answer import answer, check_explained, tell
+from nicscope.cli.arguments import AsJson, Assignments, Explain, option, output_path, text_beside
 from nicscope.errors import SimulationError, printable
+from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
+    from nicscope.reports.simulation import ShownTrace
     from nicscope.studies.programs import ProgramRuns
 
 EXAMPLES = (
@@ -33,15 +35,25 @@ def simulate(
         typer.Argument(
             metavar="FILE.py|TRACE",
             help="A program whose main() runs clusters, or a trace (Parquet, or bundled:NAME).",
+            autocompletion=completion.traces,
             show_default=False,
         ),
     ],
     design: Annotated[
         list[str] | None,
-        option("NAME|FILE", "Of a trace; may be repeated; left out: every design of the catalog."),
+        option(
+            "NAME|FILE",
+            "Of a trace; may be repeated; left out: every design of the catalog.",
+            autocompletion=completion.designs,
+        ),
     ] = None,
     platform: Annotated[
-        str | None, option("NAME|FILE", "Of a trace: what things cost; left out: the design's own.")
+        str | None,
+        option(
+            "NAME|FILE",
+            "Of a trace: what things cost; left out: the design's own.",
+            autocompletion=completion.platforms,
+        ),
     ] = None,
     assignments: Assignments = None,
     requests: Annotated[
@@ -57,7 +69,8 @@ def simulate(
         ),
     ] = 1,
     as_json: AsJson = False,
-    out: Annotated[Path | None, option("DIR", "Folder for results.json and times.parquet.")] = None,
+    explain: Explain = False,
+    out: Annotated[Path | None, option("DIR", "Folder for results.json and two tables.")] = None,
     timeline: Annotated[
         Path | None,
         option(
@@ -77,30 +90,46 @@ def simulate(
         "--window": window != 1,
     }
     if what.endswith(PROGRAM):
-        _simulate_program(
-            Path(what), [name for name, value in chosen.items() if value], as_json, out, timeline
-        )
+        check_explained(explain, as_json)
+        unfit = [name for name, value in chosen.items() if value]
+        _simulate_program(Path(what), unfit, as_json, out, timeline, explain)
         return
     if timeline is not None:
         raise SimulationError(f"{what}: --timeline is for programs; name a .py file")
-    command = command_line(
-        ["simulate", what], {**chosen, "--window": window if window != 1 else None}
-    )
-    settings = {"most": requests, "timed": timed, "window": window, "command": command}
-    _simulate_trace(what, design or [], platform, assignments or [], settings, as_json, out)
+    from nicscope.library.simulate import simulate as run
+
+    def simulated() -> ShownTrace:
+        return run(
+            what,
+            design,
+            platform,
+            requests=requests,
+            timed=timed,
+            window=window,
+            assignments=assignments,
+        )
+
+    answer(simulated, out, as_json, explain)
 
 
 def _simulate_program(
-    path: Path, chosen: list[str], as_json: bool, out: Path | None, timeline: Path | None
+    path: Path,
+    chosen: list[str],
+    as_json: bool,
+    out: Path | None,
+    timeline: Path | None,
+    explain: bool,
 ) -> None:
     if chosen:
         raise SimulationError(f"{path} makes its own clusters; {chosen[0]} is for traces")
     beside: Any = contextlib.nullcontext() if timeline is None else text_beside(timeline, as_json)
     with beside:
-        _run_program(path, as_json, out, timeline)
+        _run_program(path, as_json, out, timeline, explain)
 
 
-def _run_program(path: Path, as_json: bool, out: Path | None, timeline: Path | None) -> None:
+def _run_program(
+    path: Path, as_json: bool, out: Path | None, timeline: Path | None, explain: bool
+) -> None:
     from nicscope.reports.result import folder_for
     from nicscope.reports.simulation import ShownProgram
 
@@ -119,7 +148,7 @@ def _run_program(path: Path, as_json: bool, out: Path | None, timeline: Path | N
         written = [] if folder is None else report.write(folder)
         if timeline is not None:
             written.append(_write_timeline(report.found, timeline))
-    tell(report, written, as_json)
+    tell(report, written, as_json, explain)
 
 
 def _write_timeline(found: ProgramRuns, path: Path) -> Path:
@@ -135,28 +164,3 @@ def _write_timeline(found: ProgramRuns, path: Path) -> Path:
             file=sys.stderr,
         )
     return written
-
-
-def _simulate_trace(
-    what: str,
-    designs: list[str],
-    platform: str | None,
-    assignments: list[str],
-    settings: dict[str, Any],
-    as_json: bool,
-    out: Path | None,
-) -> None:
-    from nicscope.reports.simulation import ShownTrace
-    from nicscope.studies.simulating import choose_runnable, simulate_trace
-    from nicscope.traces.reader import open_trace
-
-    trace = open_trace(trace_path(what))
-    runnable, skipped = choose_runnable(designs, platform, assignments)
-
-    def simulated() -> ShownTrace:
-        with progress("simulating", "requests", always_say=True) as watch:
-            return ShownTrace(
-                simulate_trace(trace, runnable, skipped=skipped, watch=watch, **settings)
-            )
-
-    answer(simulated, out, as_json)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 - Typer reads the annotations
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from nicscope.cli.answer import answer, command_line
-from nicscope.cli.arguments import AsJson, Traces, option, trace_path
-from nicscope.cli.progress import progress
-from nicscope.errors import printable
+from nicscope.cli import completion
+from nicscope.cli.answer import answer
+from nicscope.cli.arguments import AsJson, Explain, Traces, option
+
+if TYPE_CHECKING:
+    from nicscope.reports.size import ShownSizes
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -16,7 +18,7 @@ EXAMPLES = (
     "--platform utlb-prototype[/bold]\n\n"
     "[bold]nicscope size mine.parquet --nic-memory 64KiB --pin-memory 4MiB "
     "--platform utlb-prototype --target-us 2.5 --out results[/bold]\n\n"
-    "[bold]nicscope size mine.parquet --nic-memory 1MiB --page-size 4KiB,2MiB,1GiB[/bold]"
+    "[bold]nicscope size mine.parquet --nic-memory 1M --only page-sizes --page-size 4K,2M,1G[/bold]"
 )
 
 
@@ -31,7 +33,9 @@ def size(
     platform: Annotated[
         str | None,
         option(
-            "NAME|FILE", "The cheapest design there is best; left out: the one that misses least."
+            "NAME|FILE",
+            "The cheapest design there is best; left out: the one that misses least.",
+            autocompletion=completion.platforms,
         ),
     ] = None,
     target_us: Annotated[
@@ -40,38 +44,28 @@ def size(
     page_size: Annotated[
         str | None, option("BYTES,...", "Such as 4KiB,2MiB,1GiB, to be set side by side.")
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        option("page-sizes|FAMILY", "Nothing else; a family such as utlb; may be repeated."),
+    ] = None,
     out: Annotated[
         Path | None, option("DIR", "Folder for results.json, sizes.parquet and a figure.")
     ] = None,
     as_json: AsJson = False,
+    explain: Explain = False,
 ) -> None:
     """Find the best design of each family within NIC memory, and what other memory would buy."""
-    from nicscope.studies.sizing.question import ask
-
-    question = ask(
-        nic_memory,
-        pin_memory=pin_memory,
-        platform=platform,
-        target_us=target_us,
-        page_sizes=page_size,
-    )
-    from nicscope.reports.size import ShownSizes
-
-    options = {
-        "--nic-memory": nic_memory,
-        "--pin-memory": pin_memory,
-        "--platform": platform,
-        "--target-us": target_us,
-        "--page-size": page_size,
-    }
-    command = command_line(["size", *traces], options)
+    from nicscope.library.size import size as fit
 
     def sized() -> ShownSizes:
-        from nicscope.studies.sizing.sizings import report
-        from nicscope.traces.reader import open_trace
+        return fit(
+            traces,
+            nic_memory,
+            platform,
+            pin_memory=pin_memory,
+            target_us=target_us,
+            page_size=page_size,
+            only=only or (),
+        )
 
-        opened = [(printable(trace), open_trace(trace_path(trace))) for trace in traces]
-        with progress("sizing", "rows") as watch:
-            return ShownSizes(report(opened, question, command, watch))
-
-    answer(sized, out, as_json)
+    answer(sized, out, as_json, explain)

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from pathlib import Path  # noqa: TC003 - Typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicscope.cli.answer import command_line, tell
+from nicscope.cli import completion
+from nicscope.cli.answer import check_explained, tell
 from nicscope.cli.arguments import (
     AsJson,
+    Explain,
     Traces,
     WithoutKinds,
     option,
     output_path,
     text_beside,
-    trace_name,
-    trace_path,
 )
 from nicscope.cli.interrupt import ENDINGS, ending_status
-from nicscope.cli.progress import progress
 
 if TYPE_CHECKING:
-    from nicscope.studies.sweep.sweeping import Done, Sweep
-    from nicscope.studies.sweep.table import TableOutput
+    from nicscope.studies.sweep.sweeping import Done
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -40,7 +37,12 @@ EXAMPLES = (
 
 def sweep(
     traces: Traces,
-    design: Annotated[str, option("NAME|FILE", "What is varied.", show_default=False)],
+    design: Annotated[
+        str,
+        option(
+            "NAME|FILE", "What is varied.", show_default=False, autocompletion=completion.designs
+        ),
+    ],
     out: Annotated[
         Path,
         option(
@@ -59,7 +61,12 @@ def sweep(
         ),
     ] = None,
     platform: Annotated[
-        str | None, option("NAME|FILE", "Prices all; left out: the design's own platform.")
+        str | None,
+        option(
+            "NAME|FILE",
+            "Prices all; left out: the design's own platform.",
+            autocompletion=completion.platforms,
+        ),
     ] = None,
     workers: Annotated[int | None, option("N", "Threads; left out: one per processor.")] = None,
     scheduler: Annotated[
@@ -72,49 +79,40 @@ def sweep(
     no_kinds: WithoutKinds = False,
     yes: Annotated[bool, typer.Option("--yes", help="Yes, a million points or more.")] = False,
     as_json: AsJson = False,
+    explain: Explain = False,
 ) -> None:
     """Replay traces through every design of a grid; killed, the same command continues."""
-    from nicscope.studies.sweep.grid import ask, worker_count
+    from nicscope.library.sweep import sweep as run
 
-    assignments = grid or []
-    points = ask(design, platform, assignments, many=yes)
-    hands = worker_count(workers, scheduler)
-    from nicscope.studies.sweep.sweeping import Sweep
-    from nicscope.studies.sweep.table import table_output
-    from nicscope.traces.reader import open_trace
-
-    with text_beside(out, as_json), table_output(out) as output:
-        opened = [(trace_name(trace), open_trace(trace_path(trace))) for trace in traces]
-        what = Sweep(points, opened, out, kinds=not no_kinds)
-        _run(what, hands, scheduler, output)
-        from nicscope.reports.sweep import ShownSweep
-        from nicscope.studies.sweep.table import Table
-
-        options = {"--design": design, "--grid": assignments, "--platform": platform}
-        command = command_line(
-            ["sweep", *traces], {**options, "--out": str(out), "--no-kinds": no_kinds}
-        )
-        tell(ShownSweep(what, Table(output.readable), command), [out], as_json)
-
-
-def _run(what: Sweep, workers: int, scheduler: str | None, output: TableOutput) -> None:
-    """Sweep; after Ctrl-C or the like say how to go on, and exit with its status."""
-    from nicscope.studies.sweep.journal import journal_path
-    from nicscope.studies.sweep.sweeping import sweep as run
-
-    try:
-        with contextlib.ExitStack() as stack:
-            cluster = None
-            if scheduler is not None:
-                from nicscope.studies.sweep.cluster import connected
-
-                cluster = stack.enter_context(connected(scheduler))
-            watch = stack.enter_context(progress("sweeping", "designs"))
-            done = run(what, workers, cluster, watch, _say_found, output)
-    except KeyboardInterrupt:
-        kept = journal_path(what.out)
-        if output.is_stream or not kept.exists():
+    check_explained(explain, as_json)
+    with text_beside(out, as_json):
+        try:
+            report = run(
+                traces,
+                design,
+                grid or [],
+                platform,
+                out=out,
+                workers=workers,
+                scheduler=scheduler,
+                kinds=not no_kinds,
+                many=yes,
+                begun=_say_found,
+            )
+        except KeyboardInterrupt:
+            _say_kept(out)
             raise
+        if report.done.was_there:
+            print(f"nicscope: {out}: this sweep is there already, complete", file=sys.stderr)
+        tell(report, [out], as_json, explain)
+
+
+def _say_kept(out: Path) -> None:
+    """After Ctrl-C or the like say how to go on, and exit with its status, if there is a way."""
+    from nicscope.studies.sweep.journal import journal_path
+
+    kept = journal_path(out)
+    if kept.exists():
         status = ending_status()
         print(
             f"nicscope: {ENDINGS[status]}; what is done is kept in {kept}: the same command "
@@ -122,8 +120,6 @@ def _run(what: Sweep, workers: int, scheduler: str | None, output: TableOutput) 
             file=sys.stderr,
         )
         raise typer.Exit(status) from None
-    if done.was_there:
-        print(f"nicscope: {what.out}: this sweep is there already, complete", file=sys.stderr)
 
 
 def _say_found(done: Done) -> None:

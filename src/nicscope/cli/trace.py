@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nicscope.cli import completion
 from nicscope.cli.answer import print_json, tell
-from nicscope.cli.arguments import option, output_path, text_beside
-from nicscope.cli.progress import progress
+from nicscope.cli.arguments import byte_count, option, output_path, text_beside
 from nicscope.errors import printable
+from nicscope.library.progress import progress
+from nicscope.library.traces import trace_path
 
 if TYPE_CHECKING:
     from nicscope.traces.formats import Conversion
@@ -26,10 +28,18 @@ app = typer.Typer(
 @app.command(
     epilog="Examples:\n\n"
     "[bold]nicscope trace info redis.parquet[/bold]\n\n"
-    "[bold]nicscope trace info redis.parquet --json | jq .reuse[/bold]"
+    "[bold]nicscope trace info bundled:redis_server --json | jq .reuse[/bold]"
 )
 def info(
-    file: Annotated[Path, typer.Argument(help="A trace (Parquet).", show_default=False)],
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="A trace (Parquet), - for standard input, or bundled:NAME for one that comes "
+            "with nicscope.",
+            autocompletion=completion.traces,
+            show_default=False,
+        ),
+    ],
     json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Show what a trace holds: requests, pages, reuse, operations, sizes, origin."""
@@ -37,7 +47,7 @@ def info(
     from nicscope.traces.reader import open_trace
     from nicscope.traces.summary import summarize
 
-    trace = open_trace(file)
+    trace = open_trace(trace_path(file))
     with progress("reading", "rows") as watch:
         summary = summarize(trace, watch)
     tell(ShownSummary(summary, trace.name), [], json)
@@ -86,7 +96,8 @@ def convert(
         str, typer.Option(help="Operation, where IN's accesses have no direction.")
     ] = "send",
     page_size: Annotated[
-        int, typer.Option(min=1, help="Bytes that one object stands for, where IN names objects.")
+        int,
+        option("BYTES", "That one object stands for, where IN names objects.", parser=byte_count),
     ] = 4096,
     renumber: Annotated[
         bool,

@@ -6,7 +6,6 @@ of the host's.  Buses, links, memory and disks keep their own time.
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from nicscope.config.evidence import Evidence, Origin
-from nicscope.config.machine import BYTES, MACHINE, SIZES, Parameter
+from nicscope.config.machine import BYTES, MACHINE, Parameter, read_number
 from nicscope.config.unit_cost import half_up
 from nicscope.errors import PlatformError, did_you_mean
 
@@ -40,7 +39,6 @@ BY_HOST = (
 # Where the host's kernel serves ports it does what firmware would.
 OF_WHO_SERVES = tuple(name for name in BY_NI if name.startswith(("ni_", "send_", "receive_")))
 WITHIN = {"ni_miss": "ni_dma"}  # the part of a cost that is a bus's
-_CHANGE = re.compile(r"([0-9]{1,15})\s*([A-Za-z]*)")
 
 
 def clocks_of(machine: Mapping[str, Parameter]) -> dict[str, int]:
@@ -112,13 +110,10 @@ def read_changes(changes: str, where: str) -> dict[str, Parameter]:
         word, _, text = change.partition("=")
         if word not in CHANGEABLE:
             raise PlatformError(f"{where}: no {word!r} behind @{did_you_mean(word, CHANGEABLE)}")
-        split = _CHANGE.fullmatch(text.strip())
-        own = MACHINE[word].unit
-        units = SIZES if own == BYTES else {own: 1}
-        unit = split[2] or (own if own != BYTES else "") if split else ""
-        if split is None or unit not in units or int(split[1]) == 0:
-            example = "512KiB" if own == BYTES else "66MHz"
+        number = read_number(word, text)
+        if not number:
+            example = "512KiB" if MACHINE[word].unit == BYTES else "66MHz"
             raise PlatformError(f"{where}: {word} must be like {example}, got {text!r}")
         origin = Origin(Evidence.ASSUMED, f"assumed: {where}")
-        found[word] = Parameter(word, int(split[1]) * units[unit], unit, origin)
+        found[word] = Parameter(word, number, MACHINE[word].unit, origin)
     return found

@@ -8,13 +8,16 @@ number of the catalog does.
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from nicscope.config.delivery import PARTS, read_part
 from nicscope.config.evidence import Evidence, Origin, only_known, read_origin
+from nicscope.config.interface import read_interface
 from nicscope.config.scheme import (
+    NONE,
     SETTINGS,
     USES,
     Scheme,
@@ -23,7 +26,7 @@ from nicscope.config.scheme import (
     read_scheme,
     read_setting,
 )
-from nicscope.config.shelf import open_shelf, read_text, read_texts, shelf_names
+from nicscope.config.shelf import beside, open_shelf, read_text, read_texts, shelf_names
 from nicscope.errors import DesignError, did_you_mean
 from nicscope.memory.replacement import Replacement
 
@@ -37,12 +40,14 @@ __all__ = [
     "Design",
     "Replacement",
     "Scheme",
+    "chosen_design",
     "design_names",
     "load_design",
     "with_settings",
+    "with_values",
 ]
 
-_BOOKKEEPING = ("scheme", "title", "description", "platform", "sources")
+_BOOKKEEPING = ("scheme", "title", "description", "platform", "interface", "sources")
 _CELL = ("value", "unit", "evidence", "source")
 _DEFAULT = Origin(Evidence.ASSUMED, "nicscope's default")
 
@@ -59,6 +64,7 @@ class Design(msgspec.Struct, frozen=True, kw_only=True):
     scheme: Scheme
     description: str = ""
     platform: str | None = None  # the platform that its paper measured on
+    interface: str | None = None  # what programs on it call; None: as its scheme has it
     sources: dict[str, str] = {}  # citation keys of the origins
     origins: dict[str, Origin] = {}
     area_bytes: int | None = None
@@ -119,11 +125,13 @@ def design_names() -> list[str]:
     return shelf_names("designs")
 
 
-def load_design(name_or_path: str | Path) -> Design:
-    """Design of that name in the catalog, or the one in a ``.toml`` file.
+def load_design(name_or_path: str | Path | Design) -> Design:
+    """Design of that name in the catalog, or the one in a ``.toml`` file; one that is there stays.
 
     Errors: ``DesignError`` naming the file and the key that is wrong.
     """
+    if isinstance(name_or_path, Design):
+        return name_or_path
     name, called, content = open_shelf("designs", name_or_path, DesignError)
     if "scheme" not in content:
         raise DesignError(f"{called}: has no scheme{did_you_mean('', list(Scheme))}")
@@ -142,11 +150,18 @@ def load_design(name_or_path: str | Path) -> Design:
     bookkeeping = {
         "title": read_text(content, "title", name, called, DesignError),
         "description": read_text(content, "description", "", called, DesignError),
-        "platform": read_text(content, "platform", "", called, DesignError) or None,
+        "platform": beside(name_or_path, read_text(content, "platform", "", called, DesignError))
+        or None,
+        "interface": _interface(content, called),
     }
     return _assemble(
         {"name": name, "scheme": scheme, "sources": sources, **bookkeeping}, values, origins, called
     )
+
+
+def _interface(content: Mapping[str, Any], called: str) -> str | None:
+    given = read_text(content, "interface", "", called, DesignError)
+    return read_interface(given, called, DesignError) if given else None
 
 
 def with_settings(design: Design, assignments: Sequence[str]) -> Design:
@@ -155,25 +170,59 @@ def with_settings(design: Design, assignments: Sequence[str]) -> Design:
     ``scheme=NAME`` changes the scheme, wherever it stands: settings that both schemes use stay,
     the rest take their defaults.  ``none`` removes a limit.  Errors: ``DesignError``.
     """
-    pairs = [_split(assignment) for assignment in assignments]
+    return _changed(design, [_split(assignment) for assignment in assignments], "--set ")
+
+
+def with_values(design: Design, values: Mapping[str, object]) -> Design:
+    """``design`` with ``values`` by the names of its settings, as Python has them.
+
+    As ``with_settings``; None removes a limit.  Errors: ``DesignError`` naming what was given.
+    """
+    pairs = [(key, _plain(value)) for key, value in values.items()]
+    return _changed(design, pairs, "") if pairs else design
+
+
+def chosen_design(given: str | Path | Design, values: Mapping[str, object]) -> Design:
+    """The design that ``given`` is or names, with ``values``.  Errors: ``DesignError``."""
+    design = given if isinstance(given, Design) else load_design(given)
+    return with_values(design, values)
+
+
+def _plain(value: object) -> object:
+    """A value of Python's as a design file would have it."""
+    if value is None:
+        return NONE
+    if isinstance(value, Replacement):
+        return value.name.lower()
+    if isinstance(value, bool | str):
+        return value
+    try:
+        return operator.index(value)  # type: ignore[arg-type]  # also NumPy's whole numbers
+    except TypeError:
+        return value
+
+
+def _changed(design: Design, pairs: Sequence[tuple[str, object]], said: str) -> Design:
+    """``design`` with what ``pairs`` say; ``said``: how that was told, for errors and origins."""
     scheme = design.scheme
-    for key, text in pairs:
+    for key, given in pairs:
         if key == "scheme":
-            scheme = read_scheme(text, f"--set scheme={text}")
+            scheme = read_scheme(given, f"{said}scheme={given}")
     kept = [key for key in (*USES[scheme], *PARTS) if key in design.origins]
     values = {key: getattr(design, key) for key in kept}
     origins = {key: design.origins[key] for key in kept}
-    for key, text in pairs:
+    for key, given in pairs:
         if key == "scheme":
             continue
-        values[key] = _read(scheme, key, text, f"--set {key}={text}")
-        origins[key] = Origin(Evidence.ASSUMED, f"--set {key}={text}")
+        values[key] = _read(scheme, key, given, f"{said}{key}={given}")
+        origins[key] = Origin(Evidence.ASSUMED, f"{said}{key}={given}")
     bookkeeping = {
         "name": design.name,
         "scheme": scheme,
         "title": design.title,
         "description": design.description,
         "platform": design.platform,
+        "interface": design.interface,
         "sources": design.sources,
     }
     return _assemble(bookkeeping, values, origins, f"design {design.name!r} as set")

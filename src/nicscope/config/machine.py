@@ -6,11 +6,13 @@ evidence; the times of the same machine are costs.  See ``docs/coherence.md``.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.config.evidence import Origin, only_known, read_origin
+from nicscope.config.byte_size import read_bytes
+from nicscope.config.evidence import Evidence, Origin, only_known, read_origin
 from nicscope.errors import PlatformError
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ SIZES = {BYTES: 1, "KiB": 1 << 10, "MiB": 1 << 20}
 SWITCH = "0 or 1"
 _CELL = ("value", "unit", "evidence", "source")
 _MOST = 2**62
+_NUMBER = re.compile(r"([0-9]{1,15})\s*(.*)")
 
 
 class MachineWord(msgspec.Struct, frozen=True):
@@ -111,6 +114,15 @@ class Parameter(msgspec.Struct, frozen=True):
     origin: Origin
 
 
+def read_number(word: str, text: str) -> int | None:
+    """The parameter ``word`` as ``text`` spells it, bare or in its unit; None if it is neither."""
+    own = MACHINE[word].unit
+    if own == BYTES:
+        return read_bytes(text)
+    found = _NUMBER.fullmatch(text.strip())
+    return int(found[1]) if found and found[2] in ("", own) else None
+
+
 def read_machine(cells: Any, sources: Mapping[str, str], called: str) -> dict[str, Parameter]:
     """The parameters that a platform's ``[machine]`` states.
 
@@ -125,6 +137,12 @@ def read_machine(cells: Any, sources: Mapping[str, str], called: str) -> dict[st
 
 
 def _read(key: str, cell: Any, sources: Mapping[str, str], where: str) -> Parameter:
+    if isinstance(cell, int | str) and not isinstance(cell, bool):  # bare, as in a design
+        number = read_number(key, str(cell))
+        if number is None:
+            raise PlatformError(f"{where}: must be a number of {MACHINE[key].unit}, got {cell!r}")
+        origin = Origin(Evidence.ASSUMED, "without a source")
+        cell = {"value": number, "unit": MACHINE[key].unit, **origin.to_json()}
     if not isinstance(cell, dict):
         raise PlatformError(f"{where} must be a table of value, unit, evidence and source")
     only_known(cell, _CELL, where, PlatformError)

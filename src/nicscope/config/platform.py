@@ -88,12 +88,14 @@ def platform_names() -> list[str]:
     return shelf_names("platforms")
 
 
-def load_platform(name_or_path: str | Path) -> Platform:
-    """Platform of that name in the catalog, or the one in a ``.toml`` file.
+def load_platform(name_or_path: str | Path | Platform) -> Platform:
+    """Platform of that name in the catalog, or in a ``.toml`` file; one that is there stays.
 
     With ``@WORD=VALUE,...`` behind it, other sizes and clocks of its machine: costs that go by a
     clock are scaled.  Errors: ``PlatformError`` naming the file and the key that is wrong.
     """
+    if isinstance(name_or_path, Platform):
+        return name_or_path
     stated, changes = split_changes(name_or_path)
     platform = _load(stated)
     if not changes:
@@ -249,8 +251,13 @@ def _read_served_by(
 
 
 def _read_cost(key: str, cell: Any, sources: Mapping[str, str], where: str) -> UnitCost:
+    if isinstance(cell, str):  # bare, as in a design
+        bare = read_cost(key, cell, where)
+        return msgspec.structs.replace(bare, origin=Origin(Evidence.ASSUMED, "without a source"))
     if not isinstance(cell, dict):
-        raise PlatformError(f"{where} must be a table of value, unit, evidence and source")
+        raise PlatformError(
+            f"{where} must be a table of value, unit, evidence and source, or a time as text"
+        )
     only_known(cell, _CELL, where, PlatformError)
     origin = read_origin(cell, sources, where, PlatformError)
     units = PER_BYTE_UNITS if COSTS[key].by_byte else TIME_UNITS
@@ -265,11 +272,14 @@ def _read_cost(key: str, cell: Any, sources: Mapping[str, str], where: str) -> U
         read_ps(one, unit, units[unit], where)
         for one in (value if isinstance(value, list) else [value])
     ]
-    if COSTS[key].size_of is not None:
-        points = _read_points(cell.get("at"), times, COSTS[key].size_of, where)
-        return UnitCost(name=key, unit=unit, origin=origin, points=points)
-    if "at" in cell:
+    if "at" in cell and COSTS[key].size_of is None:
         raise PlatformError(f"{where} does not depend on a size; drop 'at'")
+    is_scalar = not isinstance(value, list) and "at" not in cell
+    if COSTS[key].size_of is not None and not is_scalar:
+        points = _read_points(cell.get("at"), times, COSTS[key].size_of, where)
+        if len(points) > 1:
+            return UnitCost(name=key, unit=unit, origin=origin, points=points)
+        value = times[0]  # of a table of one row
     if isinstance(value, list) and (len(times) != 2 or times[0] > times[1]):
         raise PlatformError(f"{where}: a range must be [low, high], got {_shown(value)}")
     return UnitCost(name=key, unit=unit, origin=origin, low_ps=times[0], high_ps=times[-1])
@@ -291,9 +301,10 @@ def read_ps(value: Any, unit: str, ps_per_unit: int, where: str) -> int:
 def _read_points(
     sizes: Any, times: list[int], size_of: str | None, where: str
 ) -> tuple[tuple[int, int], ...]:
-    if not isinstance(sizes, list) or len(sizes) != len(times) or len(sizes) < 2:
+    if not isinstance(sizes, list) or len(sizes) != len(times) or not sizes:
         raise PlatformError(
-            f"{where} is a table: give two or more numbers of {size_of} as 'at', and as many values"
+            f"{where} is a table: give numbers of {size_of} as 'at', and as many values; or one "
+            "value for all"
         )
     if not all(isinstance(size, int) and not isinstance(size, bool) for size in sizes):
         raise PlatformError(f"{where}: 'at' must hold whole numbers, got {_shown(sizes)}")

@@ -13,12 +13,11 @@ from typing import Any
 
 import msgspec
 
+from nicscope.config.byte_size import read_bytes
 from nicscope.config.delivery import PARTS
 from nicscope.errors import DesignError, did_you_mean
 from nicscope.memory.replacement import Replacement
 
-BYTE_UNITS = {"": 1, "b": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30}
-_BYTES = re.compile(r"(\d+)\s*([a-zA-Z]*)")
 _SWITCH = {"true": True, "false": False}
 NONE = "none"
 
@@ -95,9 +94,8 @@ def _count(key: str, given: Any, where: str, *, in_bytes: bool) -> int:
         text = given.strip().replace("_", "")
         if re.fullmatch(r"-?[0-9]{1,20}", text):
             return int(text)
-        split = _BYTES.fullmatch(text)
-        if in_bytes and split and split[2].lower() in BYTE_UNITS:
-            return int(split[1]) * BYTE_UNITS[split[2].lower()]
+        if in_bytes and (size := read_bytes(text)) is not None:
+            return size
     what = "a whole number of bytes, such as 65536 or '64KiB'" if in_bytes else "a whole number"
     shown = given if isinstance(given, Decimal) else repr(given)
     raise DesignError(f"{where}: {key} must be {what}, got {shown}")

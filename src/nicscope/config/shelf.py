@@ -24,6 +24,28 @@ def shelf_names(shelf: str) -> list[str]:
     return sorted(path.stem for path in (CATALOG / shelf).glob("*.toml"))
 
 
+def is_path(name: str) -> bool:
+    """Whether ``name`` is that of a file, and none of the catalog's."""
+    return "/" in name or name.endswith(".toml")
+
+
+def beside(file: str | Path, named: str) -> str:
+    """What ``file`` calls ``named``: another file is one in the folder of the file that names it.
+
+    Names of the catalog and whole paths stay as they are, and so does what a stream names, which
+    lies in no folder.
+    """
+    path, at, changes = named.partition("@")
+    is_file = isinstance(file, Path) or is_path(str(file))
+    is_stream = str(file).startswith(("/dev/", "/proc/"))
+    if not path or not is_path(path) or not is_file or is_stream:
+        return named
+    found = Path(file).parent / path
+    # With a slash in any case: a name alone would be looked for in the catalog.
+    text = str(found) if "/" in str(found) else f"./{found}"
+    return f"{text}{at}{changes}"
+
+
 def packed(shelf: str, name: str) -> bytes | None:
     """What the build of an installation put on the shelf as ``name``; None in a source tree."""
     path = CATALOG / shelf / name
@@ -39,12 +61,12 @@ def open_shelf(
     ``error`` if it does not exist, cannot be read, or is not TOML.
     """
     text = str(name_or_path)
-    is_path = isinstance(name_or_path, Path) or "/" in text or text.endswith(".toml")
-    if not is_path and text != STDIN and text not in shelf_names(shelf):
+    is_file = isinstance(name_or_path, Path) or is_path(text)
+    if not is_file and text != STDIN and text not in shelf_names(shelf):
         raise error(f"no {shelf.removesuffix('s')} {text!r}{_nearest(text, shelf_names(shelf))}")
     if text == STDIN:
         path, called = text, "standard input"
-    elif is_path:
+    elif is_file:
         path, called = text, printable(text)
     else:
         path, called = str(CATALOG / shelf / f"{text}.toml"), f"{shelf.removesuffix('s')} {text!r}"

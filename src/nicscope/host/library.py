@@ -161,6 +161,7 @@ def admit_piece(machine, n, space, first, pages):
     if scheme < UTLB and scheme != STATIC:
         return np.int64(0)
     spent = ports.costs[n].check * pages
+    serving.checks += pages if scheme >= UTLB else 0
     writes = has_tables(machine) and _misses(machine, n, space, first, pages)
     if writes:
         reading = take_tables(machine, n, space, first, first + pages + book.orders[0].prepin - 2)

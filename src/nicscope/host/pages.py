@@ -18,6 +18,7 @@ from nicscope.memory.paging.layout import DISK, GARBAGE_FRAME, NOT_MAPPED, READY
 from nicscope.memory.paging.pins import need_to_pin, pin_page, unpin_frame
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.layout import IN_USE
+from nicscope.nic.ports.accounts import count_looked
 from nicscope.nic.ports.layout import FETCHES, KERNEL, MISSED, NOT_THERE, THREAD
 from nicscope.nic.ports.lookup import key_of
 from nicscope.nic.translate.asking import (
@@ -39,16 +40,22 @@ TO_FILL = 2  # in place of 1, a receive, where it is a buffer of which no byte i
 
 
 @distant
-def ask_page(machine, n, space, page, receive):
-    """Frame of ``page`` if the NIC has its translation, else ``MISSED`` or ``NOT_THERE``."""
+def ask_page(machine, n, p, space, page, receive):
+    """Frame of ``page`` if the NIC has its translation, else ``MISSED`` or ``NOT_THERE``.
+
+    ``p``: the port that it is looked up for.
+    """
     ports = machine.ports
     scheme = ports.rules[0].scheme
     nic, host, book = translation_of(ports.translations, n)
     if ports.rules[0].sparse == 0:  # a trace's were counted with its requests, as in a replay
         note_lookup(book, receive)
     if scheme == PINNED_AREA:
+        count_looked(machine, n, p, receive, np.int64(0))
         return _area_frame(machine, n, space, page)
+    before = np.int64(book.counts[0].ni_misses)
     frame = ask(scheme, nic, host, book, space, page, receive)
+    count_looked(machine, n, p, receive, np.int64(book.counts[0].ni_misses - before))
     if frame == MISS:
         return np.int64(MISSED)
     if frame == REJECTED and ports.rules[0].garbage == 1:

@@ -11,7 +11,9 @@ from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, cast
 
+from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.errors import SimulationError
+from nicscope.fabric.topology import Topology
 
 PS_PER_US = 1_000_000
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -38,6 +40,13 @@ def whole(value: object, what: str, least: int = 0, most: int = MOST) -> int:
             f"{what} must be a whole number from {least} to {most}, got {shown(value)}"
         )
     return number
+
+
+def node_count(value: object) -> int:
+    """How many nodes a cluster has.  Errors: ``SimulationError`` for none, and for no number."""
+    if type(value) is int and value < 1:
+        raise SimulationError(f"a cluster must have at least 1 node, got nodes={value}")
+    return whole(value, "nodes", 1)
 
 
 def in_ps(microseconds: object, now: int = 0, what: str = "a time") -> int:
@@ -78,10 +87,25 @@ def raw_bytes(content: object) -> bytes:
     """What a program stores, as bytes.  Errors: ``SimulationError`` if it has none."""
     if type(content) is bytes:
         return content
+    if isinstance(content, str):
+        raise SimulationError(
+            f"bytes are needed, and a str has none until it is encoded: {shown(content)}.encode()"
+        )
     try:
         return bytes(memoryview(cast("bytes", content)))
     except (TypeError, ValueError, BufferError):
         raise SimulationError(f"bytes are needed, got {shown(content)}") from None
+
+
+def has_bytes(content: object) -> bool:
+    """Whether ``content`` has bytes of its own, or is a str, which could be encoded."""
+    if isinstance(content, str):
+        return True
+    try:
+        memoryview(cast("bytes", content)).release()
+    except TypeError:
+        return False
+    return True
 
 
 def shown(value: object) -> str:
@@ -92,3 +116,28 @@ def shown(value: object) -> str:
         text = f"a {type(value).__name__}"
     text = " ".join(text.split())
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+
+
+def checked_faults(faults: object) -> Faults:
+    """The faults of a network as they were given; None: there are none.  Errors: for others."""
+    if faults is None:
+        return Faults()
+    if not isinstance(faults, Faults):
+        raise SimulationError(f"faults is one of Faults(loss=0.02, seed=1), not {shown(faults)}")
+    return faults
+
+
+def check_deaths(faults: Faults, nodes: int) -> None:
+    """Errors: for nodes that are to die, and of which there are not so many."""
+    for node in faults.node_deaths:
+        if not 0 <= node < nodes:
+            raise SimulationError(f"no node {node} to die; there are nodes 0 to {nodes - 1}")
+
+
+def checked_topology(topology: object) -> Topology:
+    """A network as it was given.  Errors: for what is none."""
+    if isinstance(topology, Topology):
+        return topology
+    raise SimulationError(
+        f"topology is one such as crossbar(4) of nicscope.interfaces, not {shown(topology)}"
+    )

@@ -34,6 +34,13 @@ class Stretch:
         self.address = address
         self.length = length
 
+    def __repr__(self) -> str:
+        whose = self.room._of if isinstance(self.room, Room) else "nobody"
+        try:
+            return f"{type(self).__name__}({self.address:#x}, {self.length} bytes, {whose})"
+        except (TypeError, ValueError):  # made by hand, of whatever
+            return f"{type(self).__name__}(made by hand)"
+
     def __len__(self) -> int:
         return self.length
 
@@ -84,6 +91,17 @@ def stretch_of(
     if first < 0 or size < 0 or first + size > length:
         raise not_within(first, size, length)
     return address + first, size
+
+
+def whole_room(owner: Owner, stretch: Stretch) -> Room:
+    """The room of a stretch that is all of it.  Errors: if it is a part, or none of ``owner``'s."""
+    _, begin, end = owner.record_of(stretch.room, Room)
+    if (stretch.address, stretch.length) != (begin, end - begin):
+        raise SimulationError(
+            f"{stretch.length} bytes of a buffer of {end - begin}: memory is freed as allocate() "
+            "gave it, not in parts"
+        )
+    return stretch.room
 
 
 def memory_of(owner: Owner, stretch: object) -> Any:

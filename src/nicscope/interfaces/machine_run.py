@@ -49,6 +49,11 @@ class MachineRun:
         self.names = names
 
     @property
+    def run(self) -> object:
+        """What is one and the same for all that is told of one run, which may go on."""
+        return self._machine
+
+    @property
     def elapsed_ps(self) -> int:
         """When the last thing happened."""
         return int(self._machine.tally[0]["now"])

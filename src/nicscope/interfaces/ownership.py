@@ -27,6 +27,12 @@ class Owned:
     _owner: Owner | None = None  # for messages alone: the table decides
     _gone: str = ""  # how it was given back
 
+    @property
+    def _of(self) -> str:
+        """Whose it is, for its ``repr``."""
+        gone = f", {self._gone}" if self._gone else ""
+        return ("nobody" if self._owner is None else self._owner.place) + gone
+
 
 T = TypeVar("T", bound=Owned)
 
@@ -63,6 +69,12 @@ class Owner:
         # Whose calls are many looks here first, by ``id``, and asks ``record_of`` for what is not.
         self.records: Mapping[int, tuple[Owned, Any]] = self._records
 
+    @property
+    def place(self) -> str:
+        """Where it is, as what it holds says of itself: "node 1, process 0"."""
+        process, _, node = self.name.partition(" of ")
+        return f"{node}, {process}"
+
     def act_as(self, actor: Actor) -> None:
         """The process is ``actor`` for its driver."""
         actor.name, actor.run = self.name, self._run
@@ -93,9 +105,14 @@ class Owner:
     def check_caller(self) -> None:
         """Return if this process is the one that goes on now, or none does.
 
-        Errors: if another calls what is this one's: it would act in its name.
+        Errors: if another calls what is this one's: it would act in its name; if its run is over.
         """
         running = RUNNING.program
+        if running is None and getattr(self._run, "is_over", False):
+            raise self._error(
+                f"{self.name} is not running: its run is over, and what it opened with it; call "
+                "this from its program, and return from that what is to be looked at later"
+            )
         if running is not self._actor and running is not None:
             where = "" if running.run is self._run else ", in another cluster or an earlier run"
             raise self._error(

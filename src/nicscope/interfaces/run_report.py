@@ -10,13 +10,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
-from nicscope.interfaces.run_tables import as_html, headline, tables_of, title
+from nicscope.interfaces.arguments import whole
+from nicscope.interfaces.run_tables import (
+    as_html,
+    headline,
+    parts_of,
+    tables_of,
+    text_of,
+    title,
+)
+from nicscope.reports.printing import show
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from nicscope.interfaces.run_log import RunLog
     from nicscope.interfaces.run_tables import Table
+    from nicscope.reports.printing import Printed
 
 PS_PER_US = 1_000_000
 
@@ -83,10 +93,31 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     repeated: int | None = None
     interrupts: int | None = None
     page_ins: int | None = None
+    checks: int | None = None  # pages that a user library looked at, before it posts or registers
+    check_misses: int | None = None  # those among them that were not pinned
     pins: int | None = None
     unpins: int | None = None
     pinned_now: int | None = None  # pages
     miss_us: float | None = None  # that the NIC's processor, or the kernel, waited for translations
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done for one endpoint, or for one process by all of its endpoints."""
+
+    node: int
+    process: int | None  # its number on its node; None: the NIC's firmware itself
+    port: int | None = None  # of an endpoint where its NIC serves ports; None: of a process
+    name: str | None = None  # what others find the endpoint as, or "VI 3"
+    messages_out: int
+    messages_in: int
+    bytes_out: int
+    bytes_in: int
+    requests: dict[str, int]  # descriptors by how they ended
+    sent: Sent  # packets that were made for it
+    outcome: Received | None = None  # what became of these, at whatever node they came to
+    received: Received | None = None  # packets that came for it, as far as they were looked at
+    lookups: Looked | None = None
+    misses: Looked | None = None
 
 
 class NodeReport(Work, frozen=True, kw_only=True):
@@ -111,11 +142,41 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     events: int
     total: Work
     nodes: list[NodeReport]
+    processes: list[Account]  # by node and number
+    endpoints: list[Account]  # by node and port; the NIC's own, if it sent or took anything, first
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain values."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
+
+    def as_json(self) -> dict[str, Any]:
+        """The same, by the name that other results have for it."""
+        return self.to_json()
+
+    def table(self, by: str = "node") -> Any:
+        """An Arrow table with a row for each ``node``, ``process`` or ``endpoint``, or for the run.
+
+        Numbers are numbers; units are in names (``run_frame``).  It has ``to_pandas()``, and
+        ``polars.from_arrow`` takes it.  Errors: ``SimulationError`` for another ``by``.
+        """
+        from nicscope.interfaces.run_frame import frame_of
+
+        return frame_of(self, by)
+
+    def parts(self) -> Iterable[Printed]:
+        """What people read of it, from top to bottom."""
+        return parts_of(self)
+
+    def print(self) -> None:
+        """Print it, as wide as the terminal is."""
+        show(self.parts())
+
+    def __str__(self) -> str:
+        return text_of(self)
+
+    def __repr__(self) -> str:
+        return text_of(self)
 
     def tables(self) -> list[Table]:
         """As people read it: messages, packets, lookups, the hosts' work, where time went."""
@@ -161,20 +222,73 @@ class Source(Protocol):
     def nodes(self) -> list[NodeReport]:
         """Every node's work."""
 
+    def endpoints(self) -> list[Account]:
+        """What was done for each endpoint."""
+
     def log(self) -> RunLog:
         """What every engine did when, as far as it was kept."""
 
 
 def report_of(source: Source) -> RunReport:
     """The report of the run that ``source`` tells of."""
-    nodes = source.nodes()
+    nodes, endpoints = source.nodes(), source.endpoints()
     return RunReport(
         **msgspec.structs.asdict(source.names),
         elapsed_us=source.elapsed_ps / PS_PER_US,
         events=source.events,
         total=_total(nodes),
         nodes=nodes,
+        processes=_processes(nodes, endpoints),
+        endpoints=endpoints,
     )
+
+
+def _processes(nodes: list[NodeReport], endpoints: list[Account]) -> list[Account]:
+    """What was done for each process of every node, those that had no endpoint included."""
+    by_process: dict[tuple[int, int], list[dict[str, Any]]] = {
+        (node.node, process): [] for node in nodes for process in range(node.programs)
+    }
+    like: dict[str, Any] = {}
+    for one in endpoints:
+        like = msgspec.to_builtins(one)
+        if one.process is not None:
+            by_process.setdefault((one.node, one.process), []).append(like)
+    nothing = _nothing(like) if like else NOTHING
+    return [
+        msgspec.convert(
+            _added(found or [nothing])
+            | {"node": node, "process": process, "port": None, "name": None},
+            Account,
+        )
+        for (node, process), found in by_process.items()
+    ]
+
+
+NOTHING = {
+    "messages_out": 0,
+    "messages_in": 0,
+    "bytes_out": 0,
+    "bytes_in": 0,
+    "requests": {},
+    "sent": {"total": 0, "first": 0},
+}
+
+
+def _nothing(plain: Any) -> Any:
+    """The same without any count."""
+    if isinstance(plain, dict):
+        return {name: _nothing(value) for name, value in plain.items() if name != "requests"} | (
+            {"requests": {}} if "requests" in plain else {}
+        )
+    return 0 if isinstance(plain, int) else None
+
+
+def _added(several: list[dict[str, Any]]) -> dict[str, Any]:
+    """The counts of ``several``, one and all."""
+    whose = ("node", "process", "port", "name")
+    return {
+        name: _sum([each[name] for each in several]) for name in several[0] if name not in whose
+    }
 
 
 def _total(nodes: list[NodeReport]) -> Work:
@@ -218,7 +332,12 @@ def on_run(
 
 def records_to_keep(own: int = 0) -> int:
     """Records of its log that a cluster keeps which is asked for ``own``."""
-    return max([own, *(listener.records() for listener in _listeners)])
+    return max([whole(own, "keep_log", 0), *(listener.records() for listener in _listeners)])
+
+
+def is_listened_to() -> bool:
+    """Whether somebody hears of runs, and so tells of them."""
+    return bool(_listeners)
 
 
 def tell(source: Source) -> None:

@@ -8,10 +8,14 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+from nicscope.reports.printing import lines_of, output_width
+from nicscope.reports.table import Rows
 
-    from nicscope.interfaces.run_report import NodeReport, RunReport, Work
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from nicscope.interfaces.run_report import Account, Names, NodeReport, RunReport, Work
+    from nicscope.reports.printing import Printed
 
 LISTED = 16  # nodes of which each is told; the others are in the sum
 ALL = "all"
@@ -41,22 +45,26 @@ class Table(NamedTuple):
 
 def headline(report: RunReport) -> str:
     """One line: what ran, for how long."""
-    count = len(report.nodes)
-    nodes = f"{count:,} node{'s' if count != 1 else ''}"
+    nodes = counted(len(report.nodes), "node")
     return f"{title(report)}, {nodes}, {report.elapsed_us:,.1f} us"
 
 
-def title(report: RunReport) -> str:
+def title(names: RunReport | Names) -> str:
     """What ran on what."""
-    parts = [part for part in (report.design, report.way, report.delivery) if part is not None]
-    interface = "" if report.interface is None else f"{report.interface}: "
-    return f"{interface}{', '.join(parts)} on {report.platform}"
+    parts = [part for part in (names.design, names.way, names.delivery) if part is not None]
+    interface = "" if names.interface is None else f"{names.interface}: "
+    return f"{interface}{', '.join(parts)} on {names.platform}"
+
+
+def counted(count: int, what: str) -> str:
+    """So many of it."""
+    return f"{count:,} {what}{'s' if count != 1 else ''}"
 
 
 def tables_of(report: RunReport) -> list[Table]:
     """Messages, packets, lookups, the hosts' work, and where time went."""
-    found = [_messages(report), _sent(report), _received(report), _lookups(report), _host(report),
-             _shares(report)]  # fmt: skip
+    found = [_messages(report), _endpoints(report), _fates(report), _sent(report),
+             _received(report), _lookups(report), _host(report), _shares(report)]  # fmt: skip
     return [table for table in found if len(table.headings) > table.key]
 
 
@@ -83,9 +91,6 @@ def _spelt(count: float | None) -> str:
 
 
 def _messages(report: RunReport) -> Table:
-    def failed(work: Work) -> int:
-        return sum(count for name, count in work.requests.items() if name != "done")
-
     columns = [
         ("programs", lambda work: work.programs),
         ("sent", lambda work: work.messages_out),
@@ -93,7 +98,7 @@ def _messages(report: RunReport) -> Table:
         ("bytes out", lambda work: work.bytes_out),
         ("bytes in", lambda work: work.bytes_in),
         ("done", lambda work: work.requests.get("done", 0)),
-        ("failed", failed),
+        ("failed", lambda work: failed_of(work.requests)),
     ]
     by_status = {name: count for name, count in report.total.requests.items() if name != "done"}
     notes = [_listed("failed requests", by_status)] * bool(by_status)
@@ -105,6 +110,78 @@ def _messages(report: RunReport) -> Table:
 
 def _listed(title: str, counts: dict[str, int]) -> str:
     return f"{title}: " + ", ".join(f"{count:,} {name}" for name, count in counts.items())
+
+
+def _told(report: RunReport) -> list[Account]:
+    """Endpoints that have something to tell which their nodes have not told; none if all have."""
+    own = [one for one in report.endpoints if one.process is not None]
+    if len(own) <= len(report.nodes) and all(one.name is None for one in own):
+        return []
+    return own
+
+
+def _of_endpoints(
+    report: RunReport,
+    title: str,
+    columns: Sequence[tuple[str, Callable[[Account], int | None]]],
+    least: tuple[str, ...],
+) -> Table:
+    told = _told(report)
+    kept = [each for each in columns if told and each[1](told[0]) is not None]
+    cells = [
+        [str(one.node), str(one.process), called(one), *(_spelt(of(one) or 0) for _, of in kept)]
+        for one in told[:LISTED]
+    ]
+    more = len(told) - LISTED
+    notes = (f"{more:,} more endpoints are in --json and table('endpoint')",) * (more > 0)
+    heads = ["node", "process", "endpoint", *(heading for heading, _ in kept)]
+    shown = tuple(heading for heading in least if heading in heads)
+    return Table(title, heads, cells, 3, shown, notes)
+
+
+def called(one: Account) -> str:
+    """What an endpoint is called: its name, or else its port."""
+    return one.name if one.name is not None else "-" if one.port is None else f"port {one.port}"
+
+
+def _endpoints(report: RunReport) -> Table:
+    columns: list[tuple[str, Callable[[Account], int | None]]] = [
+        ("sent", lambda one: one.messages_out),
+        ("received", lambda one: one.messages_in),
+        ("bytes out", lambda one: one.bytes_out),
+        ("bytes in", lambda one: one.bytes_in),
+        ("failed", lambda one: failed_of(one.requests)),
+        ("lookups", lambda one: None if one.lookups is None else one.lookups.total),
+        ("misses", lambda one: None if one.misses is None else one.misses.total),
+    ]
+    least = ("bytes in", "bytes out", "failed", "lookups", "misses")
+    return _of_endpoints(report, "By endpoint", columns, least)
+
+
+def _fates(report: RunReport) -> Table:
+    def of(name: str) -> Callable[[Account], int | None]:
+        return lambda one: None if one.outcome is None else getattr(one.outcome, name)
+
+    def dropped(one: Account) -> int | None:
+        return None if one.outcome is None else sum((one.outcome.dropped or {}).values())
+
+    columns: list[tuple[str, Callable[[Account], int | None]]] = [
+        ("packets", lambda one: None if one.outcome is None else one.sent.total),
+        ("again", lambda one: one.sent.again),
+        ("delivered", of("delivered")),
+        ("lost", of("lost")),
+        ("corrupted", of("corrupted")),
+        ("duplicates", of("duplicates")),
+        ("refused", of("refused")),
+        ("dropped", dropped),
+    ]
+    title = "Packets that each endpoint sent, by what became of them"
+    return _of_endpoints(report, title, columns, ("packets", "delivered", "duplicates"))
+
+
+def failed_of(requests: dict[str, int]) -> int:
+    """Descriptors that ended otherwise than done."""
+    return sum(count for name, count in requests.items() if name != "done")
 
 
 def _sent(report: RunReport) -> Table:
@@ -173,6 +250,8 @@ def _host(report: RunReport) -> Table:
     columns = [
         ("interrupts", lambda work: work.interrupts),
         ("page-ins", lambda work: work.page_ins),
+        ("checks", lambda work: work.checks),
+        ("not pinned", lambda work: work.check_misses),
         ("pins", lambda work: work.pins),
         ("unpins", lambda work: work.unpins),
         ("pinned now", lambda work: work.pinned_now),
@@ -180,7 +259,8 @@ def _host(report: RunReport) -> Table:
         ("miss time us", lambda work: work.miss_us),
     ]
     notes = ("repeated: lookups made again for what came again; not among the lookups above",)
-    least = ("repeated", "pinned now", "unpins", "page-ins", "miss time us", "pins")
+    least = ("repeated", "pinned now", "checks", "not pinned", "unpins", "page-ins", "miss time us",
+             "pins")  # fmt: skip
     show = notes if report.total.repeated else ()
     return _table(report, "Work of the hosts", columns, least, show)
 
@@ -195,6 +275,34 @@ def _shares(report: RunReport) -> Table:
 
     rows = [row(node) for node in report.nodes[:LISTED]]
     return Table("Busy, of the run's time", ["node", *kept], rows)
+
+
+def parts_of(report: RunReport) -> Iterator[Printed]:
+    """What is printed of a report: its headline, and its tables with their notes."""
+    from rich.text import Text
+
+    yield Text(headline(report), style="bold")
+    for table in tables_of(report):
+        yield Text()
+        yield Rows(
+            table.title,
+            table.headings,
+            table.cells,
+            left=tuple(range(1, table.key)),  # words; the first are numbers of nodes
+            key=table.key,
+            least=table.least,
+            prose=(),
+            grouped=table.key > 1,
+        )
+        for note in table.notes:
+            yield Text(note, style="dim")
+
+
+def text_of(report: RunReport) -> str:
+    """The same as plain text, as wide as the output is."""
+    elsewhere = "a wider terminal, as_json() or table()"
+    lines = lines_of(parts_of(report), output_width(), elsewhere)
+    return "\n".join(str(line).rstrip() for line in lines)
 
 
 def as_html(report: RunReport) -> str:

@@ -12,13 +12,21 @@ Source: Trapeze, 2.1 and 2.3.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
-from nicscope.config.delivery import POLICIES, Policy, Way, delivery_costs, shadow_costs
-from nicscope.config.platform import load_platform
+from nicscope.config.delivery import (
+    POLICIES,
+    Policy,
+    Way,
+    delivery_costs,
+    policy_name,
+    shadow_costs,
+)
+from nicscope.config.platform import Platform, load_platform
 from nicscope.drivers.simulate.build import machine_bytes
 from nicscope.drivers.simulate.bus.build import bus_of_endpoints
 from nicscope.drivers.simulate.bus.need import bytes_at_buses
@@ -27,10 +35,20 @@ from nicscope.drivers.simulate.other_master import OtherMaster
 from nicscope.drivers.simulate.programs import Simulation
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.fabric.topology import crossbar
-from nicscope.interfaces.arguments import LEAST, whole
+from nicscope.interfaces.arguments import (
+    LEAST,
+    check_deaths,
+    checked_faults,
+    checked_topology,
+    node_count,
+    whole,
+)
+from nicscope.interfaces.options import spelt_out
 from nicscope.interfaces.payloads import HostBuffer, read_only, settle_memory
-from nicscope.interfaces.run_report import RunReport, records_to_keep, report_of, tell
-from nicscope.interfaces.trapeze_endpoint import NO_TAG, Endpoint
+from nicscope.interfaces.programs import Programs
+from nicscope.interfaces.run_report import Names, records_to_keep
+from nicscope.interfaces.run_tables import counted, title
+from nicscope.interfaces.trapeze_endpoint import NO_TAG, Counted, Endpoint
 from nicscope.interfaces.trapeze_memory import HostMemories
 from nicscope.interfaces.trapeze_message import Message
 from nicscope.interfaces.trapeze_report import TrapezeRun
@@ -39,14 +57,14 @@ from nicscope.nic.coherent.mechanism import NAMES as MECHANISMS
 from nicscope.room import check_room, zeros
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from nicscope.config.delivery import Delivery
-    from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.bus.parameters import Parameters
     from nicscope.drivers.simulate.bus.state import Bus
+    from nicscope.drivers.simulate.ports.build import Faults
     from nicscope.fabric.topology import Topology
 
 __all__ = ["NO_TAG", "Cluster", "Endpoint", "HostBuffer", "Message", "OtherMaster"]
@@ -54,17 +72,20 @@ __all__ = ["NO_TAG", "Cluster", "Endpoint", "HostBuffer", "Message", "OtherMaste
 _LARGEST = 1 << 30  # bytes of a payload
 
 
-class Cluster:
+class Cluster(Programs[Endpoint]):
     """Hosts on one switch, each with a Trapeze NIC, and programs on them."""
 
     interface = "Trapeze"
+    given = "endpoint"
 
+    @spelt_out()
     def __init__(
         self,
-        platform: str | Sequence[str],
+        platform: str | Path | Platform | Sequence[str | Path | Platform],
         *,
         nodes: int = 2,
         policy: str | Delivery = "adaptive",
+        delivery: str | Delivery | None = None,
         max_payload: int | None = None,
         topology: Topology | None = None,
         shadow: bool = False,
@@ -73,8 +94,11 @@ class Cluster:
         keep_log: int = 0,
         way: str = "pci",
         masters: Sequence[OtherMaster] = (),
+        faults: Faults | None = None,
     ) -> None:
         """``platform`` is one of the catalog that states what delivery costs, or one per node.
+
+        ``delivery``, or ``policy``: when bytes go on, by a name of ``docs/virtual-time.md``.
 
         ``max_payload``: bytes, usually a page of 4 or 8 KB; by default what ``policy`` says.
 
@@ -82,10 +106,15 @@ class Cluster:
 
         ``masters``: of the hosts' I/O buses, which each hold for a part of every period.
 
+        ``faults``: losses, damage and deaths on the network; Trapeze sends nothing again, so what
+        is lost is not received, and its sender does not hear of it (docs/virtual-time.md).
+
         With ``shadow``, control messages are built and read in host memory and cross the bus in
         bursts, where the platform has them; else the program's own loads and stores cross it.
         Errors: ``PlatformError``, ``SimulationError`` naming what is not there.
         """
+        super().__init__()
+        policy = policy if delivery is None else delivery
         if isinstance(policy, str) and policy not in POLICIES:
             raise SimulationError(f"no policy {policy!r}{did_you_mean(policy, POLICIES)}")
         self.delivery = POLICIES[policy] if isinstance(policy, str) else policy
@@ -95,8 +124,11 @@ class Cluster:
         self._tags = tags
         self._keep_log = records_to_keep(keep_log)
         self._parameters: Parameters | None = None
-        self._check_room(nodes if topology is None else topology.nodes, nodes)
-        self.topology = crossbar(nodes) if topology is None else topology
+        if topology is None:
+            node_count(nodes)
+        given = None if topology is None else checked_topology(topology)
+        self._check_room(nodes if given is None else given.nodes, nodes)
+        self.topology = crossbar(nodes) if given is None else given
         priced = _platforms(platform, self.topology.nodes)
         self.way = chosen_way(way)
         cuts_through = self.delivery.policy == Policy.CUT_THROUGH
@@ -106,11 +138,24 @@ class Cluster:
         self._costs = [cost_of(each) for each in priced]
         self._platform = " and ".join(dict.fromkeys(each.name for each in priced))
         self._masters = _checked_masters(masters, self.topology.nodes, self.way)
+        self._faults = _checked_faults(checked_faults(faults), self.topology.nodes)
         if self.way != Way.PCI:
             self._parameters = _one_machine(priced)
-        self._programs: list[tuple[int, Callable[[Endpoint], Coroutine[Any, Any, object]]]] = []
         self.memories = self._new_memories()
-        self.simulation: Simulation | None = None
+        self._counted: list[Counted] = []  # by process
+
+    def __repr__(self) -> str:
+        programs = counted(len(self._programs), "program")
+        what = title(self._names())
+        return f"<Cluster of {counted(self.topology.nodes, 'node')}, {programs}: {what}>"
+
+    def _names(self) -> Names:
+        return Names(
+            interface=self.interface,
+            way=self.way.value,
+            delivery=policy_name(self.delivery),
+            platform=self._platform,
+        )
 
     def _check_room(self, nodes: int, programs: int) -> None:
         """Refuse a cluster that has no room, before anything of it is made."""
@@ -127,19 +172,10 @@ class Cluster:
         advice = "ask for fewer nodes, less host_bytes, or fewer tags or records of the log"
         check_room(need, f"a cluster of {nodes:,} nodes", advice)
 
-    def start(self, node: int, program: Callable[[Endpoint], Coroutine[Any, Any, object]]) -> None:
-        """Have ``program`` run on ``node`` with an endpoint of its own."""
-        where = whole(node, "a node", LEAST)
-        if not 0 <= where < self.topology.nodes:
-            raise SimulationError(f"no node {where}; there are {self.topology.nodes}")
-        self._programs.append((where, program))
-
-    def run(self) -> Sequence[object]:
-        """Run all programs to their ends; what they return, in the order of their start."""
+    def _made(self, hosts: Sequence[int]) -> tuple[Simulation, list[Endpoint]]:
         self.memories = self._new_memories()
-        order = sorted(range(len(self._programs)), key=lambda i: self._programs[i][0])
-        hosts = [self._programs[i][0] for i in order]
-        self._check_room(self.topology.nodes, len(order))
+        rows = len(hosts) + sum(self._rooms)
+        self._check_room(self.topology.nodes, rows)
         simulation = Simulation(
             self._costs,
             self.delivery,
@@ -148,8 +184,10 @@ class Cluster:
             self._host_bytes if self._parameters is None else 0,
             self._tags,
             self._keep_log,
-            bus=None if self._parameters is None else self._bus(self._parameters, len(hosts)),
+            bus=None if self._parameters is None else self._bus(self._parameters, rows),
             masters=self._masters,
+            faults=self._faults,
+            tasks=self._rooms,
         )
         self.simulation = simulation
         self.memories.store = simulation.machine.store
@@ -157,31 +195,22 @@ class Cluster:
             for _ in range(self.delivery.receive_ring):
                 address, _ = self.memories.allocate(node, self.delivery.max_payload)
                 simulation.attach(node, address)
-        simulation.run(
-            [
-                self._programs[i][1](Endpoint(self, process, place - hosts.index(process.node)))
-                for place, (i, process) in enumerate(zip(order, simulation.processes, strict=True))
-            ]
-        )
-        results: list[object] = [None] * len(order)
-        for place, i in enumerate(order):
-            results[i] = simulation.results[place]
-        tell(self._source())
-        return results
+        endpoints = [
+            Endpoint(self, process, place - hosts.index(process.node))
+            for place, process in enumerate(simulation.processes)
+        ]
+        self._counted = [endpoint.counted for endpoint in endpoints]
+        return simulation, endpoints
 
     def _bus(self, parameters: Parameters, programs: int) -> Bus:
         memory = zeros((self.topology.nodes, self._host_bytes), np.dtype(np.uint8))
         mechanism = MECHANISMS[self.way]
         return bus_of_endpoints(parameters, mechanism, self.delivery, memory, programs)
 
-    def report(self) -> RunReport:
-        """What the run has cost, node by node; errors: before there was one."""
-        return report_of(self._source())
-
     def _source(self) -> TrapezeRun:
         if self.simulation is None:
             raise SimulationError("nothing has run yet; call run() first")
-        return TrapezeRun(self.simulation.machine, self.interface, self.delivery, self._platform)
+        return TrapezeRun(self.simulation.machine, self._names(), self._counted)
 
     def memory(self, node: int) -> NDArray[Any]:
         """All bytes of a host's memory, uint8, to be read."""
@@ -238,16 +267,32 @@ def _checked_masters(
     return tuple(masters)
 
 
-def _platforms(given: str | Sequence[str], nodes: int) -> list[Platform]:
+def _checked_faults(faults: Faults, nodes: int) -> Faults:
+    """``faults`` that can befall a packet which holds its whole path.  Errors: others."""
+    if faults.duplication or faults.reordering:
+        raise SimulationError(
+            "a packet of Trapeze holds its path to its last byte: none is doubled or overtaken; "
+            "leave duplication and reordering out of faults"
+        )
+    check_deaths(faults, nodes)
+    return faults
+
+
+def _platforms(
+    given: str | Path | Platform | Sequence[str | Path | Platform], nodes: int
+) -> list[Platform]:
     """The platform of each node.  Errors: ``PlatformError``, ``SimulationError``."""
-    if isinstance(given, str):
-        return [load_platform(given)] * nodes
+    if isinstance(given, str | Path | Platform):
+        return [_loaded(given)] * nodes
     if len(given) != nodes:
         raise SimulationError(
             f"{len(given)} platforms for {nodes} nodes; name one for all, or one per node"
         )
-    loaded = {name: load_platform(name) for name in dict.fromkeys(given)}
-    return [loaded[name] for name in given]
+    return [_loaded(each) for each in given]
+
+
+def _loaded(given: str | Path | Platform) -> Platform:
+    return given if isinstance(given, Platform) else load_platform(given)
 
 
 def _one_machine(priced: Sequence[Platform]) -> Parameters:

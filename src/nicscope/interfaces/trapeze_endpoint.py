@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING
 
 from nicscope.config.delivery import CONTROL_BYTES, PAYLOAD_ALIGNMENT
 from nicscope.drivers.simulate.machine import COMPUTE, COPY, RECEIVE, SEND, SLEEP
+from nicscope.drivers.simulate.ports.reporting import LATE
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import PS_PER_US, in_ps, whole
 from nicscope.interfaces.buffers import Room, allocated, stretch_of
 from nicscope.interfaces.ownership import Owner
-from nicscope.interfaces.payloads import HostBuffer, Payloads
+from nicscope.interfaces.payloads import HostBuffer, Payloads, Sent
+from nicscope.interfaces.tasks import Tasking
+from nicscope.interfaces.trapeze_knowing import known_of
 from nicscope.interfaces.trapeze_memory import check_aligned
 from nicscope.interfaces.trapeze_message import Message
+from nicscope.interfaces.waits import latest, timed_out
 
 if TYPE_CHECKING:
-    from nicscope.drivers.simulate.programs import Process
+    from nicscope.drivers.simulate.driven import Process
     from nicscope.interfaces.trapeze import Cluster
 
 NO_TAG = -1
@@ -26,24 +30,54 @@ _ZEROS = bytes(CONTROL_BYTES)
 MOST_COPIED = 1 << 40  # bytes
 
 
-class Endpoint:
+class Counted:
+    """Messages and bytes that one process has handed over and taken."""
+
+    def __init__(self, node: int, process: int) -> None:
+        self.node, self.process = node, process
+        self.messages_out = self.bytes_out = 0
+        self.messages_in = self.bytes_in = 0
+
+    def sent(self, count: int) -> None:
+        """A message with a payload of ``count`` bytes was handed over."""
+        self.messages_out += 1
+        self.bytes_out += count
+
+    def received(self, count: int) -> None:
+        """One was taken."""
+        self.messages_in += 1
+        self.bytes_in += count
+
+
+class Endpoint(Tasking):
     """One process's Trapeze endpoint; ``now_us`` is the time at which it last went on."""
 
     def __init__(self, cluster: Cluster, process: Process, number: int) -> None:
         assert cluster.simulation is not None
         self._cluster = cluster
         self._memories = cluster.memories
-        self._process = process
+        self._process = self._driven = process
         self._control = process.control.data  # as sent and received last: the driver's
         self._outgoing = memoryview(bytearray(CONTROL_BYTES))  # the next one, as it is built
         self._memory = cluster.host_bytes(process.node)
         self._reserved = 0
+        self.counted = Counted(process.node, number)
         name = f"process {number} of node {process.node}"
         self._owner = Owner(name, cluster.simulation, process)
-        finished = cluster.simulation.machine.endpoints["finished"].data
+        machine = cluster.simulation.machine
+        process.knows = lambda: known_of(machine, process.node)
+        finished = machine.endpoints["finished"].data
         self._payloads = Payloads(
-            self._owner, process, cluster.simulation.machine, self._memory, finished
+            self._owner,
+            process,
+            machine,
+            self._memory,
+            finished,
+            lambda address, count: self._memories.give_back(self.node, address, count),
         )
+
+    def __repr__(self) -> str:
+        return f"<Endpoint of {self._owner.place}, Trapeze>"
 
     @property
     def node(self) -> int:
@@ -95,12 +129,18 @@ class Endpoint:
         return self._outgoing[begin:end]
 
     async def send(
-        self, destination: int, payload: HostBuffer | None = None, tag: int = NO_TAG
-    ) -> int:
+        self,
+        destination: int,
+        payload: HostBuffer | None = None,
+        tag: int = NO_TAG,
+        *,
+        timeout_us: float | None = None,
+    ) -> Sent:
         """Hand the message over; its number.  Waits while the send ring is full.
 
-        The NIC reads the payload later.  ``sent`` waits until it has, and so does a ``write`` to
-        the payload.  Errors: a payload that does not begin where DMA can.
+        The NIC reads the payload later.  ``read()`` of the number waits until it has, as does
+        ``sent``, and a ``write`` to the payload.  Errors: a payload that does not begin where DMA
+        can.
         """
         self._owner.check_caller()
         address, count = 0, 0
@@ -109,35 +149,48 @@ class Endpoint:
             check_aligned(address, "a payload")
         to = self._cluster.check_send(self.node, destination, count)
         marked = tag if type(tag) is int else whole(tag, "a tag", NO_TAG)
+        until = latest(self._process, timeout_us)
         self._control[: self._reserved] = self._outgoing[: self._reserved]
         self._control[self._reserved :] = _ZEROS[self._reserved :]
+        ended = await self._process.ask(SEND, to, count, marked, address, until)
+        if ended.own == LATE:
+            raise timed_out(self._process)  # what is reserved stays so
         self._reserved = 0
-        ended = await self._process.ask(SEND, to, count, marked, address)
         self._payloads.note_sent(ended.packet, address, count)
-        return ended.packet
+        self.counted.sent(count)
+        return self._payloads.sent(ended.packet)
 
-    async def sent(self, number: int | None = None) -> None:
+    async def sent(self, number: int | None = None, *, timeout_us: float | None = None) -> None:
         """Wait until the NIC has done with message ``number``, by default the last one sent.
 
         Its payload may be overwritten then.  To see that takes no time of its own.
         """
         self._owner.check_caller()
-        await self._payloads.wait_for(number)
+        await self._payloads.wait_for(number, timeout_us)
 
     def is_sent(self, number: int) -> bool:
         """Whether the NIC has done with message ``number``."""
         return self._payloads.is_sent(number)
 
-    async def receive(self) -> Message:
-        """The next message, when it has come and been read."""
+    async def receive(self, *, timeout_us: float | None = None) -> Message:
+        """The next message, when it has come and been read.
+
+        Errors: ``WaitTimeoutError`` if none has come for ``timeout_us``.
+        """
         self._owner.check_caller()
-        ended = await self._process.ask(RECEIVE)
+        until = latest(self._process, timeout_us)
+        ended = await self._process.ask(RECEIVE, address=until)
+        if ended.own == LATE:
+            raise timed_out(self._process)
+        self.counted.received(ended.payload)
         message = Message(ended, self._control.tobytes(), self._payloads)
         return self._owner.give(message, ended.address) if message.own else self._lend(message)
 
     def _lend(self, message: Message) -> Message:
         """A message without a buffer of the ring has nothing to come back: no table keeps it."""
         message._owner = self._owner
+        if message.byte_count:
+            self._payloads.note_mapped(message)
         return message
 
     def release(self, message: Message) -> None:
@@ -186,6 +239,12 @@ class Endpoint:
         if not isinstance(message, Message) or message._owner is not self._owner:
             return False
         return not message._gone and not message.own
+
+    @property
+    def overwritten(self) -> int:
+        """Messages under tags whose payloads others overwrote before they were released."""
+        self._owner.check_caller()
+        return self._payloads.overwritten
 
     async def compute(self, microseconds: float) -> None:
         """Keep the CPU busy."""

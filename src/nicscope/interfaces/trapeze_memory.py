@@ -27,6 +27,7 @@ class HostMemories:
         self._tags = tags
         self._max_payload = max_payload
         self._used = [0] * nodes
+        self._free: list[list[tuple[int, int]]] = [[] for _ in range(nodes)]  # given back, rising
         self.mapped: dict[tuple[int, int], Owner] = {}  # by node and tag
         self.store: Store | None = None  # of the run that goes on
 
@@ -40,6 +41,9 @@ class HostMemories:
         begin = -(-self._used[node] // step) * step
         left = max(0, self._host_bytes - begin)
         count = whole(byte_count, "a number of bytes", LEAST)
+        again = self._again(node, count, step) if count > 0 else None
+        if again is not None:
+            return again, count
         if not 1 <= count <= left:
             raise SimulationError(
                 f"node {node} has {left} bytes of memory left, {count} were asked for; give the "
@@ -47,6 +51,38 @@ class HostMemories:
             )
         self._used[node] = begin + count
         return begin, count
+
+    def _again(self, node: int, count: int, step: int) -> int | None:
+        """Where ``count`` bytes of what was given back begin, if so many are."""
+        free = self._free[node]
+        for place, (begin, end) in enumerate(free):
+            first = -(-begin // step) * step
+            if first + count <= end:
+                free[place : place + 1] = [
+                    each for each in ((begin, first), (first + count, end)) if each[0] < each[1]
+                ]
+                return first
+        return None
+
+    def give_back(self, node: int, address: int, count: int) -> None:
+        """That memory is nobody's.  Errors: if a tag leads there."""
+        assert self.store is not None
+        for tag, begin in enumerate(self.store.payload_table[node].tolist()):
+            if (
+                begin != UNMAPPED
+                and begin < address + count
+                and address < begin + self._max_payload
+            ):
+                raise SimulationError(
+                    f"a buffer is not freed while tag {tag} leads there; unmap_payload gives "
+                    "it back"
+                )
+        merged: list[tuple[int, int]] = []
+        for begin, end in sorted([*self._free[node], (address, address + count)]):
+            if merged and merged[-1][1] == begin:
+                begin = merged.pop()[0]
+            merged.append((begin, end))
+        self._free[node] = merged
 
     def map_payload(self, owner: Owner, node: int, tag: object, address: int, count: int) -> None:
         """Enter ``owner``'s buffer under ``tag`` in the incoming payload table of ``node``."""

@@ -12,7 +12,7 @@ from nicscope.interfaces.ownership import Owned
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nicscope.drivers.simulate.programs import Ended
+    from nicscope.drivers.simulate.driven import Ended
     from nicscope.interfaces.payloads import Payloads
 
 
@@ -33,9 +33,24 @@ class Message(Owned):
         self.scanned = 0  # bytes of the control message that ``scan`` has given
         self._payloads = payloads
 
+    def __repr__(self) -> str:
+        tag = "" if self.tag < 0 else f", tag {self.tag}"
+        return f"<Message {self.number} from node {self.sender}{tag}, {self.byte_count} bytes>"
+
     @property
     def payload(self) -> NDArray[Any]:
-        """uint8, a view of the host's memory, to be read; of no length without a payload."""
+        """uint8, a view of the host's memory, to be read; of no length without a payload.
+
+        Errors: ``SimulationError`` once it is released, or another has overwritten it under its
+        tag: what is there now is not this message's.
+        """
+        if self._gone and self.byte_count:
+            raise SimulationError(
+                f"the payload of a message that is {self._gone} already: its buffer may hold "
+                "another's by now; read it before release(), or copy it"
+            )
+        if not self.own and self.byte_count:
+            self._payloads.check_not_overwritten(self)
         return self._payloads.view(self.address, self.byte_count)
 
     def scan(self, byte_count: int) -> bytes:

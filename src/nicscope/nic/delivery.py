@@ -99,7 +99,8 @@ PACKET = np.dtype(
         ("address", "i8"),  # of the payload in the host's memory: source, or where it goes
         ("buffer", "i8"),  # the NIC buffer that holds the payload; -1: none yet
         ("own", "i8"),  # 1: the host's buffer came off the receive ring; 0: by the tag, or none
-        ("broken", "i8"),  # the network gave it up
+        ("broken", "i8"),  # the network gave it up, or damaged it
+        ("fate", "i8"),  # what of ``fabric.faults`` befell it, where no port minds that
         ("posted_at", "i8"),  # for the observer
     ],
     align=True,

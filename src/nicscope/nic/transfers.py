@@ -63,6 +63,7 @@ def accept_header(endpoint, arrivals, packet):
     arrival.own = 0
     arrival.address = -1
     arrival.broken = 0
+    arrival.fate = 0
     endpoint.mapped = 0
     endpoint.accepted += 1
     endpoint.arrived = 0

@@ -20,6 +20,7 @@ class ShownCalibration(Report):
     """Constants that were fitted, and how far they meet the published numbers."""
 
     found: Calibration
+    topic = "calibration"
 
     def parts(self) -> Iterator[Printed]:
         """The values, then the numbers, then the errors' means."""

@@ -28,8 +28,9 @@ class ShownDesigns(Report):
     """Several designs: what tells each from the others."""
 
     found: list[Design]
+    topic = "designs"
 
-    def to_json(self) -> list[dict[str, Any]]:
+    def as_json(self) -> list[dict[str, Any]]:
         """An object for each."""
         return [
             design.to_json()
@@ -51,8 +52,9 @@ class ShownDesign(Report):
     """One design: every setting and part with its evidence and source."""
 
     found: Design
+    topic = "designs"
 
-    def to_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """One object."""
         design = self.found
         return {
@@ -109,8 +111,9 @@ class ShownPlatforms(Report):
     """Several machines: what each is, and what is known of its costs."""
 
     found: list[Platform]
+    topic = "designs"
 
-    def to_json(self) -> list[dict[str, Any]]:
+    def as_json(self) -> list[dict[str, Any]]:
         """An object for each."""
         return [
             {
@@ -129,15 +132,16 @@ class ShownPlatforms(Report):
 
     def parts(self) -> Iterator[Printed]:
         """One table."""
-        yield platform_rows(self.to_json())
+        yield platform_rows(self.as_json())
 
 
 class ShownPlatform(Report):
     """One machine: every cost and parameter with its evidence and source."""
 
     found: Platform
+    topic = "designs"
 
-    def to_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """One object."""
         platform = self.found
         stated = {*platform.costs, *platform.not_applicable}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.reports.palette import KIND_COLOURS, KIND_TEXTURES
 from nicscope.reports.result import Report, tidy
+from nicscope.reports.summaries import of_replay
 from nicscope.reports.table import Bar, Piece, Rows, rows_of
 from nicscope.reports.wording import (
     byte_size,
@@ -16,6 +17,7 @@ from nicscope.reports.wording import (
     us_per,
     whole,
 )
+from nicscope.studies.columns import COUNT_NAMES, rates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +37,39 @@ _KINDS = {
 _WITHOUT_KINDS = {
     "compulsory": "ni_misses_compulsory",
     "not compulsory": "ni_misses_noncompulsory",
+}
+
+
+PS_PER_US = 10**6
+COLUMNS = {  # of the first table: a row per design
+    "design": "string",
+    "scheme": "string",
+    "platform": "string",
+    "page_size_bytes": "int64",
+    **dict.fromkeys(COUNT_NAMES, "int64"),  # null: not counted
+    "miss_ratio": "float64",
+    "misses_per_request": "float64",
+    **{
+        f"{cost}_{end}": "float64"
+        for cost in ("cost_us", "cost_us_per_lookup", "cost_us_per_request")
+        for end in ("low", "high")
+    },
+    "cost_bound": "string",
+    "cost_unpriced": "string",
+    "cost_evidence": "string",
+    "nic_memory_bytes": "int64",
+    "pinned_host_bytes": "int64",
+}
+COMPONENTS = {  # a row per design and part of its cost
+    "design": "string",
+    "platform": "string",
+    "component": "string",
+    "cost": "string",
+    "events": "int64",
+    "part_us_low": "float64",
+    "part_us_high": "float64",
+    "cost_evidence": "string",
+    "source": "string",
 }
 
 
@@ -220,11 +255,16 @@ class ReplayReport(Report):
     """A comparison: tables and bars, counts.parquet and three figures."""
 
     found: Comparison
+    topic = "replay"
 
     @property
     def comparison(self) -> Comparison:
         """Its numbers."""
         return self.found
+
+    def summary(self) -> list[str]:
+        """How much NICs miss, and what that costs."""
+        return of_replay(self.found, miss_rates(self.found))
 
     def parts(self) -> Iterator[Printed]:
         """The trace, its misses, the work of the hosts, memory, and what the tables do not say."""
@@ -248,11 +288,18 @@ class ReplayReport(Report):
         for line in lines:
             yield Text(line, style="dim")
 
-    def files(self) -> Iterator[tuple[str, Any]]:
-        """Yield one row per design, node and count, tidy, for any table library; the figures."""
-        from nicscope.reports.figures.comparison import FIGURES
+    def tables(self) -> Iterator[tuple[str, Any]]:
+        """Yield a row per design; per design, node and count; per design and part of its cost."""
+        import pyarrow as pa
 
-        rows = (
+        yield (
+            "designs",
+            pa.Table.from_pylist(
+                [_row(priced) for priced in self.found.priced],
+                pa.schema([(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()]),
+            ),
+        )
+        counts = (
             (priced.name, node["node"], name, value)
             for priced in self.found.priced
             for node in priced.result.nodes
@@ -260,9 +307,37 @@ class ReplayReport(Report):
             if name != "node"
         )
         kinds = {"design": "string", "node": "int32", "count": "string", "value": "int64"}
-        yield "counts.parquet", tidy(kinds, rows)
+        yield "counts", tidy(kinds, counts)
+        parts = [
+            (
+                *(priced.name, priced.platform, part.name, part.cost, part.count),
+                *(part.low_ps / PS_PER_US, part.high_ps / PS_PER_US),
+                *(part.evidence.value, part.source),
+            )
+            for priced in self.found.priced
+            for part in priced.cost.components
+        ]
+        yield "components", tidy(COMPONENTS, parts)
+
+    def files(self) -> Iterator[tuple[str, Any]]:
+        """Yield the tables and the figures."""
+        from nicscope.reports.figures.comparison import FIGURES
+
+        yield from super().files()
         for name, draw in FIGURES.items():
             yield name, draw(self.found)
+
+
+def _row(priced: Priced) -> dict[str, Any]:
+    """A design's row of the first table."""
+    design = priced.result.design
+    return {
+        **rates(priced),
+        **priced.result.total,
+        "design": design.name,
+        "scheme": design.scheme.value,
+        "nic_memory_bytes": priced.nic_bytes,
+    }
 
 
 def _headline(comparison: Comparison) -> Text:

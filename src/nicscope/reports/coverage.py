@@ -20,12 +20,13 @@ class ShownCoverage(Report):
     """Which requirements of ``papers`` have a test."""
 
     found: Coverage
+    topic = "coverage"
 
     def __init__(self, found: Coverage, papers: Sequence[Requirements]) -> None:
         super().__init__(found)
         self.papers = papers
 
-    def to_json(self) -> Any:
+    def as_json(self) -> Any:
         """One object."""
         return msgspec.to_builtins(self.found)
 

@@ -8,8 +8,10 @@ import numpy as np
 
 from nicscope.reports.palette import KIND_COLOURS, KIND_TEXTURES
 from nicscope.reports.result import Report
+from nicscope.reports.summaries import of_curves
 from nicscope.reports.table import Bar, Piece, Rows, rows_of
 from nicscope.reports.wording import byte_size, per_hundred, whole
+from nicscope.studies.curve_result import as_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,17 +30,17 @@ COLUMNS = {  # of curves.parquet
     "trace": "string",
     "node": "int32",
     "pid": "int32",
-    "page_size": "int64",
-    "line": "int32",
+    "page_size_bytes": "int64",
+    "line_pages": "int32",
     "ways": "int32",  # null: fully associative
     "entries": "int64",
     "lookups": "int64",
-    "misses": "float64",
-    "low": "float64",
-    "high": "float64",
-    "compulsory": "int64",
-    "capacity": "int64",  # null: estimated
-    "conflict": "int64",
+    "ni_misses": "float64",
+    "ni_misses_low": "float64",
+    "ni_misses_high": "float64",
+    "ni_misses_compulsory": "int64",
+    "ni_misses_capacity": "int64",  # null: estimated
+    "ni_misses_conflict": "int64",
     "miss_ratio": "float64",
 }
 
@@ -47,6 +49,14 @@ class ShownCurves(Report):
     """Miss-ratio curves: a table for each, or one of many, curves.parquet and the figures."""
 
     found: CurveReport
+    topic = "curve"
+
+    def summary(self) -> list[str]:
+        """Up to which size a cache pays."""
+        curves = self.found.curves
+        if len(curves) > SPELT_OUT:
+            return []
+        return of_curves(curves)
 
     def parts(self) -> Iterator[Printed]:
         """Curve after curve, or all in one table; then what is to be said of any."""
@@ -67,6 +77,12 @@ class ShownCurves(Report):
         for note in dict.fromkeys(curve.note for curve in curves if curve.note):
             yield Text(note, style="dim")
 
+    def tables(self) -> Iterator[tuple[str, Any]]:
+        """Yield a row for every cache."""
+        import pyarrow as pa
+
+        yield "curves", pa.concat_tables(list(self._tables()))
+
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield the table, which is written curve by curve, and up to three figures."""
         from nicscope.reports.figures.curves import draw_curves
@@ -81,14 +97,23 @@ class ShownCurves(Report):
             yield "heat", draw_heat(self.found)
 
     def _write_table(self, file: Any) -> None:
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()])
-        with pq.ParquetWriter(file, schema) as writer:
-            for curve in self.found.curves:
-                for columns in (_full_columns(curve), *_set_columns(curve)):
-                    writer.write_table(_arrow(curve, columns, schema))
+        with pq.ParquetWriter(file, _schema()) as writer:
+            for table in self._tables():
+                writer.write_table(table)
+
+    def _tables(self) -> Iterator[Any]:
+        schema = _schema()
+        for curve in self.found.curves:
+            for columns in (_full_columns(curve), *_set_columns(curve)):
+                yield _arrow(curve, columns, schema)
+
+
+def _schema() -> Any:
+    import pyarrow as pa
+
+    return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()])
 
 
 def _headline(curve: MissCurve) -> Text:
@@ -97,8 +122,9 @@ def _headline(curve: MissCurve) -> Text:
     what = "pages" if curve.line == 1 else "lines"
     nics = f"{whole(curve.nics)} NIC{'s' if curve.nics != 1 else ''}"
     headline = Text(curve.name, style="bold")
+    begin = f" after {whole(curve.skipped)} requests that fill the caches" if curve.skipped else ""
     return headline.append(
-        f": {whole(curve.lookups)} lookups, {whole(curve.footprint)} {what} of "
+        f": {whole(curve.lookups)} lookups{begin}, {whole(curve.footprint)} {what} of "
         f"{byte_size(curve.page_size * curve.line)}, {nics}",
         style="not bold",
     )
@@ -109,6 +135,9 @@ def size_rows(curve: MissCurve) -> Rows:
     shapes = {(point.entries, point.ways): point for point in curve.points}
     ways = sorted({point.ways for point in curve.points})
     headings = ["entries", "reach", *(f"{way}-way" for way in ways), "full"]
+    # In all, as larger pages are looked up less often: rates of two page sizes do not compare.
+    totals = [*(f"{way}-way, in all" for way in ways[:1]), "full, in all"]
+    headings += totals
     if curve.sample is not None:
         headings.append("95 % interval")
     most = _most(curve)
@@ -120,6 +149,8 @@ def size_rows(curve: MissCurve) -> Rows:
         row = [whole(entries), byte_size(entries * curve.page_size)]
         row += [_rate(curve, point.misses) if point else "" for point in points]
         row.append(_rate(curve, full))
+        row += [whole(points[0].misses) if points[0] else ""] if points else []
+        row.append(whole(round(full)))
         if curve.sample is not None:
             row.append(_interval(curve, entries))
         cells.append(row)
@@ -130,7 +161,10 @@ def size_rows(curve: MissCurve) -> Rows:
         headings,
         cells,
         left=(),
-        least=("reach", *(f"{way}-way" for way in ways[:0:-1]), "95 % interval", "full"),
+        least=(
+            *("reach", totals[0], *(f"{way}-way" for way in ways[:0:-1])),
+            *("95 % interval", totals[-1], "full"),
+        ),
         bars=bars,
         longest_bar=max(BAR - 8 * max(len(ways) - 4, 0), 8),
         row_styles={place: "bold" for place, size in enumerate(powers) if size == curve.knee},
@@ -155,7 +189,7 @@ def _most(curve: MissCurve) -> float:
 def _bar(curve: MissCurve, point: Point | None, full: float, most: float) -> Bar:
     """Kinds of misses, by the largest count."""
     if point is None:
-        parts: tuple[float, ...] = (min(curve.footprint, full), full - curve.footprint, 0.0)
+        parts: tuple[float, ...] = (min(curve.compulsory, full), full - curve.compulsory, 0.0)
     else:
         parts = (point.compulsory, point.capacity, point.conflict)
     return Bar(
@@ -180,13 +214,16 @@ def _legend(curve: MissCurve) -> Text:
 
 
 def _knee_line(curve: MissCurve) -> str:
-    floor = f"no cache gets below {_rate(curve, curve.footprint)} per 100 lookups"
+    floor = (
+        f"no cache gets below {_rate(curve, curve.compulsory)} per 100 lookups, "
+        f"{whole(curve.compulsory)} in all"
+    )
     if curve.knee is None:
         return f"no knee between {whole(curve.span[0])} and {whole(curve.span[1])} entries; {floor}"
     misses = curve.sizes.at(curve.knee)
     return (
         f"knee (fully associative): {whole(curve.knee)} entries, "
-        f"{_rate(curve, misses)} misses; {floor}"
+        f"{_rate(curve, misses)} misses, {whole(round(misses))} in all; {floor}"
     )
 
 
@@ -215,15 +252,16 @@ def summary_rows(shown: list[MissCurve], curves: list[MissCurve]) -> Rows:
             "curve": lambda curve: curve.name,
             "lookups": lambda curve: whole(curve.lookups),
             "footprint": lambda curve: whole(curve.footprint),
-            "floor": lambda curve: _rate(curve, curve.footprint),
+            "floor": lambda curve: _rate(curve, curve.compulsory),
             "at least": lambda curve: _rate(curve, float(curve.sizes.misses[-1])),
+            "in all": lambda curve: whole(round(float(curve.sizes.misses[-1]))),
             "at most": lambda curve: _rate(curve, float(curve.sizes.misses[0])),
             "knee": lambda curve: "none" if curve.knee is None else whole(curve.knee),
             drawn: lambda curve: _spark(curve, low, high),
         },
         words=("curve", drawn),
         prose=(),
-        least=(drawn, "footprint", "at most", "lookups", "floor", "at least"),
+        least=(drawn, "footprint", "at most", "lookups", "floor", "in all", "at least"),
     )
 
 
@@ -251,12 +289,12 @@ def _arrow(curve: MissCurve, columns: dict[str, Any], schema: Any) -> Any:
         "trace": curve.trace,
         "node": curve.node,
         "pid": curve.pid,
-        "page_size": curve.page_size,
-        "line": curve.line,
+        "page_size_bytes": curve.page_size,
+        "line_pages": curve.line,
         "lookups": curve.lookups,
-        "compulsory": curve.footprint,
+        "ni_misses_compulsory": curve.compulsory,
     }
-    ratio = {"miss_ratio": columns["misses"] / max(curve.lookups, 1)}
+    ratio = {"miss_ratio": columns["ni_misses"] / max(curve.lookups, 1)}
     every = {name: [value] * rows for name, value in shared.items()} | columns | ratio
     arrays = [
         pa.nulls(rows, field.type)
@@ -270,8 +308,8 @@ def _arrow(curve: MissCurve, columns: dict[str, Any], schema: Any) -> Any:
 def _full_columns(curve: MissCurve) -> dict[str, Any]:
     """Fully associative: every size at which misses change, and the powers of two."""
     if curve.every_size is None:
-        sizes = curve.sizes._asdict()
-        return sizes | {"ways": None, "capacity": None, "conflict": None}
+        sizes = as_named(curve.sizes._asdict())
+        return sizes | {"ways": None, "ni_misses_capacity": None, "ni_misses_conflict": None}
     misses = curve.every_size
     changes = np.flatnonzero(np.diff(misses)) + 1
     lines = np.union1d(changes, np.array(curve.powers(), np.int64) // curve.line)
@@ -279,11 +317,11 @@ def _full_columns(curve: MissCurve) -> dict[str, Any]:
     return {
         "entries": lines * curve.line,
         "ways": None,
-        "misses": found,
-        "low": found,
-        "high": found,
-        "capacity": found - curve.footprint,
-        "conflict": np.zeros(len(found), np.int64),
+        "ni_misses": found,
+        "ni_misses_low": found,
+        "ni_misses_high": found,
+        "ni_misses_capacity": found - curve.compulsory,
+        "ni_misses_conflict": np.zeros(len(found), np.int64),
     }
 
 
@@ -294,9 +332,9 @@ def _set_columns(curve: MissCurve) -> Iterator[dict[str, Any]]:
         yield {
             "entries": entries,
             "ways": ways,
-            "misses": misses,
-            "low": misses,
-            "high": misses,
-            "capacity": capacity,
-            "conflict": conflict,
+            "ni_misses": misses,
+            "ni_misses_low": misses,
+            "ni_misses_high": misses,
+            "ni_misses_capacity": capacity,
+            "ni_misses_conflict": conflict,
         }

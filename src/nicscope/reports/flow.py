@@ -11,6 +11,7 @@ from nicscope.reports.flow_page import MISSING, has_plotly, page_of
 from nicscope.reports.palette import PART_COLOURS
 from nicscope.reports.result import Report
 from nicscope.reports.simulation import timeline_text
+from nicscope.reports.summaries import of_flow
 from nicscope.reports.table import Bar, Piece, Rows
 from nicscope.reports.wording import byte_size, in_words, significant, whole
 from nicscope.studies.flow.parts import PART_NAMES, WAITS, Part
@@ -37,6 +38,24 @@ class ShownFlow(Report):
     """Packets in virtual time: four tables, two of Parquet, figures, a page and a timeline."""
 
     found: FlowReport
+    topic = "flow"
+
+    def summary(self) -> list[str]:
+        """How long a message takes, and where most of that goes."""
+        report = self.found
+        if not len(report.latencies):
+            return ["Nothing was delivered."]
+        rows = np.flatnonzero(report.detailed["read"] >= 0)
+        totals = report.parts[rows].sum(axis=0)
+        part = Part(int(totals.argmax())) if len(rows) else None
+        median = significant(float(np.median(report.latencies)) / PS_PER_US)
+        return of_flow(
+            report.question.payload,
+            median,
+            significant(report.bandwidth),
+            "" if part is None else PART_NAMES[part],
+            "" if part is None else f"{100 * int(totals[part]) / max(int(totals.sum()), 1):.1f} %",
+        )
 
     def parts(self) -> Iterator[Printed]:
         """The result, the packets, the parts of their latency, the engines and NIC memory."""
@@ -67,12 +86,16 @@ class ShownFlow(Report):
         """What to do for a file that cannot be made here."""
         return None if has_plotly() else MISSING
 
+    def tables(self) -> Iterator[tuple[str, Any]]:
+        """Yield a row per message with its parts; and one per transfer."""
+        yield "messages", _messages(self.found)
+        yield "transfers", _transfers(self.found)
+
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield tables, the timeline, the page if Plotly is there to make it, and figures."""
         from nicscope.reports.figures.flow import draw_bandwidth, draw_flow
 
-        yield "messages.parquet", _messages(self.found)
-        yield "transfers.parquet", _transfers(self.found)
+        yield from super().files()
         yield "timeline.json", timeline_text(timeline(self.found))
         if has_plotly():
             yield "flow.html", page_of(self.found)
@@ -302,4 +325,4 @@ def _unit(name: str) -> str:
     """``name`` with the unit of what it measures."""
     if name in ("posted", "read", "start", "moving", "end", "seen", "busy"):
         return f"{name}_ps"
-    return "payload_bytes" if name == "payload" else name
+    return {"payload": "payload_bytes", "bytes": "moved_bytes"}.get(name, name)

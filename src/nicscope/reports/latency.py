@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from nicscope.reports.result import Report, tidy
+from nicscope.reports.summaries import of_latencies
 from nicscope.reports.table import Rows
 from nicscope.studies.latency.report import Part
 
@@ -35,8 +36,8 @@ COLUMNS: dict[str, tuple[Part, ...]] = {
 ALWAYS = ("write", "vipl", "send", "recv", "read")
 TABLE = {
     "mechanism": "string",
-    "bytes": "int64",
-    "messages": "int32",
+    "payload_bytes": "int64",
+    "messages": "int64",
     "total_ps": "int64",
     "part": "string",
     "part_ps": "int64",
@@ -47,6 +48,11 @@ class ShownLatencies(Report):
     """Latencies by way into the NIC: a table, latency.parquet and a figure."""
 
     found: LatencyReport
+    topic = "latency"
+
+    def summary(self) -> list[str]:
+        """Which way is fastest."""
+        return of_latencies(self.found)
 
     def parts(self) -> Iterator[Printed]:
         """What was measured, the table, and what it means."""
@@ -74,16 +80,20 @@ class ShownLatencies(Report):
             style="dim",
         )
 
-    def files(self) -> Iterator[tuple[str, Any]]:
-        """Yield one row per mechanism, size and part, of all messages together; the figure."""
-        from nicscope.reports.figures.latency import draw_latency
-
+    def tables(self) -> Iterator[tuple[str, Any]]:
+        """Yield one row per mechanism, size and part, of all messages together."""
         rows = (
             (one.mechanism, one.byte_count, one.messages, one.total_ps, name, ps)
             for one in self.found.latencies
             for name, ps in one.parts_ps.items()
         )
-        yield "latency.parquet", tidy(TABLE, rows)
+        yield "latency", tidy(TABLE, rows)
+
+    def files(self) -> Iterator[tuple[str, Any]]:
+        """Yield the table and the figure."""
+        from nicscope.reports.figures.latency import draw_latency
+
+        yield from super().files()
         yield "latency", draw_latency(self.found)
 
 

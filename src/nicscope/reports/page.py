@@ -9,7 +9,7 @@ from nicscope.reports.printing import Note
 from nicscope.reports.table import Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from rich.text import Text
 
@@ -34,20 +34,44 @@ def html_of(parts: Iterable[Printed]) -> str:
     return found
 
 
+# Of a notebook, in light and in dark: what it inherits, and lines that show on both.
+_STYLE = """<style>
+.nicscope table {border-collapse:collapse; margin:.3em 0 1em; font-variant-numeric:tabular-nums}
+.nicscope th, .nicscope td {padding:.15em .7em; border:0; background:transparent; color:inherit}
+.nicscope th {border-bottom:1px solid rgba(128,128,128,.6)}
+.nicscope tr + tr td {border-top:1px solid rgba(128,128,128,.18)}
+.nicscope h4 {margin:.8em 0 .2em}
+.nicscope p {max-width:60em}
+.nicscope img {max-width:100%; background:#fff; border-radius:4px; margin:.3em 0}
+</style>"""
+
+
+def notebook_page(parts: Iterable[Printed], pictures: Mapping[str, str]) -> str:
+    """``parts`` in the colours of the notebook around them, then ``pictures``, SVG in base 64."""
+    drawn = "".join(
+        f'<img alt="{escape(name)}" width="800" src="data:image/svg+xml;base64,{data}">'
+        for name, data in pictures.items()
+    )
+    return f'{_STYLE}<div class="nicscope">{html_of(parts)}{drawn}</div>'
+
+
 def _styled(text: Text) -> str:
     """``text`` with its colours."""
     from io import StringIO
 
     from rich.console import Console
 
-    console = Console(record=True, file=StringIO(), highlight=False)
+    console = Console(force_jupyter=False, record=True, file=StringIO(), highlight=False)
     console.print(text, soft_wrap=True, end="")
     return console.export_html(inline_styles=True, code_format="{code}").strip()
 
 
 def html_table(rows: Rows) -> str:
     """A table, its bars in a last column without a heading."""
-    headings = "".join(f"<th>{escape(heading)}</th>" for heading in rows.headings)
+    headings = "".join(
+        f'<th style="text-align:{"left" if place in rows.left else "right"}">{escape(heading)}</th>'
+        for place, heading in enumerate(rows.headings)
+    )
     headings += "<th></th>" if rows.bars else ""
     body = ""
     for number, cells in enumerate(rows.cells):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _WORD = re.compile(r"\S+")
 _NUMBER = re.compile(r"[+-]?[0-9]([0-9,.]*[0-9])?")
 _SIGNS = ("≥", "x")
+_POINT = re.compile(r"[0-9,]+:")  # of a table over sizes, before its value: "16: 70"
 
 
 def width_of(text: str) -> int:
@@ -51,7 +52,7 @@ def pieces(text: str) -> list[tuple[int, int]]:
     for match in _WORD.finditer(text):
         word = match.group()
         is_unit = _NUMBER.fullmatch(before) is not None and not word[0].isdigit()
-        if before in _SIGNS or is_unit:
+        if before in _SIGNS or is_unit or _POINT.fullmatch(before):
             found[-1] = (found[-1][0], match.end())
         else:
             found.append(match.span())
@@ -102,6 +103,12 @@ class Note(NamedTuple):
     text: str = ""
 
 
+def is_blank(part: Printed) -> bool:
+    """Whether ``part`` is an empty line."""
+    text = part if isinstance(part, str) else getattr(part, "plain", getattr(part, "text", "-"))
+    return text == ""
+
+
 def output_width() -> int:
     """Columns of a line of the output."""
     given = os.environ.get("COLUMNS", "")
@@ -122,10 +129,32 @@ def show(parts: Iterable[Printed], elsewhere: str = ELSEWHERE) -> None:
     from rich.console import Console
 
     width = output_width()
-    console = Console(width=width, highlight=False, markup=False, emoji=False)
+    console = Console(force_jupyter=False, width=width, highlight=False, markup=False, emoji=False)
     for line in lines_of(parts, width, elsewhere):
         # Wrapped already: what is longer is one word, which the terminal may break.
         console.print(line, soft_wrap=True)
+
+
+def text_of(parts: Iterable[Printed]) -> str:
+    """``parts`` as ``show`` prints them, without colours."""
+    from io import StringIO
+
+    from rich.console import Console
+
+    width = output_width()
+    console = Console(
+        force_jupyter=False,
+        file=StringIO(),
+        width=width,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        no_color=True,
+    )
+    with console.capture() as captured:
+        for line in lines_of(parts, width):
+            console.print(line, soft_wrap=True)
+    return captured.get().rstrip("\n")
 
 
 def lines_of(parts: Iterable[Printed], width: int, elsewhere: str = ELSEWHERE) -> Iterator[Any]:

@@ -11,13 +11,21 @@ import re
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from nicscope import __version__
-from nicscope.reports.page import markdown_table
 from nicscope.reports.printing import INDENT
+from nicscope.reports.reproduction_markdown import as_markdown
+from nicscope.reports.reproduction_tables import reproduction_tables, study_table
+from nicscope.reports.reproduction_words import (
+    STYLES,
+    name_of,
+    off_by,
+    share,
+    summary_line,
+    verdict,
+)
 from nicscope.reports.result import Report
-from nicscope.reports.table import Rows, rows_of
+from nicscope.reports.summaries import of_reproduction
+from nicscope.reports.table import Rows
 from nicscope.reports.wording import per_hundred
-from nicscope.studies.reproduce.verdict import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +33,7 @@ if TYPE_CHECKING:
     from nicscope.reports.printing import Printed
     from nicscope.studies.reproduce.traced.measuring import Layout, Row
     from nicscope.studies.reproduce.traced.running import StudyTable
-    from nicscope.studies.reproduce.verdict import Missing, Offered, Point, Reproduction
+    from nicscope.studies.reproduce.verdict import Missing, Offered, Point, Reproduction, Shape
 
 MOST_NOTES = 3
 
@@ -129,32 +137,13 @@ def _cell(row: Row, measure: str | None) -> str:
 
 
 def study_files(table: StudyTable) -> Iterator[tuple[str, Any]]:
-    """Yield one row per application and place, as ``rows`` of the JSON has them, and figures."""
-    import pyarrow as pa
-
+    """Yield the table and the figures."""
     from nicscope.reports.figures.studies import draw_study
 
-    axes = [(axis.key, pa.int64()) for axis in table.layout.axes]
-    measures = [(name, pa.float64()) for name in table.layout.measures]
-    schema = pa.schema([("application", pa.string()), *axes, *measures])
-    called = f"{table.paper}_{table.id}"
-    yield f"{called}.parquet", pa.Table.from_pylist(table.rows, schema=schema)
+    called, rows = study_table(table)
+    yield f"{called}.parquet", rows
     for name, figure in draw_study(table):
         yield f"{called}{name}", figure
-
-
-MET, MISS, KNOWN_MISS = "✓ ok", "✗ MISS", "✗ known"
-
-
-def verdict(check: Point | Shape) -> str:
-    """A word and a sign, so that no colour is needed to tell them apart."""
-    if check.ok:
-        return MET
-    return MISS if check.known_miss is None else KNOWN_MISS
-
-
-# Blue and orange stay apart for every kind of colour vision; sign and word say it without colour.
-STYLES = {MET: "blue", MISS: "bold dark_orange", KNOWN_MISS: "dark_orange"}
 
 
 class ShownReproduction(Report):
@@ -165,6 +154,8 @@ class ShownReproduction(Report):
     """
 
     found: Reproduction
+    topic = "reproduce"
+    is_headed = False
 
     def __init__(
         self,
@@ -175,6 +166,10 @@ class ShownReproduction(Report):
         super().__init__(found)
         self.wanted = wanted
         self.tell = tell
+
+    def summary(self) -> list[str]:
+        """How much of it comes out."""
+        return of_reproduction(self.found)
 
     def parts(self) -> Iterator[Printed]:
         """The checks, item by item, then what has no verdict or is missing, then the counts."""
@@ -208,12 +203,22 @@ class ShownReproduction(Report):
         if found.points or found.shapes or found.missing or found.studies:
             yield Text(summary_line(found))
 
+    def tables(self) -> Iterator[tuple[str, Any]]:
+        """Yield a row per printed number; per statement; per application of each study."""
+        yield from reproduction_tables(self.found)
+
     def files(self) -> Iterator[tuple[str, Any]]:
-        """Yield the page, then of each study a table and its figures."""
+        """Yield both pages, and of each study a table and its figures."""
+        from nicscope.reports.reproduction_page.page import Pictures, page_of
+
         yield "results.md", as_markdown(self.found, self.wanted)
+        pictures = Pictures()
         for table in self.found.tables:
             self.tell(f"{table.paper}/{table.id}")
-            yield from study_files(table)
+            for name, content in study_files(table):
+                yield name, content
+                pictures.take(f"{table.paper}/{table.id}", name, content)
+        yield "index.html", page_of(self.found, self.wanted, pictures, summary_line(self.found))
 
 
 def baseline_parts(points: Sequence[Point], formula: str | None) -> Iterator[Printed]:
@@ -229,7 +234,7 @@ def baseline_parts(points: Sequence[Point], formula: str | None) -> Iterator[Pri
     ]
     if both:
         ours, theirs = (sum(errors) / len(both) for errors in zip(*both, strict=True))
-        yield Text(f"mean error: ours {_share(ours)}, the baseline's {_share(theirs)}")
+        yield Text(f"mean error: ours {share(ours)}, the baseline's {share(theirs)}")
     yield Text(f"baseline: {formula}")
 
 
@@ -242,7 +247,7 @@ def miss_parts(found: Reproduction) -> Iterator[Printed]:
         ("known misses", [(one, one.known_miss) for one in misses if one.known_miss is not None]),
         (
             "new misses: not listed, or further off than listed, in the catalog's misses",
-            [(one, _off(one)) for one in misses if one.known_miss is None],
+            [(one, off_by(one)) for one in misses if one.known_miss is None],
         ),
     ):
         if listed:
@@ -257,84 +262,10 @@ def miss_parts(found: Reproduction) -> Iterator[Printed]:
         yield Text()
 
 
-def name_of(check: Point | Shape) -> str:
-    """What the catalog calls a number or a statement."""
-    return check.name if isinstance(check, Shape) else check.quantity
-
-
-def _off(check: Point | Shape) -> str:
-    if isinstance(check, Shape):
-        return check.evidence
-    return f"off by {check.reproduced - check.published:.6g}"
-
-
-def as_markdown(found: Reproduction, wanted: Sequence[str]) -> str:
-    """The page; ``wanted`` is what was asked for, so that it can be repeated."""
-    command = " ".join(["nicscope reproduce", *wanted])
-    item: dict[str, Callable[[Any], str]] = {"item": lambda one: f"{one.paper}/{one.id}"}
-    why = item | {"why": lambda one: one.why}
-    label: dict[str, Callable[[Any], str]] = {
-        "basis": lambda one: one.basis.value,
-        "because": lambda one: one.because,
-        "": verdict,
-    }
-    numbers = item | {
-        "quantity": lambda point: point.quantity,
-        "published": lambda point: f"{point.published:g}",
-        "reproduced": lambda point: f"{point.reproduced:.6g}",
-        "error": lambda point: _share(point.relative_error),
-        "tolerance": lambda point: _share(point.tolerance),
-        "baseline": lambda point: "-" if point.baseline is None else f"{point.baseline:.6g}",
-        "its error": lambda point: _share(point.baseline_error),
-    }
-    statements = item | {
-        "statement": lambda shape: shape.statement,
-        "evidence": lambda shape: shape.evidence,
-    }
-    named = item | {"number or statement": name_of, "why": lambda one: one.known_miss or _off(one)}
-    formulas = {"item": lambda pair: pair[0], "formula": lambda pair: pair[1]}
-    misses = found.misses()
-    lines = ["# Reproduction", "", f"`{command}`, nicscope {__version__}.", ""]
-    lines.append(f"{summary_line(found)}.")
-    for title, things, columns in (
-        ("Numbers", found.points, numbers | label),
-        ("Statements", found.shapes, statements | label),
-        ("Baselines, by pencil and paper", [*found.baselines.items()], formulas),
-        ("Known misses", [one for one in misses if one.known_miss is not None], named),
-        ("New misses", [one for one in misses if one.known_miss is None], named),
-        ("Known misses that are met now", found.met, item | {"name": lambda one: one.name}),
-        ("Missing", found.missing, why),
-        ("Studies without a verdict", found.studies, why),
-    ):
-        words = [name for name in columns if name not in _NUMBERS]
-        lines += ["", f"## {title}", "", *markdown_table(rows_of("", things, columns, words=words))]
-    return "\n".join(lines) + "\n"
-
-
-def summary_line(found: Reproduction) -> str:
-    """One sentence with every count of the summary."""
-    counts = found.summary()
-    met = f"; {len(found.met)} known misses met" if found.met else ""
-    return (
-        f"{counts.ok} of {counts.points} numbers within tolerance ({counts.predicted} predicted, "
-        f"{counts.fitted} fitted); {counts.shapes_ok} of {counts.shapes} statements hold "
-        f"({counts.shapes_predicted} predicted); {counts.known_misses} known misses, "
-        f"{counts.new_misses} new{met}; {counts.identities} identities among all these, whose "
-        f"numbers are not counted; {counts.missing} items missing; {counts.studies} studies "
-        "without verdict"
-    )
-
-
-def _share(value: float | None) -> str:
-    """A share in percent, or a dash where there is none."""
-    return "-" if value is None else f"{100 * value:.2f} %"
-
-
 def _key(check: Point | Shape) -> tuple[str, str]:
     return check.paper, check.id
 
 
-_NUMBERS = ("published", "reproduced", "error", "tolerance", "baseline", "its error")
 _QUANTITY = re.compile(r"(.*?)(?:\[(.*)\])? (\S+)")
 
 
@@ -352,8 +283,8 @@ def point_rows(points: Sequence[Point]) -> Rows:
             numbers = [
                 f"{point.published:g}",
                 f"{point.reproduced:.6g}",
-                _share(point.relative_error),
-                _share(point.tolerance),
+                share(point.relative_error),
+                share(point.tolerance),
                 *["-" if point.baseline is None else f"{point.baseline:.6g}"] * has_baseline,
             ]
             cells.append([name if place is None else INDENT + place, *numbers, verdict(point)])

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import importlib
 import io
 import json
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nicscope.errors import OutputError
+from nicscope.errors import OutputError, StudyError, did_you_mean
 from nicscope.outputs import OutputFolder, whole_folder
-from nicscope.reports.printing import show
+from nicscope.reports.printing import is_blank, show, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
 
     from matplotlib.figure import Figure
 
@@ -27,67 +28,154 @@ if TYPE_CHECKING:
 
 
 class Report(ABC):
-    """A result, ``found``, that shows itself; each kind of result has a class of its own."""
+    """A result, ``found``, that shows itself; each kind of result has a class of its own.
+
+    ``print`` shows what the command does, a notebook the same with figures; ``table``,
+    ``to_pandas`` and ``to_polars`` have the numbers, ``figure`` the figures, ``save`` the files.
+    """
 
     found: Any
+    is_headed = True  # its first part says what it is about, and the summary goes below that
+    topic = ""  # by which the glossary tells headings apart that others use otherwise
 
     def __init__(self, found: Any) -> None:
         self.found = found
 
-    def to_json(self) -> Any:
-        """What programs read of it."""
+    def as_json(self) -> Any:
+        """What ``--json`` prints, as plain values."""
         return self.found.to_json()
+
+    def summary(self) -> list[str]:
+        """The answer in words: sentences whose numbers are the tables'."""
+        return []
 
     @abstractmethod
     def parts(self) -> Iterable[Printed]:
-        """What people read of it, from top to bottom."""
+        """What people read of it below the summary, from top to bottom."""
+
+    def tables(self) -> Iterator[tuple[str, Any]]:
+        """Yield (name, Arrow table) of its numbers; the first is what it is about."""
+        yield from ()
 
     def files(self) -> Iterator[tuple[str, Any]]:
-        """Yield (name, content) of each file beside results.json.
+        """Yield (name, content) of each file beside results.json: at first the tables.
 
         The content is text, an Arrow table, a function that writes into an open file, or a
         Matplotlib figure, whose name has no ending, as it becomes two files.
         """
-        yield from ()
+        for name, table in self.tables():
+            yield f"{name}.parquet", table
 
-    def show(self) -> None:
+    def printed(self, *, explain: bool = False) -> Iterator[Printed]:
+        """The summary, the parts, and with ``explain`` what the headings of their tables mean."""
+        from rich.text import Text
+
+        shown = list(self.parts())
+        if sentences := self.summary():
+            if self.is_headed:
+                yield shown[0]
+                yield Text()
+            yield Text(" ".join(sentences))
+            rest = shown[1:] if self.is_headed else shown
+            if not is_blank(rest[0]):
+                yield Text()
+            yield from rest
+        else:
+            yield from shown
+        if explain:
+            from nicscope.reports.explaining import explained
+
+            yield from explained(shown, self.topic)
+
+    def show(self, *, explain: bool = False) -> None:
         """Print everything that people want of it on stdout."""
-        show(self.parts())
+        show(self.printed(explain=explain))
+
+    def __str__(self) -> str:
+        return text_of(self.printed())
+
+    def __repr__(self) -> str:
+        sentences = self.summary()
+        return f"<{type(self).__name__}: {sentences[0]}>" if sentences else super().__repr__()
+
+    def table(self, name: str | None = None) -> Any:
+        """The Arrow table of that name, or the first.  Errors: ``StudyError`` if there is none."""
+        names = []
+        for called, table in self.tables():
+            if name in (None, called):
+                return table
+            names.append(called)
+        what = "table" if name is None else f"table {name!r}"
+        raise StudyError(f"a {type(self).__name__} has no {what}{did_you_mean(name or '', names)}")
+
+    def to_pandas(self, name: str | None = None) -> Any:
+        """The table of that name, or the first, as pandas has it.
+
+        Errors: ``StudyError`` if there is none, or no pandas.
+        """
+        _installed("pandas")
+        return self.table(name).to_pandas()
+
+    def to_polars(self, name: str | None = None) -> Any:
+        """The table of that name, or the first, as Polars has it.
+
+        Errors: ``StudyError`` if there is none, or no Polars.
+        """
+        return _installed("polars").from_arrow(self.table(name))
 
     def write(self, folder: OutputFolder) -> list[Path]:
         """The files added to ``folder``; errors: ``OutputError`` for the first that cannot be."""
-        written = write_file(folder, "results.json", json_text(self.to_json()))
+        written = write_file(folder, "results.json", json_text(self.as_json()))
         for name, content in self.files():
             written += write_file(folder, name, content)
         return written
 
-    def save(self, path: Path) -> list[Path]:
-        """The files written to the folder ``path``; errors: ``OutputError``."""
-        with whole_folder(path) as folder:
+    def save(self, path: str | Path) -> list[Path]:
+        """The files of ``--out``, written to the folder ``path``; errors: ``OutputError``."""
+        with whole_folder(Path(path)) as folder:
             return self.write(folder)
 
-    def figure(self, name: str) -> Figure:
-        """The Matplotlib figure of that name.  Errors: ``KeyError`` if there is none."""
-        return self._figures()[name]
+    def figure(self, name: str | None = None) -> Figure:
+        """The Matplotlib figure of that name, or the first.
 
-    def _figures(self) -> dict[str, Figure]:
+        Errors: ``StudyError`` if there is none.
+        """
+        names = []
+        for called, content in self.files():
+            if hasattr(content, "savefig"):
+                if name in (None, called):
+                    figure: Figure = content
+                    return figure
+                names.append(called)
+        what = "figure" if name is None else f"figure {name!r}"
+        raise StudyError(f"a {type(self).__name__} has no {what}{did_you_mean(name or '', names)}")
+
+    def figures(self) -> dict[str, Figure]:
+        """Every figure, by name."""
         return {name: content for name, content in self.files() if hasattr(content, "savefig")}
 
     def _repr_html_(self) -> str:
         from nicscope.reports.figures.style import save
-        from nicscope.reports.page import html_of
+        from nicscope.reports.page import notebook_page
 
-        pictures = []
-        for name, figure in self._figures().items():
-            save(figure, content := io.BytesIO(), "png")
-            data = base64.b64encode(content.getvalue()).decode()
-            pictures.append(f'<img alt="{name}" width="800" src="data:image/png;base64,{data}">')
-        return html_of(self.parts()) + "".join(pictures)
+        pictures = {}
+        for name, figure in self.figures().items():
+            save(figure, content := io.BytesIO(), "svg")
+            pictures[name] = base64.b64encode(content.getvalue()).decode()
+        return notebook_page(self.printed(), pictures)
 
     def _repr_markdown_(self) -> str:
         from nicscope.reports.page import markdown_of
 
-        return markdown_of(self.parts())
+        return markdown_of(self.printed())
+
+
+def _installed(library: str) -> Any:
+    """The module ``library``, which nicscope does without; errors: ``StudyError`` if it must."""
+    try:
+        return importlib.import_module(library)
+    except ImportError as error:
+        raise StudyError(f"{library} is not installed; 'pip install {library}'") from error
 
 
 @contextlib.contextmanager
@@ -132,7 +220,7 @@ def tidy(kinds: Mapping[str, str], rows: Iterable[Iterable[Any]]) -> Any:
     """An Arrow table of ``rows``, with a column of that type for each of ``kinds``."""
     import pyarrow as pa
 
-    columns = zip(*rows, strict=True)
+    columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
     return pa.table(
         {
             name: pa.array(column, pa.type_for_alias(kind))

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.outputs import whole_file
 from nicscope.reports.result import Report, tidy
-from nicscope.reports.table import Rows, rows_of
+from nicscope.reports.summaries import of_program, of_simulation
+from nicscope.reports.table import rows_of
 from nicscope.reports.wording import byte_size, in_words, listed, significant, whole
+from nicscope.studies.columns import COUNT_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from nicscope.reports.printing import Printed
+    from nicscope.reports.table import Rows
     from nicscope.studies.programs import ProgramRuns
     from nicscope.studies.simulating import Simulated, TraceSimulation
 
@@ -30,10 +33,30 @@ WORK = {  # heading: count
 }
 
 
+COLUMNS = {  # of the first table: a row per design
+    "design": "string",
+    "scheme": "string",
+    "platform": "string",
+    "page_size_bytes": "int64",
+    "requests_per_s": "float64",
+    "elapsed_us": "float64",
+    "busy_us": "float64",
+    "busy_us_per_request": "float64",
+    **dict.fromkeys(COUNT_NAMES, "int64"),  # null: not counted
+    "repeated_lookups": "int64",
+    "nic_memory_bytes": "int64",
+}
+
+
 class ShownTrace(Report):
     """A simulated trace: what a request took, what was done for all, and times.parquet."""
 
     found: TraceSimulation
+    topic = "simulate"
+
+    def summary(self) -> list[str]:
+        """What a request took."""
+        return of_simulation(self.found)
 
     def parts(self) -> Iterator[Printed]:
         """The trace, both tables, and what their headings mean."""
@@ -60,43 +83,55 @@ class ShownTrace(Report):
         for line in found.skipped:
             yield Text(f"left out: {line}", style="dim")
 
-    def files(self) -> Iterator[tuple[str, Any]]:
-        """Yield one row per design, node and part of its time."""
+    def tables(self) -> Iterator[tuple[str, Any]]:
+        """Yield a row per design; and one per design, node and part of its time."""
+        import pyarrow as pa
+
+        schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()])
+        yield "designs", pa.Table.from_pylist([_row(each) for each in self.found.found], schema)
         rows = (
             (each.design.name, node.number, name, ps)
             for each in self.found.found
             for node in each.nodes
             for name, ps in node.times_ps.items()
         )
-        kinds = {"design": "string", "node": "int32", "part": "string", "ps": "int64"}
-        yield "times.parquet", tidy(kinds, rows)
+        kinds = {"design": "string", "node": "int32", "part": "string", "part_ps": "int64"}
+        yield "times", tidy(kinds, rows)
+
+
+def _row(each: Simulated) -> dict[str, Any]:
+    """A design's row of the first table."""
+    return {
+        **each.total,
+        "design": each.design.name,
+        "scheme": each.design.scheme.value,
+        "platform": each.platform,
+        "page_size_bytes": each.design.page_size,
+        "nic_memory_bytes": each.nic_bytes,
+        "requests_per_s": each.requests_per_s,
+        "elapsed_us": each.elapsed_ps / PS_PER_US,
+        "busy_us": each.busy_ps / PS_PER_US,
+        "busy_us_per_request": each.busy_ps / PS_PER_US / max(each.requests, 1),
+        "repeated_lookups": sum(node.repeated for node in each.nodes),
+    }
 
 
 class ShownProgram(Report):
     """What each run of a program has cost."""
 
     found: ProgramRuns
+    topic = "program"
+
+    def summary(self) -> list[str]:
+        """What arrived, and when."""
+        return of_program(self.found)
 
     def parts(self) -> Iterator[Printed]:
         """Run after run, each with its tables and their notes."""
         from rich.text import Text
 
         for run in self.found.runs:
-            yield Text(run.headline(), style="bold")
-            for table in run.tables():
-                yield Text()
-                yield Rows(
-                    table.title,
-                    table.headings,
-                    table.cells,
-                    left=tuple(range(1, table.key)),  # words; the first are numbers of nodes
-                    key=table.key,
-                    least=table.least,
-                    prose=(),
-                    grouped=table.key > 1,
-                )
-                for note in table.notes:
-                    yield Text(note, style="dim")
+            yield from run.parts()
             yield Text()
 
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.reports import size_wording as say
 from nicscope.reports.result import Report
+from nicscope.reports.size_summary import size_summary
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import byte_size, per_hundred, significant, us_within, whole
+from nicscope.studies.columns import rates
 from nicscope.studies.pricing import denominator_of
 
 if TYPE_CHECKING:
@@ -24,6 +26,13 @@ class ShownSizes(Report):
     """Sized designs: tables for each trace, sizes.parquet and a figure for each."""
 
     found: SizingReport
+    topic = "size"
+
+    def summary(self) -> list[str]:
+        """Which design is best within the budget."""
+        several = len(self.found.sizings) > 1
+        told = ((one.trace, size_summary(one, self.found)) for one in self.found.sizings)
+        return [f"{name}: {text}" if several else text for name, text in told]
 
     def parts(self) -> Iterator[Printed]:
         """Trace after trace."""
@@ -32,16 +41,20 @@ class ShownSizes(Report):
                 yield ""
             yield from size_parts(sizing, self.found)
 
-    def files(self) -> Iterator[tuple[str, Any]]:
+    def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield one row for each family and size of NIC memory from which a better design fits."""
         import pyarrow as pa
 
+        schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()])
+        rows = [row for sizing in self.found.sizings for row in _rows(sizing)]
+        yield "sizes", pa.Table.from_pylist(rows, schema)
+
+    def files(self) -> Iterator[tuple[str, Any]]:
+        """Yield the table, and a figure for each trace."""
         from nicscope.reports.figures.sizes import draw_sizing
 
         report = self.found
-        schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()])
-        rows = [row for sizing in report.sizings for row in _rows(sizing)]
-        yield "sizes.parquet", pa.Table.from_pylist(rows, schema)
+        yield from super().files()
         for number, sizing in enumerate(report.sizings, 1):
             alone = len(report.sizings) == 1
             name = "size" if alone else f"size_{number}_{short_name(sizing.trace)}"
@@ -54,10 +67,9 @@ def size_parts(sizing: Sizing, report: SizingReport) -> Iterator[Printed]:
 
     yield Text(sizing.trace, style="bold").append(say.headline(sizing), style="not bold")
     yield Text()
-    tables = [best_rows(sizing, report)]
-    tables += [memory_rows(answers, report) for answers in say.ranked_alike(sizing)]
-    tables.append(part_rows(sizing, report))
-    if report.question.target_us is not None:
+    tables = [best_rows(sizing, report), part_rows(sizing, report)] if sizing.answers else []
+    tables[1:1] = [memory_rows(answers, report) for answers in say.ranked_alike(sizing)]
+    if sizing.answers and report.question.target_us is not None:
         tables.append(target_rows(sizing, report))
     if sizing.page_sizes:
         tables.append(page_rows(sizing, report))
@@ -69,9 +81,11 @@ def size_parts(sizing: Sizing, report: SizingReport) -> Iterator[Printed]:
         for line in say.page_remarks(sizing):
             yield Text(line, style="dim")
     yield Text()
-    for line in say.remarks(sizing, report):
+    remarks = say.remarks(sizing, report) if sizing.answers else []
+    for line in remarks:
         yield Text(line, style="dim")
-    yield Text()
+    if remarks:
+        yield Text()
     yield Text("to count each of them again:", style="dim")
     for answer in sizing.answers:
         if answer.best is not None:
@@ -220,19 +234,19 @@ def _time(us: float) -> str:
     return f"{significant(us)} us" if us < 1000 else f"{significant(us / 1000)} ms"
 
 
-# Settings of a step; null where its scheme does not have them.
-_SETTINGS = (
-    "area_bytes",
-    "entries",
-    "ways",
-    "line",
-    "victim_entries",
-    "prefetch",
-    "prepin",
-    "pin_limit",
-    "high_water",
-)
-_COSTS = ("us", "us_per_lookup", "us_per_request")  # null: unknown
+# Settings of a step, by column; null where its scheme does not have them.
+_SETTINGS = {
+    "area_bytes": "area_bytes",
+    "entries": "entries",
+    "ways": "ways",
+    "line_pages": "line",
+    "victim_entries": "victim_entries",
+    "prefetch": "prefetch",
+    "prepin_pages": "prepin",
+    "pin_limit_pages": "pin_limit",
+    "high_water_pages": "high_water",
+}
+_COSTS = ("cost_us", "cost_us_per_lookup", "cost_us_per_request")  # null: unknown
 
 
 COLUMNS = {  # of sizes.parquet
@@ -247,10 +261,13 @@ COLUMNS = {  # of sizes.parquet
     "requested_bytes": "int64",
     "lookups": "int64",
     "ni_misses": "int64",
+    "miss_ratio": "float64",
+    "misses_per_request": "float64",
     "rejected": "int64",
     **{f"{cost}_{end}": "float64" for cost in _COSTS for end in ("low", "high")},
-    "lower_bound": "bool",
-    "unpriced": "string",  # null: nothing is
+    "cost_bound": "string",
+    "cost_unpriced": "string",  # null: nothing is
+    "cost_evidence": "string",
     "ranked_by": "string",
     "is_best": "bool",
     "is_knee": "bool",
@@ -263,6 +280,7 @@ def _rows(sizing: Sizing) -> Iterator[dict[str, Any]]:
     for answer in sizing.answers:
         for step in answer.steps:
             yield {
+                **_step(step),
                 "trace": sizing.trace,
                 "family": answer.scheme.value,
                 "design": answer.design,
@@ -271,31 +289,23 @@ def _rows(sizing: Sizing) -> Iterator[dict[str, Any]]:
                 "is_knee": step is answer.knee,
                 "ranked_by": "cost" if answer.by_cost else "misses",
                 "requested_bytes": sizing.extent.requested_bytes,
-                **_step(step),
             }
 
 
 def _step(step: Point) -> dict[str, Any]:
     settings = step.priced.result.design.to_json()
     cost = step.priced.cost
-    row = {
+    found = rates(step.priced) | {
         "nic_memory_bytes": step.nic_bytes,
         "pinned_bytes_of_fullest_host": step.pinned_bytes,
-        "page_size_bytes": settings["page_size"],
         "requests": cost.requests,
         "lookups": cost.lookups,
         "ni_misses": step.misses,
         "rejected": step.rejected,
-        "lower_bound": cost.is_lower_bound,
-        "unpriced": cost.reason or None,
-        **{name: settings.get(name) for name in (*_SETTINGS, "replacement")},
+        "replacement": settings.get("replacement"),
+        **{column: settings.get(name) for column, name in _SETTINGS.items()},
     }
-    for name, parts in zip(_COSTS, (1, cost.lookups, cost.requests), strict=True):
-        bounds = cost.per_us(parts)
-        row[f"{name}_low"] = None if bounds is None else float(bounds[0])
-        high = None if bounds is None or cost.is_lower_bound else float(bounds[1])
-        row[f"{name}_high"] = high
-    return row
+    return {name: found[name] for name in COLUMNS if name in found}
 
 
 def short_name(trace: str) -> str:

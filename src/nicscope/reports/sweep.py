@@ -15,6 +15,7 @@ from nicscope.reports.wording import (
     significant,
     whole,
 )
+from nicscope.studies.columns import AT_LEAST
 from nicscope.studies.pricing import Denominator
 from nicscope.studies.sources import repeat
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from nicscope.reports.printing import Printed
     from nicscope.studies.sweep.grid import Axis
-    from nicscope.studies.sweep.sweeping import Sweep
+    from nicscope.studies.sweep.sweeping import Done, Sweep
     from nicscope.studies.sweep.table import Table, Unpriced
 
 BEST = 5  # points shown of each kind
@@ -35,16 +36,18 @@ class ShownSweep(Report):
     """A finished sweep: its best points by misses and by cost, and how to do it again."""
 
     found: Sweep
+    topic = "sweep"
 
-    def __init__(self, found: Sweep, table: Table, command: list[str]) -> None:
+    def __init__(self, found: Sweep, table: Table, command: list[str], done: Done) -> None:
         super().__init__(found)
-        self.table = table
+        self.points = table
         self.command = command
+        self.done = done
         self.names = [name for name, _ in found.traces]
 
-    def to_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """One object."""
-        grid, table = self.found.grid, self.table
+        grid, table = self.found.grid, self.points
         unpriced = {name: table.unpriced(name) for name in self.names}
         return {
             "table": str(self.found.out),
@@ -58,6 +61,7 @@ class ShownSweep(Report):
             ],
             "fewest_misses": self._best(table.fewest_misses, BEST),
             "cheapest": self._best(table.cheapest, BEST),
+            "summary": self.summary(),
             "rates_per": table.denominator.value,
             "not_priced_whole": [
                 {"trace": name, **found._asdict()} for name, found in unpriced.items() if found
@@ -65,12 +69,20 @@ class ShownSweep(Report):
             "repeat": repeat(self.command),
         }
 
+    def tables(self) -> Iterator[tuple[str, Any]]:
+        """Yield a row per point and trace, in the grid's order."""
+        yield "points", self.points.whole()
+
     def _best(self, best: Callable[[str, int], list[dict[str, Any]]], count: int) -> list[Any]:
         return [row for name in self.names for row in best(name, count)]
 
+    def summary(self) -> list[str]:
+        """Which points are best, a sentence for each trace."""
+        return [self._best_of(name) for name in self.names]
+
     def parts(self) -> Iterator[Printed]:
         """The grid, the best points of both kinds, and which points have no whole price."""
-        grid, table = self.found.grid, self.table
+        grid, table = self.found.grid, self.points
         axes = ", ".join(f"{len(axis.values)} {axis.key}" for axis in grid.axes)
         yield Note(f"{grid.base.name}: {grid.size:,} points ({axes}) on {self._traces()}")
         several = len(self.names) > 1
@@ -86,11 +98,40 @@ class ShownSweep(Report):
                 for line in unpriced_note(found):
                     yield Note(f"{name}: {line}" if several else line)
 
+    def _best_of(self, name: str) -> str:
+        """Which points of the trace ``name`` are best, by totals, in a sentence."""
+        grid, table = self.found.grid, self.points
+        most, cheapest = table.fewest_misses(name, 1), table.cheapest(name, 1)
+        if not most:
+            return "Nothing was counted."
+        [best] = most
+        misses, where = best["ni_misses"], _said(best, grid.axes)
+        text = f"Fewest misses: {where}, {whole(misses)} in all"
+        if best["rejected"]:
+            text += f", with {whole(best['rejected'])} turned away"
+        if not cheapest:
+            text += "; no point has a whole price, so none is called the cheapest"
+        elif all(best[axis.column] == cheapest[0][axis.column] for axis in grid.axes):
+            text += f"; also the cheapest, {_time(best, 'cost_us')} us in all"
+        else:
+            [cheap] = cheapest
+            text += (
+                f". Cheapest: {_said(cheap, grid.axes)}, {_time(cheap, 'cost_us')} us in all, "
+                f"{whole(cheap['ni_misses'])} misses"
+            )
+        return (f"{name}: " if len(self.names) > 1 else "") + f"{text}."
+
     def _traces(self) -> str:
         if len(self.names) > 1:
             return f"{len(self.names)} traces"
         [(name, trace)] = self.found.traces
         return f"{name}, {trace.rows:,} requests"
+
+
+def _said(row: dict[str, Any], axes: Sequence[Axis]) -> str:
+    """A point by the values of the axes that vary, as they are set."""
+    varying = [axis for axis in axes if len(axis.values) > 1] or list(axes)
+    return ", ".join(f"{_heading(axis)} {_value(axis, row[axis.column])}" for axis in varying)
 
 
 def point_rows(
@@ -128,6 +169,11 @@ def point_rows(
         cells,
         left=(*range(several_traces), *sorted(words)),
         key=several_traces + len(varying),
+        # What ranks stays longest.
+        least=(
+            *("ns per byte", "pinned in hosts", "on the NIC", f"us per {per.value}"),
+            *(f"per 100 {per.plural}", "rejected", "us in all"),
+        ),
     )
 
 
@@ -168,7 +214,7 @@ def _time(row: dict[str, Any], name: str) -> str:
     low, high = row[f"{name}_low"], row[f"{name}_high"]
     if low is None:
         return UNKNOWN
-    if row["cost_is_lower_bound"]:
+    if row["cost_bound"] == AT_LEAST:
         return f"≥ {significant(low)}"
     ends = [significant(low), significant(high)]
     return ends[0] if ends[0] == ends[1] else " to ".join(ends)

@@ -23,12 +23,13 @@ class ShownSummary(Report):
     """What the trace called ``file`` holds."""
 
     found: TraceSummary
+    topic = "trace"
 
     def __init__(self, found: TraceSummary, file: str) -> None:
         super().__init__(found)
         self.file = file
 
-    def to_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """One object."""
         return {"file": self.file, **self.found.as_json()}
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from nicscope.config.scheme import Scheme, read_setting
 from nicscope.errors import StudyError, did_you_mean
 
-MOST_ENTRIES = 1 << 16
+MOST_ENTRIES = 1 << 26  # as of a design
+USUAL_ENTRIES = 1 << 16  # of caches with sets, unless more are asked for
 MOST_WAYS = 16
 MOST_LINE = 128
 MOST_SEED = 2**62
@@ -26,6 +27,7 @@ class Question(NamedTuple):
     offset: bool = True
     page_size: int | None = None  # None: the trace's
     seed: int = 0  # which pages are sampled
+    skip: int = 0  # requests that only fill the caches
 
 
 def ask(
@@ -38,6 +40,7 @@ def ask(
     seed: int | None = None,
     offset: bool = True,
     page_size: str | None = None,
+    skip: int = 0,
 ) -> Question:
     """The question in the words of the command line.
 
@@ -53,6 +56,8 @@ def ask(
         raise StudyError("--seed says which pages are sampled; give --sample, or leave it out")
     if seed is not None and not 0 <= seed <= MOST_SEED:
         raise StudyError(f"--seed must be from 0 to {MOST_SEED}, got {seed!r}")
+    if skip < 0:
+        raise StudyError(f"--skip must be a number of requests, 0 or more, got {skip}")
     size = None
     if page_size is not None:
         size = read_setting(Scheme.UTLB, "page_size", page_size, "--page-size")
@@ -62,7 +67,7 @@ def ask(
     if span is not None and lines[-1] > span[1]:
         raise StudyError(f"a line of {lines[-1]} pages does not fit in {span[1]} entries")
     listed = WAYS if ways is None else _powers("--ways", ways, MOST_WAYS)
-    return Question(listed, lines, span, by, sample, offset, size, seed or 0)
+    return Question(listed, lines, span, by, sample, offset, size, seed or 0, skip)
 
 
 def _is_power(number: int) -> bool:
@@ -108,9 +113,10 @@ def _whole(word: str) -> int | None:
 def fitting_entries(footprint: int) -> tuple[int, int]:
     """Entries that show most of what caches can do for ``footprint`` pages.
 
-    256 to 65536 for all but small footprints; for these, 1/32 of it to four times as many.
+    256 to 65536, or to where all pages are held, for all but small footprints; for these, 1/32 of
+    it to four times as many.
     """
     power = 1 << max(footprint - 1, 0).bit_length()
     if power >= 1 << 13:
-        return 1 << 8, MOST_ENTRIES
+        return 1 << 8, min(max(power, USUAL_ENTRIES), MOST_ENTRIES)
     return max(1, power >> 5), max(8, power << 2)

@@ -31,6 +31,22 @@ def knee(entries: NDArray[np.int64], misses: NDArray[np.float64]) -> int | None:
     return int(entries[furthest]) if below[furthest] >= LEAST_BEND else None
 
 
+# What outputs call numbers of misses; the rest is called as it is here.
+NAMES = {
+    "misses": "ni_misses",
+    "low": "ni_misses_low",
+    "high": "ni_misses_high",
+    "compulsory": "ni_misses_compulsory",
+    "capacity": "ni_misses_capacity",
+    "conflict": "ni_misses_conflict",
+}
+
+
+def as_named(numbers: dict[str, Any]) -> dict[str, Any]:
+    """``numbers`` by the names that outputs have for them."""
+    return {NAMES.get(name, name): value for name, value in numbers.items()}
+
+
 class Point(NamedTuple):
     """What one set-associative cache on every NIC misses: compulsory + capacity + conflict."""
 
@@ -74,7 +90,9 @@ class MissCurve(msgspec.Struct, frozen=True, kw_only=True):
     page_size: int
     nics: int
     lookups: int
-    footprint: int  # lines that were looked up, which is how many misses are compulsory
+    footprint: int  # lines that were looked up, also by requests that were skipped
+    compulsory: int  # first lookups of a line among those that count
+    skipped: int  # requests of the trace that only filled the caches
     span: tuple[int, int]  # least and most entries
     points: list[Point]
     sizes: Sizes  # over the span
@@ -104,7 +122,11 @@ class MissCurve(msgspec.Struct, frozen=True, kw_only=True):
     def powers(self) -> list[int]:
         """The powers of two among its sizes."""
         low, high = self.span
-        return [1 << bits for bits in range(20) if max(low, self.line) <= 1 << bits <= high]
+        return [
+            1 << bits
+            for bits in range(high.bit_length())
+            if max(low, self.line) <= 1 << bits <= high
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """Everything but ``every_size``."""
@@ -120,13 +142,15 @@ class MissCurve(msgspec.Struct, frozen=True, kw_only=True):
             "node": self.node,
             "pid": self.pid,
             "line_pages": self.line,
-            "page_size": self.page_size,
+            "page_size_bytes": self.page_size,
             "nics": self.nics,
             "lookups": self.lookups,
-            "compulsory": self.footprint,
+            "footprint_lines": self.footprint,
+            "ni_misses_compulsory": self.compulsory,
+            "skipped_requests": self.skipped,
             "knee_entries": self.knee,
-            "fully_associative": lists,
-            "set_associative": [point._asdict() for point in self.points],
+            "fully_associative": as_named(lists),
+            "set_associative": [as_named(point._asdict()) for point in self.points],
             "sample": None if self.sample is None else self.sample._asdict(),
             "note": self.note,
         }

@@ -15,12 +15,13 @@ from nicscope.drivers.onepass.grid import SetAssociativeGrid
 from nicscope.drivers.onepass.recency import WIDTHS
 from nicscope.drivers.onepass.sample import SampledCurve
 from nicscope.errors import StudyError
-from nicscope.studies.curve_question import MOST_ENTRIES, fitting_entries
+from nicscope.room import check_room
+from nicscope.studies.curve_question import USUAL_ENTRIES, fitting_entries
 from nicscope.studies.curve_result import CurveReport, MissCurve, Point, Sample, Sizes
 from nicscope.studies.sources import RowsDone, named, repeat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -70,10 +71,15 @@ class Meter:
         else:
             self._grid.feed(lookups.numbers, lookups.set_index)
 
+    def skip(self) -> None:
+        """Count only what comes from here on; what was looked up stays in the caches."""
+        self.lookups = 0
+        (self._grid or self._curve).skip()
+
     @property
     def footprint(self) -> int:
-        """Lines that were looked up."""
-        return self.counts()[0].compulsory
+        """Lines that were looked up, also before those that count."""
+        return self.counts()[0].footprint
 
     def counts(self) -> tuple[Curve, Counts | None]:
         """The fully associative caches, and the others if they were asked for."""
@@ -97,10 +103,15 @@ class SamplingMeter:
         self.lookups += lookups.pages
         self._sampled.feed(lookups.numbers)
 
+    def skip(self) -> None:
+        """Count only what comes from here on; what was looked up stays in the caches."""
+        self.lookups = 0
+        self._sampled.skip()
+
     @property
     def footprint(self) -> int:
-        """Lines that were looked up, exactly."""
-        return self.estimate([1]).compulsory
+        """Lines that were looked up, exactly, also before those that count."""
+        return self.estimate([1]).footprint
 
     def estimate(self, capacities: Sequence[int] | NDArray[np.int64]) -> Estimate:
         """What caches with room for ``capacities`` lines each miss, about."""
@@ -108,7 +119,6 @@ class SamplingMeter:
 
 
 PARTS = 16  # sizes per doubling at which the fully associative curve is told
-MOST_BYTES = 2 << 30  # of all sets of all NICs
 
 
 Meters = dict["Nic", Meter | SamplingMeter]
@@ -125,6 +135,12 @@ def report(
     ``command`` is passed on, for whoever wants to do it again.  Errors: ``TraceError`` at the
     first row that the schema does not allow, ``StudyError`` if memory would not do.
     """
+    for name, trace in traces:
+        if question.skip and question.skip >= trace.rows:
+            raise StudyError(
+                f"--skip {question.skip} leaves nothing of {name}, which has {trace.rows:,} "
+                "requests; skip fewer"
+            )
     progress = RowsDone(watch, sum(trace.rows for _, trace in traces))
     curves = []
     for name, trace in traces:
@@ -158,7 +174,8 @@ def curves_of(
     for nic, meter in meters.items():
         node = None if question.by == "trace" else nic.node
         grouped.setdefault((nic.line, node, nic.pid), []).append(meter)
-    keys = sorted(grouped, key=lambda key: (key[1] or 0, key[2] or 0, key[0]))
+    counted = [key for key, some in grouped.items() if any(meter.lookups for meter in some)]
+    keys = sorted(counted, key=lambda key: (key[1] or 0, key[2] or 0, key[0]))
     reach = max(nic.line * meter.footprint for nic, meter in meters.items())
     span = question.entries or fitting_entries(reach)
     return [_curve(name, grouped[key], key, question, page_size, span, note) for key in keys]
@@ -182,14 +199,18 @@ def _measure(
     spans = {line: _span(question, line) if sets else Span(0, 0, 0) for line in question.lines}
     meters: Meters = {}
     taken = 0
-    for batch in batches:
+    for batch, is_first in _parted(batches, question.skip):
+        if is_first:  # of those that count
+            for meter in meters.values():
+                meter.skip()
         for lookups in streams.feed(batch):
             nic = lookups.nic
             if only is not None and nic not in only:
                 continue
             if nic not in meters:
                 if rate is None:
-                    taken = _check_memory(taken + spans[nic.line].bytes_each, len(meters))
+                    taken += spans[nic.line].bytes_each
+                    _check_memory(taken, len(meters))
                     meters[nic] = Meter(nic, spans[nic.line])
                 else:
                     meters[nic] = SamplingMeter(nic, rate, question.seed)
@@ -199,7 +220,7 @@ def _measure(
 
 def _span(question: Question, line: int) -> Any:
 
-    low, high = question.entries or (1, MOST_ENTRIES)
+    low, high = question.entries or (1, USUAL_ENTRIES)
     most, least = question.ways[-1], question.ways[0]
     top = high // line // least
     if not top:
@@ -207,13 +228,29 @@ def _span(question: Question, line: int) -> Any:
     return Span(max(1, low // line // most).bit_length() - 1, top.bit_length() - 1, most)
 
 
-def _check_memory(taken: int, nics: int) -> int:
-    if taken > MOST_BYTES:
-        raise StudyError(
-            f"the caches of more than {nics} NICs do not fit in {MOST_BYTES >> 30} GiB; "
-            "narrow --entries, --ways or --line, or leave out --by"
-        )
-    return taken
+def _parted(batches: Iterable[RequestColumns], skip: int) -> Iterator[tuple[RequestColumns, bool]]:
+    """``batches``, one cut after ``skip`` requests, and whether each is the first behind that."""
+    begin = 0
+    for batch in batches:
+        end = begin + len(batch.node)
+        if begin < skip < end:
+            yield _rows_of(batch, slice(0, skip - begin)), False
+            batch = _rows_of(batch, slice(skip - begin, None))
+        yield batch, bool(skip) and begin <= skip < end
+        begin = end
+
+
+def _rows_of(batch: RequestColumns, rows: slice) -> Any:
+    return type(batch)(*(column[rows] for column in batch))  # type: ignore[attr-defined]
+
+
+def _check_memory(taken: int, nics: int) -> None:
+    """Errors: ``RoomError`` if the sets of so many NICs and one more do not fit."""
+    check_room(
+        taken,
+        f"the sets of the caches of {nics + 1} NIC{'s' if nics else ''}",
+        "narrow --entries, --ways or --line, or leave out --by",
+    )
 
 
 def _is_pointless(meter: Meter | SamplingMeter) -> bool:
@@ -241,6 +278,7 @@ def _curve(
     exact = [meter.counts() for meter in meters if isinstance(meter, Meter)]
     sampling = [meter for meter in meters if not isinstance(meter, Meter)]
     estimates = [meter.estimate([1]) for meter in sampling]
+    found: list[Curve | Estimate] = [*(curve for curve, _ in exact), *estimates]
     every = None if sampling else _every_size([curve.misses for curve, _ in exact])
     entries = _sizes(span, line)
     misses = np.zeros((3, len(entries)))
@@ -267,7 +305,9 @@ def _curve(
         page_size=page_size,
         nics=len(meters),
         lookups=sum(meter.lookups for meter in meters),
-        footprint=sum(meter.footprint for meter in meters),
+        footprint=sum(one.footprint for one in found),
+        compulsory=sum(one.compulsory for one in found),
+        skipped=question.skip,
         span=span,
         points=_points([counts for _, counts in exact if counts], question.ways, line, span),
         sizes=Sizes(entries, *misses),

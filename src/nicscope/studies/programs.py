@@ -10,7 +10,6 @@ import inspect
 import re
 import runpy
 import sys
-import sysconfig
 import traceback
 import warnings
 from pathlib import Path
@@ -18,8 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-import nicscope
-from nicscope.errors import NicscopeError, SimulationError, did_you_mean, printable
+from nicscope.drivers.simulate import frames
+from nicscope.errors import (
+    NicscopeError,
+    ProgramMistakeError,
+    SimulationError,
+    StuckError,
+    did_you_mean,
+    printable,
+)
 from nicscope.inputs import read_whole
 
 if TYPE_CHECKING:
@@ -29,10 +35,6 @@ if TYPE_CHECKING:
     from nicscope.interfaces.run_report import RunReport, Source
 
 LONGEST_LINE = 400  # characters of a source that are shown
-_PACKAGE = Path(nicscope.__file__).parent
-_LIBRARIES = [
-    Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")
-]
 
 
 class ProgramError(Exception):
@@ -73,13 +75,8 @@ def place_of(error: BaseException, program: Path) -> str | None:
 
 
 def is_own(file: str, program: Path) -> bool:
-    """Whether ``file`` is the person's: ``program``, or none of nicscope, Python and libraries."""
-    path = Path(file).resolve()
-    if path == program.resolve():
-        return True
-    if file.startswith("<"):  # frozen, or made up
-        return False
-    return not any(path.is_relative_to(folder) for folder in (_PACKAGE, *_LIBRARIES))
+    """Whether ``file`` is the person's: ``program``, wherever it lies, or another of theirs."""
+    return Path(file).resolve() == program.resolve() or frames.is_own(file)
 
 
 def _chain(told: traceback.TracebackException) -> Iterator[traceback.TracebackException]:
@@ -98,7 +95,7 @@ def _keep_own(told: traceback.TracebackException, program: Path) -> None:
     told.stack[:] = [
         frame
         for frame in told.stack[places[0] : places[-1] + 1]
-        if not Path(frame.filename).is_relative_to(_PACKAGE)
+        if not frames.is_ours(frame.filename)
     ]
 
 
@@ -155,7 +152,15 @@ def run_program(path: Path, records: int = 0) -> ProgramRuns:
     runs: list[RunReport] = []
     logs: list[RunLog] = []
 
+    told: list[object] = []  # the run that was told of last, which may have gone on since
+
     def note(source: Source) -> None:
+        run = getattr(source, "run", source)
+        if told and told[-1] is run:
+            runs.pop()
+            if records:
+                logs.pop()
+        told[:] = [run]
         runs.append(report_of(source))
         if records:
             logs.append(source.log())
@@ -229,7 +234,13 @@ def _failures_told(path: Path) -> Iterator[None]:
         where = place_of(error, path)
         if where is None:
             raise
-        raise SimulationError(f"{where}: {error}") from error
+        if isinstance(error, StuckError):
+            raise StuckError(f"{where}: {error.said}", error.stands) from error
+        if isinstance(error, ProgramMistakeError):
+            raise
+        raised_in = getattr(error, "raised_in", None)
+        raised = "" if raised_in is None else f" ({raised_in})"
+        raise SimulationError(f"{where}: {error}{raised}") from error
     except SystemExit as leaving:
         if leaving.code not in (None, 0):
             raise

@@ -20,6 +20,7 @@ from nicscope.studies.sources import RowsDone, extent_of, repeat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
+    from pathlib import Path
 
     from nicscope.config.design import Design
     from nicscope.drivers.replay import ReplayResult
@@ -124,8 +125,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choose_subjects(
-    names: Sequence[str],
-    platform: str | None,
+    names: Sequence[str | Path | Design],
+    platform: str | Path | Platform | None,
     assignments: Sequence[str],
     parts: Collection[str] = (),
 ) -> list[Subject]:

@@ -18,6 +18,7 @@ from nicscope.studies.sources import extent_of, repeat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from nicscope.config.design import Design
     from nicscope.config.platform import Platform
@@ -143,7 +144,9 @@ PARTS_OF_A_TRACE = ("served_by", "delivery", "way")
 
 
 def choose_runnable(
-    names: Sequence[str], platform: str | None, assignments: Sequence[str]
+    names: Sequence[str | Path | Design],
+    platform: str | Path | Platform | None,
+    assignments: Sequence[str],
 ) -> tuple[list[Runnable], list[str]]:
     """The named designs with what they cost, and why others of the catalog were left out.
 

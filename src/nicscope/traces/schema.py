@@ -72,6 +72,7 @@ class TraceMetadata(msgspec.Struct, kw_only=True):
     page_size: int = DEFAULT_PAGE_SIZE  # bytes
     origin: dict[str, Any] = msgspec.field(default_factory=dict)  # program, command, recorder...
     regions: list[dict[str, Any]] | None = None  # registered memory, where it is known
+    connections: list[dict[str, Any]] | None = None  # by number, where the recorder told them apart
     observed: dict[str, Any] = msgspec.field(default_factory=dict)  # what the recorder counted
     unknown: dict[str, Any] = msgspec.field(default_factory=dict)  # fields of a later version
 
@@ -79,8 +80,9 @@ class TraceMetadata(msgspec.Struct, kw_only=True):
         """The fields as one JSON object, unknown ones among them as they were read."""
         fields = msgspec.to_builtins(self)
         fields.update(fields.pop("unknown"))
-        if fields["regions"] is None:
-            del fields["regions"]
+        for name in ("regions", "connections"):
+            if fields[name] is None:
+                del fields[name]
         return msgspec.json.encode(fields)
 
     def without_defaults(self) -> list[str]:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import resource
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,8 +11,8 @@ from lookups import chunks, cuts, lookups
 from numba.core import config
 
 from nicscope.drivers.onepass.curve import LruCurve
-from nicscope.drivers.onepass.grid import SetAssociativeGrid
-from nicscope.drivers.onepass.recency import EMPTY, empty_sets, look_up
+from nicscope.drivers.onepass.grid import NO_NUMBER, SetAssociativeGrid
+from nicscope.drivers.onepass.recency import empty_sets, look_up
 from nicscope.kernel.decorators import kernel
 from oracle.onepass import fully_associative_misses, misses_by_kind
 from oracle.replay import replay
@@ -41,6 +44,52 @@ def test_every_shape_misses_what_a_single_cache_does_for_the_same_reasons(column
     assert (want[:, :, 0] == footprint).all()
     assert counts.kinds.capacity.tolist() == want[:, :, 1].tolist()
     assert counts.kinds.conflict.tolist() == want[:, :, 2].tolist()
+
+
+@given(columns=lookups(), where=cuts(), ways=st.sampled_from((1, 3, 8)), data=st.data())
+def test_what_is_skipped_fills_the_caches_and_is_not_counted(columns, where, ways, data):
+    numbers, index = (column.tolist() for column in columns)
+    skip = data.draw(st.integers(0, len(numbers)))
+    grid = SetAssociativeGrid(4, ways)
+    grid.feed(*(column[:skip] for column in columns))
+    grid.skip()
+    for later in chunks(tuple(column[skip:] for column in columns), where):
+        grid.feed(*later)
+
+    counts = grid.result()
+
+    want = [
+        [misses_by_kind(numbers, index, 1 << level, way, skip) for way in range(1, ways + 1)]
+        for level in range(5)
+    ]
+    kinds = counts.kinds
+    assert counts.lookups == len(numbers) - skip
+    found = np.stack([kinds.capacity, kinds.conflict], axis=2).tolist()
+    assert found == [[list(each[1:]) for each in row] for row in want]
+    assert {each[0] for row in want for each in row} == {kinds.fully_associative.compulsory}
+    assert counts.misses.tolist() == [[sum(each) for each in row] for row in want]
+    full = kinds.fully_associative
+    assert full.footprint == len(set(numbers))
+    for capacity in range(1, full.footprint + 2):
+        assert full.misses_at(capacity) == fully_associative_misses(numbers, capacity, skip)
+
+
+def test_sets_that_nothing_is_looked_up_in_take_no_memory():
+    before = resident_bytes()
+
+    grid = SetAssociativeGrid(26, 8)
+    for step in (1, 7):
+        numbers = np.arange(0, 3000 * step, step, dtype=np.uint32)
+        grid.feed(numbers, numbers + np.uint32(60_000_000))
+
+    assert grid.result().misses[26].tolist() == [6000 - len(range(0, 3000, 7))] * 8
+    assert resident_bytes() - before < 64 << 20
+
+
+def resident_bytes():
+    """What this process has in memory now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
 
 
 @given(columns=lookups(), low=st.integers(0, 4), ways=st.integers(1, 16))
@@ -112,7 +161,7 @@ def test_chunks_larger_than_a_piece_and_a_full_time_line_change_nothing():
         assert (*kinds, whole.kinds.conflict[level, way - 1]) == want
 
 
-@given(keys=st.lists(st.integers(0, 20), max_size=40), width=st.sampled_from((8, 16)))
+@given(keys=st.lists(st.integers(1, 20), max_size=40), width=st.sampled_from((8, 16)))
 def test_the_vector_look_up_does_what_the_plain_one_does(keys, width):
     plain, vector = empty_sets(2, width), empty_sets(2, width)
     lanes = (0,) * width
@@ -130,13 +179,13 @@ def one_look_up(sets, first, key, lanes):
 
 
 def test_wrong_shapes_are_refused():
-    with pytest.raises(ValueError, match="set bits must ascend from 0 to 16, got 0 and 17"):
-        SetAssociativeGrid(17)
-    with pytest.raises(ValueError, match="set bits must ascend from 0 to 16, got 4 and 3"):
+    with pytest.raises(ValueError, match="set bits must ascend from 0 to 26, got 0 and 27"):
+        SetAssociativeGrid(27)
+    with pytest.raises(ValueError, match="set bits must ascend from 0 to 26, got 4 and 3"):
         SetAssociativeGrid(3, min_set_bits=4)
     with pytest.raises(ValueError, match="ways must be from 1 to 16, got 17"):
         SetAssociativeGrid(3, 17)
     with pytest.raises(ValueError, match="index must be as long as numbers, 2, got 1"):
         SetAssociativeGrid(3).feed(np.zeros(2, np.uint32), np.zeros(1, np.uint32))
     with pytest.raises(ValueError, match="numbers must be below"):
-        SetAssociativeGrid(3).feed(np.array([EMPTY]), np.zeros(1, np.uint32))
+        SetAssociativeGrid(3).feed(np.array([NO_NUMBER]), np.zeros(1, np.uint32))

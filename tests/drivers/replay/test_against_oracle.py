@@ -51,7 +51,9 @@ def agree(rows, flat, cuts):
 schemes = [s.value for s in Scheme if not s.value.startswith("utlb")]
 
 
-@pytest.mark.requirement("UM-16", "UM-42", "UM-43", "UT-82", "MI-38", "MI-39", "MI-41", "MI-43")
+@pytest.mark.requirement(
+    "SH-7", "UM-16", "UM-42", "UM-43", "UT-82", "MI-38", "MI-39", "MI-41", "MI-43"
+)
 @pytest.mark.parametrize("scheme", schemes)
 @given(data=st.data())
 def test_replay_counts_what_the_oracle_counts(scheme, data):

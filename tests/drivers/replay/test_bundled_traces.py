@@ -54,7 +54,6 @@ def made_small(design):
     return with_settings(design, known)
 
 
-@pytest.mark.requirement("SH-7")
 @pytest.mark.parametrize("name", bundled_traces())
 @pytest.mark.parametrize("change", [lambda design: design, made_small], ids=["printed", "small"])
 def test_every_published_design_counts_what_the_oracle_counts(name, change):

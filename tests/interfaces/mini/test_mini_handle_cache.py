@@ -27,7 +27,8 @@ def world():
         await end.sleep(1)
 
     size = PortSize(exports=40, imports=40, buffer_entries=BUFFERS, process_entries=PROCESSES)
-    cluster = Cluster(size=size, ports=24)
+    cluster = Cluster(size=size)
+    cluster._ports = 24  # more processes than programs
     cluster.start(0, nothing)
     cluster.run()
     machine = cluster.simulation.machine

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import nicscope.interfaces
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
 from nicscope.interfaces.mini.endpoint import Region as MiniRegion
-from nicscope.interfaces.payloads import Payloads
+from nicscope.interfaces.payloads import Payloads, Sent
 from nicscope.interfaces.ports.buffers import Buffer
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.interfaces.ports.completions import Arrival, Done
 from nicscope.interfaces.ports.process import Process
+from nicscope.interfaces.trapeze_endpoint import Counted
 from nicscope.interfaces.unet.active_messages import ActiveMessages
 from nicscope.interfaces.unet.area import Area
 from nicscope.interfaces.via.addresses import Region as ViaRegion
@@ -29,6 +30,7 @@ from nicscope.interfaces.via.connections import Asking, Connections, Request
 from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment, Descriptor
 from nicscope.interfaces.via.library import NicAttributes
 from nicscope.interfaces.via.managing import Discovered, MemAttributes, ViFound
+from nicscope.interfaces.via.names import VipTimeoutError
 from nicscope.interfaces.via.notifying import ErrorDescriptor
 from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Vi
 
@@ -81,7 +83,7 @@ HELD: dict[str, dict[type, str]] = {
 NOT_HELD = {
     *(Process, Done, Arrival, unet.Message, unet.EthernetPorts, unet.AtmCircuits, unet.TagForm),
     *(vmmc.Completion, vmmc.Notification, vmmc.PinnedPage, mini.Stored),
-    *(AddressSegment, NicAttributes, Attributes, via.VipError),
+    *(AddressSegment, NicAttributes, Attributes, via.VipError, VipTimeoutError),
     *(ViFound, MemAttributes, Discovered, ErrorDescriptor),
     *(
         unet.Cluster,
@@ -91,9 +93,13 @@ NOT_HELD = {
         via.Cluster,
         PortCluster,
     ),
-    *(Payloads, Connections, Asking),
+    Counted,
+    *(Payloads, Sent, Connections, Asking),
 }
 NOT_HELD_MODULES = {
+    "nicscope.interfaces.options",  # keywords of constructors
+    "nicscope.interfaces.ports.book",
+    "nicscope.interfaces.run_timeline",
     "nicscope.interfaces.unet.links",
     "nicscope.interfaces.unet.memory",
     "nicscope.interfaces.unet.streams",
@@ -114,9 +120,15 @@ NOT_HELD_MODULES = {
     "nicscope.interfaces.ports.report",
     "nicscope.interfaces.ports.shared_memory",
     "nicscope.interfaces.ports.rows",
+    "nicscope.interfaces.programs",  # the experimenter's
+    "nicscope.interfaces.tasks",  # acts by its process
+    "nicscope.interfaces.telling",
+    "nicscope.interfaces.views",  # of buffers, whose owner is asked at each access
+    "nicscope.interfaces.ports.freeing",  # a part of Process
     "nicscope.interfaces.unet.registry",
     "nicscope.interfaces.unet.tags",
     "nicscope.interfaces.vmmc.directory",
+    "nicscope.interfaces.vmmc.library",  # a part of Endpoint
     "nicscope.interfaces.vmmc.pinned",
     "nicscope.interfaces.mini.directory",
     "nicscope.interfaces.mini.memory",
@@ -174,12 +186,20 @@ NUMBERED |= {
 }
 
 # Plain values.  Of those that are numbers anything may be tried.
-NUMBERS = {"int", "int | None", "float", "float | None", "Hashable", "Allowed"}
+NUMBERS = {
+    "int",
+    "int | None",
+    "float",
+    "float | None",
+    "float | Fraction | None",
+    "Hashable",
+    "Allowed",
+}
 VALUES = NUMBERS | {
     *("str", "str | None", "bool", "bool | None", "bytes", "Any", "object", "SystemInfo"),
     *("Reliability", "Reliability | None", "Handler", "Handler | None"),
     *("Callable[[], bool]", "Sequence[tuple[int, int]]", "Sequence[tuple[int, int, int]]"),
-    *("DataSegment", "AddressSegment"),
+    *("DataSegment", "AddressSegment", "DTypeLike", "Coroutine[Any, Any, Any]"),
     *(
         "AddressSegment | None",
         "Control",
@@ -210,6 +230,14 @@ FREE = {
     *("memory", "frames", "scan"),
 }
 _names = count()
+
+
+async def _nothing() -> None:
+    pass
+
+
+_OVER = _nothing()
+_OVER.close()
 
 
 class Call(NamedTuple):
@@ -284,6 +312,7 @@ def sound(call: Call, name: str, own: dict[str, Any]) -> Any:
         "bytes": b"content",
         "Any": b"content",
         "Hashable": 32,
+        "Coroutine[Any, Any, Any]": _OVER,
         "Handler": None,
         "Handler | None": None,
         "SystemInfo": 1,

@@ -22,7 +22,8 @@ WORDS = {
     "has no buffer|is needed that request|is not mapped",
     "given back": "that is .* already|of an area that has closed|no protection tag|has no buffer|"
     "is closed already",
-    "none at all": "is needed|must be a whole number|no protection tag|is not mapped|tag must be",
+    "none at all": "is needed|are needed|must be a whole number|no protection tag|is not mapped|"
+    "tag must be",
 }
 
 

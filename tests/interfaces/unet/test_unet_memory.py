@@ -3,6 +3,7 @@
 import pytest
 from paged_endpoints import DISK_US, PAGE, run, written
 
+from nicscope.memory.paging.layout import WRITE as WRITE_ONLY
 from nicscope.nic.ports.layout import SEND
 
 
@@ -24,6 +25,7 @@ def test_a_page_is_pinned_when_the_ni_needs_it_and_by_nobody_else():
     ((before, after), _), cluster = run((0, ping), (1, pong))
     assert (before, after) == (0, 1)
     assert cluster.counts(0)["interrupts"] == 1
+    assert cluster.simulation.machine.ports.nodes["interrupts"].tolist() == [1, 0]
 
 
 @pytest.mark.requirement("UM-25", "UM-26", "UM-65")
@@ -71,12 +73,14 @@ def test_a_page_in_suspends_its_endpoint_and_no_other():
 
 
 @pytest.mark.requirement("UM-7", "UM-24")
-@pytest.mark.parametrize("kind", ["unmapped", "beyond"])
+@pytest.mark.parametrize("kind", ["unmapped", "beyond", "not to be read"])
 def test_what_the_process_may_not_read_is_an_error_in_the_completion(kind):
     async def ping(process):
         endpoint = await process.open()
         tag = await endpoint.connect(1, "pong")
-        address = {"unmapped": 100 * PAGE, "beyond": 1 << 40}[kind]
+        secret = await written(process, 1)
+        process.cluster.memory.protect(0, 0, secret.address // PAGE, 1, WRITE_ONLY)
+        address = {"unmapped": 100 * PAGE, "beyond": 1 << 40}.get(kind, secret.address)
         await process.post(SEND, 0, [(address, 100)], port=endpoint.port)
         await endpoint.send(tag, b"still alive")
         return (await endpoint.sent()).status, (await endpoint.sent()).status

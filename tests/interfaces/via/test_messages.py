@@ -50,7 +50,7 @@ def pass_on(size, mechanism, messages=1, **how):
     return intact
 
 
-@pytest.mark.requirement("ED-63", "ED-64")
+@pytest.mark.requirement("ED-64")
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("size", [0, 1, 63, 129, MOST])
 def test_a_message_arrives_unchanged_under_every_mechanism(mechanism, size):

@@ -44,6 +44,7 @@ def greet(cluster, stop_at=None):
         await end.nic.compute(stop_at)
         raise SimulationError("stopped")
 
+    cluster.renew()
     cluster.start(0, client)
     cluster.start(1, server)
     if stop_at is not None:
@@ -89,6 +90,7 @@ def test_a_request_for_a_connection_ends_with_its_run():
     cluster.start(1, fails)
     with pytest.raises(SimulationError, match="stopped"):
         cluster.run()
+    cluster.renew()
     cluster.start(1, waits)
     with pytest.raises(SimulationError, match="nobody asked"):
         cluster.run()
@@ -107,6 +109,7 @@ def test_what_a_run_gave_is_of_an_earlier_run_for_the_next():
     cluster = Cluster()
     cluster.start(0, gives)
     cluster.run()
+    cluster.renew()
     cluster.start(0, takes)
     with pytest.raises(SimulationError, match="of an earlier run"):
         cluster.run()

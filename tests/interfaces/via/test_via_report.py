@@ -39,7 +39,9 @@ def test_a_message_for_which_nothing_is_posted_is_turned_away(level):
     here, there = report.nodes
 
     is_unreliable = level == UNRELIABLE
-    assert here.requests == ({"done": 1} if is_unreliable else {"no receive posted": 1})
+    assert here.requests == (
+        {"done": 1} if is_unreliable else {"VIP_STATUS_TRANSPORT_ERROR (no receive posted)": 1}
+    )
     assert there.received.dropped["buffer"] == is_unreliable
     assert (there.received.refused, there.received.delivered) == (not is_unreliable, 0)
     assert (there.messages_in, there.bytes_in) == (0, 0)
@@ -57,8 +59,10 @@ def test_all_packets_of_a_message_that_does_not_fit_are_refused(level):
     _, there = report.nodes
 
     assert (there.received.refused, there.received.delivered) == (3, 0)
-    flushed = {} if level == UNRELIABLE else {"flushed": 1}  # with the connection
-    assert there.requests == {"too long": 1} | flushed
+    flushed = (
+        {} if level == UNRELIABLE else {"VIP_STATUS_DESC_FLUSHED_ERROR (flushed)": 1}
+    )  # with the connection
+    assert there.requests == {"VIP_STATUS_LENGTH_ERROR (too long)": 1} | flushed
     assert there.open_requests == (level == UNRELIABLE)
     assert there.messages_in == 0
 
@@ -74,7 +78,7 @@ def test_what_a_lost_connection_leaves_is_flushed_and_told():
 
     report, _ = reported(waits, leaves, posted=3)
 
-    assert report.nodes[1].requests == {"flushed": 3}
+    assert report.nodes[1].requests == {"VIP_STATUS_DESC_FLUSHED_ERROR (flushed)": 3}
     assert report.nodes[1].open_requests == 0
 
 
@@ -115,6 +119,7 @@ def test_a_second_run_is_reported_by_itself():
     cluster = Cluster()
     reports = []
     for _ in range(2):
+        cluster.renew()
         cluster.start(0, lambda host: host.open_nic())
         cluster.run()
         reports.append(cluster.report().to_json())

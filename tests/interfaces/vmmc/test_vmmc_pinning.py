@@ -35,7 +35,7 @@ def pages_of(endpoint):
     return [pinned.page for pinned in endpoint.pinned_pages()]
 
 
-@pytest.mark.requirement("UT-1", "UT-4")
+@pytest.mark.requirement("UT-1", "UT-4", "UT-30")
 def test_pages_are_pinned_at_first_use_and_later_sends_make_no_further_call():
     async def program(endpoint):
         remote = await endpoint.import_buffer(0, "b")

@@ -87,6 +87,11 @@ class Bursts:
                 self._record(burst[: until - max(self._start, self._done)])
             self._done = until if self._start < end else end
 
+    def skip(self) -> None:
+        """Measure only what comes from here on; a burst under way goes on."""
+        self._measured[:] = 0
+        self._unseen[:] = 0
+
     def guess(self, capacities: NDArray[np.float64]) -> Guess | None:
         """Return the miss ratio at ``capacities``, if there were bursts enough."""
         started = self._measured.any(axis=1)

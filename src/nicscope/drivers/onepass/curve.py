@@ -17,8 +17,13 @@ class Curve(NamedTuple):
     """What fully associative LRU caches miss."""
 
     lookups: int
-    compulsory: int  # first lookups of a key, which every cache misses; the footprint in keys
+    compulsory: int  # first lookups of a key, which every cache misses
     misses: NDArray[np.int64]  # shape (footprint + 1,): misses with room for 0, 1, ... keys
+
+    @property
+    def footprint(self) -> int:
+        """Keys that were looked up, those of lookups that were skipped among them."""
+        return len(self.misses) - 1
 
     def misses_at(self, capacities: ArrayLike) -> NDArray[np.int64]:
         """Misses with room for ``capacities`` keys each, which may exceed the footprint."""
@@ -40,6 +45,7 @@ class LruCurve:
         self._distances = StackDistances()
         self._counts = np.zeros(1024, np.int64)
         self._lookups = 0
+        self._before = 0  # keys that were looked up when counting began
 
     def feed(self, numbers: NDArray[np.uint32]) -> LruCurve:
         """Look up ``numbers`` (uint32, 1-D) after all that were fed before."""
@@ -56,9 +62,16 @@ class LruCurve:
             self._counts = bigger
         tally(self._counts, distances)
 
+    def skip(self) -> None:
+        """Count only what comes from here on; what was looked up stays in the caches."""
+        self._before += self._lookups - int(self._counts.sum())
+        self._counts[:] = 0
+        self._lookups = 0
+
     def result(self) -> Curve:
-        """Return the curve of everything fed so far."""
-        footprint = self._lookups - int(self._counts.sum())
+        """Return the curve of everything fed, and not skipped, so far."""
+        compulsory = self._lookups - int(self._counts.sum())
+        footprint = self._before + compulsory
         misses = np.full(footprint + 1, self._lookups)
         misses[1:] -= np.cumsum(self._counts[:footprint])
-        return Curve(self._lookups, footprint, misses)
+        return Curve(self._lookups, compulsory, misses)

@@ -27,12 +27,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-MOST_SET_BITS = 16
+MOST_SET_BITS = 26
 
 # Counts are kept four times and added up in the end: a lookup that counts where the one before
 # it did would have to wait for it.
 COPIES = 4
 ONE, COPY, HALF = np.uint64(1), np.uint64(COPIES - 1), np.uint64(32)
+# No lookup has this number.  Rows hold the numbers' complements, so that its place is an empty one.
+NO_NUMBER = np.uint32(0xFFFFFFFF)
 
 
 class Counts(NamedTuple):
@@ -55,7 +57,7 @@ class Kinds(NamedTuple):
 class Batch(NamedTuple):
     """The lookups of a piece that still matter; overwritten from level to level."""
 
-    lookups: NDArray[np.uint64]  # number in the upper half, index in the lower
+    lookups: NDArray[np.uint64]  # the number's complement in the upper half, index in the lower
     distances: NDArray[np.uint32]  # LRU stack distances over all keys; empty if not asked for
 
 
@@ -63,9 +65,9 @@ class Batch(NamedTuple):
 def gather(batch, numbers, index, distances):
     """Fill ``batch`` with the lookups that do not repeat the one before; how many they are."""
     kept = 0
-    previous = EMPTY
+    previous = NO_NUMBER
     for i in range(numbers.size):
-        batch.lookups[kept] = np.uint64(numbers[i]) << HALF | np.uint64(index[i])
+        batch.lookups[kept] = np.uint64(numbers[i] ^ NO_NUMBER) << HALF | np.uint64(index[i])
         if batch.distances.size:
             batch.distances[kept] = distances[i]
         kept += numbers[i] != previous
@@ -142,7 +144,7 @@ class SetAssociativeGrid:
     ) -> None:
         """Set counts from ``2**min_set_bits`` to ``2**max_set_bits``; kinds of misses if ``split``.
 
-        Errors: ValueError for more than 2**16 sets or 16 ways.
+        Errors: ValueError for more than 2**26 sets or 16 ways.
         """
         if not 0 <= min_set_bits <= max_set_bits <= MOST_SET_BITS:
             found = f"{min_set_bits!r} and {max_set_bits!r}"
@@ -174,8 +176,8 @@ class SetAssociativeGrid:
         check_numbers(numbers)
         if index.shape != numbers.shape:
             raise ValueError(f"index must be as long as numbers, {len(numbers)}, got {len(index)}")
-        if numbers.max(initial=0) == EMPTY:
-            raise ValueError(f"numbers must be below {EMPTY}, which stands for no key")
+        if numbers.max(initial=0) == NO_NUMBER:
+            raise ValueError(f"numbers must be below {NO_NUMBER}, which stands for no key")
         self._lookups += len(numbers)
         mask = (1 << self._levels[1]) - 1
         start = 0
@@ -195,6 +197,12 @@ class SetAssociativeGrid:
         for distances in self._distances.pieces(numbers):
             self._curve.take(distances, self._distances.keys)
             yield distances
+
+    def skip(self) -> None:
+        """Count only what comes from here on; what was looked up stays in the caches."""
+        self._counts[:] = 0
+        self._lookups = 0
+        self._curve.skip()
 
     def held(self) -> NDArray[np.int64]:
         """Return how many keys each cache holds by now: shape (levels, ways), as ``misses``.

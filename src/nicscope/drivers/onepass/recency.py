@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nicscope.kernel.decorators import coded
+from nicscope.room import zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-EMPTY = np.uint32(0xFFFFFFFF)
+EMPTY = np.uint32(0)  # what fresh memory holds: sets take none until they are looked into
 WIDTHS = (8, 16)
 
 
 def empty_sets(count: int, width: int) -> NDArray[np.uint32]:
     """``count`` empty sets of ``width`` keys in a row, aligned as the vector code wants them."""
-    raw = np.full(count * width + 16, EMPTY)
+    raw = zeros((count * width + 16,), np.dtype(np.uint32))
     start = -raw.ctypes.data % 64 // 4
     return raw[start : start + count * width]
 

@@ -50,10 +50,11 @@ class Estimate(NamedTuple):
     low: NDArray[np.float64]  # shape (n,): with high, an interval that holds the exact value
     high: NDArray[np.float64]  # shape (n,): of each capacity in at least 95 % of all samples
     lookups: int
-    compulsory: int  # exact: the number of keys
+    compulsory: int  # exact: first lookups of a key
     sampled_lookups: int
     sampled_keys: int
     rate: float  # the share of keys sampled that the threshold stood for in the end
+    footprint: int  # exact: keys that were looked up, those of lookups that were skipped among them
 
     @property
     def is_pointless(self) -> bool:
@@ -91,6 +92,8 @@ class SampledCurve:
         self._sampled = np.zeros((STRATA, GROUPS, BUCKETS + 1))
         self._bursts = Bursts(seed)
         self._lookups = 0
+        self._skipped = 0  # lookups before those that count, and by stratum
+        self._skipped_strata = np.zeros(STRATA, np.int64)
         self._recorded = 0
 
     def feed(self, numbers: NDArray[np.uint32]) -> SampledCurve:
@@ -109,18 +112,33 @@ class SampledCurve:
                 self._take(chosen[:size], earlier[:size])
         return self
 
+    def skip(self) -> None:
+        """Count only what comes from here on; what was looked up stays in the caches."""
+        self._skipped += self._lookups
+        self._lookups = 0
+        self._skipped_strata = self._strata()
+        self._sampled[:] = 0
+        self._recorded = 0
+        self._bursts.skip()
+
+    def _strata(self) -> NDArray[np.int64]:
+        """Lookups by how often their key was looked up before, skipped ones among them."""
+        strata = np.zeros(STRATA, np.int64)
+        add_strata(self._counts, strata)
+        strata[-1] += self._skipped + self._lookups - strata.sum()
+        return strata
+
     def result(self, capacities: ArrayLike) -> Estimate:
         """Estimate the miss ratio with room for each of ``capacities`` keys."""
         capacities = np.asarray(capacities, np.float64)
-        strata = np.zeros(STRATA, np.int64)
-        add_strata(self._counts, strata)
-        strata[-1] += self._lookups - strata.sum()
-        keys = int(strata[0])
+        every = self._strata()
+        strata = every - self._skipped_strata
+        keys, compulsory = int(every[0]), int(strata[0])
         aside = self._sideways(capacities, keys)
         places = np.stack([capacities, capacities + aside, np.maximum(capacities - aside, 0)])
-        (ratio, further, nearer), (error, _, _) = self._estimate(places, strata)
+        (ratio, further, nearer), (error, _, _) = self._estimate(places, strata, keys)
         nearer[aside >= capacities] = 1.0  # as without a cache
-        least = keys / max(self._lookups, 1)
+        least = compulsory / max(self._lookups, 1)
         low, high = np.clip(further - error, least, 1), np.clip(nearer + error, least, 1)
         guess = self._bursts.guess(capacities)
         if guess is not None:
@@ -137,10 +155,11 @@ class SampledCurve:
             low,
             high,
             self._lookups,
-            keys,
+            compulsory,
             self._recorded,
             self._distances.keys,
             self._rate,
+            keys,
         )
 
     def _threshold(self) -> np.uint64:
@@ -200,11 +219,11 @@ class SampledCurve:
         return NORMAL_95 * np.sqrt(variance) + capacities / PARTS * (capacities >= 2 * PARTS)
 
     def _estimate(
-        self, capacities: NDArray[np.float64], strata: NDArray[np.int64]
+        self, capacities: NDArray[np.float64], strata: NDArray[np.int64], keys: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Miss ratios at ``capacities``, and by how much the choice of keys may change them."""
         sampled_keys = max(self._distances.keys, 1)
-        weight = max(int(strata[0]), 1) / sampled_keys  # keys per sampled key
+        weight = max(keys, 1) / sampled_keys  # keys per sampled key
         last, is_last = self._last_stratum(strata)
         strata = np.append(strata[:last], strata[last:].sum())
         recorded = self._sampled[: last + 1].copy()

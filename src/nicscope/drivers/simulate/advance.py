@@ -68,8 +68,8 @@ def advance(machine, begun, most):
     Programs go on at the time at which an operation of theirs ends, so nothing later is fired; all
     that ended at that time are in ``inbox[:ended]``.  Those of chains that go on are taken here, if
     no program has to be asked as well.  With ``begun`` of -1 every node looks first.  With
-    ``tally.wants`` it has stopped early, and goes on when ``growth`` has seen to that.  Call this
-    through ``bound``.
+    ``tally.wants`` it has stopped early, and goes on when ``growth`` has seen to that.  Nothing
+    later than ``tally.until`` is fired.  Call this through ``bound``.
     """
     tally = machine.tally[0]
     looks = machine.nodes.size
@@ -92,7 +92,7 @@ def advance(machine, begun, most):
             if now > tally.now and tally.ended == 0 and tally.due > 0:
                 looked, looks = 0, take_operations(machine, 0)
                 continue
-            if now == NEVER or (tally.ended > 0 and now > tally.now):
+            if now > tally.until or (tally.ended > 0 and now > tally.now):
                 break
             if machine.account.size > 0:
                 part_time(machine, tally.now, now)

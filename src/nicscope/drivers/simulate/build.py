@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from nicscope.config.delivery import Delivery
     from nicscope.drivers.simulate.bus.state import Bus
+    from nicscope.drivers.simulate.ports.build import Faults
     from nicscope.drivers.simulate.ports.state import Ports
     from nicscope.drivers.simulate.script import Run
     from nicscope.drivers.simulate.store import Store
@@ -74,13 +75,15 @@ def new_machine(
     script: int = 0,
     accounts: bool = False,
     bus: Bus | None = None,
+    faults: Faults | None = None,
 ) -> Machine:
     """The cluster of ``topology`` at time 0.
 
     ``hosts`` are the nodes of the processes, rising; ``runs`` is the length of the script that
     CPUs without processes send, ``script`` the room for the rows of scripted processes.  With
     ``accounts`` the time of node 0 is parted by what went on.  With a ``bus`` the hosts have
-    caches, and their memory is the bytes behind these.
+    caches, and their memory is the bytes behind these.  ``faults`` befall packets that no port
+    minds: those of ``ports`` are said with these.
     """
     n = topology.nodes
     machine = Machine(
@@ -111,7 +114,7 @@ def new_machine(
         scripted=records(len(hosts), SCRIPTED),
         account=np.zeros(ACCOUNTS if accounts else 0, np.int64),
         store=store,
-        ports=no_ports(n) if ports is None else ports,
+        ports=no_ports(n, faults, topology.links) if ports is None else ports,
         bus=no_bus() if bus is None else bus,
         calls=new_calls(len(FUNCTIONS)),
     )
@@ -121,6 +124,7 @@ def new_machine(
     for name in _CONFIGURED:
         machine.endpoints[name] = int(getattr(delivery, name))
     machine.pci_flows["rate"] = 1  # of no transfer: its counter is read all the same
+    machine.tally["until"] = NEVER - 1
     machine.nodes["task"] = NO_TASK
     machine.nodes["fetching"] = -1
     machine.nodes["source"] = NOBODY

@@ -9,6 +9,7 @@ from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.calls import fetched_at, tell_of_engine
 from nicscope.drivers.simulate.bus.state import crosses_bus
 from nicscope.drivers.simulate.flow import time_of
+from nicscope.drivers.simulate.hazards import count_broken
 from nicscope.drivers.simulate.link import (
     accepted_bytes,
     accepted_last,
@@ -322,6 +323,7 @@ def _complete(machine, n, now):
             _follow(machine, n, now)
     elif packet.broken == 1:
         endpoint.dropped += 1
+        count_broken(machine.nodes[n], packet)
         if packet.own == 1:
             give_back(machine.store, n, packet.address)
             endpoint.attached += 1

@@ -8,6 +8,7 @@ from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.state import crosses_bus
 from nicscope.drivers.simulate.flow import NO_RATE, begin, change_rate, end_of, moved_by
+from nicscope.drivers.simulate.hazards import judge_header
 from nicscope.drivers.simulate.machine import (
     FLOWING,
     HEADING,
@@ -30,6 +31,7 @@ from nicscope.drivers.simulate.observe import (
 from nicscope.drivers.simulate.ports.calls import meet_packet
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.store import carry, copy_control, has_bytes
+from nicscope.fabric.faults import CORRUPTED
 from nicscope.fabric.paths import NOBODY, acquire, leave_queue, path_to, release, want_path
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import CONTROL, NOTHING, PAYLOAD, place_in
@@ -156,7 +158,19 @@ def end_flow(machine, s, now):
         receiver.posted = NOTHING
     if endpoint.sunk == packet.payload:
         receiver.open = 0
+        if accepted_last(machine, d).fate != 0:  # the CRC behind its last byte says so
+            _break(machine, packet)
         _leave(machine, s, now)
+    elif control == 1 and accepted_last(machine, d).fate & ~CORRUPTED != 0:
+        take_off(machine, s, now)
+
+
+@step
+def _break(machine, packet):
+    """The receiver of ``packet`` will drop it."""
+    accepted_last(machine, packet.destination).broken = 1
+    packet.broken = 1
+    keep_message(machine, packet, -1)
 
 
 @step
@@ -183,6 +197,8 @@ def _accept(machine, d, packet, now):
         store.marks[d, 1] = 0
     if has_ports(machine.ports):
         meet_packet(machine, d, packet.sender, place, now)
+    elif machine.ports.rules[0].faults == 1:
+        judge_header(machine, packet, machine.arrivals[d, slot], now)
 
 
 @step
@@ -203,6 +219,15 @@ def _leave(machine, s, now):
 @routine
 def abort(machine, s, now):
     """Effect of the watchdog: take the packet of ``s`` off the network; the receiver drops it."""
+    machine.nodes[s].aborted += 1
+    if machine.endpoints[s].control_sent == 1:
+        accepted_last(machine, sending(machine, s).destination).fate = 0  # it was not that
+    take_off(machine, s, now)
+
+
+@step
+def take_off(machine, s, now):
+    """The packet of ``s`` comes no further; what has come of it its receiver drops."""
     node = machine.nodes[s]
     endpoint = machine.endpoints[s]
     packet = sending(machine, s)
@@ -218,6 +243,7 @@ def abort(machine, s, now):
         log_transfer(
             machine, NET_TX, s, s, packet.number, node.link_control, node.link_begun, now, moved
         )
+    node.unheard += 1 - endpoint.control_sent
     if endpoint.control_sent == 1:
         receiver.arrived += moved
         if receiver.posted == PAYLOAD:
@@ -226,13 +252,12 @@ def abort(machine, s, now):
             receiver.posted = NOTHING
         receiver.awaited = 0
         receiver.open = 0
-        accepted_last(machine, d).broken = 1
-    packet.broken = 1
-    node.aborted += 1
-    node.unheard += 1 - endpoint.control_sent
+        _break(machine, packet)
+    else:
+        packet.broken = 1
+        keep_message(machine, packet, -1)
     node.link = LINK_IDLE
     put(machine.agenda, s * KINDS + LINK, NEVER)
-    keep_message(machine, packet, -1)
     _leave(machine, s, now)
 
 

@@ -124,6 +124,10 @@ NODE = np.dtype(
         # for the observer
         ("aborted", "i8"),
         ("unheard", "i8"),  # of these, whose header had not come yet
+        # of what came here, where no port minds that
+        ("lost", "i8"),
+        ("corrupted", "i8"),
+        ("cut_off", "i8"),
         ("written_bytes", "i8"),  # payload of what the CPU has put into the send ring
         ("received", "i8"),
         ("received_bytes", "i8"),
@@ -204,6 +208,7 @@ TALLY = np.dtype(
         ("now", "i8"),
         ("ended", "i8"),  # operations in ``inbox``
         ("due", "i8"),  # processes in ``due``
+        ("until", "i8"),  # ps: nothing later is fired
         ("wants", "i8"),  # PATHS, ROOM: what to make before more is fired (``growth``)
     ],
     align=True,

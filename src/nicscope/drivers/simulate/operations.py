@@ -6,6 +6,8 @@ Of those that can go on, receives come first, then the one that has waited longe
 
 from __future__ import annotations
 
+import numpy as np
+
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.calls import begin_at_bus
@@ -32,6 +34,7 @@ from nicscope.drivers.simulate.machine import (
 from nicscope.drivers.simulate.other_master import across_bus
 from nicscope.drivers.simulate.ports.calls import begin_at_port, can_go_on_at_port
 from nicscope.drivers.simulate.ports.reporting import (
+    LATE,
     has_word,
     hears,
     is_in_vain,
@@ -43,6 +46,8 @@ from nicscope.drivers.simulate.two_processors import TWO, process_of_other
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import CONTROL_BYTES, place_in
+
+RINGS = (SEND, RECEIVE, AWAIT_SEND)  # operations that wait for these alone
 
 
 @routine
@@ -90,6 +95,24 @@ def take_operation(machine, request):
         process.duration = 1 if has_word(machine, process.node, request.process) else 0
         if process.address > process.time:
             set_timer(machine, process.node)
+    elif _latest(process) > process.time:
+        set_timer(machine, process.node)
+
+
+@step
+def _latest(process):
+    """The time (ps) at which a process will not wait any longer, or 0: it always will."""
+    operation = process.operation
+    if hears(operation) or operation in (RECEIVE, AWAIT_SEND):
+        return np.int64(process.address)
+    return np.int64(process.duration) if operation == SEND else np.int64(0)
+
+
+@step
+def _is_late(machine, p):
+    """Whether a process that waits for a ring of a NIC without ports will not any longer."""
+    latest = _latest(machine.processes[p])
+    return 0 < latest <= machine.tally[0].now
 
 
 @step
@@ -101,8 +124,8 @@ def set_timer(machine, n):
         process = machine.processes[p]
         if process.operation == SLEEP:
             when = min(when, process.time + process.duration)
-        elif hears(process.operation) and process.address > machine.tally[0].now:
-            when = min(when, process.address)
+        elif _latest(process) > machine.tally[0].now:
+            when = min(when, _latest(process))
     if has_ports(machine.ports):
         serving = machine.ports.nodes[n]
         when = min(when, min(serving.thread_at, min(serving.deadline, serving.handler_at)))
@@ -127,7 +150,10 @@ def look_for_operation(machine, n, now):
     node.cpu_process = chosen
     node.cpu_since = now
     process = machine.processes[chosen]
-    if process.operation == RECEIVE:
+    if process.operation in RINGS and not _has_turn(machine, n, chosen):
+        process.own = LATE
+        occupy_cpu(machine, n, now, COMPUTING, 0)
+    elif process.operation == RECEIVE:
         occupy_cpu(machine, n, now, READING, across_bus(node, now, machine.costs[n].pio_read))
     elif process.operation == SEND:
         _begin_send(machine, n, chosen, now)
@@ -149,18 +175,25 @@ def look_for_operation(machine, n, now):
 @step
 def _can_go_on(machine, n, p):
     operation = machine.processes[p].operation
-    endpoint = machine.endpoints[n]
-    if operation == RECEIVE:
-        return endpoint.shown > endpoint.read
-    if operation == SEND:
-        return endpoint.written - endpoint.finished < endpoint.send_ring
-    if operation == AWAIT_SEND:
-        return endpoint.finished > machine.processes[p].packet
+    if operation in RINGS:
+        return _has_turn(machine, n, p) or _is_late(machine, p)
     if hears(operation):
         return has_word(machine, n, p) or is_in_vain(machine, n, p) or is_overdue(machine, n, p)
     if operation >= POST and operation != ACCESS:
         return can_go_on_at_port(machine, n, p)
     return operation in (COMPUTE, COPY, ACCESS)
+
+
+@step
+def _has_turn(machine, n, p):
+    """Whether the ring that a process waits for has what it waits for."""
+    operation = machine.processes[p].operation
+    endpoint = machine.endpoints[n]
+    if operation == RECEIVE:
+        return endpoint.shown > endpoint.read
+    if operation == SEND:
+        return endpoint.written - endpoint.finished < endpoint.send_ring
+    return endpoint.finished > machine.processes[p].packet
 
 
 @step

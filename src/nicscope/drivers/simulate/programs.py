@@ -8,10 +8,7 @@ go on in their order.  So a run depends on nothing but its inputs.
 from __future__ import annotations
 
 import contextlib
-import functools
-import struct
-from types import coroutine
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,189 +17,40 @@ from nicscope.drivers.running import RUNNING
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
 from nicscope.drivers.simulate.bus.build import buffers_of
-from nicscope.drivers.simulate.growth import go_on
-from nicscope.drivers.simulate.machine import (
-    ACCESS,
-    AWAIT_QUEUE,
-    AWAIT_SEND,
-    COMPUTE,
-    COPY,
-    GIVE_UP,
-    OPERATION,
-    POST,
-    PROVIDE,
-    RECEIVE,
-    REGISTER,
-    REPORT,
-    SEND,
-    SLEEP,
-    TRAP,
-    UNPIN,
+from nicscope.drivers.simulate.driven import (
+    HEAD,
+    OPERATION_STRUCT,
+    Process,
+    Record,
 )
+from nicscope.drivers.simulate.forgotten import awaits_minded
+from nicscope.drivers.simulate.growth import go_on
 from nicscope.drivers.simulate.other_master import place_masters
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
+from nicscope.drivers.simulate.standing import DOING, foreign, put_note, stand_of, us
 from nicscope.drivers.simulate.store import new_store
-from nicscope.errors import SimulationError
+from nicscope.drivers.simulate.tasks import PARKED, Task, Tasks, places_of
+from nicscope.errors import ProgramMistakeError, SimulationError, StuckError, shortened
 from nicscope.kernel.distant import link
 from nicscope.kernel.entering import Switching, bound, portion
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Generator, Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Collection, Coroutine, Mapping, Sequence
 
     from nicscope.config.delivery import Delivery
     from nicscope.drivers.simulate.bus.state import Bus
     from nicscope.drivers.simulate.other_master import OtherMaster
+    from nicscope.drivers.simulate.ports.build import Faults
     from nicscope.drivers.simulate.ports.state import Ports
     from nicscope.fabric.topology import Topology
 
 _ALL_LOOK = -1
+LAST = int(NEVER) - 1  # ps
 _EVENTS_AT_ONCE = 1 << 22  # between two chances to be interrupted
 _INTERPRETED_AT_ONCE = 1 << 12  # as compiled code is taken up between two calls only
-_DOING = {
-    SEND: "send",
-    RECEIVE: "receive",
-    COMPUTE: "compute",
-    SLEEP: "sleep",
-    COPY: "copy",
-    POST: "post a descriptor",
-    PROVIDE: "provide a buffer",
-    REPORT: "hear of a port",
-    AWAIT_QUEUE: "hear of a completion queue",
-    REGISTER: "register memory",
-    GIVE_UP: "deregister memory",
-    UNPIN: "unpin memory",
-    TRAP: "leave the kernel",
-    AWAIT_SEND: "have the NIC done with a message",
-    ACCESS: "access memory",
-}
 
-
-# Reads and writes single words several times faster than NumPy does.
-_OPERATION = struct.Struct(f"{len(OPERATION.names or ())}q")
-_HEAD = struct.Struct("q")  # the first of them, which says whose operation it is
-_SIZE = _OPERATION.size
-_FOLLOW = (OPERATION.names or ()).index("time") * _HEAD.size  # where a chain's length stands
-_pack, _unpack_from = _OPERATION.pack, _OPERATION.unpack_from
-Record = tuple[int, ...]  # the same fields as ``Ended``, in their order, and cheaper to make
-
-
-class Ended(NamedTuple):
-    """How an operation ended, as the compiled driver reports it: the fields of ``OPERATION``."""
-
-    process: int
-    operation: int
-    time: int  # ps
-    node: int
-    peer: int  # sender of what was received
-    packet: int  # number by its sender
-    payload: int  # bytes
-    tag: int
-    address: int
-    own: int
-    duration: int
-
-
-TIME, PEER, PACKET, ADDRESS, OWN = map(  # in a Record
-    Ended._fields.index, ("time", "peer", "packet", "address", "own")
-)
-_ended = functools.partial(tuple.__new__, Ended)  # as Ended._make, at half its cost
-
-
-class Process:
-    """One coroutine on one node: what it can ask of its CPU and NIC, and the time of its clock."""
-
-    def __init__(self, simulation: Simulation, number: int, node: int) -> None:
-        self.node = node
-        self.now = 0  # ps
-        # The 128 bytes that the next send takes and the last receive left.
-        self.control: NDArray[Any] = simulation.machine.store.control[number]
-        self.control_bytes = memoryview(self.control)  # the same, read and written faster
-        # The same of posts in a chain, from the second operation on.
-        self.inlined: NDArray[Any] = simulation.machine.inlined[number]
-        self._simulation = simulation
-        self.number = number
-        self.name = f"process {number} on node {node}"  # or as its interface calls it
-        self.run: object = simulation
-        self.head = _HEAD.pack(number)  # of every request of its own
-
-    def request(
-        self,
-        operation: int,
-        peer: int = 0,
-        payload: int = 0,
-        tag: int = 0,
-        address: int = 0,
-        duration: int = 0,
-        packet: int = 0,
-        own: int = 0,
-        follow: int = 0,
-    ) -> bytes:
-        """What a coroutine yields to begin an operation; it is sent a ``Record`` of its end.
-
-        It should then set ``now``.  The same request can be yielded again and again; ``follow``
-        others of a chain are put behind it.
-        Errors: ``SimulationError`` for what is no whole number of 64 bits.
-        """
-        try:
-            return _pack(
-                self.number, operation, follow, self.node, peer, packet, payload,
-                tag, address, own, duration,
-            )  # fmt: skip
-        except struct.error:
-            given = (peer, payload, tag, address, duration, packet, own)
-            wrong = next((value for value in given if not _fits(value)), None)
-            raise SimulationError(
-                "an operation is of whole numbers of 64 bits; one of what was given is none: "
-                f"{wrong!r:.60}"
-            ) from None
-
-    def chain(self, requests: Sequence[bytes]) -> bytes:
-        """What a coroutine yields to begin operations one after the other; at most ``CHAIN``.
-
-        It is sent a ``Record`` of the last one's end, or of that which was refused: then none
-        behind it begins.  All but the last say no more than that they have ended.
-        """
-        first = requests[0]
-        before, behind = first[:_FOLLOW], first[_FOLLOW + _HEAD.size :]
-        return b"".join((before, _HEAD.pack(len(requests) - 1), behind, *requests[1:]))
-
-    @coroutine
-    def ask(
-        self,
-        operation: int,
-        peer: int = 0,
-        payload: int = 0,
-        tag: int = 0,
-        address: int = 0,
-        duration: int = 0,
-        packet: int = 0,
-        own: int = 0,
-    ) -> Generator[bytes, Record, Ended]:
-        """Begin an operation now and wait for its end."""
-        ended = _ended(
-            (yield self.request(operation, peer, payload, tag, address, duration, packet, own))
-        )
-        self.now = ended.time
-        return ended
-
-    def attach(self, address: int) -> None:
-        """Attach a payload buffer at ``address`` of the host's memory to the receive ring."""
-        self._simulation.attach(self.node, address)
-
-    def wake(self) -> None:
-        """Have every node look what it can begin: what one waits for was changed by a program."""
-        self._simulation.all_look = True
-
-
-def _fits(value: object) -> bool:
-    """Whether a number can cross to the driver."""
-    try:
-        _HEAD.pack(value)
-    except struct.error:
-        return False
-    return True
+_unpack_from, _iter_unpack = OPERATION_STRUCT.unpack_from, OPERATION_STRUCT.iter_unpack
+_SIZE = OPERATION_STRUCT.size
 
 
 class Simulation:
@@ -220,15 +68,20 @@ class Simulation:
         ports: Ports | None = None,
         bus: Bus | None = None,
         masters: Sequence[OtherMaster] = (),
+        faults: Faults | None = None,
+        tasks: Sequence[int] = (),
     ) -> None:
         """``hosts``: the node of each process, rising; ``host_bytes`` of memory per node.
+
+        ``tasks``: how many tasks each process has room for beside its program.
 
         With ``ports``, whose paged memory is the hosts', their NICs serve those; with a ``bus``,
         before that memory or, without ports, its own, what they send and receive crosses it.
         """
+        own, rooms, rows = places_of(hosts, tasks)
         store = new_store(
             topology.nodes,
-            len(hosts),
+            len(rows),
             host_bytes,
             (delivery.send_ring, delivery.receive_ring),
             (delivery.send_buffers, delivery.receive_buffers),
@@ -251,10 +104,13 @@ class Simulation:
             store,
             keep_messages=0,
             keep_log=keep_log,
-            hosts=hosts,
+            hosts=rows,
             ports=ports,
             bus=bus,
+            faults=faults,
         )
+        for p, rows_of_tasks in rooms.items():
+            self.machine.nodes["last_process"][rows[p]] -= len(rows_of_tasks)
         place_masters(self.machine.nodes, masters)
         self.machine.endpoints["attached"] = 0 if ports is None else 1
         if ports is not None or bus is not None:
@@ -269,12 +125,23 @@ class Simulation:
         self._attached = self.machine.endpoints["attached"].data
         self._ring = store.attached.data
         self._ring_tail = store.attached_tail.data
-        self.processes = [Process(self, number, node) for number, node in enumerate(hosts)]
+        self.processes = [Process(self, p, node) for p, node in zip(own, hosts, strict=True)]
+        self._actors = [self.processes[0]] * len(rows) if rows else []  # by row: in whose name
+        for process in self.processes:
+            self._actors[process.number] = process
+        self._places = {p: place for place, p in enumerate(own)}
+        self.tasks = Tasks(self.machine, rooms)
+        self._tasks, self._ready = self.tasks.by_row, self.tasks.ready
         self._running: dict[int, Coroutine[Any, Any, object]] = {}
+        self._daemons: set[int] = set()  # whom a run does not wait for, tasks among them
+        self._begun: list[bytes] = []  # what programs ask for now
+        self._has_begun = False
+        self._at_rest = True
+        self._forgotten: list[str] = []
+        self.is_over = False
+        self.task_now: Task | None = None  # that goes on, if it is one
         self.results: list[object] = [None] * len(hosts)
-        self._deaths = [int(NEVER)] * topology.nodes
-        if ports is not None:
-            self._deaths = ports.deaths.nodes.tolist()
+        self._deaths = self.machine.ports.deaths.nodes.tolist()
         self._first_death = min(self._deaths)
         self._is_mortal = self._first_death < int(NEVER)
         self.all_look = False  # before the next time
@@ -298,49 +165,86 @@ class Simulation:
         """Run one program per process to its end; what each returns is in ``results``.
 
         A program goes no further when its node has died, and returns None.
-        Errors: ``SimulationError`` if all that are left wait for what cannot come.
+        Errors: ``StuckError`` if all that are left wait for what cannot come.
         """
-        begun: list[bytes] = []
-        self._running = dict(enumerate(programs))
-        at_rest = True
+        self.begin(programs)
+        self.go_on()
+
+    def begin(
+        self, programs: Sequence[Coroutine[Any, Any, object]], daemons: Collection[int] = ()
+    ) -> None:
+        """Have one program per process, which ``go_on`` runs; ``daemons`` are not waited for."""
+        self._daemons = {self.processes[place].number for place in daemons}
+        for process, program in zip(self.processes, programs, strict=True):
+            self._running[process.number] = program
+            process.program = f"{getattr(program, '__name__', 'its program')}()"
+            process.code = process.code or getattr(program, "cr_code", None)
+
+    def go_on(self, until: int | None = None) -> bool:
+        """Run the programs to their ends, or until a time (ps); whether they have ended.
+
+        Errors: as of ``run``; and whatever a program raises, with a note whose that is.
+        """
         before = RUNNING.program  # which runs this as a part of itself
+        self.machine.tally["until"] = LAST if until is None else until
+        is_over = True
         try:
-            for number in range(len(programs)):
-                self._resume(number, None, begun)
-            while self._running:
-                begun, at_rest = self._advance(begun, at_rest)
+            with awaits_minded(lambda: RUNNING.program) as self._forgotten:
+                try:
+                    is_over = self._play()
+                except KeyboardInterrupt as interrupt:
+                    for line in shortened(self.stands()):
+                        interrupt.add_note(line)
+                    raise
+                finally:
+                    if is_over:
+                        self._close()
+                self._check_awaits()
         finally:
-            for number, program in enumerate(programs):
-                RUNNING.program = self.processes[number]
-                with contextlib.suppress(Exception):  # of what it does at its end
-                    program.close()
             RUNNING.program = before
-            self._running.clear()
+        return is_over
 
-    def _advance(self, begun: list[bytes], at_rest: bool) -> tuple[list[bytes], bool]:
-        """Fire until something ends and let its processes go on; ``begun`` holds what they ask.
+    def _play(self) -> bool:
+        if not self._has_begun:
+            self._has_begun = True
+            for number in [*self._running]:
+                self._resume(number, None, self._begun)
+            self._go_on_with_tasks(self._begun)
+        while not self._daemons.issuperset(self._running):
+            if not self._advance():
+                return False
+        return True
 
-        With ``at_rest`` all nodes look first.  What they ask for now, and whether all should look
-        before the next time: a program that has ended may have left something behind, and its node
-        is not asked for anything.
+    def _close(self) -> None:
+        """End what has not ended."""
+        for number, program in self._running.items():
+            RUNNING.program = self._actors[number]
+            with contextlib.suppress(Exception):  # of what it does at its end
+                program.close()
+        self._running.clear()
+        self.is_over = True
+
+    def _advance(self) -> bool:
+        """Fire until something ends and let its processes go on; False if it is too late for that.
+
+        When programs are at rest all nodes look before the next time: a program that has ended may
+        have left something behind, and its node is not asked for anything.
         """
+        begun = self._begun
         asked = begun[0] if len(begun) == 1 else b"".join(begun)
         self._outbox[: len(asked)] = asked
-        if at_rest or self.all_look:
+        if self._at_rest or self.all_look:
             self.all_look = False
             self._go_on(_ALL_LOOK, 0)
             go_on(self._go_on, self.machine, self.topology, 0)
         most = self._most or portion(self._go_on, _EVENTS_AT_ONCE, _INTERPRETED_AT_ONCE)
         fired = self._go_on(len(begun), most)
+        self._begun = begun = []
         if self._wants[0]:
             fired += go_on(self._go_on, self.machine, self.topology, most - fired)
-        begun = []
         ended = self._ended[0]
         if ended == 0 and fired < most:
-            self._drop(int(NEVER) - 1)
-            if not self._running:
-                return begun, True
-            raise SimulationError(self._stuck())
+            return self._rest()
         if self._is_mortal:
             self._drop(self.now)
         if ended == 1:
@@ -348,44 +252,146 @@ class Simulation:
             if record[0] in self._running:
                 self._resume(record[0], record, begun)
         else:
-            for record in sorted(_OPERATION.iter_unpack(self._inbox[: ended * _SIZE])):
+            for record in sorted(_iter_unpack(self._inbox[: ended * _SIZE])):
                 if record[0] in self._running:
                     self._resume(record[0], record, begun)
-        return begun, len(begun) < ended
+        self._at_rest = len(begun) < ended
+        if self._ready or self._forgotten:
+            self._check_awaits()
+            self._go_on_with_tasks(begun)
+        return True
+
+    def _rest(self) -> bool:
+        """Nothing happens now: False if it is only too early.  Errors: if nothing ever will."""
+        until = int(self.machine.tally[0]["until"])
+        self._drop(until)
+        self._at_rest = until == LAST
+        if self._daemons.issuperset(self._running) or until < LAST:
+            return until == LAST
+        self._check_awaits()
+        stands = self.stands()
+        number = f"{len(stands):,} programs wait" if len(stands) > 1 else "a program waits"
+        raise StuckError(f"nothing more will happen after {us(self.now)}, but {number}:", stands)
 
     def _resume(self, number: int, ended: Record | None, begun: list[bytes]) -> None:
-        RUNNING.program = process = self.processes[number]
+        RUNNING.program = process = self._actors[number]
+        if number in self._tasks:
+            self._resume_task(self._tasks[number], ended, begun)
+            return
         try:
             request = self._running[number].send(ended)
         except StopIteration as stop:
-            self.results[number] = stop.value
+            self.results[self._places[number]] = stop.value
             del self._running[number]
+            if self.tasks.by_row:
+                self._end_tasks(process)
             return
+        except BaseException as error:
+            del self._running[number]
+            put_note(error, process)
+            raise
         if type(request) is not bytes or not request.startswith(process.head):
-            raise SimulationError(
-                f"{process.name} awaits what is not its own: a program awaits the calls of what it "
-                "was given, and nothing else"
-            )
+            if request is PARKED:
+                return
+            self._refuse_foreign(number, request)
         begun.append(request)
+
+    def spawn(self, process: Process, coroutine: Coroutine[Any, Any, object]) -> Task:
+        """Have ``coroutine`` run as a task of ``process``, from its next wait on."""
+        task = self.tasks.add(process, coroutine)
+        self._running[task.row] = coroutine
+        self._actors[task.row] = process
+        self._daemons.add(task.row)
+        return task
+
+    def _go_on_with_tasks(self, begun: list[bytes]) -> None:
+        """Have go on what is begun or woken, until all of these wait."""
+        ready = self._ready
+        if not ready:
+            return
+        while ready:
+            row = ready.pop(0)
+            if row not in self._running:
+                continue
+            head = HEAD.pack(row)  # of what it has asked and does not wait for any more
+            begun[:] = [each for each in begun if not each.startswith(head)]
+            self._resume(row, None, begun)
+        begun.sort(key=HEAD.unpack_from)
+        self._at_rest = True
+
+    def _resume_task(self, task: Task, ended: Record | None, begun: list[bytes]) -> None:
+        self.task_now = task
+        try:
+            request = self.tasks.step(task, ended)
+        except BaseException as error:
+            del self._running[task.row]
+            self._daemons.discard(task.row)
+            if isinstance(error, StopIteration):
+                task.result, task.has_result = error.value, True
+            else:
+                put_note(error, task.process)
+                task.error = error
+                if not task.is_watched or not isinstance(error, Exception):
+                    raise
+            self.tasks.end(task)
+            return
+        finally:
+            self.task_now = None
+        if request is PARKED:
+            return
+        if type(request) is not bytes:
+            self._refuse_foreign(task.row, request)
+        begun.append(request)
+        if task.is_unwanted:  # it may be dropped now
+            self.tasks.wake_waiting(task)
+
+    def _end_tasks(self, process: Process) -> None:
+        """What a process has left running ends with its program."""
+        for task in self.tasks.of(process):
+            self.drop(task)
+
+    def drop(self, task: Task) -> bool:
+        """Have ``task`` go no further; False if what it waits for is there by now."""
+        if not self.tasks.drop(task):
+            return False
+        head = HEAD.pack(task.row)
+        self._begun[:] = [each for each in self._begun if not each.startswith(head)]
+        self._running.pop(task.row, None)
+        self._daemons.discard(task.row)
+        return True
+
+    def _refuse_foreign(self, number: int, request: object) -> None:
+        """Say where a program awaits what is not the simulation's.  Errors: that."""
+        process, program = self._actors[number], self._running[number]
+        del self._running[number]
+        said = foreign(process, program, type(request).__name__)
+        with contextlib.suppress(Exception):
+            program.close()
+        raise ProgramMistakeError(said)
+
+    def _check_awaits(self) -> None:
+        """Errors: ``ProgramMistakeError`` if a program has called something without ``await``."""
+        if self._forgotten:
+            raise ProgramMistakeError(self._forgotten[0])
 
     def _drop(self, now: int) -> None:
         """End the programs of nodes that are dead by ``now``."""
         if now < self._first_death:
             return
         for number in [*self._running]:
-            if self._deaths[self.processes[number].node] <= now:
-                RUNNING.program = self.processes[number]
+            if self._deaths[self._actors[number].node] <= now:
+                RUNNING.program = self._actors[number]
                 with contextlib.suppress(Exception):  # nobody hears of it
                     self._running.pop(number).close()
 
-    def _stuck(self) -> str:
-        waiting = [
-            f"process {number} on node {self.processes[number].node} to "
-            f"{_DOING[int(self.machine.processes[number]['operation'])]}"
-            for number in self._running
-        ]
-        more = f" and {len(waiting) - 4} more" if len(waiting) > 4 else ""
-        return (
-            f"nothing more will happen after {self.now / 1e6:.3f} us, but programs wait: "
-            f"{', '.join(waiting[:4])}{more}"
-        )
+    def stands(self) -> list[str]:
+        """Where each program that has not ended stands, one line each."""
+        lines = []
+        for number, program in self._running.items():
+            operation = self.machine.processes[number]
+            since = int(operation["time"]) if operation["operation"] else None
+            doing = DOING.get(int(operation["operation"]), "go on")
+            task = self.tasks.by_row.get(number)
+            name = None if task is None else task.name
+            lines.append(stand_of(self._actors[number], program, since, doing, name))
+        return lines

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nicscope.config.delivery import Delivery
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.other_master import OtherMaster
+    from nicscope.drivers.simulate.ports.build import Faults
     from nicscope.fabric.topology import Topology
 
 _AT_REST = -1  # every node has yet to look
@@ -67,6 +68,7 @@ def simulate_script(
     *,
     copies: Sequence[Copy] = (),
     masters: Sequence[OtherMaster] = (),
+    faults: Faults | None = None,
     keep_messages: int = 1 << 20,
     keep_log: int = 0,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
@@ -90,6 +92,7 @@ def simulate_script(
         kept,
         keep_log,
         runs=len(runs),
+        faults=faults,
     )
     give_script(machine, _by_sender(runs))
     _begin_copies(machine, copies)

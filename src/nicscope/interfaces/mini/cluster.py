@@ -12,23 +12,26 @@ cluster.run()
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import msgspec
 
 from nicscope.config.delivery import Transport
-from nicscope.config.design import load_design
+from nicscope.config.design import chosen_design
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
 from nicscope.interfaces.mini.directory import Directory
 from nicscope.interfaces.mini.endpoint import Endpoint
 from nicscope.interfaces.mini.memory import check_fits, nic_memory
+from nicscope.interfaces.options import SharedOptions, spelt_out
 from nicscope.interfaces.ports.cluster import PortCluster
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from nicscope.config.design import Design
+    from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.programs import Simulation
 
 PLATFORM = "mini-cluster"
@@ -43,28 +46,29 @@ class Cluster(PortCluster[Endpoint]):
     """Hosts on one switch, and processes with registered buffers on them."""
 
     interface = "miNI"
+    given = "endpoint"
     process_type = Endpoint
     transport = Transport(time_out_ps=TIME_OUT_PS, remaps=False)  # the paper has one path
 
+    @spelt_out(SharedOptions)
     def __init__(
         self,
-        design: str | Design = "mini",
-        platform: str | None = PLATFORM,
-        *,
-        size: PortSize | None = None,
-        **options: Any,
+        design: str | Path | Design = "mini",
+        platform: str | Path | Platform | None = PLATFORM,
+        **options: Unpack[SharedOptions],
     ) -> None:
         """``design``: of scheme handle, or static for the baseline; ``options`` as ``PortCluster``.
 
         Errors: ``DesignError`` for other schemes, and as ``PortCluster``.
         """
-        chosen = load_design(design) if isinstance(design, str) else design
-        room = size
+        chosen = chosen_design(design, {})
+        room = options.get("size")
         if room is None:
             room = PortSize(longest=(options.get("host") or HostSize()).pages_per_space)
-            if chosen.scheme is not Scheme.HANDLE:
+            if options.get("scheme", chosen.scheme) != Scheme.HANDLE:
                 room = msgspec.structs.replace(room, exports=BUFFERS, imports=BUFFERS)
-        super().__init__(chosen, platform, size=room, **options)
+        options["size"] = room
+        super().__init__(chosen, platform, **options)
         self._directory: Directory | None = None
 
     def _simulation(self, hosts: Sequence[int], processes: Sequence[int]) -> Simulation:

@@ -6,20 +6,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.drivers.simulate.machine import COMPUTE, GIVE_UP, REGISTER
-from nicscope.errors import SimulationError
+from nicscope.errors import SimulationError, WaitTimeoutError
 from nicscope.interfaces.arguments import a_name, in_ps, shown
 from nicscope.interfaces.buffers import not_within, stretch_of
 from nicscope.interfaces.mini.handles import BufferHandle, Remote
 from nicscope.interfaces.ownership import Owned
 from nicscope.interfaces.ports.process import Process
+from nicscope.interfaces.waits import latest
 from nicscope.nic.ports.layout import DONE, FETCH, MAY_FETCH, MAY_WRITE, STATUS_NAMES, WRITE
 
 if TYPE_CHECKING:
-    from nicscope.drivers.simulate.programs import Process as Driven
+    from nicscope.drivers.simulate.driven import Process as Driven
     from nicscope.interfaces.mini.cluster import Cluster
     from nicscope.interfaces.ports.buffers import Buffer
 
 RIGHTS = {"read": MAY_FETCH, "write": MAY_WRITE, "both": MAY_FETCH | MAY_WRITE}
+
+
+FIND_US = 1e6  # chosen, as VMMC's importers: how long a name is asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,12 +119,24 @@ class Endpoint(Process):
         self._withdraw(entry)
         await self._give_up(entry.place)
 
-    async def find(self, name: str, every_us: float = 50.0) -> BufferHandle:
-        """The handle that some process has published, once it has."""
+    async def find(
+        self, name: str, every_us: float = 50.0, *, timeout_us: float | None = None
+    ) -> BufferHandle:
+        """The handle that some process has published, once it has.
+
+        Errors: ``WaitTimeoutError`` if none has for ``timeout_us``, by default a second.
+        """
+        longest = FIND_US if timeout_us is None else timeout_us
+        until = latest(self._driven, longest)
         self._owner.check_caller()
         a_name(name)
         in_ps(every_us, self._driven.now)
         while (handle := self.cluster.directory.published(name)) is None:
+            if self._driven.now >= until:
+                raise WaitTimeoutError(
+                    f"nobody has published {name!r} within {float(longest):,.0f} us; check the "
+                    "name, or wait longer with timeout_us="
+                )
             await self.sleep(every_us)
         return handle
 
@@ -166,9 +182,9 @@ class Endpoint(Process):
         number, piece = self._named(remote, into, at, length)
         return await self.post(FETCH, number, [piece], offset=offset)
 
-    async def stored(self, mode: str = "poll") -> Stored:
+    async def stored(self, mode: str = "poll", *, timeout_us: float | None = None) -> Stored:
         """The next write to a buffer of this process, when all of it has come."""
-        arrival = await self.arrival(mode)
+        arrival = await self.arrival(mode, timeout_us=timeout_us)
         return Stored(self._handles[arrival.name], arrival.offset, arrival.length, arrival.node)
 
     async def close_port(self, port: int | None = None) -> None:
@@ -199,6 +215,10 @@ class Endpoint(Process):
         if place[1] < 1:
             raise not_within(at, place[1], buffer.length)
         return number, place
+
+    def _held(self) -> list[tuple[int, int, str]]:
+        entries = [self._owner.record_of(each, Region) for each in self._regions.values()]
+        return [(*each.place, "it is registered; unregister() it first") for each in entries]
 
     def _withdraw(self, entry: _Entry) -> None:
         self.cluster.directory.withdraw(self, entry.row)

@@ -128,6 +128,11 @@ PLACES = {
     "made": OWN,
     "ended": OWN,
     "told": OWN,
+    "accounts": OWN,
+    "port_made": OWN,
+    "port_sent": OWN,
+    "port_came": OWN,
+    "port_told": OWN,
     "work": OWN,  # work queues: miNI has none
     "happened": OWN,
     "happenings": OWN,

@@ -19,8 +19,8 @@ from nicscope.nic.ports.layout import INLINE, INLINE_BYTES, NOTIFY, SEND
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nicscope.drivers.simulate.driven import Process as Driven
     from nicscope.drivers.simulate.ports.state import Ports
-    from nicscope.drivers.simulate.programs import Process as Driven
     from nicscope.interfaces.ownership import Owner
     from nicscope.interfaces.ports.cluster import PortCluster
     from nicscope.interfaces.ports.memory import Memory

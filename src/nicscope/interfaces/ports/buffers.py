@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from nicscope.interfaces.arguments import raw_bytes
-from nicscope.interfaces.buffers import Stretch, owner_of, stretch_of
+from nicscope.interfaces.buffers import Stretch, owner_of, stretch_of, whole_room
+from nicscope.interfaces.views import View
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 
 class Buffer(Stretch):
@@ -11,8 +17,11 @@ class Buffer(Stretch):
 
     __slots__ = ()
 
-    async def write(self, content: bytes, offset: int = 0) -> None:
-        """Store ``content`` from byte ``offset`` on; page faults take their time."""
+    async def write(self, content: Any, offset: int = 0) -> None:
+        """Store ``content`` from byte ``offset`` on; page faults take their time.
+
+        Anything that has bytes, as arrays have, is taken, and ``offset`` counts bytes.
+        """
         raw = raw_bytes(content)
         owner, memory = owner_of(self)
         address, _ = stretch_of(owner, memory, self, offset, len(raw))
@@ -24,3 +33,20 @@ class Buffer(Stretch):
         address, size = stretch_of(owner, memory, self, offset, count)
         content: bytes = await memory._load_at(address, size)
         return content
+
+    def array(self, dtype: DTypeLike = "uint8") -> View:
+        """The same memory as an array: it shows what is there whenever it is read.
+
+        What is stored through it is there at once; neither takes time (``interfaces.views``).
+        """
+        owner, memory = owner_of(self)
+        address, size = stretch_of(owner, memory, self)
+        return View(size, dtype, *memory._seen(self.room, address))
+
+    async def free(self) -> None:
+        """Give the memory back, all that was allocated at once: nothing may name it any more.
+
+        Errors: ``SimulationError`` while a descriptor, or somebody else, still does.
+        """
+        owner, memory = owner_of(self)
+        await memory._free(whole_room(owner, self))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import msgspec
 
@@ -15,9 +15,10 @@ from nicscope.config.delivery import (
     Way,
     chosen_transport,
     policy_name,
+    read_part,
     transfer_costs,
 )
-from nicscope.config.design import Design, load_design
+from nicscope.config.design import Design, chosen_design
 from nicscope.config.platform import Platform, load_platform
 from nicscope.config.program_costs import MIDDLE, program_costs
 from nicscope.config.scheme import Scheme
@@ -33,18 +34,29 @@ from nicscope.drivers.simulate.programs import Simulation
 from nicscope.drivers.translation.cluster import counts_of
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.fabric.topology import crossbar
-from nicscope.interfaces.arguments import LEAST, whole
+from nicscope.interfaces.arguments import (
+    check_deaths,
+    checked_faults,
+    checked_topology,
+    node_count,
+)
+from nicscope.interfaces.options import DesignSettings, spelt_out
+from nicscope.interfaces.ports.book import PortBook
 from nicscope.interfaces.ports.memory import Memory
 from nicscope.interfaces.ports.process import Process
 from nicscope.interfaces.ports.report import PortsRun
-from nicscope.interfaces.run_report import Names, RunReport, records_to_keep, report_of, tell
+from nicscope.interfaces.programs import Programs
+from nicscope.interfaces.run_report import Names, records_to_keep
+from nicscope.interfaces.run_tables import counted, title
 from nicscope.interfaces.ways import PORTS, Combination, check_runs
 from nicscope.nic.coherent.mechanism import NAMES as MECHANISMS
+from nicscope.nic.ports.layout import STATUS_NAMES
 from nicscope.room import check_room
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Sequence
     from fractions import Fraction
+    from pathlib import Path
 
     from nicscope.fabric.topology import Topology
 
@@ -53,7 +65,7 @@ PAGE_SIZE = 4096
 OWN_PORTS = 1  # of the firmware, per node
 
 
-class PortCluster(Generic[E]):
+class PortCluster(Programs[E]):
     """Hosts on one switch, each with a NIC that serves ports, and programs on them."""
 
     interface: str | None = None  # what its papers call it; None: ports without a library
@@ -61,17 +73,20 @@ class PortCluster(Generic[E]):
     transport: Transport = Transport()
     garbage = False  # whether what is not pinned has the garbage page in its table (UTLB 4.2)
     polling_keeps = False  # whether who polls keeps the CPU until the end of its time slice
+    statuses: Sequence[str] = STATUS_NAMES  # what the ends of descriptors are called
     buffer_bytes: int = 1  # of a receive buffer: it must lie in one page
 
+    @spelt_out(DesignSettings)
     def __init__(
         self,
-        design: str | Design,
-        platform: str | Platform | None = None,
+        design: str | Path | Design,
+        platform: str | Path | Platform | None = None,
         *,
         nodes: int = 2,
         policy: str | Delivery | None = None,
+        delivery: str | Delivery | None = None,
         topology: Topology | None = None,
-        transport: Transport | None = None,
+        transport: str | Transport | None = None,
         faults: Faults | None = None,
         host: HostSize | None = None,
         size: PortSize | None = None,
@@ -79,18 +94,22 @@ class PortCluster(Generic[E]):
         fresh: bool = False,
         keep_log: int = 0,
         place: Fraction = MIDDLE,
+        **settings: Unpack[DesignSettings],
     ) -> None:
-        """``design`` and ``platform`` are of the catalog; its design names a platform itself.
+        """``design`` and ``platform`` are of the catalog, or files; a design may name a platform.
 
-        ``policy`` and ``transport``: the design's unless given.  ``ports``: of each node, at least
-        one per process.  ``place``: which value of a cost that is stated as a range, from 0, its
-        low end, to 1.  Errors: ``DesignError``, ``PlatformError``, ``SimulationError`` naming what
-        is not there, or why it cannot run together.
+        ``delivery`` (or ``policy``) and ``transport``, a design's word or in full: the design's
+        unless given.  ``settings`` change the design's, by the names of ``docs/designs.md``:
+        ``pin_limit=64``.  ``ports``: of each node, at least one per process.  ``place``: which
+        value of a cost that is stated as a range, from 0, its low end, to 1.  Errors:
+        ``DesignError``, ``PlatformError``, ``SimulationError`` naming what is not there, or why it
+        cannot run together.
         """
+        super().__init__()
+        policy = policy if delivery is None else delivery
         if isinstance(policy, str) and policy not in POLICIES:
             raise SimulationError(f"no policy {policy!r}{did_you_mean(policy, POLICIES)}")
-        chosen = load_design(design) if isinstance(design, str) else design
-        self.design = chosen.at_page_size(PAGE_SIZE)
+        self.design = chosen_design(design, dict(settings)).at_page_size(PAGE_SIZE)
         name = platform or self.design.platform
         if name is None:
             raise SimulationError(f"design {self.design.name!r} names no platform; give one")
@@ -104,13 +123,12 @@ class PortCluster(Generic[E]):
             self.interface or PORTS, self.platform, self.way, self.design, cuts_through
         )
         check_runs(asked)
-        own = chosen_transport(self.design.transport, self.transport)
-        self.transport_of_run = own if transport is None else transport
-        self.faults = faults or Faults()
+        self.transport_of_run = self._transport(transport)
         self.host = host or HostSize()
         self.processors = self._processors()
         self.size = with_connections(size or PortSize(), self.transport_of_run)
         self._fresh = fresh
+        self.faults = checked_faults(faults)
         self._keep_log = records_to_keep(keep_log)
         self._ports = ports
         self._transfers = transfer_costs(self.platform)
@@ -120,19 +138,24 @@ class PortCluster(Generic[E]):
         self._service = service_costs(costs, self.design)
         self._interrupt = costs.steps["interrupt"]  # for what a NIC cannot move by itself
         if topology is None:
-            self._check_nodes(nodes)
+            self._check_nodes(node_count(nodes))
             topology = crossbar(nodes)
-        self.topology = topology
-        self._programs: list[tuple[int, Callable[[E], Coroutine[Any, Any, object]]]] = []
-        self.simulation: Simulation | None = None
+        self.topology = checked_topology(topology)
+        check_deaths(self.faults, self.topology.nodes)
         self.memory: Memory | None = None
+        self.book: PortBook | None = None
 
-    def start(self, node: int, program: Callable[[E], Coroutine[Any, Any, object]]) -> None:
-        """Have ``program`` run on ``node`` as a process with an address space of its own."""
-        where = whole(node, "a node", LEAST)
-        if not 0 <= where < self.topology.nodes:
-            raise SimulationError(f"no node {where}; there are {self.topology.nodes}")
-        self._programs.append((where, program))
+    def _transport(self, given: str | Transport | None) -> Transport:
+        """The transport that was ``given``, or else the design's, or the interface's own."""
+        if isinstance(given, Transport):
+            return given
+        word = self.design.transport if given is None else read_part("transport", given, "Cluster")
+        return chosen_transport(word, self.transport)
+
+    def __repr__(self) -> str:
+        programs = counted(len(self._programs), "program")
+        what = title(self._names())
+        return f"<Cluster of {counted(self.topology.nodes, 'node')}, {programs}: {what}>"
 
     def check_path(self, here: int, there: int) -> None:
         """Return if packets of node ``here`` can come to node ``there``.
@@ -144,10 +167,7 @@ class PortCluster(Generic[E]):
                 f"no path from node {here} to node {there}: name another node's endpoint or buffer"
             )
 
-    def run(self) -> Sequence[object]:
-        """Run all programs to their ends; what they return, in the order of their start."""
-        order = sorted(range(len(self._programs)), key=lambda i: self._programs[i][0])
-        hosts = [self._programs[i][0] for i in order]
+    def _made(self, hosts: Sequence[int]) -> tuple[Simulation, list[E]]:
         processes = [max(1, hosts.count(node)) for node in range(self.topology.nodes)]
         simulation = self._simulation(hosts, processes)
         made = []
@@ -155,14 +175,7 @@ class PortCluster(Generic[E]):
             number = place - hosts.index(process.node)  # on its node
             made.append(self.process_type(self, process, number))
         self.prepare(made)
-        simulation.run(
-            [self._programs[i][1](process) for i, process in zip(order, made, strict=True)]
-        )
-        results: list[object] = [None] * len(order)
-        for place, i in enumerate(order):
-            results[i] = simulation.results[place]
-        tell(self._source())
-        return results
+        return simulation, made
 
     def spaces(self, processes: int, ports: int) -> int:  # noqa: ARG002 - one per process
         """Address spaces of a node with so many processes and ports: by default one per process."""
@@ -232,6 +245,7 @@ class PortCluster(Generic[E]):
             polling_keeps=self.polling_keeps,
             spaces=self.spaces(max(processes), ports - OWN_PORTS),
             links=links,
+            tasks=sum(self._rooms),
             keep_log=self._keep_log,
         )
 
@@ -252,7 +266,8 @@ class PortCluster(Generic[E]):
 
     def _simulation(self, hosts: Sequence[int], processes: Sequence[int]) -> Simulation:
         links = self.topology.links
-        self._check_room(processes, links, len(hosts))
+        rows = len(hosts) + sum(self._rooms)
+        self._check_room(processes, links, rows)
         delivery = self._wide_delivery
         ports, bus = new_ports(self._setup(processes, links), delivery), None
         if self.way != Way.PCI:
@@ -263,7 +278,7 @@ class PortCluster(Generic[E]):
                 mechanism,
                 delivery,
                 ports.memory,
-                len(hosts),
+                rows,
                 self._interrupt,
                 (ports.table.shape[1], self.size.ring),
                 self.size.queues * self.size.entries,
@@ -278,10 +293,12 @@ class PortCluster(Generic[E]):
             keep_log=self._keep_log,
             ports=ports,
             bus=bus,
+            tasks=self._rooms,
         )
         simulation.machine.nodes["processors"] = self.processors
         self.simulation = simulation
         self.memory = Memory(simulation.machine.ports.memory)
+        self.book = PortBook(simulation.machine.ports)
         self._open_own_ports()
         return simulation
 
@@ -305,25 +322,21 @@ class PortCluster(Generic[E]):
         assert self.simulation is not None
         return counts_of(self.simulation.machine.ports.translations, node)
 
-    def report(self) -> RunReport:
-        """What the run has cost, node by node; it shows itself in notebooks.
-
-        Errors: ``SimulationError`` before there was one.
-        """
-        return report_of(self._source())
-
     def _source(self) -> PortsRun:
         if self.simulation is None:
             raise SimulationError("nothing has run yet; call run() first")
-        names = Names(
+        counts = [self.counts(node) for node in range(self.topology.nodes)]
+        assert self.book is not None
+        return PortsRun(self.simulation.machine, counts, self._names(), self.book, self.statuses)
+
+    def _names(self) -> Names:
+        return Names(
             interface=self.interface,
             design=self.design.name,
             way=self.design.way,
             delivery=policy_name(self.delivery),
             platform=self.platform.name,
         )
-        counts = [self.counts(node) for node in range(self.topology.nodes)]
-        return PortsRun(self.simulation.machine, counts, names)
 
     @property
     def is_pinned_area(self) -> bool:

@@ -8,13 +8,18 @@ import numpy as np
 
 from nicscope.drivers.simulate.machine import ACCESS, COMPUTE
 from nicscope.interfaces.arguments import raw_bytes, whole
+from nicscope.interfaces.buffers import Room
+from nicscope.interfaces.payloads import settle_memory
 from nicscope.memory.coherence.access import LOAD, STORE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
+    from nicscope.drivers.simulate.driven import Process as Driven
+    from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.ports.state import Ports
-    from nicscope.drivers.simulate.programs import Process as Driven
     from nicscope.interfaces.ownership import Owner
     from nicscope.interfaces.ports.memory import Memory
 
@@ -25,6 +30,7 @@ class OwnMemory:
     _owner: Owner
     _memory: Memory
     _driven: Driven
+    _machine: Machine
     _ports: Ports
     _node: int
     _number: int
@@ -87,6 +93,40 @@ class OwnMemory:
             loaded += b"" if write else window[:piece].tobytes()
             done += piece
         return bytes(loaded)
+
+    def _seen(
+        self, room: Room, address: int, space: int | None = None
+    ) -> tuple[Callable[[int, int], bytes], Callable[[int, bytes], None]]:
+        """How a view of ``room`` loads and stores bytes from ``address`` on, taking no time."""
+        number = self._number if space is None else space
+
+        self._check_seen(room)
+
+        def load(at: int, count: int) -> bytes:
+            self._check_seen(room)
+            self._settle(number, address + at, count)
+            return self._memory.read(self._node, number, address + at, count)
+
+        def store(at: int, content: bytes) -> None:
+            self._check_seen(room)
+            self._settle(number, address + at, len(content), write=True)
+            self._memory.write(self._node, number, address + at, content)
+
+        return load, store
+
+    def _check_seen(self, room: Room) -> None:
+        self._owner.check_caller()
+        self._owner.record_of(room, Room)
+
+    def _settle(self, space: int, address: int, count: int, *, write: bool = False) -> None:
+        """Have what the host's caches have modified in its memory, which is to be overwritten."""
+        if self._windows is None:
+            return
+        size = self._memory.page_size
+        for page in range(address // size, (address + count - 1) // size + 1):
+            self._memory.bring(self._node, space, page * size, write=write)
+            frame = int(self._memory.state.entries[self._node, space, page]["frame"])
+            settle_memory(self._machine, self._node, frame * size, size, forget=write)
 
     async def _spend_faults(self, before: tuple[int, int, int]) -> None:
         after = self._memory.faults(self._node, self._number)

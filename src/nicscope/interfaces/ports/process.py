@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from types import coroutine
 from typing import TYPE_CHECKING, Any
 
 from nicscope.config.delivery import Way
 from nicscope.drivers.running import RUNNING
+from nicscope.drivers.simulate.driven import ADDRESS, OWN, PACKET, PEER, TIME
 from nicscope.drivers.simulate.machine import CHAIN, COMPUTE, REPORT, SLEEP
 from nicscope.drivers.simulate.ports.posting import (
     BLOCK,
@@ -15,7 +15,7 @@ from nicscope.drivers.simulate.ports.posting import (
     SIGNAL,
 )
 from nicscope.drivers.simulate.ports.reporting import GIVEN_BITS, KIND_BITS, LATE
-from nicscope.drivers.simulate.programs import ADDRESS, OWN, PACKET, PEER, TIME
+from nicscope.drivers.simulate.yielding import coroutine
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.host.calls import close_port
 from nicscope.interfaces.arguments import PS_PER_US, in_ps, shown, whole
@@ -24,23 +24,21 @@ from nicscope.interfaces.ownership import Owner
 from nicscope.interfaces.ports.asking import Asked, PortCalls
 from nicscope.interfaces.ports.buffers import Buffer
 from nicscope.interfaces.ports.completions import Arrival, Done
+from nicscope.interfaces.ports.freeing import Freeing
+from nicscope.interfaces.ports.knowing import known_of
 from nicscope.interfaces.ports.own_memory import OwnMemory
+from nicscope.interfaces.tasks import Tasking
+from nicscope.interfaces.waits import latest, timed_out
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
-from nicscope.nic.ports.layout import (
-    BUFFERS,
-    INLINE_BYTES,
-    RECEIVED,
-    SEND,
-    SENT,
-    STATUS_NAMES,
-)
+from nicscope.nic.ports.layout import BUFFERS, INLINE_BYTES, RECEIVED, SEND, SENT, STATUS_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
+    from fractions import Fraction
 
-    from nicscope.drivers.simulate.programs import Process as Driven
-    from nicscope.drivers.simulate.programs import Record
+    from nicscope.drivers.simulate.driven import Process as Driven
+    from nicscope.drivers.simulate.driven import Record
     from nicscope.interfaces.ports.cluster import PortCluster
 
 LONGEST_PAUSE_US = 32.0  # between two looks at whether a port has closed
@@ -53,7 +51,7 @@ def _close(machine: Any, n: int, p: int) -> Any:
     return close_port(machine, n, p)
 
 
-class Process(PortCalls, OwnMemory):
+class Process(PortCalls, OwnMemory, Freeing, Tasking):
     """One process: an address space, one port, and a clock."""
 
     def __init__(self, cluster: PortCluster[Any], driven: Driven, number: int) -> None:
@@ -70,13 +68,20 @@ class Process(PortCalls, OwnMemory):
         # What it holds in registers, where its stores and loads go through caches.
         self._windows = None if cluster.way == Way.PCI else self._machine.bus.windows
         self._owner = Owner(f"process {number} of node {self._node}", cluster.simulation, driven)
+        driven.knows = lambda: known_of(self)
         self._next_page = 0
+        self._freed = {}
         self._next_request = 0
         self._mapped: dict[int, int] = {}  # ports, and what names each as this process's
         # A descriptor's piece of that many bytes is never more than can be pinned at once.
         self._surely_short = (cluster.size.longest - 1) * self._memory.page_size
         self._questions: dict[tuple[int, str, int | None], bytes] = {}  # for reports, as asked
         self._map_port(self._port)
+        self._note_port(self._port)
+
+    def __repr__(self) -> str:
+        interface = self.cluster.interface or "ports"
+        return f"<{type(self).__name__} of {self._owner.place}, {interface}>"
 
     @property
     def node(self) -> int:
@@ -111,6 +116,11 @@ class Process(PortCalls, OwnMemory):
         record["open"] = 1
         record["space"] = self._number
         self._mapped[port] = int(record["given"]) << GIVEN_BITS
+
+    def _note_port(self, port: int, name: str | None = None) -> None:
+        """What ``port`` does counts for this process from now on."""
+        assert self.cluster.book is not None
+        self.cluster.book.note(self._node, port, self._number, name)
 
     def _lose_port(self, port: int) -> None:
         """``port`` has closed and is another's now."""
@@ -168,9 +178,7 @@ class Process(PortCalls, OwnMemory):
             raise SimulationError(f"a buffer must have at least 1 byte, got {byte_count}")
         count = whole(byte_count, "a number of bytes", 1)
         size = self._memory.page_size
-        begin, pages = self._next_page * size, -(-count // size)
-        self._memory.map(self._node, self._number, self._next_page, pages)
-        self._next_page += pages
+        begin = self._take_pages(-(-count // size)) * size
         return allocated(Buffer, self._owner, self, begin, count)
 
     async def compute(self, microseconds: float) -> None:
@@ -285,17 +293,20 @@ class Process(PortCalls, OwnMemory):
         port: int | None = None,
         *,
         after: Asked | Sequence[Asked] | None = None,
+        timeout_us: float | Fraction | None = None,
     ) -> Generator[bytes, Record, Done]:
         """How the next descriptor ended, when it has; ``after``: what is asked for before that.
 
         Errors: ``SimulationError`` if the port is closed and has no report left, or if that of what
-        is asked for before is.
+        is asked for before is; ``WaitTimeoutError`` if there was none for ``timeout_us``.
         """
         question = self._question(SENT, mode, port)
+        if timeout_us is not None:
+            question = self._timed(SENT, mode, port, timeout_us)
         ended = yield question if after is None else self._behind(after, question)
         self._driven.now = ended[TIME]
         if ended[OWN] < 0:
-            raise self._gone(ended[PEER])
+            raise self._unheard(ended)
         return self._end_of_sent(ended)
 
     @coroutine
@@ -305,13 +316,16 @@ class Process(PortCalls, OwnMemory):
         port: int | None = None,
         *,
         after: Asked | Sequence[Asked] | None = None,
+        timeout_us: float | Fraction | None = None,
     ) -> Generator[bytes, Record, Arrival]:
         """The next arrival, when there is one.  Errors: as of ``done``."""
         question = self._question(RECEIVED, mode, port)
+        if timeout_us is not None:
+            question = self._timed(RECEIVED, mode, port, timeout_us)
         ended = yield question if after is None else self._behind(after, question)
         self._driven.now = ended[TIME]
         if ended[OWN] < 0:
-            raise self._gone(ended[PEER])
+            raise self._unheard(ended)
         return self._received(ended)
 
     @coroutine
@@ -330,6 +344,17 @@ class Process(PortCalls, OwnMemory):
         if ended[OWN] < 0:
             raise self._gone(ended[PEER])
         return self._received(ended)
+
+    def _timed(self, which: int, mode: str, port: int | None, timeout_us: Any) -> bytes:
+        """The request for the next report of the ring ``which``, for so long."""
+        place = self._own(port)
+        own = self._mapped[place] | which | MODES[mode] << 1
+        until = latest(self._driven, timeout_us)
+        return self._driven.request(REPORT, peer=place, own=own, address=until)
+
+    def _unheard(self, ended: Record) -> SimulationError:
+        """The error of a wait for a report that has ended without one."""
+        return timed_out(self._driven) if ended[OWN] == LATE else self._gone(ended[PEER])
 
     def _end_of_sent(self, record: Record) -> Done:
         """What a report of the ring ``SENT`` says."""

@@ -5,22 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope.interfaces.machine_run import MachineRun
+from nicscope.interfaces.ports.book import fates
 from nicscope.interfaces.run_report import PS_PER_US, Looked, NodeReport, Received, Sent
 from nicscope.nic.ports import layout as carried
 from nicscope.nic.ports.layout import ONE, OWN_PORT, STATUS_NAMES
 from nicscope.nic.ports.pools import BLANK
-from nicscope.nic.ports.traffic import (
-    ENDED_NAMES,
-    FIRST_DROPPED,
-    MADE_NAMES,
-)
+from nicscope.nic.ports.traffic import MADE_NAMES
+from nicscope.nic.translate.codes import UTLB
 from nicscope.nic.transport import LAST
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from nicscope.drivers.simulate.machine import Machine
-    from nicscope.interfaces.run_report import Names
+    from nicscope.interfaces.ports.book import PortBook
+    from nicscope.interfaces.run_report import Account, Names
 
 KINDS = {
     carried.SEND: "message",
@@ -35,14 +34,28 @@ KINDS = {
 class PortsRun(MachineRun):
     """A run whose NICs served ports."""
 
-    def __init__(self, machine: Machine, counts: list[dict[str, int | None]], names: Names) -> None:
-        """``counts`` are of translation, by node."""
+    def __init__(
+        self,
+        machine: Machine,
+        counts: list[dict[str, int | None]],
+        names: Names,
+        book: PortBook,
+        statuses: Sequence[str] = STATUS_NAMES,
+    ) -> None:
+        """``counts`` are of translation, by node; ``statuses``: what ends are called."""
         super().__init__(machine, names)
         self._counts = counts
+        self._book = book
+        self._statuses = statuses
 
     def nodes(self) -> list[NodeReport]:
         """Every node's work."""
         return [self._node(n, counts) for n, counts in enumerate(self._counts)]
+
+    def endpoints(self) -> list[Account]:
+        """What was done for each endpoint."""
+        handles = bool(self._machine.ports.rules[0]["handles"])
+        return self._book.accounts(self._statuses, handles=handles)
 
     def _packets(self) -> Mapping[tuple[int, int], str]:
         ports = self._machine.ports
@@ -58,21 +71,33 @@ class PortsRun(MachineRun):
         serving = ports.nodes[n]
         copied = ("messages_out", "messages_in", "bytes_out", "bytes_in")
         kept = ("repeated", "interrupts", "page_ins")
-        told = dict(zip(STATUS_NAMES, ports.told[n].tolist(), strict=True))
+        told: dict[str, int] = {}
+        for status, count in zip(self._statuses, ports.told[n].tolist(), strict=True):
+            if count:
+                told[status] = told.get(status, 0) + count
+        checks, missed = self._checked(n, counts)
         return NodeReport(
             **self._engines(n),
             **{name: int(serving[name]) for name in (*copied, *kept)},
-            requests={name: count for name, count in told.items() if count},
+            requests=told,
             open_requests=self._open_requests(n),
             sent=self._sent(n),
             received=self._received(n),
             lookups=self._looked(n, counts, "lookups"),
             misses=self._looked(n, counts, "misses"),
+            checks=checks,
+            check_misses=missed,
             pins=counts["pins"] or 0,
             unpins=counts["unpins"] or 0,
             pinned_now=int(ports.memory.hosts[n]["pinned"]),
             miss_us=int(serving["miss_time"]) / PS_PER_US,
         )
+
+    def _checked(self, n: int, counts: dict[str, int | None]) -> tuple[int | None, int | None]:
+        """What a node's user libraries have checked, and missed; None under a design without."""
+        if self._machine.ports.rules[0]["scheme"] < UTLB:
+            return None, None
+        return int(self._machine.ports.nodes[n]["checks"]), counts["check_misses"] or 0
 
     def _open_requests(self, n: int) -> int:
         """Descriptors of all queues that had not ended."""
@@ -101,13 +126,7 @@ class PortsRun(MachineRun):
     def _received(self, n: int) -> Received:
         ended = self._machine.ports.ended[n].tolist()
         came = int(self._machine.endpoints[n]["accepted"])
-        names = [name.removeprefix("no_") for name in ENDED_NAMES[FIRST_DROPPED:]]
-        return Received(
-            total=came,
-            **dict(zip(ENDED_NAMES[:FIRST_DROPPED], ended[:FIRST_DROPPED], strict=True)),
-            dropped=dict(zip(names, ended[FIRST_DROPPED:], strict=True)),
-            unfinished=came - sum(ended),
-        )
+        return fates(ended, came - sum(ended))
 
     def _looked(self, n: int, counts: dict[str, int | None], what: str) -> Looked:
         serving = self._machine.ports.nodes[n]

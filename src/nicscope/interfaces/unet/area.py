@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from nicscope.errors import SimulationError
 from nicscope.host.calls import deregister_frame, register_frame
 from nicscope.interfaces.arguments import whole
-from nicscope.interfaces.buffers import allocated
+from nicscope.interfaces.buffers import Room, allocated
 from nicscope.interfaces.ports.buffers import Buffer
+from nicscope.interfaces.ports.freeing import FREED
 from nicscope.interfaces.ports.memory import refusal
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
@@ -17,8 +18,9 @@ from nicscope.memory.paging.pins import pin_page, unpin_frame
 from nicscope.nic.ports.lookup import key_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nicscope.drivers.simulate.machine import Machine
-    from nicscope.interfaces.buffers import Room
     from nicscope.interfaces.ports.memory import Memory
     from nicscope.interfaces.ports.process import Process
 
@@ -67,6 +69,7 @@ class Area:
         self._space = space
         self.pages = pages
         self._next = 0
+        self._freed: dict[int, list[int]] = {}  # offsets of what was, by its pages
         self._rooms: list[Room] = []
         self._is_closed = False
         memory.map(node, space, 0, pages)
@@ -87,6 +90,11 @@ class Area:
         self._check()
         page = self._memory.page_size
         count = whole(byte_count, "a number of bytes")
+        again = self._freed.get(-(-count // page))
+        if again:
+            buffer = allocated(Buffer, self._owner, self, again.pop(), count)
+            self._rooms.append(buffer.room)
+            return buffer
         if count < 1 or self._next + count > self.pages * page:
             raise SimulationError(
                 f"no {count} bytes left in a buffer area of {self.pages * page}; give the "
@@ -111,6 +119,22 @@ class Area:
         if self._process._windows is not None:
             return await self._process._access(address, count, space=self._space)
         return self._memory.read(self._node, self._space, address, count)
+
+    def _seen(
+        self, room: Room, address: int
+    ) -> tuple[Callable[[int, int], bytes], Callable[[int, bytes], None]]:
+        """How a view of ``room`` loads and stores bytes from an offset on, taking no time."""
+        self._check()
+        return self._process._seen(room, address, self._space)
+
+    async def _free(self, room: Room) -> None:
+        """Have that part of the area be nobody's; its pages stay pinned with all others."""
+        self._check()
+        _, begin, end = self._owner.record_of(room, Room)
+        self._process._check_unused(begin, end)
+        self._owner.take_back(room, FREED)
+        self._rooms.remove(room)
+        self._freed.setdefault(-(-(end - begin) // self._memory.page_size), []).append(begin)
 
     def _check(self) -> None:
         """Return if the area is its process's: another's pages may lie at its addresses else."""

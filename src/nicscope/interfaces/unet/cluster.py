@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING, Unpack
 
 from nicscope.config.delivery import Transport
-from nicscope.config.design import Design, load_design
+from nicscope.config.design import chosen_design
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.machine import COMPUTE
 from nicscope.errors import PlatformError, SimulationError
 from nicscope.interfaces.arguments import a_name
 from nicscope.interfaces.buffers import memory_of, stretch_of
+from nicscope.interfaces.options import SharedOptions, spelt_out
 from nicscope.interfaces.ports import process as ports
 from nicscope.interfaces.ports.cluster import PAGE_SIZE, PortCluster
 from nicscope.interfaces.unet.area import Area
@@ -24,8 +23,11 @@ from nicscope.nic.ports.layout import BUFFERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
-    from nicscope.drivers.simulate.programs import Process as Driven
+    from nicscope.config.design import Design
+    from nicscope.config.platform import Platform
+    from nicscope.drivers.simulate.driven import Process as Driven
     from nicscope.drivers.simulate.programs import Simulation
     from nicscope.interfaces.ports.buffers import Buffer
     from nicscope.interfaces.unet.tags import TagForm
@@ -67,9 +69,10 @@ class Process(ports.Process):
             last._lose()
             record["given"] += 1
         self._map_port(port)
+        self._note_port(port, name)
         if area is not None:
             record["space"] = cluster.space_of_area(port)
-        endpoint = cluster.opened[node, port] = Endpoint(self, port, area)
+        endpoint = cluster.opened[node, port] = Endpoint(self, port, area, name)
         return endpoint
 
     def open_port(self, port: int) -> None:
@@ -93,6 +96,16 @@ class Process(ports.Process):
         await self._driven.ask(COMPUTE, duration=int(duration))
         self.copied_bytes += source.length
 
+    def _held(self) -> list[tuple[int, int, str]]:
+        what = "it is in a free queue; it comes back with a message, or when its endpoint closes"
+        return [
+            (address, len(buffer), what)
+            for (node, _), endpoint in self.cluster.opened.items()
+            if node == self.node and endpoint.process is self and endpoint.is_open
+            if endpoint.area is None
+            for address, buffer in endpoint._provided.items()
+        ]
+
     def swap_out(self) -> int:
         """Have the host's operating system take every frame that is not pinned; how many."""
         self._owner.check_caller()
@@ -110,33 +123,33 @@ class Cluster(PortCluster[Process]):
     transport = Transport(reliable=False)
     polling_keeps = True
 
+    @spelt_out(SharedOptions)
     def __init__(
         self,
-        design: str | Design = "unet-mm-pca200",
-        platform: str | None = None,
+        design: str | Path | Design = "unet-mm-pca200",
+        platform: str | Path | Platform | None = None,
         *,
         endpoints: int | None = None,
         buffer_bytes: int | None = None,
-        area_bytes: int | None = None,
         fresh: bool | None = None,
         small_inside: bool = True,
         tags: TagForm | None = None,
-        **others: Any,
+        **others: Unpack[SharedOptions],
     ) -> None:
         """``design`` and ``platform`` are of the catalog, and ``others`` as in ``PortCluster``.
 
         ``endpoints`` of each node, one per process by default; ``buffer_bytes`` of a receive
-        buffer, which lies in one page; ``area_bytes`` of U-Net's pinned area.
+        buffer, which lies in one page; ``area_bytes``, a setting, of U-Net's pinned area.
         ``fresh``: an absent receive buffer gets a page of zeros instead of its content from disk;
         by default so where U-Net/MM's NIC serves and buffers are pages.
         ``small_inside``: messages of less than 56 bytes travel in their descriptors.  Messages may
         be lost unless ``transport`` is reliable.
         """
-        chosen = load_design(design) if isinstance(design, str) else design
-        if area_bytes is not None:
-            if chosen.scheme is not Scheme.PINNED:
-                raise SimulationError(f"design {chosen.name!r} has no pinned area; drop area_bytes")
-            chosen = msgspec.structs.replace(chosen, area_bytes=area_bytes)
+        chosen = chosen_design(design, {})
+        if others.get("area_bytes", 0) is None:
+            del others["area_bytes"]
+        if "area_bytes" in others and others.get("scheme", chosen.scheme) != Scheme.PINNED:
+            raise SimulationError(f"design {chosen.name!r} has no pinned area; drop area_bytes")
         super().__init__(chosen, platform, ports=endpoints, **others)
         if buffer_bytes is None:
             buffer_bytes = PAGE_SIZE if self.nic_serves else FRAME_BYTES
@@ -146,7 +159,7 @@ class Cluster(PortCluster[Process]):
             )
         self.buffer_bytes = buffer_bytes
         # a NIC asks for such a page (5.1); a kernel that serves brings it in its owner's trap (5.2)
-        is_mapped = chosen.scheme is Scheme.UNET_MM and self.nic_serves
+        is_mapped = self.design.scheme is Scheme.UNET_MM and self.nic_serves
         if fresh and buffer_bytes < PAGE_SIZE:
             raise SimulationError("buffers that share a page cannot be zeroed; drop fresh")
         self._fresh = is_mapped and buffer_bytes == PAGE_SIZE if fresh is None else fresh

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nicscope.drivers.simulate.ports.posting import MORE
-from nicscope.errors import SimulationError
-from nicscope.interfaces.arguments import a_name, whole
-from nicscope.interfaces.buffers import stretch_of
+from nicscope.errors import SimulationError, WaitTimeoutError
+from nicscope.interfaces.arguments import PS_PER_US, a_name, has_bytes, in_ps, raw_bytes, whole
+from nicscope.interfaces.buffers import Stretch, stretch_of
 from nicscope.interfaces.ports.buffers import Buffer
 from nicscope.interfaces.unet.message import Message
 from nicscope.interfaces.unet.tags import NO_CHANNEL
@@ -29,14 +29,23 @@ MOST_CHANNELS = 1 << 31
 class Endpoint:
     """Send, free and receive queue of one process.  ``Process.open`` makes them."""
 
-    def __init__(self, process: Process, port: int, area: Area | None) -> None:
+    def __init__(
+        self, process: Process, port: int, area: Area | None, name: str | None = None
+    ) -> None:
         self.process = process
+        self.name = name  # by which others find it
         self._area = area
         self._port = port
         self._memory: Process | Area = process if area is None else area
         self._open = True
         self._lost = False
         self._provided: dict[int, Buffer] = {}
+        self._given_back: dict[int, Buffer] = {}  # whole, of which messages have what they fill
+
+    def __repr__(self) -> str:
+        called = f"{self.name!r} of " if self.name is not None else "of "
+        closed = "" if self._open else ", closed"
+        return f"<Endpoint {called}{self.process._owner.place}, U-Net{closed}>"
 
     @property
     def port(self) -> int:
@@ -68,11 +77,11 @@ class Endpoint:
         self._check_open()
         return self._memory.allocate(byte_count)
 
-    async def connect(self, node: int, name: str) -> Hashable:
+    async def connect(self, node: int, name: str, *, timeout_us: float = PATIENCE_US) -> Hashable:
         """The tag for messages to endpoint ``name`` of ``node``, which may open later.
 
-        The operating system registers it at both ends.  Errors: ``SimulationError`` if no such
-        endpoint opens within a tenth of a second.
+        The operating system registers it at both ends.  Errors: ``WaitTimeoutError`` if no such
+        endpoint opens in that time, by default a tenth of a second.
         """
         self._check_open()
         process, here = self.process, self.process.node
@@ -80,11 +89,11 @@ class Endpoint:
         process.cluster.check_path(here, there)
         a_name(name)
         registry = process.cluster.registry
-        patience = process.now_us + PATIENCE_US
+        patience = process.now_us + in_ps(timeout_us, what="timeout_us") / PS_PER_US
         await process.system_call()
         while (port := registry.find(there, name)) is None:
             if process.now_us > patience:
-                raise SimulationError(f"node {there} has opened no endpoint {name!r}")
+                raise WaitTimeoutError(f"node {there} has opened no endpoint {name!r}")
             await process.sleep(10)
         channel = registry.channel(here, self._port, there, port)
         return process.cluster.tags.tag(here, channel)
@@ -128,14 +137,15 @@ class Endpoint:
         given: list[bytes | tuple[int, int]] = []
         total = 0
         for piece in pieces:
-            if isinstance(piece, bytes):
-                given.append(piece)
-                total += len(piece)
-            else:
+            if isinstance(piece, Stretch) or not has_bytes(piece):
                 stretch = stretch_of(process._owner, self._memory, piece)
                 segments.append(stretch)
                 given.append(stretch)
                 total += stretch[1]
+            else:
+                raw = raw_bytes(piece)
+                given.append(raw)
+                total += len(raw)
         if total < SMALL and process.cluster.small_inside:
             content = b"".join(
                 [
@@ -152,15 +162,16 @@ class Endpoint:
             )
         return process.posting(SEND, channel, segments, port=self._port, more=more)
 
-    async def sent(self, mode: str = "poll") -> Done:
+    async def sent(self, mode: str = "poll", *, timeout_us: float | None = None) -> Done:
         """How the next send descriptor ended, when it has; its buffers may be used again."""
         self._check_port()
-        return await self.process.done(mode, port=self._port)
+        return await self.process.done(mode, port=self._port, timeout_us=timeout_us)
 
     async def provide(self, *buffers: Buffer) -> None:
         """Put empty buffers into the free queue; messages fill them in this order.
 
-        Each has the cluster's ``buffer_bytes`` or more, of which no more are used.
+        Each has the cluster's ``buffer_bytes`` or more, of which no more are used; what a message
+        gave back may be provided again as it is.
         """
         addresses: list[int] = []
         try:
@@ -173,6 +184,9 @@ class Endpoint:
         self._check_open()
         least = self.process.cluster.buffer_bytes
         address, length = stretch_of(self.process._owner, self._memory, buffer)
+        whole_of = self._given_back.pop(address, None)
+        if length < least and whole_of is not None and whole_of.room is buffer.room:
+            buffer, length = whole_of, whole_of.length
         if length < least:
             raise SimulationError(
                 f"a receive buffer has {least} bytes here, one of {length} was given"
@@ -191,13 +205,16 @@ class Endpoint:
         self._check_port()
         return self.process.waiting(self._port)
 
-    async def receive(self, mode: str = "poll") -> Message:
+    async def receive(self, mode: str = "poll", *, timeout_us: float | None = None) -> Message:
         """The next message, when there is one, or the next buffer that comes back unfilled.
 
         ``mode``: "poll"; "block" leaves the CPU to others; "signal" has the process interrupted.
+        Errors: ``WaitTimeoutError`` if there was neither for ``timeout_us``.
         """
         self._check_port()
-        return self._message(await self.process.arrival(mode, port=self._port))
+        return self._message(
+            await self.process.arrival(mode, port=self._port, timeout_us=timeout_us)
+        )
 
     async def receive_until(self, when_us: float) -> Message | None:
         """The next message or unfilled buffer, polled for; None if there is none at ``when_us``."""
@@ -222,6 +239,7 @@ class Endpoint:
             if buffer is None:  # it was never provided here: the report's memory is the process's
                 continue
             unit = process.cluster.buffer_bytes
+            self._given_back[address] = buffer
             size = len(buffer) if arrival.operation == RETURNED else min(left, unit)
             buffers.append(buffer.part(0, size))
             left -= size

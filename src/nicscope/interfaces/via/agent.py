@@ -175,6 +175,7 @@ class Agent(Connections):
         where = self.node, self.kernel.number(), port
         vi = Endpoint(owner, where, attributes, (send_queue, receive_queue), self._ports)
         self._open(port, attributes, (send_queue, receive_queue))
+        self.process._note_port(port, f"VI {where[1]}")
         vi.questions = self._question(port, SEND_QUEUE), self._question(port, RECEIVE_QUEUE)
         self.kernel.vis.append(vi)
         for queue in (send_queue, receive_queue):

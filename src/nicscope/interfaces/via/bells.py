@@ -31,6 +31,8 @@ class Bell:
     async def hear(self, process: Process, latest: int | None) -> None:
         """Have ``process`` wait until it rings, or until ``latest`` (ps)."""
         self._waiting.append(process)
-        await process.ask(AWAIT_QUEUE, peer=process.number, address=latest or 0)
-        if process in self._waiting:
-            self._waiting.remove(process)
+        try:
+            await process.ask(AWAIT_QUEUE, peer=process.number, address=latest or 0)
+        finally:
+            if process in self._waiting:
+                self._waiting.remove(process)

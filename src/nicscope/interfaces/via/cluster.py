@@ -11,19 +11,22 @@ cluster.run()
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 
 from nicscope.config.delivery import MESSAGE_STORE_AND_FORWARD, POLICIES, Transport, Way
-from nicscope.config.design import load_design, with_settings
+from nicscope.config.design import chosen_design
 from nicscope.config.platform import load_platform
+from nicscope.config.program_costs import MIDDLE
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
 from nicscope.errors import SimulationError, did_you_mean
-from nicscope.interfaces.arguments import LEAST, whole
+from nicscope.interfaces.options import UnseededSettings, spelt_out
 from nicscope.interfaces.ports.cluster import PAGE_SIZE, PortCluster
+from nicscope.interfaces.programs import called
+from nicscope.interfaces.telling import ToldPlainly
+from nicscope.interfaces.via.completions import STATUSES
 from nicscope.interfaces.via.host import Host
 from nicscope.interfaces.via.host_names import names_of
 from nicscope.interfaces.via.kernel import QUEUES_OF_PROCESS, Kernel
@@ -35,6 +38,7 @@ from nicscope.nic.ports.layout import REPORT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from fractions import Fraction
 
     from nicscope.config.delivery import Delivery
     from nicscope.config.design import Design
@@ -56,14 +60,17 @@ class Cluster(PortCluster[Process]):
     """Hosts on one switch whose NICs serve VIs."""
 
     interface = "VIA"
+    statuses = STATUSES
+    given = "host"
     process_type = Process
 
+    @spelt_out(UnseededSettings)
     def __init__(
         self,
         platform: str | Path | Platform = "sonic-via-utlb",
-        mechanism: str | Way = Way.EDT,
+        mechanism: str | Way | None = None,
         *,
-        design: str | Design = "via-static",
+        design: str | Path | Design = "via-static",
         nodes: int = 2,
         vis: int = 64,
         queues: int = 16,
@@ -71,26 +78,31 @@ class Cluster(PortCluster[Process]):
         loss: float = 0.0,
         seed: int = 0,
         settings: Mapping[str, int] | None = None,
-        delivery: str = "store-and-forward",
+        delivery: str | Delivery = "store-and-forward",
         topology: Topology | None = None,
+        transport: str | Transport | None = None,
         faults: Faults | None = None,
         host: HostSize | None = None,
         size: PortSize | None = None,
         keep_log: int = 0,
+        place: Fraction = MIDDLE,
+        **others: Unpack[UnseededSettings],
     ) -> None:
-        """``mechanism``: the way into the NIC, by whatever name; ``vis`` and ``queues``: of a node.
+        """``mechanism``, or ``way``: into the NIC, by default edt; a node's ``vis`` and ``queues``.
 
         ``names``: nodes by name, for VIPL's name service; by default ``node0``, ``node1``, ...
         ``loss``, the share of packets lost by ``seed``, or all that goes wrong: ``faults``.
-        ``settings`` change the platform's costs and the machine's parameters by name.
+        ``settings`` change the platform's costs and the machine's parameters by name, ``others``
+        the settings of ``design``; ``transport``: by default as the platform's costs have it.
         Errors: ``PlatformError``, ``SimulationError`` naming what is wrong.
         """
         ways = [way.value for way in Way]
+        mechanism = others.pop("way", mechanism) or Way.EDT
         if mechanism not in ways:
             raise SimulationError(f"no mechanism {mechanism!r}{did_you_mean(mechanism, ways)}")
         if nodes < 1:
             raise SimulationError(f"a cluster must have at least 1 node, got {nodes!r}")
-        if delivery not in DELIVERIES:
+        if isinstance(delivery, str) and delivery not in DELIVERIES:
             raise SimulationError(f"no delivery {delivery!r}{did_you_mean(delivery, DELIVERIES)}")
         if not 0 <= loss < 1:
             raise SimulationError(f"loss must be from 0 to less than 1, got {loss!r}")
@@ -101,10 +113,15 @@ class Cluster(PortCluster[Process]):
         check_runs(Combination("VIA", priced, Way(mechanism)))
         self.settings = settings_of(priced, settings)
         self.mechanism: Mechanism | None = NAMES.get(Way(mechanism))
-        chosen = load_design(design) if isinstance(design, str) else design
+        self.transport = Transport(
+            window=self.settings.window,
+            time_out_ps=self.settings.retry_timeout,
+            most_retries=self.settings.retries,
+            ack_delay_ps=min(ACK_DELAY_PS, self.settings.retry_timeout // 5),
+        )
         self._queues = queues
         self._vis = vis
-        way = with_settings(chosen, [f"way={Way(mechanism).value}"])
+        way = chosen_design(design, {**others, "way": Way(mechanism).value})
         self.postpones = is_postponed(self.settings, way)
         frames = self.settings.host["memory_bytes"] // PAGE_SIZE
         super().__init__(
@@ -113,12 +130,7 @@ class Cluster(PortCluster[Process]):
             nodes=nodes,
             policy=_delivered(delivery, self.settings),
             topology=topology,
-            transport=Transport(
-                window=self.settings.window,
-                time_out_ps=self.settings.retry_timeout,
-                most_retries=self.settings.retries,
-                ack_delay_ps=min(ACK_DELAY_PS, self.settings.retry_timeout // 5),
-            ),
+            transport=self.transport if transport is None else transport,
             faults=faults or Faults(loss=loss, seed=seed),
             host=host or HostSize(frames=frames, pages_per_space=PAGES_PER_SPACE),
             size=size
@@ -131,6 +143,7 @@ class Cluster(PortCluster[Process]):
                 connections=CONNECTIONS,
             ),
             keep_log=keep_log,
+            place=place,
         )
         self.names = names_of(names, self.topology.nodes)
         self._kernels: list[Kernel] = []
@@ -140,22 +153,27 @@ class Cluster(PortCluster[Process]):
         """By node; there once ``run`` has begun."""
         return self._kernels
 
+    def _called(
+        self, program: Callable[[Any], Coroutine[Any, Any, object]], given: Process
+    ) -> Coroutine[Any, Any, object]:
+        made = called(program, Host(given))
+        play: Any = _play(made, given)
+        own: Any = made
+        play.__name__, given._driven.code = own.__name__, own.cr_code
+        coroutine: Coroutine[Any, Any, object] = play
+        return coroutine
+
     def start(  # type: ignore[override]
-        self, node: int, program: Callable[[Host], Coroutine[Any, Any, object]]
+        self,
+        node: int,
+        program: Callable[[Host], Coroutine[Any, Any, object]],
+        *,
+        daemon: bool = False,
+        tasks: int = 0,
     ) -> None:
-        """Have ``program`` run on ``node``."""
-        where = whole(node, "a node", LEAST)
-        super().start(where, partial(_play, program))
-
-    def run(self) -> Sequence[object]:
-        """Run all programs to their ends; what they return, in the order of their start.
-
-        A run after another begins anew, at time 0, with the programs that were started since.
-        """
-        try:
-            return super().run()
-        finally:
-            self._programs = []
+        """Have ``program`` run on ``node``; see ``Programs.start``."""
+        with ToldPlainly():
+            super().start(node, program, daemon=daemon, tasks=tasks)  # type: ignore[arg-type]
 
     @property
     def _wide_delivery(self) -> Delivery:
@@ -188,9 +206,9 @@ class Cluster(PortCluster[Process]):
         return simulation
 
 
-def _delivered(name: str, settings: Settings) -> Delivery:
+def _delivered(given: str | Delivery, settings: Settings) -> Delivery:
     """That delivery; where it is by message, with buffers for messages in half of staging each."""
-    chosen = POLICIES[name]
+    chosen = POLICIES[given] if isinstance(given, str) else given
     if not chosen.by_message:
         return chosen
     block = settings.host["l2_line"]
@@ -203,8 +221,8 @@ def _delivered(name: str, settings: Settings) -> Delivery:
     )
 
 
-async def _play(program: Callable[[Host], Coroutine[Any, Any, object]], process: Process) -> object:
+async def _play(program: Coroutine[Any, Any, object], process: Process) -> object:
     """Run a program on its process to the end of what it asked for last."""
-    result = await program(Host(process))
+    result = await program
     await process.settle()
     return result

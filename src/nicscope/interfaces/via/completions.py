@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from types import coroutine
 from typing import TYPE_CHECKING, Any
 
 from nicscope.drivers.running import RUNNING
+from nicscope.drivers.simulate.driven import ADDRESS, OWN, PACKET, TIME, Ended
 from nicscope.drivers.simulate.machine import AWAIT_QUEUE, COMPUTE, REPORT
 from nicscope.drivers.simulate.ports.posting import POLL
 from nicscope.drivers.simulate.ports.reporting import KIND_BITS, LATE
-from nicscope.drivers.simulate.programs import ADDRESS, OWN, PACKET, TIME, Ended
+from nicscope.drivers.simulate.yielding import coroutine
 from nicscope.interfaces.via.endpoint import (
     RECEIVE_QUEUE,
     SEND_QUEUE,
@@ -18,7 +18,13 @@ from nicscope.interfaces.via.endpoint import (
     Ring,
     Work,
 )
-from nicscope.interfaces.via.names import STATUS_ERROR_MASK, Return, Status, VipError
+from nicscope.interfaces.via.names import (
+    STATUS_ERROR_MASK,
+    Return,
+    Status,
+    VipError,
+    VipTimeoutError,
+)
 from nicscope.interfaces.via.program import Program
 from nicscope.interfaces.via.vi import CompletionQueue, Vi
 from nicscope.nic.ports import layout as ended_as
@@ -27,7 +33,7 @@ from nicscope.nic.ports.layout import FETCH, WRITE
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Generator
 
-    from nicscope.drivers.simulate.programs import Record
+    from nicscope.drivers.simulate.driven import Record
     from nicscope.interfaces.via.descriptor import Descriptor
 
 NAMES = ("send", "receive")  # by work queue
@@ -44,6 +50,11 @@ ERRORS = {
     ended_as.REMOTE_FAILED: Status.VIP_STATUS_REMOTE_DESC_ERROR,
     ended_as.BAD_DESCRIPTOR: Status.VIP_STATUS_FORMAT_ERROR,
 }
+# What a report of a run calls each end of a descriptor.
+STATUSES = tuple(
+    f"{ERRORS[end]} ({name})" if end != ended_as.DONE and end in ERRORS else name
+    for end, name in enumerate(ended_as.STATUS_NAMES)
+)
 # Of a report: the operation, the immediate word, and whether there is one.
 IN_REPORT = ("operation", "name", "buffers")
 OF_SENDS = {WRITE: Status.VIP_STATUS_OP_RDMA_WRITE, FETCH: Status.VIP_STATUS_OP_RDMA_READ}
@@ -67,6 +78,13 @@ def status_of(queue: int, operation: int, ended: int, has_immediate: bool) -> St
     return status | Status.VIP_STATUS_OP_RECEIVE
 
 
+def _named(name: str, call: Any) -> Awaitable[Descriptor]:
+    """``call`` under the name by which programs know it."""
+    call.__qualname__ = name
+    waited: Awaitable[Descriptor] = call
+    return waited
+
+
 class Completions(Program):
     """Calls that take completed work back."""
 
@@ -88,11 +106,11 @@ class Completions(Program):
         Errors: as ``send_done``, and ``VIP_TIMEOUT``; ``VIP_INVALID_PARAMETER`` for a queue that
         has a completion queue, as all waiting is done there then.
         """
-        return self._waited(vi, SEND_QUEUE, timeout_us)
+        return _named("Nic.send_wait", self._waited(vi, SEND_QUEUE, timeout_us))
 
     def recv_wait(self, vi: Vi, timeout_us: float | None = None) -> Awaitable[Descriptor]:
         """The oldest posted receive, likewise."""
-        return self._waited(vi, RECEIVE_QUEUE, timeout_us)
+        return _named("Nic.recv_wait", self._waited(vi, RECEIVE_QUEUE, timeout_us))
 
     async def cq_done(self, queue: CompletionQueue) -> tuple[Vi, bool] | None:
         """The VI that has the next completion, and whether it is a receive; None if none has.
@@ -120,7 +138,7 @@ class Completions(Program):
         ring.say()
         found = await self._entry(ring, latest)
         if found is None:
-            raise VipError(Return.VIP_TIMEOUT, "no completion in time")
+            raise VipTimeoutError(Return.VIP_TIMEOUT, "no completion in time")
         return found
 
     async def _entry(self, ring: Ring, latest: int | None) -> tuple[Vi, bool] | None:
@@ -155,7 +173,7 @@ class Completions(Program):
             latest = self._latest(timeout_us)
             while not vi.posted[queue][0].told:
                 if not (yield from self._reported(vi, queue, latest)):
-                    raise VipError(Return.VIP_TIMEOUT, "the descriptor is not done in time")
+                    raise VipTimeoutError(Return.VIP_TIMEOUT, "the descriptor is not done in time")
             return self._taken(vi, queue)
         while not vi.posted[queue][0].told:
             before = self._process._before

@@ -10,7 +10,7 @@ from nicscope.drivers.simulate.ports.connecting import connect_ports, end_connec
 from nicscope.errors import SimulationError
 from nicscope.interfaces.ownership import Owned
 from nicscope.interfaces.via.bells import Bell
-from nicscope.interfaces.via.names import Return, State, VipError
+from nicscope.interfaces.via.names import Return, State, VipError, VipTimeoutError
 from nicscope.interfaces.via.vi import check_suit
 from nicscope.kernel.entering import bound
 
@@ -105,7 +105,7 @@ class Connections:
                     Return.VIP_NO_MATCH, f"nobody on node {node} waits for {discriminator!r}"
                 )
             request.answer = Return.VIP_TIMEOUT
-            raise VipError(Return.VIP_TIMEOUT, f"node {node} did not answer in time")
+            raise VipTimeoutError(Return.VIP_TIMEOUT, f"node {node} did not answer in time")
         raise VipError(request.answer, f"node {node} does not want the connection")
 
     async def connect_wait(self, discriminator: str, latest: int | None) -> Asking:
@@ -114,7 +114,9 @@ class Connections:
         asked = self.cluster.kernels[self.node].asked
         while discriminator not in asked.waiting:
             if latest is not None and self._driven.now >= latest:
-                raise VipError(Return.VIP_TIMEOUT, f"nobody asked for {discriminator!r} in time")
+                raise VipTimeoutError(
+                    Return.VIP_TIMEOUT, f"nobody asked for {discriminator!r} in time"
+                )
             await asked.arrived.hear(self.process, latest)
         waiting = asked.waiting[discriminator]
         request = waiting.popleft()

@@ -66,6 +66,10 @@ class Descriptor(msgspec.Struct, eq=False):
     status: Status = Status(0)
     places: Descriptors | None = None  # that gave it
 
+    def __repr__(self) -> str:
+        asked = sum(one.length for one in self.data)
+        return f"<Descriptor of {asked} bytes, {self.control}: {self.status or 'not done'}>"
+
     @property
     def operation(self) -> int:
         """The lowest bits of ``control``: a send or receive, an RDMA write, an RDMA read."""

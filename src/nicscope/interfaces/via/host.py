@@ -18,6 +18,9 @@ class Host:
         self._process = process
         self._agent = Agent(process)
 
+    def __repr__(self) -> str:
+        return f"<Host of {self._process._owner.place}, VIA>"
+
     @property
     def node(self) -> int:
         """Its number."""

@@ -9,14 +9,50 @@ from __future__ import annotations
 from enum import IntEnum, IntFlag
 from typing import TYPE_CHECKING
 
-from nicscope.errors import SimulationError
+from nicscope.errors import SimulationError, WaitTimeoutError
 
 if TYPE_CHECKING:
     from nicscope.interfaces.via.descriptor import Descriptor
 
 
-class Status(IntFlag):
+class _Word(IntEnum):
+    """A word that prints as the specification spells it."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __format__(self, spec: str) -> str:
+        return str(self) if not spec else int.__format__(self, spec)
+
+
+class _Bits(IntFlag):
+    """Words in one number that print as the specification spells them."""
+
+    def __str__(self) -> str:
+        return " | ".join(self._names()) or "0"
+
+    def _names(self) -> list[str]:
+        return _spelt(int(self), type(self), 0)
+
+    def __format__(self, spec: str) -> str:
+        return str(self) if not spec else int.__format__(self, spec)
+
+
+def _spelt(word: int, kind: type[_Bits], field: int) -> list[str]:
+    """The names of the bits of ``word``; those of ``field`` are one number, of one name."""
+    named = {int(each): name for name, each in kind.__members__.items()}
+    bits = [1 << place for place in range(word.bit_length()) if word >> place & 1]
+    parts = [bit for bit in bits if not bit & field]
+    if word & field in named or word & field:
+        parts.append(word & field)
+    return [named.get(part, hex(part)) for part in sorted(parts)]
+
+
+class Status(_Bits):
     """The status word of a descriptor."""
+
+    def _names(self) -> list[str]:
+        return _spelt(int(self), Status, STATUS_OP_MASK)
 
     VIP_STATUS_DONE = 0x1
     VIP_STATUS_FORMAT_ERROR = 0x2
@@ -38,8 +74,11 @@ STATUS_ERROR_MASK = 0x1FE
 STATUS_OP_MASK = 0x70000
 
 
-class Control(IntFlag):
+class Control(_Bits):
     """The control word of a descriptor; its two lowest bits are the operation."""
+
+    def _names(self) -> list[str]:
+        return _spelt(int(self), Control, CONTROL_OP_MASK)
 
     VIP_CONTROL_OP_SENDRECV = 0x0
     VIP_CONTROL_OP_RDMAWRITE = 0x1
@@ -52,7 +91,7 @@ CONTROL_OP_MASK = 0x3
 CONTROL_RESERVED = 0xFFF0
 
 
-class Reliability(IntEnum):
+class Reliability(_Word):
     """What a VI promises of its messages."""
 
     VIP_SERVICE_UNRELIABLE = 1
@@ -60,7 +99,7 @@ class Reliability(IntEnum):
     VIP_SERVICE_RELIABLE_RECEPTION = 4
 
 
-class State(IntEnum):
+class State(_Word):
     """Of a VI."""
 
     VIP_STATE_IDLE = 0
@@ -69,7 +108,7 @@ class State(IntEnum):
     VIP_STATE_ERROR = 3
 
 
-class Error(IntEnum):
+class Error(_Word):
     """What the library reports besides descriptors, as they happen."""
 
     VIP_ERROR_POST_DESC = 0
@@ -85,13 +124,13 @@ class Error(IntEnum):
     VIP_ERROR_CATASTROPHIC = 10
 
 
-class SystemInfo(IntEnum):
+class SystemInfo(_Word):
     """What ``query_system_management_info`` may be asked."""
 
     VIP_SMI_AUTODISCOVERY = 1
 
 
-class Return(IntEnum):
+class Return(_Word):
     """What a call of the library returns; all but the first two are raised as ``VipError``."""
 
     VIP_SUCCESS = 0
@@ -123,3 +162,7 @@ class VipError(SimulationError):
         super().__init__(f"{code.name}: {why}")
         self.code = code
         self.descriptor = descriptor
+
+
+class VipTimeoutError(VipError, WaitTimeoutError):
+    """``VIP_TIMEOUT``: what a call waited for has not come in time."""

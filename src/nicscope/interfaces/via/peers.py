@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from nicscope.interfaces.via.bells import Bell
-from nicscope.interfaces.via.names import Return, State, VipError
+from nicscope.interfaces.via.names import Return, State, VipError, VipTimeoutError
 
 if TYPE_CHECKING:
     from nicscope.interfaces.via.endpoint import Endpoint
@@ -60,4 +60,4 @@ class Peerings:
 def too_late(peering: Peering) -> VipError:
     """What is said of one whose time is over."""
     _, node, name = peering.wanted
-    return VipError(Return.VIP_TIMEOUT, f"{name!r} of node {node} has not asked in time")
+    return VipTimeoutError(Return.VIP_TIMEOUT, f"{name!r} of node {node} has not asked in time")

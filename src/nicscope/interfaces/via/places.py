@@ -67,6 +67,12 @@ class Descriptors(Owned):
                 Return.VIP_INVALID_PARAMETER,
                 f"these descriptors have room for {self._most} segments, got {len(data)}",
             )
+        for one in data:
+            if isinstance(one, Region):
+                raise VipError(
+                    Return.VIP_INVALID_PARAMETER,
+                    "a descriptor is of segments, not regions: give region.segment(offset, length)",
+                )
         address = self._region.address + self._next % self._count * self._size
         self._next += 1
         word, how = 0, control

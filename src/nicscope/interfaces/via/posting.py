@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from types import coroutine
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +11,7 @@ from nicscope.drivers.running import RUNNING
 from nicscope.drivers.simulate.machine import CHAIN, POST, PROVIDE
 from nicscope.drivers.simulate.ports.posting import GATHER
 from nicscope.drivers.simulate.ports.reporting import KIND_BITS
+from nicscope.drivers.simulate.yielding import coroutine
 from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment, Descriptor
 from nicscope.interfaces.via.endpoint import RECEIVE_QUEUE, SEND_QUEUE, Endpoint, Work
 from nicscope.interfaces.via.names import (
@@ -31,7 +31,7 @@ from nicscope.nic.ports.layout import BAD_DESCRIPTOR, DONE, FENCED, FETCH, IMMED
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from nicscope.drivers.simulate.programs import Record
+    from nicscope.drivers.simulate.driven import Record
     from nicscope.interfaces.via.agent import Agent
 
 OPERATIONS = {

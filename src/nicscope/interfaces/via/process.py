@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from types import coroutine
 from typing import TYPE_CHECKING, Any
 
+from nicscope.drivers.simulate.driven import TIME, Ended
 from nicscope.drivers.simulate.machine import CHAIN
-from nicscope.drivers.simulate.programs import TIME, Ended
+from nicscope.drivers.simulate.yielding import coroutine
 from nicscope.interfaces.ownership import Owner
 from nicscope.interfaces.ports import process as ports
 from nicscope.interfaces.via.names import Return, VipError
@@ -18,8 +18,9 @@ MOST_BEFORE = CHAIN - 1  # what the process asks next is the last of the chain
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from nicscope.drivers.simulate.programs import Process as Driven
-    from nicscope.drivers.simulate.programs import Record
+    from nicscope.drivers.simulate.driven import Process as Driven
+    from nicscope.drivers.simulate.driven import Record
+    from nicscope.interfaces.buffers import Room
     from nicscope.interfaces.via.cluster import Cluster
 
 
@@ -34,6 +35,18 @@ class Process(ports.Process):
         self._before: list[bytes] = []
         self._has_store = False  # among them
         self._owner = Owner(self._owner.name, cluster.simulation, driven, refused)
+
+    def _held(self) -> list[tuple[int, int, str]]:
+        regions = self.cluster.kernels[self.node].regions.values()
+        return [
+            (each.address, each.length, "it is registered; deregister_mem() it first")
+            for each in regions
+            if each._owner is self._owner
+        ]
+
+    async def _free(self, room: Room) -> None:
+        await self.settle()
+        await super()._free(room)
 
     # Stores and posts say no more than that they have ended.  So they wait for what the process
     # asks next, and go before it, in one crossing to the driver.

@@ -6,27 +6,28 @@ they ask of the driver, as in ``interfaces.ports``.
 
 from __future__ import annotations
 
-from types import coroutine
 from typing import TYPE_CHECKING, Any
 
 from nicscope.drivers.running import RUNNING
+from nicscope.drivers.simulate.driven import TIME
 from nicscope.drivers.simulate.machine import ACCESS, COMPUTE
-from nicscope.drivers.simulate.programs import TIME
+from nicscope.drivers.simulate.yielding import coroutine
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, PS_PER_US
+from nicscope.interfaces.tasks import Tasking
 from nicscope.interfaces.via.names import Return, VipError
 from nicscope.interfaces.via.numbers import in_ps, raw_bytes, whole
 from nicscope.interfaces.via.process import MOST_BEFORE
 from nicscope.memory.coherence.access import LOAD, STORE
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Coroutine, Generator
 
     from nicscope.interfaces.ports.buffers import Buffer
     from nicscope.interfaces.via.agent import Agent
 
 
-class Program:
+class Program(Tasking):
     """What it does by itself."""
 
     def __init__(self, agent: Agent) -> None:
@@ -44,6 +45,24 @@ class Program:
         self._is_closed = False
         self._has_names = False  # it uses the name service
         self._accesses: dict[tuple[int, int, int], bytes] = {}  # as they are asked for
+
+    def __repr__(self) -> str:
+        closed = ", closed" if self._is_closed else ""
+        return f"<Nic of {self._owner.place}, VIA{closed}>"
+
+    async def _flush(self) -> None:
+        await self._process.settle()
+
+    def _whole(self, task: Coroutine[Any, Any, Any]) -> Coroutine[Any, Any, Any]:
+        async def whole() -> Any:
+            result = await task
+            await self._process.settle()
+            return result
+
+        made: Any = whole()
+        made.__name__ = getattr(task, "__name__", "a task")
+        found: Coroutine[Any, Any, Any] = made
+        return found
 
     @property
     def node(self) -> int:

@@ -75,6 +75,9 @@ class Vi(Owned):
         """``shown``: what is read here."""
         self._shown = shown
 
+    def __repr__(self) -> str:
+        return f"<Vi {self.number} of {self._of}, {self.state}>"
+
     @property
     def node(self) -> int:
         """Whose NIC it is on."""
@@ -121,6 +124,9 @@ class CompletionQueue(Owned):
     def __init__(self, shown: Ring) -> None:
         """``shown``: what is read here."""
         self._shown = shown
+
+    def __repr__(self) -> str:
+        return f"<CompletionQueue {self.number} of {self._of}, {self.entries} entries>"
 
     @property
     def number(self) -> int:

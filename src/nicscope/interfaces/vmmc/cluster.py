@@ -2,67 +2,52 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from nicscope.config.delivery import Transport
-from nicscope.config.design import Design, load_design, with_settings
 from nicscope.config.program_costs import program_costs
 from nicscope.config.scheme import Scheme
-from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
+from nicscope.drivers.simulate.ports.build import HostSize, PortSize
 from nicscope.interfaces.mini.memory import check_fits
+from nicscope.interfaces.options import SharedOptions, spelt_out
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.interfaces.vmmc.directory import Directory
 from nicscope.interfaces.vmmc.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
+    from nicscope.config.design import Design
+    from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.programs import Simulation
-    from nicscope.fabric.topology import Topology
 
 
 class Cluster(PortCluster[Endpoint]):
     """Hosts with VMMC; programs on them get an ``Endpoint``."""
 
     interface = "VMMC"
+    given = "endpoint"
     process_type = Endpoint
     # Assumed: no time-out or count is printed.  A way on which nothing came through for 41 ms is
     # given up; a receiver whose page or table has to come from the disk first takes 22 ms.
     transport = Transport(most_retries=40)
     garbage = True
 
+    @spelt_out(SharedOptions)
     def __init__(
         self,
-        design: str | Design = "utlb",
-        platform: str | None = None,
-        *,
-        nodes: int = 2,
-        topology: Topology | None = None,
-        transport: Transport | None = None,
-        faults: Faults | None = None,
-        host: HostSize | None = None,
-        size: PortSize | None = None,
-        keep_log: int = 0,
-        **settings: object,
+        design: str | Path | Design = "utlb",
+        platform: str | Path | Platform | None = None,
+        **options: Unpack[SharedOptions],
     ) -> None:
-        """``settings`` change the design's, by the names of ``docs/designs.md``: ``pin_limit=64``.
+        """``options`` as of ``PortCluster``; a design's settings are among them: ``pin_limit=64``.
 
         Errors: ``DesignError`` for a design that is not VMMC's or a setting that it does not have.
         """
-        chosen = load_design(design) if isinstance(design, str) else design
-        changes = [f"{key}={str(value).lower()}" for key, value in settings.items()]
-        host = host or HostSize()
-        super().__init__(
-            with_settings(chosen, changes) if changes else chosen,
-            platform,
-            nodes=nodes,
-            topology=topology,
-            transport=transport,
-            faults=faults,
-            host=host,
-            size=size or PortSize(longest=host.pages_per_space),
-            keep_log=keep_log,
-        )
+        host = options.get("host") or HostSize()
+        options["size"] = options.get("size") or PortSize(longest=host.pages_per_space)
+        super().__init__(design, platform, **options)
         tables = program_costs(self.platform, self.design.scheme).tables
         self.check_ps = tables["request_check_min"], tables["request_check_max"]
         self._directory: Directory | None = None

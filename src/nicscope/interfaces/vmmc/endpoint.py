@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.drivers.simulate.machine import COMPUTE, GIVE_UP, REGISTER, UNPIN
-from nicscope.errors import SimulationError
-from nicscope.host.second_level import TABLE_PAGES
+from nicscope.drivers.simulate.machine import COMPUTE, UNPIN
+from nicscope.errors import SimulationError, WaitTimeoutError
 from nicscope.interfaces.arguments import LEAST, a_name, in_ps, whole
 from nicscope.interfaces.buffers import not_within, stretch_of
-from nicscope.interfaces.ports.process import Process
 from nicscope.interfaces.vmmc.buffers import (
     Allowed,
     Exported,
@@ -20,20 +18,17 @@ from nicscope.interfaces.vmmc.buffers import (
     rights_of,
 )
 from nicscope.interfaces.vmmc.directory import Offer
-from nicscope.interfaces.vmmc.pinned import BUSY, FREE, IDLE, PinBook, PinnedPage
-from nicscope.nic.ports.layout import DONE, FETCH, STATUS_NAMES, WRITE
+from nicscope.interfaces.vmmc.library import Place, UserLibrary
+from nicscope.interfaces.waits import latest
+from nicscope.nic.ports.layout import FETCH, WRITE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from nicscope.drivers.simulate.programs import Process as Driven
+    from nicscope.drivers.simulate.driven import Process as Driven
     from nicscope.interfaces.ports.buffers import Buffer
     from nicscope.interfaces.vmmc.cluster import Cluster
 
-WORD_BITS = 32  # of the library's bit array
 ASK_AGAIN_US = 20.0  # assumed: how often an importer asks whether the buffer is exported yet
 PATIENCE_US = 1e6
-Place = tuple[int, int]  # of memory: address and length
 
 
 class Completion(NamedTuple):
@@ -57,20 +52,14 @@ class Notification(NamedTuple):
     length: int
 
 
-class Endpoint(Process):
+class Endpoint(UserLibrary):
     """One process on a VMMC node: its command buffer, its user library, and its buffers."""
 
     cluster: Cluster
 
     def __init__(self, cluster: Cluster, driven: Driven, number: int) -> None:
         super().__init__(cluster, driven, number)
-        assert cluster.simulation is not None
-        self.policy: Callable[[Sequence[PinnedPage]], int] | None = None
-        """The application's own replacement policy: the page to unpin, of those it is handed."""
-        self._book = PinBook(cluster.simulation.machine, self.node, self.number)
-        self._ended: dict[int, str] = {}
         self._posted: dict[int, Transfer] = {}
-        self._reaped = 0
         self._exported: dict[int, Exported] = {}
         self._imported: dict[int, Imported] = {}
         self._redirected: dict[int, Place] = {}
@@ -127,7 +116,8 @@ class Endpoint(Process):
     ) -> Imported:
         """Gain access to what ``node`` exports as ``name``, waiting until it does.
 
-        Errors: ``SimulationError`` if this process is not allowed to, or patience ends.
+        Errors: ``SimulationError`` if this process is not allowed to, ``WaitTimeoutError`` if
+        patience ends.
         """
         self._owner.check_caller()
         where = whole(node, "a node", 0, self.cluster.topology.nodes - 1)
@@ -138,7 +128,7 @@ class Endpoint(Process):
         until = self._driven.now + patience
         while (offer := self.cluster.directory.find(where, name)) is None:
             if self._driven.now >= until:
-                raise SimulationError(
+                raise WaitTimeoutError(
                     f"node {where} has not exported {name!r} in {patience_us:g} us; "
                     "check the name, or have it exported first"
                 )
@@ -203,6 +193,20 @@ class Endpoint(Process):
             everything = self._next_page * self._memory.page_size
             await self._driven.ask(UNPIN, peer=self.port, address=0, payload=everything)
 
+    def _held(self) -> list[tuple[int, int, str]]:
+        exported = [
+            (offer.address, offer.length, f"it is exported as {name!r}; unexport() it first")
+            for name, offer in map(self._record_of_export, self._exported.values())
+        ]
+        return exported + [
+            (*place, "an export is redirected to it; redirect(exported, None) it first")
+            for place in self._redirected.values()
+        ]
+
+    def _record_of_export(self, exported: Exported) -> tuple[str, Offer]:
+        found: tuple[str, Offer] = self._owner.record_of(exported, Exported)
+        return found
+
     # -- transfers -------------------------------------------------------------------------------
 
     async def store(  # type: ignore[override]
@@ -262,133 +266,34 @@ class Endpoint(Process):
         self._posted[request] = transfer
         return self._owner.give(transfer, request)
 
-    async def wait(self, transfer: Transfer | None = None, mode: str = "poll") -> Completion:
+    async def wait(
+        self,
+        transfer: Transfer | None = None,
+        mode: str = "poll",
+        *,
+        timeout_us: float | None = None,
+    ) -> Completion:
         """How ``transfer``, by default the oldest not yet waited for, has ended, once it has.
 
-        ``mode``: "poll", "block" or "signal".
+        ``mode``: "poll", "block" or "signal".  Errors: ``WaitTimeoutError`` if it has not for
+        ``timeout_us``; it can be waited for again.
         """
         self._owner.check_caller()
+        until = latest(self._driven, timeout_us)
         if transfer is None:
             if not self._posted:
                 raise SimulationError("there is no transfer to wait for; post one first")
             transfer = next(iter(self._posted.values()))
         number = self._owner.record_of(transfer, Transfer)
         while number not in self._ended:
-            await self._reap(mode)
+            await self._reap(mode, until)
         self._owner.take_back(transfer, "waited for")
         del self._posted[number]
         return Completion(transfer, self._ended.pop(number))
 
-    async def _reap(self, mode: str = "poll") -> None:
-        done = await self.done(mode)
-        self._reaped += 1
-        self._ended[done.request] = done.status
-
-    async def notification(self, mode: str = "block") -> Notification:
+    async def notification(
+        self, mode: str = "block", *, timeout_us: float | None = None
+    ) -> Notification:
         """The next remote store that was to notify and has ended here, once there is one."""
-        came = await self.arrival(mode)
+        came = await self.arrival(mode, timeout_us=timeout_us)
         return Notification(self._names.get(came.name, ""), came.node, came.offset, came.length)
-
-    # -- the user library ------------------------------------------------------------------------
-
-    async def check(self, buffer: Buffer) -> bool:
-        """Whether all pages of ``buffer`` are pinned: the library's look at its bit array alone.
-
-        It takes longer the later in its word of the array the first bit lies (UTLB, Table 1); the
-        time between the two ends is a straight line (assumed).
-        """
-        self._owner.check_caller()
-        pages = self._pages(*stretch_of(self._owner, self, buffer))
-        least, most = (table[min(len(pages), len(table) - 1)] for table in self.cluster.check_ps)
-        bit = pages.start % WORD_BITS
-        spent = int(least) + (int(most) - int(least)) * bit // (WORD_BITS - 1)
-        await self._driven.ask(COMPUTE, duration=spent)
-        return all(self._book.state(page) != FREE for page in pages)
-
-    async def unpin(self, buffer: Buffer) -> int:
-        """Unpin what is pinned of ``buffer`` and no transfer needs, by one call; how many pages."""
-        self._owner.check_caller()
-        address, length = stretch_of(self._owner, self, buffer)
-        ended = await self._driven.ask(UNPIN, peer=self.port, address=address, payload=length)
-        for page in self._pages(address, length):
-            if self._book.state(page) == FREE:
-                self._book.forget(page)
-        return ended.address
-
-    def pinned_pages(self) -> list[PinnedPage]:
-        """The process's pinned pages, lowest first."""
-        self._owner.check_caller()
-        pages = [page for page in range(self._next_page) if self._book.state(page) != FREE]
-        return self._book.described(pages)
-
-    async def swap_table(self, number: int = 0) -> bool:
-        """Have the host write a second-level table of this process to the disk (UTLB 3.3).
-
-        Table k holds pages 1024 k to 1024 k + 1023.  Whether there was one to write.
-        """
-        self._owner.check_caller()
-        there = self._has_table(number)
-        await self._driven.ask(COMPUTE, duration=self._cost("system_call"))
-        return there and self._book.swap(number)
-
-    def is_table_away(self, number: int = 0) -> bool:
-        """Whether that table is on the disk."""
-        self._owner.check_caller()
-        return self._has_table(number) and self._book.is_away(number)
-
-    def _has_table(self, number: int) -> bool:
-        pages = int(self._memory.state.entries.shape[2])
-        return 0 <= whole(number, "a second-level table", LEAST) * TABLE_PAGES < pages
-
-    async def _make_room(self, pages: range) -> None:
-        """Under a policy of the application's own: unpin what it names, until ``pages`` fit in."""
-        limit = self.cluster.most_pinned
-        if self.policy is None or limit is None or len(pages) > limit:
-            return
-        while True:
-            states = {page: self._book.state(page) for page in range(self._next_page)}
-            pinned = sum(state != FREE for state in states.values())
-            fresh = sum(states.get(page, FREE) == FREE for page in pages)
-            if pinned + fresh <= limit:
-                return
-            idle = [page for page, state in states.items() if state == IDLE and page not in pages]
-            if idle:
-                await self._unpin_chosen(idle)
-            elif BUSY in states.values() and self._next_request > self._reaped:
-                await self._reap()  # the end of a transfer lets pages go
-            else:
-                return  # only the driver can say no
-
-    async def _unpin_chosen(self, idle: list[int]) -> None:
-        assert self.policy is not None
-        victim = self.policy(self._book.described(idle))
-        if victim not in idle:
-            raise SimulationError(
-                f"the replacement policy chose page {victim}, which it was not handed; "
-                f"it must return the page of one of the {len(idle)} that may go"
-            )
-        self._book.forget(victim)
-        page_size = self._memory.page_size
-        await self._driven.ask(UNPIN, peer=self.port, address=victim * page_size, payload=page_size)
-
-    async def _pin_for_good(self, place: Place, what: str) -> None:
-        address, length = place
-        await self._make_room(self._pages(address, length))
-        ended = await self._driven.ask(REGISTER, peer=self.port, address=address, payload=length)
-        if ended.address != DONE:
-            raise SimulationError(
-                f"cannot {what}: {STATUS_NAMES[ended.address]} to pin {length} bytes"
-            )
-
-    async def _give_up(self, place: Place | None) -> None:
-        if place is not None:
-            address, length = place
-            await self._driven.ask(GIVE_UP, peer=self.port, address=address, payload=length)
-
-    def _pages(self, address: int, length: int) -> range:
-        page_size = self._memory.page_size
-        return range(address // page_size, (address + length - 1) // page_size + 1)
-
-    def _cost(self, name: str) -> int:
-        costs: Any = self._ports.costs[self.node]
-        return int(costs[name])

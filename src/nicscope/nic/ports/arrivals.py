@@ -16,11 +16,10 @@ from nicscope.nic.ports.layout import (
     IMMEDIATE,
     NOBODY,
     ONE,
-    OWN_PORT,
     SEND,
     WRITE,
 )
-from nicscope.nic.ports.streams import is_reliable, open_stream, stream_to
+from nicscope.nic.ports.streams import is_of_work, is_reliable, open_stream, stream_to
 from nicscope.nic.ports.traffic import (
     DELIVERED,
     DUPLICATE,
@@ -98,14 +97,6 @@ def takes_receive(nics, d, head):
         return False
     p = ports.channels[d, head.name].port
     return p != NOBODY and ports.table[d, p].takes == ONE
-
-
-@step
-def is_of_work(nics, d, head):
-    """Whether the packet of ``head`` came by a connection of a port with work queues."""
-    ports = nics.ports
-    p = stream_to(ports, d, head.peer).port
-    return p != OWN_PORT and ports.table[d, p].takes == ONE
 
 
 @step

@@ -349,7 +349,7 @@ def is_sound_on_nic(nics, d, slot):
 
 
 @FIRMWARE.function
-def ask_page(nics, n, space, page, receive):
+def ask_page(nics, n, p, space, page, receive):
     """Frame of ``page`` if the NIC has its translation, else ``MISSED`` or ``NOT_THERE``."""
 
 

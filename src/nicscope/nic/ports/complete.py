@@ -7,6 +7,7 @@ import numpy as np
 from nicscope.clock import NEVER
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import distant, step
+from nicscope.nic.ports.accounts import BYTES_IN, MESSAGES_IN, port_of_arrival
 from nicscope.nic.ports.arrivals import (
     DROPPED,
     ENDED,
@@ -17,7 +18,6 @@ from nicscope.nic.ports.arrivals import (
     TAKEN,
     add_to_message,
     is_for_port,
-    is_of_work,
     refuse_packet,
     without_room,
 )
@@ -58,7 +58,7 @@ from nicscope.nic.ports.receive import take_back
 from nicscope.nic.ports.remote_memory import check_export, is_awaited, post_answer
 from nicscope.nic.ports.reservation import patience
 from nicscope.nic.ports.scatter import let_runs_go
-from nicscope.nic.ports.streams import is_reliable, store_from, stream_to
+from nicscope.nic.ports.streams import is_of_work, is_reliable, store_from, stream_to
 from nicscope.nic.ports.traffic import (
     ACKNOWLEDGED,
     BROKEN_OFF,
@@ -184,10 +184,14 @@ def _count(nics, d, packet, head, status):
     if status != TAKEN or head.kind == PROBE:
         return
     serving = nics.ports.nodes[d]
-    serving.messages_in += head.last
-    serving.bytes_in += packet.payload
+    count = packet.payload
     if head.kind == SEND and packet.payload == 0:
-        serving.bytes_in += head.total
+        count += head.total
+    serving.messages_in += head.last
+    serving.bytes_in += count
+    account = nics.ports.accounts[d, port_of_arrival(nics, d, head)]
+    account[MESSAGES_IN] += head.last
+    account[BYTES_IN] += count
 
 
 @step

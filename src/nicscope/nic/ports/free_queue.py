@@ -56,7 +56,7 @@ def take_buffer(nics, n, p):
     if within + ports.rules[0].buffer > 1 << ports.rules[0].page_bits:
         return_buffer(nics, n, p, BAD_DESCRIPTOR)
         return
-    frame = ask_page(nics, n, port.space, page, 1)
+    frame = ask_page(nics, n, p, port.space, page, 1)
     if frame == MISSED:
         ask_for_page(nics, n, p, port.space, page, 1, 1)
     elif frame == NOT_THERE:

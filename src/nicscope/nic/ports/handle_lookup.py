@@ -11,6 +11,7 @@ import numpy as np
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import place_in
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
+from nicscope.nic.ports.accounts import count_handle, port_of_arrival
 from nicscope.nic.ports.calls import has_handle
 from nicscope.nic.ports.layout import FETCH, NOBODY, ONE, WRITE
 from nicscope.nic.ports.outcome import ask_for_handle
@@ -39,7 +40,7 @@ def knows_request(nics, n, p):
     ports = nics.ports
     port = ports.table[n, p]
     again = port.polled_again
-    if not _has(nics, n, p, PROCESS_HANDLE, p, again >= FIRST):
+    if not _has(nics, n, p, PROCESS_HANDLE, p, again >= FIRST, p):
         port.polled_again = max(again, FIRST)
         return False
     request = ports.requests[n, p, place_in(port.taken, ports.rules[0].ring)]
@@ -47,7 +48,7 @@ def knows_request(nics, n, p):
     if is_remote and port.takes != ONE:
         number = request.name
         is_one = number >= 0 and number < ports.shared.imports.shape[1]
-        if is_one and not _has(nics, n, p, IMPORT_HANDLE, number, again >= SECOND):
+        if is_one and not _has(nics, n, p, IMPORT_HANDLE, number, again >= SECOND, p):
             port.polled_again = SECOND
             return False
     port.polled_again = 0
@@ -55,8 +56,11 @@ def knows_request(nics, n, p):
 
 
 @step
-def _has(nics, n, who, kind, number, again):
-    if has_handle(nics, n, kind, number, np.int64(again)):
+def _has(nics, n, who, kind, number, again, p):
+    found = has_handle(nics, n, kind, number, np.int64(again))
+    if not again:
+        count_handle(nics, n, p, np.int64(0 if found else 1))
+    if found:
         return True
     ask_for_handle(nics, n, who, kind, number)
     return False
@@ -71,7 +75,7 @@ def export_for(nics, d, head):
         ports.shown[d] = ports.shared.exports[d, number]
         return True
     again = _missed_at(nics, d, head) >= FIRST
-    if not _has(nics, d, OWN, EXPORT_HANDLE, number, again):
+    if not _has(nics, d, OWN, EXPORT_HANDLE, number, again, port_of_arrival(nics, d, head)):
         _note_miss(nics, d, head, FIRST)
         return False
     owner = ports.shown[d].port
@@ -86,7 +90,7 @@ def process_for(nics, d, head, p):
     if not looks_up_handles(nics):
         return True
     again = _missed_at(nics, d, head) >= SECOND
-    if _has(nics, d, OWN, PROCESS_HANDLE, p, again):
+    if _has(nics, d, OWN, PROCESS_HANDLE, p, again, p):
         return True
     _note_miss(nics, d, head, SECOND)
     return False

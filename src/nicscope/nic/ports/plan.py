@@ -21,7 +21,7 @@ from nicscope.nic.ports.arbitrate import (
     index_of,
     kind_of,
 )
-from nicscope.nic.ports.arrivals import TAKEN, is_of_work, last_arrival, takes_receive
+from nicscope.nic.ports.arrivals import TAKEN, last_arrival, takes_receive
 from nicscope.nic.ports.layout import (
     DONE,
     FETCH,
@@ -36,7 +36,7 @@ from nicscope.nic.ports.layout import (
 from nicscope.nic.ports.lookup import further_ways, page_at, until_page_ends
 from nicscope.nic.ports.remote_memory import is_awaited
 from nicscope.nic.ports.scatter import piece_at
-from nicscope.nic.ports.streams import stream_to
+from nicscope.nic.ports.streams import is_of_work, stream_to
 from nicscope.nic.ports.transmit import enters_page
 
 STEPS = (

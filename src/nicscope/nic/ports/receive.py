@@ -15,7 +15,6 @@ from nicscope.nic.ports.arrivals import (
     TAKEN,
     UNJUDGED,
     is_for_port,
-    is_of_work,
     last_arrival,
     pass_by,
     takes_receive,
@@ -43,7 +42,7 @@ from nicscope.nic.ports.layout import (
 )
 from nicscope.nic.ports.lookup import generation_of
 from nicscope.nic.ports.remote_memory import place_answer, place_store
-from nicscope.nic.ports.streams import is_reliable, stream_to
+from nicscope.nic.ports.streams import is_of_work, is_reliable, stream_to
 from nicscope.nic.ports.traffic import (
     INCOMPLETE,
     NO_BUFFER,

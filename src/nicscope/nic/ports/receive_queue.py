@@ -40,6 +40,7 @@ def report_receive(nics, n, p, number, operation, status, length, word, has_word
     report.cookie = receive.cookie
     report.status = status
     ports.told[n, status] += 1
+    ports.port_told[n, p, status] += 1
 
 
 @routine

@@ -18,7 +18,6 @@ from nicscope.nic.ports.arrivals import (
     TAKEN,
     add_to_message,
     is_connected,
-    is_of_work,
     last_arrival,
     pass_by,
 )
@@ -51,7 +50,7 @@ from nicscope.nic.ports.receive_queue import (
     report_receive,
 )
 from nicscope.nic.ports.scatter import keep_run, place_over_pieces
-from nicscope.nic.ports.streams import is_reliable, stream_to
+from nicscope.nic.ports.streams import is_of_work, is_reliable, stream_to
 from nicscope.nic.ports.traffic import INCOMPLETE, NO_BUFFER, REFUSED
 from nicscope.nic.ports.troubles import note_trouble
 from nicscope.nic.ports.work_queues import RECEIVE_FAILED, RECEIVES_EMPTY

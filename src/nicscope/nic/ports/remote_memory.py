@@ -7,12 +7,12 @@ import numpy as np
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.delivery import PAYLOAD, place_in
+from nicscope.nic.ports.accounts import port_of_arrival
 from nicscope.nic.ports.arrivals import (
     DROPPED,
     NO_PLACE,
     REFUSED_FOR_GOOD,
     TAKEN,
-    is_of_work,
     is_without_progress,
     last_arrival,
     pass_by,
@@ -49,7 +49,7 @@ from nicscope.nic.ports.layout import (
 from nicscope.nic.ports.lookup import generation_of, key_of, page_at, until_page_ends
 from nicscope.nic.ports.outcome import ask_for_page
 from nicscope.nic.ports.reservation import note_dropped
-from nicscope.nic.ports.streams import stream_to
+from nicscope.nic.ports.streams import is_of_work, stream_to
 from nicscope.nic.ports.traffic import (
     NO_ANSWER,
     NO_ENTRY,
@@ -139,7 +139,7 @@ def translate_arrival(nics, d, packet, head, space, address):
     stream = stream_to(ports, d, head.peer)
     if stream.missed == head.sequence and head.sequence >= 0:
         return _look_up_again(nics, d, packet, head, stream)
-    frame = ask_page(nics, d, space, page, 1)
+    frame = ask_page(nics, d, port_of_arrival(nics, d, head), space, page, 1)
     if frame == MISSED:
         ask_for_page(nics, d, ARRIVAL, space, page, 1, 0)
         return True
@@ -187,13 +187,7 @@ def _settle(nics, d, frame):
     head.generation = generation_of(nics, d, frame)
     head.key = key_of(nics, d, head.space, head.page)
     hold(nics, d, head.key)
-    if head.kind == REPLY:
-        p = head.name
-    elif is_of_work(nics, d, head):
-        p = stream_to(ports, d, head.peer).port
-    else:
-        p = ports.shared.exports[d, head.name].port
-    ports.owners[d, head.key] = p
+    ports.owners[d, head.key] = port_of_arrival(nics, d, head)
     packet.address += frame << ports.rules[0].page_bits
 
 

@@ -59,6 +59,7 @@ def _tell_sent(nics, n, p, slot, status):
     leave_request(nics, n, p, slot)
     port.reported += 1
     ports.told[n, status] += 1
+    ports.port_told[n, p, status] += 1
     if status != DONE:
         ports.nodes[n].rejected += 1
     if ports.rules[0].tells == 1:

@@ -90,7 +90,7 @@ def _lay(nics, d, slot, p, pieces, many):
         run.before = within
         run.after = piece.length - within - count
         head.page = page_at(nics, at)
-        frame = _look_up(nics, d, head)
+        frame = _look_up(nics, d, p, head)
         if frame < 0:
             return frame if frame == WAITS else -frame
         keep_run(nics, d, slot, p, frame)
@@ -100,7 +100,7 @@ def _lay(nics, d, slot, p, pieces, many):
 
 
 @step
-def _look_up(nics, d, head):
+def _look_up(nics, d, p, head):
     """The frame of the page that the payload goes to next, ``WAITS``, or less a status."""
     stream = stream_to(nics.ports, d, head.peer)
     space, page = head.space, head.page
@@ -113,7 +113,7 @@ def _look_up(nics, d, head):
         if frame == MISSED and is_barred(nics, d, space, page):
             return np.int64(-PROTECTION)
     else:
-        frame = ask_page(nics, d, space, page, 1)
+        frame = ask_page(nics, d, p, space, page, 1)
     if frame == MISSED:
         ask_for_page(nics, d, ARRIVAL, space, page, 1, 0)
         return np.int64(WAITS)

@@ -13,7 +13,7 @@ import numpy as np
 
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import routine, step
-from nicscope.nic.ports.layout import AS_ALL, INLINE_BYTES, UNRELIABLE
+from nicscope.nic.ports.layout import AS_ALL, INLINE_BYTES, ONE, OWN_PORT, UNRELIABLE
 from nicscope.nic.ports.pools import AT_ONCE, BLANK, NO_ENTRY, ROOM, lacks
 from nicscope.nic.transport import distance
 
@@ -35,6 +35,14 @@ def is_reliable(ports, stream):
     if stream.level == AS_ALL:
         return ports.rules[0].reliable == 1
     return stream.level != UNRELIABLE
+
+
+@step
+def is_of_work(nics, d, head):
+    """Whether the packet of ``head`` came by a connection of a port with work queues."""
+    ports = nics.ports
+    p = stream_to(ports, d, head.peer).port
+    return p != OWN_PORT and ports.table[d, p].takes == ONE
 
 
 @step

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import routine, step
+from nicscope.nic.ports.accounts import port_of_arrival
 
 # Why a packet is made.
 FIRST = 0  # something is sent for the first time
@@ -84,6 +85,7 @@ HAPPENING = np.dtype(
 def count_made(nics, n, packet, head, why):
     """A packet waits for the engines of node ``n``."""
     nics.ports.made[n, why] += 1
+    nics.ports.port_made[n, head.from_port, why] += 1
     _log(nics, n, 0, why, packet, head)
 
 
@@ -91,6 +93,8 @@ def count_made(nics, n, packet, head, why):
 def count_ended(nics, d, packet, head, what):
     """A packet that has come to node ``d`` is done with."""
     nics.ports.ended[d, what] += 1
+    nics.ports.port_sent[packet.sender, head.from_port, what] += 1
+    nics.ports.port_came[d, port_of_arrival(nics, d, head), what] += 1
     _log(nics, d, 1, what, packet, head)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.ports import calls
+from nicscope.nic.ports.accounts import BYTES_OUT, MESSAGES_OUT
 from nicscope.nic.ports.arbitrate import (
     ACK,
     AHEAD,
@@ -143,7 +144,7 @@ def _look_up(nics, n, p, space, page):
     if space == NOBODY:
         return np.int64(GARBAGE_FRAME)  # the NIC's own memory, of which no bytes are kept
     if nics.ports.table[n, p].missed != page:
-        return ask_page(nics, n, space, page, 0)
+        return ask_page(nics, n, p, space, page, 0)
     nics.ports.nodes[n].repeated += 1
     return translated_frame(nics, n, space, page, 0)
 
@@ -269,12 +270,7 @@ def next_packet(nics, n, p):
     head.offset += port.done
     port.done += length
     moves_all = length == 0 or port.done == port.total
-    serving = ports.nodes[n]
-    serving.bytes_out += length
-    if moves_all and p != OWN_PORT:
-        serving.messages_out += 1
-        if port.options & INLINE:
-            serving.bytes_out += port.length
+    _count_out(nics, n, p, length, moves_all)
     head.last = 1 if moves_all else 0
     if is_reliable(ports, stream_to(ports, n, d)):
         send_numbered(nics, n, d, packet, head, ports.carried[n, p])
@@ -282,6 +278,22 @@ def next_packet(nics, n, p):
         send_once(nics, n, d, packet, head, ports.carried[n, p])
     if moves_all:
         calls.end_request(nics, n, p, DONE)
+
+
+@step
+def _count_out(nics, n, p, length, moves_all):
+    """A packet of ``length`` bytes leaves port ``p``; ``moves_all``: its message with it."""
+    port = nics.ports.table[n, p]
+    serving = nics.ports.nodes[n]
+    account = nics.ports.accounts[n, p]
+    count = length
+    if moves_all and p != OWN_PORT:
+        serving.messages_out += 1
+        account[MESSAGES_OUT] += 1
+        if port.options & INLINE:
+            count += port.length
+    serving.bytes_out += count
+    account[BYTES_OUT] += count
 
 
 @step

@@ -71,7 +71,7 @@ def _in_panel(curve: MissCurve, report: CurveReport) -> str:
 def _draw(axes: Axes, curve: MissCurve, columns: int) -> None:
     sizes = curve.sizes
     ratios = [curve.ratio(float(count)) for count in sizes.misses]
-    floor = curve.ratio(curve.footprint)
+    floor = curve.ratio(curve.compulsory)
     top = max([*ratios, *(curve.ratio(point.misses) for point in curve.points), 1e-4])
     axes.set_xscale("log", base=2)
     axes.axhspan(0, floor, color=SKY, alpha=0.35, lw=0, label=FLOOR)

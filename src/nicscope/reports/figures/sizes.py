@@ -35,11 +35,12 @@ def draw_sizing(sizing: Sizing, report: SizingReport) -> Figure:
     with styled():
         name = Path(sizing.trace.removeprefix("bundled:")).stem
         title = f"Sized for {say.budget(report)}: {name}"
-        figure, panels, _ = new_panels(len(groups) + 1 + by_page, title)
+        figure, panels, _ = new_panels(len(groups) + bool(groups) + by_page, title)
         for axes, answers in zip(panels, groups, strict=False):
             _draw_steps(axes, answers, report)
-        parts = panels[len(groups)]
-        _draw_parts(parts, sizing, report)
+        parts = panels[len(groups)]  # of page sizes, if there are no families
+        if groups:
+            _draw_parts(parts, sizing, report)
         if by_page:
             _draw_page_sizes(panels[-1], sizing)
         _legends(figure, panels[: len(groups)], parts)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from nicscope.config.byte_size import read_bytes
 from nicscope.config.delivery import (
     CONTROL_BYTES,
     DELIVERY_COSTS,
@@ -17,13 +18,13 @@ from nicscope.config.delivery import (
     delivery_costs,
 )
 from nicscope.config.platform import LONGEST_PS, PER_BYTE_UNITS, TIME_UNITS, load_platform, whole_ps
-from nicscope.config.scheme import BYTE_UNITS
 from nicscope.drivers.simulate.other_master import OtherMaster
 from nicscope.errors import DesignError, PlatformError, SimulationError, did_you_mean
 from nicscope.fabric.topology import Topology, crossbar, pair, trunk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from nicscope.config.platform import Platform
 
@@ -77,8 +78,8 @@ class FlowQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 def ask(
     *,
-    platform: str,
-    to: str | None = None,
+    platform: str | Path | Platform,
+    to: str | Path | Platform | None = None,
     policy: str = "adaptive",
     payload: str = "8192",
     count: int = 8,
@@ -224,16 +225,15 @@ def _masters(text: str, nodes: int) -> tuple[OtherMaster, ...]:
 
 def _byte_count(option: str, text: str, least: int) -> int:
     """Bytes, such as ``8192`` or ``8KiB``."""
-    split = _NUMBER.fullmatch(text.strip())
-    if split and split[2].lower() in BYTE_UNITS:
-        size = Decimal(split[1]) * BYTE_UNITS[split[2].lower()]
-        if size == int(size):
-            if not least <= size < LARGEST:
-                raise SimulationError(f"{option} must be from {least} to {LARGEST - 1}, got {text}")
-            return int(size)
-    raise SimulationError(
-        f"{option} must be a whole number of bytes, such as 8192 or 8KiB, got {text!r}"
-    )
+    sign = "-" if text.strip().startswith("-") else ""
+    size = read_bytes(text.strip().removeprefix(sign))
+    if size is None:
+        raise SimulationError(
+            f"{option} must be a whole number of bytes, such as 8192 or 8KiB, got {text!r}"
+        )
+    if sign or not least <= size < LARGEST:
+        raise SimulationError(f"{option} must be from {least} to {LARGEST - 1}, got {text}")
+    return size
 
 
 def _gap(text: str) -> int:

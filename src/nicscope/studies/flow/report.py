@@ -16,6 +16,7 @@ from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.script import Run, simulate_script
 from nicscope.interfaces.machine_run import ACTIONS, WAY
 from nicscope.interfaces.run_log import RunLog
+from nicscope.interfaces.run_timeline import Drawn, document
 from nicscope.studies.flow.parts import PART_NAMES, Part, busy_parts, latency_parts
 from nicscope.studies.flow.transfers import (
     EngineUse,
@@ -25,7 +26,6 @@ from nicscope.studies.flow.transfers import (
     processor_use,
 )
 from nicscope.studies.sources import repeat as repeated
-from nicscope.studies.timeline import Drawn, document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from nicscope.config.byte_size import read_bytes
 from nicscope.config.delivery import MESSAGE_STORE_AND_FORWARD, POLICIES, Policy, Way
+from nicscope.config.machine import MACHINE, read_number
 from nicscope.errors import StudyError, did_you_mean
 from nicscope.interfaces.via.cluster import DELIVERIES
 from nicscope.interfaces.ways import why_no_way
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
+
+    from nicscope.config.platform import Platform
 
 MOST_BYTES = 65536
 MOST_PAGES = 256
@@ -26,7 +31,7 @@ class Question(NamedTuple):
 
     mechanisms: tuple[str, ...]
     sizes: tuple[int, ...]  # bytes, ascending
-    platform: str = PLATFORM
+    platform: str | Path | Platform = PLATFORM
     settings: tuple[tuple[str, int], ...] = ()  # name, value
     translation: str | None = None  # a scheme, or a design; None: a table on the NIC
     entries: int | None = None  # of its cache; None: the design's
@@ -38,7 +43,7 @@ def ask(
     *,
     mechanisms: str | None = None,
     sizes: str = DEFAULT_BYTES,
-    platform: str = PLATFORM,
+    platform: str | Path | Platform = PLATFORM,
     mtu: int | None = None,
     dma_rate: int | None = None,
     overrides: Sequence[str] = (),
@@ -87,6 +92,8 @@ def ask(
 def _setting(override: str) -> tuple[str, int]:
     name, equals, text = override.partition("=")
     number = _whole(text)
+    if number is None and name.strip() in MACHINE:
+        number = read_number(name.strip(), text)
     if not equals or number is None or not name.strip():
         raise StudyError(
             "--set must be NAME=NUMBER, a whole number that is not negative, such as "
@@ -122,7 +129,7 @@ def _sizes(text: str) -> tuple[int, ...]:
     found: set[int] = set()
     for word in text.split(","):
         low, dots, high = word.partition("..")
-        ends = [_whole(one) for one in ([low, high] if dots else [low])]
+        ends = [read_bytes(one) for one in ([low, high] if dots else [low])]
         if any(end is None or not 1 <= end <= MOST_BYTES for end in ends):
             raise StudyError(
                 f"--bytes must list sizes from 1 to {MOST_BYTES}, such as 64,1500 or 64..4096; "

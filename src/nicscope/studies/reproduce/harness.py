@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nicscope.errors import StudyError, did_you_mean
 from nicscope.studies.reproduce.baselines import by_hand
 from nicscope.studies.reproduce.experiments import FILES
+from nicscope.studies.reproduce.keeping import Kept
 from nicscope.studies.reproduce.known import load_known, met_again
 from nicscope.studies.reproduce.traced import STUDIES, STUDY_FILES
 from nicscope.studies.reproduce.verdict import (
@@ -129,11 +130,13 @@ def reproduce(
     find: Callable[[str, str], Experiment] = find_experiment,
     progress: Callable[[str], None] = lambda _: None,
     traced: bool = False,
+    kept: Kept | None = None,
 ) -> Reproduction:
     """Every check of the items that ``wanted`` names, as ``plan`` reads it; no study is run yet.
 
-    ``progress`` hears ``PAPER/ID`` before each experiment.
+    ``progress`` hears ``PAPER/ID`` before each experiment.  What ``kept`` has is not run again.
     """
+    kept = Kept() if kept is None else kept
     papers = load_papers() if papers is None else papers
     items, _, offered = plan(papers, wanted, traced)
     result = Reproduction([], [], [], [], [], {}, [])
@@ -143,7 +146,11 @@ def reproduce(
         item = papers[key].items[name]
         if item.has_expectations():
             progress(f"{key}/{name}")
-            _check(result, papers[key], name, find(key, name)(item), load_known(key))
+            found = kept.get(f"{key}/{name}")
+            if found is None:
+                found = find(key, name)(item).to_json()
+                kept.put(f"{key}/{name}", found)
+            _check(result, papers[key], name, Outcome.of_json(found), load_known(key))
             if item.baseline is not None:
                 result.baselines[f"{key}/{name}"] = item.baseline
         if item.missing is not None:
@@ -157,10 +164,12 @@ def study(
     traces: Sequence[Path] = (),
     papers: Mapping[str, Paper] | None = None,
     watch: Callable[[int, int], None] | None = None,
+    kept: Kept | None = None,
 ) -> None:
     """Add to ``result`` what the studies that ``wanted`` names make of the files ``traces``.
 
-    Without any, of the bundled ones.  ``watch`` hears how many rows are done of how many.
+    Without any, of the bundled ones.  ``watch`` hears how many rows are done of how many.  What
+    ``kept`` has is not measured again.
     Errors: ``TraceError`` naming the file, before anything is measured if it cannot be opened.
     """
     from nicscope.studies.reproduce.traced.running import open_applications, run_studies
@@ -171,7 +180,7 @@ def study(
     if not chosen:
         return
     applications = open_applications(traces or list(bundled_traces().values()))
-    tables, points = run_studies(chosen, applications, papers, not traces, watch)
+    tables, points = run_studies(chosen, applications, papers, not traces, watch, kept)
     result.tables.extend(tables)
     result.points.extend(points)
 

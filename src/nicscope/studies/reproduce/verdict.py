@@ -159,6 +159,20 @@ class Outcome:
         """Record whether the statement ``name`` holds, and the numbers that show it."""
         self.shapes[name] = (holds, evidence)
 
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain values, to the last digit."""
+        values = {name: str(value) for name, value in self.values.items()}
+        shapes = {name: [bool(holds), told] for name, (holds, told) in self.shapes.items()}
+        return {"values": values, "shapes": shapes}
+
+    @classmethod
+    def of_json(cls, plain: dict[str, Any]) -> Outcome:
+        """What ``to_json`` has told."""
+        outcome = cls()
+        outcome.values = {name: Decimal(text) for name, text in plain["values"].items()}
+        outcome.shapes = {name: (holds, told) for name, (holds, told) in plain["shapes"].items()}
+        return outcome
+
 
 class Point(msgspec.Struct, frozen=True):
     """A published number beside ours and the baseline; errors are shares of the published one.

@@ -12,7 +12,7 @@ on the NIC and nothing that the host does besides serving misses. So of all shap
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from nicscope.config.design import Design
     from nicscope.config.platform import Platform
     from nicscope.studies.replaying import Priced
-    from nicscope.studies.sizing.shapes import Room
-    from nicscope.studies.sizing.survey import Grid
+    from nicscope.studies.sizing.survey import Grid, Grids
 
 _HOST_WORK = ("interrupts", "pin_calls", "unpin_calls")
 
@@ -144,15 +143,32 @@ _UNKNOWN = (
 )
 
 
-def grid_of(design: Design, room: Room) -> Grid | None:
-    """The grid that has all shapes of ``design``; None if no grid tells what it misses."""
+class Surveyed(Protocol):
+    """Whoever knows what one pass tells of every cache."""
+
+    @property
+    def grids(self) -> Grids:
+        """Caches of all shapes."""
+
+
+def follows(design: Design) -> bool:
+    """Whether all shapes of ``design`` follow from a replay of one and a pass over all caches."""
     if design.scheme not in _PER_MISS or design.pin_limit is not None:
+        return False
+    if design.scheme is Scheme.HANDLE:
+        return design.high_water is None
+    if design.scheme is Scheme.UTLB and design.prefetch != 1:
+        return False
+    return bool(design.index_offset)
+
+
+def grid_of(design: Design, room: Surveyed) -> Grid | None:
+    """The grid that has all shapes of ``design``; None if no grid tells what it misses."""
+    if not follows(design):
         return None
     if design.scheme is Scheme.HANDLE:
-        return None if design.high_water is not None else room.grids.plain.get(design.line or 1)
-    if design.scheme is Scheme.UTLB and design.prefetch != 1:
-        return None
-    return room.grids.offset if design.index_offset else None
+        return room.grids.plain.get(design.line or 1)
+    return room.grids.offset
 
 
 def at_shape(

@@ -50,6 +50,7 @@ class PageSize(NamedTuple):
     registration_platform: str
     registration_evidence: Evidence | None
     requests: int
+    enough: int  # entries of the smallest cache that misses no more than any larger one
     cache: Point | None  # that misses least within the NIC memory; None: none fits
     table_command: list[str]  # repeats the table by ``nicscope replay``
     cache_command: list[str]  # likewise
@@ -80,11 +81,12 @@ def in_page_sizes(
     Errors: ``TraceError`` at the first row that the schema does not allow.
     """
     platform = question.platform or load_platform(TODAY)
-    tables, caches = [], []
+    tables, caches, enough = [], [], []
     for size in question.page_sizes:
         touched = extent(passes.through(trace, SURVEY_WEIGHT), size)
         batches = passes.through(trace, SURVEY_WEIGHT)
         reached = grids(batches, size, (), most_entries(touched)).offset
+        enough.append(_enough(reached))
         settings = [f"entries={touched.node_pages}", f"page_size={size}"]
         tables.append(Subject(with_settings(load_design(TABLE), settings), platform))
         caches += [
@@ -112,8 +114,9 @@ def in_page_sizes(
             table,
             [p for p in points if p.priced.result.design.page_size == size],
             question,
+            most,
         )
-        for size, table in zip(question.page_sizes, priced, strict=False)
+        for size, table, most in zip(question.page_sizes, priced, enough, strict=False)
     ]
 
 
@@ -138,7 +141,21 @@ def _promising(grid: Grid, most: int, budget: int) -> list[tuple[int, int]]:
     return list(dict.fromkeys((entries, ways) for _, _, entries, ways in best))
 
 
-def _row(name: str, size: int, table: Priced, caches: list[Point], question: Question) -> PageSize:
+def _enough(grid: Grid) -> int:
+    """Entries of the smallest cache that misses no more than any that ``grid`` has."""
+    powers = [1 << bits for bits in range(grid.misses.shape[1].bit_length())]
+    sized = [
+        (int(misses[ways - 1]), ways << (grid.low + level))
+        for level, misses in enumerate(grid.misses)
+        for ways in powers
+        if ways <= len(misses)
+    ]
+    return min(sized)[1]
+
+
+def _row(
+    name: str, size: int, table: Priced, caches: list[Point], question: Question, enough: int
+) -> PageSize:
     entries = table.result.design.entries
     assert entries is not None
     part = next((one for one in table.cost.components if one.name == REGISTRATION), None)
@@ -156,6 +173,7 @@ def _row(name: str, size: int, table: Priced, caches: list[Point], question: Que
         registration_us=None if part is None else (part.low_ps / 1e6, part.high_ps / 1e6),
         registration_platform=table.platform or "",
         registration_evidence=None if part is None else part.evidence,
+        enough=enough,
         cache=cache,
         table_command=[*replay_command(name, TABLE, settings), *by_replay],
         cache_command=[]

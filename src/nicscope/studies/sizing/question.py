@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from nicscope.config.byte_size import read_bytes
 from nicscope.config.nic_memory import excess_of
-from nicscope.config.platform import load_platform
-from nicscope.config.scheme import BYTE_UNITS, Scheme, read_setting
-from nicscope.errors import StudyError
+from nicscope.config.platform import Platform, load_platform
+from nicscope.config.scheme import Scheme, read_setting
+from nicscope.errors import StudyError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
-    from nicscope.config.platform import Platform
-
-_BYTES = re.compile(r"([0-9]{1,18})\s*([a-zA-Z]*)")
 MOST_BYTES = 1 << 40
+PAGE_SIZES = "page-sizes"  # a word of --only
+USUAL_PAGE_SIZES = "4KiB,2MiB,1GiB"
 
 
 class Question(NamedTuple):
@@ -28,15 +28,22 @@ class Question(NamedTuple):
     platform_given: str | None = None  # how it was asked for: a name, or a file
     target_us: float | None = None  # per lookup
     page_sizes: tuple[int, ...] = ()  # to be set side by side, in the order given
+    only: tuple[str, ...] = ()  # families, by their schemes; none named: all, unless ``only_pages``
+    only_pages: bool = False  # no families, but for those that ``only`` names
+
+    def sizes(self, scheme: Scheme) -> bool:
+        """Whether the family of ``scheme`` is to be sized."""
+        return scheme.value in self.only if self.only or self.only_pages else True
 
 
 def ask(
     nic_memory: str,
     *,
     pin_memory: str | None = None,
-    platform: str | None = None,
+    platform: str | Path | Platform | None = None,
     target_us: float | None = None,
     page_sizes: str | None = None,
+    only: Sequence[str] = (),
 ) -> Question:
     """The question in the words of the command line.
 
@@ -49,20 +56,40 @@ def ask(
         raise StudyError("--target-us needs costs; name a platform with --platform")
     if target_us is not None and not 0 < target_us < float("inf"):
         raise StudyError(f"--target-us must be above 0, got {target_us!r}")
+    families = _families(only, page_sizes)
+    only_pages = PAGE_SIZES in only
+    if page_sizes is None and only_pages:
+        page_sizes = USUAL_PAGE_SIZES
     sizes = () if page_sizes is None else _page_sizes(page_sizes.split(","))
     costs = None if platform is None else load_platform(platform)
     excess = None if costs is None else excess_of({"the budget": nic_bytes}, costs)
     if excess is not None:
         raise StudyError(f"--nic-memory {nic_memory}: {excess}; give no more than it has")
-    return Question(nic_bytes, pin_bytes, costs, platform, target_us, sizes)
+    given = None if platform is None else _called(platform)
+    return Question(nic_bytes, pin_bytes, costs, given, target_us, sizes, families, only_pages)
+
+
+def _called(platform: str | Path | Platform) -> str:
+    return platform.name if isinstance(platform, Platform) else str(platform)
+
+
+def _families(only: Sequence[str], page_sizes: str | None) -> tuple[str, ...]:
+    """The families among the words of ``--only``."""
+    names = [PAGE_SIZES, *(scheme.value for scheme in Scheme)]
+    for word in only:
+        if word not in names:
+            raise StudyError(f"--only: no family {word!r}{did_you_mean(word, names)}")
+    if only and page_sizes is not None and PAGE_SIZES not in only:
+        raise StudyError(
+            f"--page-size {page_sizes} asks for what --only leaves out; add --only {PAGE_SIZES}"
+        )
+    return tuple(dict.fromkeys(word for word in only if word != PAGE_SIZES))
 
 
 def _budget(option: str, text: str, example: str) -> int:
-    found = _BYTES.fullmatch(text.strip())
-    unit = BYTE_UNITS.get(found[2].lower()) if found else None
-    if found is None or unit is None:
+    count = read_bytes(text)
+    if count is None:
         raise StudyError(f"{option} must be a number of bytes, such as {example}; got {text!r}")
-    count = int(found[1]) * unit
     if not 1 <= count <= MOST_BYTES:
         raise StudyError(f"{option} must be from 1B to {MOST_BYTES >> 40} TiB, got {text!r}")
     return count

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from nicscope.config.evidence import Evidence
+from nicscope.studies.columns import bound_of
 from nicscope.studies.pricing import Denominator, denominator_of, plain
 from nicscope.studies.sizing.merit import best_within, knee_of, staircase
 
@@ -298,12 +299,12 @@ def _point(point: Point | None, parts: bool = False) -> dict[str, Any] | None:
         "rejected": point.rejected,
         "lookups": cost.lookups,
         "ni_misses": point.misses,
-        "misses_per_lookup": point.misses_per_lookup,
+        "miss_ratio": point.misses_per_lookup,
         "misses_per_request": point.misses / cost.requests,
         "us": plain(cost.total_us()),
         "us_per_lookup": plain(cost.per_lookup_us()),
         "us_per_request": plain(cost.per_us(cost.requests)),
-        "lower_bound": cost.is_lower_bound,
+        "cost_bound": bound_of(cost),
     }
     if parts:
         weakest = point.priced.weakest_evidence
@@ -338,6 +339,7 @@ def _page_size(one: PageSize) -> dict[str, Any]:
         "cache": _point(one.cache),
         "ni_misses": one.misses,
         "misses_per_request": one.misses_per_request,
+        "entries_beyond_which_nothing_is_gained": one.enough,
         "table_command": one.table_command,
         "cache_command": one.cache_command,
     }

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from nicscope.studies.sizing.question import Question
     from nicscope.studies.sizing.search import Family
+    from nicscope.studies.sizing.survey import Extent
     from nicscope.traces.reader import Trace
 
 
@@ -57,9 +58,31 @@ def size(name: str, trace: Trace, question: Question, passes: Passes | None = No
     Errors: as ``report``.
     """
     passes = passes or Passes()
-    page_size = trace.metadata.page_size
     passes.forecast(trace, _likely(question))
-    touched = extent(passes.through(trace, EXTENT_WEIGHT), page_size)
+    touched = extent(passes.through(trace, EXTENT_WEIGHT), trace.metadata.page_size)
+    found = _searched(name, trace, question, passes, touched)
+    answers = [answer(name, family.subject, family.fitting, question) for family in found]
+    return Sizing(
+        trace=name,
+        page_size=trace.metadata.page_size,
+        extent=touched,
+        answers=answers,
+        page_sizes=page_sizes.in_page_sizes(name, trace, question, passes)
+        if question.page_sizes
+        else [],
+        replayed=sum(len(family.replayed) for family in found),
+        sampled=sum(len(family.sampled) for family in found),
+    )
+
+
+def _searched(
+    name: str, trace: Trace, question: Question, passes: Passes, touched: Extent
+) -> list[Family]:
+    """Every family that is asked for, searched."""
+    wanted = [one for one in families(question.platform) if question.sizes(one.design.scheme)]
+    if not wanted:
+        return []
+    page_size = trace.metadata.page_size
     most = most_entries(touched)
     budget = question.nic_bytes
     windows = Windows(trace.rows, touched)
@@ -75,8 +98,8 @@ def size(name: str, trace: Trace, question: Question, passes: Passes | None = No
         raise StudyError(
             f"--pin-memory {question.pin_bytes}B is less than one page of {page_size} bytes"
         )
-    found = explore(
-        families(question.platform),
+    return explore(
+        wanted,
         room,
         question,
         Counter(
@@ -84,23 +107,13 @@ def size(name: str, trace: Trace, question: Question, passes: Passes | None = No
         ),
         lambda found: _check_that_something_fits(name, found, question),
     )
-    answers = [answer(name, family.subject, family.fitting, question) for family in found]
-    return Sizing(
-        trace=name,
-        page_size=page_size,
-        extent=touched,
-        answers=answers,
-        page_sizes=page_sizes.in_page_sizes(name, trace, question, passes)
-        if question.page_sizes
-        else [],
-        replayed=sum(len(family.replayed) for family in found),
-        sampled=sum(len(family.sampled) for family in found),
-    )
 
 
 def _likely(question: Question) -> int:
     """How many designs' time it is likely to take to size a trace."""
     of_pages = len(question.page_sizes) * page_sizes.LIKELY
+    if question.only_pages and not question.only:
+        return EXTENT_WEIGHT + of_pages
     return EXTENT_WEIGHT + GRIDS_WEIGHT + sum(counting.LIKELY) + of_pages
 
 

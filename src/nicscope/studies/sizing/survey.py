@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nicscope.drivers.onepass.curve import LruCurve
-from nicscope.drivers.onepass.grid import MOST_SET_BITS, SetAssociativeGrid
+from nicscope.drivers.onepass.grid import SetAssociativeGrid
 from nicscope.drivers.replay.lookups import LookupStreams
 
 if TYPE_CHECKING:
@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from nicscope.drivers.replay.columns import RequestColumns
     from nicscope.drivers.replay.lookups import Nic
     from nicscope.traces.schema import Requests
 
 MOST_WAYS = 16
+MOST_SET_BITS = 16  # of what is told by one pass; larger caches are replayed
 
 
 class Extent(NamedTuple):
@@ -117,7 +119,7 @@ class Grids(NamedTuple):
 
 
 def grids(
-    batches: Iterable[Requests], page_size: int, lines: Sequence[int], most_entries: int
+    batches: Iterable[RequestColumns], page_size: int, lines: Sequence[int], most_entries: int
 ) -> Grids:
     """Every cache of up to ``most_entries`` and 16 ways, with each of ``lines``."""
     spread = LookupStreams(page_size, [1], by_process=False, offset=True)

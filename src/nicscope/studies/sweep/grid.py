@@ -26,6 +26,7 @@ from nicscope.memory.replacement import Replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from nicscope.config.design import Design
 
@@ -295,7 +296,13 @@ def _number(axes: Sequence[Axis], places: dict[str, int]) -> int:
 MOST_WORKERS = 1024
 
 
-def ask(design: str, platform: str | None, assignments: Sequence[str], *, many: bool) -> Grid:
+def ask(
+    design: str | Path | Design,
+    platform: str | Path | Platform | None,
+    assignments: Sequence[str],
+    *,
+    many: bool,
+) -> Grid:
     """The grid of variations of ``design``, priced on ``platform`` or else the design's own.
 
     ``many`` allows a million points and more.  Errors: as ``make_grid``, and for a design or

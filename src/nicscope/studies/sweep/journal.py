@@ -1,7 +1,4 @@
-"""What is done so far, on disk: a line per counted design, appended and synced before it counts.
-
-Each line carries a checksum.  What a killed sweep was writing is a torn last line, which is
-dropped; the first line says which sweep it is.
+"""What is done so far, on disk: a line per counted design in a log (``nicscope.outputs.log``).
 
 It begins with what identifies the sweep, so that another's is not continued.
 """
@@ -9,23 +6,21 @@ It begins with what identifies the sweep, so that another's is not continued.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
-import os
-import stat
-import zlib
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from nicscope import __version__
-from nicscope.errors import OutputError, StudyError
+from nicscope.errors import StudyError
+from nicscope.outputs.log import open_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from nicscope.config.platform import Platform
+    from nicscope.outputs.log import Log
     from nicscope.studies.sweep.grid import Grid, Plain
 
 FORMAT = 2
@@ -166,11 +161,8 @@ def _shown(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-ENDING = ".journal"
-MOST_BYTES = 1 << 30  # 150 for each design and trace
+ENDING = ".journal"  # of about 150 bytes for each design and trace
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # JSON that is none
-_OPENED = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_DIGITS = 8  # of the checksum that begins a line
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True):
@@ -189,34 +181,30 @@ def journal_path(out: Path) -> Path:
 class Journal:
     """An open journal, ours alone, and what it held when it was opened."""
 
-    def __init__(self, path: Path, file: int, records: list[Record]) -> None:
+    def __init__(self, log: Log | None, path: Path, records: list[Record]) -> None:
         self.path = path
         self.records = records  # of earlier runs
-        self.kept = len(records)  # with those of this one
-        self._file = file
+        self._log = log  # None: nothing is kept
+
+    @property
+    def kept(self) -> int:
+        """How many records it has, with those of this run."""
+        return 0 if self._log is None else self._log.kept
 
     def append(self, records: Sequence[Record]) -> None:
         """Add ``records``: on disk when this returns.  Errors: ``OutputError``."""
-        lines = b"".join(_line(msgspec.json.encode(record)) for record in records)
-        self.kept += len(records)  # before they are written: Ctrl-C may come in between
-        _write(self.path, self._file, lines)
+        if self._log is not None:
+            self._log.append([msgspec.json.encode(record) for record in records])
 
     def remove(self) -> None:
         """Remove the file: what it held is in the table."""
-        self.path.unlink(missing_ok=True)
+        if self._log is not None:
+            self._log.remove()
 
 
-class NoJournal(Journal):
+def no_journal(path: Path) -> Journal:
     """For a table that a stream gets: where that was when it was cut off, nobody can tell."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, -1, [])
-
-    def append(self, records: Sequence[Record]) -> None:
-        """Keep nothing."""
-
-    def remove(self) -> None:
-        """Nothing is there."""
+    return Journal(None, path, [])
 
 
 @contextlib.contextmanager
@@ -226,57 +214,23 @@ def open_journal(path: Path, identity: Identity) -> Iterator[Journal]:
     Errors: ``StudyError`` if another sweep's is there, or no journal, or a sweep that writes it;
     ``OutputError`` if it cannot be read or written.
     """
-    file, made = _opened(path)
-    journal = None
-    try:
-        journal = Journal(path, file, _begun(path, file, identity))
-        yield journal
-    finally:
-        if made and not (journal and journal.kept):
-            path.unlink(missing_ok=True)
-        os.close(file)
+    with open_log(path, "sweep") as log:
+        yield Journal(log, path, _begun(log, identity))
 
 
-def _opened(path: Path) -> tuple[int, bool]:
-    """Descriptor of the file, locked, and whether it was made; nothing else is even opened."""
-    try:
-        made = not os.path.lexists(path)
-        is_regular = made or stat.S_ISREG(path.lstat().st_mode)
-        if is_regular:
-            file = os.open(path, _OPENED | (os.O_CREAT | os.O_EXCL if made else 0), 0o666)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
-    if not is_regular:
-        raise OutputError(f"{path}: is no regular file; move it away, or name another --out")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(file)
-        raise StudyError(f"{path}: another sweep is writing it; wait for it to end") from error
-    return file, made
-
-
-def _begun(path: Path, file: int, identity: Identity) -> list[Record]:
+def _begun(log: Log, identity: Identity) -> list[Record]:
     """Records of the journal, cut to its whole lines; begins it with ``identity`` if empty."""
-    content = _content(path, file)
-    whole = list(_whole_lines(content))
-    if not whole:
-        begun = _line(msgspec.json.encode(identity))
-        if not begun.startswith(content):
-            raise StudyError(f"{path}: is no journal of this sweep; move it away")
-        _cut(path, file, 0)
-        _write(path, file, begun)
-        _sync_folder(path)
+    if not log.lines:
+        log.begin(msgspec.json.encode(identity))
         return []
-    end, first = whole[0]
-    difference = difference_from(first, identity)
+    difference = difference_from(log.lines[0], identity)
     if difference is not None:
         raise StudyError(
-            f"{path}: was begun by another sweep: {difference}; finish that one, or remove the "
+            f"{log.path}: was begun by another sweep: {difference}; finish that one, or remove the "
             "file to begin anew"
         )
-    records = [_record(path, number, text) for number, (_, text) in enumerate(whole[1:], 2)]
-    _cut(path, file, whole[-1][0] if len(whole) > 1 else end)
+    records = [_record(log.path, number, text) for number, text in enumerate(log.lines[1:], 2)]
+    log.resume()
     return records
 
 
@@ -296,61 +250,3 @@ def difference_from(stored: bytes, identity: Identity) -> str | None:
         return identity.difference(msgspec.json.decode(stored, type=Identity))
     except UNREADABLE:
         return f"its format is not {FORMAT}, that of this nicscope"
-
-
-def _whole_lines(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """(end, text) of each line up to the first that is torn."""
-    begin = 0
-    while (end := content.find(b"\n", begin)) >= 0:
-        checksum, text = content[begin : begin + _DIGITS], content[begin + _DIGITS : end]
-        if checksum != _checksum(text):
-            return
-        begin = end + 1
-        yield begin, text
-
-
-def _line(text: bytes) -> bytes:
-    return _checksum(text) + text + b"\n"
-
-
-def _checksum(text: bytes) -> bytes:
-    return b"%0*x" % (_DIGITS, zlib.crc32(text))
-
-
-def _content(path: Path, file: int) -> bytes:
-    try:
-        size = os.fstat(file).st_size
-        if size > MOST_BYTES:
-            raise StudyError(
-                f"{path}: is no journal of a sweep: it has {size:,} bytes; move it away"
-            )
-        return os.pread(file, size, 0)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be read: {error.strerror}") from error
-
-
-def _cut(path: Path, file: int, length: int) -> None:
-    try:
-        os.ftruncate(file, length)
-        os.lseek(file, 0, os.SEEK_END)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
-
-
-def _write(path: Path, file: int, content: bytes) -> None:
-    try:
-        written = 0
-        while written < len(content):
-            written += os.write(file, content[written:])
-        os.fsync(file)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
-
-
-def _sync_folder(path: Path) -> None:
-    """So that the file's name outlives a power cut as well."""
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

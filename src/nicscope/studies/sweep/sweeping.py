@@ -8,18 +8,19 @@ is the same for any number of workers and any number of interruptions.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, NamedTuple
+import hashlib
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nicscope.errors import StudyError, TraceError
 from nicscope.studies.sweep.journal import (
-    NoJournal,
     Record,
     TraceIdentity,
     content_digest,
     identity_of,
     journal_path,
+    no_journal,
     open_journal,
 )
 from nicscope.studies.sweep.table import (
@@ -216,7 +217,8 @@ def _counted(
 
     if not trace.is_named_file:
         raise TraceError(f"{trace.name}: is no file that the workers of a cluster find; name one")
-    path = _path_of(trace).resolve()
+    assert trace.path is not None
+    path = trace.path.resolve()
     order = Order(str(path), content_digest(path), page_size, what.kinds, package_stamp())
     yield from cluster.tallies(order, chunks, what.grid.design)
 
@@ -226,21 +228,28 @@ def _identity(what: Sweep) -> Identity:
     for name, trace in what.traces:
         if any(name == other.name for other in traces):
             raise TraceError(f"{trace.name}: two traces are called {name!r}; rename one")
-        digest = content_digest(_path_of(trace))
+        digest = _digest_of(trace)
         traces.append(TraceIdentity(name=name, requests=trace.rows, sha256=digest))
     return identity_of(what.grid, traces, what.grid.platforms(), what.kinds)
 
 
 def _journal_for(output: TableOutput, identity: Identity) -> AbstractContextManager[Journal]:
     if output.is_stream:
-        return contextlib.nullcontext(NoJournal(output.path))
+        return contextlib.nullcontext(no_journal(output.path))
     return open_journal(journal_path(output.path), identity)
 
 
-def _path_of(trace: Trace) -> Path:
-    if trace.path is None:
-        raise TraceError(f"{trace.name}: is no file, by whose content a sweep knows its traces")
-    return trace.path
+def _digest_of(trace: Trace) -> str:
+    """By which a sweep knows the trace: of the file, or of a table's columns, however parted."""
+    if trace.path is not None:
+        return content_digest(trace.path)
+    columns: list[Any] = []
+    for batch in trace.batches():
+        arrays: list[Any] = list(batch)
+        columns = columns or [hashlib.sha256() for _ in arrays]
+        for array, digest in zip(arrays, columns, strict=True):
+            digest.update(array.tobytes())
+    return hashlib.sha256(b"".join(each.digest() for each in columns)).hexdigest()
 
 
 def _remove_journal(out: Path, identity: Identity) -> None:

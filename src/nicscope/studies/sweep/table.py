@@ -11,7 +11,8 @@ format, and one that a stream gets, is made in a file without a name first.
 from __future__ import annotations
 
 import contextlib
-from fractions import Fraction
+import io
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -19,8 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from nicscope.config.evidence import Evidence
-from nicscope.config.platform import in_us
 from nicscope.config.scheme import SETTINGS, Kind
 from nicscope.drivers.replay import ReplayResult
 from nicscope.errors import StudyError
@@ -29,18 +28,17 @@ from nicscope.nic.translate.counts import COUNT_NAMES
 from nicscope.outputs import check_output, scratch_file, whole_file
 from nicscope.outputs.csv_table import CsvTable
 from nicscope.outputs.file import CSV, PARQUET, TABLES, format_to_write, named_compression
+from nicscope.studies.columns import rates
 from nicscope.studies.pricing import Denominator, denominator_of
 from nicscope.studies.replaying import with_price
-from nicscope.studies.sweep.grid import PS_PER_NS, SCHEME
+from nicscope.studies.sweep.grid import SCHEME
 from nicscope.studies.sweep.journal import difference_from
 from nicscope.studies.sweep.tally import BYTES, TALLIED
 from nicscope.traces.columns import DAMAGE
 from nicscope.traces.files import first_line
 
 if TYPE_CHECKING:
-    import io
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -51,7 +49,6 @@ if TYPE_CHECKING:
 
 METADATA_KEY = b"nicscope_sweep"
 GROUP_ROWS = 1 << 16
-MIB = 1 << 20
 UNKNOWN = -1  # in the array of tallies, for None
 # Rates per lookup, which only stand where they compare all rows of a trace.
 PER_LOOKUP = {
@@ -127,7 +124,7 @@ def _schema(grid: Grid, identity: Identity, traces: Sequence[tuple[str, int]]) -
     if all(denominator_of(each) is Denominator.LOOKUP for each in sizes):
         fields |= PER_LOOKUP
     fields |= {
-        "cost_is_lower_bound": pa.bool_(),
+        "cost_bound": pa.string(),
         "cost_unpriced": pa.string(),
         "cost_evidence": pa.string(),
     }
@@ -178,44 +175,13 @@ def _derived(row: dict[str, Any], design: Design, platform: Platform | None) -> 
     A table of designs whose denominators differ leaves the rates per lookup out, by its schema.
     """
     total = {name: row[name] for name in COUNT_NAMES}
-    found = with_price(ReplayResult(design, total, [], {}), platform)
-    cost = found.cost
-    evidence = found.weakest_evidence
-    misses = row["ni_misses"]
-    columns: dict[str, Any] = {
-        "platform": None if platform is None else platform.name,
-        "page_size_bytes": design.page_size,
-        "pinned_host_bytes": found.pinned_host_bytes,
-        "miss_ratio": misses / row["lookups"],
-        "misses_per_request": misses / row["requests"],
-        "misses_per_mib": misses * MIB / row[BYTES],
-    }
-    if platform is None:
-        return columns
-    columns["cost_unpriced"] = cost.reason or None
-    if not cost.is_known:
-        return columns
-    for end, ps in (("low", cost.low_ps), ("high", None if cost.is_lower_bound else cost.high_ps)):
-        columns |= {
-            f"cost_us_{end}": _us(ps),
-            f"cost_us_per_lookup_{end}": _us(ps, row["lookups"]),
-            f"cost_us_per_request_{end}": _us(ps, row["requests"]),
-            f"cost_ns_per_byte_{end}": None if ps is None else ps / PS_PER_NS / row[BYTES],
-        }
-    return columns | {
-        "cost_is_lower_bound": cost.is_lower_bound,
-        "cost_evidence": evidence.value if isinstance(evidence, Evidence) else None,
-    }
-
-
-def _us(ps: int | None, parts: int = 1) -> float | None:
-    return None if ps is None else float(in_us(Fraction(ps, parts)))
+    return rates(with_price(ReplayResult(design, total, [], {}), platform), row[BYTES])
 
 
 _SIZE = "nic_memory_bytes"
 _MISSES, _HIGH, _LOW = "ni_misses", "cost_us_high", "cost_us_low"
 _UNPRICED = "cost_unpriced"
-_KEYS = ["trace", "rejected", _MISSES, _LOW, _HIGH, "cost_is_lower_bound", _UNPRICED, _SIZE]
+_KEYS = ["trace", "rejected", _MISSES, _LOW, _HIGH, "cost_bound", _UNPRICED, _SIZE]
 
 
 class Unpriced(NamedTuple):
@@ -230,11 +196,17 @@ class Unpriced(NamedTuple):
 class Table:
     """A sweep's table as far as points are compared; rows are read when they are asked for."""
 
-    def __init__(self, file: Path | io.BufferedRandom) -> None:
+    def __init__(self, file: Path | io.BytesIO | io.BufferedRandom) -> None:
+        if isinstance(file, io.BufferedRandom):  # whose owner closes it before this is read
+            file = pa.OSFile(f"/proc/self/fd/{file.fileno()}")
         self._file = pq.ParquetFile(file)
         self._keys = self._file.read(columns=_KEYS)
         self.rows: int = self._file.metadata.num_rows
         self.columns: list[str] = list(self._file.schema_arrow.names)
+
+    def whole(self) -> Any:
+        """All rows and columns, as an Arrow table."""
+        return self._file.read()
 
     @property
     def denominator(self) -> Denominator:
@@ -286,11 +258,13 @@ class Table:
 class TableOutput:
     """The table's place, and the Parquet file that it can be read from once it is written."""
 
-    def __init__(self, path: Path, is_stream: bool, scratch: io.BufferedRandom | None) -> None:
+    def __init__(
+        self, path: Path, is_stream: bool, scratch: io.BufferedRandom | io.BytesIO | None
+    ) -> None:
         self.path = path
         self.is_stream = is_stream
         self.says_whose = scratch is None  # which sweep wrote it
-        self.readable: Path | io.BufferedRandom = scratch or path
+        self.readable: Path | io.BufferedRandom | io.BytesIO = scratch or path
         self._scratch = scratch
 
     def is_there(self) -> bool:
@@ -307,6 +281,8 @@ class TableOutput:
         self._scratch.truncate()
         fill(self._scratch)
         self._scratch.flush()
+        if isinstance(self._scratch, io.BytesIO):  # which is all that is wanted
+            return
         with whole_file(self.path) as file:
             if format_of(self.path) == CSV:
                 _as_csv(self._scratch, file, named_compression(self.path))
@@ -333,6 +309,12 @@ def table_output(path: Path) -> Iterator[TableOutput]:
         return
     with scratch_file(path) as scratch:
         yield TableOutput(path, target.is_stream, scratch)
+
+
+@contextlib.contextmanager
+def in_memory() -> Iterator[TableOutput]:
+    """Yield the place of a table that nobody wants as a file."""
+    yield TableOutput(Path("memory"), True, io.BytesIO())
 
 
 def _as_csv(parquet: Any, file: Any, compression: str | None) -> None:

@@ -58,12 +58,15 @@ class Columns(NamedTuple):
 BYTES_OF_A_ROW = 21
 
 
-def load(trace: Trace) -> Columns:
-    """All rows of ``trace``, checked; errors: ``TraceError`` at the first that is wrong."""
+def load(trace: Trace, instead: str = "sweep a part of the trace") -> Columns:
+    """All rows of ``trace``, checked; errors: ``TraceError`` at the first that is wrong.
+
+    ``instead`` is advised where there is no room for them.
+    """
     check_room(
         2 * BYTES_OF_A_ROW * trace.rows,
         f"keeping {trace.rows:,} requests in memory",
-        "sweep a part of the trace",
+        instead,
     )
     columns = Columns(
         np.empty(trace.rows, np.int32),

@@ -79,9 +79,12 @@ def find_program(name: str) -> str:
     raise RecordError(f"{name!r}: may not be executed; make it executable: chmod +x {name}")
 
 
-def launch(command: Sequence[str], filter_code: bytes, mask: Collection[int]) -> Launched:
+def launch(
+    command: Sequence[str], filter_code: bytes, mask: Collection[int], *, aside: bool = False
+) -> Launched:
     """Start ``command`` under the filter, traced by this thread, with ``mask`` of signals.
 
+    ``aside``: it prints on the error stream, as standard output gets the trace.
     Errors: ``RecordError`` if there is no such program or it may not be traced.
     """
     path = find_program(command[0])
@@ -93,6 +96,8 @@ def launch(command: Sequence[str], filter_code: bytes, mask: Collection[int]) ->
         pid = os.fork()
     if pid == 0:
         os.close(opener)
+        if aside:
+            os.dup2(2, 1)
         _become(path, command, filter_code, mask, gate, complain)
     os.close(gate)
     os.close(complain)

@@ -13,53 +13,21 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-import pyarrow as pa
-
 from nicscope import __version__
-from nicscope.outputs.file import PARQUET, format_to_write
-from nicscope.traces.columns import Checker
-from nicscope.traces.formats import FORMATS
-from nicscope.traces.reader import requests_of
-from nicscope.traces.recording.calls import NAMES, this_machine
+from nicscope.outputs.file import PARQUET, check_output, format_to_write
+from nicscope.traces.recording.calls import this_machine
 from nicscope.traces.recording.ptrace import Forwarder, held_signals, stop_if_interrupted
 from nicscope.traces.recording.tracer import Observed
 from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.whole import WRITTEN
-from nicscope.traces.writer import batch_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
-    from nicscope.traces.recording.rows import IssueOrder
+    from nicscope.traces.recording.connections import Connection
 
 
-def write_result(path: Path, written: str, rows: IssueOrder, metadata: TraceMetadata) -> None:
-    """Write ``rows`` to ``path`` in the format called ``written``; errors as of its writer."""
-    checker = Checker(str(path))
-    with FORMATS[written].writer(path, metadata) as writer:  # type: ignore[misc]
-        for found in rows.batches():
-            batch = batch_of(_columns(found), checker)
-            requests = requests_of(batch, checker)
-            checker.check(requests)
-            writer.append(requests, batch)
-
-
-def _columns(rows: NDArray[Any]) -> dict[str, Any]:
-    """The columns of a trace, and with them what only a recorder knows."""
-    return {
-        "time_ns": rows["time_ns"],
-        "node": np.zeros(rows.size, np.int32),
-        "pid": rows["pid"],
-        "op": rows["op"],
-        "address": rows["address"],
-        "length": rows["length"],
-        "posted": rows["posted"],
-        "tid": rows["tid"],
-        "syscall": pa.DictionaryArray.from_arrays(rows["call"].astype(np.int32), list(NAMES)),
-    }
+MOST_LISTED = 10_000  # connections whose addresses the metadata tells
 
 
 class Progress(NamedTuple):
@@ -86,13 +54,15 @@ def record(
 
     The format is that of the path's ending; a stream without one gets Parquet.
 
-    The program has this process's input, output and signals for itself.  Call it from the main
+    The program has this process's input, output and signals for itself; if ``path`` is standard
+    output, it prints on the error stream.  Call it from the main
     thread of a process that has no other children; ``watch`` is called a few times a second from
     another thread.  A trace without a row is not written: ``path`` of the result says so.
     Errors: ``RecordError`` if the program cannot be started or traced, ``OutputError`` if
     ``path`` cannot be written.
     """
     written = format_to_write(path, WRITTEN, of_stream=PARQUET)
+    aside = check_output(path).is_standard_output()
     machine = this_machine()
     observed = Observed()
     with held_signals() as mask:
@@ -106,7 +76,7 @@ def record(
             stop_if_interrupted()
             started = datetime.datetime.now(datetime.UTC)
             clock = time.monotonic()
-            program = launch(command, filter_program(machine), mask)
+            program = launch(command, filter_program(machine), mask, aside=aside)
             tracer = Tracer(program.pid, machine, rows, observed)
 
             def tick() -> None:
@@ -121,12 +91,19 @@ def record(
             if not observed.rows:
                 return Recording(status, seconds, observed, None)
             counts = observed.as_json() | {"seconds": round(seconds, 6), "exit_status": status}
-            write_result(path, written, rows, _metadata(command, started, counts))
+            met = tracer.connections.met
+            metadata = _metadata(command, started, counts, met)
+            from nicscope.traces.recording.result import write_result
+
+            write_result(path, written, rows, metadata, met)
             return Recording(status, seconds, observed, path)
 
 
 def _metadata(
-    command: Sequence[str], started: datetime.datetime, counts: dict[str, Any]
+    command: Sequence[str],
+    started: datetime.datetime,
+    counts: dict[str, Any],
+    connections: Sequence[Connection],
 ) -> TraceMetadata:
     origin = {
         "program": Path(command[0]).name,
@@ -135,4 +112,9 @@ def _metadata(
         "kernel": f"{platform.system()} {platform.release()} {platform.machine()}",
         "started": started.isoformat(timespec="seconds"),
     }
-    return TraceMetadata(page_size=os.sysconf("SC_PAGE_SIZE"), origin=origin, observed=counts)
+    return TraceMetadata(
+        page_size=os.sysconf("SC_PAGE_SIZE"),
+        origin=origin,
+        observed=counts | {"connections": len(connections)},
+        connections=[each._asdict() for each in connections[:MOST_LISTED]],
+    )

@@ -132,12 +132,13 @@ ROW = np.dtype(
         ("tid", "<i4"),
         ("length", "<u4"),
         ("posted", "<u4"),
+        ("connection", "<i4"),
         ("op", "u1"),  # codes of Op
         ("call", "u1"),  # codes of CALLS
     ]
 )
-_PACK = struct.Struct("<qqQiiIIBB").pack
-RUN_ROWS = 1 << 17  # 5.5 MB
+_PACK = struct.Struct("<qqQiiIIiBB").pack
+RUN_ROWS = 1 << 17  # 6 MB
 BLOCK_ROWS = 1 << 13  # of each run that is being merged
 
 
@@ -148,6 +149,7 @@ class Origin(NamedTuple):
     time_ns: int
     pid: int
     tid: int
+    connection: int
     op: int
     call: int
 
@@ -187,9 +189,11 @@ class IssueOrder:
 
     def add(self, origin: Origin, through: list[Moved]) -> None:
         """Keep a row for each buffer through which a call moved bytes."""
-        issue, time_ns, pid, tid, op, call = origin
+        issue, time_ns, pid, tid, connection, op, call = origin
         for address, posted, length in through:
-            self._latest += _PACK(issue, time_ns, address, pid, tid, length, posted, op, call)
+            self._latest += _PACK(
+                issue, time_ns, address, pid, tid, length, posted, connection, op, call
+            )
         if len(self._latest) >= self._run_bytes:
             self._end_run()
 

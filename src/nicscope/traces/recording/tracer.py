@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.traces.recording import ptrace
 from nicscope.traces.recording.calls import CALLS, CODES, FOREIGN, Call, Machine, Shape
+from nicscope.traces.recording.connections import Connections
 from nicscope.traces.recording.rows import IssueOrder, Origin, Segment, moved, offered
 from nicscope.traces.schema import Op
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _PAUSES = frozenset({signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
 # What a call returns to the kernel alone, which then makes it again (linux/errno.h).
 _RESTARTS = frozenset({-512, -513, -514, -516})
+NO_CONNECTION = -1  # of a call whose socket could not be looked at
 _SEND, _RECV = int(Op.SEND), int(Op.RECV)
 
 
@@ -32,6 +34,7 @@ class _Pending(NamedTuple):
     issue: int
     time_ns: int
     call: Call
+    connection: int
     arguments: Sequence[int]
     messages: list[list[Segment]] | None  # of a send
 
@@ -44,6 +47,7 @@ class Tracer:
         self._calls = {number: CALLS[CODES[name]] for name, number in machine.numbers.items()}
         self._rows = rows
         self._observed = observed
+        self.connections = Connections()
         self._process_of: dict[int, int] = {}  # by thread
         self._pending: dict[int, _Pending] = {}  # by thread
         self._issued = 0
@@ -134,7 +138,8 @@ class Tracer:
             self._observed.foreign_calls += 1
             return ptrace.CONTINUE
         call = self._calls[number]
-        if call.descriptors and not self._has_socket(tid, call, arguments):
+        connection = self._connection_of(tid, call, arguments)
+        if connection is None:
             return ptrace.CONTINUE
         time_ns = time.monotonic_ns() - self._start_ns
         # Whoever receives may free what lists a send's buffers before its call ends; a
@@ -142,24 +147,33 @@ class Tracer:
         messages = None
         if not call.receives and call.shape not in (Shape.COPY, Shape.RING):
             messages = offered(tid, call, arguments)
-        self._pending[tid] = _Pending(self._issued, time_ns, call, arguments, messages)
+        self._pending[tid] = _Pending(self._issued, time_ns, call, connection, arguments, messages)
         self._issued += 1
         return ptrace.TO_NEXT_STOP
 
-    def _has_socket(self, tid: int, call: Call, arguments: Sequence[int]) -> bool:
+    def _connection_of(self, tid: int, call: Call, arguments: Sequence[int]) -> int | None:
+        """The number of the socket that a call is about; None if it is about none."""
+        if call.shape is Shape.RING:
+            return NO_CONNECTION
         # Not remembered: another process may close the descriptor and open a file in its place.
         try:
-            for argument in call.descriptors:
+            for argument in call.descriptors or (0,):
                 descriptor = arguments[argument] & 0xFFFF_FFFF
-                if stat.S_ISSOCK(os.stat(f"/proc/{tid}/fd/{descriptor}").st_mode):  # noqa: PTH116
-                    return True
+                found = os.stat(f"/proc/{tid}/fd/{descriptor}")  # noqa: PTH116
+                if stat.S_ISSOCK(found.st_mode):
+                    process = self._process_of[tid]
+                    return self.connections.number_of(found.st_ino, process, descriptor)
         except PermissionError:
-            self._observed.hidden += 1
-            return False
+            if call.descriptors:
+                self._observed.hidden += 1
+                return None
+            return NO_CONNECTION
         except OSError:  # no such descriptor: the call will fail
-            return False
+            return None if call.descriptors else NO_CONNECTION
+        if not call.descriptors:
+            return NO_CONNECTION
         self._observed.not_sockets += 1
-        return False
+        return None
 
     def _after_call(self, tid: int) -> None:
         pending = self._pending.pop(tid, None)
@@ -184,7 +198,7 @@ class Tracer:
             self._add_rows(tid, pending, result)
 
     def _add_rows(self, tid: int, pending: _Pending, result: int) -> None:
-        issue, time_ns, call, arguments, messages = pending
+        issue, time_ns, call, connection, arguments, messages = pending
         observed = self._observed
         if call.receives:
             if call.shape is Shape.MESSAGES:
@@ -206,7 +220,9 @@ class Tracer:
         observed.rows += len(through)
         op = _RECV if call.receives else _SEND
         process = self._process_of[tid]
-        self._rows.add(Origin(issue, time_ns, process, tid, op, CODES[call.name]), through)
+        self._rows.add(
+            Origin(issue, time_ns, process, tid, connection, op, CODES[call.name]), through
+        )
 
     def _kill_all(self) -> None:
         for process in self.processes | {self._root}:

@@ -74,6 +74,15 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
     node_deaths: dict[int, int] = {}
     link_deaths: dict[int, int] = {}
 
+    def __post_init__(self) -> None:
+        for name in ("loss", "duplication", "reordering", "corruption"):
+            chance = getattr(self, name)
+            if not isinstance(chance, int | float) or not 0 <= chance <= 1:
+                raise SimulationError(
+                    f"{name} is a probability from 0 to 1, such as Faults({name}=0.02), not "
+                    f"{chance!r:.60}"
+                )
+
     @property
     def any(self) -> bool:
         """Whether anything can go wrong."""
@@ -128,6 +137,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 
     design: Design
     processes: Sequence[int]  # of each node
+    tasks: int = 0  # of all processes, beside their programs
     ports: int  # of each node, the firmware's own among them
     costs: Sequence[Mapping[str, int]]  # SERVICE_COSTS by node
     user_pin: Sequence[NDArray[np.int64]]
@@ -150,15 +160,16 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     keep_log: int = 0  # records of packets
 
 
-def no_ports(nodes: int) -> Ports:
-    """NICs without ports: Trapeze's."""
+def no_ports(nodes: int, faults: Faults | None = None, links: int = 0) -> Ports:
+    """NICs without ports, Trapeze's, over a network of ``links`` links that may be at fault."""
     design = load_design("vmmc-static").at_page_size(4096)
     numbering = space_numbering(design, 1, 16)
     translations = new_translations(design, [numbering], [1], 1)
-    return _ports(
+    ports = _ports(
         nodes, 0, PortSize(ring=0, ready=0, channels=0, exports=0, imports=0), (0, 0),
         translations, new_memory(1, 2, 4096, 1, 1, 0), links=0,
     )  # fmt: skip
+    return ports if faults is None else _befallen(ports, faults, links)
 
 
 def new_ports(setup: Setup, delivery: Delivery) -> Ports:
@@ -198,7 +209,8 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
     )
     ports = _ports(
         nodes, setup.ports, setup.size, (delivery.send_ring, delivery.receive_ring),
-        translations, memory, links=nodes, processes=sum(setup.processes), log=setup.keep_log,
+        translations, memory, links=nodes, processes=sum(setup.processes) + setup.tasks,
+        log=setup.keep_log,
     )  # fmt: skip
     _give_rules(ports, setup)
     if _has_tables(setup):
@@ -211,23 +223,20 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
     for name in COSTS.names or ():
         ports.costs[name] = [each[name] for each in setup.costs]
     ports.rules["counts_ways"] = bool(ports.costs["further_way"].any())
+    ports = _befallen(ports, setup.faults, max(setup.links, 4 * nodes))  # of crossbars and trunks
     return ports._replace(
         user_pin=np.array(setup.user_pin, np.int64),
         user_unpin=np.array(setup.user_unpin, np.int64),
-        faults=new_faults(
-            setup.faults.seed,
-            setup.faults.loss,
-            setup.faults.duplication,
-            setup.faults.reordering,
-            setup.faults.corruption,
-        ),
-        deaths=new_deaths(
-            max(setup.links, 4 * nodes) + nodes,  # of crossbars and trunks, and NICs
-            nodes,
-            setup.faults.link_deaths,
-            setup.faults.node_deaths,
-        ),
     )
+
+
+def _befallen(ports: Ports, faults: Faults, links: int) -> Ports:
+    """``ports`` over a network of ``links`` links, NICs aside, on which those go wrong."""
+    nodes = len(ports.nodes)
+    ports.rules["faults"] = faults.any
+    chances = (faults.loss, faults.duplication, faults.reordering, faults.corruption)
+    deaths = new_deaths(links + nodes, nodes, faults.link_deaths, faults.node_deaths)
+    return ports._replace(faults=new_faults(faults.seed, *chances), deaths=deaths)
 
 
 def frames_of(setup: Setup, delivery: Delivery) -> int:
@@ -288,7 +297,6 @@ def _give_rules(ports: Ports, setup: Setup) -> None:
     # What else a trace will do to a page is not known when it is pinned.
     rules["pins_by_access"] = setup.design.scheme is Scheme.UNET_MM and setup.numberings is None
     rules["garbage"] = setup.garbage
-    rules["faults"] = setup.faults.any
     rules["serves"] = setup.serves
     rules["defers"] = setup.serves and setup.design.scheme is Scheme.UNET_MM
     rules["buffer"] = setup.buffer_bytes

@@ -37,7 +37,7 @@ def ports_bytes(setup: Setup, delivery: Delivery) -> int:
         nodes=nodes,
         ports=setup.ports,
         links=nodes,
-        processes=sum(setup.processes),
+        processes=sum(setup.processes) + setup.tasks,
         keys=keys,
         table_nodes=nodes,
         rings=(delivery.send_ring, delivery.receive_ring),

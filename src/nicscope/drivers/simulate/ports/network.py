@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.drivers.simulate.hazards import is_cut_off
 from nicscope.drivers.simulate.machine import PATHS
-from nicscope.fabric.faults import CORRUPTED, LOST, REORDERED, fate, is_dead
-from nicscope.fabric.paths import link_of, path_length, take_path
+from nicscope.fabric.faults import CORRUPTED, LOST, REORDERED, fate
+from nicscope.fabric.paths import take_path
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports import traffic
 from nicscope.nic.ports.arrivals import judge_header, note_header
@@ -31,7 +32,7 @@ def _suffer(machine, d, packet, head, now):
     ports = machine.ports
     if head.kind == BARRED:
         return
-    if _is_cut_off(machine, packet.sender, d, now):
+    if is_cut_off(machine, packet.sender, d, now):
         head.kind = BARRED
         head.why = traffic.CUT_OFF
         return
@@ -46,18 +47,6 @@ def _suffer(machine, d, packet, head, now):
         head.why = traffic.CORRUPTED
     if head.why != DELIVERED:
         head.kind = BARRED
-
-
-@step
-def _is_cut_off(machine, s, d, now):
-    """Whether a node or a link between ``s`` and ``d`` is dead."""
-    deaths = machine.ports.deaths
-    if is_dead(deaths.nodes, s, now) or is_dead(deaths.nodes, d, now):
-        return True
-    for place in range(path_length(machine.paths, s)):  # that the packet is on
-        if is_dead(deaths.links, link_of(machine.paths, s, place), now):
-            return True
-    return False
 
 
 @distant

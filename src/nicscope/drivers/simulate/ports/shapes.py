@@ -16,6 +16,7 @@ from nicscope.drivers.simulate.ports.state import (
     SERVING,
 )
 from nicscope.nic.delivery import PACKET
+from nicscope.nic.ports.accounts import ACCOUNT_NAMES
 from nicscope.nic.ports.layout import (
     BUFFER,
     BUFFERS,
@@ -117,6 +118,11 @@ def port_shapes(extent: Extent) -> Shapes:
         "made": ((n, len(MADE_NAMES)), NUMBER),
         "ended": ((n, len(ENDED_NAMES)), NUMBER),
         "told": ((n, len(STATUS_NAMES)), NUMBER),
+        "accounts": ((n, p, len(ACCOUNT_NAMES)), NUMBER),
+        "port_made": ((n, p, len(MADE_NAMES)), NUMBER),
+        "port_sent": ((n, p, len(ENDED_NAMES)), NUMBER),
+        "port_came": ((n, p, len(ENDED_NAMES)), NUMBER),
+        "port_told": ((n, p, len(STATUS_NAMES)), NUMBER),
         "happened": ((1,), NUMBER),
         "happenings": ((extent.log,), HAPPENING),
     }

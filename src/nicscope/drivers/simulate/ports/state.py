@@ -158,6 +158,7 @@ SERVING = np.dtype(
         ("bytes_out", "i8"),
         ("messages_in", "i8"),
         ("bytes_in", "i8"),
+        ("checks", "i8"),  # pages that the user library has looked at before it posts or registers
         ("admitted", "i8"),  # what the library's last call for pages came to
         ("interrupts", "i8"),
         ("rejected", "i8"),  # packets, buffers or descriptors that protection stopped
@@ -279,6 +280,13 @@ class Ports(NamedTuple):
     made: NDArray[np.int64]  # shape (nodes, MADE_NAMES)
     ended: NDArray[np.int64]  # shape (nodes, ENDED_NAMES), at the node that they came to
     told: NDArray[np.int64]  # shape (nodes, STATUS_NAMES)
+    # The same by port, shape (nodes, ports, ...): of packets what became of those that it sent, and
+    # of those that came for it, if they were looked at.
+    accounts: NDArray[np.int64]  # ACCOUNT_NAMES
+    port_made: NDArray[np.int64]
+    port_sent: NDArray[np.int64]
+    port_came: NDArray[np.int64]
+    port_told: NDArray[np.int64]
     happened: NDArray[np.int64]  # shape (1,): records ever
     happenings: NDArray[Any]  # HAPPENING
     work: WorkQueues

@@ -11,6 +11,7 @@ import msgspec
 from nicscope.errors import StudyError, TraceError, printable
 from nicscope.inputs import STDIN
 from nicscope.studies.reproduce.harness import find_study
+from nicscope.studies.reproduce.keeping import Kept, key_of_traces
 from nicscope.studies.reproduce.traced.measuring import Findings, measure
 from nicscope.studies.reproduce.traced.mixing import mixed
 from nicscope.studies.reproduce.verdict import Basis, ExpectedPoint, Point, judge, quantity_name
@@ -144,40 +145,70 @@ def run_studies(
     papers: Mapping[str, Paper],
     bundled: bool,
     watch: Callable[[int, int], None] | None = None,
+    kept: Kept | None = None,
 ) -> tuple[list[StudyTable], list[Point]]:
     """The table of each (paper, id), and verdicts on the applications that are the paper's.
 
-    Each trace is measured once for all tables.  ``watch`` hears how many rows are done of how
-    many.  Errors: ``TraceError`` at the first row that the schema does not allow.
+    Each trace is measured once for all tables, unless ``kept`` has what came of it.  ``watch``
+    hears how many rows are done of how many.  Errors: ``TraceError`` at the first row that the
+    schema does not allow.
     """
+    kept = Kept() if kept is None else kept
     studies = [(papers[key], name, find_study(key, name)) for key, name in chosen]
     rows: list[list[Row]] = [[] for _ in studies]
     notes: list[list[str]] = [[] for _ in studies]
     caches = sorted({offset for *_, study in studies for offset in study.caches}, reverse=True)
     rereads = len(caches) + any(study.designs(1) for *_, study in studies)
-    progress = RowsDone(watch, rereads * sum(one.trace.rows for one in applications))
+    together = [place for place, (*_, study) in enumerate(studies) if study.together]
+    whole_key = _key(["together", *chosen], applications)
+    whole = None if whole_key is None else kept.get(whole_key)
+    wants_all = bool(together) and whole is None
+    keys = [_key(["alone", *chosen], [one]) for one in applications]
+    before = [None if key is None else kept.get(key) for key in keys]
+    expected = [
+        one.trace.rows * (rereads if found is None else len(caches) * wants_all)
+        for one, found in zip(applications, before, strict=True)
+    ]
+    progress = RowsDone(watch, sum(expected))
     alone = []
-    for one in applications:
+    for one, key, found in zip(applications, keys, before, strict=True):
         page_size = one.trace.metadata.page_size
         asked = [study.designs(page_size) for *_, study in studies]
-        specs = list(dict.fromkeys(spec for designs in asked for spec in designs.values()))
-        read = partial(progress.through, one.trace)
-        measured = measure(one.name, read, page_size, specs, caches)
-        alone.append(measured)
-        for place, ((*_, study), designs) in enumerate(zip(studies, asked, strict=True)):
-            if study.together:
-                continue
-            found = study.rows(Findings(measured, designs))
-            rows[place] += [{"application": one.name, **row} for row in found]
-            notes[place] += _rejected(one.name, measured, designs)
-    together = [place for place, (*_, study) in enumerate(studies) if study.together]
-    if together:
+        if found is None or wants_all:
+            specs = list(dict.fromkeys(spec for designs in asked for spec in designs.values()))
+            read = partial(progress.through, one.trace)
+            measured = measure(one.name, read, page_size, specs if found is None else (), caches)
+            alone.append(measured)
+        if found is None:
+            found = [
+                [
+                    [{"application": one.name, **row} for row in study.rows(Findings(measured, d))],
+                    _rejected(one.name, measured, d),
+                ]
+                if not study.together
+                else [[], []]
+                for (*_, study), d in zip(studies, asked, strict=True)
+            ]
+            if key is not None:
+                kept.put(key, found)
+        for place, (more, told) in enumerate(found):
+            rows[place] += more
+            notes[place] += told
+    if wants_all:
         measured = _all_together(applications, caches)._replace(parts=tuple(alone))
-        for place in together:
-            found = studies[place][2].rows(Findings(measured, {}))
-            rows[place] = [{"application": ALL_TOGETHER, **row} for row in found]
-            if len(applications) == 1:
-                notes[place].append("one trace has nothing beside it: give several")
+        whole = [
+            [
+                {"application": ALL_TOGETHER, **row}
+                for row in studies[place][2].rows(Findings(measured, {}))
+            ]
+            for place in together
+        ]
+        if whole_key is not None:
+            kept.put(whole_key, whole)
+    for place, found in zip(together, whole or [], strict=False):
+        rows[place] = found
+        if len(applications) == 1:
+            notes[place].append("one trace has nothing beside it: give several")
     tables = [
         _table(paper, name, study, applications, bundled, rows[place], notes[place])
         for place, (paper, name, study) in enumerate(studies)
@@ -188,6 +219,10 @@ def run_studies(
         for point in _verdicts(paper, study, table, applications)
     ]
     return tables, points
+
+
+def _key(what: Sequence[Any], applications: Sequence[Application]) -> str | None:
+    return key_of_traces(what, [(one.name, one.trace.path) for one in applications])
 
 
 def _all_together(applications: Sequence[Application], caches: Sequence[bool]) -> Measured:

@@ -1,8 +1,12 @@
-"""How far a command is, on the error stream, when it takes long: a bar, or a line now and then."""
+"""How far a piece of work is, on the error stream, if it takes long: a bar, or a line now and then.
+
+Called as a library, nothing is said where nobody would read it: neither terminal nor notebook.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import sys
 import threading
 import time
@@ -19,6 +23,24 @@ QUIET_S = 15.0  # at most, between two lines
 STEP = 0.1  # of the whole, after which a line is due
 SLOW = 1e5  # per second: below, no millions of them
 COMPILING = "compiling kernels (first use only)"
+# Whether lines are wanted where there is no terminal: of a command, for its log.
+_TO_LOGS: contextvars.ContextVar[bool] = contextvars.ContextVar("to_logs", default=False)
+
+
+@contextlib.contextmanager
+def told_to_logs() -> Iterator[None]:
+    """Within the block progress is also told where there is neither terminal nor notebook."""
+    token = _TO_LOGS.set(True)
+    try:
+        yield
+    finally:
+        _TO_LOGS.reset(token)
+
+
+def _in_notebook() -> bool:
+    """Whether this process is a notebook's kernel, which shows what comes on the error stream."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
 
 
 @contextlib.contextmanager
@@ -27,19 +49,28 @@ def progress(
 ) -> Iterator[Callable[[int, int], None]]:
     """Yield a watch (done, total) that says how far it is, how fast, and how much time is left.
 
-    On a terminal that is a bar, and each kernel that compiles is named at once; elsewhere lines,
+    On a terminal that is a bar, and each kernel that compiles is named at once; in a notebook, and
+    elsewhere within ``told_to_logs``, lines,
     every ``STEP`` or ``QUIET_S``, also when nothing is done or the watch is never told.  Nothing
     is said of what is done within ``PATIENCE_S``.  ``unit`` is what is counted; without one it is
-    bytes.  With ``always_say`` compilation is one line at once where there is no terminal.
+    bytes.  With ``always_say`` compilation is one line at once where a command has no terminal.
     """
-    shown: _Bar | _Lines = _Bar(verb, unit) if sys.stderr.isatty() else _Lines(verb, unit)
-    lines = isinstance(shown, _Lines)
-    _Listener.tell(_say_once(shown) if lines and always_say else shown.compiling)
+    at_terminal = sys.stderr is not None and sys.stderr.isatty()
+    if not (at_terminal or _TO_LOGS.get() or _in_notebook()):
+        yield _unwatched
+        return
+    shown: _Bar | _Lines = _Bar(verb, unit) if at_terminal else _Lines(verb, unit)
+    says_once = always_say and _TO_LOGS.get() and not at_terminal
+    _Listener.tell(_say_once(shown) if says_once else shown.compiling)
     try:
         yield shown.watch
     finally:
         _Listener.tell(None)
         shown.stop()
+
+
+def _unwatched(done: int, total: int) -> None:
+    """Nobody reads it."""
 
 
 def _rate(speed: float, unit: str) -> str:
@@ -169,7 +200,7 @@ def _new_bar() -> Progress:
         TaskProgressColumn(show_speed=False),
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=Console(force_jupyter=False, stderr=True),
         transient=True,
     )
 

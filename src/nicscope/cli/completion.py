@@ -1,0 +1,40 @@
+"""What a shell offers for the values of options and arguments: names of the catalog.
+
+Where nothing here begins with what is typed, shells offer files.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nicscope.library.traces import BUNDLED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def designs(incomplete: str) -> list[str]:
+    """Designs of the catalog that begin with ``incomplete``."""
+    from nicscope.config.design import design_names
+
+    return _beginning(design_names(), incomplete)
+
+
+def platforms(incomplete: str) -> list[str]:
+    """Platforms of the catalog that begin with ``incomplete``."""
+    from nicscope.config.platform import platform_names
+
+    return _beginning(platform_names(), incomplete)
+
+
+def traces(incomplete: str) -> list[str]:
+    """Bundled traces, as soon as a letter says that one is meant, as most traces are files."""
+    from nicscope.traces.bundled import bundled_traces
+
+    if not incomplete:
+        return []
+    return _beginning([BUNDLED + name for name in bundled_traces()], incomplete)
+
+
+def _beginning(names: Sequence[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]

@@ -1,0 +1,154 @@
+"""What the NIC and the kernel know of a process that waits, in words: why nothing comes for it.
+
+All of it is read from counters and states that they keep anyway.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nicscope.clock import NEVER
+from nicscope.drivers.simulate.machine import POST, PROVIDE, REPORT
+from nicscope.nic.ports.layout import BROKEN, CONNECTED, MANY, ONE, SENT, STATUS_NAMES
+from nicscope.nic.ports.pools import BLANK
+from nicscope.nic.ports.traffic import ENDED_NAMES
+from nicscope.nic.transport import LAST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nicscope.interfaces.ports.process import Process
+
+PS_PER_US = 1_000_000
+# What became of packets that came, and is told: by name of ``ENDED_NAMES``.
+TOLD_OF_PACKETS = {
+    "lost": "lost by the network",
+    "corrupted": "corrupted by the network",
+    "refused": "refused for good",
+}
+
+
+def known_of(process: Process) -> list[str]:
+    """Of its ports, of its peers, and of what came to its node."""
+    machine, node = process._machine, process.node
+    waits = machine.processes[process._driven.number]
+    operation = int(waits["operation"])
+    asked = int(waits["peer"]) if operation in (REPORT, POST, PROVIDE) else None
+    ring = int(waits["own"]) & 1
+    said: list[str] = []
+    for port in process._mapped:
+        record = machine.ports.table[node, port]
+        of = "this endpoint" if port == asked or asked is None else f"its port {port}"
+        said.extend(_of_port(process, record, port, of))
+        if port == asked and operation == REPORT:
+            said.extend(_of_wait(record, ring))
+        elif port == asked:
+            said.extend(_of_room(record, int(machine.ports.rules[0]["ring"]), operation))
+    return [*said, *_of_peers(process), *_of_packets(process)]
+
+
+def _of_port(process: Process, record: Any, port: int, of: str) -> Iterator[str]:
+    dropped, pending = int(record["dropped"]), 0
+    if dropped:
+        why = "no receive was posted" if record["takes"] == ONE else "no receive buffer"
+        if process._ports.ended[process.node, ENDED_NAMES.index("no_report")]:
+            why += ", or its receive queue was full of what is not read"
+        again = ""
+        if dropped > 1 and process._ports.rules[0]["reliable"]:
+            again = ", or one again and again,"
+        yield f"{count(dropped, 'message')}{again} for {of} {was(dropped)} dropped: {why}"
+    if record["open"] == 0 and record["posted"]:
+        yield f"{of} is closed"
+    if record["takes"] == ONE and record["state"] == BROKEN:
+        yield f"the connection of {of} is broken"
+    pending = int(process._ports.pending[process.node, port]["busy"].sum())
+    if pending:
+        yield f"{count(pending, 'descriptor')} of {of} {has(pending)} not ended"
+    for status, number in _unread(process, record, port).items():
+        what = count(number, "send", "sends")
+        yield f"{what} of {of} ended as {status!r}, unread"
+
+
+def _unread(process: Process, record: Any, port: int) -> dict[str, int]:
+    """Reports of sends that nobody has read, by how these ended; of well-ended ones none."""
+    ring = process._ports.reports[process.node, port, SENT]
+    found: dict[str, int] = {}
+    for number in range(int(record["reaped"]), int(record["reported"])):
+        status = STATUS_NAMES[int(ring[number % len(ring)]["status"])]
+        if status != "done":
+            found[status] = found.get(status, 0) + 1
+    return found
+
+
+def _of_wait(record: Any, ring: int) -> Iterator[str]:
+    """Why the report that is waited for may never be made."""
+    if ring == SENT:
+        if record["posted"] + record["refused"] == record["reaped"]:
+            yield "nothing is posted there whose end could be reported"
+        return
+    if record["takes"] == ONE:
+        if record["state"] not in (CONNECTED, BROKEN):
+            yield "its VI is not connected"
+    elif record["takes"] == MANY and record["free_posted"] and _is_empty(record):
+        yield "its free queue is empty: provide() buffers"
+    unread = int(record["reported"]) - int(record["reaped"])
+    if unread:
+        yield f"{count(unread, 'report')} of what it sent {has(unread)} not been read"
+
+
+def _of_room(record: Any, ring: int, operation: int) -> Iterator[str]:
+    """Why there is no room for what it posts."""
+    unread = int(record["reported"]) - int(record["reaped"])
+    if operation == POST and unread >= ring:
+        yield f"its send queue of {ring} is full of ends that nobody has read: await them"
+    if operation == PROVIDE and int(record["free_posted"]) - int(record["free_taken"]) >= ring:
+        yield f"its free queue of {ring} is full: no message has needed one of its buffers"
+
+
+def _is_empty(record: Any) -> bool:
+    taken, ready = int(record["free_taken"]), int(record["ready_in"]) - int(record["ready_out"])
+    return int(record["free_posted"]) == taken and ready == 0
+
+
+def _of_peers(process: Process) -> Iterator[str]:
+    ports, node = process._ports, process.node
+    deaths = ports.deaths.nodes.tolist()
+    now = int(process._machine.tally[0]["now"])
+    for peer, death in enumerate(deaths):
+        if death < NEVER and death <= now and peer != node:
+            yield f"node {peer} died at {death / PS_PER_US:g} us"
+    own = ports.stream_of[node]
+    reliable, window = bool(ports.rules[0]["reliable"]), int(ports.rules[0]["window"])
+    for peer in (own > BLANK).nonzero()[0].tolist():
+        stream = ports.pools.streams[own[peer]]
+        if peer >= len(deaths):
+            continue
+        if stream["dead"]:
+            yield f"node {peer} was given up: it acknowledged nothing"
+        waiting = (int(stream["fresh"]) - int(stream["oldest"])) & LAST
+        if reliable and waiting:
+            closed = ": the window is closed" if waiting >= window else ""
+            yield f"node {peer} has not acknowledged {count(waiting, 'packet')}{closed}"
+
+
+def _of_packets(process: Process) -> Iterator[str]:
+    ended = dict(zip(ENDED_NAMES, process._ports.ended[process.node].tolist(), strict=True))
+    for name, how in TOLD_OF_PACKETS.items():
+        number = ended.get(name, 0)
+        if number:
+            yield f"{count(number, 'packet')} for node {process.node} {was(number)} {how}"
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """``number`` of them, in words."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def was(number: int) -> str:
+    """The verb of so many."""
+    return "was" if number == 1 else "were"
+
+
+def has(number: int) -> str:
+    """Likewise."""
+    return "has" if number == 1 else "have"

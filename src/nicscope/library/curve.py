@@ -1,0 +1,81 @@
+"""Miss-ratio curves of traces: what ``nicscope curve`` reports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nicscope.library.command import command_line, several, span, word
+from nicscope.library.progress import progress
+from nicscope.library.traces import all_opened
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nicscope.library.command import Word
+    from nicscope.library.traces import TraceLike
+    from nicscope.reports.curve import ShownCurves
+
+
+def curve(
+    trace: TraceLike | Sequence[TraceLike],
+    *,
+    ways: Word = None,
+    line: Word = 1,
+    entries: Word = None,
+    by: str = "trace",
+    sample: float | None = None,
+    seed: int | None = None,
+    offset: bool = True,
+    page_size: str | int | None = None,
+    skip: int = 0,
+) -> ShownCurves:
+    """What every size of translation cache misses: exact, from one pass over the trace.
+
+    Args:
+        trace: a path, ``bundled:NAME``, or a table; or a list of them.
+        ways: of set-associative caches, such as ``[1, 4]``; None: 1, 2, 4 and 8.
+        line: pages that share a line of the cache, one number or several.
+        entries: the least and the most, such as ``(64, 8192)``; None: as the trace suggests.
+        by: a curve for each ``trace``, ``node`` or ``process``.
+        sample: the share of the pages to estimate from; None: all, and exact.
+        seed: other pages are sampled than those of seed 0.
+        offset: whether processes begin at sets of their own.
+        page_size: such as ``"2MiB"``; None: the trace's.
+        skip: requests that warm the caches up and are not counted.
+
+    Errors: ``NicscopeError``, before the trace is read if it can be.
+
+    """
+    from nicscope.studies.curve_question import ask
+
+    set_ways, lines = word("ways", ways), word("line", line) or "1"
+    ends, size = span("entries", entries), word("page_size", page_size)
+    question = ask(
+        ways=set_ways,
+        line=lines,
+        entries=ends,
+        by=by,
+        sample=sample,
+        seed=seed,
+        offset=offset,
+        page_size=size,
+        skip=skip,
+    )
+    from nicscope.reports.curve import ShownCurves
+    from nicscope.studies.curves import report
+
+    options = {
+        "--ways": set_ways,
+        "--line": lines if lines != "1" else None,
+        "--entries": ends,
+        "--by": by if by != "trace" else None,
+        "--sample": sample,
+        "--seed": seed,
+        "--page-size": size,
+        "--skip": skip or None,
+        "--no-offset": not offset,
+    }
+    command = command_line(["curve", *several(trace)], options)
+    traces = all_opened(trace)
+    with progress("measuring", "rows") as watch:
+        return ShownCurves(report(traces, question, command, watch))

@@ -1,0 +1,89 @@
+"""Latency by component, for every way into the NIC: what ``nicscope latency`` reports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nicscope.library.command import assignments as set_of
+from nicscope.library.command import command_line, word
+from nicscope.library.progress import progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from nicscope.config.platform import Platform
+    from nicscope.library.command import One, Word
+    from nicscope.reports.latency import ShownLatencies
+
+MESSAGES = "message-store-and-forward"
+PLATFORM = "sonic-via"
+BYTES = "64..4096"
+
+
+def latency(
+    mechanism: Word = None,
+    platform: str | Path | Platform = PLATFORM,
+    *,
+    sizes: Word = BYTES,
+    mtu: int | None = None,
+    dma_rate: int | None = None,
+    translation: str | None = None,
+    entries: int | None = None,
+    pages: int | None = None,
+    delivery: str = MESSAGES,
+    assignments: Iterable[str] | None = None,
+    **settings: One,
+) -> ShownLatencies:
+    """What a message's latency is made of, by the way it goes between host and NIC.
+
+    Args:
+        mechanism: one or several, such as ``["edt", "dma"]``; None: all that make sense.
+        platform: what things cost.
+        sizes: bytes of messages, such as ``[64, 1500]`` or ``"64..4096"`` by powers of two.
+        mtu: bytes of a message in a frame; None: 1500.
+        dma_rate: peak rate of the DMA engine in MB/s; None: 1600.
+        translation: a scheme or design in place of a table on the NIC.
+        entries: of that translation's cache; None: the design's.
+        pages: buffers used in turn, to miss in that cache; None: 1.
+        delivery: message-store-and-forward, store-and-forward or cut-through.
+        assignments: ``NAME=NUMBER``, a time (ps), a size or a switch of the machine.
+        settings: the same by name, such as ``cache_supply=60000``.
+
+    Errors: ``NicscopeError``, before anything is simulated if it can be.
+
+    """
+    from nicscope.studies.latency.question import ask
+
+    overrides = set_of(assignments, settings)
+    asked = word("sizes", sizes) or ""
+    question = ask(
+        mechanisms=word("mechanism", mechanism),
+        sizes=asked,
+        platform=platform,
+        mtu=mtu,
+        dma_rate=dma_rate,
+        overrides=overrides,
+        translation=translation,
+        entries=entries,
+        pages=pages,
+        delivery=delivery,
+    )
+    options = {
+        "--mechanism": ",".join(question.mechanisms),
+        "--bytes": asked,
+        "--mtu": mtu,
+        "--dma-rate": dma_rate,
+        "--translation": translation,
+        "--entries": entries,
+        "--pages": pages,
+        "--delivery": delivery if delivery != MESSAGES else None,
+        "--platform": platform,
+        "--set": overrides,
+    }
+    from nicscope.reports.latency import ShownLatencies
+
+    with progress("measuring", "", always_say=True) as watch:
+        from nicscope.studies.latency.report import measure
+
+        return ShownLatencies(measure(question, command_line(["latency"], options), watch))

@@ -1,0 +1,58 @@
+"""A trace through designs: what ``nicscope replay`` reports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nicscope.library.command import assignments as set_of
+from nicscope.library.command import command_line, several
+from nicscope.library.progress import progress
+from nicscope.library.traces import opened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from nicscope.config.design import Design
+    from nicscope.config.platform import Platform
+    from nicscope.library.command import One
+    from nicscope.library.traces import TraceLike
+    from nicscope.reports.comparison import ReplayReport
+
+
+def replay(
+    trace: TraceLike,
+    designs: str | Path | Design | Sequence[str | Path | Design] | None = None,
+    platform: str | Path | Platform | None = None,
+    *,
+    kinds: bool = True,
+    assignments: Iterable[str] | None = None,
+    **settings: One,
+) -> ReplayReport:
+    """What each of ``designs`` makes of ``trace``: misses, pins, interrupts, time and memory.
+
+    Args:
+        trace: a path, ``bundled:NAME``, or a table of Arrow, pandas or Polars.
+        designs: names of the catalog, files or ``Design`` objects; None: the whole catalog.
+        platform: that prices every design; None: each design's own.
+        kinds: whether misses are parted by cause, which takes time.
+        assignments: ``KEY=VALUE``, set on every design.
+        settings: the same by name, such as ``entries=1024``; None removes a limit.
+
+    Errors: ``NicscopeError``, before the trace is read if it can be.
+
+    """
+    from nicscope.reports.comparison import ReplayReport
+    from nicscope.studies.replaying import choose_subjects, compare
+
+    names, overrides = several(designs), set_of(assignments, settings)
+    subjects = choose_subjects(names, platform, overrides)
+    options = {"--design": names, "--platform": platform, "--set": overrides}
+    command = command_line(["replay", trace], {**options, "--no-kinds": not kinds})
+    requests = opened(trace)
+    with progress("replaying", "rows") as watch:
+        return ReplayReport(
+            compare(
+                requests, subjects, kinds=kinds, overrides=overrides, command=command, watch=watch
+            )
+        )

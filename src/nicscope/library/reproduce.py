@@ -1,0 +1,77 @@
+"""The papers' numbers beside what comes out: what ``nicscope reproduce`` reports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nicscope.library.command import several
+from nicscope.library.progress import progress
+from nicscope.library.traces import trace_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from nicscope.reports.reproduction import ShownReproduction
+    from nicscope.studies.reproduce.harness import Plan
+    from nicscope.studies.reproduce.keeping import Kept
+
+
+def reproduce(
+    wanted: str | Sequence[str] | None = None,
+    *,
+    traces: str | Path | Sequence[str | Path] | None = None,
+    kept: Kept | None = None,
+) -> ShownReproduction:
+    """What the papers published beside what nicscope finds.
+
+    Args:
+        wanted: ``"PAPER"`` or ``"PAPER/ID"``, one or several; None: everything.
+        traces: for the tables that take any: folders, files or ``bundled:NAME``; None: the
+            bundled ones.
+        kept: results that an earlier run has kept, to which this one adds its own.
+
+    Errors: ``NicscopeError`` for a name that does not exist, or a trace that cannot be read.
+
+    """
+    from nicscope.reports.reproduction import ShownReproduction
+    from nicscope.studies.reproduce import harness
+
+    todo, files = check(wanted, traces=traces)
+    names, given = several(wanted), several(traces)
+    with progress("reproducing", "items") as watch:
+        count = Count(watch, len(todo.items))
+        found = harness.reproduce(names, progress=count, traced=bool(files), kept=kept)
+    if todo.studies:
+        with progress("replaying", "rows") as watch:
+            harness.study(found, names, files, watch=watch, kept=kept)
+    wording = [*names, *(part for one in given for part in ("--trace", str(one)))]
+    return ShownReproduction(found, wording)
+
+
+def check(
+    wanted: str | Sequence[str] | None = None,
+    *,
+    traces: str | Path | Sequence[str | Path] | None = None,
+) -> tuple[Plan, list[Path]]:
+    """What is to do and the files of the traces.  Errors: as ``reproduce``, but nothing is run."""
+    from nicscope.studies.reproduce import harness
+    from nicscope.studies.reproduce.traced.running import trace_files
+
+    given = several(traces)
+    todo = harness.plan(harness.load_papers(), several(wanted), bool(given))
+    return todo, [file for one in given for file in trace_files(trace_path(str(one)))]
+
+
+class Count:
+    """Counts what is begun, each by its name, for a watch that hears how many are done."""
+
+    def __init__(self, watch: Callable[[int, int], Any], total: int) -> None:
+        self._watch = watch
+        self._total = total
+        self._done = 0
+
+    def __call__(self, name: str) -> None:  # noqa: ARG002 - how many, not which
+        """The next one, ``name``, is begun."""
+        self._watch(self._done, max(self._total, self._done))
+        self._done += 1

@@ -1,0 +1,85 @@
+"""A trace's requests in virtual time: what ``nicscope simulate`` reports of a trace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nicscope.errors import SimulationError
+from nicscope.library.command import assignments as set_of
+from nicscope.library.command import command_line, several
+from nicscope.library.progress import progress
+from nicscope.library.traces import opened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from nicscope.config.design import Design
+    from nicscope.config.platform import Platform
+    from nicscope.library.command import One
+    from nicscope.library.traces import TraceLike
+    from nicscope.reports.simulation import ShownTrace
+
+MOST_WINDOW = 64  # packets
+
+
+def simulate(
+    trace: TraceLike,
+    designs: str | Path | Design | Sequence[str | Path | Design] | None = None,
+    platform: str | Path | Platform | None = None,
+    *,
+    requests: int | None = None,
+    timed: bool = False,
+    window: int = 1,
+    assignments: Iterable[str] | None = None,
+    **settings: One,
+) -> ShownTrace:
+    """What becomes of a trace's requests in virtual time: what each took, and why.
+
+    Programs of one's own are started on a ``Cluster`` instead.
+
+    Args:
+        trace: a path, ``bundled:NAME``, or a table of Arrow, pandas or Polars.
+        designs: names of the catalog, files or ``Design`` objects; None: all that can run.
+        platform: what things cost; None: each design's own.
+        requests: only so many, from the beginning.
+        timed: a request waits for its time in the trace.
+        window: packets that may be outstanding; with 1 the counts are a replay's.
+        assignments: ``KEY=VALUE``, set on every design.
+        settings: the same by name, such as ``entries=64``; None removes a limit.
+
+    Errors: ``NicscopeError``, before anything is simulated if it can be.
+
+    """
+    from nicscope.reports.simulation import ShownTrace
+    from nicscope.studies.simulating import choose_runnable, simulate_trace
+
+    if requests is not None and requests < 1:
+        raise SimulationError(f"requests must be at least 1, got {requests}")
+    if not 1 <= window <= MOST_WINDOW:
+        raise SimulationError(f"window must be from 1 to {MOST_WINDOW} packets, got {window}")
+    names, overrides = several(designs), set_of(assignments, settings)
+    options = {
+        "--design": names,
+        "--platform": platform,
+        "--set": overrides,
+        "--requests": requests,
+        "--timed": timed,
+        "--window": window if window != 1 else None,
+    }
+    command = command_line(["simulate", trace], options)
+    checked = opened(trace)
+    runnable, skipped = choose_runnable(names, platform, overrides)
+    with progress("simulating", "requests", always_say=True) as watch:
+        return ShownTrace(
+            simulate_trace(
+                checked,
+                runnable,
+                skipped=skipped,
+                most=requests,
+                timed=timed,
+                window=window,
+                command=command,
+                watch=watch,
+            )
+        )

@@ -1,0 +1,81 @@
+"""What is given as a trace: a path, ``bundled:NAME``, or a table of Arrow, pandas or Polars."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from nicscope.errors import StudyError, TraceError, did_you_mean, printable
+from nicscope.inputs import STDIN
+from nicscope.library.command import several
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from nicscope.traces.reader import Trace
+
+    class Table(Protocol):
+        """A table of any library: it hands itself over by Arrow's protocol for C."""
+
+        def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+            """Its columns."""
+
+    TraceLike: TypeAlias = "str | Path | Table | Trace"
+
+BUNDLED = "bundled:"
+
+
+def trace_path(given: str) -> Path:
+    """The file that ``given`` names: a path, or ``bundled:NAME``.
+
+    Errors: ``TraceError`` for a bundled trace that does not exist.
+    """
+    if not given.startswith(BUNDLED):
+        return Path(given)
+    from nicscope.traces.bundled import bundled_traces
+
+    name = given.removeprefix(BUNDLED)
+    bundled = bundled_traces()
+    if name not in bundled:
+        raise TraceError(f"no bundled trace {name!r}{did_you_mean(name, bundled)}")
+    return bundled[name]
+
+
+def trace_name(given: str) -> str:
+    """What the trace that ``given`` names is called in tables: its file's name, or ``stdin``."""
+    return "stdin" if given == STDIN else printable(Path(given.removeprefix(BUNDLED)).stem)
+
+
+def opened(given: TraceLike) -> Trace:
+    """The trace that ``given`` is or names.  Errors: ``TraceError``."""
+    from nicscope.traces.reader import Trace, open_trace
+
+    if isinstance(given, Trace):
+        return given
+    if isinstance(given, str):
+        return open_trace(trace_path(given))
+    collect = getattr(given, "collect", None)  # of a lazy frame, as Polars has them
+    if collect is not None and not hasattr(given, "__arrow_c_stream__"):
+        return open_trace(collect())
+    return open_trace(given)
+
+
+def all_opened(given: Any, *, as_given: bool = False) -> list[tuple[str, Trace]]:
+    """The traces of a list, or the one that is none, each with what tables call it.
+
+    That is its file's name, or ``as_given`` what was given; of a table its type, with a number
+    behind it if it is not the first.  Errors: ``TraceError``, ``StudyError`` if there is none.
+    """
+    found: list[tuple[str, Trace]] = []
+    tables = 0
+    for one in several(given):
+        trace = opened(one)
+        if isinstance(one, str | Path):
+            name = printable(str(one)) if as_given else trace_name(str(one))
+        else:
+            tables += 1
+            name = type(one).__name__ + (f" {tables}" if tables > 1 else "")
+        found.append((name, trace))
+    if not found:
+        raise StudyError("no trace; give a path, bundled:NAME, or a table of Arrow, pandas, Polars")
+    return found

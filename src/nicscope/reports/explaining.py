@@ -1,0 +1,38 @@
+"""What the headings of tables mean, each term once, in the catalog's words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nicscope.config.glossary import meaning_of
+from nicscope.reports.printing import Note
+from nicscope.reports.table import Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from nicscope.config.glossary import Meaning
+    from nicscope.reports.printing import Printed
+
+
+def headings_of(parts: Iterable[Printed]) -> list[str]:
+    """Headings of the tables among ``parts``, each once, in the order of their first use."""
+    tables = [part for part in parts if isinstance(part, Rows)]
+    return list(dict.fromkeys(heading for rows in tables for heading in rows.headings if heading))
+
+
+def explained(parts: Iterable[Printed], topic: str) -> Iterator[Printed]:
+    """A paragraph for each term of the tables among ``parts``, which are of ``topic``."""
+    from rich.text import Text
+
+    told: list[Meaning] = []
+    for heading in headings_of(parts):
+        found = meaning_of(heading, topic)
+        if found is not None and found not in told:
+            told.append(found)
+    if told:
+        yield Text()
+        yield Text("What the tables' words mean", style="bold")
+    for name, term in told:
+        source = f"  [{term.source}]" if term.source else ""
+        yield Note(f"{name}: {term.means}{source}")

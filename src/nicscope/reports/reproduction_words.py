@@ -1,0 +1,52 @@
+"""What is said of one number or statement of a reproduction, and of all of them in a sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nicscope.studies.reproduce.verdict import Shape
+
+if TYPE_CHECKING:
+    from nicscope.studies.reproduce.verdict import Point, Reproduction
+
+MET, MISS, KNOWN_MISS = "✓ ok", "✗ MISS", "✗ known"
+# Blue and orange stay apart for every kind of colour vision; sign and word say it without colour.
+STYLES = {MET: "blue", MISS: "bold dark_orange", KNOWN_MISS: "dark_orange"}
+
+
+def verdict(check: Point | Shape) -> str:
+    """A word and a sign, so that no colour is needed to tell them apart."""
+    if check.ok:
+        return MET
+    return MISS if check.known_miss is None else KNOWN_MISS
+
+
+def name_of(check: Point | Shape) -> str:
+    """What the catalog calls a number or a statement."""
+    return check.name if isinstance(check, Shape) else check.quantity
+
+
+def summary_line(found: Reproduction) -> str:
+    """One sentence with every count of the summary."""
+    counts = found.summary()
+    met = f"; {len(found.met)} known misses met" if found.met else ""
+    return (
+        f"{counts.ok} of {counts.points} numbers within tolerance ({counts.predicted} predicted, "
+        f"{counts.fitted} fitted); {counts.shapes_ok} of {counts.shapes} statements hold "
+        f"({counts.shapes_predicted} predicted); {counts.known_misses} known misses, "
+        f"{counts.new_misses} new{met}; {counts.identities} identities among all these, whose "
+        f"numbers are not counted; {counts.missing} items missing; {counts.studies} studies "
+        "without verdict"
+    )
+
+
+def off_by(check: Point | Shape) -> str:
+    """How far a number is off, or what speaks against a statement."""
+    if isinstance(check, Shape):
+        return check.evidence
+    return f"off by {check.reproduced - check.published:.6g}"
+
+
+def share(value: float | None) -> str:
+    """A share in percent, or a dash where there is none."""
+    return "-" if value is None else f"{100 * value:.2f} %"

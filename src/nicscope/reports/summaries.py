@@ -1,0 +1,230 @@
+"""Answers in words: one to three sentences for each kind of result, with its tables' numbers.
+
+A number is spelt as the tables spell it, so whoever reads on finds it again.  What has no price is
+said to have none, and prices of different machines are not compared without a word.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from nicscope.reports.wording import (
+    in_words,
+    listed,
+    per_hundred,
+    significant,
+    us_per,
+    whole,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nicscope.reports.comparison import MissRates
+    from nicscope.studies.curve_result import MissCurve
+    from nicscope.studies.latency.report import Latency, LatencyReport
+    from nicscope.studies.programs import ProgramRuns
+    from nicscope.studies.replaying import Comparison, Priced
+    from nicscope.studies.reproduce.verdict import Reproduction
+    from nicscope.studies.simulating import Simulated, TraceSimulation
+
+PS_PER_US = 10**6
+MOST = 3  # sentences of one kind
+
+
+def of_replay(comparison: Comparison, rates: Sequence[MissRates]) -> list[str]:
+    """How much NICs miss, and what a lookup costs."""
+    per = comparison.denominator
+    if len(rates) == 1:
+        [one], [priced] = rates, comparison.priced
+        missed = f"Of 100 {per.plural}, {one.design}'s NIC misses {per_hundred(one.misses)}"
+        first = one.by_kind["compulsory"]
+        if one.misses:
+            missed += f"; {per_hundred(first)} are first uses, which no size of cache avoids"
+        return [f"{missed}.", _cost_of_one(comparison, priced)]
+    nothing = [one.design for one in rates if not one.misses]
+    ordered = sorted((one for one in rates if one.misses), key=lambda one: one.misses)
+    told = []
+    if nothing:
+        told.append(f"{listed(nothing)} {'miss' if len(nothing) > 1 else 'misses'} nothing")
+    if len(ordered) == 1:
+        told.append(f"{ordered[0].design} misses {per_hundred(ordered[0].misses)}")
+    elif ordered:
+        least, most = ordered[0], ordered[-1]
+        told.append(
+            f"{least.design} misses {per_hundred(least.misses)}, the fewest, and {most.design} "
+            f"{per_hundred(most.misses)}, the most"
+        )
+    missed = f"Of 100 {per.plural} on the NIC {'; of the others '.join(told)}."
+    return [missed, *_costs_of_several(comparison)]
+
+
+def _cost_of_one(comparison: Comparison, priced: Priced) -> str:
+    per, cost = comparison.denominator, priced.cost
+    if priced.platform is None:
+        return "No platform is named, so nothing is priced."
+    if not cost.is_known:
+        return f"What a {per.value} costs is unknown: {cost.reason}."
+    us = us_per(per, cost)
+    if cost.is_lower_bound:
+        return f"A {per.value} costs at least {us.removeprefix('≥ ')} us: {cost.reason}."
+    return f"A {per.value} costs {us} us on {priced.platform}."
+
+
+def _costs_of_several(comparison: Comparison) -> list[str]:
+    per = comparison.denominator
+    able = [
+        (bounds[1], priced)
+        for priced in comparison.priced
+        if not priced.cost.is_lower_bound and not priced.total("rejected")
+        if (bounds := priced.cost.per_us(priced.cost.count_of(per))) is not None
+    ]
+    if not able:
+        return ["No design has a whole price; the least that is known of each is marked ≥."]
+    cheapest = min(able, key=lambda one: one[0])[1]
+    told = (
+        f"Of the designs with a whole price {cheapest.name} is the cheapest: "
+        f"{us_per(per, cheapest.cost)} us per {per.value} on {cheapest.platform}"
+    )
+    others = {priced.platform for _, priced in able}
+    if len(others) > 1:
+        told += "; prices are of several machines, and --platform NAME takes one for all"
+    return [f"{told}."]
+
+
+def of_curves(curves: Sequence[MissCurve]) -> list[str]:
+    """Up to which size a cache pays."""
+    sentences = [_curve(curve) for curve in curves[:MOST]]
+    if any(curve.sample is not None for curve in curves):
+        sentences.append("These are estimates, from a sample of the pages.")
+    return sentences
+
+
+def _curve(curve: MissCurve) -> str:
+    def rate(misses: float) -> str:
+        return per_hundred(100 * curve.ratio(misses))
+
+    low, high = curve.powers()[0], curve.powers()[-1]
+    least, most = (curve.sizes.at(entries) for entries in (high, low))
+    if curve.knee is None:
+        if rate(least) == rate(most):
+            return (
+                f"{curve.name}: a cache misses {rate(most)} of 100 lookups, whether it has "
+                f"{whole(low)} entries or {whole(high)}."
+            )
+        return (
+            f"{curve.name}: from {whole(low)} to {whole(high)} entries misses fall from "
+            f"{rate(most)} to {rate(least)} of 100 lookups, and no size stands out."
+        )
+    told = (
+        f"{curve.name}: misses fall fastest up to about {whole(curve.knee)} entries, where a fully "
+        f"associative cache misses {rate(curve.sizes.at(curve.knee))} of 100 lookups"
+    )
+    simplest = [point for point in curve.points if point.entries == curve.knee]
+    if simplest:
+        told += f" and a {simplest[0].ways}-way one {rate(simplest[0].misses)}"
+    if curve.knee != high:
+        told += f"; {whole(high)} entries miss {rate(least)}"
+    return f"{told}."
+
+
+def of_simulation(found: TraceSimulation) -> list[str]:
+    """What a request took, and what most of that was."""
+    ordered = sorted(found.found, key=lambda each: _request_ps(each))
+    first, last = ordered[0], ordered[-1]
+    lasts = f"{_us(last, last.busy_ps)} us, {_most(last)}"
+    if len(ordered) == 1:
+        return [f"A request takes {lasts}, under {_name(last)}."]
+    sentences = [
+        f"A request takes least under {_name(first)}, {_us(first, first.busy_ps)} us, "
+        f"{_most(first)}; and most under {_name(last)}, {lasts}."
+    ]
+    if len({each.platform for each in ordered}) > 1:
+        sentences.append("They are on several machines; --platform NAME takes one for all.")
+    return sentences
+
+
+def _name(each: Simulated) -> str:
+    return each.design.name
+
+
+def _request_ps(each: Simulated) -> float:
+    return each.busy_ps / max(each.requests, 1)
+
+
+def _us(each: Simulated, ps: int) -> str:
+    return significant(ps / (PS_PER_US * max(each.requests, 1)))
+
+
+def _most(each: Simulated) -> str:
+    part, ps = max(each.times_ps.items(), key=lambda item: item[1])
+    return f"of which {_us(each, ps)} go to '{part}', the largest part"
+
+
+def of_program(found: ProgramRuns) -> list[str]:
+    """What arrived in which time, of each run."""
+    sentences = []
+    for run in found.runs[:MOST]:
+        work = run.total
+        told = (
+            f"On {run.platform}, {in_words(work.messages_in, 'message')} with "
+            f"{whole(work.bytes_in)} bytes came in within {run.elapsed_us:,.1f} us of virtual time"
+        )
+        if work.lookups is not None and work.misses is not None and work.lookups.total:
+            looked, missed = work.lookups.total, work.misses.total
+            told += f"; of {whole(looked)} lookups on NICs {whole(missed)} missed"
+        sentences.append(f"{told}.")
+    return sentences
+
+
+def of_latencies(report: LatencyReport) -> list[str]:
+    """Which way is fastest for the smallest and for the largest messages."""
+    groups = [
+        (size, list(each)) for size, each in groupby(report.latencies, lambda one: one.byte_count)
+    ]
+    sentences = []
+    for size, rows in dict([groups[0], groups[-1]]).items():
+        fastest, slowest = (pick(rows, key=_cycles) for pick in (min, max))
+        told = f"A message of {size:,} bytes takes {_spelt(fastest)} cycles by {fastest.mechanism}"
+        if slowest is not fastest:
+            told += f", the fastest way, and {_spelt(slowest)} by {slowest.mechanism}, the slowest"
+        sentences.append(f"{told}.")
+    return [*sentences, "A cycle is 1 ns."]
+
+
+def _cycles(one: Latency) -> float:
+    return one.cycles()
+
+
+def _spelt(one: Latency) -> str:
+    return f"{one.cycles():,.0f}"
+
+
+def of_reproduction(found: Reproduction) -> list[str]:
+    """How many printed numbers and statements come out."""
+    counts = found.summary()
+    parts = []
+    if counts.points:
+        parts.append(f"{counts.ok} of {counts.points} printed numbers come out within tolerance")
+    if counts.shapes:
+        parts.append(f"{counts.shapes_ok} of {counts.shapes} statements hold")
+    if not parts:
+        if not found.tables:
+            return []
+        names = listed([f"{table.paper}/{table.id}" for table in found.tables])
+        return [f"{names} over traces that are not the papers' own: there is nothing to check."]
+    told = f"{' and '.join(parts)}; what is arithmetic on printed numbers alone is not counted."
+    missed = f"{counts.known_misses} misses are known and explained below, {counts.new_misses} new."
+    return [f"{told[0].upper()}{told[1:]}", missed]
+
+
+def of_flow(payload: int, median_us: str, megabytes: str, part: str, share: str) -> list[str]:
+    """How long a message takes, and where most of that goes."""
+    told = [
+        f"A message of {whole(payload)} bytes is read {median_us} us after it was posted (median); "
+        f"{megabytes} MB/s arrive."
+    ]
+    if part:
+        told.append(f"The largest part of the latency, {share}, is '{part}'.")
+    return told

@@ -1,0 +1,1 @@
+"""Pages that are served on this machine's own loopback address, to one person and nobody else."""

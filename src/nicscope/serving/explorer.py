@@ -1,0 +1,159 @@
+"""The explorer's pages: one to look at, its answers as JSON, and the design file to save.
+
+Nothing that a browser sends changes anything, so everything is GET.  A page of another origin that
+reaches this address by a name of its own is refused by the Host header, and reads nothing, as no
+header allows it to.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from nicscope import __version__
+from nicscope.errors import NicscopeError, one_line
+from nicscope.reports.template import design_file
+from nicscope.studies.exploring.state import catalog
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.requests import Request
+
+    from nicscope.studies.exploring.exploring import Explorer
+
+HERE = Path(__file__).parent
+ASSETS = {
+    "/": ("explorer.html", "text/html"),
+    "/explorer.css": ("explorer.css", "text/css"),
+    "/explorer.js": ("explorer.js", "text/javascript"),
+    "/curve.js": ("curve.js", "text/javascript"),
+}
+# Nothing is loaded from anywhere else, and no other page shows this one in a frame.
+HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
+HOSTS = ("127.0.0.1", "localhost")
+PATIENCE_S = 5.0  # for answers that are on their way when it ends
+
+
+def explorer_app(explorer: Explorer) -> Starlette:
+    """The application that answers for ``explorer``, whose passes are begun."""
+    pages = _Pages(explorer)
+    routes = [
+        *(Route(path, _asset(*file), methods=["GET"]) for path, file in ASSETS.items()),
+        Route("/about", pages.about, methods=["GET"]),
+        Route("/answer", pages.answer, methods=["GET"]),
+        Route("/design.toml", pages.design, methods=["GET"]),
+    ]
+    hosts = Middleware(TrustedHostMiddleware, allowed_hosts=list(HOSTS), www_redirect=False)
+    return Starlette(routes=routes, middleware=[hosts])
+
+
+class _Pages:
+    """What is answered about one trace."""
+
+    def __init__(self, explorer: Explorer) -> None:
+        self._explorer = explorer
+
+    def about(self, _: Request) -> Response:
+        """What the page says before any design is chosen."""
+        trace = self._explorer.trace
+        told = {
+            "trace": self._explorer.name,
+            "requests": trace.rows,
+            "page_size": self._explorer.page_size,
+            "designs": catalog(),
+            "version": __version__,
+        }
+        return JSONResponse(told, headers=HEADERS)
+
+    def answer(self, request: Request) -> Response:
+        """The state that the query spells: all numbers, or how far they are."""
+        try:
+            state = self._explorer.read(request.query_params.multi_items())
+            return JSONResponse(self._explorer.answer(state), headers=HEADERS)
+        except NicscopeError as error:
+            return _refused(error)
+
+    def design(self, request: Request) -> Response:
+        """The design of the state as a file to save."""
+        try:
+            state = self._explorer.read(request.query_params.multi_items())
+        except NicscopeError as error:
+            return _refused(error)
+        changed = ", ".join(state.assignments) or "nothing"
+        said = [
+            f"design {state.base.name!r} of nicscope {__version__}; set in the explorer: {changed}",
+            f"nicscope replay {self._explorer.name} --design {state.base.name}-explored.toml",
+        ]
+        file = f'attachment; filename="{state.base.name}-explored.toml"'
+        headers = HEADERS | {"content-disposition": file}
+        text = design_file(state.design, said)
+        return Response(text, media_type="application/toml", headers=headers)
+
+
+def _refused(error: NicscopeError) -> Response:
+    return JSONResponse({"error": one_line(str(error))}, status_code=400, headers=HEADERS)
+
+
+def _asset(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
+    async def send(_: Request) -> Response:
+        return Response(_content(name), media_type=kind, headers=HEADERS)
+
+    return send
+
+
+@functools.cache
+def _content(name: str) -> bytes:
+    return (HERE / name).read_bytes()
+
+
+def listening(port: int) -> Any:
+    """A socket on loopback at ``port``, or at any that is free for 0.
+
+    Errors: ``OSError`` if the port is taken or not allowed.
+    """
+    import socket
+
+    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((HOSTS[0], port))
+        found.listen()
+    except BaseException:
+        found.close()
+        raise
+    return found
+
+
+def serve(app: Starlette, socket: Any, begun: Callable[[], None]) -> None:
+    """Answer on ``socket`` until Ctrl-C, which passes through here.  ``begun`` is told once."""
+    import threading
+
+    import uvicorn
+
+    config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", ws="none")
+    server = uvicorn.Server(config)
+    # Off the main thread the server leaves signals alone, and Ctrl-C is this command's as always.
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)
+    thread.start()
+    try:
+        begun()
+        while thread.is_alive():
+            thread.join(0.5)
+    finally:
+        server.should_exit = server.force_exit = True
+        thread.join(PATIENCE_S)  # it closes the socket

@@ -1,0 +1,102 @@
+"""Which connection a call moved bytes through, and with whom.
+
+A socket is told by its inode, whoever holds it: processes that share one share its number.  Its
+addresses are asked for once, when it is first used, of a duplicate (``pidfd_getfd``, Linux 5.6).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+from typing import NamedTuple
+
+HERE = 0  # the number of this machine, as a node and as a peer
+UNKNOWN = "unknown"
+_PIDFD_GETFD = 438  # on every machine
+_KINDS = {
+    (socket.AF_INET, socket.SOCK_STREAM): "tcp",
+    (socket.AF_INET6, socket.SOCK_STREAM): "tcp",
+    (socket.AF_INET, socket.SOCK_DGRAM): "udp",
+    (socket.AF_INET6, socket.SOCK_DGRAM): "udp",
+}
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Connection(NamedTuple):
+    """One socket, as it was when it was first used."""
+
+    kind: str  # tcp, udp, unix, another family's name, or unknown
+    local: str
+    remote: str  # empty: connected to nobody
+    peer: int | None  # of the remote's machine: 0 is this one, others in the order of first use
+
+
+class Connections:
+    """All sockets of a recording, numbered from 0 in the order of their first use."""
+
+    def __init__(self) -> None:
+        self.met: list[Connection] = []
+        self._numbers: dict[int, int] = {}  # by inode
+        self._machines: dict[str, int] = {}
+
+    def number_of(self, inode: int, process: int, descriptor: int) -> int:
+        """The number of the socket with that inode, which ``process`` has as ``descriptor``."""
+        number = self._numbers.get(inode)
+        if number is None:
+            number = self._numbers[inode] = len(self.met)
+            self.met.append(self._meet(process, descriptor))
+        return number
+
+    def _meet(self, process: int, descriptor: int) -> Connection:
+        try:
+            held = socket.socket(fileno=_duplicate(process, descriptor))
+        except OSError:  # an older kernel, or the process is gone
+            return Connection(UNKNOWN, "", "", None)
+        with held:
+            local, remote = held.getsockname(), _remote_of(held)
+            if held.family == socket.AF_UNIX:
+                return Connection("unix", _spelt(local), _spelt(remote), HERE)
+            kind = _KINDS.get((held.family, held.type), held.family.name.lower())
+            peer = None
+            if kind in _KINDS.values() and isinstance(remote, tuple):
+                peer = self._peer_of(local, remote)
+            return Connection(kind, _spelt(local), _spelt(remote), peer)
+
+    def _peer_of(self, local: tuple[str, int], remote: tuple[str, int]) -> int:
+        machine = remote[0].removeprefix("::ffff:")
+        if machine == "::1" or machine.startswith("127.") or remote[0] == local[0]:
+            return HERE
+        return self._machines.setdefault(machine, len(self._machines) + 1)
+
+
+def _duplicate(process: int, descriptor: int) -> int:
+    """A descriptor of our own for what ``process`` has open.  Errors: ``OSError``."""
+    handle = os.pidfd_open(process)
+    try:
+        found = int(_libc.syscall(_PIDFD_GETFD, handle, descriptor, 0))
+    finally:
+        os.close(handle)
+    if found < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return found
+
+
+def _remote_of(held: socket.socket) -> tuple[str, int] | str | None:
+    try:
+        remote: tuple[str, int] | str = held.getpeername()
+    except OSError:  # connected to nobody
+        return None
+    return remote
+
+
+def _spelt(address: object) -> str:
+    """``HOST:PORT``, a path, or ``@NAME`` for a unix socket without one."""
+    if isinstance(address, tuple):
+        host, port = str(address[0]), address[1]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    if isinstance(address, bytes):
+        return "@" + address.lstrip(b"\0").decode(errors="backslashreplace")
+    return "" if address is None else str(address)

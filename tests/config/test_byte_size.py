@@ -1,0 +1,157 @@
+"""Sizes in bytes: every option, setting and file takes every spelling, and all mean the same."""
+
+from __future__ import annotations
+
+import pytest
+import typer
+import typer.main
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nicscope.cli.app import app
+from nicscope.cli.arguments import byte_count
+from nicscope.config.byte_size import read_bytes
+from nicscope.config.design import load_design, with_settings
+from nicscope.config.platform import load_platform
+from nicscope.config.scheme import SETTINGS, USES, Kind, Scheme, read_setting
+from nicscope.errors import NicscopeError
+from nicscope.studies import curve_question
+from nicscope.studies.flow import question as flow_question
+from nicscope.studies.latency import question as latency_question
+from nicscope.studies.sizing import question as size_question
+from nicscope.studies.sweep import grid
+
+SPELT = {  # each group is one size
+    4096: (
+        "4096",
+        "4_096",
+        "4096B",
+        "4096 bytes",
+        "4K",
+        "4k",
+        "4KiB",
+        "4 KiB",
+        "4kib",
+        " 4 K ",
+        "0.00390625M",
+    ),
+    65536: ("65536", "64K", "64KiB", "64 kib", "0.0625MiB"),
+    2 << 20: ("2097152", "2M", "2MiB", "2 MiB", "2mib", "2048K"),
+    1 << 30: ("1G", "1GiB", "1 GiB", "1024M"),
+}
+REFUSED = ("", "K", "2MB", "2kb", "0.3", "2 Mi", "-4K", "2M!", "½M", "٤K", "4e3", "2 2M")
+
+
+def of_design_file(text, tmp_path):
+    file = tmp_path / "d.toml"
+    file.write_text(f'scheme = "utlb"\nentries = 4\npage_size = "{text}"\n')
+    return load_design(file).page_size
+
+
+def of_platform(text, _):
+    changed = load_platform(f"utlb-prototype@nic_memory_bytes={text}")
+    return changed.machine["nic_memory_bytes"].value
+
+
+def set_on(design, key):
+    return lambda text, _: getattr(with_settings(load_design(design), [f"{key}={text}"]), key)
+
+
+# What reads a size: by the option or file, and the largest size that it takes.
+READERS = {
+    "a setting": (lambda t, _: read_setting(Scheme.UTLB, "page_size", t, ""), 1 << 30),
+    "--set": (set_on("utlb", "page_size"), 1 << 30),
+    "an area": (set_on("unet", "area_bytes"), 1 << 40),
+    "a design's file": (of_design_file, 1 << 30),
+    "a platform's @": (of_platform, 1 << 40),
+    "size --nic-memory": (lambda t, _: size_question.ask(t).nic_bytes, 1 << 40),
+    "size --pin-memory": (lambda t, _: size_question.ask("1K", pin_memory=t).pin_bytes, 1 << 40),
+    "size --page-size": (lambda t, _: size_question.ask("1K", page_sizes=t).page_sizes[0], 1 << 30),
+    "curve --page-size": (lambda t, _: curve_question.ask(page_size=t).page_size, 1 << 30),
+    "sweep --grid": (
+        lambda t, _: grid.ask("utlb", None, [f"page_size={t}"], many=False).axes[0].values[0],
+        1 << 30,
+    ),
+    "flow --payload": (
+        lambda t, _: flow_question.ask(platform="alcor", payload=t, max_payload=t).payload,
+        1 << 17,
+    ),
+    "latency --bytes": (lambda t, _: latency_question.ask(sizes=t).sizes[0], 1 << 16),
+    "an argument": (lambda t, _: byte_count(t), 1 << 40),
+}  # fmt: skip
+# Options of commands that take one size, and who of the above reads them; ``byte_count``: at once.
+OPTIONS = {
+    ("size", "--nic-memory"): "size --nic-memory",
+    ("size", "--pin-memory"): "size --pin-memory",
+    ("size", "--page-size"): "size --page-size",
+    ("curve", "--page-size"): "curve --page-size",
+    ("flow", "--payload"): "flow --payload",
+    ("flow", "--max-payload"): "flow --payload",
+    ("flow", "--minpulse"): "an argument",
+    ("flow", "--minpulse-send"): "an argument",
+    ("flow", "--minpulse-receive"): "an argument",
+    ("latency", "--mtu"): "an argument",
+    ("trace convert", "--page-size"): "an argument",
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_every_reader_of_sizes_takes_every_spelling_alike(reader, tmp_path):
+    read, most = READERS[reader]
+    for size, spellings in SPELT.items():
+        if size <= most:
+            assert {text: read(text, tmp_path) for text in spellings} == dict.fromkeys(
+                spellings, size
+            )
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_every_reader_of_sizes_refuses_what_is_none_as_an_error_of_the_user(reader, tmp_path):
+    read, _ = READERS[reader]
+    for text in ("2MB", "2 Mi", "-4K"):
+        with pytest.raises((NicscopeError, typer.BadParameter)):
+            read(text, tmp_path)
+
+
+def test_what_is_no_size_is_none():
+    assert {text: read_bytes(text) for text in REFUSED} == dict.fromkeys(REFUSED)
+
+
+def options_of(command, words=()):
+    """(command, option, parameter) of everything beneath ``command``."""
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from options_of(inner, (*words, name))
+    for parameter in command.params:
+        if parameter.param_type_name == "option":
+            yield " ".join(words), parameter.opts[-1], parameter
+
+
+def test_no_option_that_takes_bytes_reads_them_in_its_own_way():
+    found = {
+        (command, option): parameter
+        for command, option, parameter in options_of(typer.main.get_command(app))
+        if (parameter.metavar or "").startswith("BYTES")
+    }
+
+    assert set(found) == set(OPTIONS)
+    for key, reader in OPTIONS.items():
+        assert reader in READERS
+        taken = found[key].type_descriptor
+        parser = taken.parameter_info.parser
+        assert parser is (byte_count if reader == "an argument" else None), key
+        assert reader == "an argument" or taken.annotation is str, key
+
+
+def test_every_setting_in_bytes_is_read_by_the_same_rules():
+    for scheme, keys in USES.items():
+        for key in keys:
+            if SETTINGS[key].kind is Kind.BYTES:
+                assert read_setting(scheme, key, "64K", "") == 65536
+
+
+@given(st.integers(0, 1 << 50), st.sampled_from(["", "b", "k", "M", "kib", "GiB", "t"]))
+def test_a_number_and_a_unit_are_their_product(count, unit):
+    times = {"": 0, "b": 0, "k": 10, "m": 20, "g": 30, "t": 40}[unit.lower().removesuffix("ib")]
+
+    assert read_bytes(f"{count}{unit}") == count << times
+    assert read_bytes(f" {count} {unit}") == count << times

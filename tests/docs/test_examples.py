@@ -1,0 +1,39 @@
+"""Every program in ``examples`` prints what is kept beside it."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+ELSEWHERE = {  # with the requirements that they show, or only compiled
+    "mini_miss_ratio": "interfaces/mini/test_mini_document.py",
+    "mini_many_buffers": "interfaces/mini/test_mini_document.py",
+    "ports_over_ways": "interfaces/test_examples_over_the_bus.py",
+    "trapeze_kernel": "interfaces/test_trapeze_example.py",
+    "via_switch": "interfaces/via/test_through_a_switch.py",
+}
+EVERY = sorted(path.stem for path in EXAMPLES.glob("*.py"))
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY if name not in ELSEWHERE])
+def test_an_example_prints_what_is_kept_beside_it(name, capsys):
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+
+    assert capsys.readouterr().out == (EXAMPLES / f"{name}.out").read_text()
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_the_other_examples_are_run_elsewhere(name):
+    assert name in EVERY
+    assert name in (ROOT / "tests" / ELSEWHERE[name]).read_text()
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_example_is_on_a_page(name):
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+
+    assert any(f"{name}.py" in page.read_text() for page in pages)

@@ -1,0 +1,328 @@
+"""Buffers: what is stored in them, seen of them, given again and given back."""
+
+from __future__ import annotations
+
+from array import array
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from memories import MEMORIES, run
+
+from nicscope.errors import SimulationError
+from nicscope.interfaces import mini, unet, via, vmmc
+from nicscope.interfaces.ways import Way
+
+EVERY = pytest.mark.parametrize("name", MEMORIES)
+CONTENTS = {
+    "bytes": (b"12345678", b"12345678"),
+    "bytearray": (bytearray(b"abc"), b"abc"),
+    "array of doubles": (array("d", [1.5, -2]), array("d", [1.5, -2]).tobytes()),
+    "memoryview of words": (memoryview(array("i", [1, 2, 3])), array("i", [1, 2, 3]).tobytes()),
+    "every other byte": (memoryview(b"a.b.c.")[::2], b"abc"),
+    "numpy": (np.arange(5, dtype=">u2"), np.arange(5, dtype=">u2").tobytes()),
+    "numpy, turned": (np.arange(6).reshape(2, 3).T, np.arange(6).reshape(2, 3).T.tobytes()),
+}
+
+
+@EVERY
+@pytest.mark.parametrize("what", CONTENTS)
+def test_a_write_takes_whatever_has_bytes_and_counts_bytes(name, what):
+    content, raw = CONTENTS[what]
+
+    async def program(allocate):
+        buffer = allocate(64)
+        await buffer.write(content, 3)
+        return np.array(buffer.array())
+
+    found = run(name, program)[0].tobytes()
+    assert found[3 : 3 + len(raw)] == raw
+    assert set(found[:3] + found[3 + len(raw) :]) <= {0}
+
+
+@EVERY
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("text", r"a str has none until it is encoded: 'text'.encode\(\)"), (5, "needed, got 5")],
+)
+def test_a_write_of_what_has_no_bytes_says_what_to_give(name, content, message):
+    async def program(allocate):
+        await allocate(64).write(content)
+
+    with pytest.raises(SimulationError, match=message):
+        run(name, program)
+
+
+@EVERY
+def test_an_array_shows_memory_as_it_is_and_stores_at_once(name):
+    async def program(allocate):
+        buffer = allocate(6000)
+        words = buffer.part(8, 4000).array("<i4")
+        before = int(words[3])
+        await buffer.write(array("i", [77]), 8 + 12)
+        words[4], words[10:13] = -5, [1, 2, 3]
+        words[np.array([20, 30])] = 9
+        raw = buffer.array()
+        return before, list(words[3:5]), list(words[9:14]), words[30], bytes(raw[8 + 16 : 8 + 20])
+
+    assert run(name, program) == [
+        (0, [77, -5], [0, 1, 2, 3, 0], 9, (-5).to_bytes(4, "little", signed=True))
+    ]
+
+
+@EVERY
+def test_an_array_is_one_to_numpy(name):
+    async def program(allocate):
+        numbers = allocate(80).array("f8")
+        numbers[:] = np.arange(10)
+        return float(np.sum(numbers)), numbers.shape, (numbers == 3).sum(), len(numbers)
+
+    assert run(name, program) == [(45.0, (10,), 1, 10)]
+
+
+@EVERY
+@pytest.mark.parametrize(
+    ("size", "kind", "message"),
+    [
+        (10, "f8", "10 bytes are no whole number of float64, which has 8"),
+        (16, "nothing", "no type of an array's elements: 'nothing'"),
+        (16, "O", "object has no bytes of its own"),
+    ],
+)
+def test_an_array_of_what_does_not_fit_is_refused(name, size, kind, message):
+    async def program(allocate):
+        allocate(size).array(kind)
+
+    with pytest.raises(SimulationError, match=message):
+        run(name, program)
+
+
+@EVERY
+def test_memory_that_is_freed_is_given_out_again_and_empty(name):
+    async def program(allocate):
+        kept = allocate(100)
+        await kept.write(b"kept")
+        places = set()
+        for _ in range(70):
+            buffer = allocate(40_000)
+            places.add(buffer.address)
+            await buffer.write(b"full" * 10_000)
+            await buffer.free()
+        return len(places), bytes(kept.array()[:4])
+
+    assert run(name, program) == [(1, b"kept")]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in MEMORIES if name not in ("Trapeze", "U-Net, pinned area")]
+)
+def test_what_is_given_out_again_is_zeros(name):
+    async def program(allocate):
+        first = allocate(5000)
+        await first.write(b"x" * 5000)
+        address = first.address
+        await first.free()
+        again = allocate(8192)
+        return again.address == address, int(np.sum(again.array()))
+
+    assert run(name, program) == [(True, 0)]
+
+
+@EVERY
+def test_what_is_freed_names_nothing(name):
+    async def program(allocate):
+        buffer = allocate(64)
+        seen, part = buffer.array(), buffer.part(4, 8)
+        await buffer.free()
+        refused = []
+        for use in (buffer, part):
+            try:
+                await use.write(b"x")
+            except SimulationError as error:
+                refused.append(str(error))
+        for call in (lambda: seen[0], lambda: seen.__setitem__(0, 1), buffer.array):
+            with pytest.raises(SimulationError, match="a buffer that is freed already"):
+                call()
+        with pytest.raises(SimulationError, match="a buffer that is freed already"):
+            await buffer.free()
+        return refused
+
+    [refused] = run(name, program)
+    assert len(refused) == 2
+    assert all("a buffer that is freed already" in each for each in refused)
+
+
+@EVERY
+def test_a_part_is_not_freed(name):
+    async def program(allocate):
+        await allocate(64).part(0, 8).free()
+
+    with pytest.raises(SimulationError, match="8 bytes of a buffer of 64: memory is freed as"):
+        run(name, program)
+
+
+def alone(cluster, program):
+    cluster.start(0, program)
+    return cluster.run()[0]
+
+
+def test_vmmc_frees_nothing_that_is_exported_or_redirected_to():
+    async def program(endpoint):
+        buffer, other = endpoint.allocate(4096), endpoint.allocate(4096)
+        exported = await endpoint.export(buffer, "x")
+        with pytest.raises(SimulationError, match=r"while it is exported as 'x'; unexport\(\)"):
+            await buffer.free()
+        await endpoint.redirect(exported, other)
+        with pytest.raises(SimulationError, match="while an export is redirected to it"):
+            await other.free()
+        await endpoint.unexport(exported)
+        await buffer.free()
+        await other.free()
+        return int(endpoint.cluster.memory.state.hosts["pinned"][0])
+
+    assert alone(vmmc.Cluster(), program) == 0
+
+
+def test_vmmc_frees_nothing_that_a_transfer_still_uses_and_its_pins_go_with_it():
+    async def keeps(endpoint):
+        await endpoint.export(endpoint.allocate(40_000), "x")
+        await endpoint.sleep(50_000)
+
+    async def stores(endpoint):
+        there, buffer = await endpoint.import_buffer(0, "x"), endpoint.allocate(40_000)
+        transfer = await endpoint.store(there, buffer)
+        with pytest.raises(SimulationError, match="a descriptor that names it has not ended"):
+            await buffer.free()
+        assert (await endpoint.wait(transfer)).ok
+        before = int(endpoint.cluster.memory.state.hosts["pinned"][1])
+        await buffer.free()
+        return before, int(endpoint.cluster.memory.state.hosts["pinned"][1])
+
+    cluster = vmmc.Cluster()
+    cluster.start(0, keeps)
+    cluster.start(1, stores)
+    assert cluster.run()[1] == (10, 0)
+
+
+def test_mini_frees_nothing_that_is_registered():
+    async def program(endpoint):
+        buffer = endpoint.allocate(4096)
+        region = await endpoint.register(buffer)
+        with pytest.raises(SimulationError, match=r"while it is registered; unregister\(\) it"):
+            await buffer.free()
+        await endpoint.unregister(region)
+        await buffer.free()
+        return True
+
+    assert alone(mini.Cluster(), program)
+
+
+def test_via_frees_nothing_that_is_registered():
+    async def program(host):
+        nic = await host.open_nic()
+        tag, buffer = await nic.create_ptag(), nic.allocate(4096)
+        region = await nic.register_mem(buffer, tag)
+        with pytest.raises(SimulationError, match=r"it is registered; deregister_mem\(\) it first"):
+            await buffer.free()
+        await nic.deregister_mem(region)
+        await buffer.free()
+        return True
+
+    assert alone(via.Cluster(), program)
+
+
+def test_unet_frees_nothing_that_is_in_a_free_queue():
+    async def program(process):
+        endpoint = await process.open()
+        buffer = endpoint.allocate(4096)
+        await endpoint.provide(buffer)
+        with pytest.raises(SimulationError, match="a buffer is not freed while it is in a free qu"):
+            await buffer.free()
+        await endpoint.close()
+        await buffer.free()
+        return True
+
+    assert alone(unet.Cluster(), program)
+
+
+@pytest.mark.parametrize("design", ["unet-mm-pca200", "unet"])
+def test_what_a_message_filled_is_provided_again_as_it_is(design):
+    async def sends(process):
+        endpoint = await process.open("sends")
+        tag, page = await endpoint.connect(1, "takes"), endpoint.allocate(1000)
+        for number in range(9):
+            await page.write(bytes([number + 1] * 1000))
+            await endpoint.send(tag, page.part(0, 100 * (number + 1)))
+            assert (await endpoint.sent()).ok
+            await process.sleep(2000)
+
+    async def takes(process):
+        endpoint = await process.open("takes")
+        await endpoint.provide(endpoint.allocate(4096))
+        found = []
+        for _ in range(9):
+            message = await endpoint.receive()
+            found.append(await message.read())
+            await endpoint.provide(*message.buffers)
+        return found
+
+    cluster = unet.Cluster(design, buffer_bytes=4096)
+    cluster.start(0, sends)
+    cluster.start(1, takes)
+    assert cluster.run()[1] == [bytes([number + 1]) * 100 * (number + 1) for number in range(9)]
+
+
+@pytest.mark.parametrize("piece", [array("d", [1, 2]), np.arange(4, dtype="i4"), bytearray(9)])
+def test_a_small_message_takes_whatever_has_bytes(piece):
+    async def sends(process):
+        endpoint = await process.open("sends")
+        await endpoint.send(await endpoint.connect(1, "takes"), piece, b"!")
+
+    async def takes(process):
+        return await (await (await process.open("takes")).receive()).read()
+
+    cluster = unet.Cluster()
+    cluster.start(0, sends)
+    cluster.start(1, takes)
+    assert cluster.run()[1] == memoryview(piece).tobytes() + b"!"
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("take"), st.integers(1, 20_000)),
+            st.tuples(st.just("free"), st.integers(0, 5)),
+        ),
+        max_size=30,
+    ),
+    st.sampled_from(list(MEMORIES)),
+)
+def test_nobody_is_given_memory_that_somebody_holds(steps, name):
+    async def program(allocate):
+        held = []
+        for number, (what, size) in enumerate(steps):
+            if what == "take":
+                buffer = allocate(size)
+                await buffer.write(bytes([number]) * size)
+                held.append((number, buffer))
+            elif held:
+                await held.pop(size % len(held))[1].free()
+            assert all((buffer.array() == mark).all() for mark, buffer in held)
+
+    run(name, program)
+
+
+@pytest.mark.parametrize("way", [way.value for way in Way if way is not Way.PCI])
+def test_over_a_memory_bus_an_array_and_the_cpu_see_what_the_other_stored(way):
+    async def program(host):
+        nic = await host.open_nic()
+        buffer = nic.allocate(5000)
+        await buffer.write(b"abc", 4095)
+        before = await buffer.read(6, 4094)
+        seen = bytes(buffer.array()[4094:4100])
+        buffer.array()[4096:4098] = 120, 121
+        return before, seen, await buffer.read(6, 4094)
+
+    assert alone(via.Cluster(mechanism=way), program) == (b"\0abc\0\0",) * 2 + (b"\0axy\0\0",)

@@ -1,0 +1,317 @@
+"""The commands as functions: the same numbers, frames in, frames out, mistakes of one kind."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+import typing
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import nicscope as ns
+from nicscope.cli.app import main
+from nicscope.library import progress
+from nicscope.traces.writer import write_trace
+
+COUNT = 60
+COLUMNS = {
+    "time_ns": np.zeros(COUNT, np.int64),
+    "node": np.arange(COUNT) % 2,
+    "pid": 7 + np.arange(COUNT) % 3,
+    "op": ["recv" if place % 3 == 0 else "send" for place in range(COUNT)],
+    "address": 0x10000 + 4096 * (np.arange(COUNT) ** 2 % 23),
+    "length": 100 + 3000 * (np.arange(COUNT) % 4),
+}
+TABLE = pa.table(COLUMNS)  # every integer has 64 bits
+FRAMES = {
+    "arrow": TABLE,
+    "pandas": TABLE.to_pandas(),
+    "polars": pl.from_arrow(TABLE),
+    "lazy": pl.from_arrow(TABLE).lazy(),
+}
+SWEEP = ["--design", "utlb", "--grid", "entries=4,16", "--grid", "pin_limit=8,none"]
+GRID = {"entries": [4, 16], "pin_limit": [8, None]}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    file = tmp_path_factory.mktemp("library") / "t.parquet"
+    write_trace(file, TABLE)
+    return file
+
+
+@pytest.fixture(scope="module")
+def pairs(path, tmp_path_factory):
+    """Of each command: its words, and the function that does the same."""
+    trace, folder = str(path), tmp_path_factory.mktemp("sweeps")
+    mine = folder / "grid.parquet"
+    sweep = ["sweep", trace, *SWEEP, "--out", str(mine)]
+    return {
+        "replay": (
+            ["replay", trace, "--design", "utlb", "--set", "entries=16", "--no-kinds"],
+            lambda: ns.replay(trace, "utlb", entries=16, kinds=False),
+        ),
+        "curve": (
+            ["curve", trace, "--ways", "1,4", "--entries", "4..64", "--line", "1,2"],
+            lambda: ns.curve(trace, ways=[1, 4], entries=(4, 64), line=[1, 2]),
+        ),
+        "size": (
+            ["size", trace, "--nic-memory", "1024", "--platform", "utlb-prototype"],
+            lambda: ns.size(trace, 1024, "utlb-prototype"),
+        ),
+        "sweep": (sweep, lambda: ns.sweep(trace, "utlb", GRID, out=mine)),
+        "simulate": (
+            ["simulate", trace, "--design", "utlb", "--requests", "5", "--window", "2"],
+            lambda: ns.simulate(trace, ["utlb"], requests=5, window=2),
+        ),
+        "flow": (
+            ["flow", "--count", "2", "--payload", "4KiB", "--set", "firmware_start=2us"],
+            lambda: ns.flow(count=2, payload="4KiB", firmware_start="2us"),
+        ),
+        "latency": (
+            ["latency", "--mechanism", "edt,dma", "--bytes", "64", "--set", "cache_supply=60000"],
+            lambda: ns.latency(["edt", "dma"], sizes=64, cache_supply=60000),
+        ),
+        "reproduce": (["reproduce", "utlb/table6"], lambda: ns.reproduce("utlb/table6")),
+    }
+
+
+COMMANDS = ["replay", "curve", "size", "sweep", "simulate", "flow", "latency", "reproduce"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_function_finds_what_its_command_prints_and_names_the_same_command(
+    command, pairs, capsys, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", "100")
+    words, function = pairs[command]
+    found = function()
+
+    main([*words, "--json"])
+    printed = json.loads(capsys.readouterr().out)
+    main(words)
+    text = capsys.readouterr().out
+
+    plain = json.loads(json.dumps(found.as_json()))
+    assert plain == printed
+    assert text.startswith(f"{found}\n") or str(found) in text
+    assert found.summary()
+
+
+def test_importing_the_package_imports_no_heavy_library_and_takes_no_time():
+    script = (
+        "import sys, time; before = time.perf_counter(); import nicscope\n"
+        "took = time.perf_counter() - before\n"
+        "heavy = {'numpy', 'numba', 'pyarrow', 'matplotlib', 'rich', 'typer'} & set(sys.modules)\n"
+        "print(took, *heavy)"
+    )
+    runs = [subprocess.check_output([sys.executable, "-c", script], text=True) for _ in range(5)]
+
+    assert all(len(run.split()) == 1 for run in runs), runs
+    assert min(float(run) for run in runs) < 0.1
+
+
+def test_every_public_name_is_there_and_is_what_editors_are_told():
+    assert set(ns.__all__) <= set(dir(ns))
+    for name in ns.__all__:
+        assert getattr(ns, name) is not None
+    declared = typing.cast("str", inspect.getsource(ns)).partition("if TYPE_CHECKING:")[2]
+    declared = declared.partition("__version__ =")[0]
+    assert {*ns.__all__} - {"__version__"} == {*ns._HOME}
+    assert all(name in declared for name in ns._HOME)
+    with pytest.raises(AttributeError, match="has no attribute 'replya'"):
+        ns.replya  # noqa: B018
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize("command", ["replay", "curve", "size", "sweep", "simulate"])
+def test_every_kind_of_frame_is_a_trace_of_every_function(kind, command, path):
+    run = {
+        "replay": lambda trace: ns.replay(trace, "utlb", entries=16),
+        "curve": lambda trace: ns.curve(trace, entries=(4, 16)),
+        "size": lambda trace: ns.size(trace, "1KiB"),
+        "sweep": lambda trace: ns.sweep(trace, "utlb", GRID),
+        "simulate": lambda trace: ns.simulate(trace, "utlb", requests=5),
+    }[command]
+
+    framed, filed = run(FRAMES[kind]), run(path)
+
+    nameless = [table.drop_columns([n for n in ("trace",) if n in table.column_names])
+                for table in (framed.table(), filed.table())]  # fmt: skip
+    assert nameless[0].equals(nameless[1])
+    assert framed.as_json()["repeat"]["command"] == []
+    assert filed.as_json()["repeat"]["command"][:2] == ["nicscope", command]
+
+
+def test_frames_in_a_list_are_told_apart():
+    found = ns.curve([FRAMES["polars"], FRAMES["pandas"], TABLE], entries=(4, 16))
+
+    assert [one.trace for one in found.found.curves] == ["DataFrame", "DataFrame 2", "Table 3"]
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"length": 2**33}, "row 9 (the first is 0): length is 8589934592; must be from 0 to"),
+        ({"address": -1}, "row 9 (the first is 0): address is -1; must be from 0 to"),
+        ({"node": -1}, "row 9 (the first is 0): node is -1; nodes are numbered from 0"),
+        ({"time_ns": -5}, "row 9 (the first is 0): time_ns is -5, after 0 on the same node"),
+        ({"op": "sned"}, "row 9 (the first is 0): unknown op 'sned'; did you mean 'send'?"),
+        ({"pid": None}, "column 'pid' is missing"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["arrow", "pandas", "polars"])
+def test_a_wrong_frame_is_refused_in_a_line_that_names_column_and_row(kind, change, complaint):
+    columns = {name: list(values) for name, values in COLUMNS.items()}
+    [(name, value)] = change.items()
+    if value is None:
+        del columns[name]
+    else:
+        columns[name][9] = value
+    made = {"arrow": pa.table, "pandas": pd.DataFrame, "polars": pl.DataFrame}[kind](columns)
+
+    with pytest.raises(ns.TraceError) as caught:
+        ns.replay(made, "utlb")
+
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_columns_may_stand_in_any_order_and_others_beside_them():
+    turned = TABLE.select(TABLE.column_names[::-1]).append_column("mine", [["x"] * COUNT])
+
+    assert ns.replay(turned, "utlb").table().equals(ns.replay(TABLE, "utlb").table())
+
+
+def test_designs_and_platforms_are_names_files_or_objects(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('scheme = "utlb"\nentries = 32\nplatform = "utlb-prototype"\n')
+    design, platform = ns.load_design("utlb"), ns.load_platform("utlb-prototype")
+
+    found = ns.replay(TABLE, [design, file, "mini"], platform)
+
+    assert found.table().column("design").to_pylist() == ["utlb", "mine", "mini"]
+    assert set(found.table().column("platform").to_pylist()) == {"utlb-prototype"}
+    assert ns.size(TABLE, "1KiB", platform).table().num_rows
+    assert ns.sweep(TABLE, design, {"entries": 16}, platform).table().num_rows == 1
+    assert ns.flow(ns.load_platform("alcor"), count=1).found.question.sender.name == "alcor"
+    assert ns.latency("edt", ns.load_platform("sonic-via"), sizes=64).found.platform == "sonic-via"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        (lambda: ns.replay("nosuch.parquet"), "nosuch.parquet: no such file"),
+        (lambda: ns.replay("bundled:redis"), "no bundled trace 'redis'"),
+        (lambda: ns.replay(TABLE, "utbl"), "no design 'utbl'; did you mean 'utlb'?"),
+        (lambda: ns.replay(TABLE, "utlb", "utbl"), "no platform 'utbl'"),
+        (lambda: ns.replay(TABLE, "utlb", entires=3), "unknown key 'entires'"),
+        (lambda: ns.replay(TABLE, "utlb", entries=object()), "entries: 'object' is none"),
+        (lambda: ns.replay(3), "a int is no trace"),
+        (lambda: ns.curve([]), "no trace; give a path"),
+        (lambda: ns.curve(TABLE, ways=3), "--ways must list powers of two"),
+        (lambda: ns.size(TABLE, "lots"), "--nic-memory must be a number of bytes"),
+        (lambda: ns.sweep(TABLE, "utlb", {}), "an empty grid"),
+        (lambda: ns.sweep(TABLE, "utlb", {"entries": "x"}), "entries must be a whole number"),
+        (lambda: ns.simulate(TABLE, "utlb", requests=0), "requests must be at least 1"),
+        (lambda: ns.simulate(TABLE, "utlb", window=65), "window must be from 1 to 64"),
+        (lambda: ns.flow(gap=130), "--gap: must be a number and a unit"),
+        (lambda: ns.latency("pigeon"), "no mechanism 'pigeon'"),
+        (lambda: ns.reproduce("ulb"), "no paper 'ulb'"),
+        (lambda: ns.reproduce("utlb/table4", traces="nosuch"), "nosuch: no such folder"),
+        (lambda: ns.replay(TABLE, "utlb").table("count"), "no table 'count'; did you mean"),
+        (lambda: ns.replay(TABLE, "utlb").figure("x"), "no figure 'x'; choose from"),
+    ],
+)
+def test_a_mistake_is_a_public_error_of_one_line_and_prints_nothing(wrong, complaint, capsys):
+    with pytest.raises(ns.NicscopeError) as caught:
+        wrong()
+
+    assert complaint in str(caught.value)
+    assert str(caught.value).isprintable()
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_sweep_without_a_file_holds_what_a_file_would(path, tmp_path):
+    held = ns.sweep(path, "utlb", GRID)
+    filed = ns.sweep(path, "utlb", GRID, out=tmp_path / "g.parquet")
+    csv = ns.sweep(path, "utlb", GRID, out=tmp_path / "g.csv")
+
+    assert held.table().equals(filed.table())
+    assert held.table().equals(csv.table())
+    assert pq.read_table(tmp_path / "g.parquet").equals(held.table())
+    assert ns.sweep(path, "utlb", GRID, out=tmp_path / "g.parquet").done.was_there
+
+
+def test_a_table_is_known_by_its_numbers_however_it_is_parted():
+    def identity(trace):
+        metadata = ns.sweep(trace, "utlb", GRID).table().schema.metadata
+        return json.loads(metadata[b"nicscope_sweep"])["traces"]
+
+    parted = pa.concat_tables([TABLE.slice(0, 7), TABLE.slice(7)])
+    other = TABLE.set_column(0, "time_ns", pa.array(range(COUNT)))
+
+    assert identity(TABLE) == identity(parted) != identity(other)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_result_is_frames_figures_files_and_a_page(command, pairs, tmp_path):
+    found = pairs[command][1]()
+
+    assert found.to_pandas().shape == found.to_polars().shape
+    for name, table in found.tables():
+        assert found.table(name).equals(table)
+        assert list(found.to_pandas(name).columns) == table.column_names
+    for name in found.figures():
+        assert found.figure(name).axes
+    written = found.save(tmp_path / "o")
+    assert sorted(written) == sorted((tmp_path / "o").iterdir())
+    assert json.loads((tmp_path / "o" / "results.json").read_text()) == json.loads(
+        json.dumps(found.as_json())
+    )
+    page = found._repr_html_()
+    assert page.count("data:image/svg+xml") == len(found.figures())
+    assert "background:transparent" in page  # of whatever theme is around it
+    assert repr(found) == f"<{type(found).__name__}: {found.summary()[0]}>"
+
+
+def test_what_is_printed_is_a_number_in_a_frame():
+    frame = ns.replay(TABLE, ["mini", "utlb"]).to_pandas().set_index("design")
+
+    assert frame["cost_bound"].to_dict() == {"mini": "at least", "utlb": "exact"}
+    assert frame.loc["mini", "cost_us_per_lookup_low"] > 0
+    assert np.isnan(frame.loc["mini", "cost_us_per_lookup_high"])
+    costs = [name for name in frame.columns if name.startswith("cost_us")]
+    assert all(frame[name].dtype == np.float64 for name in costs)
+
+
+def test_a_library_without_these_libraries_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "polars", None)
+
+    with pytest.raises(ns.NicscopeError, match="polars is not installed; 'pip install polars'"):
+        ns.replay(TABLE, "utlb").to_polars()
+
+
+def test_progress_is_told_to_terminals_notebooks_and_logs_of_commands_alone(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE_S", 0.0)
+
+    def told():
+        with progress.progress("replaying", "rows") as watch:
+            watch(1, 2)
+            if isinstance(getattr(watch, "__self__", None), progress._Lines):
+                watch.__self__._thread.join(0.2)
+        return capsys.readouterr().err
+
+    assert told() == ""
+    with progress.told_to_logs():
+        assert told().startswith("nicscope: replaying:")
+    shell = type("Shell", (), {"kernel": object()})()
+    monkeypatch.setitem(sys.modules, "IPython", type("m", (), {"get_ipython": lambda: shell}))
+    assert told().startswith("nicscope: replaying:")

@@ -1,0 +1,152 @@
+"""``nicscope explore``: loopback and GET only, one line for each mistake, ended by Ctrl-C."""
+
+from __future__ import annotations
+
+import http.client
+import importlib.util
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from exploring_samples import small_trace
+from nicscope.cli import app
+from pressing import heeding
+
+pytest.importorskip("starlette", reason="the extra explore is not installed")
+pytest.importorskip("uvicorn", reason="the extra explore is not installed")
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """(process, port) of the command over a small trace."""
+    trace = small_trace(tmp_path_factory.mktemp("explored"))
+    command = [sys.executable, "-m", "nicscope", "explore", str(trace), "--no-browser"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeding
+    )
+    line = process.stdout.readline()
+    match = re.search(r"at http://127\.0\.0\.1:(\d+)/ \(Ctrl-C ends it\)$", line)
+    assert match, line + process.stderr.read()
+    yield process, int(match[1])
+    process.kill()
+    process.communicate()
+
+
+def asked(port, path, method="GET", **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request(method, path, headers=headers)
+    answer = connection.getresponse()
+    found = answer.status, dict(answer.getheaders()), answer.read()
+    connection.close()
+    return found
+
+
+def test_only_loopback_is_listened_to(running):
+    process, port = running
+    sockets = [
+        line.split()
+        for name in ("tcp", "tcp6")
+        for line in Path(f"/proc/{process.pid}/net/{name}").read_text().splitlines()
+    ]
+    ours = f":{port:04X}"
+    listening = {each[1] for each in sockets if each[3] == "0A" and each[1].endswith(ours)}
+
+    assert listening == {f"0100007F:{port:04X}"}
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "192.168.1.1", ""])
+@pytest.mark.parametrize("path", ["/", "/answer?design=utlb", "/design.toml"])
+def test_a_foreign_host_is_refused_whatever_is_asked(running, host, path):
+    assert asked(running[1], path, Host=host)[0] == 400
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+@pytest.mark.parametrize("path", ["/", "/about", "/answer", "/design.toml"])
+def test_nothing_but_get_is_answered(running, method, path):
+    assert asked(running[1], path, method)[0] == 405
+
+
+@pytest.mark.parametrize("path", ["/", "/about", "/answer", "/design.toml", "/explorer.js"])
+def test_other_origins_get_no_leave_and_nothing_comes_from_elsewhere(running, path):
+    status, headers, _ = asked(running[1], path, Origin="https://evil.example")
+
+    assert status == 200
+    assert not [name for name in headers if name.startswith("access-control")]
+    assert headers["content-security-policy"].startswith("default-src 'none'")
+    assert "http" not in headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("path", ["/../pyproject.toml", "/explorer.py", "/answer/x", "/%2e%2e/x"])
+def test_no_other_file_is_served(running, path):
+    assert asked(running[1], path)[0] == 404
+
+
+def test_a_wrong_query_is_an_answer_of_its_own(running):
+    status, _, body = asked(running[1], "/answer?design=utlb&ways=3")
+
+    assert status == 400
+    assert "power of two" in json.loads(body)["error"]
+
+
+def test_ctrl_c_ends_it_in_one_line(tmp_path):
+    trace = small_trace(tmp_path)
+    command = [sys.executable, "-m", "nicscope", "explore", str(trace), "--no-browser"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeding
+    )
+    assert "Ctrl-C" in process.stdout.readline()
+
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=240)
+
+    assert process.returncode == 130
+    assert errors == "nicscope: interrupted; nothing half-written was left\n"
+    assert list(tmp_path.iterdir()) == [trace]
+
+
+def test_a_taken_port_is_told_in_one_line(running, tmp_path, capsys):
+    arguments = ["explore", str(small_trace(tmp_path)), "--port", str(running[1]), "--no-browser"]
+
+    assert app.main(arguments) == 2
+
+    error = capsys.readouterr().err
+    assert error == (
+        f"nicscope: --port {running[1]}: address already in use; name another, or 0 for any\n"
+    )
+
+
+@pytest.mark.parametrize("missing", ["starlette", "uvicorn"])
+def test_a_missing_library_is_told_with_how_to_install_it(missing, monkeypatch, capsys):
+    real = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == missing else real(name)
+    )
+
+    assert app.main(["explore", "bundled:redis_server"]) == 2
+
+    assert capsys.readouterr().err == (
+        "nicscope: explore needs Starlette and uvicorn, which are not installed; install them "
+        "with pip install 'nicscope[explore]'\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nothing.parquet"], "nothing.parquet"),
+        (["bundled:reddis"], "no bundled trace"),
+        (["bundled:redis_server", "--port", "70000"], "--port must be from 0 to 65535"),
+    ],
+)
+def test_a_mistake_is_one_line_and_nothing_is_served(arguments, said, capsys):
+    assert app.main(["explore", *arguments, "--no-browser"]) == 2
+
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert said in printed.err
+    assert printed.err.count("\n") == 1

@@ -1,0 +1,233 @@
+"""The explorer as a browser shows it: the controls change the numbers, to those of replay."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+
+from exploring_samples import explorer, small_trace
+from nicscope.studies.replaying import choose_subjects, compare
+
+starlette = pytest.importorskip("starlette", reason="the extra explore is not installed")
+uvicorn = pytest.importorskip("uvicorn", reason="the extra explore is not installed")
+
+WIDTHS = (1280, 768, 390)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """(address, explorer) of a small trace."""
+    from nicscope.serving.explorer import explorer_app, listening
+
+    with explorer(small_trace(tmp_path_factory.mktemp("served"))) as found:
+        socket = listening(0)
+        config = uvicorn.Config(explorer_app(found), log_level="error", lifespan="off", ws="none")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{socket.getsockname()[1]}/", found
+        server.should_exit = server.force_exit = True
+        thread.join(20)
+
+
+def settled(page, query):
+    """Wait until the page shows the numbers of ``query``."""
+    page.wait_for_selector(f'body[data-shown="{query}"]')
+    page.wait_for_function("document.getElementById('shown').getAttribute('aria-busy') === 'false'")
+
+
+def shown(page):
+    """The numbers on the page, exactly."""
+    cards = page.eval_on_selector_all(
+        "#numbers dd", "all => all.map(each => [each.id, each.dataset.value])"
+    )
+    return {name: json.loads(value) for name, value in cards}
+
+
+def replayed(explored, design, *assignments):
+    subjects = choose_subjects([design], None, assignments)
+    told = compare(explored.trace, subjects, kinds=False).to_json()
+    return {
+        "misses": told["total"]["ni_misses"],
+        "lookups": told["total"]["lookups"],
+        "us": told["cost_us"]["per_lookup"],
+        "nic": sum(told["nic_memory_bytes"].values()),
+        "interrupts": told["total"]["interrupts"],
+        "pinned": told["total"]["peak_pinned_pages"] * told["trace"]["page_size"],
+        "pins": told["total"]["pins"],
+    }
+
+
+def test_a_changed_control_gives_the_numbers_of_replay_and_the_address_keeps_them(served, opened):
+    address, explored = served
+    page = opened(address)
+    settled(page, "design=utlb")
+    assert shown(page) == replayed(explored, "utlb")
+
+    page.select_option("#ways", "4")
+    settled(page, "design=utlb&ways=4")
+    page.select_option("#page_size", "16384")
+    settled(page, "design=utlb&ways=4&page_size=16384")
+    first = shown(page)
+    assert first == replayed(explored, "utlb", "ways=4", "page_size=16384")
+    page.select_option("#pin_limit", "16")
+    query = "design=utlb&ways=4&page_size=16384&pin_limit=16"
+    settled(page, query)
+    second = shown(page)
+    assert second == replayed(explored, "utlb", "ways=4", "page_size=16384", "pin_limit=16")
+
+    assert page.url == f"{address}?{query}"
+    page.reload()
+    settled(page, query)
+    assert shown(page) == second
+    page.go_back()
+    settled(page, "design=utlb&ways=4&page_size=16384")
+    assert shown(page) == first
+    assert page.input_value("#pin_limit") == "none"
+    page.go_forward()
+    settled(page, query)
+    assert shown(page) == second
+    assert page.input_value("#pin_limit") == "16"
+
+
+def test_another_design_brings_its_own_settings_and_controls(served, opened):
+    address, explored = served
+    page = opened(f"{address}?design=utlb&entries=64")
+    settled(page, "design=utlb&entries=64")
+    assert page.is_disabled("#line")
+
+    page.select_option("#design", "mini")
+    settled(page, "design=mini")
+
+    assert shown(page) == replayed(explored, "mini")
+    assert page.is_disabled("#prefetch")
+    page.select_option("#line", "8")
+    settled(page, "design=mini&line=8")
+    assert shown(page) == replayed(explored, "mini", "line=8")
+    page.click("#reset")
+    settled(page, "design=mini")
+    page.select_option("#design", "unet")
+    settled(page, "design=unet")
+    assert page.is_disabled("#entries")
+    assert "no curve" in page.inner_text("#curve-note")
+
+
+def test_the_keyboard_alone_reaches_every_control_and_moves_the_slider(served, opened):
+    address, explored = served
+    page = opened(address)
+    settled(page, "design=utlb")
+    reached = []
+    while "save" not in reached:
+        assert len(reached) < 30, reached
+        page.keyboard.press("Tab")
+        name = page.evaluate("document.activeElement.id")
+        reached.append(name)
+        if name == "entries":
+            page.keyboard.press("ArrowLeft")
+            settled(page, "design=utlb&entries=4096")
+            page.keyboard.press("ArrowLeft")
+            settled(page, "design=utlb&entries=2048")
+            assert page.evaluate("document.activeElement.id") == "entries"
+            assert page.get_attribute("#entries", "aria-valuetext") == "2,048 entries"
+    assert shown(page) == replayed(explored, "utlb", "entries=2048")
+    wanted = ["design", "entries", "ways", "prefetch", "page_size", "pin_limit", "reset", "save"]
+    assert [name for name in reached if name in wanted] == wanted
+    page.go_back()
+    settled(page, "design=utlb&entries=4096")
+
+
+def test_every_control_has_a_label_and_pictures_have_words(served, opened):
+    address, _ = served
+    page = opened(address)
+    settled(page, "design=utlb")
+
+    unlabelled = page.eval_on_selector_all(
+        "select, input", "all => all.filter(each => !each.labels.length).map(each => each.id)"
+    )
+
+    assert unlabelled == []
+    assert "per 100" in page.get_attribute("#curve svg[role=img]", "aria-label")
+    assert page.get_attribute("html", "lang") == "en"
+
+
+def test_the_curve_is_drawn_with_the_chosen_point_on_it_and_can_be_read_as_a_table(served, opened):
+    address, explored = served
+    page = opened(f"{address}?design=utlb&entries=64")
+    settled(page, "design=utlb&entries=64")
+    page.wait_for_function("document.querySelectorAll('#curve .way-any').length > 0")
+
+    drawn = page.evaluate(
+        """() => {
+          const here = document.querySelector('#curve .here');
+          const dots = [...document.querySelectorAll('#curve .dot.way-1')];
+          return dots.some(dot => dot.getAttribute('cx') === here.getAttribute('cx')
+                                  && dot.getAttribute('cy') === here.getAttribute('cy'));
+        }"""
+    )
+
+    assert drawn
+    page.click("#curve-details summary")
+    misses = replayed(explored, "utlb", "entries=64")["misses"]
+    rows = page.eval_on_selector_all("#curve-table tbody tr", "all => all.map(x => x.innerText)")
+    assert any(row.startswith(f"64\t{misses:,} (") for row in rows)
+    page.evaluate(
+        "document.querySelectorAll('#curve .dot.way-2')[4].dispatchEvent(new Event('click'))"
+    )
+    settled(page, "design=utlb&entries=256&ways=2")
+    assert shown(page) == replayed(explored, "utlb", "entries=256", "ways=2")
+
+
+def test_costs_come_with_their_evidence_and_memory_by_structure(served, opened):
+    address, explored = served
+    page = opened(address)
+    settled(page, "design=utlb")
+    told = compare(explored.trace, choose_subjects(["utlb"], None, []), kinds=False).to_json()
+
+    costs = page.eval_on_selector_all("#cost tbody tr", "all => all.map(each => each.innerText)")
+    memory = page.eval_on_selector_all("#memory tbody tr", "all => all.map(x => x.innerText)")
+
+    parts = [part for part in told["cost_us"]["components"] if part["count"]]
+    assert len(costs) == len(parts)
+    for row, part in zip(costs, parts, strict=True):
+        assert part["evidence"] in row
+        assert part["source"] in row
+        assert f"{part['count']:,}" in row
+    assert [row.split("\t")[0] for row in memory] == list(told["nic_memory_bytes"])
+
+
+def test_the_saved_design_file_replays_to_the_numbers_of_the_page(served, opened, tmp_path):
+    address, explored = served
+    query = "design=utlb&entries=128&ways=2&prefetch=2"
+    page = opened(f"{address}?{query}")
+    settled(page, query)
+
+    with page.expect_download() as waiting:
+        page.click("#save")
+    waiting.value.save_as(file := tmp_path / waiting.value.suggested_filename)
+
+    assert file.name == "utlb-explored.toml"
+    assert shown(page) == replayed(explored, str(file))
+
+
+def test_a_wrong_address_is_told_on_the_page(served, browser):
+    page = browser.new_page()
+    page.goto(f"{served[0]}?design=utlb&ways=3")
+
+    page.wait_for_selector("#problem:not([hidden])")
+
+    assert "power of two" in page.inner_text("#problem")
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_is_cut_off_or_pale_at_any_width(served, opened, contrasts, width, scheme):
+    page = opened(served[0], width, scheme)
+    settled(page, "design=utlb")
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert contrasts(page) == []
+    shade = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (shade == "rgb(255, 255, 255)") == (scheme == "light")

@@ -1,0 +1,206 @@
+"""What the explorer answers is what ``nicscope replay`` counts, whichever way it came by it."""
+
+from __future__ import annotations
+
+import itertools
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from exploring_samples import explorer, small_trace
+from nicscope.config.design import load_design
+from nicscope.errors import DesignError, StudyError
+from nicscope.reports.template import design_file
+from nicscope.studies.exploring.state import EXPLORED, catalog, controls, read_state
+from nicscope.studies.replaying import choose_subjects, compare
+
+PATIENT = 300
+
+
+@pytest.fixture(scope="module")
+def explored(tmp_path_factory):
+    with explorer(small_trace(tmp_path_factory.mktemp("explored"))) as found:
+        yield found
+
+
+def replayed(explored, design, *assignments):
+    """The object that ``nicscope replay --json --no-kinds`` prints."""
+    subjects = choose_subjects([design], None, assignments)
+    return compare(explored.trace, subjects, kinds=False).to_json()
+
+
+def answered(explored, *pairs):
+    state = explored.read(pairs)
+    return explored.answer(state, PATIENT)
+
+
+def assert_same(answer, told):
+    assert "working" not in answer
+    assert answer["cost_us"] == told["cost_us"]
+    assert answer["nic_memory_bytes"] == told["nic_memory_bytes"]
+    counted = {name: count for name, count in answer["total"].items() if count is not None}
+    assert counted == {name: told["total"][name] for name in counted}
+    assert {"lookups", "requests", "ni_misses", "interrupts", "pins", "unpins"} <= set(counted)
+    assert {"peak_pinned_pages", "rejected"} <= set(counted)
+
+
+@pytest.mark.parametrize("design", [each["name"] for each in catalog()])
+def test_every_design_of_the_catalog_is_answered_as_replay_counts_it(explored, design):
+    assert_same(answered(explored, ("design", design)), replayed(explored, design))
+
+
+SHAPES = [
+    ("utlb", {"entries": (16, 256), "ways": (1, 16)}),
+    ("utlb", {"entries": (64,), "ways": (2,), "page_size": (4096, 16384)}),
+    ("vmmc-interrupt", {"entries": (32, 512), "ways": (1, 4)}),
+    ("mini", {"entries": (128, 512), "ways": (1, 2), "line": (1, 16)}),
+]
+
+
+@pytest.mark.parametrize(
+    ("design", "settings"),
+    [
+        (design, dict(zip(axes, values, strict=True)))
+        for design, axes in SHAPES
+        for values in itertools.product(*axes.values())
+    ],
+)
+def test_a_shape_that_follows_from_one_pass_is_what_its_own_replay_counts(
+    explored, design, settings
+):
+    pairs = [(key, str(value)) for key, value in settings.items()]
+    # The base of the others is counted first, so that this one follows from it.
+    base = [pair for pair in pairs if pair[0] not in ("entries", "ways")]
+    answered(explored, ("design", design), ("entries", "1024"), *base)
+    state = explored.read([("design", design), *pairs])
+    explored.answer(state, PATIENT)
+    explored.passes.wait_until(lambda: explored.passes.is_idle, PATIENT)
+
+    answer = explored.answer(state, PATIENT)
+
+    told = replayed(explored, design, *(f"{key}={value}" for key, value in pairs))
+    assert_same(answer, told)
+
+
+@pytest.mark.parametrize(
+    ("design", "settings"),
+    [
+        ("utlb", {"prefetch": "4"}),
+        ("utlb", {"pin_limit": "16", "entries": "64"}),
+        ("utlb-shared", {"entries": "64", "ways": "2"}),
+        ("utlb-process", {"entries": "32"}),
+        ("unet-mm-pca200", {"entries": "64"}),
+        ("vmmc-interrupt", {"pin_limit": "16"}),
+        ("vmmc-static", {"entries": "64"}),
+    ],
+)
+def test_what_does_not_follow_is_replayed_and_its_curve_with_it(explored, design, settings):
+    pairs = [("design", design), *settings.items()]
+    answer = answered(explored, *pairs)
+    explored.passes.wait_until(lambda: explored.passes.is_idle, PATIENT)
+
+    again = answered(explored, *pairs)
+
+    told = replayed(explored, design, *(f"{key}={value}" for key, value in settings.items()))
+    assert_same(answer, told)
+    assert again["replayed"]
+    assert not again["curve"]["pending"]
+    [line] = again["curve"]["lines"]
+    assert [again["controls"]["entries"]["value"], again["total"]["ni_misses"]] in map(
+        list, line["points"]
+    )
+    for entries, misses in line["points"][::4]:
+        rest = [f"{key}={value}" for key, value in settings.items() if key != "entries"]
+        told = replayed(explored, design, *rest, f"entries={entries}")
+        assert misses == told["total"]["ni_misses"]
+
+
+def test_the_curve_goes_through_what_replay_counts_and_ends_at_the_compulsory_misses(explored):
+    explored.answer(explored.read([("design", "utlb")]), PATIENT)
+    explored.passes.wait_until(lambda: explored.passes.is_idle, PATIENT)
+
+    curve = answered(explored, ("design", "utlb"))["curve"]
+
+    points = {line["ways"]: dict(line["points"]) for line in curve["lines"]}
+    for ways, entries in ((1, 64), (4, 256), (16, 32)):
+        told = replayed(explored, "utlb", f"entries={entries}", f"ways={ways}")
+        assert points[ways][entries] == told["total"]["ni_misses"]
+    whole = dict(curve["fully_associative"])
+    assert whole[1 << 20] == points[16][1 << 20]
+    assert whole[16] == replayed(explored, "utlb", "entries=16", "ways=16")["total"]["ni_misses"]
+
+
+def test_a_saved_design_file_gives_the_numbers_of_the_page(explored, tmp_path):
+    pairs = [("design", "utlb"), ("entries", "128"), ("ways", "2"), ("pin_limit", "32")]
+    pairs += [("prefetch", "2"), ("page_size", "16384")]
+    state = explored.read(pairs)
+    answer = explored.answer(state, PATIENT)
+    file = tmp_path / "utlb-explored.toml"
+    file.write_text(design_file(state.design, ["a comment\nof two lines"]))
+
+    told = compare(explored.trace, choose_subjects([str(file)], None, []), kinds=False).to_json()
+
+    assert_same(answer, told)
+
+
+@pytest.mark.parametrize("name", [each["name"] for each in catalog()])
+def test_a_design_as_the_text_of_a_file_is_the_same_design(name, tmp_path):
+    design = load_design(name)
+    file = tmp_path / f"{name}.toml"
+    file.write_text(design_file(design))
+
+    assert load_design(file) == design
+
+
+def test_each_state_has_one_spelling_without_what_the_catalog_says_anyway(explored):
+    state = explored.read([("design", "utlb"), ("ways", "1"), ("entries", "1024")])
+    own_pages = explored.read([("design", "utlb"), ("page_size", "4096")])
+
+    assert state.query == [("design", "utlb"), ("entries", "1024")]
+    assert own_pages.query == [("design", "utlb")]
+    assert explored.read([]).query == [("design", "utlb")]
+    assert state.command("t.parquet") == [
+        *["nicscope", "replay", "t.parquet", "--design", "utlb", "--set", "entries=1024"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "said"),
+    [
+        ([("design", "utbl")], "no design 'utbl'; did you mean 'utlb'"),
+        ([("design", "/etc/passwd.toml")], "no design"),
+        ([("entires", "64")], "no such control; did you mean 'entries'"),
+        ([("ways", "2"), ("ways", "4")], "twice"),
+        ([("ways", "3")], "power of two"),
+        ([("entries", "16"), ("ways", "32")], "must not exceed entries"),
+        ([("line", "8")], "does not use 'line'"),
+    ],
+)
+def test_a_wrong_address_is_told_in_one_line(pairs, said):
+    with pytest.raises((StudyError, DesignError), match=said) as found:
+        read_state(pairs)
+
+    assert "\n" not in str(found.value)
+
+
+def test_controls_say_what_the_scheme_has_and_what_may_be_chosen():
+    found = controls(read_state([("design", "unet")]), 4096)
+
+    assert set(found) == set(EXPLORED)
+    assert not found["entries"]["used"]
+    assert found["page_size"]["value"] == 4096
+    mini = controls(read_state([("design", "mini"), ("entries", "32768")]), 8192)
+    assert mini["entries"]["value"] in mini["entries"]["choices"]
+    assert 8192 in mini["page_size"]["choices"]
+
+
+def test_a_trace_with_a_wrong_row_is_told_with_the_row_whatever_is_asked(tmp_path):
+    path = small_trace(tmp_path)
+    table = pq.read_table(path)
+    lengths = [0 if row == 123 else 100 for row in range(len(table))]
+    table = table.set_column(5, "length", pa.array(lengths, pa.uint32()))
+    pq.write_table(table, path)
+
+    with explorer(path) as found, pytest.raises(StudyError, match=r"row 123\b.*length"):
+        found.answer(found.read([("design", "utlb")]), PATIENT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+import time
 from pathlib import Path
 
 import pandas
@@ -205,7 +206,8 @@ class Terminal(io.StringIO):
         return True
 
 
-def long_run(monkeypatch, stream):
+def long_run(monkeypatch, stream, goes_on=lambda: False):
+    """What a run of many sleeps writes, which lasts while ``goes_on()`` says so."""
     monkeypatch.setattr(run_progress, "PATIENCE_S", 0.001)
     monkeypatch.setattr(run_progress, "PACE_S", 0.001)
     monkeypatch.setattr("sys.stderr", stream)
@@ -214,6 +216,9 @@ def long_run(monkeypatch, stream):
     async def program(endpoint):
         for _ in range(2000):
             await endpoint.sleep(10.0)
+        while goes_on():
+            time.sleep(0.001)  # the thread that tells is another
+            await endpoint.sleep(10.0)
 
     cluster.start(0, program)
     cluster.run()
@@ -221,7 +226,10 @@ def long_run(monkeypatch, stream):
 
 
 def test_a_long_run_says_on_a_terminal_how_far_it_is_and_leaves_nothing_there(monkeypatch):
-    said = long_run(monkeypatch, Terminal())
+    terminal, latest = Terminal(), time.monotonic() + 60
+    said = long_run(
+        monkeypatch, terminal, lambda: not terminal.getvalue() and time.monotonic() < latest
+    )
 
     lines = said.split(run_progress.CLEAR)
     assert "us of virtual time, " in lines[1]

@@ -12,6 +12,7 @@ from exploring_samples import explorer, small_trace
 from nicscope.config.design import load_design
 from nicscope.errors import DesignError, StudyError
 from nicscope.reports.template import design_file
+from nicscope.studies.exploring import exploring
 from nicscope.studies.exploring.state import EXPLORED, catalog, controls, read_state
 from nicscope.studies.replaying import choose_subjects, compare
 
@@ -204,3 +205,40 @@ def test_a_trace_with_a_wrong_row_is_told_with_the_row_whatever_is_asked(tmp_pat
 
     with explorer(path) as found, pytest.raises(StudyError, match=r"row 123\b.*length"):
         found.answer(found.read([("design", "utlb")]), PATIENT)
+
+
+def test_a_design_that_cannot_be_replayed_is_told_and_ends_no_other(tmp_path, monkeypatch):
+    replay, fails = exploring.replay, [True]
+
+    def short_of_memory(batches, designs, **how):
+        if fails and [design.entries for design in designs] == [32]:
+            raise MemoryError
+        return replay(batches, designs, **how)
+
+    monkeypatch.setattr(exploring, "replay", short_of_memory)
+    with explorer(small_trace(tmp_path)) as found:
+        large = found.read([("design", "utlb-process"), ("entries", "32")])
+        found.answer(large, PATIENT)
+        with pytest.raises(StudyError, match="replaying utlb-process: there is not enough memory"):
+            found.answer(large, PATIENT)
+
+        assert_same(answered(found, ("design", "utlb")), replayed(found, "utlb"))
+        fails.clear()
+        told = replayed(found, "utlb-process", "entries=32")
+        assert_same(found.answer(large, PATIENT), told)
+
+
+def test_a_curve_that_cannot_be_counted_says_why_and_is_not_waited_for(tmp_path, monkeypatch):
+    def broken(*_, **__):
+        raise StudyError("no room for the sets")
+
+    monkeypatch.setattr(exploring, "grids", broken)
+    with explorer(small_trace(tmp_path)) as found:
+        state = found.read([("design", "utlb")])
+        found.answer(state, PATIENT)
+        found.passes.wait_until(lambda: found.passes.is_idle, PATIENT)
+
+        curve = found.answer(state, PATIENT)["curve"]
+
+    assert not curve["pending"]
+    assert curve["failed"] == "counting every cache in one pass: no room for the sets"

@@ -56,7 +56,9 @@ export function drawCurve(answer, { place, note, table, details, choose }) {
   details.hidden = !lines.length;
   if (!lines.length) {
     place.replaceChildren();
-    note.textContent = curve.pending ? "The curve is being counted." : "This scheme has no table of entries on the NIC, so it has no curve.";
+    note.textContent = curve.pending ? "The curve is being counted."
+      : curve.failed ? `There is no curve: ${curve.failed}`
+        : "This scheme has no table of entries on the NIC, so it has no curve.";
     return;
   }
   fillTable(table, lines, lookups);
@@ -103,5 +105,5 @@ export function drawCurve(answer, { place, note, table, details, choose }) {
   picture.append(drawing("text", { x: hereX + (isRight ? -14 : 14), y: Math.max(hereY - 10, 42), class: "told", "text-anchor": isRight ? "end" : "start" }, `${rate} per 100`));
   place.replaceChildren(picture, legend(lines, chosen));
   note.textContent = (answer.replayed ? "The chosen point is replayed." : "The chosen point follows from one replay and one pass over all caches, exactly.")
-    + (curve.pending ? " More of the curve is being counted." : " A point can be clicked to choose it; the controls do the same.");
+    + (curve.pending ? " More of the curve is being counted." : curve.failed ? ` More of the curve cannot be counted: ${curve.failed}.` : " A point can be clicked to choose it; the controls do the same.");
 }

@@ -6,7 +6,7 @@ Every count is replay's, or follows from one replay and one pass over all caches
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.drivers.replay import replay
 from nicscope.studies.curve_question import Question
@@ -74,7 +74,8 @@ class Explorer:
     def answer(self, state: State, patience: float = AT_ONCE_S) -> dict[str, Any]:
         """All that the page shows of ``state``; ``working`` instead of it if that takes longer.
 
-        Errors: ``StudyError`` with what kept the trace from being read.
+        Errors: ``StudyError`` with what kept the trace from being read, or the design from being
+        replayed.
         """
         design = state.design.at_page_size(self.page_size)
         shown = {
@@ -86,8 +87,11 @@ class Explorer:
         }
         priced = self.known(state)
         if priced is None:
-            self.passes.ask(self._replay([state], f"replaying {state.base.name}"))
-            self.passes.wait_until(lambda: self.known(state) is not None, patience)
+            one = self._replay([state], f"replaying {state.base.name}")
+            self.passes.ask(one)
+            self.passes.wait_until(
+                lambda: self.known(state) is not None or self.passes.is_over(one), patience
+            )
             priced = self.known(state)
         if priced is None:
             return shown | {"working": self.passes.progress()._asdict()}
@@ -160,19 +164,20 @@ class Explorer:
         """Misses at every number of entries; ``pending``: more of it will come.
 
         Of each number of ways where one pass tells them, else of the chosen one, replayed.
+        ``failed`` is why what is not there never will be, None if it will.
         """
         if design.entries is None:
-            return {"lines": [], "fully_associative": [], "pending": False}
+            return _curve_of([])
         if not follows(design):
             return self._replayed_curve(state, design)
         size, line = design.page_size or self.page_size, design.line or 1
         surveyed = self._surveyed.get(size)
         grid = None if surveyed is None else grid_of(design, surveyed)
         if grid is None:
-            self.passes.prefer(self._survey(size, (line,)))
-            return {"lines": [], "fully_associative": [], "pending": True}
+            return _curve_of([], awaited=self._preferred(self._survey(size, (line,))))
+        awaited = None
         if (size, line) not in self._fully:
-            self.passes.prefer(self._fully_associative(size, line))
+            awaited = self._preferred(self._fully_associative(size, line))
         lines = []
         for ways in sorted({*WAYS, design.ways or 1}):
             told = [
@@ -184,13 +189,17 @@ class Explorer:
             lines += [{"ways": ways, "points": points}] if points else []
         fully = self._fully.get((size, line))
         counts = [count for count in CHOICES["entries"] if count >= line]
-        return {
-            "lines": lines,
-            "fully_associative": []
+        whole = (
+            []
             if fully is None
-            else [(count, int(fully[min(count // line, len(fully) - 1)])) for count in counts],
-            "pending": fully is None,
-        }
+            else [(count, int(fully[min(count // line, len(fully) - 1)])) for count in counts]
+        )
+        return _curve_of(lines, whole, awaited)
+
+    def _preferred(self, one: Pass) -> _Awaited:
+        """That pass is made soon, unless it has failed."""
+        self.passes.prefer(one)
+        return _Awaited(not self.passes.is_over(one), self.passes.why_failed(one))
 
     def _fully_associative(self, page_size: int, line: int) -> Pass:
         """Caches in which a line may be anywhere, of every size."""
@@ -210,14 +219,28 @@ class Explorer:
             read_state([*rest, ("entries", str(count))]) for count in NEIGHBOURS if count >= least
         ]
         one = self._replay(states, "replaying the same design with other numbers of entries")
-        pending = one.key not in self.passes.finished
-        if pending:
-            self.passes.prefer(one)
+        awaited = self._preferred(one)
         told = {
             each.design.entries: priced.total("ni_misses")
             for each in [*states, state]
             if (priced := self.known(each)) is not None
         }
         points = [(count, told[count]) for count in sorted(told, key=lambda each: each or 0)]
-        lines = [{"ways": design.ways or 1, "points": points}]
-        return {"lines": lines, "fully_associative": [], "pending": pending}
+        return _curve_of([{"ways": design.ways or 1, "points": points}], awaited=awaited)
+
+
+class _Awaited(NamedTuple):
+    """A pass that the rest of a curve comes of."""
+
+    pending: bool
+    failed: str | None
+
+
+def _curve_of(
+    lines: list[dict[str, Any]],
+    whole: Sequence[tuple[int, int]] = (),
+    awaited: _Awaited | None = None,
+) -> dict[str, Any]:
+    """A curve as the page gets it."""
+    rest = awaited or _Awaited(pending=False, failed=None)
+    return {"lines": lines, "fully_associative": whole, **rest._asdict()}

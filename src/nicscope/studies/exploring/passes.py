@@ -48,7 +48,8 @@ class Passes:
         self.trace = trace
         self.finished: set[Hashable] = set()
         self.seconds: list[tuple[str, float]] = []  # of each pass that was finished
-        self.failure: BaseException | None = None
+        self.failure: BaseException | None = None  # what ended it all
+        self._failed: dict[Hashable, str] = {}  # why a pass was not finished
         self._columns: Columns | None = None
         self._wishes: dict[Hashable, tuple[Pass, float]] = {}  # with the time of the last asking
         self._likely: list[Pass] = []
@@ -72,26 +73,39 @@ class Passes:
     def expect(self, one: Pass) -> None:
         """Make that pass when there is nothing else to do."""
         with self._changed:
-            if one.key not in self.finished and all(one.key != each.key for each in self._likely):
+            if not self.is_over(one) and all(one.key != each.key for each in self._likely):
                 self._likely.append(one)
             self._changed.notify_all()
 
     def prefer(self, one: Pass) -> None:
         """Make that pass when nobody waits for another, before all that is merely expected."""
         with self._changed:
-            if one.key not in self.finished:
+            if not self.is_over(one):
                 self._likely = [one, *(each for each in self._likely if each.key != one.key)]
             self._changed.notify_all()
 
     def ask(self, one: Pass) -> None:
-        """Somebody waits for that pass: it is next."""
+        """Somebody waits for that pass: it is next.
+
+        Errors: ``StudyError`` if it was made and failed; after that it is tried again.
+        """
         with self._changed:
+            if (why := self._failed.pop(one.key, None)) is not None:
+                raise StudyError(why)
             if one.key not in self.finished:
                 self._wishes.pop(one.key, None)
                 self._wishes[one.key] = one, time.monotonic()
                 if self._running is not None and self._running[0].key == one.key:
                     self._running = self._running[0], True
             self._changed.notify_all()
+
+    def is_over(self, one: Pass) -> bool:
+        """Whether nothing more comes of that pass: it is finished, or has failed."""
+        return one.key in self.finished or one.key in self._failed
+
+    def why_failed(self, one: Pass) -> str | None:
+        """Why nothing came of that pass; None if it has not failed."""
+        return self._failed.get(one.key)
 
     def progress(self) -> Working:
         """What the thread is at; errors: what ended it."""
@@ -149,13 +163,25 @@ class Passes:
             with self._changed:
                 self._running = None
             return
+        except Exception as error:  # of this pass alone, such as one design too many for the memory
+            why = str(error) or type(error).__name__
+            if isinstance(error, MemoryError):
+                why = "there is not enough memory; choose smaller sizes"
+            with self._changed:
+                self._failed[one.key] = f"{one.what}: {why}"
+                self._leave(one)
+            return
         with self._changed:
             self.finished.add(one.key)
             self.seconds.append((one.what, time.monotonic() - began))
-            self._wishes.pop(one.key, None)
-            self._likely = [each for each in self._likely if each.key != one.key]
-            self._running = None
-            self._changed.notify_all()
+            self._leave(one)
+
+    def _leave(self, one: Pass) -> None:
+        """That pass is over; whoever waits is told."""
+        self._wishes.pop(one.key, None)
+        self._likely = [each for each in self._likely if each.key != one.key]
+        self._running = None
+        self._changed.notify_all()
 
     def _batches(self) -> Iterator[Any]:
         """The trace in parts; ``Stopped`` if something else is more urgent."""

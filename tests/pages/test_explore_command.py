@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import importlib.util
 import json
+import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -21,10 +25,9 @@ pytest.importorskip("starlette", reason="the extra explore is not installed")
 pytest.importorskip("uvicorn", reason="the extra explore is not installed")
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory):
-    """(process, port) of the command over a small trace."""
-    trace = small_trace(tmp_path_factory.mktemp("explored"))
+@contextlib.contextmanager
+def exploring(trace):
+    """Yield (process, port) of the command over ``trace``."""
     command = [sys.executable, "-m", "nicscope", "explore", str(trace), "--no-browser"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeding
@@ -35,6 +38,13 @@ def running(tmp_path_factory):
     yield process, int(match[1])
     process.kill()
     process.communicate()
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """(process, port) of the command over a small trace."""
+    with exploring(small_trace(tmp_path_factory.mktemp("explored"))) as found:
+        yield found
 
 
 def asked(port, path, method="GET", **headers):
@@ -150,3 +160,26 @@ def test_a_mistake_is_one_line_and_nothing_is_served(arguments, said, capsys):
     assert printed.out == ""
     assert said in printed.err
     assert printed.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [("same-origin", 200), ("none", 200), ("same-site", 403), ("cross-site", 403)],
+)
+def test_a_page_of_another_origin_has_nothing_counted(running, origin, status):
+    assert asked(running[1], "/answer?design=utlb", **{"Sec-Fetch-Site": origin})[0] == status
+
+
+def test_a_file_may_be_called_by_any_bytes(tmp_path):
+    trace = small_trace(tmp_path).rename(tmp_path / os.fsdecode(b"caf\xe9 'a'\n\x01.parquet"))
+    with exploring(trace) as (_, port):
+        told = json.loads(asked(port, "/about")[2])
+        answer = json.loads(asked(port, "/answer?design=utlb")[2])
+        status, _, file = asked(port, "/design.toml?design=utlb")
+
+    assert told["trace"].endswith("/caf\\xe9 'a'\\n\\x01.parquet")
+    assert told["trace"] in answer["command"]
+    assert status == 200
+    assert tomllib.loads(file.decode())["scheme"] == "utlb"
+    [again] = [line for line in file.decode().splitlines() if line.startswith("# nicscope replay")]
+    assert shlex.split(again)[3] == told["trace"]

@@ -64,7 +64,7 @@ def explore(
     address = f"http://127.0.0.1:{socket.getsockname()[1]}/"
 
     def begun() -> None:
-        print(f"exploring {trace} at {address} (Ctrl-C ends it)", flush=True)
+        print(f"exploring {explorer.name} at {address} (Ctrl-C ends it)", flush=True)
         if not no_browser:
             import webbrowser
 

@@ -2,12 +2,13 @@
 
 Nothing that a browser sends changes anything, so everything is GET.  A page of another origin that
 reaches this address by a name of its own is refused by the Host header, and reads nothing, as no
-header allows it to.
+header allows it to; nor does it have anything counted, as browsers say where a request is from.
 """
 
 from __future__ import annotations
 
 import functools
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from nicscope import __version__
-from nicscope.errors import NicscopeError, one_line
+from nicscope.errors import NicscopeError, StudyError, one_line
 from nicscope.reports.template import design_file
 from nicscope.studies.exploring.state import catalog
 
@@ -46,6 +47,7 @@ HEADERS = {
     "cache-control": "no-store",
 }
 HOSTS = ("127.0.0.1", "localhost")
+OURS = ("same-origin", "none")  # what browsers say of requests by this page and by its reader
 PATIENCE_S = 5.0  # for answers that are on their way when it ends
 
 
@@ -82,6 +84,8 @@ class _Pages:
 
     def answer(self, request: Request) -> Response:
         """The state that the query spells: all numbers, or how far they are."""
+        if request.headers.get("sec-fetch-site", OURS[0]) not in OURS:
+            return _refused(StudyError("asked for by a page of another origin"), 403)
         try:
             state = self._explorer.read(request.query_params.multi_items())
             return JSONResponse(self._explorer.answer(state), headers=HEADERS)
@@ -95,18 +99,19 @@ class _Pages:
         except NicscopeError as error:
             return _refused(error)
         changed = ", ".join(state.assignments) or "nothing"
+        name = f"{state.base.name}-explored.toml"
         said = [
             f"design {state.base.name!r} of nicscope {__version__}; set in the explorer: {changed}",
-            f"nicscope replay {self._explorer.name} --design {state.base.name}-explored.toml",
+            shlex.join(["nicscope", "replay", self._explorer.name, "--design", name]),
         ]
-        file = f'attachment; filename="{state.base.name}-explored.toml"'
+        file = f'attachment; filename="{name}"'
         headers = HEADERS | {"content-disposition": file}
         text = design_file(state.design, said)
         return Response(text, media_type="application/toml", headers=headers)
 
 
-def _refused(error: NicscopeError) -> Response:
-    return JSONResponse({"error": one_line(str(error))}, status_code=400, headers=HEADERS)
+def _refused(error: NicscopeError, status: int = 400) -> Response:
+    return JSONResponse({"error": one_line(str(error))}, status_code=status, headers=HEADERS)
 
 
 def _asset(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.drivers.replay import replay
+from nicscope.errors import printable
 from nicscope.studies.curve_question import Question
 from nicscope.studies.curves import curves_of
 from nicscope.studies.exploring.passes import Pass, Passes
@@ -47,7 +48,7 @@ class Explorer:
     """Answers about one trace, which ``nicscope replay`` finds as ``name``."""
 
     def __init__(self, name: str, trace: Trace) -> None:
-        self.name = name
+        self.name = printable(name)  # as a page can show it, whatever bytes a file is called
         self.trace = trace
         self.page_size = trace.metadata.page_size
         self.passes = Passes(trace)

@@ -61,7 +61,7 @@ def test_json_for_programs_whose_parts_add_up(capsys):
 
     found = json.loads(capsys.readouterr().out)
     assert found["dma_mbytes_s"] == 800
-    assert found["command"][:2] == ["nicscope", "latency"]
+    assert found["repeat"]["command"][:2] == ["nicscope", "latency"]
     for one in found["latencies"]:
         assert sum(one["parts_ps"].values()) == one["total_ps"]
 

@@ -220,9 +220,25 @@ def test_designs_and_platforms_are_names_files_or_objects(tmp_path):
         (lambda: ns.size(TABLE, "lots"), "--nic-memory must be a number of bytes"),
         (lambda: ns.sweep(TABLE, "utlb", {}), "an empty grid"),
         (lambda: ns.sweep(TABLE, "utlb", {"entries": "x"}), "entries must be a whole number"),
+        (lambda: ns.sweep(TABLE, "utlb", {"pin_limit": []}), "pin_limit: an empty list"),
+        (lambda: ns.sweep(TABLE, "utlb", GRID, workers="2"), "workers must be a whole number"),
+        (lambda: ns.curve(TABLE, ways={1: 4}), "ways: 'dict' is none of its values"),
+        (lambda: ns.curve(TABLE, sample="0.1"), "sample must be a number, got '0.1'"),
+        (lambda: ns.curve(TABLE, sample=0.5, seed=1.5), "seed must be a whole number, got 1.5"),
+        (lambda: ns.curve(TABLE, skip="3"), "skip must be a whole number, got '3'"),
+        (lambda: ns.size(TABLE, "1KiB", target_us="3"), "target_us must be a number, got '3'"),
+        (lambda: ns.simulate(TABLE, "utlb", requests="5"), "requests must be a whole number"),
+        (lambda: ns.simulate(TABLE, "utlb", window=True), "window must be a whole number"),
         (lambda: ns.simulate(TABLE, "utlb", requests=0), "requests must be at least 1"),
         (lambda: ns.simulate(TABLE, "utlb", window=65), "window must be from 1 to 64"),
         (lambda: ns.flow(gap=130), "--gap: must be a number and a unit"),
+        (lambda: ns.flow(count="8"), "count must be a whole number, got '8'"),
+        (lambda: ns.flow(nodes=2.0), "nodes must be a whole number, got 2.0"),
+        (lambda: ns.flow(minpulse="much"), "minpulse: 'much' is no whole number of bytes"),
+        (lambda: ns.flow(ring="64"), "ring must be a whole number"),
+        (lambda: ns.latency("edt", mtu="1500 B/s"), "mtu: '1500 B/s' is no whole number of bytes"),
+        (lambda: ns.latency("edt", dma_rate="800"), "dma_rate must be a whole number"),
+        (lambda: ns.latency("edt", pages="1"), "pages must be a whole number"),
         (lambda: ns.latency("pigeon"), "no mechanism 'pigeon'"),
         (lambda: ns.reproduce("ulb"), "no paper 'ulb'"),
         (lambda: ns.reproduce("utlb/table4", traces="nosuch"), "nosuch: no such folder"),
@@ -237,6 +253,64 @@ def test_a_mistake_is_a_public_error_of_one_line_and_prints_nothing(wrong, compl
     assert complaint in str(caught.value)
     assert str(caught.value).isprintable()
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("given", "plain"),
+    [
+        (
+            lambda trace: ns.curve(trace, ways=np.array([1, 4]), entries=np.array([4, 16])),
+            lambda trace: ns.curve(trace, ways=[1, 4], entries=(4, 16)),
+        ),
+        (
+            lambda trace: ns.curve(trace, sample=np.float64(0.5), seed=np.int64(3)),
+            lambda trace: ns.curve(trace, sample=0.5, seed=3),
+        ),
+        (
+            lambda trace: ns.sweep(trace, "utlb", {"entries": 2 ** np.arange(2, 5)}),
+            lambda trace: ns.sweep(trace, "utlb", {"entries": [4, 8, 16]}),
+        ),
+        (
+            lambda trace: ns.simulate(trace, "utlb", requests=np.int64(5)),
+            lambda trace: ns.simulate(trace, "utlb", requests=5),
+        ),
+        (
+            lambda _: ns.flow(count=np.int64(1), minpulse="1KiB", assignments="firmware_start=2us"),
+            lambda _: ns.flow(count=1, minpulse=1024, firmware_start="2us"),
+        ),
+        (
+            lambda _: ns.latency(np.array(["edt"]), sizes=np.array([64]), mtu="1KiB"),
+            lambda _: ns.latency(["edt"], sizes=[64], mtu=1024),
+        ),
+        (
+            lambda trace: ns.replay(ns.open_trace(trace), "utlb"),
+            lambda trace: ns.replay(trace, "utlb"),
+        ),
+        (
+            lambda trace: ns.curve([ns.open_trace(trace)], entries=(4, 16)),
+            lambda trace: ns.curve(trace, entries=(4, 16)),
+        ),
+        (
+            lambda trace: ns.size(ns.open_trace(trace), "1KiB", only="utlb"),
+            lambda trace: ns.size(trace, "1KiB", only=["utlb"]),
+        ),
+    ],
+)
+def test_what_means_the_same_finds_the_same_and_names_the_same_command(given, plain, path):
+    found, expected = given(path).as_json(), plain(path).as_json()
+
+    assert json.loads(json.dumps(found)) == json.loads(json.dumps(expected))
+    assert found["repeat"]["command"]
+
+
+def test_files_of_the_same_name_are_told_apart_by_their_folders(path, tmp_path):
+    other = tmp_path / path.name
+    write_trace(other, TABLE)
+
+    found = ns.curve([path, other], entries=(4, 16))
+
+    assert [one.trace for one in found.found.curves] == [str(path), str(other)]
+    assert found.table().column("trace").unique().to_pylist() == [str(path), str(other)]
 
 
 def test_a_sweep_without_a_file_holds_what_a_file_would(path, tmp_path):

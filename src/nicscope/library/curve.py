@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.library.command import command_line, several, span, word
+from nicscope.library.command import command_line, number, span, whole, word
 from nicscope.library.progress import progress
-from nicscope.library.traces import all_opened
+from nicscope.library.traces import all_opened, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +50,7 @@ def curve(
 
     set_ways, lines = word("ways", ways), word("line", line) or "1"
     ends, size = span("entries", entries), word("page_size", page_size)
+    sample, seed, skip = number("sample", sample), whole("seed", seed), whole("skip", skip) or 0
     question = ask(
         ways=set_ways,
         line=lines,
@@ -75,7 +76,7 @@ def curve(
         "--skip": skip or None,
         "--no-offset": not offset,
     }
-    command = command_line(["curve", *several(trace)], options)
+    command = command_line(["curve", *words_of(trace)], options)
     traces = all_opened(trace)
     with progress("measuring", "rows") as watch:
         return ShownCurves(report(traces, question, command, watch))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope.library.command import assignments as set_of
-from nicscope.library.command import command_line, word
+from nicscope.library.command import byte_count, command_line, whole, word
 from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ def flow(
     payload: str | int = 8192,
     count: int = 8,
     gap: str = "0us",
-    minpulse: int | None = None,
-    minpulse_send: int | None = None,
-    minpulse_receive: int | None = None,
+    minpulse: str | int | None = None,
+    minpulse_send: str | int | None = None,
+    minpulse_receive: str | int | None = None,
     buffers: int | None = None,
     ring: int | None = None,
     max_payload: str | int | None = None,
@@ -37,7 +37,7 @@ def flow(
     topology: str = "crossbar",
     nodes: int = 2,
     bus_master: str | None = None,
-    assignments: Iterable[str] | None = None,
+    assignments: str | Iterable[str] | None = None,
     **costs: One,
 ) -> ShownFlow:
     """Send messages in virtual time and tell where every microsecond of their way goes.
@@ -60,7 +60,7 @@ def flow(
         topology: crossbar, pair or trunk.
         nodes: the first half sends, each to one of the second.
         bus_master: such as ``"8us/20us"``: another master has each host's bus so long of so long.
-        assignments: ``COST=VALUE``, set on both platforms.
+        assignments: ``COST=VALUE``, one or several, set on both platforms.
         costs: the same by name, such as ``firmware_start="2us"``.
 
     Errors: ``NicscopeError``, before anything is simulated.
@@ -71,6 +71,11 @@ def flow(
     set_costs = set_of(assignments, costs)
     size = word("payload", payload) or ""
     largest = word("max_payload", max_payload)
+    minpulse = byte_count("minpulse", minpulse)
+    minpulse_send = byte_count("minpulse_send", minpulse_send)
+    minpulse_receive = byte_count("minpulse_receive", minpulse_receive)
+    count, nodes = whole("count", count) or 0, whole("nodes", nodes) or 0
+    buffers, ring = whole("buffers", buffers), whole("ring", ring)
     question = ask(
         platform=platform,
         to=to,
@@ -97,7 +102,7 @@ def flow(
         "--policy": policy,
         "--payload": size,
         "--count": count,
-        "--gap": gap if question.gap_ps else None,
+        "--gap": word("gap", gap) if question.gap_ps else None,
         "--minpulse": minpulse,
         "--minpulse-send": minpulse_send,
         "--minpulse-receive": minpulse_receive,

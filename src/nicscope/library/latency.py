@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope.library.command import assignments as set_of
-from nicscope.library.command import command_line, word
+from nicscope.library.command import byte_count, command_line, whole, word
 from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ def latency(
     platform: str | Path | Platform = PLATFORM,
     *,
     sizes: Word = BYTES,
-    mtu: int | None = None,
+    mtu: str | int | None = None,
     dma_rate: int | None = None,
     translation: str | None = None,
     entries: int | None = None,
     pages: int | None = None,
     delivery: str = MESSAGES,
-    assignments: Iterable[str] | None = None,
+    assignments: str | Iterable[str] | None = None,
     **settings: One,
 ) -> ShownLatencies:
     """What a message's latency is made of, by the way it goes between host and NIC.
@@ -47,7 +47,7 @@ def latency(
         entries: of that translation's cache; None: the design's.
         pages: buffers used in turn, to miss in that cache; None: 1.
         delivery: message-store-and-forward, store-and-forward or cut-through.
-        assignments: ``NAME=NUMBER``, a time (ps), a size or a switch of the machine.
+        assignments: ``NAME=NUMBER``, one or several, of the machine: a time (ps), a size, a switch.
         settings: the same by name, such as ``cache_supply=60000``.
 
     Errors: ``NicscopeError``, before anything is simulated if it can be.
@@ -57,6 +57,8 @@ def latency(
 
     overrides = set_of(assignments, settings)
     asked = word("sizes", sizes) or ""
+    mtu, dma_rate = byte_count("mtu", mtu), whole("dma_rate", dma_rate)
+    entries, pages = whole("entries", entries), whole("pages", pages)
     question = ask(
         mechanisms=word("mechanism", mechanism),
         sizes=asked,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nicscope.library.command import assignments as set_of
 from nicscope.library.command import command_line, several
 from nicscope.library.progress import progress
-from nicscope.library.traces import opened
+from nicscope.library.traces import opened, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ def replay(
     platform: str | Path | Platform | None = None,
     *,
     kinds: bool = True,
-    assignments: Iterable[str] | None = None,
+    assignments: str | Iterable[str] | None = None,
     **settings: One,
 ) -> ReplayReport:
     """What each of ``designs`` makes of ``trace``: misses, pins, interrupts, time and memory.
@@ -36,7 +36,7 @@ def replay(
         designs: names of the catalog, files or ``Design`` objects; None: the whole catalog.
         platform: that prices every design; None: each design's own.
         kinds: whether misses are parted by cause, which takes time.
-        assignments: ``KEY=VALUE``, set on every design.
+        assignments: ``KEY=VALUE``, one or several, set on every design.
         settings: the same by name, such as ``entries=1024``; None removes a limit.
 
     Errors: ``NicscopeError``, before the trace is read if it can be.
@@ -48,7 +48,7 @@ def replay(
     names, overrides = several(designs), set_of(assignments, settings)
     subjects = choose_subjects(names, platform, overrides)
     options = {"--design": names, "--platform": platform, "--set": overrides}
-    command = command_line(["replay", trace], {**options, "--no-kinds": not kinds})
+    command = command_line(["replay", *words_of(trace)], {**options, "--no-kinds": not kinds})
     requests = opened(trace)
     with progress("replaying", "rows") as watch:
         return ReplayReport(

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from nicscope.errors import SimulationError
 from nicscope.library.command import assignments as set_of
-from nicscope.library.command import command_line, several
+from nicscope.library.command import command_line, several, whole
 from nicscope.library.progress import progress
-from nicscope.library.traces import opened
+from nicscope.library.traces import opened, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ def simulate(
     requests: int | None = None,
     timed: bool = False,
     window: int = 1,
-    assignments: Iterable[str] | None = None,
+    assignments: str | Iterable[str] | None = None,
     **settings: One,
 ) -> ShownTrace:
     """What becomes of a trace's requests in virtual time: what each took, and why.
@@ -45,7 +45,7 @@ def simulate(
         requests: only so many, from the beginning.
         timed: a request waits for its time in the trace.
         window: packets that may be outstanding; with 1 the counts are a replay's.
-        assignments: ``KEY=VALUE``, set on every design.
+        assignments: ``KEY=VALUE``, one or several, set on every design.
         settings: the same by name, such as ``entries=64``; None removes a limit.
 
     Errors: ``NicscopeError``, before anything is simulated if it can be.
@@ -54,6 +54,7 @@ def simulate(
     from nicscope.reports.simulation import ShownTrace
     from nicscope.studies.simulating import choose_runnable, simulate_trace
 
+    requests, window = whole("requests", requests), whole("window", window) or 0
     if requests is not None and requests < 1:
         raise SimulationError(f"requests must be at least 1, got {requests}")
     if not 1 <= window <= MOST_WINDOW:
@@ -67,7 +68,7 @@ def simulate(
         "--timed": timed,
         "--window": window if window != 1 else None,
     }
-    command = command_line(["simulate", trace], options)
+    command = command_line(["simulate", *words_of(trace)], options)
     checked = opened(trace)
     runnable, skipped = choose_runnable(names, platform, overrides)
     with progress("simulating", "requests", always_say=True) as watch:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.library.command import command_line, several, word
+from nicscope.library.command import command_line, number, texts, word
 from nicscope.library.progress import progress
-from nicscope.library.traces import all_opened
+from nicscope.library.traces import all_opened, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +46,7 @@ def size(
 
     budget, pinned = word("nic_memory", nic_memory) or "", word("pin_memory", pin_memory)
     sizes = word("page_size", page_size)
-    words = [only] if isinstance(only, str) else [*only]
+    words, target_us = texts(only), number("target_us", target_us)
     question = ask(
         budget,
         pin_memory=pinned,
@@ -66,7 +66,7 @@ def size(
         "--page-size": sizes,
         "--only": words or None,
     }
-    command = command_line(["size", *several(trace)], options)
+    command = command_line(["size", *words_of(trace)], options)
     traces = all_opened(trace, as_given=True)
     with progress("sizing", "rows") as watch:
         return ShownSizes(report(traces, question, command, watch))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nicscope.library.command import command_line, several, word
+from nicscope.library.command import command_line, texts, whole, word
 from nicscope.library.progress import progress
-from nicscope.library.traces import all_opened
+from nicscope.library.traces import all_opened, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from nicscope.config.design import Design
     from nicscope.config.platform import Platform
@@ -57,7 +58,7 @@ def sweep(
 
     assignments = _spelt(grid)
     points = ask(design, platform, assignments, many=many)
-    hands = worker_count(workers, scheduler)
+    hands = worker_count(whole("workers", workers), scheduler)
     from nicscope.reports.sweep import ShownSweep
     from nicscope.studies.sweep.sweeping import Sweep
     from nicscope.studies.sweep.sweeping import sweep as run
@@ -66,7 +67,7 @@ def sweep(
     path = None if out is None else Path(out)
     options = {"--design": design, "--grid": assignments, "--platform": platform}
     command = command_line(
-        ["sweep", *several(trace)], {**options, "--out": path, "--no-kinds": not kinds}
+        ["sweep", *words_of(trace)], {**options, "--out": path, "--no-kinds": not kinds}
     )
     with contextlib.ExitStack() as stack:
         output = stack.enter_context(in_memory() if path is None else table_output(path))
@@ -83,8 +84,7 @@ def sweep(
 
 def _spelt(grid: Mapping[str, Word] | Iterable[str]) -> list[str]:
     """The axes of ``grid`` as ``--grid`` takes them."""
-    if isinstance(grid, str):
-        return [grid]
-    if not hasattr(grid, "items"):
-        return list(grid)
-    return [f"{key}={word(key, values) or 'none'}" for key, values in grid.items()]
+    if not isinstance(grid, Mapping):
+        return texts(grid)
+    every = {key: [None] if values is None else values for key, values in grid.items()}
+    return [f"{key}={word(key, values)}" for key, values in every.items()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -60,18 +61,39 @@ def opened(given: TraceLike) -> Trace:
     return open_trace(given)
 
 
+def words_of(given: Any) -> list[Any]:
+    """The traces of a list, or the one that is none, as a command names them.
+
+    One that was opened is the file that it is of; one that is no file stays as it is.
+    """
+    return [path if (path := _file_of(one)) else one for one in several(given)]
+
+
+def _file_of(given: Any) -> str | Path | None:
+    """The file that ``given`` is or names, if other processes find it."""
+    from nicscope.traces.reader import Trace
+
+    if isinstance(given, Trace):
+        return given.path if given.is_named_file else None
+    return given if isinstance(given, str | Path) else None
+
+
 def all_opened(given: Any, *, as_given: bool = False) -> list[tuple[str, Trace]]:
     """The traces of a list, or the one that is none, each with what tables call it.
 
-    That is its file's name, or ``as_given`` what was given; of a table its type, with a number
-    behind it if it is not the first.  Errors: ``TraceError``, ``StudyError`` if there is none.
+    That is its file's name, or ``as_given`` or where two files have the same, what was given; of a
+    table its type, with a number behind it if it is not the first.  Errors: ``TraceError``,
+    ``StudyError`` if there is none.
     """
     found: list[tuple[str, Trace]] = []
     tables = 0
+    short = Counter(trace_name(str(file)) for one in several(given) if (file := _file_of(one)))
     for one in several(given):
         trace = opened(one)
-        if isinstance(one, str | Path):
-            name = printable(str(one)) if as_given else trace_name(str(one))
+        if file := _file_of(one):
+            name = trace_name(str(file))
+            if as_given or short[name] > 1:
+                name = printable(str(file))
         else:
             tables += 1
             name = type(one).__name__ + (f" {tables}" if tables > 1 else "")

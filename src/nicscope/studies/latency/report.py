@@ -15,6 +15,7 @@ from nicscope.interfaces.ways import Combination, check_runs
 from nicscope.studies.latency.parts import DATA_TRANSFER, TRANSPORT, Part
 from nicscope.studies.latency.ping_pong import Setting, ping_pong, rounds_of
 from nicscope.studies.latency.translated import Translating, needed_by, translated
+from nicscope.studies.sources import repeat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -87,7 +88,7 @@ class LatencyReport(msgspec.Struct, frozen=True):
     dma_mbytes_s: int
     evidence: dict[str, int]  # how many of the platform's times, by class
     latencies: list[Latency]
-    command: list[str]
+    repeat: dict[str, Any]  # how it comes again
     delivery: str = MESSAGE_STORE_AND_FORWARD
     translation: Translating | None = None
 
@@ -152,7 +153,7 @@ def measure(
         settings.nic["dma_mbytes_s"],
         evidence,
         latencies,
-        list(command),
+        repeat(command),
         question.delivery,
         translating,
     )

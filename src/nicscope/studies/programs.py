@@ -12,6 +12,7 @@ import runpy
 import sys
 import traceback
 import warnings
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,18 +153,15 @@ def run_program(path: Path, records: int = 0) -> ProgramRuns:
     runs: list[RunReport] = []
     logs: list[RunLog] = []
 
-    told: list[object] = []  # the run that was told of last, which may have gone on since
+    marks: list[weakref.ref[Any]] = []  # of the runs, each of which may have gone on since
 
     def note(source: Source) -> None:
-        run = getattr(source, "run", source)
-        if told and told[-1] is run:
-            runs.pop()
-            if records:
-                logs.pop()
-        told[:] = [run]
-        runs.append(report_of(source))
+        mark = _mark_of(source)
+        place = next((i for i, each in enumerate(marks) if each() is mark), len(marks))
+        marks[place:] = [weakref.ref(mark), *marks[place + 1 :]]
+        runs[place:] = [report_of(source), *runs[place + 1 :]]
         if records:
-            logs.append(source.log())
+            logs[place:] = [source.log(), *logs[place + 1 :]]
 
     def left() -> int:
         return max(records - sum(len(log.records) for log in logs), 0)
@@ -174,6 +172,12 @@ def run_program(path: Path, records: int = 0) -> ProgramRuns:
     if not runs:
         raise SimulationError(f"{path}: ran no cluster; call cluster.run() in {ENTRY}()")
     return ProgramRuns(program=printable(str(path)), runs=runs, logs=logs)
+
+
+def _mark_of(source: Source) -> Any:
+    """What all that is told of a run has in common, and which is there for as long as the run."""
+    run = getattr(source, "run", source)
+    return getattr(run, "tally", run)  # a tuple of arrays cannot be referred to weakly
 
 
 def _check_source(path: Path) -> None:
@@ -285,4 +289,5 @@ def _beside(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        sys.path.remove(folder)
+        with contextlib.suppress(ValueError):  # the program has taken it out already
+            sys.path.remove(folder)

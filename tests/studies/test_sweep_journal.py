@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from nicscope.errors import OutputError, StudyError
+from nicscope.outputs import log
 from nicscope.studies.sweep.grid import ask
 from nicscope.studies.sweep.journal import (
     Record,
@@ -295,3 +296,20 @@ def test_a_table_whose_bits_have_flipped_is_not_taken_for_the_finished_one(tmp_p
 
     with pytest.raises(StudyError, match=r"damaged: .*CRC.*; move it away, and sweep again"):
         sweep(what, workers=1)
+
+
+@pytest.mark.parametrize("is_made_anew", [False, True])
+def test_a_journal_that_its_owner_removed_before_we_locked_it_is_not_taken(
+    written, monkeypatch, is_made_anew
+):
+    def ends(*_):
+        written.unlink()
+        if is_made_anew:
+            written.write_bytes(b"another's")
+
+    monkeypatch.setattr(log.fcntl, "flock", ends)
+    refused = pytest.raises(StudyError, match="another sweep is writing it")
+    with refused, open_journal(written, identity()):
+        pass
+
+    assert written.exists() == is_made_anew

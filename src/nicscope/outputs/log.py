@@ -94,12 +94,22 @@ def _opened(path: Path, kind: str) -> tuple[int, bool]:
         raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
     if not is_regular:
         raise OutputError(f"{path}: is no regular file; move it away, or name another --out")
+    if not _is_ours(path, file):
+        os.close(file)
+        raise StudyError(f"{path}: another {kind} is writing it; wait for it to end")
+    return file, made
+
+
+def _is_ours(path: Path, file: int) -> bool:
+    """Whether the file is locked for us, and still the one at ``path``.
+
+    Who had it may have removed it between our opening and locking it, and another made a new one.
+    """
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(file)
-        raise StudyError(f"{path}: another {kind} is writing it; wait for it to end") from error
-    return file, made
+        return os.path.samestat(os.fstat(file), path.lstat())
+    except OSError:
+        return False
 
 
 def _whole_lines(content: bytes) -> Iterator[tuple[int, bytes]]:

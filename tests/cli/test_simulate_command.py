@@ -384,34 +384,3 @@ def test_a_cache_that_the_nic_has_no_room_for_is_refused_with_how_much_is_too_mu
     assert "65,536 (assumed: utlb-prototype@nic_memory_bytes=64KiB)" in line
     assert line.count(" too many; take a smaller cache") == 1
     assert main([*TRACE, "--platform", "utlb-prototype@nic_memory_bytes=256KiB"]) == 0
-
-
-def test_runs_that_go_on_in_turns_are_told_once_each(program, capsys):
-    path = program("""
-        from nicscope.interfaces.unet import Cluster
-
-        async def waits(process):
-            await process.sleep(50)
-            await process.sleep(50)
-
-        def main():
-            clusters = Cluster("unet", nodes=1), Cluster("unet", nodes=1)
-            for cluster in clusters:
-                cluster.start(0, waits)
-            for until_us in (20, 70, None):
-                for cluster in clusters:
-                    cluster.run(until_us)
-    """)
-    assert main(["simulate", path, "--json"]) == 0
-
-    runs = json.loads(capsys.readouterr().out)["runs"]
-    assert len(runs) == 2
-    assert all(run["elapsed_us"] >= 100 for run in runs)
-
-
-def test_a_program_may_do_with_the_path_of_its_imports_what_it_wants(program, capsys):
-    path = program("import sys\nsys.path.pop(0)" + dedent(PROGRAM))
-
-    assert main(["simulate", path]) == 0
-
-    assert "b'hello'" in capsys.readouterr().out

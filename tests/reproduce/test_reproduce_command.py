@@ -86,6 +86,12 @@ def test_out_holds_the_json_and_a_page(tmp_path: Path) -> None:
     ]
 
 
+def test_the_command_on_the_page_can_be_given_to_a_shell() -> None:
+    wanted = ["utlb/table4", "--trace", "my traces"]
+
+    assert "`nicscope reproduce utlb/table4 --trace 'my traces'`" in as_markdown(FAILED, wanted)
+
+
 def test_every_row_of_the_page_has_its_tables_number_of_cells() -> None:
     tables = as_markdown(FAILED, []).split("\n## ")[1:]
     widths = {

@@ -7,7 +7,6 @@ Applications that do not fit beside each other follow below, under the same line
 
 from __future__ import annotations
 
-import re
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from nicscope.reports.reproduction_words import (
     STYLES,
     name_of,
     off_by,
+    placed,
     share,
     summary_line,
     verdict,
@@ -266,20 +266,20 @@ def _key(check: Point | Shape) -> tuple[str, str]:
     return check.paper, check.id
 
 
-_QUANTITY = re.compile(r"(.*?)(?:\[(.*)\])? (\S+)")
-
-
 def point_rows(points: Sequence[Point]) -> Rows:
     """Printed numbers beside ours: a line for each quantity and basis, below it its places."""
     has_baseline = any(point.baseline is not None for point in points)
     headings = ["", "printed", "ours", "error", "within", *["baseline"] * has_baseline, ""]
     cells: list[list[str]] = []
     for name, group in groupby(points, _quantity_and_basis):
-        placed = [(_QUANTITY.fullmatch(point.quantity), point) for point in group]
-        places = [match[2] if match else None for match, _ in placed]
-        if places != [None]:
+        places = list(map(placed, group))
+        if len(places) > 1 or places[0].at:
             cells.append([name, *[""] * (len(headings) - 1)])
-        for place, (_, point) in zip(places, placed, strict=True):
+        for place in places:
+            point, at = (
+                place.point,
+                ", ".join(f"{axis}={value}" for axis, value in place.at.items()),
+            )
             numbers = [
                 f"{point.published:g}",
                 f"{point.reproduced:.6g}",
@@ -287,7 +287,7 @@ def point_rows(points: Sequence[Point]) -> Rows:
                 share(point.tolerance),
                 *["-" if point.baseline is None else f"{point.baseline:.6g}"] * has_baseline,
             ]
-            cells.append([name if place is None else INDENT + place, *numbers, verdict(point)])
+            cells.append([INDENT + at if at else name, *numbers, verdict(point)])
     last = len(headings) - 1
     least = ("baseline", "within", "error", "printed", "ours")
     return Rows("", headings, cells, left=(0, last), prose=(0,), least=least, styles=STYLES)
@@ -295,9 +295,8 @@ def point_rows(points: Sequence[Point]) -> Rows:
 
 def _quantity_and_basis(point: Point) -> str:
     """What heads the places of a quantity, such as ``pin us, identity``."""
-    match = _QUANTITY.fullmatch(point.quantity)
-    name = f"{match[1]} {match[3]}" if match else point.quantity
-    return f"{name}, {point.basis.value}"
+    one = placed(point)
+    return f"{one.name} {one.unit}".strip() + f", {point.basis.value}"
 
 
 def shape_rows(shapes: Sequence[Shape]) -> Rows:

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope import __version__
 from nicscope.reports.page import markdown_table
-from nicscope.reports.reproduction_words import name_of, off_by, share, summary_line, verdict
+from nicscope.reports.reproduction_words import (
+    command_of,
+    name_of,
+    off_by,
+    share,
+    summary_line,
+    verdict,
+)
 from nicscope.reports.table import rows_of
 
 if TYPE_CHECKING:
@@ -19,7 +26,6 @@ _NUMBERS = ("published", "reproduced", "error", "tolerance", "baseline", "its er
 
 def as_markdown(found: Reproduction, wanted: Sequence[str]) -> str:
     """The page; ``wanted`` is what was asked for, so that it can be repeated."""
-    command = " ".join(["nicscope reproduce", *wanted])
     item: dict[str, Callable[[Any], str]] = {"item": lambda one: f"{one.paper}/{one.id}"}
     why = item | {"why": lambda one: one.why}
     label: dict[str, Callable[[Any], str]] = {
@@ -46,7 +52,7 @@ def as_markdown(found: Reproduction, wanted: Sequence[str]) -> str:
     }
     formulas = {"item": lambda pair: pair[0], "formula": lambda pair: pair[1]}
     misses = found.misses()
-    lines = ["# Reproduction", "", f"`{command}`, nicscope {__version__}.", ""]
+    lines = ["# Reproduction", "", f"`{command_of(wanted)}`, nicscope {__version__}.", ""]
     lines.append(f"{summary_line(found)}.")
     for title, things, columns in (
         ("Numbers", found.points, numbers | label),

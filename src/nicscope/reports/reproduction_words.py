@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+import shlex
+from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.studies.reproduce.verdict import Shape
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nicscope.studies.reproduce.verdict import Point, Reproduction
 
+_QUANTITY = re.compile(r"(.*?)(?:\[(.*)\])? (\S+)")
 MET, MISS, KNOWN_MISS = "✓ ok", "✗ MISS", "✗ known"
 # Blue and orange stay apart for every kind of colour vision; sign and word say it without colour.
 STYLES = {MET: "blue", MISS: "bold dark_orange", KNOWN_MISS: "dark_orange"}
@@ -24,6 +29,29 @@ def verdict(check: Point | Shape) -> str:
 def name_of(check: Point | Shape) -> str:
     """What the catalog calls a number or a statement."""
     return check.name if isinstance(check, Shape) else check.quantity
+
+
+def command_of(wanted: Sequence[str]) -> str:
+    """The command that reproduces what was asked for again, as a shell reads it."""
+    return shlex.join(["nicscope", "reproduce", *wanted])
+
+
+class Placed(NamedTuple):
+    """A number of a paper, and where it stands on the axes of its quantity."""
+
+    name: str
+    unit: str
+    at: dict[str, str]
+    point: Point
+
+
+def placed(point: Point) -> Placed:
+    """``point`` with its quantity taken apart: ``pin[pages=8] us``."""
+    match = _QUANTITY.fullmatch(point.quantity)
+    if match is None:
+        return Placed(point.quantity, "", {}, point)
+    axes = [each.partition("=") for each in (match[2] or "").split(", ") if each]
+    return Placed(match[1], match[3], {name: value for name, _, value in axes}, point)
 
 
 def summary_line(found: Reproduction) -> str:

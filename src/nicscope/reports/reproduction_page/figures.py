@@ -3,42 +3,24 @@
 from __future__ import annotations
 
 import math
-import re
 from itertools import cycle
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from nicscope.reports.reproduction_page.markup import Markup, element, joined
+from nicscope.reports.reproduction_words import placed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from nicscope.reports.reproduction_words import Placed
     from nicscope.studies.reproduce.verdict import Point
 
-_QUANTITY = re.compile(r"(.*?)(?:\[(.*)\])? (\S+)")
 WIDTH, HEIGHT = 400, 200
 LEFT, RIGHT, TOP, BOTTOM = 56, 28, 14, 40
 ROW = 34  # of a bar and the words above it
 FEWEST = 2  # numbers that are worth a picture
 STYLES = 6
 MARK = 4.0
-
-
-class Placed(NamedTuple):
-    """A number, and where it stands on the axes of its quantity."""
-
-    name: str
-    unit: str
-    at: dict[str, str]
-    point: Point
-
-
-def placed(point: Point) -> Placed:
-    """``point`` with its quantity taken apart: ``pin[pages=8] us``."""
-    match = _QUANTITY.fullmatch(point.quantity)
-    if match is None:
-        return Placed(point.quantity, "", {}, point)
-    axes = [each.partition("=") for each in (match[2] or "").split(", ") if each]
-    return Placed(match[1], match[3], {name: value for name, _, value in axes}, point)
 
 
 def figures(points: Sequence[Point]) -> Iterator[Markup]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import shlex
 from io import BytesIO
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -12,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from nicscope import __version__
 from nicscope.reports.figures.style import save
 from nicscope.reports.page import html_table
-from nicscope.reports.reproduction_page.figures import figures, placed
+from nicscope.reports.reproduction_page.figures import figures
 from nicscope.reports.reproduction_page.markup import Markup, element, joined
+from nicscope.reports.reproduction_words import command_of, placed
 from nicscope.studies.reproduce.harness import load_papers
 from nicscope.studies.reproduce.verdict import Basis
 
@@ -73,7 +73,7 @@ def page_of(found: Reproduction, wanted: Sequence[str], pictures: Pictures, summ
             element("h1", "What the papers published, and what comes out here"),
             element("p", f"{summary}."),
             element("p", "The command that repeats it, with nicscope ", __version__, ":"),
-            element("pre", _command(wanted), tabindex="0"),
+            element("pre", command_of(wanted), tabindex="0"),
         ),
         _filters([papers[key] for key in papers if key in there]),
         element("main", *sections, id="papers", tabindex="-1"),
@@ -89,10 +89,6 @@ def page_of(found: Reproduction, wanted: Sequence[str], pictures: Pictures, summ
     script = element("script", Markup((HERE / "page.js").read_text("utf-8")))
     whole = element("html", element("head", *head), element("body", *body, script), lang="en")
     return f"<!doctype html>\n{whole}\n"
-
-
-def _command(wanted: Sequence[str]) -> str:
-    return " ".join(["nicscope reproduce", *map(shlex.quote, wanted)])
 
 
 def _traces_of(wanted: Sequence[str]) -> list[str]:
@@ -194,7 +190,7 @@ def _item(
     return element(
         "article",
         element("h3", f"{item.where}: {item.what}"),
-        element("p", "Again: ", element("code", _command([called, *traces * bool(tables)]))),
+        element("p", "Again: ", element("code", command_of([called, *traces * bool(tables)]))),
         *figures(points),
         _numbers(points) if points else None,
         None if formula is None else element("p", f"Baseline, by pencil and paper: {formula}"),

@@ -221,7 +221,7 @@ def test_ctrl_c_says_what_is_kept_and_the_same_command_goes_on(tmp_path, capsys,
     assert done == (
         130,
         "",
-        f"nicscope: interrupted; what was found is kept in {journal}: the same command continues\n",
+        f"nicscope: interrupted; what is done is kept in {journal}: the same command continues\n",
     )
     assert list(tmp_path.iterdir()) == [journal]
     runs, real = Runs(), harness.reproduce

@@ -101,8 +101,7 @@ def _wait() -> None:
             time.sleep(_LOOK_S)
             left = queue.waiting()
             most = max(most, left)
-            if watch is not None:
-                watch(most - left, most)
+            watch(most - left, most)
 
 
 def _say_status() -> None:

@@ -10,8 +10,13 @@ import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import typer
+
+from nicscope.errors import printable
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 # Exit statuses, 128 and the number of the signal as shells have it, and how each is told.
 ENDINGS = {
@@ -34,6 +39,22 @@ class _Came:
 def ending_status() -> int:
     """The exit status of a command that was interrupted."""
     return 128 + _Came.number
+
+
+def leave_kept(journal: Path | None) -> None:
+    """If what is done is kept in ``journal``, say how to go on, and end with the signal's status.
+
+    To be called while the interrupt is handled; without a journal it goes on its way.
+    """
+    if journal is None or not journal.exists():
+        return
+    status = ending_status()
+    print(
+        f"nicscope: {ENDINGS[status]}; what is done is kept in {printable(str(journal))}: the same "
+        "command continues",
+        file=sys.stderr,
+    )
+    raise typer.Exit(status) from None
 
 
 class _Interrupts:

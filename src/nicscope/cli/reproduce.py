@@ -10,7 +10,7 @@ import typer
 
 from nicscope.cli.answer import check_explained, tell
 from nicscope.cli.arguments import AsJson, Explain, option
-from nicscope.cli.interrupt import ENDINGS, ending_status
+from nicscope.cli.interrupt import leave_kept
 from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
@@ -66,16 +66,8 @@ def reproduce(
             report = run(wanted, traces=traces, kept=kept)
             written = [] if folder is None else _write(report, folder)
     except KeyboardInterrupt:
-        journal = None if out is None else journal_path(out)
-        if journal is None or not journal.exists():
-            raise
-        status = ending_status()
-        print(
-            f"nicscope: {ENDINGS[status]}; what was found is kept in {journal}: the same command "
-            "continues",
-            file=sys.stderr,
-        )
-        raise typer.Exit(status) from None
+        leave_kept(None if out is None else journal_path(out))
+        raise
     if len(written) <= LISTED or as_json:
         tell(report, written, as_json, explain)
     else:

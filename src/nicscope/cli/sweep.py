@@ -19,7 +19,7 @@ from nicscope.cli.arguments import (
     output_path,
     text_beside,
 )
-from nicscope.cli.interrupt import ENDINGS, ending_status
+from nicscope.cli.interrupt import leave_kept
 
 if TYPE_CHECKING:
     from nicscope.studies.sweep.sweeping import Done
@@ -83,6 +83,7 @@ def sweep(
 ) -> None:
     """Replay traces through every design of a grid; killed, the same command continues."""
     from nicscope.library.sweep import sweep as run
+    from nicscope.studies.sweep.journal import journal_path
 
     check_explained(explain, as_json)
     with text_beside(out, as_json):
@@ -100,26 +101,11 @@ def sweep(
                 begun=_say_found,
             )
         except KeyboardInterrupt:
-            _say_kept(out)
+            leave_kept(journal_path(out))
             raise
         if report.done.was_there:
             print(f"nicscope: {out}: this sweep is there already, complete", file=sys.stderr)
         tell(report, [out], as_json, explain)
-
-
-def _say_kept(out: Path) -> None:
-    """After Ctrl-C or the like say how to go on, and exit with its status, if there is a way."""
-    from nicscope.studies.sweep.journal import journal_path
-
-    kept = journal_path(out)
-    if kept.exists():
-        status = ending_status()
-        print(
-            f"nicscope: {ENDINGS[status]}; what is done is kept in {kept}: the same command "
-            "continues",
-            file=sys.stderr,
-        )
-        raise typer.Exit(status) from None
 
 
 def _say_found(done: Done) -> None:

@@ -331,8 +331,10 @@ def test_a_table_is_known_by_its_numbers_however_it_is_parted():
 
     parted = pa.concat_tables([TABLE.slice(0, 7), TABLE.slice(7)])
     other = TABLE.set_column(0, "time_ns", pa.array(range(COUNT)))
+    larger = TABLE.replace_schema_metadata({b"nicscope": b'{"page_size": 65536}'})
 
     assert identity(TABLE) == identity(parted) != identity(other)
+    assert identity(TABLE) != identity(larger)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -240,7 +240,10 @@ def _journal_for(output: TableOutput, identity: Identity) -> AbstractContextMana
 
 
 def _digest_of(trace: Trace) -> str:
-    """By which a sweep knows the trace: of the file, or of a table's columns, however parted."""
+    """By which a sweep knows the trace: of the file, or of a table's columns, however parted.
+
+    The size of the pages that it was recorded in counts too, which a file has in its bytes.
+    """
     if trace.path is not None:
         return content_digest(trace.path)
     columns: list[Any] = []
@@ -249,7 +252,10 @@ def _digest_of(trace: Trace) -> str:
         columns = columns or [hashlib.sha256() for _ in arrays]
         for array, digest in zip(arrays, columns, strict=True):
             digest.update(array.tobytes())
-    return hashlib.sha256(b"".join(each.digest() for each in columns)).hexdigest()
+    whole = hashlib.sha256(str(trace.metadata.page_size).encode())
+    for each in columns:
+        whole.update(each.digest())
+    return whole.hexdigest()
 
 
 def _remove_journal(out: Path, identity: Identity) -> None:

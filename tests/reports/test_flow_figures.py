@@ -13,6 +13,7 @@ from matplotlib.image import imread
 
 from flow_samples import answered
 from nicscope.config.delivery import POLICIES
+from nicscope.reports import flow
 from nicscope.reports.figures.flow import draw_bandwidth, draw_flow
 from nicscope.reports.figures.style import save
 from nicscope.reports.flow_page import (
@@ -197,3 +198,15 @@ def test_a_page_cannot_be_had_without_plotly(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "plotly", None)
 
     assert not has_plotly()
+
+
+def test_a_figure_alone_waits_for_neither_timeline_nor_page(monkeypatch):
+    def too_long(_):
+        raise AssertionError("made though nobody wants it")
+
+    monkeypatch.setattr(flow, "timeline", too_long)
+    monkeypatch.setattr(flow, "page_of", too_long)
+    report = flow.ShownFlow(answered(count=1))
+
+    assert report.figure("bandwidth").axes
+    assert report._repr_html_()

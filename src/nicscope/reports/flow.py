@@ -96,11 +96,18 @@ class ShownFlow(Report):
         from nicscope.reports.figures.flow import draw_bandwidth, draw_flow
 
         yield from super().files()
-        yield "timeline.json", timeline_text(timeline(self.found))
+        # Made when they are written: whoever wants a figure alone does not wait for them.
+        yield "timeline.json", self._write_timeline
         if has_plotly():
-            yield "flow.html", page_of(self.found)
+            yield "flow.html", self._write_page
         yield "flow", draw_flow(self.found)
         yield "bandwidth", draw_bandwidth(self.found)
+
+    def _write_timeline(self, file: Any) -> None:
+        file.write(timeline_text(timeline(self.found)).encode())
+
+    def _write_page(self, file: Any) -> None:
+        file.write(page_of(self.found).encode("utf-8", "backslashreplace"))
 
 
 def us(ps: int) -> str:

@@ -32,6 +32,7 @@ from nicscope.cli import (
 )
 from nicscope.cli.interrupt import ENDINGS, ending_status, heeded_interrupts
 from nicscope.cli.streams import standard_streams
+from nicscope.cli.usage import told
 from nicscope.errors import NicscopeError, one_line
 from nicscope.inputs import small_streams_kept
 from nicscope.library.progress import told_to_logs
@@ -140,8 +141,8 @@ def _run(arguments: list[str] | None) -> int:
         print(f"nicscope: {said}; nothing half-written was left", file=sys.stderr)
     except Exception as error:
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # Click's own errors
-            if message := error.format_message():  # none where the help was wanted and is shown
-                print(f"nicscope: {one_line(message)}", file=sys.stderr)
+            if message := told(error):  # none where the help was wanted and is shown
+                print(f"nicscope: {message}", file=sys.stderr)
             return int(error.exit_code)
         if said := _refused_by_the_machine(error):
             raise NicscopeError(said) from error

@@ -39,7 +39,9 @@ def show_design(
     name: Annotated[
         str,
         typer.Argument(
-            help="A design of the catalog, or a .toml file.", autocompletion=completion.designs
+            metavar="NAME|FILE",
+            help="A design of the catalog, or a .toml file.",
+            autocompletion=completion.designs,
         ),
     ],
     as_json: _Json = False,
@@ -85,7 +87,9 @@ def show_platform(
     name: Annotated[
         str,
         typer.Argument(
-            help="A platform of the catalog, or a .toml file.", autocompletion=completion.platforms
+            metavar="NAME|FILE",
+            help="A platform of the catalog, or a .toml file.",
+            autocompletion=completion.platforms,
         ),
     ],
     as_json: _Json = False,

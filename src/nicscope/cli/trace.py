@@ -34,6 +34,7 @@ def info(
     file: Annotated[
         str,
         typer.Argument(
+            metavar="TRACE",
             help="A trace (Parquet), - for standard input, or bundled:NAME for one that comes "
             "with nicscope.",
             autocompletion=completion.traces,

@@ -16,11 +16,13 @@ NicscopeError           one line: what was found, where, and what to do; the CLI
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from types import TracebackType
 
 
 LONGEST = 600  # characters of a message
@@ -86,6 +88,25 @@ class StudyError(NicscopeError):
 
 class RoomError(SimulationError):
     """More than fits into this machine's memory."""
+
+
+class _InOneLine(contextlib.ContextDecorator):
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        if isinstance(error, NicscopeError):
+            error.__traceback__ = None
+            error.__suppress_context__ = True
+
+
+# A function that a person calls: the traceback of a mistake ends at the call, as the line says all.
+in_one_line = _InOneLine()
 
 
 def shortened(lines: Sequence[str]) -> list[str]:

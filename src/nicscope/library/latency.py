@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nicscope.errors import StudyError, in_one_line
 from nicscope.library.command import assignments as set_of
 from nicscope.library.command import command_line, word
 from nicscope.library.progress import progress
@@ -21,6 +22,7 @@ PLATFORM = "sonic-via"
 BYTES = "64..4096"
 
 
+@in_one_line
 def latency(
     mechanism: Word = None,
     platform: str | Path | Platform = PLATFORM,
@@ -55,6 +57,8 @@ def latency(
     """
     from nicscope.studies.latency.question import ask
 
+    if "bytes" in settings:  # as the command has it, and Python its own bytes
+        raise StudyError("latency() has no bytes=; the sizes of messages are sizes=")
     overrides = set_of(assignments, settings)
     asked = word("sizes", sizes) or ""
     question = ask(

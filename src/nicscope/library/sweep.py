@@ -6,6 +6,7 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nicscope.errors import in_one_line
 from nicscope.library.command import command_line, several, word
 from nicscope.library.progress import progress
 from nicscope.library.traces import all_opened
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from nicscope.studies.sweep.sweeping import Done
 
 
+@in_one_line
 def sweep(
     trace: TraceLike | Sequence[TraceLike],
     design: str | Path | Design,

@@ -144,9 +144,14 @@ def _shortened(text: str) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The tail of an error message: the nearest known word, or else all of them."""
+    """The tail of an error message: the nearest known word, those that begin so, or else all."""
     choices = sorted(known)
+    spelt = {choice.lower(): choice for choice in reversed(choices)}
+    small = word.lower()
     near = difflib.get_close_matches(word, choices, n=1)
+    near = near or [spelt[one] for one in difflib.get_close_matches(small, spelt, n=1)]
+    near = near or [choice for choice in choices if small and choice.lower().startswith(small)]
     if near:
-        return f"; did you mean {near[0]!r}?"
+        *first, last = map(repr, near)
+        return f"; did you mean {', '.join(first)}{' or ' if first else ''}{last}?"
     return f"; choose from {', '.join(choices)}" if choices else ""

@@ -294,6 +294,12 @@ def test_a_result_is_frames_figures_files_and_a_page(command, pairs, tmp_path):
     assert repr(found) == f"<{type(found).__name__}: {found.summary()[0]}>"
 
 
+def test_commands_that_count_again_say_that_a_table_has_to_be_a_file(path):
+    ours, files = str(ns.size(TABLE, "1KiB")), str(ns.size(path, "1KiB"))
+    assert "to count each of them again, once Table is a file:" in ours
+    assert "to count each of them again:" in files
+
+
 def test_what_is_printed_is_a_number_in_a_frame():
     frame = ns.replay(TABLE, ["mini", "utlb"]).to_pandas().set_index("design")
 

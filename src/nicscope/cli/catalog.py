@@ -9,9 +9,10 @@ import typer
 from nicscope.cli import completion
 from nicscope.cli.answer import tell
 from nicscope.cli.arguments import option
+from nicscope.cli.usage import Commands
 
-designs = typer.Typer()
-platforms = typer.Typer()
+designs = typer.Typer(cls=Commands)
+platforms = typer.Typer(cls=Commands)
 
 _From = Annotated[
     str,

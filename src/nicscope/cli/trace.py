@@ -10,6 +10,7 @@ import typer
 from nicscope.cli import completion
 from nicscope.cli.answer import print_json, tell
 from nicscope.cli.arguments import byte_count, option, output_path, text_beside
+from nicscope.cli.usage import Commands
 from nicscope.errors import printable
 from nicscope.library.progress import progress
 from nicscope.library.traces import trace_path
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="trace",
+    cls=Commands,
     help="Look at request traces and convert them from and to other formats.",
+    epilog="Example: [bold]nicscope trace info bundled:redis_server[/bold]",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )

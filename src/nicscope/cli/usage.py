@@ -1,10 +1,15 @@
-"""A command line that is wrong: one line that says what of it, and what to write."""
+"""How commands are used: what ``--help`` shows, and what is said of a command line that is wrong.
+
+A wrong one is one line that says what of it, and what to write.
+"""
 
 from __future__ import annotations
 
 import difflib
 import re
 from typing import TYPE_CHECKING, Any
+
+import typer.core
 
 from nicscope.errors import did_you_mean, one_line
 
@@ -24,6 +29,35 @@ _BOUNDS = {
     "less_than_equal": ("at most", "le"),
     "less_than": ("below", "lt"),
 }
+
+
+class Commands(typer.core.TyperGroup):
+    """Commands whose help is laid out for people."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command, its help in paragraphs as wide as the terminal, not as the source."""
+        found = super().get_command(ctx, cmd_name)
+        if found is None:
+            return None
+        if found.help:
+            found.help = "\n\n".join(" ".join(each.split()) for each in found.help.split("\n\n"))
+        _bare([*found.params, found.get_help_option(ctx)])
+        return found
+
+    def get_params(self, ctx: Any) -> Any:
+        """The options of the group itself."""
+        found = super().get_params(ctx)
+        _bare(found)
+        return found
+
+
+def _bare(params: Iterable[Any]) -> None:
+    """Have switches shown without a type, and what may be repeated with one row of dots."""
+    for param in params:
+        if getattr(param, "is_flag", False) and param.metavar is None:
+            param.metavar = ""
+        elif param.nargs < 0 and param.metavar:
+            param.metavar = param.metavar.removesuffix("...")
 
 
 def told(error: Any) -> str:

@@ -49,7 +49,7 @@ def latency(
         entries: of that translation's cache; None: the design's.
         pages: buffers used in turn, to miss in that cache; None: 1.
         delivery: message-store-and-forward, store-and-forward or cut-through.
-        assignments: ``NAME=NUMBER``, a time (in ps, or ``60ns``), a size or a switch of the machine.
+        assignments: ``NAME=NUMBER``, a time (ps or ``60ns``), a size or a switch of the machine.
         settings: the same by name, such as ``cache_supply="60ns"``.
 
     Errors: ``NicscopeError``, before anything is simulated if it can be.

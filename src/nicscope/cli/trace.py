@@ -144,8 +144,10 @@ def convert(
 
 
 def _print_conversion(target: Path, done: Conversion) -> None:
+    from nicscope.reports.wording import in_words
+
     formats = f"{done.from_format} to {done.to_format}"
-    print(f"{printable(str(target))}: {done.rows:,} requests ({formats})")
+    print(f"{printable(str(target))}: {in_words(done.rows, 'request')} ({formats})")
     observed = {} if done.from_format == "parquet" else done.metadata.observed
     for name, value in observed.items():
         if isinstance(value, dict):

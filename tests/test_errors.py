@@ -30,6 +30,13 @@ def test_the_nearest_known_word_is_suggested():
     assert did_you_mean("utbl", ["static", "utlb", "handle"]) == "; did you mean 'utlb'?"
 
 
+def test_a_word_in_capitals_or_the_beginning_of_others_is_near_enough():
+    assert did_you_mean("UTLB", ["static", "utlb"]) == "; did you mean 'utlb'?"
+    assert did_you_mean("p6", ["p6-natoma", "alcor"]) == "; did you mean 'p6-natoma'?"
+    known = ["p6-pci", "p6-natoma", "alcor"]
+    assert did_you_mean("p6", known) == "; did you mean 'p6-natoma' or 'p6-pci'?"
+
+
 def test_without_a_near_word_all_are_listed_in_order():
     assert did_you_mean("xyz", ["utlb", "handle"]) == "; choose from handle, utlb"
 

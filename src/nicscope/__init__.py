@@ -10,6 +10,7 @@ is named here is imported when it is first used.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +41,9 @@ if TYPE_CHECKING:
     from nicscope.library.simulate import simulate
     from nicscope.library.size import size
     from nicscope.library.sweep import sweep
+    from nicscope.library.traces import open_trace
     from nicscope.reports.result import Report
-    from nicscope.traces.reader import Trace, open_trace
+    from nicscope.traces.reader import Trace
 
 __version__ = "0.1.0"
 
@@ -100,14 +102,17 @@ _HOMES = {
     "nicscope.drivers.simulate.ports.build": ("Faults",),
     "nicscope.interfaces.setting_up": ("Cluster",),
     "nicscope.reports.result": ("Report",),
-    "nicscope.traces.reader": ("Trace", "open_trace"),
+    "nicscope.library.traces": ("open_trace",),
+    "nicscope.traces.reader": ("Trace",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        raise AttributeError(f"module 'nicscope' has no attribute {name!r}")
+        raise AttributeError(
+            f"module 'nicscope' has no attribute {name!r}", name=name, obj=sys.modules[__name__]
+        )
     found = getattr(import_module(_HOME[name]), name)
     globals()[name] = found
     return found

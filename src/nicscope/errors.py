@@ -16,11 +16,13 @@ NicscopeError           one line: what was found, where, and what to do; the CLI
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from types import TracebackType
 
 
 LONGEST = 600  # characters of a message
@@ -88,6 +90,25 @@ class RoomError(SimulationError):
     """More than fits into this machine's memory."""
 
 
+class _InOneLine(contextlib.ContextDecorator):
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        if isinstance(error, NicscopeError):
+            error.__traceback__ = None
+            error.__suppress_context__ = True
+
+
+# A function that a person calls: the traceback of a mistake ends at the call, as the line says all.
+in_one_line = _InOneLine()
+
+
 def shortened(lines: Sequence[str]) -> list[str]:
     """Not more of ``lines`` than a person reads."""
     more = len(lines) - MOST_LINES
@@ -123,9 +144,14 @@ def _shortened(text: str) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The tail of an error message: the nearest known word, or else all of them."""
+    """The tail of an error message: the nearest known word, those that begin so, or else all."""
     choices = sorted(known)
+    spelt = {choice.lower(): choice for choice in reversed(choices)}
+    small = word.lower()
     near = difflib.get_close_matches(word, choices, n=1)
+    near = near or [spelt[one] for one in difflib.get_close_matches(small, spelt, n=1)]
+    near = near or [choice for choice in choices if small and choice.lower().startswith(small)]
     if near:
-        return f"; did you mean {near[0]!r}?"
+        *first, last = map(repr, near)
+        return f"; did you mean {', '.join(first)}{' or ' if first else ''}{last}?"
     return f"; choose from {', '.join(choices)}" if choices else ""

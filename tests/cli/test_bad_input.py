@@ -105,6 +105,7 @@ def test_a_bad_design_file_is_told_before_the_trace_is_looked_at(what, capsys, t
     [
         (["--design", "utl"], "did you mean 'utlb'?"),
         (["--platform", "pca"], "no platform 'pca'"),
+        (["--design", "utlb,mini"], "; name each by itself, as in --design utlb --design mini"),
         (["--design", "utlb", "--design", "unet", "--set", "entries=64"], "design 'unet'"),
         (["--design", "utlb", "--set", "entires=64"], "did you mean 'entries'?"),
         (["--design", "utlb", "--set", "entries=63"], "power of two"),

@@ -7,7 +7,7 @@ import re
 import pytest
 import typer
 
-from nicscope.cli.app import app
+from nicscope.cli.app import app, main
 
 
 def commands(group, context):
@@ -41,9 +41,18 @@ def test_each_example_stands_by_itself_and_is_of_the_command(path):
 @pytest.mark.parametrize("path", ALL)
 def test_every_command_has_an_example(path):
     found = ALL[path]
-    assert hasattr(found, "list_commands") or "xample" in f"{found.help}{found.epilog}"
+    assert "xample" in f"{found.help}{found.epilog}"
 
 
 @pytest.mark.parametrize("path", ALL)
 def test_every_argument_and_option_says_what_it_is(path):
     assert [each.name for each in ALL[path].params if not each.help] == []
+
+
+@pytest.mark.parametrize("path", ["nicscope", *ALL])
+def test_switches_have_no_type_and_repeated_arguments_one_row_of_dots(path, capsys):
+    assert main([*path.split()[1:], "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "--help" in shown
+    assert "<bool>" not in shown
+    assert "...}..." not in shown

@@ -290,7 +290,7 @@ def test_a_figure_without_known_costs_is_drawn_too(platform, trace):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "Missing option '--nic-memory'"),
+        ([], "--nic-memory is missing; write it as in: nicscope size "),
         (["--nic-memory", "0"], "--nic-memory"),
         (["--nic-memory", "much"], "such as 128KiB; got 'much'"),
         ([*BUDGET, "--pin-memory", "-1"], "--pin-memory"),

@@ -96,7 +96,7 @@ def test_where_the_kernel_serves_ports_the_hosts_clock_is_that_of_their_queues(t
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ("ni=66", "no 'ni' behind @; choose from"),
+        ("ni=66", "no 'ni' behind @; did you mean 'ni_mhz' or 'nic_memory_bytes'"),
         ("ni_mhz=fast", "ni_mhz must be like 66MHz, got 'fast'"),
         ("ni_mhz=0", "ni_mhz must be like 66MHz, got '0'"),
         ("nic_memory_bytes=512KB", "nic_memory_bytes must be like 512KiB, got '512KB'"),

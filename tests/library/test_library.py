@@ -126,8 +126,9 @@ def test_every_public_name_is_there_and_is_what_editors_are_told():
     declared = declared.partition("__version__ =")[0]
     assert {*ns.__all__} - {"__version__"} == {*ns._HOME}
     assert all(name in declared for name in ns._HOME)
-    with pytest.raises(AttributeError, match="has no attribute 'replya'"):
+    with pytest.raises(AttributeError, match="has no attribute 'replya'") as caught:
         ns.replya  # noqa: B018
+    assert (caught.value.name, caught.value.obj) == ("replya", ns)  # by which Python says the next
 
 
 @pytest.mark.parametrize("kind", FRAMES)
@@ -210,6 +211,8 @@ def test_designs_and_platforms_are_names_files_or_objects(tmp_path):
     [
         (lambda: ns.replay("nosuch.parquet"), "nosuch.parquet: no such file"),
         (lambda: ns.replay("bundled:redis"), "no bundled trace 'redis'"),
+        (lambda: ns.replay("redis_server"), "no such file; did you mean bundled:redis_server?"),
+        (lambda: ns.latency(bytes=64), "the sizes of messages are sizes="),
         (lambda: ns.replay(TABLE, "utbl"), "no design 'utbl'; did you mean 'utlb'?"),
         (lambda: ns.replay(TABLE, "utlb", "utbl"), "no platform 'utbl'"),
         (lambda: ns.replay(TABLE, "utlb", entires=3), "unknown key 'entires'"),
@@ -253,6 +256,15 @@ def test_a_mistake_is_a_public_error_of_one_line_and_prints_nothing(wrong, compl
     assert complaint in str(caught.value)
     assert str(caught.value).isprintable()
     assert capsys.readouterr() == ("", "")
+    assert [frame.name for frame in caught.traceback][1:] == ["<lambda>"]  # none of ours
+
+
+def test_a_trace_is_opened_from_whatever_functions_take(path):
+    for source in (path, str(path), TABLE):
+        opened = ns.open_trace(source)
+        assert opened.rows == TABLE.num_rows
+        assert ns.open_trace(opened) is opened
+    assert ns.open_trace("bundled:redis_server").rows == 38_620
 
 
 @pytest.mark.parametrize(
@@ -356,6 +368,12 @@ def test_a_result_is_frames_figures_files_and_a_page(command, pairs, tmp_path):
     assert page.count("data:image/svg+xml") == len(found.figures())
     assert "background:transparent" in page  # of whatever theme is around it
     assert repr(found) == f"<{type(found).__name__}: {found.summary()[0]}>"
+
+
+def test_commands_that_count_again_say_that_a_table_has_to_be_a_file(path):
+    ours, files = str(ns.size(TABLE, "1KiB")), str(ns.size(path, "1KiB"))
+    assert "to count each of them again, once Table is a file:" in ours
+    assert "to count each of them again:" in files
 
 
 def test_what_is_printed_is_a_number_in_a_frame():

@@ -52,3 +52,4 @@ def test_a_mistake_is_the_librarys_error(outputs):
 
     assert error["ename"] == "DesignError"
     assert error["evalue"].startswith("no design 'utbl'; did you mean 'utlb'?")
+    assert "library" not in "".join(error["traceback"])  # no line of ours, only the cell's

@@ -52,10 +52,11 @@ PROGRAM = """
         await endpoint.receive()
 
     def main():
-        cluster = Cluster("unet-mm-pca200")
-        cluster.start(0, ping)
-        cluster.start(1, pong)
-        cluster.run()
+        for design in ("unet-mm-pca200", "utlb"):
+            cluster = Cluster(design)
+            cluster.start(0, ping)
+            cluster.start(1, pong)
+            cluster.run()
 """
 
 

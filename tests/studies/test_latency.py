@@ -11,7 +11,7 @@ from numba.core import config
 from nicscope.config.delivery import Way
 from nicscope.config.platform import load_platform
 from nicscope.drivers.simulate.log import Engine
-from nicscope.errors import NicscopeError, StudyError
+from nicscope.errors import NicscopeError, PlatformError, StudyError
 from nicscope.interfaces.via import Cluster, Nic, Reliability
 from nicscope.studies.latency import ping_pong as game
 from nicscope.studies.latency.parts import DATA_TRANSFER, TRANSPORT, Part
@@ -333,3 +333,12 @@ def test_entries_that_a_cache_cannot_have_are_named_as_they_were_given():
     question = ask(mechanisms="dma", sizes="64", translation="utlb", entries=3)
     with pytest.raises(StudyError, match=r"^--entries: entries must be a power of two, got 3"):
         measure(question, [])
+
+
+def test_a_time_is_set_in_picoseconds_or_with_its_unit():
+    spelt = [
+        ask(overrides=[f"cache_supply={text}"]).settings for text in ("60000", "60ns", "0.06us")
+    ]
+    assert spelt == [(("cache_supply", 60_000),)] * 3
+    with pytest.raises(PlatformError, match="cache_supply must be a time in ps, ns, us, ms, s"):
+        ask(overrides=["cache_supply=60 apples"])

@@ -93,7 +93,7 @@ def test_convert_says_what_it_wrote_and_what_it_could_not_see(tmp_path, capsys):
     assert main(["trace", "convert", str(tmp_path / "x.log"), str(target)]) == 0
 
     assert capsys.readouterr().out == (
-        f"{target}: 1 requests (strace to parquet)\n  vector calls unseen: writev 1\n"
+        f"{target}: 1 request (strace to parquet)\n  vector calls unseen: writev 1\n"
     )
     assert open_trace(target).rows == 1
 

@@ -11,7 +11,6 @@ import sys
 from typing import Annotated, Any
 
 import typer
-import typer.core
 
 from nicscope import __version__
 from nicscope.cli import (
@@ -32,6 +31,7 @@ from nicscope.cli import (
 )
 from nicscope.cli.interrupt import ENDINGS, ending_status, heeded_interrupts
 from nicscope.cli.streams import standard_streams
+from nicscope.cli.usage import Commands, told
 from nicscope.errors import NicscopeError, one_line
 from nicscope.inputs import small_streams_kept
 from nicscope.library.progress import told_to_logs
@@ -43,14 +43,7 @@ class _Interrupted(Exception):  # noqa: N818 - nobody's error
     """Ctrl-C, before Typer turns it into an exit status that a command may have as well."""
 
 
-class _Commands(typer.core.TyperGroup):
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command, its help in paragraphs as wide as the terminal, not as the source."""
-        found = super().get_command(ctx, cmd_name)
-        if found is not None and found.help:
-            found.help = "\n\n".join(" ".join(each.split()) for each in found.help.split("\n\n"))
-        return found
-
+class _Commands(Commands):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
@@ -140,8 +133,8 @@ def _run(arguments: list[str] | None) -> int:
         print(f"nicscope: {said}; nothing half-written was left", file=sys.stderr)
     except Exception as error:
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):  # Click's own errors
-            if message := error.format_message():  # none where the help was wanted and is shown
-                print(f"nicscope: {one_line(message)}", file=sys.stderr)
+            if message := told(error):  # none where the help was wanted and is shown
+                print(f"nicscope: {message}", file=sys.stderr)
             return int(error.exit_code)
         if said := _refused_by_the_machine(error):
             raise NicscopeError(said) from error

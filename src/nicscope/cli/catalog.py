@@ -9,9 +9,10 @@ import typer
 from nicscope.cli import completion
 from nicscope.cli.answer import tell
 from nicscope.cli.arguments import option
+from nicscope.cli.usage import Commands
 
-designs = typer.Typer()
-platforms = typer.Typer()
+designs = typer.Typer(cls=Commands)
+platforms = typer.Typer(cls=Commands)
 
 _From = Annotated[
     str,
@@ -39,7 +40,9 @@ def show_design(
     name: Annotated[
         str,
         typer.Argument(
-            help="A design of the catalog, or a .toml file.", autocompletion=completion.designs
+            metavar="NAME|FILE",
+            help="A design of the catalog, or a .toml file.",
+            autocompletion=completion.designs,
         ),
     ],
     as_json: _Json = False,
@@ -85,7 +88,9 @@ def show_platform(
     name: Annotated[
         str,
         typer.Argument(
-            help="A platform of the catalog, or a .toml file.", autocompletion=completion.platforms
+            metavar="NAME|FILE",
+            help="A platform of the catalog, or a .toml file.",
+            autocompletion=completion.platforms,
         ),
     ],
     as_json: _Json = False,

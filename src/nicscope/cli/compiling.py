@@ -82,6 +82,7 @@ def _ask(command: list[str] | None) -> None:
         )
         if done.returncode:
             why = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+            why = why.removeprefix("nicscope: ")
             raise NicscopeError(f"'nicscope {' '.join(arguments)}' failed: {why}")
 
 

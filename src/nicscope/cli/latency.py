@@ -20,7 +20,7 @@ EXAMPLES = (
     "--dma-rate 800[/bold]\n\n"
     "[bold]nicscope latency --mechanism cc-dma-intervention,dma --translation utlb --entries 64 "
     "--pages 64 --delivery cut-through[/bold]\n\n"
-    "[bold]nicscope latency --mechanism edt --bytes 256 --set cache_supply=60000 --json[/bold]"
+    "[bold]nicscope latency --mechanism edt --bytes 256 --set cache_supply=60ns --json[/bold]"
 )
 
 
@@ -79,8 +79,8 @@ def latency(
         list[str] | None,
         option(
             "NAME=NUMBER",
-            "Change a time (ps), a size or a switch of the machine or of its messaging; "
-            "docs/via.md lists them.  Again for another.",
+            "Change a time (in ps, or such as 60ns), a size or a switch of the machine or of its "
+            "messaging; docs/via.md lists them.  Again for another.",
             "--set",
         ),
     ] = None,

@@ -10,6 +10,7 @@ import typer
 from nicscope.cli import completion
 from nicscope.cli.answer import print_json, tell
 from nicscope.cli.arguments import byte_count, option, output_path, text_beside
+from nicscope.cli.usage import Commands
 from nicscope.errors import printable
 from nicscope.library.progress import progress
 from nicscope.library.traces import trace_path
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="trace",
+    cls=Commands,
     help="Look at request traces and convert them from and to other formats.",
+    epilog="Example: [bold]nicscope trace info bundled:redis_server[/bold]",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -34,6 +37,7 @@ def info(
     file: Annotated[
         str,
         typer.Argument(
+            metavar="TRACE",
             help="A trace (Parquet), - for standard input, or bundled:NAME for one that comes "
             "with nicscope.",
             autocompletion=completion.traces,
@@ -140,8 +144,10 @@ def convert(
 
 
 def _print_conversion(target: Path, done: Conversion) -> None:
+    from nicscope.reports.wording import in_words
+
     formats = f"{done.from_format} to {done.to_format}"
-    print(f"{printable(str(target))}: {done.rows:,} requests ({formats})")
+    print(f"{printable(str(target))}: {in_words(done.rows, 'request')} ({formats})")
     observed = {} if done.from_format == "parquet" else done.metadata.observed
     for name, value in observed.items():
         if isinstance(value, dict):

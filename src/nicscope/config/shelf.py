@@ -63,7 +63,10 @@ def open_shelf(
     text = str(name_or_path)
     is_file = isinstance(name_or_path, Path) or is_path(text)
     if not is_file and text != STDIN and text not in shelf_names(shelf):
-        raise error(f"no {shelf.removesuffix('s')} {text!r}{_nearest(text, shelf_names(shelf))}")
+        said = _nearest(text, shelf_names(shelf))
+        if shelf == "designs" and "," in text and {*text.split(",")} <= {*shelf_names(shelf)}:
+            said = f"; name each by itself, as in --design {' --design '.join(text.split(','))}"
+        raise error(f"no {shelf.removesuffix('s')} {text!r}{said}")
     if text == STDIN:
         path, called = text, "standard input"
     elif is_file:

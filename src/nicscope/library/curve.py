@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nicscope.errors import in_one_line
 from nicscope.library.command import command_line, number, span, whole, word
 from nicscope.library.progress import progress
 from nicscope.library.traces import all_opened, words_of
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from nicscope.reports.curve import ShownCurves
 
 
+@in_one_line
 def curve(
     trace: TraceLike | Sequence[TraceLike],
     *,

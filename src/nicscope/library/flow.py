@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nicscope.errors import in_one_line
 from nicscope.library.command import assignments as set_of
 from nicscope.library.command import byte_count, command_line, whole, word
 from nicscope.library.progress import progress
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 PLATFORM = "p6-natoma"
 
 
+@in_one_line
 def flow(
     platform: str | Path | Platform = PLATFORM,
     to: str | Path | Platform | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nicscope.errors import StudyError, in_one_line
 from nicscope.library.command import assignments as set_of
 from nicscope.library.command import byte_count, command_line, whole, word
 from nicscope.library.progress import progress
@@ -21,6 +22,7 @@ PLATFORM = "sonic-via"
 BYTES = "64..4096"
 
 
+@in_one_line
 def latency(
     mechanism: Word = None,
     platform: str | Path | Platform = PLATFORM,
@@ -47,14 +49,17 @@ def latency(
         entries: of that translation's cache; None: the design's.
         pages: buffers used in turn, to miss in that cache; None: 1.
         delivery: message-store-and-forward, store-and-forward or cut-through.
-        assignments: ``NAME=NUMBER``, one or several, of the machine: a time (ps), a size, a switch.
-        settings: the same by name, such as ``cache_supply=60000``.
+        assignments: ``NAME=NUMBER``, one or several, of the machine: a time (ps or ``60ns``), a
+            size, a switch.
+        settings: the same by name, such as ``cache_supply="60ns"``.
 
     Errors: ``NicscopeError``, before anything is simulated if it can be.
 
     """
     from nicscope.studies.latency.question import ask
 
+    if "bytes" in settings:  # as the command has it, and Python its own bytes
+        raise StudyError("latency() has no bytes=; the sizes of messages are sizes=")
     overrides = set_of(assignments, settings)
     asked = word("sizes", sizes) or ""
     mtu, dma_rate = byte_count("mtu", mtu), whole("dma_rate", dma_rate)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nicscope.errors import in_one_line
 from nicscope.library.command import assignments as set_of
 from nicscope.library.command import command_line, several
 from nicscope.library.progress import progress
-from nicscope.library.traces import opened, words_of
+from nicscope.library.traces import open_trace, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from nicscope.reports.comparison import ReplayReport
 
 
+@in_one_line
 def replay(
     trace: TraceLike,
     designs: str | Path | Design | Sequence[str | Path | Design] | None = None,
@@ -49,7 +51,7 @@ def replay(
     subjects = choose_subjects(names, platform, overrides)
     options = {"--design": names, "--platform": platform, "--set": overrides}
     command = command_line(["replay", *words_of(trace)], {**options, "--no-kinds": not kinds})
-    requests = opened(trace)
+    requests = open_trace(trace)
     with progress("replaying", "rows") as watch:
         return ReplayReport(
             compare(

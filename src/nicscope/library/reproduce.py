@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nicscope.errors import in_one_line
 from nicscope.library.command import several
 from nicscope.library.progress import progress
 from nicscope.library.traces import trace_path
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from nicscope.studies.reproduce.keeping import Kept
 
 
+@in_one_line
 def reproduce(
     wanted: str | Sequence[str] | None = None,
     *,

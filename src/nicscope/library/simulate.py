@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.errors import SimulationError
+from nicscope.errors import SimulationError, in_one_line
 from nicscope.library.command import assignments as set_of
 from nicscope.library.command import command_line, several, whole
 from nicscope.library.progress import progress
-from nicscope.library.traces import opened, words_of
+from nicscope.library.traces import open_trace, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MOST_WINDOW = 64  # packets
 
 
+@in_one_line
 def simulate(
     trace: TraceLike,
     designs: str | Path | Design | Sequence[str | Path | Design] | None = None,
@@ -69,7 +70,7 @@ def simulate(
         "--window": window if window != 1 else None,
     }
     command = command_line(["simulate", *words_of(trace)], options)
-    checked = opened(trace)
+    checked = open_trace(trace)
     runnable, skipped = choose_runnable(names, platform, overrides)
     with progress("simulating", "requests", always_say=True) as watch:
         return ShownTrace(

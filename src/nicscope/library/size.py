@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nicscope.errors import in_one_line
 from nicscope.library.command import command_line, number, texts, word
 from nicscope.library.progress import progress
 from nicscope.library.traces import all_opened, words_of
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from nicscope.reports.size import ShownSizes
 
 
+@in_one_line
 def size(
     trace: TraceLike | Sequence[TraceLike],
     nic_memory: str | int,

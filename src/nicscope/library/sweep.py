@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nicscope.errors import in_one_line
 from nicscope.library.command import command_line, texts, whole, word
 from nicscope.library.progress import progress
 from nicscope.library.traces import all_opened, words_of
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from nicscope.studies.sweep.sweeping import Done
 
 
+@in_one_line
 def sweep(
     trace: TraceLike | Sequence[TraceLike],
     design: str | Path | Design,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from nicscope.errors import StudyError, TraceError, did_you_mean, printable
+from nicscope.errors import StudyError, TraceError, did_you_mean, in_one_line, printable
 from nicscope.inputs import STDIN
 from nicscope.library.command import several
 
@@ -29,14 +30,16 @@ BUNDLED = "bundled:"
 def trace_path(given: str) -> Path:
     """The file that ``given`` names: a path, or ``bundled:NAME``.
 
-    Errors: ``TraceError`` for a bundled trace that does not exist.
+    Errors: ``TraceError`` for a bundled trace that does not exist, or that is named like a file.
     """
-    if not given.startswith(BUNDLED):
-        return Path(given)
     from nicscope.traces.bundled import bundled_traces
 
     name = given.removeprefix(BUNDLED)
     bundled = bundled_traces()
+    if name == given:
+        if given in bundled and not os.path.lexists(given):
+            raise TraceError(f"{given}: no such file; did you mean {BUNDLED}{given}?")
+        return Path(given)
     if name not in bundled:
         raise TraceError(f"no bundled trace {name!r}{did_you_mean(name, bundled)}")
     return bundled[name]
@@ -47,18 +50,23 @@ def trace_name(given: str) -> str:
     return "stdin" if given == STDIN else printable(Path(given.removeprefix(BUNDLED)).stem)
 
 
-def opened(given: TraceLike) -> Trace:
-    """The trace that ``given`` is or names.  Errors: ``TraceError``."""
-    from nicscope.traces.reader import Trace, open_trace
+@in_one_line
+def open_trace(source: TraceLike) -> Trace:
+    """The trace that ``source`` names or is: a path, ``bundled:NAME``, a table, or a trace.
 
-    if isinstance(given, Trace):
-        return given
-    if isinstance(given, str):
-        return open_trace(trace_path(given))
-    collect = getattr(given, "collect", None)  # of a lazy frame, as Polars has them
-    if collect is not None and not hasattr(given, "__arrow_c_stream__"):
-        return open_trace(collect())
-    return open_trace(given)
+    A table is one of Arrow, pandas or Polars; ``-`` is standard input.  Errors: ``TraceError`` if
+    the file is missing, not Parquet, damaged or empty, or a column is not what the schema says.
+    """
+    from nicscope.traces import reader
+
+    if isinstance(source, reader.Trace):
+        return source
+    if isinstance(source, str):
+        return reader.open_trace(trace_path(source))
+    collect = getattr(source, "collect", None)  # of a lazy frame, as Polars has them
+    if collect is not None and not hasattr(source, "__arrow_c_stream__"):
+        return reader.open_trace(collect())
+    return reader.open_trace(source)
 
 
 def words_of(given: Any) -> list[Any]:
@@ -89,7 +97,7 @@ def all_opened(given: Any, *, as_given: bool = False) -> list[tuple[str, Trace]]
     tables = 0
     short = Counter(trace_name(str(file)) for one in several(given) if (file := _file_of(one)))
     for one in several(given):
-        trace = opened(one)
+        trace = open_trace(one)
         if file := _file_of(one):
             name = trace_name(str(file))
             if as_given or short[name] > 1:

@@ -8,9 +8,9 @@ import numpy as np
 
 from nicscope.reports.palette import KIND_COLOURS, KIND_TEXTURES
 from nicscope.reports.result import Report
-from nicscope.reports.summaries import of_curves
+from nicscope.reports.summaries import of_curves, of_many_curves
 from nicscope.reports.table import Bar, Piece, Rows, rows_of
-from nicscope.reports.wording import byte_size, per_hundred, whole
+from nicscope.reports.wording import byte_size, listed, per_hundred, whole
 from nicscope.studies.curve_result import as_named
 
 if TYPE_CHECKING:
@@ -52,11 +52,9 @@ class ShownCurves(Report):
     topic = "curve"
 
     def summary(self) -> list[str]:
-        """Up to which size a cache pays."""
+        """Up to which size a cache pays, or of many curves what the largest caches miss."""
         curves = self.found.curves
-        if len(curves) > SPELT_OUT:
-            return []
-        return of_curves(curves)
+        return of_curves(curves) if len(curves) <= SPELT_OUT else of_many_curves(curves)
 
     def parts(self) -> Iterator[Printed]:
         """Curve after curve, or all in one table; then what is to be said of any."""
@@ -64,6 +62,9 @@ class ShownCurves(Report):
 
         curves = self.found.curves
         if len(curves) > SPELT_OUT:
+            names = dict.fromkeys(curve.trace for curve in curves)
+            yield Text(f"{listed([*names])}: {whole(len(curves))} curves", style="bold")
+            yield Text()
             yield from _summary(curves)
         else:
             for number, curve in enumerate(curves):
@@ -234,17 +235,26 @@ def _summary(curves: list[MissCurve]) -> Iterator[Printed]:
     by_lookups = sorted(curves, key=lambda curve: -curve.lookups)
     shown = by_lookups[:LISTED]
     yield summary_rows(shown, curves)
-    yield Text("the little curves: misses by entries, over doublings, each by its own scale", "dim")
+    drawn = _span(curves)
+    yield Text(f"{drawn}: misses by entries, over doublings, each curve by its own scale", "dim")
     if len(curves) > len(shown):
         left = len(curves) - len(shown)
         yield Text(f"{left} more, with fewer lookups, are in --json and --out", style="dim")
 
 
+def _ends(curves: list[MissCurve]) -> tuple[int, int]:
+    return min(curve.span[0] for curve in curves), max(curve.span[1] for curve in curves)
+
+
+def _span(curves: list[MissCurve]) -> str:
+    low, high = _ends(curves)
+    return f"{low} to {high}"
+
+
 def summary_rows(shown: list[MissCurve], curves: list[MissCurve]) -> Rows:
     """A row for each of ``shown``, drawn over the sizes of all ``curves``."""
-    low = min(curve.span[0] for curve in curves)
-    high = max(curve.span[1] for curve in curves)
-    drawn = f"{low} to {high}"
+    low, high = _ends(curves)
+    drawn = _span(curves)
     return rows_of(
         "Misses per 100 lookups of fully associative caches",
         shown,

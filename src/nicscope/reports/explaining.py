@@ -9,7 +9,7 @@ from nicscope.reports.printing import Note
 from nicscope.reports.table import Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from nicscope.config.glossary import Meaning
     from nicscope.reports.printing import Printed
@@ -25,14 +25,22 @@ def explained(parts: Iterable[Printed], topic: str) -> Iterator[Printed]:
     """A paragraph for each term of the tables among ``parts``, which are of ``topic``."""
     from rich.text import Text
 
-    told: list[Meaning] = []
+    told: dict[str, tuple[Meaning, list[str]]] = {}
     for heading in headings_of(parts):
         found = meaning_of(heading, topic)
-        if found is not None and found not in told:
-            told.append(found)
+        if found is not None:
+            told.setdefault(found.name, (found, []))[1].append(heading)
     if told:
         yield Text()
         yield Text("What the tables' words mean", style="bold")
-    for name, term in told:
+    for (name, term), headings in told.values():
         source = f"  [{term.source}]" if term.source else ""
-        yield Note(f"{name}: {term.means}{source}")
+        yield Note(f"{_called(name, headings)}: {term.means}{source}")
+
+
+def _called(name: str, headings: Sequence[str]) -> str:
+    """The headings as the tables have them, with the term's name if that is another word."""
+    if set(headings) <= set(name.split(", ")):
+        return name
+    words = ", ".join(headings)
+    return words if name in headings else f"{words} ({name})"

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nicscope.errors import OutputError, StudyError, did_you_mean
+from nicscope.errors import OutputError, StudyError, did_you_mean, in_one_line
 from nicscope.outputs import OutputFolder, whole_folder
 from nicscope.reports.printing import is_blank, show, text_of
 
@@ -98,6 +98,7 @@ class Report(ABC):
         sentences = self.summary()
         return f"<{type(self).__name__}: {sentences[0]}>" if sentences else super().__repr__()
 
+    @in_one_line
     def table(self, name: str | None = None) -> Any:
         """The Arrow table of that name, or the first.  Errors: ``StudyError`` if there is none."""
         names = []
@@ -108,6 +109,7 @@ class Report(ABC):
         what = "table" if name is None else f"table {name!r}"
         raise StudyError(f"a {type(self).__name__} has no {what}{did_you_mean(name or '', names)}")
 
+    @in_one_line
     def to_pandas(self, name: str | None = None) -> Any:
         """The table of that name, or the first, as pandas has it.
 
@@ -116,6 +118,7 @@ class Report(ABC):
         _installed("pandas")
         return self.table(name).to_pandas()
 
+    @in_one_line
     def to_polars(self, name: str | None = None) -> Any:
         """The table of that name, or the first, as Polars has it.
 
@@ -130,11 +133,13 @@ class Report(ABC):
             written += write_file(folder, name, content)
         return written
 
+    @in_one_line
     def save(self, path: str | Path) -> list[Path]:
         """The files of ``--out``, written to the folder ``path``; errors: ``OutputError``."""
         with whole_folder(Path(path)) as folder:
             return self.write(folder)
 
+    @in_one_line
     def figure(self, name: str | None = None) -> Figure:
         """The Matplotlib figure of that name, or the first.
 

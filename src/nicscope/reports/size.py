@@ -86,7 +86,8 @@ def size_parts(sizing: Sizing, report: SizingReport) -> Iterator[Printed]:
         yield Text(line, style="dim")
     if remarks:
         yield Text()
-    yield Text("to count each of them again:", style="dim")
+    from_file = "" if report.repeat["command"] else f", once {sizing.trace} is a file"
+    yield Text(f"to count each of them again{from_file}:", style="dim")
     for answer in sizing.answers:
         if answer.best is not None:
             yield f"  {say.command(answer.command)}"

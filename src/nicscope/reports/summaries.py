@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 PS_PER_US = 10**6
 MOST = 3  # sentences of one kind
+PLACES = ("first", "second", "third")  # of runs, one sentence each
+ESTIMATES = "These are estimates, from a sample of the pages."
 
 
 def of_replay(comparison: Comparison, rates: Sequence[MissRates]) -> list[str]:
@@ -97,8 +99,21 @@ def of_curves(curves: Sequence[MissCurve]) -> list[str]:
     """Up to which size a cache pays."""
     sentences = [_curve(curve) for curve in curves[:MOST]]
     if any(curve.sample is not None for curve in curves):
-        sentences.append("These are estimates, from a sample of the pages.")
+        sentences.append(ESTIMATES)
     return sentences
+
+
+def of_many_curves(curves: Sequence[MissCurve]) -> list[str]:
+    """Between which curves the largest caches lie."""
+    rates = [(100 * curve.ratio(float(curve.sizes.misses[-1])), curve.name) for curve in curves]
+    (low, least), (high, most) = min(rates), max(rates)
+    told = [
+        f"Of {whole(len(curves))} curves, the largest cache of {least} misses {per_hundred(low)} "
+        f"of 100 lookups, the fewest, and that of {most} {per_hundred(high)}, the most."
+    ]
+    if any(curve.sample is not None for curve in curves):
+        told.append(ESTIMATES)
+    return told
 
 
 def _curve(curve: MissCurve) -> str:
@@ -165,16 +180,19 @@ def _most(each: Simulated) -> str:
 def of_program(found: ProgramRuns) -> list[str]:
     """What arrived in which time, of each run."""
     sentences = []
-    for run in found.runs[:MOST]:
+    for place, run in zip(PLACES, found.runs, strict=False):
         work = run.total
+        where = "On" if len(found.runs) == 1 else f"In the {place} run, on"
         told = (
-            f"On {run.platform}, {in_words(work.messages_in, 'message')} with "
+            f"{where} {run.platform}, {in_words(work.messages_in, 'message')} with "
             f"{whole(work.bytes_in)} bytes came in within {run.elapsed_us:,.1f} us of virtual time"
         )
         if work.lookups is not None and work.misses is not None and work.lookups.total:
             looked, missed = work.lookups.total, work.misses.total
             told += f"; of {whole(looked)} lookups on NICs {whole(missed)} missed"
         sentences.append(f"{told}.")
+    if len(found.runs) > len(PLACES):
+        sentences.append("Tables of all runs follow.")
     return sentences
 
 

@@ -19,7 +19,7 @@ from nicscope.traces.imported import Choices
 from nicscope.traces.importers.lackey import read_lackey
 from nicscope.traces.importers.objects import read_libcachesim_csv, read_oracle_general
 from nicscope.traces.importers.strace import read_strace
-from nicscope.traces.importers.tables import names_in, read_csv, read_parquet
+from nicscope.traces.importers.tables import read_csv, read_parquet
 from nicscope.traces.reader import requests_of
 from nicscope.traces.schema import REQUIRED_COLUMNS, TraceMetadata, check_page_size
 from nicscope.traces.whole import WRITTEN
@@ -125,13 +125,21 @@ def _by_content(source: Input) -> str | None:
         return "lackey"
     if _STRACE_LINE.search(text):
         return "strace"
-    names = names_in(text.partition(b"\n")[0])
-    if len(set(names) & set(REQUIRED_COLUMNS)) > len(REQUIRED_COLUMNS) // 2:
+    if _is_trace_header(text.partition(b"\n")[0]):
         return "csv"
     by_ending = _by_ending(Path(source.name))
     if by_ending is not None and by_ending.name == "csv":
         return "libcachesim-csv"
     return None
+
+
+def _is_trace_header(line: bytes) -> bool:
+    """Whether half of a trace's columns are named, however they are spelt and parted.
+
+    What is wrong with such a header its reader tells; by column numbers it would be misread.
+    """
+    names = {name.decode().lower() for name in re.findall(rb"[A-Za-z_]+", line)}
+    return 2 * len(names & set(REQUIRED_COLUMNS)) >= len(REQUIRED_COLUMNS)
 
 
 class Conversion(NamedTuple):

@@ -218,8 +218,8 @@ def trace_of(source: Input) -> Trace:
     """The trace in a Parquet file that is open; errors: as ``open_trace``."""
     if source.head(len(MAGIC)) != MAGIC:
         raise TraceError(
-            f"{source.name}: not a Parquet file; 'nicscope trace convert' reads strace, lackey, "
-            "CSV and oracleGeneral files"
+            f"{source.name}: not a Parquet file; 'nicscope trace convert IN OUT.parquet' makes one "
+            "of strace, lackey, CSV and oracleGeneral files"
         )
     file = _File(source)
     return _trace(source.name, file.rows, file.metadata, file)

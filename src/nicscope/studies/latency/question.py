@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.config.byte_size import read_bytes
+from nicscope.config.cost_name import COSTS
 from nicscope.config.delivery import MESSAGE_STORE_AND_FORWARD, POLICIES, Policy, Way
 from nicscope.config.machine import MACHINE, read_number
+from nicscope.config.platform import read_cost
 from nicscope.errors import StudyError, did_you_mean
 from nicscope.interfaces.via.cluster import DELIVERIES
 from nicscope.interfaces.ways import why_no_way
@@ -90,16 +92,18 @@ def ask(
 
 
 def _setting(override: str) -> tuple[str, int]:
-    name, equals, text = override.partition("=")
-    number = _whole(text)
-    if number is None and name.strip() in MACHINE:
-        number = read_number(name.strip(), text)
-    if not equals or number is None or not name.strip():
+    before, equals, text = override.partition("=")
+    name, number = before.strip(), _whole(text)
+    if number is None and name in MACHINE:
+        number = read_number(name, text)
+    if number is None and name in COSTS and equals:
+        number = read_cost(name, text.strip(), f"--set {override}").low_ps
+    if not equals or number is None or not name:
         raise StudyError(
-            "--set must be NAME=NUMBER, a whole number that is not negative, such as "
-            f"cache_supply=60000; got {override!r}"
+            "--set must be NAME=NUMBER, a whole number that is not negative, or a time, such as "
+            f"cache_supply=60ns; got {override!r}"
         )
-    return name.strip(), number
+    return name, number
 
 
 def _names(mechanisms: str | None, delivery: str) -> tuple[str, ...]:

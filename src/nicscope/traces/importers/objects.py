@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from nicscope.errors import TraceError, did_you_mean
+from nicscope.errors import TraceError, did_you_mean, one_line
 from nicscope.traces.files import ByteSource
 from nicscope.traces.imported import Imported, filled, op_codes
 from nicscope.traces.importers.tables import (
@@ -163,6 +163,10 @@ class Description(NamedTuple):
     delimiter: str | None
     has_header: bool | None
 
+    def wanted(self) -> dict[str, int]:
+        """The columns that are taken, from 0, by what they hold."""
+        return {"time": self.time, "object": self.object_id, "size": self.byte_count}
+
 
 def read_libcachesim_csv(
     source: Input, choices: Choices, metadata: TraceMetadata, watch: Watch | None = None
@@ -182,6 +186,7 @@ def read_libcachesim_csv(
             layout = _layout_of(source.name, head, description)
             if _is_header(head, description):
                 rows, start = rest, first + 1
+                metadata.observed["columns_taken"] = _taken(head, description, layout)
         if not rows.strip():
             continue
         table = parse_block(source.name, start, rows, layout)
@@ -238,13 +243,8 @@ def _layout_of(called: str, head: bytes, description: Description) -> Layout:
     delimiter = description.delimiter or max(DELIMITERS, key=line.count)
     check_width(called, line.count(delimiter) + 1)
     names = [f"column {number}" for number, _ in enumerate(line.split(delimiter), 1)]
-    wanted = {
-        "time": description.time,
-        "object": description.object_id,
-        "size": description.byte_count,
-    }
     types = dict.fromkeys(names, pa.string())
-    for name, place in wanted.items():
+    for name, place in description.wanted().items():
         if place >= len(names):
             raise TraceError(
                 f"{called}: line 1: {len(names)} columns, but the {name} should be in column "
@@ -263,6 +263,13 @@ def _is_header(head: bytes, description: Description) -> bool:
         return description.has_header
     text = head.decode(errors="replace")
     return sum(map(str.isalpha, text)) > sum(map(str.isdecimal, text))
+
+
+def _taken(head: bytes, description: Description, layout: Layout) -> str:
+    """What a header calls the columns that are taken, so that wrong ones show."""
+    names = head.decode(errors="replace").strip().split(layout.delimiter)
+    taken = description.wanted().items()
+    return one_line(", ".join(f"{names[at].strip()} as {what}" for what, at in taken))
 
 
 def _numbers(

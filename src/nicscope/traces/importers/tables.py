@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from nicscope.traces.imported import Choices
     from nicscope.traces.schema import TraceMetadata
 
+OTHER_DELIMITERS = (b";", b"\t", b"|")  # of tables that others write
 MOST_COLUMNS = 1000  # the library keeps some 20 KB for each
 
 
@@ -152,6 +153,12 @@ def layout_of(called: str, header: bytes) -> Layout:
     """
     check_width(called, header.count(b",") + 1)
     names = names_in(header)
+    parted = max(OTHER_DELIMITERS, key=header.count)
+    if len(names) == 1 and parted in header:
+        raise TraceError(
+            f"{called}: the header line has {parted.decode()!r} where a trace has commas; "
+            "write it with commas"
+        )
     for name in REQUIRED_COLUMNS:
         if name not in names:
             raise TraceError(

@@ -1,0 +1,174 @@
+"""How commands are used: what ``--help`` shows, and what is said of a command line that is wrong.
+
+A wrong one is one line that says what of it, and what to write.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import TYPE_CHECKING, Any
+
+import typer.core
+
+from nicscope.errors import did_you_mean, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_EXAMPLE = re.compile(r"(?:\[bold\]|Example: )(nicscope .+?)(?:\[/bold\]|$)", re.M)
+_NUMBERS = {
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_parsing": "a number",
+    "finite_number": "a number",
+}
+_BOUNDS = {
+    "greater_than_equal": ("at least", "ge"),
+    "greater_than": ("above", "gt"),
+    "less_than_equal": ("at most", "le"),
+    "less_than": ("below", "lt"),
+}
+
+
+class Commands(typer.core.TyperGroup):
+    """Commands whose help is laid out for people."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command, its help in paragraphs as wide as the terminal, not as the source."""
+        found = super().get_command(ctx, cmd_name)
+        if found is None:
+            return None
+        if found.help:
+            found.help = "\n\n".join(" ".join(each.split()) for each in found.help.split("\n\n"))
+        _bare([*found.params, found.get_help_option(ctx)])
+        return found
+
+    def get_params(self, ctx: Any) -> Any:
+        """The options of the group itself."""
+        found = super().get_params(ctx)
+        _bare(found)
+        return found
+
+
+def _bare(params: Iterable[Any]) -> None:
+    """Have switches shown without a type, and what may be repeated with one row of dots."""
+    for param in params:
+        if getattr(param, "is_flag", False) and param.metavar is None:
+            param.metavar = ""
+        elif param.nargs < 0 and param.metavar:
+            param.metavar = param.metavar.removesuffix("...")
+
+
+def told(error: Any) -> str:
+    """What to say of an error of Click's, in one line; nothing where help was wanted and is shown.
+
+    Its classes are told by what they have, as Typer keeps a Click of its own.
+    """
+    if not error.format_message():
+        return ""
+    if getattr(error, "option_name", None) and hasattr(error, "possibilities"):
+        return one_line(_no_such_option(error.option_name, error.ctx))
+    if getattr(error, "option_name", None):
+        return one_line(_needs_or_takes_none(error))
+    if hasattr(error, "param_type"):
+        return one_line(_missing(error.param, error.ctx))
+    if getattr(error, "param", None) is not None:
+        return one_line(_bad_value(error))
+    said = error.format_message()
+    if extra := re.fullmatch(r"Got unexpected extra argument\(s\) \((.*)\)", said, re.S):
+        return one_line(_too_much(extra[1], error.ctx))
+    if unknown := re.match(r"No such command (['\"])(.*)\1\.", said, re.S):
+        return one_line(_no_such_command(unknown[2], error.ctx))
+    return one_line(said)
+
+
+def _no_such_option(name: str, context: Any) -> str:
+    path = context.command_path
+    below = getattr(context.command, "commands", None)
+    if below and any(name in _options(each) for each in below.values()):
+        return f"{name} goes behind the command: {path} COMMAND {name}"
+    setting = name.lstrip("-").replace("-", "_")
+    if _takes_settings(context.command) and setting in _settings():
+        return f"no option {name!r}; a setting of a design is given by --set {setting}=VALUE"
+    known = _options(context.command)
+    near = difflib.get_close_matches(name, known, n=1) or _beginning(name, known)
+    hint = f"did you mean {near[0]!r}?" if near else f"see '{path} --help'"
+    return f"no option {name!r} of '{path}'; {hint}"
+
+
+def _needs_or_takes_none(error: Any) -> str:
+    name, said = error.option_name, error.format_message()
+    words = {"requires an argument": "needs a value", "does not take a value": "takes no value"}
+    wrong = next((ours for theirs, ours in words.items() if theirs in said), said)
+    return f"{name} {wrong}"
+
+
+def _beginning(name: str, known: Iterable[str]) -> list[str]:
+    """Of a single letter, the options that begin with it."""
+    return [each for each in known if len(name) == 2 and each.startswith(f"-{name}")]
+
+
+def _missing(param: Any, context: Any) -> str:
+    return f"{_called(param)} is missing; {_as_in(context)}"
+
+
+def _called(param: Any) -> str:
+    """An option's name, or what stands for an argument in the command's usage."""
+    if param.param_type_name == "option":
+        return str(max(param.opts, key=len))
+    return str(param.metavar or param.name).removesuffix("...").removeprefix("-- ")
+
+
+def _bad_value(error: Any) -> str:
+    """``error`` of a parameter: the checker's own words are of types, which nobody asked for."""
+    name = _called(error.param)
+    problem = next(iter(error.__cause__.errors()), None) if _is_checked(error) else None
+    if problem is not None and problem["type"] in _NUMBERS:
+        return f"{name} must be {_NUMBERS[problem['type']]}, got {problem['input']!r}"
+    if problem is not None and problem["type"] in _BOUNDS:
+        words, key = _BOUNDS[problem["type"]]
+        return f"{name} must be {words} {problem['ctx'][key]}, got {problem['input']}"
+    return f"{name}: {error.message}"
+
+
+def _is_checked(error: Any) -> bool:
+    return hasattr(error.__cause__, "errors")
+
+
+def _too_much(extra: str, context: Any) -> str:
+    for assignment in context.params.get("assignments") or ():
+        if "=" not in assignment:
+            return f"--set {assignment} {extra}: write it as --set {assignment}={extra.split()[0]}"
+    word = extra if " " not in extra else extra.split()[0]
+    return f"{word!r} is one argument too many; see '{context.command_path} --help'"
+
+
+def _no_such_command(name: str, context: Any) -> str:
+    path, known = context.command_path, list(context.command.commands)
+    if name == "help":
+        return f"no command 'help'; see '{path} --help'"
+    if "show" in known and not difflib.get_close_matches(name, known, n=1):
+        return f"no command {name!r} of '{path}'; to see one: {path} show {name}"
+    return f"no command {name!r} of '{path}'{did_you_mean(name, known)}"
+
+
+def _as_in(context: Any) -> str:
+    """The first example of the command, or where its usage is told."""
+    command = context.command
+    found = _EXAMPLE.search(f"{command.epilog or ''}\n{command.help or ''}")
+    return f"write it as in: {found[1]}" if found else f"see '{context.command_path} --help'"
+
+
+def _options(command: Any) -> list[str]:
+    return [name for param in command.params for name in param.opts if name.startswith("--")]
+
+
+def _takes_settings(command: Any) -> bool:
+    return any("--set" in param.opts and param.metavar == "KEY=VALUE" for param in command.params)
+
+
+def _settings() -> Iterable[str]:
+    from nicscope.config.scheme import SETTINGS
+
+    return SETTINGS

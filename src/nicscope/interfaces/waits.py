@@ -6,9 +6,9 @@ import sys
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from nicscope.drivers.simulate.frames import is_ours, is_own, place
 from nicscope.drivers.simulate.standing import us
 from nicscope.errors import WaitTimeoutError
+from nicscope.frames import is_ours, is_own, place
 from nicscope.interfaces.arguments import PS_PER_US, in_ps
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.drivers.simulate import frames
+from nicscope import frames
 from nicscope.errors import (
     NicscopeError,
     ProgramMistakeError,

@@ -10,7 +10,6 @@ import contextlib
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from nicscope.drivers.simulate.frames import awaited, is_ours, is_own, own_entry, place
 from nicscope.drivers.simulate.machine import (
     ACCESS,
     AWAIT_QUEUE,
@@ -29,6 +28,7 @@ from nicscope.drivers.simulate.machine import (
     UNPIN,
 )
 from nicscope.errors import one_line
+from nicscope.frames import awaited, is_ours, is_own, own_entry, place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -107,7 +107,7 @@ class Programs(ABC, Generic[E]):
         self._is_over = True  # unless it returns
         with run_progress(self.simulation):
             self._is_over = self.simulation.go_on(until)
-        tell(self._source())
+        tell(self._told())
         return self.results
 
     def renew(self) -> None:
@@ -167,13 +167,19 @@ class Programs(ABC, Generic[E]):
             )
         return node
 
+    def _told(self) -> Source:
+        """What reports are made from, with what programs may not have noticed."""
+        source = self._source()
+        source.remarks = self._ran().remarks()
+        return source
+
     @ToldPlainly()
     def report(self) -> RunReport:
         """What the run has cost so far, node by node; it shows itself in notebooks.
 
         Errors: ``SimulationError`` before there was one.
         """
-        return report_of(self._source())
+        return report_of(self._told())
 
     @ToldPlainly()
     def timeline(self, path: str | Path) -> Path:

@@ -52,6 +52,7 @@ from nicscope.interfaces.programs import Programs
 from nicscope.interfaces.run_report import Names, records_to_keep
 from nicscope.interfaces.run_tables import counted, title
 from nicscope.interfaces.trapeze_endpoint import NO_TAG, Counted, Endpoint
+from nicscope.interfaces.trapeze_knowing import unclaimed_of
 from nicscope.interfaces.trapeze_memory import HostMemories
 from nicscope.interfaces.trapeze_message import Message
 from nicscope.interfaces.trapeze_report import TrapezeRun
@@ -193,6 +194,7 @@ class Cluster(Programs[Endpoint]):
             faults=self._faults,
             tasks=self._rooms,
         )
+        simulation.unclaimed = lambda: unclaimed_of(simulation.machine, simulation.goes_on_at)
         self.simulation = simulation
         self.memories.store = simulation.machine.store
         for node in range(self.topology.nodes):

@@ -29,6 +29,13 @@ def left(process: Process, until: int) -> Fraction | None:
     return None if until == NO_END else Fraction(max(0, until - process.now), PS_PER_US)
 
 
+def unanswered(process: Process, said: str, node: int | None = None) -> WaitTimeoutError:
+    """The error of a call that has asked ``node``, or all, in vain: what they do instead."""
+    standings = process.standings
+    silence = "" if node is None else standings.silence_of(node)
+    return WaitTimeoutError(f"{said}{silence}", standings.others_stand(process))
+
+
 def timed_out(process: Process) -> WaitTimeoutError:
     """The error of the call that a program waits in, which nothing has ended in time."""
     call, where = "a call", ""

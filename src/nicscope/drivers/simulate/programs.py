@@ -27,10 +27,16 @@ from nicscope.drivers.simulate.forgotten import awaits_minded
 from nicscope.drivers.simulate.growth import go_on
 from nicscope.drivers.simulate.other_master import place_masters
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
-from nicscope.drivers.simulate.standing import DOING, foreign, put_note, stand_of, us
+from nicscope.drivers.simulate.standing import foreign, us
+from nicscope.drivers.simulate.standings import Standings
 from nicscope.drivers.simulate.store import new_store
 from nicscope.drivers.simulate.tasks import PARKED, Task, Tasks, places_of
-from nicscope.errors import ProgramMistakeError, SimulationError, StuckError, shortened
+from nicscope.errors import (
+    ProgramMistakeError,
+    SimulationError,
+    StuckError,
+    shortened,
+)
 from nicscope.kernel.distant import link
 from nicscope.kernel.entering import Switching, bound, portion
 
@@ -53,7 +59,7 @@ _unpack_from, _iter_unpack = OPERATION_STRUCT.unpack_from, OPERATION_STRUCT.iter
 _SIZE = OPERATION_STRUCT.size
 
 
-class Simulation:
+class Simulation(Standings):
     """Programs on the nodes of one cluster."""
 
     def __init__(
@@ -269,9 +275,10 @@ class Simulation:
         if self._daemons.issuperset(self._running) or until < LAST:
             return until == LAST
         self._check_awaits()
-        stands = self.stands()
-        number = f"{len(stands):,} programs wait" if len(stands) > 1 else "a program waits"
-        raise StuckError(f"nothing more will happen after {us(self.now)}, but {number}:", stands)
+        many = len(self._running)
+        number = f"{many:,} programs wait" if many > 1 else "a program waits"
+        said = f"nothing more will happen after {us(self.now)}, but {number}:"
+        raise StuckError(said, self.stands())
 
     def _resume(self, number: int, ended: Record | None, begun: list[bytes]) -> None:
         RUNNING.program = process = self._actors[number]
@@ -288,7 +295,7 @@ class Simulation:
             return
         except BaseException as error:
             del self._running[number]
-            put_note(error, process)
+            self._note(error, process)
             raise
         if type(request) is not bytes or not request.startswith(process.head):
             if request is PARKED:
@@ -329,7 +336,7 @@ class Simulation:
             if isinstance(error, StopIteration):
                 task.result, task.has_result = error.value, True
             else:
-                put_note(error, task.process)
+                self._note(error, task.process)
                 task.error = error
                 if not task.is_watched or not isinstance(error, Exception):
                     raise
@@ -383,15 +390,3 @@ class Simulation:
                 RUNNING.program = self._actors[number]
                 with contextlib.suppress(Exception):  # nobody hears of it
                     self._running.pop(number).close()
-
-    def stands(self) -> list[str]:
-        """Where each program that has not ended stands, one line each."""
-        lines = []
-        for number, program in self._running.items():
-            operation = self.machine.processes[number]
-            since = int(operation["time"]) if operation["operation"] else None
-            doing = DOING.get(int(operation["operation"]), "go on")
-            task = self.tasks.by_row.get(number)
-            name = None if task is None else task.name
-            lines.append(stand_of(self._actors[number], program, since, doing, name))
-        return lines

@@ -134,6 +134,12 @@ def note_of(process: Process, error: BaseException) -> str:
     return f"in {who(process)}, {where}, at {us(process.now)}"
 
 
+def has_ended(process: Process) -> str | None:
+    """One line of a program that has ended, if something of it is left; None if nothing is."""
+    left = [*process.lost(), *process.unread()]
+    return f"{who(process)}: has ended; {'; '.join(left)}" if left else None
+
+
 def put_note(error: BaseException, process: Process) -> None:
     """Have ``error`` say whose it is, once, and what a forgotten ``await`` has to do with it."""
     if getattr(error, "raised_in", None) is not None:

@@ -140,6 +140,11 @@ class Directory:
         """The name is nobody's."""
         del self._names[name]
 
+    @property
+    def names(self) -> list[str]:
+        """What has been published."""
+        return [*self._names]
+
     def published(self, name: str) -> BufferHandle | None:
         """The handle published under ``name``, if there is one by now."""
         return self._names.get(name)

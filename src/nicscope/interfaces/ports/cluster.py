@@ -60,7 +60,7 @@ from nicscope.room import check_room
 from nicscope.telling import ToldPlainly
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
     from fractions import Fraction
     from pathlib import Path
 
@@ -314,6 +314,10 @@ class PortCluster(Programs[E]):
     def _open_own_ports(self) -> None:
         assert self.simulation is not None
         self.simulation.machine.ports.table["open"][:, 0] = 1
+
+    def tag_of(self, node: int, channel: int) -> Hashable:  # noqa: ARG002 - as on any node
+        """What programs on ``node`` know its ``channel`` by."""
+        return channel
 
     @property
     def page_size(self) -> int:

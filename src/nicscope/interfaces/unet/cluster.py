@@ -23,7 +23,7 @@ from nicscope.nic.ports.layout import BUFFERS
 from nicscope.telling import ToldPlainly
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
     from pathlib import Path
 
     from nicscope.config.design import Design
@@ -176,6 +176,10 @@ class Cluster(PortCluster[Process]):
     def most_bytes(self) -> int:
         """Bytes of the longest message."""
         return BUFFERS * self.buffer_bytes
+
+    def tag_of(self, node: int, channel: int) -> Hashable:
+        """The tag for it on this network."""
+        return self.tags.tag(node, channel)
 
     def spaces(self, processes: int, ports: int) -> int:
         """Address spaces of a node: the processes', and the pinned areas that U-Net has."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nicscope.drivers.simulate.ports.posting import MORE
-from nicscope.errors import SimulationError, WaitTimeoutError
+from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import PS_PER_US, a_name, has_bytes, in_ps, raw_bytes, whole
 from nicscope.interfaces.buffers import Stretch, stretch_of
 from nicscope.interfaces.ports.buffers import Buffer
 from nicscope.interfaces.unet.message import Message
 from nicscope.interfaces.unet.tags import NO_CHANNEL
+from nicscope.interfaces.waits import unanswered
 from nicscope.nic.ports.layout import RETURNED, SEND
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Endpoint:
         """The tag for messages to endpoint ``name`` of ``node``, which may open later.
 
         The operating system registers it at both ends.  Errors: ``WaitTimeoutError`` if no such
-        endpoint opens in that time, by default a tenth of a second.
+        endpoint opens for ``timeout_us`` of virtual time, by default a tenth of a second.
         """
         self._check_open()
         process, here = self.process, self.process.node
@@ -93,7 +94,13 @@ class Endpoint:
         await process.system_call()
         while (port := registry.find(there, name)) is None:
             if process.now_us > patience:
-                raise WaitTimeoutError(f"node {there} has opened no endpoint {name!r}")
+                named = ", ".join(map(repr, registry.names_of(there)))
+                raise unanswered(
+                    process._driven,
+                    f"node {there} has opened no endpoint {name!r} in {float(timeout_us):,.0f} us "
+                    f"(timeout_us=), {f'but {named}' if named else 'nor any other with a name'}",
+                    there,
+                )
             await process.sleep(10)
         channel = registry.channel(here, self._port, there, port)
         return process.cluster.tags.tag(here, channel)

@@ -82,6 +82,10 @@ class Registry:
         """The port of the endpoint ``name`` of ``node``, if it is open."""
         return self._names.get((node, name))
 
+    def names_of(self, node: int) -> list[str]:
+        """What the endpoints of ``node`` are found as."""
+        return [name for where, name in self._names if where == node]
+
     def channel(self, node: int, port: int, peer: int, peer_port: int) -> int:
         """The channel of ``node`` between two endpoints; made at both ends if there is none."""
         mine, theirs = (node, port), (peer, peer_port)

@@ -116,6 +116,7 @@ class Simulation(Standings):
             faults=faults,
         )
         for p, rows_of_tasks in rooms.items():
+            self.machine.chained["main"][rows_of_tasks] = p
             self.machine.nodes["last_process"][rows[p]] -= len(rows_of_tasks)
         place_masters(self.machine.nodes, masters)
         self.machine.endpoints["attached"] = 0 if ports is None else 1

@@ -147,7 +147,7 @@ class Process:
 
     def row_now(self) -> int:
         """Of whoever goes on now in the name of this process: its program, or a task."""
-        task = self._simulation.task_now
+        task = self._simulation.tasks.now
         return self.number if task is None else task.row
 
     def catch_up(self) -> None:

@@ -237,7 +237,8 @@ class Cluster(Programs[Endpoint]):
         """The destination.  Errors: ``SimulationError`` for what no endpoint could send."""
         to = destination if type(destination) is int else whole(destination, "a destination", LEAST)
         if (node, to) not in self.topology.paths:
-            raise SimulationError(f"no path from node {node} to node {to}")
+            self._node(to)
+            raise SimulationError(f"no path from node {node} to node {to}: name another node")
         if count > self.delivery.max_payload:
             raise SimulationError(
                 f"payload must be at most {self.delivery.max_payload} bytes, got {count}; the "

@@ -155,7 +155,9 @@ class Directory:
 
     def _checked(self, handle: object, guest: Endpoint) -> BufferHandle:
         if not isinstance(handle, BufferHandle):
-            raise SimulationError(f"a buffer's handle is needed, got {shown(handle)}")
+            raise SimulationError(
+                f"a buffer's handle is needed, as find(name) gives one, got {shown(handle)}"
+            )
         if handle.run is not None and handle.run is not self:
             raise SimulationError(
                 "a handle of another cluster, or of an earlier run; use one that find() gave "

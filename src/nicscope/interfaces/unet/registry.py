@@ -65,7 +65,7 @@ class Registry:
                 self._taken.add((node, port))
                 return port
         raise SimulationError(
-            f"node {node} has no endpoint left; give the cluster more than {many - 1} endpoints"
+            f"node {node} has no endpoint left; give the cluster endpoints={many} or more"
         )
 
     def is_taken(self, node: int, port: int) -> bool:

@@ -279,4 +279,7 @@ class Completions(Program):
 
     def _check_posted(self, vi: Endpoint, queue: int) -> None:
         if not vi.posted[queue]:
-            raise VipError(Return.VIP_DESCRIPTOR_ERROR, "no descriptor is posted")
+            raise VipError(
+                Return.VIP_DESCRIPTOR_ERROR,
+                f"no descriptor is posted to the {NAMES[queue]} queue of VI {vi.number}",
+            )

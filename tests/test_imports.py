@@ -16,7 +16,7 @@ PACKAGE = Path(nicscope.__file__).parent
 
 # Room: the rooms that it may import, itself aside.  From the ground up; a new room is placed here
 # before anything is built in it.
-GROUND = {"clock", "errors", "hashing", "inputs", "kernel", "outputs", "room"}
+GROUND = {"clock", "errors", "frames", "hashing", "inputs", "kernel", "outputs", "room", "telling"}
 MODELS = {"memory", "nic", "fabric", "host"}
 STARTING = {"cli", "config", "errors", "inputs", "library", "outputs", "__main__", "__init__"}
 # How tables and paragraphs are laid out: below whatever has some, so a floor of its own.
@@ -26,6 +26,8 @@ OPEN = {"__main__", "__init__"}  # the package itself names what is public, wher
 MAY_IMPORT = {
     "clock": set(),
     "errors": set(),
+    "frames": set(),
+    "telling": {"errors", "frames"},
     "kernel": {"errors"},
     "hashing": {"kernel"},
     "inputs": {"errors"},
@@ -41,7 +43,7 @@ MAY_IMPORT = {
     },  # memory: a NIC on the bus knows the states of blocks
     "fabric": {"clock", "kernel"},
     "host": {"clock", "kernel", "memory", "nic", "fabric"},
-    "config": {"errors", "inputs", "memory"},
+    "config": {"errors", "inputs", "memory", "telling"},
     "drivers": DRIVING,
     "traces": GROUND,
     "layout": set(),

@@ -7,9 +7,10 @@ NicscopeError           one line: what was found, where, and what to do; the CLI
   RecordError           a program that cannot be recorded
   OutputError           a result that cannot be written
   SimulationError       traffic or a program that cannot be simulated
-    StuckError          a run that cannot go on; says of each program where it waits
+    StandingError       something that does not come; says of each program where it waits
+      StuckError        a run that cannot go on
+      WaitTimeoutError  what a program waited for has not come in the time that it gave
     ProgramMistakeError a program that cannot do what it says; where is in the text
-    WaitTimeoutError    what a program waited for has not come in the time that it gave
     RoomError           more than fits into this machine's memory
   StudyError            a study or reproduction that does not exist
 """
@@ -63,8 +64,11 @@ class SimulationError(NicscopeError):
     """Traffic, or a program, that cannot be simulated."""
 
 
-class StuckError(SimulationError):
-    """Nothing more will happen, but programs wait; one line of each: where, since when and why."""
+class StandingError(SimulationError):
+    """Something that does not come; one line of each program: where, since when and why it waits.
+
+    ``stands``: those lines, which may become known behind it.
+    """
 
     def __init__(self, said: str, stands: Sequence[str] = ()) -> None:
         super().__init__(said)
@@ -74,12 +78,19 @@ class StuckError(SimulationError):
         return "\n  ".join([super().__str__(), *map(one_line, shortened(self.stands))])
 
 
+class StuckError(StandingError):
+    """Nothing more will happen, but programs wait."""
+
+
 class ProgramMistakeError(SimulationError):
     """A program that cannot do what it says, as a call without ``await``; its text says where."""
 
 
-class WaitTimeoutError(SimulationError, TimeoutError):
-    """What a program waited for has not come in the time that it gave."""
+class WaitTimeoutError(StandingError, TimeoutError):
+    """What a program waited for has not come in the time that it gave.
+
+    One that leaves its program says where the others stand.
+    """
 
 
 class StudyError(NicscopeError):

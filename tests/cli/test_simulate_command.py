@@ -185,6 +185,17 @@ def test_a_timeline_on_standard_output_is_all_that_is_there(program, capfd):
     assert "Trapeze: pci, adaptive on p6-natoma, 2 nodes" in err
 
 
+def test_a_timeline_whose_name_ends_in_html_is_a_page(program, tmp_path):
+    page = tmp_path / "t.html"
+
+    assert main(["simulate", program(TRAPEZE), "--timeline", str(page)]) == 0
+
+    text = page.read_text()
+    assert text.lower().startswith("<!doctype html>")
+    assert '"tracks":[["run 1, node 0"' in text
+    assert "Trapeze: pci" in text
+
+
 def test_a_timeline_that_could_not_hold_all_says_what_it_holds(
     program, capsys, tmp_path, monkeypatch
 ):

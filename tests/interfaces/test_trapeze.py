@@ -343,7 +343,7 @@ def test_what_an_endpoint_cannot_do_is_said_in_a_line(action, message):
 @pytest.mark.parametrize(
     ("destination", "size", "message"),
     [
-        (7, 10, "no path from node 0 to node 7"),
+        (7, 10, "no node 7; there are 2, numbered from 0 to 1"),
         (0, 10, "no path from node 0 to node 0"),
         (1, 601, "payload must be at most 600 bytes, got 601"),
     ],

@@ -75,7 +75,8 @@ def simulate(
         Path | None,
         option(
             "FILE",
-            "Of a program: what every engine did when, for ui.perfetto.dev; - for standard output.",
+            "Of a program: what every engine did when, for ui.perfetto.dev, or a page that shows "
+            "itself where FILE ends in .html; - for standard output.",
             parser=output_path,
         ),
     ] = None,
@@ -152,10 +153,9 @@ def _run_program(
 
 
 def _write_timeline(found: ProgramRuns, path: Path) -> Path:
-    from nicscope.reports.simulation import write_timeline
-    from nicscope.studies.timeline import counts, program_timeline
+    from nicscope.studies.timeline import counts, write_timeline
 
-    written = write_timeline(program_timeline(found), path)
+    written = write_timeline(found, path)
     kept, every = counts(found)
     if kept < every:
         print(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nicscope.errors import DesignError, PlatformError, did_you_mean
+from nicscope.telling import ToldPlainly
 
 if TYPE_CHECKING:
     from nicscope.config.platform import Platform
@@ -102,6 +103,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     control_bytes: int = CONTROL_BYTES  # of a packet, before its payload
     by_message: bool = False  # a message's first packet waits until its last is on the NIC
 
+    @ToldPlainly()
     def __post_init__(self) -> None:
         """Refuse what no NIC could be: ``DesignError``."""
         for name in ("send_buffers", "receive_buffers", "send_ring", "receive_ring", "max_payload"):

@@ -29,6 +29,7 @@ from nicscope.config.scheme import (
 from nicscope.config.shelf import beside, open_shelf, read_text, read_texts, shelf_names
 from nicscope.errors import DesignError, did_you_mean
 from nicscope.memory.replacement import Replacement
+from nicscope.telling import ToldPlainly
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -125,6 +126,7 @@ def design_names() -> list[str]:
     return shelf_names("designs")
 
 
+@ToldPlainly()
 def load_design(name_or_path: str | Path | Design) -> Design:
     """Design of that name in the catalog, or the one in a ``.toml`` file; one that is there stays.
 

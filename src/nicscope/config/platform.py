@@ -24,6 +24,7 @@ from nicscope.config.machine import Parameter, read_machine
 from nicscope.config.shelf import open_shelf, read_text, read_texts, shelf_names
 from nicscope.config.unit_cost import UnitCost
 from nicscope.errors import PlatformError, did_you_mean
+from nicscope.telling import ToldPlainly
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -88,6 +89,7 @@ def platform_names() -> list[str]:
     return shelf_names("platforms")
 
 
+@ToldPlainly()
 def load_platform(name_or_path: str | Path | Platform) -> Platform:
     """Platform of that name in the catalog, or in a ``.toml`` file; one that is there stays.
 

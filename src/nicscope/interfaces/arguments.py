@@ -9,12 +9,14 @@ from __future__ import annotations
 import operator
 from fractions import Fraction
 from numbers import Integral, Real
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
-from nicscope.drivers.simulate.ports.build import Faults
+from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
+from nicscope.drivers.simulate.ports.numbers import check_whole
 from nicscope.errors import SimulationError
 from nicscope.fabric.topology import Topology
 
+T = TypeVar("T")
 PS_PER_US = 1_000_000
 LEAST, MOST = -(2**63), 2**63 - 1
 LAST_PS = 2**62 - 1  # of a clock; what is never due is at the next one
@@ -36,8 +38,11 @@ def whole(value: object, what: str, least: int = 0, most: int = MOST) -> int:
         if isinstance(value, bool):
             number = least - 1
     if not least <= number <= most:
+        is_bound = most < MOST or number > MOST
+        span = f"from {least} to {most}" if is_bound else f"of at least {least}"
         raise SimulationError(
-            f"{what} must be a whole number from {least} to {most}, got {shown(value)}"
+            f"{what} must be a whole number{f' {span}' if least > LEAST else ''}, got "
+            f"{shown(value)}"
         )
     return number
 
@@ -65,6 +70,14 @@ def in_ps(microseconds: object, now: int = 0, what: str = "a time") -> int:
             f"{shown(microseconds)} us"
         )
     return round(number * PS_PER_US)
+
+
+def a_share(value: object, what: str) -> int | float | Fraction:
+    """``value``, a number from 0 to 1.  Errors: ``SimulationError`` naming ``what`` is none."""
+    number = _real(value)
+    if number is None or not 0 <= number <= 1:
+        raise SimulationError(f"{what} must be a number from 0 to 1, got {shown(value)}")
+    return number
 
 
 def _real(value: object) -> int | float | Fraction | None:
@@ -120,11 +133,30 @@ def shown(value: object) -> str:
 
 def checked_faults(faults: object) -> Faults:
     """The faults of a network as they were given; None: there are none.  Errors: for others."""
-    if faults is None:
-        return Faults()
-    if not isinstance(faults, Faults):
-        raise SimulationError(f"faults is one of Faults(loss=0.02, seed=1), not {shown(faults)}")
-    return faults
+    return Faults() if faults is None else one_of(Faults, faults, "faults", "(loss=0.02, seed=1)")
+
+
+def checked_host(host: object) -> HostSize:
+    """A host's size as it was given; None: the default.  Errors: for what is none."""
+    size = HostSize() if host is None else one_of(HostSize, host, "host", "(frames=4096)")
+    for name in ("frames", "pages_per_space"):
+        check_whole(getattr(size, name), name, "HostSize", 1)
+    return size
+
+
+def checked_size(given: object) -> PortSize:
+    """Queues and tables of NICs, likewise."""
+    size = PortSize() if given is None else one_of(PortSize, given, "size", "(ring=128)")
+    for name in ("ring", "segments", "longest"):
+        check_whole(getattr(size, name), name, "PortSize", 1)
+    return size
+
+
+def one_of(kind: type[T], given: object, name: str, such: str) -> T:
+    """``given``, if it is a ``kind``.  Errors: one that says to write ``such``."""
+    if not isinstance(given, kind):
+        raise SimulationError(f"{name} is one of {kind.__name__}{such}, not {shown(given)}")
+    return given
 
 
 def check_deaths(faults: Faults, nodes: int) -> None:
@@ -137,6 +169,7 @@ def check_deaths(faults: Faults, nodes: int) -> None:
 def checked_topology(topology: object) -> Topology:
     """A network as it was given.  Errors: for what is none."""
     if isinstance(topology, Topology):
+        whole(topology.nodes, "a topology's nodes", 1)
         return topology
     raise SimulationError(
         f"topology is one such as crossbar(4) of nicscope.interfaces, not {shown(topology)}"

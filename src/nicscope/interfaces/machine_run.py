@@ -47,6 +47,7 @@ class MachineRun:
     def __init__(self, machine: Machine, names: Names) -> None:
         self._machine = machine
         self.names = names
+        self.remarks: list[str] = []
 
     @property
     def run(self) -> object:

@@ -12,6 +12,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from nicscope.errors import SimulationError, did_you_mean
+from nicscope.telling import ToldPlainly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -130,7 +131,8 @@ F = TypeVar("F", bound="Callable[..., Any]")
 def spelt_out(*several: type) -> Callable[[F], F]:
     """Have a function say by name which keywords its ``**options`` are, those of ``several``.
 
-    Called with another, it raises a ``SimulationError`` that names the nearest.
+    Called with another, it raises a ``SimulationError`` that names the nearest; that and all else
+    that it raises is told plainly (``nicscope.telling``).
     """
 
     def decorated(function: F) -> F:
@@ -145,10 +147,11 @@ def spelt_out(*several: type) -> Callable[[F], F]:
 
         @functools.wraps(function)
         def checked(*given: Any, **options: Any) -> Any:
-            for name in options:
-                if name not in names:
-                    raise unknown(name, names)
-            return function(*given, **options)
+            with ToldPlainly():
+                for name in options:
+                    if name not in names:
+                        raise unknown(name, names)
+                return function(*given, **options)
 
         checked.__signature__ = plain.replace(parameters=own)  # type: ignore[attr-defined]
         return checked  # type: ignore[return-value]

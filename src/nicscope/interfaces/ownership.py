@@ -10,6 +10,7 @@ posted.
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, TypeVar
 
 from nicscope.drivers.running import RUNNING
@@ -123,6 +124,15 @@ class Owner:
     def refuse(self, thing: object, kind: type[Owned]) -> NoReturn:
         """Say why ``thing`` is no ``kind`` of this process's.  Errors: that."""
         what, advice = kind.what, f"use one that {kind.origin} gave {self.name}"
+        if inspect.iscoroutine(thing):
+            name = thing.__name__
+            thing.close()
+            raise self._error(
+                f"{what} is needed, not the call {name}(): write 'await' before that, which gives "
+                "what it returns"
+            )
+        if isinstance(thing, bytes | bytearray | memoryview) and kind.origin == "allocate()":
+            advice = f"write the bytes to one that allocate() gave {self.name}, and give that"
         if not isinstance(thing, kind):
             name = type(thing).__name__
             raise self._error(f"{what} is needed, not something of type {name}; {advice}")

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from nicscope.drivers.running import RUNNING
 from nicscope.drivers.simulate.forgotten import awaits_minded
-from nicscope.drivers.simulate.frames import place
 from nicscope.errors import SimulationError
+from nicscope.frames import place
 from nicscope.interfaces.arguments import LEAST, in_ps, shown, whole
 from nicscope.interfaces.run_progress import run_progress
 from nicscope.interfaces.run_report import RunReport, Source, report_of, tell
 from nicscope.interfaces.run_timeline import write_timeline
-from nicscope.interfaces.telling import ToldPlainly
+from nicscope.telling import ToldPlainly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -60,6 +60,7 @@ class Programs(ABC, Generic[E]):
     def _source(self) -> Source:
         """What reports are made from.  Errors: if nothing has run yet."""
 
+    @ToldPlainly()
     def start(
         self,
         node: int,
@@ -73,19 +74,17 @@ class Programs(ABC, Generic[E]):
         A run does not wait for a ``daemon``: it ends when all others have.  ``tasks``: how many
         the program may ``spawn``, or wait for with ``wait_any``, at a time.
         """
-        with ToldPlainly():
-            where = whole(node, "a node", LEAST)
-            if not 0 <= where < self.topology.nodes:
-                raise SimulationError(f"no node {where}; there are {self.topology.nodes}")
-            if self.simulation is not None:
-                raise SimulationError(
-                    "a program was started after run(): a cluster is for one run; start all "
-                    "programs before it; for another call renew(), or make another cluster"
-                )
-            _check_program(program, self.given)
-            room = whole(tasks, "tasks", 0, MOST_TASKS)
-            self._programs.append(Started(where, program, bool(daemon), room))
+        where = self._node(node)
+        if self.simulation is not None:
+            raise SimulationError(
+                "a program was started after run(): a cluster is for one run; start all "
+                "programs before it; for another call renew(), or make another cluster"
+            )
+        _check_program(program, self.given)
+        room = whole(tasks, "tasks", 0, MOST_TASKS)
+        self._programs.append(Started(where, program, bool(daemon), room))
 
+    @ToldPlainly()
     def run(self, until_us: float | None = None) -> Sequence[object]:
         """Run all programs to their ends; what they return, in the order of their start.
 
@@ -94,22 +93,21 @@ class Programs(ABC, Generic[E]):
         Errors: what a program raises; ``StuckError`` if all that are left wait for what cannot
         come.  ``results`` and ``report()`` then tell of the run as far as it went.
         """
-        with ToldPlainly():
-            until = None if until_us is None else in_ps(until_us, what="until_us")
-            if RUNNING.program is not None and self.simulation is RUNNING.program.run:
-                raise SimulationError("a program called run(), which runs it; it only awaits calls")
-            if self.simulation is None:
-                self._begin()
-            elif self._is_over:
-                raise SimulationError(
-                    "a second run(): this cluster has run, and its results are in results; call "
-                    "renew() or make another cluster, and start programs on it"
-                )
-            assert self.simulation is not None
-            self._is_over = True  # unless it returns
-            with run_progress(self.simulation):
-                self._is_over = self.simulation.go_on(until)
-            tell(self._source())
+        until = None if until_us is None else in_ps(until_us, what="until_us")
+        if RUNNING.program is not None and self.simulation is RUNNING.program.run:
+            raise SimulationError("a program called run(), which runs it; it only awaits calls")
+        if self.simulation is None:
+            self._begin()
+        elif self._is_over:
+            raise SimulationError(
+                "a second run(): this cluster has run, and its results are in results; call "
+                "renew() or make another cluster, and start programs on it"
+            )
+        assert self.simulation is not None
+        self._is_over = True  # unless it returns
+        with run_progress(self.simulation):
+            self._is_over = self.simulation.go_on(until)
+        tell(self._told())
         return self.results
 
     def renew(self) -> None:
@@ -118,6 +116,11 @@ class Programs(ABC, Generic[E]):
         self._is_over, self.simulation = False, None
 
     def _begin(self) -> None:
+        if not self._programs:
+            raise SimulationError(
+                "run() with nothing to run: start(node, program) has a program run on a node; "
+                "start one or more before it"
+            )
         self._order = sorted(range(len(self._programs)), key=lambda i: self._programs[i].node)
         started = [self._programs[i] for i in self._order]
         self._rooms = [each.tasks for each in started]
@@ -149,13 +152,36 @@ class Programs(ABC, Generic[E]):
                 found[i] = self.simulation.results[at]
         return found
 
+    def _ran(self) -> Simulation:
+        """The run, as far as it went.  Errors: before there was one."""
+        if self.simulation is None:
+            raise SimulationError("nothing has run yet; call run() first")
+        return self.simulation
+
+    def _node(self, given: object) -> int:
+        """The number of a node.  Errors: if there is none such."""
+        node, last = whole(given, "a node", LEAST), self.topology.nodes - 1
+        if not 0 <= node <= last:
+            raise SimulationError(
+                f"no node {node}; there are {last + 1}, numbered from 0 to {last}"
+            )
+        return node
+
+    def _told(self) -> Source:
+        """What reports are made from, with what programs may not have noticed."""
+        source = self._source()
+        source.remarks = self._ran().remarks()
+        return source
+
+    @ToldPlainly()
     def report(self) -> RunReport:
         """What the run has cost so far, node by node; it shows itself in notebooks.
 
         Errors: ``SimulationError`` before there was one.
         """
-        return report_of(self._source())
+        return report_of(self._told())
 
+    @ToldPlainly()
     def timeline(self, path: str | Path) -> Path:
         """Write what every engine did when: for ui.perfetto.dev, or a page if it ends in .html.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
+from nicscope.errors import one_line, shortened
 from nicscope.interfaces.arguments import whole
 from nicscope.interfaces.run_tables import (
     as_html,
@@ -140,6 +141,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     platform: str
     elapsed_us: float
     events: int
+    remarks: list[str]  # where programs stand that have not ended, and what was sent in vain
     total: Work
     nodes: list[NodeReport]
     processes: list[Account]  # by node and number
@@ -207,6 +209,9 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
 class Source(Protocol):
     """What a report and a timeline are made from: all that they know of a run."""
 
+    remarks: list[str]
+    """Where programs stand that have not ended, and what was sent in vain, a line each."""
+
     @property
     def names(self) -> Names:
         """What ran."""
@@ -236,6 +241,7 @@ def report_of(source: Source) -> RunReport:
         **msgspec.structs.asdict(source.names),
         elapsed_us=source.elapsed_ps / PS_PER_US,
         events=source.events,
+        remarks=list(map(one_line, shortened(source.remarks))),
         total=_total(nodes),
         nodes=nodes,
         processes=_processes(nodes, endpoints),

@@ -282,6 +282,8 @@ def parts_of(report: RunReport) -> Iterator[Printed]:
     from rich.text import Text
 
     yield Text(headline(report), style="bold")
+    for remark in report.remarks:
+        yield Text(remark)
     for table in tables_of(report):
         yield Text()
         yield Rows(
@@ -307,7 +309,8 @@ def text_of(report: RunReport) -> str:
 
 def as_html(report: RunReport) -> str:
     """The same for a notebook."""
-    return f"<h3>{escape(headline(report))}</h3>" + "".join(map(_html, tables_of(report)))
+    remarks = "".join(f"<p>{escape(each)}</p>" for each in report.remarks)
+    return f"<h3>{escape(headline(report))}</h3>{remarks}" + "".join(map(_html, tables_of(report)))
 
 
 def _html(table: Table) -> str:

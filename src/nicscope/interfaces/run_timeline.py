@@ -221,7 +221,15 @@ def write_timeline(source: Source, path: Path) -> Path:
     what = title(source.names)
     nodes = [f"node {node.node}: {what}" for node in source.nodes()]
     found = document([Drawn(nodes, log)], ["Cluster.timeline", str(path)], __version__)
-    text = page_of(found, what) if path.suffix == PAGE else json.dumps(found) + "\n"
+    return write_document(found, path, what)
+
+
+def write_document(found: dict[str, Any], path: Path, what: str) -> Path:
+    """A timeline's document as the file ``path``: a page about ``what``, or JSON, by its name.
+
+    Errors: ``OutputError``, ``ReaderGone``.
+    """
+    text = page_of(found, what) if path.suffix.lower() == PAGE else json.dumps(found) + "\n"
     with whole_file(path) as file:
         file.write(text.encode("utf-8", "backslashreplace"))
     return path

@@ -20,6 +20,7 @@ import numpy as np
 
 from nicscope.config.delivery import (
     POLICIES,
+    Delivery,
     Policy,
     Way,
     delivery_costs,
@@ -41,6 +42,8 @@ from nicscope.interfaces.arguments import (
     checked_faults,
     checked_topology,
     node_count,
+    one_of,
+    shown,
     whole,
 )
 from nicscope.interfaces.options import spelt_out
@@ -49,19 +52,20 @@ from nicscope.interfaces.programs import Programs
 from nicscope.interfaces.run_report import Names, records_to_keep
 from nicscope.interfaces.run_tables import counted, title
 from nicscope.interfaces.trapeze_endpoint import NO_TAG, Counted, Endpoint
+from nicscope.interfaces.trapeze_knowing import unclaimed_of
 from nicscope.interfaces.trapeze_memory import HostMemories
 from nicscope.interfaces.trapeze_message import Message
 from nicscope.interfaces.trapeze_report import TrapezeRun
 from nicscope.interfaces.ways import Combination, check_runs, chosen_way
 from nicscope.nic.coherent.mechanism import NAMES as MECHANISMS
 from nicscope.room import check_room, zeros
+from nicscope.telling import ToldPlainly
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from nicscope.config.delivery import Delivery
     from nicscope.drivers.simulate.bus.parameters import Parameters
     from nicscope.drivers.simulate.bus.state import Bus
     from nicscope.drivers.simulate.ports.build import Faults
@@ -120,8 +124,9 @@ class Cluster(Programs[Endpoint]):
         self.delivery = POLICIES[policy] if isinstance(policy, str) else policy
         if max_payload is not None:
             self.delivery = _with_payload(self.delivery, max_payload)
-        self._host_bytes = host_bytes
-        self._tags = tags
+        self.delivery = one_of(Delivery, self.delivery, "delivery", "(policy=...), or its name")
+        self._host_bytes = whole(host_bytes, "host_bytes", 0)
+        self._tags = whole(tags, "tags", 0)
         self._keep_log = records_to_keep(keep_log)
         self._parameters: Parameters | None = None
         if topology is None:
@@ -189,6 +194,7 @@ class Cluster(Programs[Endpoint]):
             faults=self._faults,
             tasks=self._rooms,
         )
+        simulation.unclaimed = lambda: unclaimed_of(simulation.machine, simulation.goes_on_at)
         self.simulation = simulation
         self.memories.store = simulation.machine.store
         for node in range(self.topology.nodes):
@@ -208,21 +214,18 @@ class Cluster(Programs[Endpoint]):
         return bus_of_endpoints(parameters, mechanism, self.delivery, memory, programs)
 
     def _source(self) -> TrapezeRun:
-        if self.simulation is None:
-            raise SimulationError("nothing has run yet; call run() first")
-        return TrapezeRun(self.simulation.machine, self._names(), self._counted)
+        return TrapezeRun(self._ran().machine, self._names(), self._counted)
 
+    @ToldPlainly()
     def memory(self, node: int) -> NDArray[Any]:
         """All bytes of a host's memory, uint8, to be read."""
-        memory = self.host_bytes(node)
-        assert self.simulation is not None
-        settle_memory(self.simulation.machine, node, 0, len(memory))
+        memory = self.host_bytes(self._node(node))
+        settle_memory(self._ran().machine, node, 0, len(memory))
         return read_only(memory[:])
 
     def host_bytes(self, node: int) -> NDArray[Any]:
         """The same, as endpoints and the NIC change them."""
-        assert self.simulation is not None
-        bytes_of_host: NDArray[Any] = self.simulation.machine.store.host[node]
+        bytes_of_host: NDArray[Any] = self._ran().machine.store.host[node]
         return bytes_of_host
 
     def _new_memories(self) -> HostMemories:
@@ -234,7 +237,8 @@ class Cluster(Programs[Endpoint]):
         """The destination.  Errors: ``SimulationError`` for what no endpoint could send."""
         to = destination if type(destination) is int else whole(destination, "a destination", LEAST)
         if (node, to) not in self.topology.paths:
-            raise SimulationError(f"no path from node {node} to node {to}")
+            self._node(to)
+            raise SimulationError(f"no path from node {node} to node {to}: name another node")
         if count > self.delivery.max_payload:
             raise SimulationError(
                 f"payload must be at most {self.delivery.max_payload} bytes, got {count}; the "
@@ -257,13 +261,15 @@ def _checked_masters(
     masters: Sequence[OtherMaster], nodes: int, way: Way
 ) -> tuple[OtherMaster, ...]:
     """``masters`` as a cluster can have them.  Errors: ``SimulationError``."""
+    if not isinstance(masters, list | tuple):
+        raise SimulationError(f"masters is a list of OtherMaster, not {shown(masters)}")
     if masters and way != Way.PCI:
         raise SimulationError(
             f"other masters hold an I/O bus, and way {way.value!r} has the NIC at the memory bus, "
             "whose masters take turns block by block; leave masters out, or way"
         )
     for each in masters:
-        each.check(nodes)
+        one_of(OtherMaster, each, "each of masters", "(node=0, ...)").check(nodes)
     return tuple(masters)
 
 

@@ -11,7 +11,7 @@ from nicscope.config.delivery import CONTROL_BYTES, PAYLOAD_ALIGNMENT
 from nicscope.drivers.simulate.machine import COMPUTE, COPY, RECEIVE, SEND, SLEEP
 from nicscope.drivers.simulate.ports.reporting import LATE
 from nicscope.errors import SimulationError
-from nicscope.interfaces.arguments import PS_PER_US, in_ps, whole
+from nicscope.interfaces.arguments import LEAST, PS_PER_US, in_ps, whole
 from nicscope.interfaces.buffers import Room, allocated, stretch_of
 from nicscope.interfaces.ownership import Owner
 from nicscope.interfaces.payloads import HostBuffer, Payloads, Sent
@@ -143,6 +143,8 @@ class Endpoint(Tasking):
         can.
         """
         self._owner.check_caller()
+        if type(destination) is not int:
+            whole(destination, "a destination, which comes first,", LEAST)
         address, count = 0, 0
         if payload is not None:
             address, count = stretch_of(self._owner, self._payloads, payload)

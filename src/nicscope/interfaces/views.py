@@ -62,7 +62,7 @@ class View:
     def __getitem__(self, which: Any) -> Any:
         if isinstance(which, SupportsIndex) and not isinstance(which, np.ndarray):
             size = self.dtype.itemsize
-            at = range(len(self))[which] * size
+            at = self._place(which) * size
             return np.frombuffer(self._load(at, size), self.dtype)[0]
         return np.asarray(self)[which]
 
@@ -71,7 +71,7 @@ class View:
         if isinstance(which, SupportsIndex) and not isinstance(which, np.ndarray):
             one = np.empty(1, self.dtype)
             one[0] = values
-            self._store(range(len(self))[which] * size, one.tobytes())
+            self._store(self._place(which) * size, one.tobytes())
             return
         if isinstance(which, slice) and which.indices(len(self))[2] == 1:
             first, last, _ = which.indices(len(self))
@@ -83,6 +83,15 @@ class View:
         whole = np.array(self)
         whole[which] = values
         self._store(0, whole.tobytes())
+
+    def _place(self, which: SupportsIndex) -> int:
+        """Which element is meant.  Errors: ``IndexError`` if there is none such."""
+        try:
+            return range(len(self))[which]
+        except IndexError:
+            raise IndexError(
+                f"no element {which}: there are {len(self):,} of {self.dtype}"
+            ) from None
 
     def __iter__(self) -> Iterator[Any]:
         return iter(np.asarray(self))

@@ -6,9 +6,9 @@ import sys
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from nicscope.drivers.simulate.frames import is_ours, is_own, place
 from nicscope.drivers.simulate.standing import us
 from nicscope.errors import WaitTimeoutError
+from nicscope.frames import is_ours, is_own, place
 from nicscope.interfaces.arguments import PS_PER_US, in_ps
 
 if TYPE_CHECKING:
@@ -27,6 +27,13 @@ def latest(process: Process, timeout_us: float | Fraction | None) -> int:
 def left(process: Process, until: int) -> Fraction | None:
     """What is left (us) until that time, of a wait that takes several."""
     return None if until == NO_END else Fraction(max(0, until - process.now), PS_PER_US)
+
+
+def unanswered(process: Process, said: str, node: int | None = None) -> WaitTimeoutError:
+    """The error of a call that has asked ``node``, or all, in vain: what they do instead."""
+    standings = process.standings
+    silence = "" if node is None else standings.silence_of(node)
+    return WaitTimeoutError(f"{said}{silence}", standings.others_stand(process))
 
 
 def timed_out(process: Process) -> WaitTimeoutError:

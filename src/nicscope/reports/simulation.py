@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nicscope.outputs import whole_file
 from nicscope.reports.result import Report, tidy
 from nicscope.reports.summaries import of_program, of_simulation
 from nicscope.reports.table import rows_of
@@ -182,10 +181,3 @@ def _name(each: Simulated) -> str:
 def timeline_text(timeline: dict[str, Any]) -> str:
     """A timeline's file: one JSON object on one line."""
     return json.dumps(timeline) + "\n"
-
-
-def write_timeline(timeline: dict[str, Any], path: Path) -> Path:
-    """The file ``path``; errors: ``OutputError``, ``ReaderGone``."""
-    with whole_file(path) as file:
-        file.write(timeline_text(timeline).encode())
-    return path

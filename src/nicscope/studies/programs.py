@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.drivers.simulate import frames
+from nicscope import frames
 from nicscope.errors import (
     NicscopeError,
     ProgramMistakeError,
     SimulationError,
+    StandingError,
     StuckError,
     did_you_mean,
     printable,
@@ -244,6 +245,8 @@ def _failures_told(path: Path) -> Iterator[None]:
             raise
         raised_in = getattr(error, "raised_in", None)
         raised = "" if raised_in is None else f" ({raised_in})"
+        if isinstance(error, StandingError):
+            raise StandingError(f"{where}: {error.said}{raised}", error.stands) from error
         raise SimulationError(f"{where}: {error}{raised}") from error
     except SystemExit as leaving:
         if leaving.code not in (None, 0):

@@ -5,13 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nicscope import __version__
-from nicscope.interfaces.run_timeline import MOST_RECORDS, Drawn, document
+from nicscope.interfaces.run_timeline import MOST_RECORDS, Drawn, document, write_document
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from nicscope.interfaces.run_report import RunReport
     from nicscope.studies.programs import ProgramRuns
 
-__all__ = ["MOST_RECORDS", "counts", "program_timeline"]
+__all__ = ["MOST_RECORDS", "counts", "program_timeline", "write_timeline"]
+
+
+def write_timeline(found: ProgramRuns, path: Path) -> Path:
+    """The document of all runs as the file ``path``, as a cluster's own timeline is written.
+
+    Errors: ``OutputError``, ``ReaderGone``.
+    """
+    what = dict.fromkeys(report.title() for report in found.runs)
+    return write_document(program_timeline(found), path, f"{found.program}: {'; '.join(what)}")
 
 
 def program_timeline(found: ProgramRuns) -> dict[str, Any]:

@@ -122,7 +122,7 @@ NOT_HELD_MODULES = {
     "nicscope.interfaces.ports.rows",
     "nicscope.interfaces.programs",  # the experimenter's
     "nicscope.interfaces.tasks",  # acts by its process
-    "nicscope.interfaces.telling",
+    "nicscope.telling",
     "nicscope.interfaces.views",  # of buffers, whose owner is asked at each access
     "nicscope.interfaces.ports.freeing",  # a part of Process
     "nicscope.interfaces.unet.registry",

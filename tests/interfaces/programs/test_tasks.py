@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from every_interface import FACES
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nicscope.errors import SimulationError, StuckError, WaitTimeoutError
@@ -191,6 +191,7 @@ def senders_and_poller(names, sizes, receive):
 
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=6), st.integers(5, 300))
+@example(pauses=[0, 0], patience=5)  # what one polls for has come, and the other's turn is over
 def test_waiting_for_any_of_several_endpoints_loses_and_doubles_nothing(pauses, patience):
     async def receive(process, endpoints):
         found = [[] for _ in endpoints]
@@ -209,6 +210,28 @@ def test_waiting_for_any_of_several_endpoints_loses_and_doubles_nothing(pauses, 
 
     found = senders_and_poller(("a", "b"), pauses, receive)
     assert found == [list(range(len(pauses)))] * 2
+
+
+@pytest.mark.parametrize("design", ["unet", "unet-mm-pca200"])
+def test_a_process_that_polls_for_several_goes_on_when_any_has_come(design):
+    async def sends(process):
+        endpoint = await process.open()
+        tag = await endpoint.connect(0, "second")
+        await process.sleep(100)
+        await endpoint.send(tag, b"x")
+
+    async def waits(process):
+        first, second = await process.open("first"), await process.open("second")
+        [(which, _)] = await process.wait_any(first.receive(), second.receive())
+        return which, process.now_us
+
+    cluster = unet.Cluster(design, endpoints=2)
+    cluster.start(0, waits, tasks=2)
+    cluster.start(1, sends)
+    which, came = cluster.run()[0]
+
+    assert which == 1
+    assert came < 200  # not at the end of its time slice, of 33 ms
 
 
 @EVERY

@@ -134,6 +134,7 @@ def new_machine(
     machine.endpoints["attached"] = 1  # never taken where no bytes move
     machine.endpoints["tags"] = store.payload_table.shape[1]
     machine.processes["node"] = hosts
+    machine.chained["main"] = np.arange(len(hosts))
     machine.ports.rules["registers"] = (machine.bus.rules["way"] == EDT).any()
     machine.ports.rules["tells"] = (machine.bus.rules["way"] != NO_WAY).any()
     machine.ports.rules["rooms"] = machine.bus.rooms.size > 0

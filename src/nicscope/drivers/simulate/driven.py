@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.simulate.programs import Simulation
+    from nicscope.drivers.simulate.standings import Standings
     from nicscope.drivers.simulate.tasks import Task, Tasks
 
 
@@ -67,6 +68,8 @@ class Process:
         self.program = "its program"  # its function's name, once there is one
         self.code: CodeType | None = None  # of that
         self.knows: Callable[[], list[str]] = list  # what the NIC knows of what it waits for
+        self.lost: Callable[[], list[str]] = list  # and of what it has sent in vain
+        self.unread: Callable[[], list[str]] = list  # and of what has come and was not received
         self.run: object = simulation
         self.head = HEAD.pack(number)  # of every request of its own
 
@@ -144,12 +147,17 @@ class Process:
 
     def row_now(self) -> int:
         """Of whoever goes on now in the name of this process: its program, or a task."""
-        task = self._simulation.task_now
+        task = self._simulation.tasks.now
         return self.number if task is None else task.row
 
     def catch_up(self) -> None:
         """The clock is the simulation's: another than the driver has had this go on."""
         self.now = self._simulation.now
+
+    @property
+    def standings(self) -> Standings:
+        """Where all programs of the run stand."""
+        return self._simulation
 
     @property
     def tasks(self) -> Tasks:

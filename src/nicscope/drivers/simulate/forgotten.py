@@ -13,8 +13,8 @@ import re
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from nicscope.drivers.simulate.frames import is_own, place
 from nicscope.drivers.simulate.standing import us, who
+from nicscope.frames import is_own, place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

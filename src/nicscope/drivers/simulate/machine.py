@@ -165,7 +165,8 @@ OPERATION = np.dtype(
 )
 
 # Of one process: which operations of ``chains`` are still to begin.
-CHAINED = np.dtype([("last", "i8"), ("next", "i8")], align=True)
+# Of a row for operations: its chain, and whose row it is, if it is a task's.
+CHAINED = np.dtype([("last", "i8"), ("next", "i8"), ("main", "i8")], align=True)
 CHAIN = 8  # operations that a process may ask for at once
 
 # One thing that a scripted process does: it posts a descriptor, or waits for what comes.

@@ -27,15 +27,21 @@ from nicscope.drivers.simulate.forgotten import awaits_minded
 from nicscope.drivers.simulate.growth import go_on
 from nicscope.drivers.simulate.other_master import place_masters
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
-from nicscope.drivers.simulate.standing import DOING, foreign, put_note, stand_of, us
+from nicscope.drivers.simulate.standing import foreign, us
+from nicscope.drivers.simulate.standings import Standings
 from nicscope.drivers.simulate.store import new_store
 from nicscope.drivers.simulate.tasks import PARKED, Task, Tasks, places_of
-from nicscope.errors import ProgramMistakeError, SimulationError, StuckError, shortened
+from nicscope.errors import (
+    ProgramMistakeError,
+    SimulationError,
+    StuckError,
+    shortened,
+)
 from nicscope.kernel.distant import link
 from nicscope.kernel.entering import Switching, bound, portion
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Coroutine, Mapping, Sequence
+    from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 
     from nicscope.config.delivery import Delivery
     from nicscope.drivers.simulate.bus.state import Bus
@@ -53,7 +59,7 @@ _unpack_from, _iter_unpack = OPERATION_STRUCT.unpack_from, OPERATION_STRUCT.iter
 _SIZE = OPERATION_STRUCT.size
 
 
-class Simulation:
+class Simulation(Standings):
     """Programs on the nodes of one cluster."""
 
     def __init__(
@@ -110,6 +116,7 @@ class Simulation:
             faults=faults,
         )
         for p, rows_of_tasks in rooms.items():
+            self.machine.chained["main"][rows_of_tasks] = p
             self.machine.nodes["last_process"][rows[p]] -= len(rows_of_tasks)
         place_masters(self.machine.nodes, masters)
         self.machine.endpoints["attached"] = 0 if ports is None else 1
@@ -130,16 +137,20 @@ class Simulation:
         for process in self.processes:
             self._actors[process.number] = process
         self._places = {p: place for place, p in enumerate(own)}
-        self.tasks = Tasks(self.machine, rooms)
-        self._tasks, self._ready = self.tasks.by_row, self.tasks.ready
+        self._heads = [HEAD.pack(row) for row in range(len(rows))]  # of requests, by row
+        self.tasks = Tasks(self.machine, rooms, self._forget)
+        self._ready = self.tasks.ready
         self._running: dict[int, Coroutine[Any, Any, object]] = {}
+        # What has each go on: its own ``send``, without anything in between, or its task's; in
+        # whose name; and what its requests begin with.
+        self._sends: dict[int, tuple[Callable[[Any], object], Process, bytes]] = {}
+        self._has_ended = False  # somebody, since that was looked at
         self._daemons: set[int] = set()  # whom a run does not wait for, tasks among them
         self._begun: list[bytes] = []  # what programs ask for now
         self._has_begun = False
         self._at_rest = True
         self._forgotten: list[str] = []
         self.is_over = False
-        self.task_now: Task | None = None  # that goes on, if it is one
         self.results: list[object] = [None] * len(hosts)
         self._deaths = self.machine.ports.deaths.nodes.tolist()
         self._first_death = min(self._deaths)
@@ -177,6 +188,7 @@ class Simulation:
         self._daemons = {self.processes[place].number for place in daemons}
         for process, program in zip(self.processes, programs, strict=True):
             self._running[process.number] = program
+            self._sends[process.number] = program.send, process, process.head
             process.program = f"{getattr(program, '__name__', 'its program')}()"
             process.code = process.code or getattr(program, "cr_code", None)
 
@@ -211,6 +223,7 @@ class Simulation:
                 self._resume(number, None, self._begun)
             self._go_on_with_tasks(self._begun)
         while not self._daemons.issuperset(self._running):
+            self._has_ended = False
             if not self._advance():
                 return False
         return True
@@ -222,43 +235,51 @@ class Simulation:
             with contextlib.suppress(Exception):  # of what it does at its end
                 program.close()
         self._running.clear()
+        self._sends.clear()
         self.is_over = True
 
     def _advance(self) -> bool:
-        """Fire until something ends and let its processes go on; False if it is too late for that.
+        """Fire until something ends and let its processes go on, until one of them has ended.
 
-        When programs are at rest all nodes look before the next time: a program that has ended may
-        have left something behind, and its node is not asked for anything.
+        False if it is too late for that.  When programs are at rest all nodes look before the next
+        time: a program that has ended may have left something behind, and its node is not asked
+        for anything.
         """
-        begun = self._begun
-        asked = begun[0] if len(begun) == 1 else b"".join(begun)
-        self._outbox[: len(asked)] = asked
-        if self._at_rest or self.all_look:
-            self.all_look = False
-            self._go_on(_ALL_LOOK, 0)
-            go_on(self._go_on, self.machine, self.topology, 0)
-        most = self._most or portion(self._go_on, _EVENTS_AT_ONCE, _INTERPRETED_AT_ONCE)
-        fired = self._go_on(len(begun), most)
-        self._begun = begun = []
-        if self._wants[0]:
-            fired += go_on(self._go_on, self.machine, self.topology, most - fired)
-        ended = self._ended[0]
-        if ended == 0 and fired < most:
-            return self._rest()
-        if self._is_mortal:
-            self._drop(self.now)
-        if ended == 1:
-            record = _unpack_from(self._inbox)
-            if record[0] in self._running:
-                self._resume(record[0], record, begun)
-        else:
-            for record in sorted(_iter_unpack(self._inbox[: ended * _SIZE])):
-                if record[0] in self._running:
-                    self._resume(record[0], record, begun)
-        self._at_rest = len(begun) < ended
-        if self._ready or self._forgotten:
-            self._check_awaits()
-            self._go_on_with_tasks(begun)
+        enter, outbox, inbox = self._go_on, self._outbox, self._inbox
+        ended_now, wants, resume = self._ended, self._wants, self._resume
+        bounded, is_mortal = self._most, self._is_mortal
+        ready, forgotten = self._ready, self._forgotten
+        while not self._has_ended:
+            begun = self._begun
+            asked = begun[0] if len(begun) == 1 else b"".join(begun)
+            outbox[: len(asked)] = asked
+            if self._at_rest or self.all_look:
+                self.all_look = False
+                enter(_ALL_LOOK, 0)
+                go_on(enter, self.machine, self.topology, 0)
+            most = bounded or portion(enter, _EVENTS_AT_ONCE, _INTERPRETED_AT_ONCE)
+            fired = enter(len(begun), most)
+            self._begun = begun = []
+            if wants[0]:
+                fired += go_on(enter, self.machine, self.topology, most - fired)
+            ended = ended_now[0]
+            if ended == 1:
+                if is_mortal:
+                    self._drop(self.now)
+                record = _unpack_from(inbox)
+                resume(record[0], record, begun)
+                self._at_rest = not begun
+            else:
+                if ended == 0 and fired < most:
+                    return self._rest()
+                if is_mortal:
+                    self._drop(self.now)
+                for record in sorted(_iter_unpack(inbox[: ended * _SIZE])):
+                    resume(record[0], record, begun)
+                self._at_rest = len(begun) < ended
+            if ready or forgotten:
+                self._check_awaits()
+                self._go_on_with_tasks(begun)
         return True
 
     def _rest(self) -> bool:
@@ -269,37 +290,50 @@ class Simulation:
         if self._daemons.issuperset(self._running) or until < LAST:
             return until == LAST
         self._check_awaits()
-        stands = self.stands()
-        number = f"{len(stands):,} programs wait" if len(stands) > 1 else "a program waits"
-        raise StuckError(f"nothing more will happen after {us(self.now)}, but {number}:", stands)
+        many = len(self._running)
+        number = f"{many:,} programs wait" if many > 1 else "a program waits"
+        said = f"nothing more will happen after {us(self.now)}, but {number}:"
+        raise StuckError(said, self.stands())
 
     def _resume(self, number: int, ended: Record | None, begun: list[bytes]) -> None:
-        RUNNING.program = process = self._actors[number]
-        if number in self._tasks:
-            self._resume_task(self._tasks[number], ended, begun)
+        """Have whoever is in that row go on, if it has not ended; what it asks is begun."""
+        there = self._sends.get(number)
+        if there is None:
             return
+        send, RUNNING.program, head = there
         try:
-            request = self._running[number].send(ended)
-        except StopIteration as stop:
-            self.results[self._places[number]] = stop.value
-            del self._running[number]
-            if self.tasks.by_row:
-                self._end_tasks(process)
-            return
+            request = send(ended)
         except BaseException as error:
-            del self._running[number]
-            put_note(error, process)
-            raise
-        if type(request) is not bytes or not request.startswith(process.head):
-            if request is PARKED:
-                return
+            self._end(number, error)
+            return
+        if type(request) is bytes and request.startswith(head):
+            begun.append(request)
+        elif request is not PARKED:
             self._refuse_foreign(number, request)
-        begun.append(request)
+
+    def _end(self, number: int, error: BaseException) -> None:
+        """A program has returned, or a task or it has raised ``error``.  Errors: that."""
+        process = self._actors[number]
+        self._forget(number)
+        if not isinstance(error, StopIteration):
+            self._note(error, process)
+            raise error
+        self.results[self._places[number]] = error.value
+        for task in self.tasks.of(process):  # what it has left running
+            self.drop(task)
+
+    def _forget(self, number: int) -> None:
+        """Nobody is in that row any more."""
+        self._running.pop(number, None)
+        self._sends.pop(number, None)
+        self._daemons.discard(number)
+        self._has_ended = True
 
     def spawn(self, process: Process, coroutine: Coroutine[Any, Any, object]) -> Task:
         """Have ``coroutine`` run as a task of ``process``, from its next wait on."""
         task = self.tasks.add(process, coroutine)
         self._running[task.row] = coroutine
+        self._sends[task.row] = task.send, process, self._heads[task.row]
         self._actors[task.row] = process
         self._daemons.add(task.row)
         return task
@@ -313,57 +347,24 @@ class Simulation:
             row = ready.pop(0)
             if row not in self._running:
                 continue
-            head = HEAD.pack(row)  # of what it has asked and does not wait for any more
+            head = self._heads[row]  # of what it has asked and does not wait for any more
             begun[:] = [each for each in begun if not each.startswith(head)]
             self._resume(row, None, begun)
         begun.sort(key=HEAD.unpack_from)
         self._at_rest = True
 
-    def _resume_task(self, task: Task, ended: Record | None, begun: list[bytes]) -> None:
-        self.task_now = task
-        try:
-            request = self.tasks.step(task, ended)
-        except BaseException as error:
-            del self._running[task.row]
-            self._daemons.discard(task.row)
-            if isinstance(error, StopIteration):
-                task.result, task.has_result = error.value, True
-            else:
-                put_note(error, task.process)
-                task.error = error
-                if not task.is_watched or not isinstance(error, Exception):
-                    raise
-            self.tasks.end(task)
-            return
-        finally:
-            self.task_now = None
-        if request is PARKED:
-            return
-        if type(request) is not bytes:
-            self._refuse_foreign(task.row, request)
-        begun.append(request)
-        if task.is_unwanted:  # it may be dropped now
-            self.tasks.wake_waiting(task)
-
-    def _end_tasks(self, process: Process) -> None:
-        """What a process has left running ends with its program."""
-        for task in self.tasks.of(process):
-            self.drop(task)
-
     def drop(self, task: Task) -> bool:
         """Have ``task`` go no further; False if what it waits for is there by now."""
         if not self.tasks.drop(task):
             return False
-        head = HEAD.pack(task.row)
+        head = self._heads[task.row]
         self._begun[:] = [each for each in self._begun if not each.startswith(head)]
-        self._running.pop(task.row, None)
-        self._daemons.discard(task.row)
         return True
 
     def _refuse_foreign(self, number: int, request: object) -> None:
         """Say where a program awaits what is not the simulation's.  Errors: that."""
         process, program = self._actors[number], self._running[number]
-        del self._running[number]
+        self._forget(number)
         said = foreign(process, program, type(request).__name__)
         with contextlib.suppress(Exception):
             program.close()
@@ -381,17 +382,7 @@ class Simulation:
         for number in [*self._running]:
             if self._deaths[self._actors[number].node] <= now:
                 RUNNING.program = self._actors[number]
+                program = self._running[number]
+                self._forget(number)
                 with contextlib.suppress(Exception):  # nobody hears of it
-                    self._running.pop(number).close()
-
-    def stands(self) -> list[str]:
-        """Where each program that has not ended stands, one line each."""
-        lines = []
-        for number, program in self._running.items():
-            operation = self.machine.processes[number]
-            since = int(operation["time"]) if operation["operation"] else None
-            doing = DOING.get(int(operation["operation"]), "go on")
-            task = self.tasks.by_row.get(number)
-            name = None if task is None else task.name
-            lines.append(stand_of(self._actors[number], program, since, doing, name))
-        return lines
+                    program.close()

@@ -10,7 +10,6 @@ import contextlib
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from nicscope.drivers.simulate.frames import awaited, is_ours, is_own, own_entry, place
 from nicscope.drivers.simulate.machine import (
     ACCESS,
     AWAIT_QUEUE,
@@ -29,6 +28,7 @@ from nicscope.drivers.simulate.machine import (
     UNPIN,
 )
 from nicscope.errors import one_line
+from nicscope.frames import awaited, entries, is_ours, is_own, own_entry, place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +37,22 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.driven import Process
 
 PS_PER_US = 1_000_000
+HINTS = {  # by Python's words
+    "lvalue and rvalue have different structures": (
+        "as many bytes are needed as there is room: reserve(len(content))[:] = content"
+    ),
+    "a bytes-like object is required, not 'str'": "a str has no bytes until .encode()",
+    "assignment destination is read-only": (
+        "what a buffer shows as bytes is for reading: its write(), or array(), stores"
+    ),
+    "'Buffer' object is not subscriptable": (
+        "a buffer's bytes are read and written by its read(), write() and array()"
+    ),
+    "'HostBuffer' object is not subscriptable": (
+        "a buffer's bytes are its bytes; write() and array() store"
+    ),
+    "'Message' object is not subscriptable": "its content has names of its own: see print(message)",
+}
 DOING = {
     SEND: "send",
     RECEIVE: "receive",
@@ -134,6 +150,12 @@ def note_of(process: Process, error: BaseException) -> str:
     return f"in {who(process)}, {where}, at {us(process.now)}"
 
 
+def has_ended(process: Process) -> str | None:
+    """One line of a program that has ended, if something of it is left; None if nothing is."""
+    left = [*process.lost(), *process.unread()]
+    return f"{who(process)}: has ended; {'; '.join(left)}" if left else None
+
+
 def put_note(error: BaseException, process: Process) -> None:
     """Have ``error`` say whose it is, once, and what a forgotten ``await`` has to do with it."""
     if getattr(error, "raised_in", None) is not None:
@@ -149,12 +171,43 @@ def _hints(error: BaseException) -> Iterator[str]:
     entry, said = own_entry(error), str(error)
     if "no running event loop" in said:
         yield FOREIGN
+        _close_unbegun(error)
+    for words, hint in HINTS.items():
+        if words in said:
+            yield hint
     if entry is None or not isinstance(error, (AttributeError, TypeError)):
         return
+    if isinstance(error, AttributeError) and is_one_of_ours(error.obj):
+        yield f"{_called(error.obj)} has {', '.join(public_of(error.obj))}"
     if "in 'await' expression" in said:
         yield "this call does not wait: leave 'await' away"
     elif "'coroutine' object" in said:
-        yield from (f"{each}: write 'await' before it" for each in never_awaited(entry.tb_frame))
-        for value in entry.tb_frame.f_locals.values():
-            if inspect.iscoroutine(value):
+        held = [f"{each}: write 'await' before it" for each in never_awaited(entry.tb_frame)]
+        yield from held or ["a call that waits has to be awaited: write 'await' before it"]
+        _close_unbegun(error)
+    elif "got coroutine" in said:
+        yield "a call that waits has to be awaited: write 'await' before it, in a loop of its own"
+        _close_unbegun(error)
+
+
+def _close_unbegun(error: BaseException) -> None:
+    """Calls that nobody awaited, and which are told of by now, do not warn of themselves too."""
+    for entry in entries(error):
+        for value in [*entry.tb_frame.f_locals.values()]:
+            if inspect.iscoroutine(value) and inspect.getcoroutinestate(value) == "CORO_CREATED":
                 value.close()
+
+
+def is_one_of_ours(thing: object) -> bool:
+    """Whether it is something that a program is given to call."""
+    return type(thing).__module__.startswith("nicscope.interfaces.")
+
+
+def _called(thing: object) -> str:
+    name = type(thing).__name__
+    return f"{'an' if name[0] in 'AEIO' else 'a'} {name}"
+
+
+def public_of(thing: object) -> list[str]:
+    """What a program may call of it, or read."""
+    return [name for name in dir(type(thing)) if not name.startswith("_")]

@@ -14,7 +14,7 @@ from nicscope.drivers.simulate.machine import NO_OPERATION, SLEEP
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
 
     from numpy.typing import NDArray
 
@@ -28,8 +28,14 @@ class Task:
     """One of them; ``spawn`` makes them."""
 
     def __init__(
-        self, process: Process, row: int, coroutine: Coroutine[Any, Any, object], own: Rows
+        self,
+        process: Process,
+        row: int,
+        coroutine: Coroutine[Any, Any, object],
+        own: Rows,
+        of: Tasks,
     ) -> None:
+        self._of = of
         self.process = process
         self.row = row
         self.coroutine = coroutine
@@ -42,6 +48,30 @@ class Task:
         self.is_watched = False  # who waits for it is told what it raises
         self.is_unwanted = False  # who waits for it hears when it waits for something else
         self.waiting: list[int] = []  # rows that are woken when it is done
+
+    def send(self, ended: tuple[int, ...] | None) -> object:
+        """Have it go on; what it asks, or ``PARKED`` when it is done.
+
+        Errors: what it raises, unless who waits for it is told of that.
+        """
+        self._of.now = self
+        try:
+            request = self._of.step(self, ended)
+        except BaseException as error:
+            is_return = isinstance(error, StopIteration)
+            if is_return:
+                self.result, self.has_result = error.value, True  # type: ignore[attr-defined]
+            else:
+                self.error = error
+                if not self.is_watched or not isinstance(error, Exception):
+                    raise
+            self._of.end(self)
+            return PARKED
+        finally:
+            self._of.now = None
+        if self.is_unwanted and type(request) is bytes and request is not PARKED:
+            self._of.wake_waiting(self)  # it may be dropped now
+        return request
 
 
 class Rows:
@@ -66,8 +96,15 @@ class Rows:
 class Tasks:
     """Those of one run."""
 
-    def __init__(self, machine: Machine, rooms: dict[int, list[int]]) -> None:
-        """``rooms``: rows for tasks, by their process's own row."""
+    def __init__(
+        self, machine: Machine, rooms: dict[int, list[int]], forget: Callable[[int], None]
+    ) -> None:
+        """``rooms``: rows for tasks, by their process's own row.
+
+        ``forget``: called with the row of a task that goes no further.
+        """
+        self._forget = forget
+        self.now: Task | None = None  # that goes on, if it is one
         self._machine = machine
         self._rooms = rooms
         self._rows = {row: Rows(machine, row) for row in rooms if rooms[row]}
@@ -88,7 +125,7 @@ class Tasks:
             )
         row = min(free)
         free.remove(row)
-        task = Task(process, row, coroutine, Rows(self._machine, row))
+        task = Task(process, row, coroutine, Rows(self._machine, row), self)
         self.by_row[row] = task
         self.ready.append(row)
         node = self._machine.nodes[process.node]
@@ -115,6 +152,7 @@ class Tasks:
     def end(self, task: Task) -> None:
         """It is over: who waits for it goes on, and another may have its row."""
         task.is_done = True
+        self._forget(task.row)
         self.wake_waiting(task)
         del self.by_row[task.row]
         if not self.is_served(task.row):

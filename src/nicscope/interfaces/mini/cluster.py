@@ -19,12 +19,14 @@ import msgspec
 from nicscope.config.delivery import Transport
 from nicscope.config.design import chosen_design
 from nicscope.config.scheme import Scheme
-from nicscope.drivers.simulate.ports.build import HostSize, PortSize
+from nicscope.drivers.simulate.ports.build import PortSize
+from nicscope.interfaces.arguments import checked_host
 from nicscope.interfaces.mini.directory import Directory
 from nicscope.interfaces.mini.endpoint import Endpoint
 from nicscope.interfaces.mini.memory import check_fits, nic_memory
 from nicscope.interfaces.options import SharedOptions, spelt_out
 from nicscope.interfaces.ports.cluster import PortCluster
+from nicscope.telling import ToldPlainly
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +66,7 @@ class Cluster(PortCluster[Endpoint]):
         chosen = chosen_design(design, {})
         room = options.get("size")
         if room is None:
-            room = PortSize(longest=(options.get("host") or HostSize()).pages_per_space)
+            room = PortSize(longest=checked_host(options.get("host")).pages_per_space)
             if options.get("scheme", chosen.scheme) != Scheme.HANDLE:
                 room = msgspec.structs.replace(room, exports=BUFFERS, imports=BUFFERS)
         options["size"] = room
@@ -88,7 +90,7 @@ class Cluster(PortCluster[Endpoint]):
         assert self._directory is not None
         return self._directory
 
+    @ToldPlainly()
     def nic_memory(self, node: int) -> dict[str, int]:
         """Bytes of each structure on the NIC of ``node``, as it has run."""
-        assert self.simulation is not None
-        return nic_memory(self.simulation.machine, node)
+        return nic_memory(self._ran().machine, self._node(node))

@@ -140,6 +140,11 @@ class Directory:
         """The name is nobody's."""
         del self._names[name]
 
+    @property
+    def names(self) -> list[str]:
+        """What has been published."""
+        return [*self._names]
+
     def published(self, name: str) -> BufferHandle | None:
         """The handle published under ``name``, if there is one by now."""
         return self._names.get(name)
@@ -150,7 +155,9 @@ class Directory:
 
     def _checked(self, handle: object, guest: Endpoint) -> BufferHandle:
         if not isinstance(handle, BufferHandle):
-            raise SimulationError(f"a buffer's handle is needed, got {shown(handle)}")
+            raise SimulationError(
+                f"a buffer's handle is needed, as find(name) gives one, got {shown(handle)}"
+            )
         if handle.run is not None and handle.run is not self:
             raise SimulationError(
                 "a handle of another cluster, or of an earlier run; use one that find() gave "

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.drivers.simulate.machine import COMPUTE, GIVE_UP, REGISTER
-from nicscope.errors import SimulationError, WaitTimeoutError
+from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import a_name, in_ps, shown
 from nicscope.interfaces.buffers import not_within, stretch_of
 from nicscope.interfaces.mini.handles import BufferHandle, Remote
 from nicscope.interfaces.ownership import Owned
 from nicscope.interfaces.ports.process import Process
-from nicscope.interfaces.waits import latest
+from nicscope.interfaces.waits import latest, unanswered
 from nicscope.nic.ports.layout import DONE, FETCH, MAY_FETCH, MAY_WRITE, STATUS_NAMES, WRITE
 
 if TYPE_CHECKING:
@@ -133,9 +133,11 @@ class Endpoint(Process):
         in_ps(every_us, self._driven.now)
         while (handle := self.cluster.directory.published(name)) is None:
             if self._driven.now >= until:
-                raise WaitTimeoutError(
+                named = ", ".join(map(repr, self.cluster.directory.names))
+                raise unanswered(
+                    self._driven,
                     f"nobody has published {name!r} within {float(longest):,.0f} us; check the "
-                    "name, or wait longer with timeout_us="
+                    f"name, or wait longer with timeout_us= (published: {named or 'nothing'})",
                 )
             await self.sleep(every_us)
         return handle

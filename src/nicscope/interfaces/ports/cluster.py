@@ -35,10 +35,15 @@ from nicscope.drivers.translation.cluster import counts_of
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.fabric.topology import crossbar
 from nicscope.interfaces.arguments import (
+    a_share,
     check_deaths,
     checked_faults,
+    checked_host,
+    checked_size,
     checked_topology,
     node_count,
+    one_of,
+    whole,
 )
 from nicscope.interfaces.options import DesignSettings, spelt_out
 from nicscope.interfaces.ports.book import PortBook
@@ -52,9 +57,10 @@ from nicscope.interfaces.ways import PORTS, Combination, check_runs
 from nicscope.nic.coherent.mechanism import NAMES as MECHANISMS
 from nicscope.nic.ports.layout import STATUS_NAMES
 from nicscope.room import check_room
+from nicscope.telling import ToldPlainly
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
     from fractions import Fraction
     from pathlib import Path
 
@@ -63,6 +69,7 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=Process)
 PAGE_SIZE = 4096
 OWN_PORTS = 1  # of the firmware, per node
+MOST_PORTS = 1 << 20
 
 
 class PortCluster(Programs[E]):
@@ -115,7 +122,8 @@ class PortCluster(Programs[E]):
             raise SimulationError(f"design {self.design.name!r} names no platform; give one")
         self.platform = name if isinstance(name, Platform) else load_platform(name)
         policy = policy or self.design.delivery
-        self.delivery = POLICIES[policy] if isinstance(policy, str) else policy
+        given = POLICIES[policy] if isinstance(policy, str) else policy
+        self.delivery = one_of(Delivery, given, "delivery", "(policy=...), or its name")
         self.served_by = self.design.served_on(self.platform)
         self.way = Way(self.design.way)
         cuts_through = self.delivery.policy == Policy.CUT_THROUGH
@@ -124,14 +132,15 @@ class PortCluster(Programs[E]):
         )
         check_runs(asked)
         self.transport_of_run = self._transport(transport)
-        self.host = host or HostSize()
+        self.host = checked_host(host)
         self.processors = self._processors()
-        self.size = with_connections(size or PortSize(), self.transport_of_run)
+        self.size = with_connections(checked_size(size), self.transport_of_run)
         self._fresh = fresh
         self.faults = checked_faults(faults)
         self._keep_log = records_to_keep(keep_log)
-        self._ports = ports
+        self._ports = None if ports is None else whole(ports, "a number of ports", 1, MOST_PORTS)
         self._transfers = transfer_costs(self.platform)
+        a_share(place, "place")
         costs = program_costs(
             self.platform, self.design.scheme, place=place, served_by=self.served_by
         )
@@ -306,6 +315,10 @@ class PortCluster(Programs[E]):
         assert self.simulation is not None
         self.simulation.machine.ports.table["open"][:, 0] = 1
 
+    def tag_of(self, node: int, channel: int) -> Hashable:  # noqa: ARG002 - as on any node
+        """What programs on ``node`` know its ``channel`` by."""
+        return channel
+
     @property
     def page_size(self) -> int:
         """Bytes of a page."""
@@ -317,17 +330,16 @@ class PortCluster(Programs[E]):
         """Whether the NIC serves ports itself; else a fast trap and a handler of the kernel do."""
         return self.served_by == ServedBy.NIC
 
+    @ToldPlainly()
     def counts(self, node: int) -> dict[str, int | None]:
         """What translation has counted on ``node``, by the names of a replay."""
-        assert self.simulation is not None
-        return counts_of(self.simulation.machine.ports.translations, node)
+        return counts_of(self._ran().machine.ports.translations, self._node(node))
 
     def _source(self) -> PortsRun:
-        if self.simulation is None:
-            raise SimulationError("nothing has run yet; call run() first")
+        machine = self._ran().machine
         counts = [self.counts(node) for node in range(self.topology.nodes)]
         assert self.book is not None
-        return PortsRun(self.simulation.machine, counts, self._names(), self.book, self.statuses)
+        return PortsRun(machine, counts, self._names(), self.book, self.statuses)
 
     def _names(self) -> Names:
         return Names(

@@ -9,9 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.machine import POST, PROVIDE, REPORT
-from nicscope.nic.ports.layout import BROKEN, CONNECTED, MANY, ONE, SENT, STATUS_NAMES
+from nicscope.nic.ports.layout import (
+    BAD_TAG,
+    BROKEN,
+    CLOSED,
+    CONNECTED,
+    DONE,
+    MANY,
+    ONE,
+    SENT,
+    STATUS_NAMES,
+)
 from nicscope.nic.ports.pools import BLANK
-from nicscope.nic.ports.traffic import ENDED_NAMES
+from nicscope.nic.ports.traffic import ENDED_NAMES, REFUSED
 from nicscope.nic.transport import LAST
 
 if TYPE_CHECKING:
@@ -20,6 +30,7 @@ if TYPE_CHECKING:
     from nicscope.interfaces.ports.process import Process
 
 PS_PER_US = 1_000_000
+MOST_TAGS = 4  # that are named
 # What became of packets that came, and is told: by name of ``ENDED_NAMES``.
 TOLD_OF_PACKETS = {
     "lost": "lost by the network",
@@ -64,9 +75,11 @@ def _of_port(process: Process, record: Any, port: int, of: str) -> Iterator[str]
     pending = int(process._ports.pending[process.node, port]["busy"].sum())
     if pending:
         yield f"{count(pending, 'descriptor')} of {of} {has(pending)} not ended"
-    for status, number in _unread(process, record, port).items():
-        what = count(number, "send", "sends")
-        yield f"{what} of {of} ended as {status!r}, unread"
+    unread = _unread(process, record, port)
+    for status, number in unread.items():
+        if status != STATUS_NAMES[BAD_TAG]:
+            yield f"{count(number, 'send')} of {of} ended as {status!r}, unread"
+    yield from _failed(process, record, port, of, unread)
 
 
 def _unread(process: Process, record: Any, port: int) -> dict[str, int]:
@@ -78,6 +91,63 @@ def _unread(process: Process, record: Any, port: int) -> dict[str, int]:
         if status != "done":
             found[status] = found.get(status, 0) + 1
     return found
+
+
+def lost_of(process: Process) -> list[str]:
+    """What it has sent in vain, and was told so if it asked."""
+    table = process._machine.ports.table
+    return [
+        said
+        for port in process._mapped
+        for said in _failed(process, table[process.node, port], port, f"its port {port}", {})
+    ]
+
+
+def unread_of(process: Process) -> list[str]:
+    """What has come for it, and it has not received."""
+    table = process._machine.ports.table[process.node]
+    many = sum(int(table[port]["received"] - table[port]["read"]) for port in process._mapped)
+    return [f"{count(many, 'message')} for it {was(many)} not received"] if many > 0 else []
+
+
+def _failed(
+    process: Process, record: Any, port: int, of: str, unread: dict[str, int]
+) -> Iterator[str]:
+    """Sends that have failed and of which nobody was told, or whoever was may not have looked."""
+    if record["takes"] == ONE:
+        return  # which raises what ends so
+    told = process._ports.port_told[process.node, port].tolist()
+    for end, number in enumerate(told):
+        status = STATUS_NAMES[end]
+        left = number - unread.get(status, 0)
+        if end == BAD_TAG and number:
+            yield _of_nobody(process, port, number)
+        elif end not in (DONE, CLOSED) and left > 0:
+            yield f"{count(left, 'send')} of {of} ended as {status!r}"
+    refused = int(process._ports.port_sent[process.node, port, REFUSED])
+    if refused and not process._ports.rules[0]["reliable"]:
+        yield (
+            f"{count(refused, 'packet')} of {of} {was(refused)} refused where "
+            f"{'it' if refused == 1 else 'they'} came: nobody there has that tag any more"
+        )
+
+
+def _of_nobody(process: Process, port: int, number: int) -> str:
+    """So many sends to tags that nobody has, and which tags, as far as they are known."""
+    ports, node = process._ports, process.node
+    ring, pending = ports.reports[node, port, SENT], ports.pending[node, port]
+    reported, names = int(ports.table[node, port]["reported"]), []
+    for each in range(max(0, reported - len(ring)), reported):
+        report = ring[each % len(ring)]
+        if report["status"] != BAD_TAG:
+            continue
+        slots = (pending["cookie"] == report["cookie"]).nonzero()[0][:1].tolist()
+        names += [int(ports.requests[node, port, slot]["name"]) for slot in slots]
+    tags = [str(process.cluster.tag_of(node, name)) for name in dict.fromkeys(names) if name >= 0]
+    shown = ", ".join(tags[:MOST_TAGS]) + (", ..." if len(tags) > MOST_TAGS else "")
+    to = f"tag{'s' if len(tags) > 1 else ''} {shown}" if tags else "what is no tag"
+    whose = "that tag" if len(tags) < 2 else "these tags"
+    return f"{count(number, 'message')} to {to} {was(number)} dropped: nobody has {whose}"
 
 
 def _of_wait(record: Any, ring: int) -> Iterator[str]:

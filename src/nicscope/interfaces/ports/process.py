@@ -25,7 +25,7 @@ from nicscope.interfaces.ports.asking import Asked, PortCalls
 from nicscope.interfaces.ports.buffers import Buffer
 from nicscope.interfaces.ports.completions import Arrival, Done
 from nicscope.interfaces.ports.freeing import Freeing
-from nicscope.interfaces.ports.knowing import known_of
+from nicscope.interfaces.ports.knowing import known_of, lost_of, unread_of
 from nicscope.interfaces.ports.own_memory import OwnMemory
 from nicscope.interfaces.tasks import Tasking
 from nicscope.interfaces.waits import latest, timed_out
@@ -69,6 +69,8 @@ class Process(PortCalls, OwnMemory, Freeing, Tasking):
         self._windows = None if cluster.way == Way.PCI else self._machine.bus.windows
         self._owner = Owner(f"process {number} of node {self._node}", cluster.simulation, driven)
         driven.knows = lambda: known_of(self)
+        driven.lost = lambda: lost_of(self)
+        driven.unread = lambda: unread_of(self)
         self._next_page = 0
         self._freed = {}
         self._next_request = 0

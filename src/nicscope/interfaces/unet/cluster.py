@@ -9,20 +9,21 @@ from nicscope.config.design import chosen_design
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.machine import COMPUTE
 from nicscope.errors import PlatformError, SimulationError
-from nicscope.interfaces.arguments import a_name
+from nicscope.interfaces.arguments import a_name, whole
 from nicscope.interfaces.buffers import memory_of, stretch_of
 from nicscope.interfaces.options import SharedOptions, spelt_out
 from nicscope.interfaces.ports import process as ports
-from nicscope.interfaces.ports.cluster import PAGE_SIZE, PortCluster
+from nicscope.interfaces.ports.cluster import MOST_PORTS, PAGE_SIZE, PortCluster
 from nicscope.interfaces.unet.area import Area
 from nicscope.interfaces.unet.endpoint import Endpoint
 from nicscope.interfaces.unet.memory import Placed, check_fits, place_structures
 from nicscope.interfaces.unet.registry import Registry
 from nicscope.interfaces.unet.tags import AtmCircuits
 from nicscope.nic.ports.layout import BUFFERS
+from nicscope.telling import ToldPlainly
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
     from pathlib import Path
 
     from nicscope.config.design import Design
@@ -150,14 +151,12 @@ class Cluster(PortCluster[Process]):
             del others["area_bytes"]
         if "area_bytes" in others and others.get("scheme", chosen.scheme) != Scheme.PINNED:
             raise SimulationError(f"design {chosen.name!r} has no pinned area; drop area_bytes")
+        if endpoints is not None:
+            endpoints = whole(endpoints, "endpoints", 1, MOST_PORTS)
         super().__init__(chosen, platform, ports=endpoints, **others)
         if buffer_bytes is None:
             buffer_bytes = PAGE_SIZE if self.nic_serves else FRAME_BYTES
-        if not 1 <= buffer_bytes <= PAGE_SIZE:
-            raise SimulationError(
-                f"a receive buffer has 1 to {PAGE_SIZE} bytes, {buffer_bytes} were asked for"
-            )
-        self.buffer_bytes = buffer_bytes
+        self.buffer_bytes = whole(buffer_bytes, "buffer_bytes", 1, PAGE_SIZE)
         # a NIC asks for such a page (5.1); a kernel that serves brings it in its owner's trap (5.2)
         is_mapped = self.design.scheme is Scheme.UNET_MM and self.nic_serves
         if fresh and buffer_bytes < PAGE_SIZE:
@@ -178,6 +177,10 @@ class Cluster(PortCluster[Process]):
         """Bytes of the longest message."""
         return BUFFERS * self.buffer_bytes
 
+    def tag_of(self, node: int, channel: int) -> Hashable:
+        """The tag for it on this network."""
+        return self.tags.tag(node, channel)
+
     def spaces(self, processes: int, ports: int) -> int:
         """Address spaces of a node: the processes', and the pinned areas that U-Net has."""
         return processes + (ports if self.is_pinned_area else 0)
@@ -196,10 +199,10 @@ class Cluster(PortCluster[Process]):
         space = self.space_of_area(port)
         return Area(process, self.simulation.machine, self.memory, node, space, pages)
 
+    @ToldPlainly()
     def structures(self, node: int) -> Placed:
         """Bytes of each structure on the NIC of ``node``, and in its host; after a run."""
-        assert self.simulation is not None
-        return place_structures(self.simulation.machine, node)
+        return place_structures(self._ran().machine, self._node(node))
 
     def _simulation(self, hosts: Sequence[int], processes: Sequence[int]) -> Simulation:
         simulation = super()._simulation(hosts, processes)

@@ -5,12 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nicscope.drivers.simulate.ports.posting import MORE
-from nicscope.errors import SimulationError, WaitTimeoutError
-from nicscope.interfaces.arguments import PS_PER_US, a_name, has_bytes, in_ps, raw_bytes, whole
+from nicscope.errors import SimulationError
+from nicscope.interfaces.arguments import (
+    PS_PER_US,
+    a_name,
+    has_bytes,
+    in_ps,
+    raw_bytes,
+    shown,
+    whole,
+)
 from nicscope.interfaces.buffers import Stretch, stretch_of
 from nicscope.interfaces.ports.buffers import Buffer
 from nicscope.interfaces.unet.message import Message
 from nicscope.interfaces.unet.tags import NO_CHANNEL
+from nicscope.interfaces.waits import unanswered
 from nicscope.nic.ports.layout import RETURNED, SEND
 
 if TYPE_CHECKING:
@@ -81,7 +90,7 @@ class Endpoint:
         """The tag for messages to endpoint ``name`` of ``node``, which may open later.
 
         The operating system registers it at both ends.  Errors: ``WaitTimeoutError`` if no such
-        endpoint opens in that time, by default a tenth of a second.
+        endpoint opens for ``timeout_us`` of virtual time, by default a tenth of a second.
         """
         self._check_open()
         process, here = self.process, self.process.node
@@ -93,7 +102,13 @@ class Endpoint:
         await process.system_call()
         while (port := registry.find(there, name)) is None:
             if process.now_us > patience:
-                raise WaitTimeoutError(f"node {there} has opened no endpoint {name!r}")
+                named = ", ".join(map(repr, registry.names_of(there)))
+                raise unanswered(
+                    process._driven,
+                    f"node {there} has opened no endpoint {name!r} in {float(timeout_us):,.0f} us "
+                    f"(timeout_us=), {f'but {named}' if named else 'nor any other with a name'}",
+                    there,
+                )
             await process.sleep(10)
         channel = registry.channel(here, self._port, there, port)
         return process.cluster.tags.tag(here, channel)
@@ -130,6 +145,11 @@ class Endpoint:
     async def _asked(self, tag: Hashable, pieces: Sequence[Buffer | bytes], more: bool) -> Asked:
         """The descriptor of a message, to be posted."""
         process = self.process
+        if tag is None or isinstance(tag, str | bytes | bytearray | Stretch):
+            raise SimulationError(
+                "a message begins with its tag, which connect() or a message that has come gives: "
+                f"send(tag, ...); got {shown(tag)}"
+            )
         channel = process.cluster.tags.channel(process.node, tag)
         if type(channel) is not int or not 0 <= channel < MOST_CHANNELS:
             channel = NO_CHANNEL
@@ -156,9 +176,10 @@ class Endpoint:
             flags = MORE if more else 0
             return process._inlined(SEND, channel, content, self._port, 0, flags)
         if len(segments) < len(given):
+            least = SMALL if process.cluster.small_inside else 0
             raise SimulationError(
-                f"a message of {total} bytes is sent from buffers, of which one is bytes; "
-                "write them to a buffer first"
+                f"a message of {least} bytes or more, as this one of {total}, is sent from "
+                "buffers: write what is bytes to one that allocate() gave first"
             )
         return process.posting(SEND, channel, segments, port=self._port, more=more)
 

@@ -65,7 +65,7 @@ class Registry:
                 self._taken.add((node, port))
                 return port
         raise SimulationError(
-            f"node {node} has no endpoint left; give the cluster more than {many - 1} endpoints"
+            f"node {node} has no endpoint left; give the cluster endpoints={many} or more"
         )
 
     def is_taken(self, node: int, port: int) -> bool:
@@ -81,6 +81,10 @@ class Registry:
     def find(self, node: int, name: str) -> int | None:
         """The port of the endpoint ``name`` of ``node``, if it is open."""
         return self._names.get((node, name))
+
+    def names_of(self, node: int) -> list[str]:
+        """What the endpoints of ``node`` are found as."""
+        return [name for where, name in self._names if where == node]
 
     def channel(self, node: int, port: int, peer: int, peer_port: int) -> int:
         """The channel of ``node`` between two endpoints; made at both ends if there is none."""

@@ -22,10 +22,10 @@ from nicscope.config.platform import load_platform
 from nicscope.config.program_costs import MIDDLE
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
 from nicscope.errors import SimulationError, did_you_mean
+from nicscope.interfaces.arguments import a_share, node_count, whole
 from nicscope.interfaces.options import UnseededSettings, spelt_out
 from nicscope.interfaces.ports.cluster import PAGE_SIZE, PortCluster
 from nicscope.interfaces.programs import called
-from nicscope.interfaces.telling import ToldPlainly
 from nicscope.interfaces.via.completions import STATUSES
 from nicscope.interfaces.via.host import Host
 from nicscope.interfaces.via.host_names import names_of
@@ -35,6 +35,7 @@ from nicscope.interfaces.via.settings import falling_back, is_postponed, setting
 from nicscope.interfaces.ways import Combination, check_runs
 from nicscope.nic.coherent.mechanism import NAMES, Mechanism
 from nicscope.nic.ports.layout import REPORT
+from nicscope.telling import ToldPlainly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -53,6 +54,7 @@ MESSAGE_BUFFERS = 64  # of packets, each way, at most: as many as the rings have
 NEEDED = ("segments", "receives", "regions", "entries", "connections")  # of a ``PortSize``
 PAGES_PER_SPACE = 2048
 CONNECTIONS = 1024  # of a node, ever
+MOST_VIS = 1 << 20  # of a node
 ACK_DELAY_PS = 20_000_000
 
 
@@ -100,13 +102,12 @@ class Cluster(PortCluster[Process]):
         mechanism = others.pop("way", mechanism) or Way.EDT
         if mechanism not in ways:
             raise SimulationError(f"no mechanism {mechanism!r}{did_you_mean(mechanism, ways)}")
-        if nodes < 1:
-            raise SimulationError(f"a cluster must have at least 1 node, got {nodes!r}")
+        node_count(nodes)
         if isinstance(delivery, str) and delivery not in DELIVERIES:
             raise SimulationError(f"no delivery {delivery!r}{did_you_mean(delivery, DELIVERIES)}")
-        if not 0 <= loss < 1:
-            raise SimulationError(f"loss must be from 0 to less than 1, got {loss!r}")
-        for name in NEEDED if size is not None else ():
+        if a_share(loss, "loss") == 1:
+            raise SimulationError("loss must be less than 1: nothing would ever arrive")
+        for name in NEEDED if isinstance(size, PortSize) else ():
             if getattr(size, name) < 1:
                 raise SimulationError(f"VIs need a size with {name} of at least 1 (PortSize)")
         priced = load_platform(platform) if isinstance(platform, str | Path) else platform
@@ -119,8 +120,8 @@ class Cluster(PortCluster[Process]):
             most_retries=self.settings.retries,
             ack_delay_ps=min(ACK_DELAY_PS, self.settings.retry_timeout // 5),
         )
-        self._queues = queues
-        self._vis = vis
+        self._queues = whole(queues, "queues", 0, MOST_VIS)
+        self._vis = whole(vis, "vis", 0, MOST_VIS)
         way = chosen_design(design, {**others, "way": Way(mechanism).value})
         self.postpones = is_postponed(self.settings, way)
         frames = self.settings.host["memory_bytes"] // PAGE_SIZE
@@ -163,6 +164,7 @@ class Cluster(PortCluster[Process]):
         coroutine: Coroutine[Any, Any, object] = play
         return coroutine
 
+    @ToldPlainly()
     def start(  # type: ignore[override]
         self,
         node: int,
@@ -172,8 +174,7 @@ class Cluster(PortCluster[Process]):
         tasks: int = 0,
     ) -> None:
         """Have ``program`` run on ``node``; see ``Programs.start``."""
-        with ToldPlainly():
-            super().start(node, program, daemon=daemon, tasks=tasks)  # type: ignore[arg-type]
+        super().start(node, program, daemon=daemon, tasks=tasks)  # type: ignore[arg-type]
 
     @property
     def _wide_delivery(self) -> Delivery:

@@ -18,8 +18,10 @@ from nicscope.interfaces.via.endpoint import (
     Ring,
     Work,
 )
+from nicscope.interfaces.via.failures import why_of
 from nicscope.interfaces.via.names import (
     STATUS_ERROR_MASK,
+    Control,
     Return,
     Status,
     VipError,
@@ -28,7 +30,7 @@ from nicscope.interfaces.via.names import (
 from nicscope.interfaces.via.program import Program
 from nicscope.interfaces.via.vi import CompletionQueue, Vi
 from nicscope.nic.ports import layout as ended_as
-from nicscope.nic.ports.layout import FETCH, WRITE
+from nicscope.nic.ports.layout import FETCH, SEND, WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Generator
@@ -55,6 +57,10 @@ STATUSES = tuple(
     f"{ERRORS[end]} ({name})" if end != ended_as.DONE and end in ERRORS else name
     for end, name in enumerate(ended_as.STATUS_NAMES)
 )
+OPERATIONS = {
+    int(Control.VIP_CONTROL_OP_RDMAWRITE): WRITE,
+    int(Control.VIP_CONTROL_OP_RDMAREAD): FETCH,
+}
 # Of a report: the operation, the immediate word, and whether there is one.
 IN_REPORT = ("operation", "name", "buffers")
 OF_SENDS = {WRITE: Status.VIP_STATUS_OP_RDMA_WRITE, FETCH: Status.VIP_STATUS_OP_RDMA_READ}
@@ -261,13 +267,19 @@ class Completions(Program):
         descriptor.status, descriptor.length, descriptor.immediate = outcome
         wrong = outcome[0] & STATUS_ERROR_MASK
         if wrong:
+            asked = descriptor.operation if queue == SEND_QUEUE else 0
+            operation = OPERATIONS.get(asked, SEND)
+            why = why_of(work, vi, wrong, operation, self._agent.cluster.kernels)
             raise VipError(
                 Return.VIP_DESCRIPTOR_ERROR,
-                f"a {NAMES[queue]} of VI {vi.number} ended with {wrong.name}",
+                f"a {NAMES[queue]} of VI {vi.number} ended with {wrong.name}{why}",
                 descriptor,
             )
         return descriptor
 
     def _check_posted(self, vi: Endpoint, queue: int) -> None:
         if not vi.posted[queue]:
-            raise VipError(Return.VIP_DESCRIPTOR_ERROR, "no descriptor is posted")
+            raise VipError(
+                Return.VIP_DESCRIPTOR_ERROR,
+                f"no descriptor is posted to the {NAMES[queue]} queue of VI {vi.number}",
+            )

@@ -101,8 +101,10 @@ class Connections:
                 waiting.remove(request)
                 if not waiting:
                     del other.waiting[discriminator]
+                silence = self._driven.standings.silence_of(node)
                 raise VipError(
-                    Return.VIP_NO_MATCH, f"nobody on node {node} waits for {discriminator!r}"
+                    Return.VIP_NO_MATCH,
+                    f"nobody on node {node} waits for {discriminator!r}{silence}",
                 )
             request.answer = Return.VIP_TIMEOUT
             raise VipTimeoutError(Return.VIP_TIMEOUT, f"node {node} did not answer in time")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 
 def names_of(
@@ -16,6 +17,8 @@ def names_of(
     """Which nodes each name means, in order.  Errors: ``SimulationError`` for what is no node."""
     if given is None:
         return {f"node{node}": (node,) for node in range(nodes)}
+    if not isinstance(given, Mapping):
+        raise SimulationError(f"names: {{'server': 0, ...}} is needed, not {given!r:.60}")
     names = {}
     for name, meant in given.items():
         each = (meant,) if isinstance(meant, int) else tuple(meant)

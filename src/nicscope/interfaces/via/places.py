@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope.interfaces.arguments import LEAST
+from nicscope.interfaces.buffers import Stretch
 from nicscope.interfaces.ownership import Owned
 from nicscope.interfaces.via.addresses import Region
 from nicscope.interfaces.via.descriptor import (
@@ -72,6 +73,12 @@ class Descriptors(Owned):
                 raise VipError(
                     Return.VIP_INVALID_PARAMETER,
                     "a descriptor is of segments, not regions: give region.segment(offset, length)",
+                )
+            if isinstance(one, Stretch):
+                raise VipError(
+                    Return.VIP_INVALID_PARAMETER,
+                    "a descriptor is of segments of registered memory, not buffers: give what "
+                    "register_mem(buffer, tag) gave as region.segment(offset, length)",
                 )
         address = self._region.address + self._next % self._count * self._size
         self._next += 1

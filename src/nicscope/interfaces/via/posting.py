@@ -124,7 +124,8 @@ class Posting(Program):
             address, among = checked(self._owner, descriptor)
         if address in vi.addresses:
             raise VipError(
-                Return.VIP_INVALID_PARAMETER, "the descriptor's place is still in a queue of the VI"
+                Return.VIP_INVALID_PARAMETER,
+                "the descriptor's place is still in a queue of the VI; request() gives another",
             )
         process, posted = self._process, vi.posted[queue]
         if len(posted) >= self._depths[queue]:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 from nicscope.config.delivery import Transport
 from nicscope.config.program_costs import program_costs
 from nicscope.config.scheme import Scheme
-from nicscope.drivers.simulate.ports.build import HostSize, PortSize
+from nicscope.drivers.simulate.ports.build import PortSize
+from nicscope.interfaces.arguments import checked_host
 from nicscope.interfaces.mini.memory import check_fits
 from nicscope.interfaces.options import SharedOptions, spelt_out
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.interfaces.vmmc.directory import Directory
 from nicscope.interfaces.vmmc.endpoint import Endpoint
+from nicscope.telling import ToldPlainly
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +47,7 @@ class Cluster(PortCluster[Endpoint]):
 
         Errors: ``DesignError`` for a design that is not VMMC's or a setting that it does not have.
         """
-        host = options.get("host") or HostSize()
+        host = checked_host(options.get("host"))
         options["size"] = options.get("size") or PortSize(longest=host.pages_per_space)
         super().__init__(design, platform, **options)
         tables = program_costs(self.platform, self.design.scheme).tables
@@ -71,10 +73,10 @@ class Cluster(PortCluster[Endpoint]):
         assert self._directory is not None
         return self._directory
 
+    @ToldPlainly()
     def served(self, node: int) -> dict[str, int]:
         """What the firmware and the kernel of ``node`` have counted, translation aside."""
-        assert self.simulation is not None
-        record: Any = self.simulation.machine.ports.nodes[node]
+        record: Any = self._ran().machine.ports.nodes[self._node(node)]
         return {
             name: int(record[name])
             for name in ("interrupts", "rejected", "stale", "garbage", "table_ins", "remaps")

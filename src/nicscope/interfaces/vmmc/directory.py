@@ -36,6 +36,10 @@ class Directory:
         """What ``node`` exports as ``name``, if it does by now."""
         return self._names.get((node, name))
 
+    def names_of(self, node: int) -> list[str]:
+        """What ``node`` exports by now."""
+        return [name for (where, name), offer in self._names.items() if where == node and offer]
+
     def reserve(self, node: int, name: str) -> int:
         """The row of a buffer that is about to be exported as ``name``.
 

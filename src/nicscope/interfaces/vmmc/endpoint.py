@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.drivers.simulate.machine import COMPUTE, UNPIN
-from nicscope.errors import SimulationError, WaitTimeoutError
+from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, a_name, in_ps, whole
 from nicscope.interfaces.buffers import not_within, stretch_of
 from nicscope.interfaces.vmmc.buffers import (
@@ -19,7 +19,7 @@ from nicscope.interfaces.vmmc.buffers import (
 )
 from nicscope.interfaces.vmmc.directory import Offer
 from nicscope.interfaces.vmmc.library import Place, UserLibrary
-from nicscope.interfaces.waits import latest
+from nicscope.interfaces.waits import latest, unanswered
 from nicscope.nic.ports.layout import FETCH, WRITE
 
 if TYPE_CHECKING:
@@ -128,9 +128,12 @@ class Endpoint(UserLibrary):
         until = self._driven.now + patience
         while (offer := self.cluster.directory.find(where, name)) is None:
             if self._driven.now >= until:
-                raise WaitTimeoutError(
-                    f"node {where} has not exported {name!r} in {patience_us:g} us; "
-                    "check the name, or have it exported first"
+                named = ", ".join(map(repr, self.cluster.directory.names_of(where)))
+                raise unanswered(
+                    self._driven,
+                    f"node {where} has not exported {name!r} in {patience_us:g} us "
+                    f"(patience_us=), {f'but {named}' if named else 'nor anything else'}",
+                    where,
                 )
             await self.sleep(ASK_AGAIN_US)
         if not may_import(offer.allow, self.node, self.number):

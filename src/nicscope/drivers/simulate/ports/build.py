@@ -12,6 +12,7 @@ from nicscope.clock import NEVER
 from nicscope.config.delivery import Transport
 from nicscope.config.design import load_design
 from nicscope.config.scheme import Scheme
+from nicscope.drivers.simulate.ports.numbers import check_whole
 from nicscope.drivers.simulate.ports.shapes import Extent, port_shapes
 from nicscope.drivers.simulate.ports.state import COSTS, Ports
 from nicscope.drivers.translation.build import CODES
@@ -30,6 +31,7 @@ from nicscope.nic.ports.pools import new_pools
 from nicscope.nic.ports.shared_tables import new_shared_tables
 from nicscope.nic.ports.work_queues import new_work_queues
 from nicscope.room import zeroed
+from nicscope.telling import ToldPlainly
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,6 +76,7 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
     node_deaths: dict[int, int] = {}
     link_deaths: dict[int, int] = {}
 
+    @ToldPlainly()
     def __post_init__(self) -> None:
         for name in ("loss", "duplication", "reordering", "corruption"):
             chance = getattr(self, name)
@@ -82,6 +85,17 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
                     f"{name} is a probability from 0 to 1, such as Faults({name}=0.02), not "
                     f"{chance!r:.60}"
                 )
+        check_whole(self.seed, "seed", "Faults", 0)
+        for name in ("node_deaths", "link_deaths"):
+            deaths = getattr(self, name)
+            if not isinstance(deaths, dict):
+                raise SimulationError(
+                    f"{name} says who dies when (ps), such as Faults({name}={{1: 5_000_000}}), not "
+                    f"{deaths!r:.60}"
+                )
+            for who, when in deaths.items():
+                check_whole(who, f"who of {name}", "Faults", 0)
+                check_whole(when, f"when of {name} (ps)", "Faults", 0)
 
     @property
     def any(self) -> bool:
@@ -109,6 +123,12 @@ class HostSize(msgspec.Struct, frozen=True, kw_only=True):
     # Assumed: 100 ms "corresponds to only a few time-slices" (U-Net/MM, 2, footnote 1): to three.
     time_slice_ps: int = 33_000_000_000
 
+    @ToldPlainly()
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            if getattr(self, name) is not None:
+                check_whole(getattr(self, name), name, "HostSize", 0)
+
 
 class PortSize(msgspec.Struct, frozen=True, kw_only=True):
     """Queues and tables of a NIC."""
@@ -130,6 +150,11 @@ class PortSize(msgspec.Struct, frozen=True, kw_only=True):
     # of caches, where buffers and processes are looked up; powers of two, ways of 4
     buffer_entries: int = 1024
     process_entries: int = 64
+
+    @ToldPlainly()
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            check_whole(getattr(self, name), name, "PortSize", 0)
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):

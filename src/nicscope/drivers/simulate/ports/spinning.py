@@ -9,7 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.machine import COMPUTE, CPU, KINDS, NO_PROCESS, REPORT
+from nicscope.drivers.simulate.machine import (
+    COMPUTE,
+    CPU,
+    KINDS,
+    NO_PROCESS,
+    REPORT,
+)
 from nicscope.drivers.simulate.ports.posting import MODE_BITS, POLL
 from nicscope.drivers.simulate.ports.reporting import (
     has_report,
@@ -32,9 +38,13 @@ def whose_turn(machine, n, chosen, now):
     """Who has the idle CPU of ``n`` now, if ``chosen`` is the first that could go on, or nobody.
 
     Nobody has, where another one polls: its own word, or the end of its time slice, comes first.
+    Tasks of one process have one time slice: it polls for them all.
     """
     serving = machine.ports.nodes[n]
     p = np.int64(serving.spinner)
+    if p != NO_PROCESS and machine.processes[p].operation != REPORT:  # a task that was dropped
+        serving.spun += now - serving.spun_since
+        serving.spinner = p = np.int64(NO_PROCESS)
     if p != NO_PROCESS and _has_heard(machine, n, p):
         chosen = p
     if chosen == NO_PROCESS:
@@ -46,7 +56,7 @@ def whose_turn(machine, n, chosen, now):
         return np.int64(chosen)
     ran = now - serving.spun_since
     left = -ran % machine.ports.rules[0].time_slice
-    if chosen != p and left > 0:
+    if left > 0 and machine.chained[chosen].main != machine.chained[p].main:
         put(machine.agenda, n * KINDS + CPU, now + left)
         return np.int64(NO_PROCESS)
     serving.spun += ran

@@ -1,18 +1,25 @@
-"""What leaves a run is told from a person's own lines: no frames of ours before or between them."""
+"""What a person's call raises is told from their own lines: no frames of ours around these.
+
+All that a script calls outside programs wears it: constructors, set-up, runs, reports.
+"""
 
 from __future__ import annotations
 
+from contextlib import ContextDecorator
 from typing import TYPE_CHECKING
 
-from nicscope.drivers.simulate.frames import keep_own, own_entry
 from nicscope.errors import NicscopeError
+from nicscope.frames import entries, keep_own, own_entry
 
 if TYPE_CHECKING:
     from types import TracebackType
 
 
-class ToldPlainly:
-    """Within its block, what is raised loses frames of ours, that of the block's own included."""
+class ToldPlainly(ContextDecorator):
+    """Within its block, what is raised loses frames of ours, that of the block's own included.
+
+    ``@ToldPlainly()``: the block is all that a function does, and how it is called.
+    """
 
     def __enter__(self) -> None:
         pass
@@ -34,10 +41,16 @@ def _trim(error: BaseException) -> None:
         if own_entry(error) is None:
             error.__traceback__ = None
         error.__suppress_context__ = True
+        if error.__cause__ is not None:
+            keep_own(error.__cause__)
+            if own_entry(error.__cause__) is None:  # what it says, the error says
+                error.__cause__ = None
         return
     entry = own_entry(error)
     if entry is None:
-        if isinstance(error, KeyboardInterrupt):
+        # Nothing of ours has begun where the call itself was wrong, as with an argument too many.
+        is_call = isinstance(error, TypeError) and len([*entries(error)]) == 1
+        if is_call or isinstance(error, KeyboardInterrupt):
             error.__traceback__ = None
         return
     last = entry

@@ -287,9 +287,7 @@ def test_on_a_phone_what_a_change_does_is_seen_beside_the_controls(served, opene
     assert not page.is_visible("#brief")
 
 
-def test_a_server_that_has_stopped_is_told_with_the_command_that_begins_it_again(
-    tmp_path, browser
-):
+def test_a_server_that_has_stopped_is_told_with_the_command_that_begins_it_again(tmp_path, browser):
     page = browser.new_page()  # it complains about a connection that is refused, as it should
     with explorer(small_trace(tmp_path)) as found:
         with serving(found) as port:

@@ -219,7 +219,7 @@ def test_a_design_file_is_offered_beside_the_catalog_and_answered_as_replay_coun
 def test_a_design_file_that_was_not_given_is_not_read(tmp_path):
     given, other = own_design(tmp_path), own_design(tmp_path, "other.toml")
 
-    with pytest.raises(StudyError, match="no design .*other.toml.*--design"):
+    with pytest.raises(StudyError, match=r"no design .*other\.toml.*--design"):
         read_state([("design", str(other))], offer([str(given)]))
 
 

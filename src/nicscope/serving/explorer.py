@@ -73,8 +73,12 @@ class _Pages:
         """What the page says before any design is chosen."""
         explorer = self._explorer
         designs = [
-            {"called": called, "title": design.title}
-            | {"scheme": design.scheme.value, "is_file": is_file}
+            {
+                "called": called,
+                "title": design.title,
+                "scheme": design.scheme.value,
+                "is_file": is_file,
+            }
             for called, (design, _, is_file) in explorer.offered.items()
         ]
         told = {

@@ -33,7 +33,8 @@ def _checks(found: Reproduction, paper: str) -> tuple[list[Point], list[Shape]]:
 
 def _line(paper: Paper, points: Sequence[Point], shapes: Sequence[Shape]) -> Markup:
     counted = [one for one in points if one.basis is not Basis.IDENTITY]
-    missed = [one for one in [*points, *shapes] if not one.ok]
+    checks: list[Point | Shape] = [*points, *shapes]
+    missed = [one for one in checks if not one.ok]
     known = sum(one.known_miss is not None for one in missed)
     cells = [
         f"{sum(one.ok for one in some)} of {len(some)}" if some else "none"

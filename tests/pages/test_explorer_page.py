@@ -302,6 +302,8 @@ def test_a_server_that_has_stopped_is_told_with_the_command_that_begins_it_again
         assert page.inner_text("#problem-again") == again
         assert page.locator("#problem").bounding_box()["y"] >= 0
         assert "stale" in page.get_attribute("#shown", "class")
+        page.set_viewport_size({"width": 360, "height": 900})
+        assert page.is_hidden("#brief")
         page.click("#retry")
         page.wait_for_selector("#problem:not([hidden])")
         with serving(found, port):
@@ -337,6 +339,8 @@ def test_a_wrong_address_is_told_on_the_page(served, browser):
     page.wait_for_selector("#problem:not([hidden])")
 
     assert "power of two" in page.inner_text("#problem")
+    assert page.is_hidden("#retry")
+    assert page.is_hidden("#brief")
     page.close()
 
 

@@ -198,6 +198,7 @@ function tellProblem(text, again) {
   $("retry").hidden = $("problem-again").hidden = again === undefined;
   $("retry").onclick = () => begin(again);
   $("shown").classList.toggle("stale", isThere); // they are of what was chosen before
+  $("brief").hidden = isThere;
   if (again !== undefined && about !== null) $("problem-again").textContent = spelled([...about.command, "--port", location.port]);
 }
 

@@ -287,6 +287,18 @@ def test_on_a_phone_what_a_change_does_is_seen_beside_the_controls(served, opene
     assert not page.is_visible("#brief")
 
 
+def test_on_paper_there_are_results_alone_dark_on_white(served, opened):
+    page = opened(f"{served[0]}?design=utlb", 700, "dark")
+    settled(page, "design=utlb")
+    page.emulate_media(media="print")
+
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    for name in ("controls", "brief", "basics", "save"):
+        assert page.is_hidden(f"#{name}")
+    assert page.is_visible("#curve svg[role=img]")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 700
+
+
 def test_a_server_that_has_stopped_is_told_with_the_command_that_begins_it_again(tmp_path, browser):
     page = browser.new_page()  # it complains about a connection that is refused, as it should
     with explorer(small_trace(tmp_path)) as found:

@@ -262,7 +262,7 @@ def test_on_a_phone_each_number_stands_under_its_heading_and_none_is_out_of_sigh
 
 
 def test_on_paper_there_are_no_controls_and_no_table_is_cut(address, opened):
-    page = opened(address, 700)
+    page = opened(address, 700, "dark")
     page.emulate_media(media="print")
 
     assert not page.is_visible("#filters")
@@ -271,6 +271,7 @@ def test_on_paper_there_are_no_controls_and_no_table_is_cut(address, opened):
         ".scroll", "all => all.map(x => getComputedStyle(x).overflowX)"
     )
     assert set(kinds) == {"visible"}
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
 def test_words_find_items_and_numbers(address, found, opened):

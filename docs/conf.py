@@ -32,6 +32,7 @@ nb_merge_streams = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 python_use_unqualified_type_names = True
+maximum_signature_line_length = 100  # a longer one has a line for each argument
 
 # The dollar, and what a command prints, are not part of what is copied.
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
@@ -42,6 +43,8 @@ html_title = "nicscope"
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {"navigation_with_keys": True}
+html_static_path = ["style"]
+html_css_files = ["pages.css"]
 
 # Pages that lie beside this folder, and the ones here that show them.
 BESIDE = {

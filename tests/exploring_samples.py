@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 
 import pyarrow as pa
@@ -36,10 +37,19 @@ def small_trace(folder, count=300):
     return path
 
 
+def own_design(folder, name="mine.toml", **settings):
+    """A design file of a user's own, priced by a platform file beside it."""
+    (folder / "cheap.toml").write_text('title = "Cheap"\n[costs]\nni_check = "2us"\n')
+    told = {"scheme": "utlb", "title": "Ours", "platform": "cheap.toml", "entries": 64, **settings}
+    path = folder / name
+    path.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in told.items()))
+    return path
+
+
 @contextlib.contextmanager
-def explorer(path):
+def explorer(path, designs=()):
     """Yield an explorer of the trace at ``path`` that counts."""
-    found = Explorer(str(path), open_trace(path))
+    found = Explorer(str(path), open_trace(path), designs)
     found.passes.start()
     try:
         yield found

@@ -10,6 +10,16 @@ import small_programs as small
 CHROMIUM = shutil.which("chromium")
 QUIET = "--no-sandbox --disable-gpu --disable-background-networking --disable-component-update "
 QUIET += "--disable-sync --no-first-run"
+# The least contrast of a slice's words with the slice.
+CONTRASTS = """Math.min(...COLOURS.map((colour) => {
+  const light = (text) => [1, 3, 5].reduce((sum, place, which) => {
+    const share = parseInt(text.slice(place, place + 2), 16) / 255;
+    const linear = share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    return sum + [0.2126, 0.7152, 0.0722][which] * linear;
+  }, 0.05);
+  const [low, high] = [light(colour), light(inkOn(colour))].sort((a, b) => a - b);
+  return high / low;
+}))"""
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +44,7 @@ def test_the_page_draws_itself_at_any_width_and_answers_keys_and_pointer(path, w
         colours = "new Set(new Uint32Array(context.getImageData(0, 0, canvas.width, "
         colours += "canvas.height).data.buffer)).size"
         assert page.evaluate(colours) > 10
+        assert page.evaluate(CONTRASTS) > 4.5
         before = page.evaluate("[from, to]")
         page.focus("#chart")
         page.keyboard.press("+")

@@ -151,6 +151,8 @@ def test_a_missing_library_is_told_with_how_to_install_it(missing, monkeypatch, 
         (["nothing.parquet"], "nothing.parquet"),
         (["bundled:reddis"], "no bundled trace"),
         (["bundled:redis_server", "--port", "70000"], "--port must be from 0 to 65535"),
+        (["bundled:redis_server", "--design", "utbl"], "no design 'utbl'; did you mean 'utlb'"),
+        (["bundled:redis_server", "--design", "nothing.toml"], "nothing.toml"),
     ],
 )
 def test_a_mistake_is_one_line_and_nothing_is_served(arguments, said, capsys):

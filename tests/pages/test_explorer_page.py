@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
+from urllib.parse import quote_plus
 
 import pytest
 
-from exploring_samples import explorer, small_trace
+from exploring_samples import explorer, own_design, small_trace
 from nicscope.studies.replaying import choose_subjects, compare
 
 starlette = pytest.importorskip("starlette", reason="the extra explore is not installed")
 uvicorn = pytest.importorskip("uvicorn", reason="the extra explore is not installed")
 
-WIDTHS = (1280, 768, 390)
+WIDTHS = (1440, 820, 360)
+
+
+@contextlib.contextmanager
+def serving(found, port=0):
+    """Yield the port at which the explorer ``found`` answers."""
+    from nicscope.serving.explorer import explorer_app, listening
+
+    socket = listening(port)
+    config = uvicorn.Config(explorer_app(found), log_level="error", lifespan="off", ws="none")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)
+    thread.start()
+    yield socket.getsockname()[1]
+    server.should_exit = server.force_exit = True
+    thread.join(20)
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    """(address, explorer) of a small trace."""
-    from nicscope.serving.explorer import explorer_app, listening
-
-    with explorer(small_trace(tmp_path_factory.mktemp("served"))) as found:
-        socket = listening(0)
-        config = uvicorn.Config(explorer_app(found), log_level="error", lifespan="off", ws="none")
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{socket.getsockname()[1]}/", found
-        server.should_exit = server.force_exit = True
-        thread.join(20)
+    """(address, explorer) of a small trace and a design file of a user's own."""
+    folder = tmp_path_factory.mktemp("served")
+    designs = ["utlb", str(own_design(folder))]
+    with explorer(small_trace(folder), designs) as found, serving(found) as port:
+        yield f"http://127.0.0.1:{port}/", found
 
 
 def settled(page, query):
@@ -211,6 +221,129 @@ def test_the_saved_design_file_replays_to_the_numbers_of_the_page(served, opened
     assert shown(page) == replayed(explored, str(file))
 
 
+def test_the_design_is_shown_as_the_file_that_is_saved(served, opened, tmp_path):
+    page = opened(f"{served[0]}?design=mini&line=8")
+    settled(page, "design=mini&line=8")
+
+    page.click("text=The design as a file")
+    with page.expect_download() as waiting:
+        page.click("#save")
+    waiting.value.save_as(file := tmp_path / "saved.toml")
+
+    assert page.inner_text("#file") == file.read_text()
+    assert "line = { value = 8" in page.inner_text("#file")
+
+
+def test_a_design_file_of_a_user_is_chosen_changed_and_replayed(served, opened):
+    address, explored = served
+    [_, own] = explored.asked
+    page = opened(address)
+    settled(page, "design=utlb")
+
+    page.select_option("#design", own)
+    query = f"design={quote_plus(own)}"
+    settled(page, query)
+    first = shown(page)
+    assert first == replayed(explored, own)
+    group = "document.querySelector('#design option:checked').parentElement.label"
+    assert page.evaluate(group) == "your design files"
+    assert page.inner_text("#command").endswith(f"--design {own}")
+    page.select_option("#ways", "2")
+    settled(page, f"{query}&ways=2")
+    assert shown(page) == replayed(explored, own, "ways=2")
+    page.click("#reset")
+    settled(page, query)
+    assert shown(page) == first
+
+
+def test_each_control_and_each_step_of_the_cost_is_explained(served, opened):
+    page = opened(f"{served[0]}?design=utlb")
+    settled(page, "design=utlb")
+
+    for name in ("entries", "ways", "line", "prefetch", "page_size", "pin_limit"):
+        assert page.get_attribute(f"#{name}", "aria-describedby") == f"{name}-hint"
+        assert len(page.inner_text(f"#{name}-hint").split()) > 5
+    assert page.inner_text("#line-hint").endswith("Not in scheme utlb.")
+    steps = page.eval_on_selector_all("#cost td.step small", "all => all.map(x => x.innerText)")
+    assert len(steps) == page.locator("#cost tbody tr").count() > 0
+    assert all(len(step.split()) > 2 for step in steps)
+    page.click("#basics summary")
+    assert "A lookup that it does not find there is a miss" in page.inner_text("#basics")
+
+
+def test_on_a_phone_what_a_change_does_is_seen_beside_the_controls(served, opened):
+    page = opened(f"{served[0]}?design=utlb", 360)
+    settled(page, "design=utlb")
+    before = page.inner_text("#brief")
+
+    page.select_option("#page_size", "65536")
+    settled(page, "design=utlb&page_size=65536")
+
+    assert "misses per 100" in before
+    assert page.inner_text("#brief") != before
+    box = page.locator("#brief").bounding_box()
+    assert box["y"] + box["height"] == pytest.approx(900, abs=1)
+    page.set_viewport_size({"width": 1280, "height": 900})
+    assert not page.is_visible("#brief")
+
+
+def test_on_paper_there_are_results_alone_dark_on_white(served, opened):
+    page = opened(f"{served[0]}?design=utlb", 700, "dark")
+    settled(page, "design=utlb")
+    page.emulate_media(media="print")
+
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    for name in ("controls", "brief", "basics", "save"):
+        assert page.is_hidden(f"#{name}")
+    assert page.is_visible("#curve svg[role=img]")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 700
+
+
+def test_a_server_that_has_stopped_is_told_with_the_command_that_begins_it_again(tmp_path, browser):
+    page = browser.new_page()  # it complains about a connection that is refused, as it should
+    with explorer(small_trace(tmp_path)) as found:
+        with serving(found) as port:
+            page.goto(f"http://127.0.0.1:{port}/?design=utlb")
+            settled(page, "design=utlb")
+            page.keyboard.press("End")
+        page.select_option("#ways", "4")
+        page.wait_for_selector("#problem:not([hidden])")
+
+        assert "has ended" in page.inner_text("#problem-what")
+        again = f"nicscope explore {tmp_path / 'small.parquet'} --port {port}"
+        assert page.inner_text("#problem-again") == again
+        assert page.locator("#problem").bounding_box()["y"] >= 0
+        assert "stale" in page.get_attribute("#shown", "class")
+        page.set_viewport_size({"width": 360, "height": 900})
+        assert page.is_hidden("#brief")
+        page.click("#retry")
+        page.wait_for_selector("#problem:not([hidden])")
+        with serving(found, port):
+            page.click("#retry")
+            settled(page, "design=utlb&ways=4")
+            assert page.is_hidden("#problem")
+            assert "stale" not in page.get_attribute("#shown", "class")
+            assert shown(page) == replayed(found, "utlb", "ways=4")
+    page.close()
+
+
+def test_two_changes_made_at_once_both_hold(served, opened):
+    page = opened(f"{served[0]}?design=utlb")
+    settled(page, "design=utlb")
+
+    page.evaluate(
+        """() => {
+          for (const [name, value] of [["ways", "2"], ["prefetch", "4"]]) {
+            const one = document.getElementById(name);
+            one.value = value;
+            one.dispatchEvent(new Event("change"));
+          }
+        }"""
+    )
+
+    settled(page, "design=utlb&ways=2&prefetch=4")
+
+
 def test_a_wrong_address_is_told_on_the_page(served, browser):
     page = browser.new_page()
     page.goto(f"{served[0]}?design=utlb&ways=3")
@@ -218,6 +351,8 @@ def test_a_wrong_address_is_told_on_the_page(served, browser):
     page.wait_for_selector("#problem:not([hidden])")
 
     assert "power of two" in page.inner_text("#problem")
+    assert page.is_hidden("#retry")
+    assert page.is_hidden("#brief")
     page.close()
 
 

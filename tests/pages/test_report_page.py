@@ -22,7 +22,7 @@ from nicscope.studies.reproduce.verdict import (
 )
 from reproduce.study_samples import write_sample
 
-WIDTHS = (1280, 768, 390)
+WIDTHS = (1440, 820, 360)
 MOST_BYTES = 10 << 20
 EVIL = "<script>throw new Error('markup')</script><img src=x onerror=alert(1)> & \"more\""
 
@@ -200,6 +200,78 @@ def test_filters_show_what_they_say_and_the_address_keeps_them(address, found, o
     page.uncheck("#verdict-new")
     assert shown(page) == 0
     assert page.locator(".paper:visible").count() == 0
+
+
+def test_the_overview_leads_to_each_paper_and_tells_what_the_summary_counts(address, found, opened):
+    page = opened(address)
+    rows = page.eval_on_selector_all(
+        "#overview tbody tr", "all => all.map(x => [...x.children].map(y => y.innerText))"
+    )
+
+    assert len(rows) == len(load_papers())
+    for (title, numbers, statements, known, new), (key, paper) in zip(
+        rows, load_papers().items(), strict=True
+    ):
+        counted = [
+            one for one in found.points if one.paper == key and one.basis.value != "identity"
+        ]
+        shapes = [one for one in found.shapes if one.paper == key]
+        assert title == paper.title
+        within = f"{sum(one.ok for one in counted)} of {len(counted)}"
+        assert numbers == (within if counted else "none")
+        assert statements == f"{sum(one.ok for one in shapes)} of {len(shapes)}"
+        assert int(known) == len(wanted(found, key, outcomes={"known"}))
+        assert int(new) == len(wanted(found, key, outcomes={"new"}))
+    page.select_option("#paper", "edt")
+    page.click("#overview a[href='#utlb']")  # which the filter hides
+    assert page.locator("#utlb").is_visible()
+    assert page.evaluate("document.getElementById('utlb').getBoundingClientRect().top") < 50
+    page.click("#utlb .contents summary")
+    links = page.eval_on_selector_all(
+        "#utlb .contents a", "all => all.map(x => decodeURIComponent(x.hash.slice(1)))"
+    )
+    assert links == page.eval_on_selector_all("#utlb .item", "all => all.map(x => x.id)")
+    page.uncheck("#verdict-met")
+    assert page.locator("#utlb .contents a:visible").count() < len(links)
+
+
+def test_on_a_phone_each_number_stands_under_its_heading_and_none_is_out_of_sight(address, opened):
+    page = opened(address, 360)
+
+    aside = page.eval_on_selector_all(
+        ".numbers", "all => all.filter(x => x.scrollWidth > x.clientWidth).map(x => x.innerText)"
+    )
+    assert aside == []
+    told = page.eval_on_selector_all(
+        "[id='utlb/table1'] tr.check td[data-head]",
+        "all => all.slice(0, 4).map(x => getComputedStyle(x, '::before').content)",
+    )
+    assert told == ['"printed"', '"here"', '"error"', '"within"']
+    cut = page.eval_on_selector_all(
+        "figure svg text",
+        """all => all.filter(one => {
+          const [text, picture] = [one, one.ownerSVGElement].map(x => x.getBoundingClientRect());
+          return text.left < picture.left - 1 || text.right > picture.right + 1;
+        }).map(one => one.textContent)""",
+    )
+    assert cut == []
+    tall = page.eval_on_selector_all(
+        "figure svg text", "all => all.map(x => x.getBoundingClientRect().height)"
+    )
+    assert min(tall) > 12
+
+
+def test_on_paper_there_are_no_controls_and_no_table_is_cut(address, opened):
+    page = opened(address, 700, "dark")
+    page.emulate_media(media="print")
+
+    assert not page.is_visible("#filters")
+    assert not page.is_visible(".contents >> nth=0")
+    kinds = page.eval_on_selector_all(
+        ".scroll", "all => all.map(x => getComputedStyle(x).overflowX)"
+    )
+    assert set(kinds) == {"visible"}
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
 def test_words_find_items_and_numbers(address, found, opened):

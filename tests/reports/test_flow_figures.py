@@ -177,6 +177,8 @@ def test_the_page_needs_nothing_from_elsewhere():
     page = page_of(found)
 
     assert "<title>lab, adaptive, 8,192 bytes</title>" in page
+    assert page.count("<h1>lab, adaptive, 8,192 bytes</h1>") == 1
+    assert page.index('<html lang="en">') < page.index("width=device-width") < page.index("<h1>")
     assert not re.findall(r"<(?:script|link|img)[^>]* (?:src|href)=", page)
     assert "Plotly.newPlot(" in page
     # The figure's data stand in the page as JSON.

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from exploring_samples import explorer, small_trace
-from nicscope.config.design import load_design
+from exploring_samples import explorer, own_design, small_trace
+from nicscope.config.design import design_names, load_design
 from nicscope.errors import DesignError, StudyError
 from nicscope.reports.template import design_file
 from nicscope.studies.exploring import exploring
-from nicscope.studies.exploring.state import EXPLORED, catalog, controls, read_state
+from nicscope.studies.exploring.state import EXPLORED, controls, offer, read_state
 from nicscope.studies.replaying import choose_subjects, compare
 
 PATIENT = 300
@@ -46,7 +46,7 @@ def assert_same(answer, told):
     assert {"peak_pinned_pages", "rejected"} <= set(counted)
 
 
-@pytest.mark.parametrize("design", [each["name"] for each in catalog()])
+@pytest.mark.parametrize("design", design_names())
 def test_every_design_of_the_catalog_is_answered_as_replay_counts_it(explored, design):
     assert_same(answered(explored, ("design", design)), replayed(explored, design))
 
@@ -145,7 +145,7 @@ def test_a_saved_design_file_gives_the_numbers_of_the_page(explored, tmp_path):
     assert_same(answer, told)
 
 
-@pytest.mark.parametrize("name", [each["name"] for each in catalog()])
+@pytest.mark.parametrize("name", design_names())
 def test_a_design_as_the_text_of_a_file_is_the_same_design(name, tmp_path):
     design = load_design(name)
     file = tmp_path / f"{name}.toml"
@@ -180,20 +180,66 @@ def test_each_state_has_one_spelling_without_what_the_catalog_says_anyway(explor
 )
 def test_a_wrong_address_is_told_in_one_line(pairs, said):
     with pytest.raises((StudyError, DesignError), match=said) as found:
-        read_state(pairs)
+        read_state(pairs, offer())
 
     assert "\n" not in str(found.value)
 
 
 def test_controls_say_what_the_scheme_has_and_what_may_be_chosen():
-    found = controls(read_state([("design", "unet")]), 4096)
+    found = controls(read_state([("design", "unet")], offer()), 4096)
 
     assert set(found) == set(EXPLORED)
     assert not found["entries"]["used"]
     assert found["page_size"]["value"] == 4096
-    mini = controls(read_state([("design", "mini"), ("entries", "32768")]), 8192)
+    state = read_state([("design", "mini"), ("entries", "32768")], offer())
+    mini = controls(state, 8192)
     assert mini["entries"]["value"] in mini["entries"]["choices"]
     assert 8192 in mini["page_size"]["choices"]
+
+
+def test_a_design_file_is_offered_beside_the_catalog_and_answered_as_replay_counts_it(tmp_path):
+    # It is called as a design of the catalog is, and priced otherwise.
+    own = str(own_design(tmp_path, "utlb.toml", entries=8192, ways=1))
+    with explorer(small_trace(tmp_path), [own, "mini"]) as found:
+        first = answered(found)
+        catalog = answered(found, ("design", "utlb"))
+        changed = answered(found, ("design", own), ("entries", "32"), ("ways", "2"))
+        told = [replayed(found, own), replayed(found, "utlb")]
+        told.append(replayed(found, own, "entries=32", "ways=2"))
+
+    assert first["query"] == [("design", own)]
+    assert first["cost_us"]["platform"].endswith("cheap")
+    for answer, each in zip((first, catalog, changed), told, strict=True):
+        assert_same(answer, each)
+    assert first["cost_us"]["total"] != catalog["cost_us"]["total"]
+    assert changed["command"][3:] == [
+        *["--design", own, "--set", "entries=32", "--set", "ways=2"],
+    ]
+
+
+def test_a_design_file_that_was_not_given_is_not_read(tmp_path):
+    given, other = own_design(tmp_path), own_design(tmp_path, "other.toml")
+
+    with pytest.raises(StudyError, match=r"no design .*other\.toml.*--design"):
+        read_state([("design", str(other))], offer([str(given)]))
+
+
+def test_an_address_without_a_design_means_the_first_that_was_given(tmp_path):
+    trace = small_trace(tmp_path)
+
+    with explorer(trace, ["mini", str(own_design(tmp_path))]) as found:
+        assert found.read([]).called == "mini"
+        assert found.command == [
+            *["nicscope", "explore", str(trace)],
+            *["--design", "mini", "--design", str(tmp_path / "mine.toml")],
+        ]
+
+
+def test_every_control_of_every_scheme_is_explained_in_a_sentence():
+    for name in design_names():
+        for control in controls(read_state([("design", name)], offer()), 4096).values():
+            assert control["meaning"].endswith(".")
+            assert len(control["meaning"].split()) > 5
 
 
 def test_a_trace_with_a_wrong_row_is_told_with_the_row_whatever_is_asked(tmp_path):

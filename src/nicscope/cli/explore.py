@@ -13,7 +13,7 @@ from nicscope.library.traces import trace_path
 EXAMPLES = (
     "Examples:\n\n"
     "[bold]nicscope explore bundled:redis_server[/bold]\n\n"
-    "[bold]nicscope explore mine.parquet --port 8471 --no-browser[/bold]"
+    "[bold]nicscope explore mine.parquet --design mine.toml --port 8471 --no-browser[/bold]"
 )
 MISSING = (
     "explore needs Starlette and uvicorn, which are not installed; install them with "
@@ -33,6 +33,15 @@ def explore(
             show_default=False,
         ),
     ],
+    design: Annotated[
+        list[str] | None,
+        option(
+            "NAME|FILE",
+            "A design file of your own, offered beside the catalog; may be repeated. The page "
+            "begins with the first.",
+            autocompletion=completion.designs,
+        ),
+    ] = None,
     port: Annotated[int, option("N", "Port on 127.0.0.1; 0 is any that is free.")] = 0,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Print the address and open nothing.")
@@ -55,7 +64,7 @@ def explore(
     from nicscope.studies.exploring.exploring import Explorer
     from nicscope.traces.reader import open_trace
 
-    explorer = Explorer(trace, open_trace(trace_path(trace)))
+    explorer = Explorer(trace, open_trace(trace_path(trace)), design or ())
     try:
         socket = listening(port)
     except OSError as error:

@@ -51,6 +51,18 @@ _HOVER = (
     "<b>packet %{customdata[0]}</b> %{customdata[1]}<br>%{customdata[2]:,} bytes"
     "<br>%{customdata[3]} to %{customdata[4]} us<br>%{customdata[5]:.1f} MB/s<extra>%{y}</extra>"
 )
+# Phones lay it out at their own width; Plotly draws on white whatever the theme.
+_HEAD = (
+    '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    "<style>:root { color-scheme: light; } "
+    "body { margin: 0; background: #fff; color: #1b1b1b; font: 15px/1.45 system-ui, sans-serif; } "
+    "h1 { font-size: 1.15rem; margin: 12px 16px 4px; } p { margin: 0 16px; max-width: 75ch; }"
+    "</style>"
+)
+_TOLD = (
+    "Above, when each of the four engines on a packet's way moved it, packets in turns of two "
+    "shades; below, how fast. Point at a bar for its packet, drag to zoom, double-click for all."
+)
 
 
 def has_plotly() -> bool:
@@ -69,7 +81,14 @@ def page_of(report: FlowReport) -> str:
         config={"displaylogo": False, "responsive": True},
     )
     name = html.escape(title(report, MOST_PACKETS))
-    return page.replace("<head>", f"<head><title>{name}</title>", 1)
+    parts = {
+        "<html>": '<html lang="en">',
+        "</head>": f"<title>{name}</title>{_HEAD}</head>",
+        "<body>": f"<body><h1>{name}</h1><p>{_TOLD}</p>",
+    }
+    for mark, there in parts.items():
+        page = page.replace(mark, there, 1)
+    return page
 
 
 def _figure(report: FlowReport) -> Any:
@@ -101,12 +120,12 @@ def _figure(report: FlowReport) -> Any:
             col=1,
         )
     figure.update_layout(
-        title=title(report, MOST_PACKETS),
         barmode="overlay",
         template="plotly_white",
         legend={"orientation": "h", "y": -0.12},
         font={"size": 14},
         height=760,
+        margin={"l": 70, "r": 20, "t": 20},
     )
     figure.update_yaxes(categoryorder="array", categoryarray=list(reversed(BANDS)), row=1, col=1)
     figure.update_yaxes(title="MB/s, idle time included", rangemode="tozero", row=2, col=1)

@@ -8,6 +8,7 @@ const $ = (id) => document.getElementById(id);
 
 let about = null;
 let query = new URLSearchParams(); // as the server spells it
+let asked = query; // what is on its way to become that
 let choices = []; // of entries
 let turn = 0; // what was asked before the latest asking is nobody's any more
 
@@ -80,12 +81,12 @@ function fillSelect(name, control) {
 }
 
 function fillControls(answer) {
-  $("design").value = answer.design.name;
+  $("design").value = answer.design.called;
   $("design-hint").textContent = answer.design.description;
   for (const [name, control] of Object.entries(answer.controls)) {
     const input = $(name);
     input.disabled = !control.used;
-    $(`${name}-hint`).textContent = control.used ? "" : `not in scheme ${answer.design.scheme}`;
+    $(`${name}-hint`).textContent = control.used ? control.meaning : `${control.meaning} Not in scheme ${answer.design.scheme}.`;
     if (name !== "entries") fillSelect(name, control);
   }
   const entries = answer.controls.entries;
@@ -129,6 +130,8 @@ function fillNumbers(answer) {
     `${answer.design.title}. ${whole(misses)} of ${whole(total.lookups)} lookups miss on the NIC` +
     `${cost.per_lookup === null ? "" : `, and a lookup takes ${atLeast}${between(cost.per_lookup)} us on ${cost.platform}`}` +
     `; the NIC holds ${bytes(nic)}.`;
+  $("brief").textContent = [`${fine(100 * rate)} misses per 100`, cost.per_lookup === null ? null : `${atLeast}${between(cost.per_lookup)} us a lookup`, bytes(nic)]
+    .filter((each) => each !== null).join(" · ");
 }
 
 function fillCost(answer) {
@@ -140,7 +143,7 @@ function fillCost(answer) {
   $("cost").replaceChildren(
     element("thead", {}, head),
     element("tbody", {}, ...parts.map((part) =>
-      row([left(part.name.replaceAll("_", " ")), between(part.total_us, 1 / lookups),
+      row([element("td", { class: "left step" }, part.name.replaceAll("_", " "), element("small", {}, answer.meanings[part.name])), between(part.total_us, 1 / lookups),
         element("td", { class: "left" }, element("span", { class: `evidence ${part.evidence}` }, part.evidence)),
         bar(bounds(part.total_us)[1] / most), whole(part.count), between(part.unit_cost_us),
         element("td", { class: "source" }, part.source)]))));
@@ -160,8 +163,11 @@ function fillMemory(answer) {
     element("tfoot", {}, row([left("in all"), whole(total), bytes(total), ""])));
 }
 
+const spelled = (words) => words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
+
 function fillAgain(answer) {
-  $("command").textContent = answer.command.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
+  $("command").textContent = spelled(answer.command);
+  $("file").textContent = answer.file;
   $("save").href = `/design.toml?${query}`;
   $("save").download = `${answer.design.name}-explored.toml`;
 }
@@ -184,33 +190,50 @@ function tellWorking(working) {
   $("working-bar").value = working.total ? working.done / working.total : 0;
 }
 
-function tellProblem(text) {
-  $("problem").hidden = text === "";
-  $("problem").textContent = text;
+// What keeps the numbers of `wanted` from being there; `again`: whether to ask once more may help.
+function tellProblem(text, again) {
+  const isThere = text !== "";
+  $("problem").hidden = !isThere;
+  $("problem-what").textContent = text;
+  $("retry").hidden = $("problem-again").hidden = again === undefined;
+  $("retry").onclick = () => begin(again);
+  $("shown").classList.toggle("stale", isThere); // they are of what was chosen before
+  $("brief").hidden = isThere;
+  if (again !== undefined && about !== null) $("problem-again").textContent = spelled([...about.command, "--port", location.port]);
+}
+
+const ENDED = "The command nicscope explore has ended, so nothing is counted any more. Begin it again, then try again:";
+
+// What the server says at `path`; an error has what is to be told.
+async function ask(path) {
+  const response = await fetch(path).catch(() => { throw new Error(ENDED); });
+  return response.json().catch(() => { throw new Error(`nicscope explore could not answer (${response.status}); its terminal says why`); });
 }
 
 // Ask for what the address spells until all of it is there; `after` says what to do with the history.
 async function show(wanted, after) {
   const mine = ++turn;
   let first = true;
+  asked = wanted;
   while (mine === turn) {
     let answer;
+    let again;
     try {
-      const response = await fetch(`/answer?${wanted}`);
-      answer = await response.json();
-    } catch {
-      if (mine === turn) tellProblem("nicscope explore has ended; start it again and reload this page");
-      return;
+      answer = await ask(`/answer?${wanted}`);
+    } catch (error) {
+      answer = { error: error.message };
+      again = wanted;
     }
     if (mine !== turn) return;
     if (answer.error !== undefined) {
+      asked = again ?? query;
       tellWorking(undefined);
-      tellProblem(answer.error);
+      tellProblem(answer.error, again);
       return;
     }
     tellProblem("");
     if (first) {
-      query = new URLSearchParams(answer.query);
+      asked = query = new URLSearchParams(answer.query);
       const address = `${location.pathname}?${query}`;
       if (after === "push" && address !== location.pathname + location.search) history.pushState(null, "", address);
       else history.replaceState(null, "", address);
@@ -232,7 +255,7 @@ async function show(wanted, after) {
 }
 
 function change(settings, isLast) {
-  const wanted = new URLSearchParams(query);
+  const wanted = new URLSearchParams(asked);
   for (const [name, value] of Object.entries(settings)) wanted.set(name, value);
   show(wanted, isLast ? "push" : "replace");
 }
@@ -256,18 +279,27 @@ $("controls").addEventListener("submit", (event) => event.preventDefault());
 window.addEventListener("popstate", () => show(new URLSearchParams(location.search), "replace"));
 new ResizeObserver(() => drawn && fillCurve(drawn)).observe($("results"));
 
-async function begin() {
-  about = await (await fetch("/about")).json();
+function fillDesigns() {
+  const groups = new Map();
+  for (const each of about.designs) {
+    const label = each.is_file ? "your design files" : `scheme ${each.scheme}`;
+    if (!groups.has(label)) groups.set(label, element("optgroup", { label }));
+    groups.get(label).append(element("option", { value: each.called, title: each.title }, each.called));
+  }
+  $("design").replaceChildren(...groups.values());
+}
+
+async function begin(wanted) {
+  try {
+    about = await ask("/about");
+  } catch (error) {
+    return tellProblem(error.message, wanted);
+  }
   $("trace").textContent = about.trace;
   document.title = `${about.trace}: nicscope explore`;
   $("about").textContent = `${whole(about.requests)} requests, recorded with pages of ${bytes(about.page_size)}. Change the design, and see what it misses, costs and takes.`;
-  const groups = new Map();
-  for (const each of about.designs) {
-    if (!groups.has(each.scheme)) groups.set(each.scheme, element("optgroup", { label: `scheme ${each.scheme}` }));
-    groups.get(each.scheme).append(element("option", { value: each.name, title: each.title }, each.name));
-  }
-  $("design").replaceChildren(...groups.values());
-  await show(new URLSearchParams(location.search), "replace");
+  fillDesigns();
+  await show(wanted, "replace");
 }
 
-begin();
+begin(new URLSearchParams(location.search));

@@ -8,6 +8,7 @@ header allows it to; nor does it have anything counted, as browsers say where a 
 from __future__ import annotations
 
 import functools
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,6 @@ from starlette.routing import Route
 from nicscope import __version__
 from nicscope.errors import NicscopeError, StudyError, one_line
 from nicscope.reports.template import design_file
-from nicscope.studies.exploring.state import catalog
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from nicscope.studies.exploring.exploring import Explorer
+    from nicscope.studies.exploring.state import State
 
 HERE = Path(__file__).parent
 ASSETS = {
@@ -72,12 +73,22 @@ class _Pages:
 
     def about(self, _: Request) -> Response:
         """What the page says before any design is chosen."""
-        trace = self._explorer.trace
+        explorer = self._explorer
+        designs = [
+            {
+                "called": called,
+                "title": design.title,
+                "scheme": design.scheme.value,
+                "is_file": is_file,
+            }
+            for called, (design, _, is_file) in explorer.offered.items()
+        ]
         told = {
-            "trace": self._explorer.name,
-            "requests": trace.rows,
-            "page_size": self._explorer.page_size,
-            "designs": catalog(),
+            "trace": explorer.name,
+            "requests": explorer.trace.rows,
+            "page_size": explorer.page_size,
+            "designs": designs,
+            "command": explorer.command,
             "version": __version__,
         }
         return JSONResponse(told, headers=HEADERS)
@@ -88,7 +99,8 @@ class _Pages:
             return _refused(StudyError("asked for by a page of another origin"), 403)
         try:
             state = self._explorer.read(request.query_params.multi_items())
-            return JSONResponse(self._explorer.answer(state), headers=HEADERS)
+            answer = self._explorer.answer(state) | {"file": self._file(state)}
+            return JSONResponse(answer, headers=HEADERS)
         except NicscopeError as error:
             return _refused(error)
 
@@ -98,16 +110,21 @@ class _Pages:
             state = self._explorer.read(request.query_params.multi_items())
         except NicscopeError as error:
             return _refused(error)
+        headers = HEADERS | {"content-disposition": f'attachment; filename="{_name(state)}"'}
+        return Response(self._file(state), media_type="application/toml", headers=headers)
+
+    def _file(self, state: State) -> str:
         changed = ", ".join(state.assignments) or "nothing"
-        name = f"{state.base.name}-explored.toml"
         said = [
-            f"design {state.base.name!r} of nicscope {__version__}; set in the explorer: {changed}",
-            shlex.join(["nicscope", "replay", self._explorer.name, "--design", name]),
+            f"design {state.called!r} of nicscope {__version__}; set in the explorer: {changed}",
+            shlex.join(["nicscope", "replay", self._explorer.name, "--design", _name(state)]),
         ]
-        file = f'attachment; filename="{name}"'
-        headers = HEADERS | {"content-disposition": file}
-        text = design_file(state.design, said)
-        return Response(text, media_type="application/toml", headers=headers)
+        return design_file(state.design, said)
+
+
+def _name(state: State) -> str:
+    """What the file of ``state`` is saved as: plain letters, as it goes into a header."""
+    return f"{re.sub(r'[^A-Za-z0-9._-]', '_', state.base.name)}-explored.toml"
 
 
 def _refused(error: NicscopeError, status: int = 400) -> Response:

@@ -155,10 +155,15 @@ def _bars(group: Sequence[Placed], _: str) -> tuple[Markup, Markup, None]:
             style = "bar miss" if is_ours and not each.point.ok else "bar"
             bar = {"x": f"{left:.1f}", "y": up + 18, "width": f"{right - left:.1f}", "height": 11}
             pieces.append(element("rect", element("title", _told(each)), class_=style, **bar))
-            pieces.append(_text(right + 5, up + 28, f"{value:.4g}", "start"))
+            pieces.append(_text(right + 5, up + 28, _short(value), "start"))
         return _picture(WIDTH, height, group, is_ours, pieces)
 
     return panel(False), panel(True), None
+
+
+def _short(value: float) -> str:
+    """Four digits, or all before the point: a power of ten would be longer, and harder to read."""
+    return f"{value:.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
 
 
 def _value(each: Placed, is_ours: bool) -> float:

@@ -14,6 +14,8 @@
   }));
   const chosen = (name) => new Set(boxes.filter((box) => box.name === name && box.checked).map((box) => box.value));
 
+  const target = (link) => document.getElementById(decodeURIComponent(link.hash.slice(1)));
+
   function show() {
     const labels = chosen("label");
     const verdicts = chosen("verdict");
@@ -43,6 +45,7 @@
       const isMine = !paper.value || section.dataset.paper === paper.value;
       section.hidden = !isMine || [...section.querySelectorAll(".item")].every((item) => item.hidden);
     }
+    for (const link of document.querySelectorAll(".contents a")) link.parentElement.hidden = target(link).hidden;
     document.getElementById("count").textContent = `${count} of ${checks.length} numbers and statements are shown`;
   }
 
@@ -74,12 +77,16 @@
 
   form.addEventListener("input", changed);
   form.addEventListener("submit", (event) => event.preventDefault());
-  document.getElementById("all").addEventListener("click", () => {
+  function showAll() {
     paper.value = "";
     words.value = "";
     for (const box of boxes) box.checked = true;
     changed();
-  });
+  }
+  document.getElementById("all").addEventListener("click", showAll);
+  for (const link of document.querySelectorAll("#overview a")) {
+    link.addEventListener("click", () => { if (target(link).hidden) showAll(); });
+  }
   window.addEventListener("hashchange", () => { if (location.hash.includes("=") || !location.hash) read(); });
   form.hidden = checks.length === 0;
   read();

@@ -13,6 +13,7 @@ from nicscope.reports.figures.style import save
 from nicscope.reports.page import html_table
 from nicscope.reports.reproduction_page.figures import figures
 from nicscope.reports.reproduction_page.markup import Markup, element, joined
+from nicscope.reports.reproduction_page.overview import contents, heading, overview
 from nicscope.reports.reproduction_words import command_of, placed
 from nicscope.studies.reproduce.harness import load_papers
 from nicscope.studies.reproduce.verdict import Basis
@@ -35,6 +36,7 @@ LABELS = {
     Basis.FITTED: "a constant was chosen while the answer was known",
     Basis.IDENTITY: "so by arithmetic or construction; never counted",
 }
+_QUANTITIES = ("printed", "here", "error", "within")
 
 
 class Pictures:
@@ -75,6 +77,7 @@ def page_of(found: Reproduction, wanted: Sequence[str], pictures: Pictures, summ
             element("p", "The command that repeats it, with nicscope ", __version__, ":"),
             element("pre", command_of(wanted), tabindex="0"),
         ),
+        overview([papers[key] for key in papers if key in there], found),
         _filters([papers[key] for key in papers if key in there]),
         element("main", *sections, id="papers", tabindex="-1"),
     ]
@@ -143,9 +146,11 @@ def _box(kind: str, value: str, text: str, more: str | None) -> Markup:
 
 
 def _paper(paper: Paper, found: Reproduction, pictures: Pictures, traces: list[str]) -> Markup:
-    items = [
-        _item(paper, name, item, found, pictures, traces) for name, item in paper.items.items()
-    ]
+    every = {
+        name: _item(paper, name, item, found, pictures, traces)
+        for name, item in paper.items.items()
+    }
+    items = {name: item for name, item in every.items() if item is not None}
     points = [one for one in found.points if one.paper == paper.key]
     counted = [one for one in points if one.basis is not Basis.IDENTITY]
     shapes = [one for one in found.shapes if one.paper == paper.key]
@@ -159,7 +164,8 @@ def _paper(paper: Paper, found: Reproduction, pictures: Pictures, traces: list[s
         element("h2", paper.title),
         element("p", " ".join(said)) if said else None,
         element("p", "Again: ", element("code", f"nicscope reproduce {paper.key}")),
-        *items,
+        contents(paper, items),
+        *items.values(),
         class_="paper",
         data_paper=paper.key,
         id=paper.key,
@@ -189,7 +195,7 @@ def _item(
     formula = found.baselines.get(called)
     return element(
         "article",
-        element("h3", f"{item.where}: {item.what}"),
+        element("h3", heading(item)),
         element("p", "Again: ", element("code", command_of([called, *traces * bool(tables)]))),
         *figures(points),
         _numbers(points) if points else None,
@@ -206,7 +212,7 @@ def _item(
 
 def _numbers(points: Sequence[Point]) -> Markup:
     has_baseline = any(point.baseline is not None for point in points)
-    heads = ["", "", "printed", "here", "error", "within", *["baseline"] * has_baseline]
+    heads = ["", "", *_QUANTITIES, *["baseline"] * has_baseline]
     head = element("tr", *(element("th", each, scope="col") for each in heads))
     bodies = []
     for (name, basis, because), group in groupby(points, _heading):
@@ -218,7 +224,9 @@ def _numbers(points: Sequence[Point]) -> Markup:
         rows = [_number(point, has_baseline) for point in group]
         bodies.append(element("tbody", title, *rows))
     table = element("table", element("thead", head), *bodies)
-    return element("div", table, class_="scroll", tabindex="0", role="region", aria_label="Numbers")
+    return element(
+        "div", table, class_="scroll numbers", tabindex="0", role="region", aria_label="Numbers"
+    )
 
 
 def _heading(point: Point) -> tuple[str, Basis, str]:
@@ -234,13 +242,14 @@ def _number(point: Point, has_baseline: bool) -> Markup:
         f"{point.reproduced:.6g}",
         _share(point.relative_error),
         f"± {_share(point.tolerance)}" if point.published else f"± {point.tolerance:g}",
-        *[baseline] * has_baseline,
     ]
+    named = [*zip(_QUANTITIES, cells, strict=True), *[("baseline", baseline)] * has_baseline]
     return element(
         "tr",
         element("th", at, scope="row"),
         element("td", *_verdict(point), class_="verdict"),
-        *(element("td", each) for each in cells),
+        # Where the table is too wide for the screen, each number has its heading beside it.
+        *(element("td", cell, data_head=head) for head, cell in named),
         **_marked(point),
     )
 

@@ -8,13 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nicscope.config.cost_name import COSTS
 from nicscope.drivers.replay import replay
 from nicscope.errors import printable
 from nicscope.studies.curve_question import Question
 from nicscope.studies.curves import curves_of
 from nicscope.studies.exploring.passes import Pass, Passes
-from nicscope.studies.exploring.state import CHOICES, MOST_BITS, WAYS, State, read_state
-from nicscope.studies.exploring.state import catalog as catalog_designs
+from nicscope.studies.exploring.state import (
+    CHOICES,
+    FIRST,
+    MOST_BITS,
+    WAYS,
+    State,
+    offer,
+    read_state,
+)
 from nicscope.studies.exploring.state import controls as controls_of
 from nicscope.studies.replaying import with_price
 from nicscope.studies.sizing.merit import at_shape, follows, grid_of
@@ -45,11 +53,18 @@ class _Surveyed:
 
 
 class Explorer:
-    """Answers about one trace, which ``nicscope replay`` finds as ``name``."""
+    """Answers about one trace, which ``nicscope replay`` finds as ``name``.
 
-    def __init__(self, name: str, trace: Trace) -> None:
+    ``designs``: names of the catalog, and files that are offered beside it; the first of them is
+    what an address without a design means.  Errors: as ``offer``.
+    """
+
+    def __init__(self, name: str, trace: Trace, designs: Sequence[str] = ()) -> None:
         self.name = printable(name)  # as a page can show it, whatever bytes a file is called
         self.trace = trace
+        self.asked = list(dict.fromkeys(designs))
+        self.offered = offer(self.asked)
+        self.first = printable(self.asked[0]) if self.asked else FIRST
         self.page_size = trace.metadata.page_size
         self.passes = Passes(trace)
         self._replayed: dict[Hashable, Priced] = {}
@@ -59,18 +74,27 @@ class Explorer:
         every = [self.page_size, *(size for size in CHOICES["page_size"] if size != self.page_size)]
         for size in every:
             self.passes.expect(self._survey(size, (1,)))
-            self.passes.expect(self._catalog(size))
+            self.passes.expect(self._every_design(size))
             self.passes.expect(self._survey(size, LINES))
+
+    @property
+    def command(self) -> list[str]:
+        """Arguments that begin it again."""
+        chosen = [word for name in self.asked for word in ("--design", printable(name))]
+        return ["nicscope", "explore", self.name, *chosen]
 
     def read(self, pairs: Sequence[tuple[str, str]]) -> State:
         """The state that a query spells; errors: as ``read_state``.
 
         The trace's own page size is no setting, unless the design states another.
         """
-        state = read_state(pairs)
+        state = self._state(pairs)
         if state.base.page_size is None and state.design.page_size == self.page_size:
-            return read_state([pair for pair in pairs if pair[0] != "page_size"])
+            return self._state([pair for pair in pairs if pair[0] != "page_size"])
         return state
+
+    def _state(self, pairs: Sequence[tuple[str, str]]) -> State:
+        return read_state(pairs, self.offered, self.first)
 
     def answer(self, state: State, patience: float = AT_ONCE_S) -> dict[str, Any]:
         """All that the page shows of ``state``; ``working`` instead of it if that takes longer.
@@ -81,14 +105,14 @@ class Explorer:
         design = state.design.at_page_size(self.page_size)
         shown = {
             "query": state.query,
-            "design": {"name": state.base.name, "title": state.base.title}
+            "design": {"called": state.called, "name": state.base.name, "title": state.base.title}
             | {"scheme": design.scheme.value, "description": state.base.description},
             "controls": controls_of(state, self.page_size),
             "command": state.command(self.name),
         }
         priced = self.known(state)
         if priced is None:
-            one = self._replay([state], f"replaying {state.base.name}")
+            one = self._replay([state], f"replaying {state.called}")
             self.passes.ask(one)
             self.passes.wait_until(
                 lambda: self.known(state) is not None or self.passes.is_over(one), patience
@@ -101,6 +125,10 @@ class Explorer:
         return shown | {
             "total": priced.result.total,
             "cost_us": priced.cost.to_json() | {"platform": platform},
+            "meanings": {
+                part.name: f"{COSTS[part.cost].meaning}; per {COSTS[part.cost].per}"
+                for part in priced.cost.components
+            },
             "weakest_evidence": None if weakest is None else weakest.value,
             "nic_memory_bytes": priced.result.nic_memory_bytes,
             "page_size": design.page_size,
@@ -122,11 +150,11 @@ class Explorer:
         return at_shape(base, design, grid, state.platform)
 
     def _key(self, design: Design, state: State) -> Hashable:
-        return (state.base.name, *design.settings().items())
+        return (state.called, *design.settings().items())
 
     def _policy(self, design: Design, state: State) -> Hashable:
         rest = [pair for pair in design.settings().items() if pair[0] not in _SHAPE]
-        return (state.base.name, *rest)
+        return (state.called, *rest)
 
     def _survey(self, page_size: int, lines: Sequence[int]) -> Pass:
         def work(batches: Iterator[Columns]) -> None:
@@ -137,15 +165,15 @@ class Explorer:
 
         return Pass(("survey", page_size, *lines), "counting every cache in one pass", work)
 
-    def _catalog(self, page_size: int) -> Pass:
-        """Every design of the catalog, as it is but for the pages."""
+    def _every_design(self, page_size: int) -> Pass:
+        """Every design that is offered, as it is but for the pages."""
         states = []
-        for each in catalog_designs():
-            query = [("design", each["name"])]
+        for called in self.offered:
+            query = [("design", called)]
             if page_size != self.page_size:
                 query.append(("page_size", str(page_size)))
-            states.append(read_state(query))
-        one = self._replay(states, "replaying the catalog's designs")
+            states.append(self._state(query))
+        one = self._replay(states, "replaying every design that is offered")
         return one._replace(key=("every design", page_size))
 
     def _replay(self, states: Sequence[State], what: str) -> Pass:
@@ -217,7 +245,7 @@ class Explorer:
         least = (design.ways or 1) * (design.line or 1)
         rest = [pair for pair in state.query if pair[0] != "entries"]
         states = [
-            read_state([*rest, ("entries", str(count))]) for count in NEIGHBOURS if count >= least
+            self._state([*rest, ("entries", str(count))]) for count in NEIGHBOURS if count >= least
         ]
         one = self._replay(states, "replaying the same design with other numbers of entries")
         awaited = self._preferred(one)

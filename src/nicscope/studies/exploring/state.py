@@ -1,20 +1,22 @@
 """The design that is looked at, spelled as the query of an address: ``design=utlb&entries=1024``.
 
-What the catalog's design says anyway is left out, so each state has one spelling.
+What the design says anyway is left out, so each state has one spelling.
 """
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.config.design import design_names, load_design, with_settings
+from nicscope.config.glossary import meaning_of
 from nicscope.config.platform import load_platform
 from nicscope.config.scheme import NONE, SETTINGS, USES, Scheme
-from nicscope.errors import StudyError, did_you_mean
+from nicscope.config.shelf import is_path
+from nicscope.errors import StudyError, did_you_mean, printable
+from nicscope.inputs import STDIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     from nicscope.config.design import Design
     from nicscope.config.platform import Platform
@@ -35,16 +37,28 @@ CHOICES: dict[str, tuple[int, ...]] = {
 }
 
 
-class State(NamedTuple):
-    """A design of the catalog as the controls have set it, and what prices it."""
+TOPIC = "explore"  # of the glossary
 
+
+class Offered(NamedTuple):
+    """A design that can be chosen, and what prices it."""
+
+    design: Design
+    platform: Platform | None
+    is_file: bool  # of a user's own, and none of the catalog's
+
+
+class State(NamedTuple):
+    """A design as the controls have set it, and what prices it."""
+
+    called: str  # the design: by its name in the catalog, or the path of its file
     base: Design
     design: Design
     platform: Platform | None
 
     @property
     def assignments(self) -> list[str]:
-        """What differs from the catalog's design, as ``--set`` takes it."""
+        """What differs from the design as it is offered, as ``--set`` takes it."""
         before, now = self.base.settings(), self.design.settings()
         return [f"{key}={_text(now[key])}" for key in EXPLORED if now.get(key) != before.get(key)]
 
@@ -52,16 +66,35 @@ class State(NamedTuple):
     def query(self) -> list[tuple[str, str]]:
         """The one spelling of it."""
         pairs = [each.split("=", 1) for each in self.assignments]
-        return [(DESIGN, self.base.name), *((key, text) for key, text in pairs)]
+        return [(DESIGN, self.called), *((key, text) for key, text in pairs)]
 
     def command(self, trace: str) -> list[str]:
         """Arguments with which ``nicscope replay`` gives the same numbers."""
         words = [word for each in self.assignments for word in ("--set", each)]
-        return ["nicscope", "replay", trace, "--design", self.base.name, *words]
+        return ["nicscope", "replay", trace, "--design", self.called, *words]
 
 
-def read_state(pairs: Iterable[tuple[str, str]]) -> State:
-    """The state that a query spells; without a design, the first one.
+def offer(given: Sequence[str] = ()) -> dict[str, Offered]:
+    """Every design that can be chosen, by what it is called: ``given`` first, then the catalog's.
+
+    Files are read now, so an address names none that was not given here.  Errors: ``DesignError``
+    or ``PlatformError`` for the first that is wrong.
+    """
+    order = list(Scheme)
+    rest = sorted(design_names(), key=lambda name: order.index(load_design(name).scheme))
+    return {printable(name): _offered(name) for name in dict.fromkeys([*given, *rest])}
+
+
+def _offered(name: str) -> Offered:
+    design = load_design(name)
+    platform = None if design.platform is None else load_platform(design.platform)
+    return Offered(design, platform, is_path(name) or name == STDIN)
+
+
+def read_state(
+    pairs: Iterable[tuple[str, str]], offered: Mapping[str, Offered], first: str = FIRST
+) -> State:
+    """The state that a query spells, of a design of ``offered``; without one, of ``first``.
 
     Errors: ``StudyError`` for an unknown or repeated key, ``DesignError`` for what no design can
     have.
@@ -73,20 +106,17 @@ def read_state(pairs: Iterable[tuple[str, str]]) -> State:
         if key in given:
             raise StudyError(f"{key!r} is there twice; give it one value")
         given[key] = text
-    name = given.pop(DESIGN, FIRST)
-    if name not in design_names():  # a page has no business with files
-        raise StudyError(f"no design {name!r}{did_you_mean(name, design_names())}")
-    base, platform = _base(name)
+    name = given.pop(DESIGN, first)
+    if name not in offered:  # a page has no business with files
+        raise StudyError(
+            f"no design {name!r}{did_you_mean(name, offered)}; "
+            "a file of your own is offered by --design when the command begins"
+        )
+    base, platform, _ = offered[name]
     design = base
     if given:
         design = with_settings(base, [f"{key}={text}" for key, text in given.items()])
-    return State(base, design, platform)
-
-
-@functools.cache
-def _base(name: str) -> tuple[Design, Platform | None]:
-    design = load_design(name)
-    return design, None if design.platform is None else load_platform(design.platform)
+    return State(name, base, design, platform)
 
 
 def controls(state: State, recorded: int) -> dict[str, Any]:
@@ -105,23 +135,15 @@ def controls(state: State, recorded: int) -> dict[str, Any]:
             choices.add(recorded)
         if value is not None:
             choices.add(int(value))
+        term = meaning_of(key, TOPIC)
         found[key] = {
             "used": is_used,
             "value": value,
             "choices": sorted(choices) if is_used else [],
             "optional": SETTINGS[key].optional and key != "page_size",
-            "meaning": SETTINGS[key].meaning,
+            "meaning": SETTINGS[key].meaning if term is None else term.term.means,
         }
     return found
-
-
-def catalog() -> list[dict[str, str]]:
-    """Every design that can be chosen, by scheme."""
-    order = list(Scheme)
-    designs = sorted(map(load_design, design_names()), key=lambda each: order.index(each.scheme))
-    return [
-        {"name": each.name, "title": each.title, "scheme": each.scheme.value} for each in designs
-    ]
 
 
 def _text(value: Any) -> str:

@@ -372,5 +372,11 @@ def test_what_crosses_to_programs_is_an_operation_word_by_word():
     assert OPERATION.itemsize == 8 * len(Ended._fields)
 
 
-def test_a_cluster_without_programs_is_done_at_once():
-    assert Cluster(PLATFORM).run() == []
+def test_a_program_that_asks_for_nothing_is_done_at_once():
+    async def nothing(_):
+        pass
+
+    cluster = Cluster(PLATFORM)
+    cluster.start(0, nothing)
+
+    assert cluster.run() == [None]

@@ -239,7 +239,7 @@ def test_a_program_that_waits_for_ever_is_named():
     [
         ({"mechanism": "edd"}, "no mechanism 'edd'; did you mean 'edt'"),
         ({"nodes": 0}, "at least 1 node"),
-        ({"loss": 1.0}, "loss must be from 0"),
+        ({"loss": 1.0}, "loss must be less than 1"),
         ({"settings": {"window": 0}}, "window must be from 1 to 32768 frames"),
         ({"platform": "utlb-prototype"}, r"states no retry_timeout and \d+ more"),
         ({"settings": {"mtuu": 3}}, "no setting 'mtuu'; did you mean 'mtu'"),

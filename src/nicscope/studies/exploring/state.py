@@ -5,6 +5,7 @@ What the design says anyway is left out, so each state has one spelling.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.config.design import design_names, load_design, with_settings
@@ -135,15 +136,20 @@ def controls(state: State, recorded: int) -> dict[str, Any]:
             choices.add(recorded)
         if value is not None:
             choices.add(int(value))
-        term = meaning_of(key, TOPIC)
         found[key] = {
             "used": is_used,
             "value": value,
             "choices": sorted(choices) if is_used else [],
             "optional": SETTINGS[key].optional and key != "page_size",
-            "meaning": SETTINGS[key].meaning if term is None else term.term.means,
+            "meaning": _meaning(key),
         }
     return found
+
+
+@functools.cache  # as it is a part of each answer
+def _meaning(key: str) -> str:
+    term = meaning_of(key, TOPIC)
+    return SETTINGS[key].meaning if term is None else term.term.means
 
 
 def _text(value: Any) -> str:

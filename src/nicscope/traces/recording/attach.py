@@ -101,10 +101,10 @@ class Attached:
     def _why_refused(self, status: dict[str, str], error: OSError) -> str:
         tracer = tracer_of(self.pid)
         owner, user = int(status["Uid"].split()[1]), os.geteuid()
-        if tracer is None and user and owner != user:
+        if tracer is None and owner != user:
             return (
                 f"{self._name} cannot be recorded: it belongs to {_user(owner)} and you are "
-                f"{_user(user)}; record as that user, or as root"
+                f"{_user(user)}; record as that user{', or as root' if user else ''}"
             )
         if tracer is None and yama_scope() == 1:
             return (

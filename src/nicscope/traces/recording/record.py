@@ -145,11 +145,12 @@ def _metadata(
     origin = {
         "program": Path(program.command[0]).name,
         "command": shlex.join(program.command),
-        "attached": program.attached,
         "recorder": f"nicscope record {__version__}",
         "kernel": f"{platform.system()} {platform.release()} {platform.machine()}",
         "started": started.isoformat(timespec="seconds"),
     }
+    if program.attached:
+        origin["attached"] = "yes"  # so that it neither begins nor ends with the program
     return TraceMetadata(
         page_size=os.sysconf("SC_PAGE_SIZE"),
         origin=origin,

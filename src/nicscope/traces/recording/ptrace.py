@@ -6,7 +6,7 @@ import ctypes
 import errno
 import os
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +29,12 @@ _AT_FILTER = 1 << _SECCOMP
 _KILL_WITH_TRACER = 1 << 20  # EXITKILL
 
 _SIGTRAP = 5
-# The reasons of a stop, as a report of the kernel gives them.
-AT_CALL = frozenset({_SECCOMP << 8 | _SIGTRAP, _SIGTRAP | 0x80})  # before it or after it
+_STOPPED = 0x7F  # a status's low byte
+# The status of a thread that stopped before a call or after it.
+AT_CALL = frozenset(
+    reason << 8 | _STOPPED for reason in (_SECCOMP << 8 | _SIGTRAP, _SIGTRAP | 0x80)
+)
+# The reasons of other stops, in the bytes of a status above that.
 AFTER_EXEC = _EXEC << 8 | _SIGTRAP
 AFTER_CLONE = frozenset(event << 8 | _SIGTRAP for event in (_FORK, _VFORK, _CLONE))
 
@@ -40,9 +44,9 @@ _WAIT_OPTIONS = _WALL | _WNOTHREAD
 
 # PyDLL keeps the interpreter's lock: neither call ever waits, and letting go costs more than they.
 _libc = ctypes.PyDLL(None, use_errno=True)
+# Without argument types, as checking those takes longer than the call: numbers below 2**31, and
+# pointers as arrays.
 _ptrace = _libc.ptrace
-_ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
-_ptrace.restype = ctypes.c_long
 _readv = _libc.process_vm_readv
 _readv.argtypes = (
     ctypes.c_int,
@@ -56,7 +60,7 @@ _readv.restype = ctypes.c_ssize_t
 
 # struct ptrace_syscall_info
 _INFO = ctypes.create_string_buffer(96)
-_INFO_ADDRESS = ctypes.addressof(_INFO)
+_INFO_SIZE = len(_INFO)
 # What the stop is, audit_arch; number of the call or its result, then its arguments.
 _CALL = struct.Struct("=B3xI16xq6Q")
 _RETURNING = 2  # PTRACE_SYSCALL_INFO_EXIT
@@ -67,12 +71,9 @@ _MEMORY_SIZE = 1 << 14
 _MEMORY = ctypes.create_string_buffer(_MEMORY_SIZE)  # making one takes as long as the call
 
 
-class CallEntry(NamedTuple):
-    """A system call about to be made."""
-
-    audit_arch: int  # of the code that makes it
-    number: int
-    arguments: Sequence[int]  # six registers, unsigned 64 bits
+# A system call about to be made: AUDIT_ARCH_* of the code that makes it, its number, and its
+# arguments, six registers of unsigned 64 bits.
+CallEntry = tuple[int, int, list[int]]
 
 
 def seize_to_the_end(tid: int) -> None:
@@ -135,7 +136,7 @@ def call_at_stop(tid: int) -> CallEntry | int | None:
 
     A result is -errno if the call failed.  None if the thread was killed meanwhile.
     """
-    if _ptrace(_GET_SYSCALL_INFO, tid, len(_INFO), _INFO_ADDRESS) <= 0:
+    if _ptrace(_GET_SYSCALL_INFO, tid, _INFO_SIZE, _INFO) <= 0:
         number = ctypes.get_errno()
         if number == errno.ESRCH:
             return None
@@ -143,13 +144,13 @@ def call_at_stop(tid: int) -> CallEntry | int | None:
     stop, audit_arch, first, *arguments = _CALL.unpack_from(_INFO)
     if stop == _RETURNING:
         return int(first)
-    return CallEntry(audit_arch, first, arguments)
+    return audit_arch, first, arguments
 
 
 def event_message(tid: int) -> int | None:
     """What an event stop has to add: the thread's former id after exec; None if it was killed."""
     message = ctypes.c_ulong()
-    if _ptrace(_GET_EVENT_MESSAGE, tid, 0, ctypes.addressof(message)) < 0:
+    if _ptrace(_GET_EVENT_MESSAGE, tid, 0, ctypes.byref(message)) < 0:
         return None
     return message.value
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nicscope.traces.recording import ptrace
 from nicscope.traces.recording.calls import CALLS, CODES, Call, Machine, Shape
 from nicscope.traces.recording.connections import Connections
+from nicscope.traces.recording.descriptors import Descriptors
 from nicscope.traces.recording.rows import Origin, moved, offered
 from nicscope.traces.schema import Op
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _PAUSES = frozenset({signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
 # What a call returns to the kernel alone, which then makes it again (linux/errno.h).
 _RESTARTS = frozenset({-512, -513, -514, -516})
+_LISTED = frozenset({Shape.VECTOR, Shape.MESSAGE, Shape.MESSAGES})  # in the program's memory
+_NO_BUFFERS = frozenset({Shape.COPY, Shape.RING})
 NO_CONNECTION = -1  # of a call whose socket could not be looked at
 _SEND, _RECV = int(Op.SEND), int(Op.RECV)
 
@@ -56,6 +59,7 @@ class Tracer:
         self._heeding = True  # what they do, and not only how they end
         self.observed = observed
         self.connections = Connections()
+        self._descriptors = Descriptors()
         self.statuses: dict[int, int] = {}  # of processes that have ended, as shells say it
         self._process_of: dict[int, int] = {}  # by thread
         self._pending: dict[int, _Pending] = {}  # by thread
@@ -75,8 +79,6 @@ class Tracer:
 
     def meet(self, tid: int) -> None:
         """Count a thread that is traced from now on."""
-        if tid in self._process_of:
-            return
         process = _process_of(tid)
         self._process_of[tid] = process
         self.observed.threads += 1
@@ -93,30 +95,32 @@ class Tracer:
             # What failed half-way through has left a thread stopped: nothing more comes of that.
             if tid == self._dealt_with and ptrace.resume(tid, ptrace.DETACH):
                 del self._process_of[tid]
+                self._descriptors.forget(tid)
             else:
                 ptrace.interrupt(tid)
 
     def take(self, tid: int, status: int) -> None:
         """Deal with a traced thread that stopped or ended, as ``waitpid`` reports it."""
-        if not os.WIFSTOPPED(status):
+        if status not in ptrace.AT_CALL and not os.WIFSTOPPED(status):
             self._forget(tid, status)
             return
         self._dealt_with = tid
-        self.meet(tid)
-        reason = status >> 8
-        if reason in ptrace.AT_CALL:
+        if tid not in self._process_of:
+            self.meet(tid)
+        if status in ptrace.AT_CALL:
             request, number = self._take_call(tid), 0
         else:
-            request, number = self._take_event(tid, reason)
+            request, number = self._take_event(tid, status >> 8)
         if ptrace.resume(tid, request, number) and request == ptrace.DETACH:
             del self._process_of[tid]
+            self._descriptors.forget(tid)
             self.observed.unfinished += self._pending.pop(tid, None) is not None
         self._dealt_with = None
 
     def _take_call(self, tid: int) -> int:
         """Look at a call before or after it is made; how its thread is to go on."""
         found = ptrace.call_at_stop(tid)
-        if isinstance(found, ptrace.CallEntry):
+        if isinstance(found, tuple):
             if self._go_on != ptrace.DETACH:
                 return self._before_call(tid, found)
         elif (pending := self._pending.pop(tid, None)) is not None:
@@ -134,13 +138,14 @@ class Tracer:
             return self._go_on, 0
         if reason in ptrace.AFTER_CLONE:
             started = ptrace.event_message(tid)
-            if started is not None:
+            if started is not None and started not in self._process_of:
                 self.meet(started)  # it will stop by itself
             return self._go_on, 0
         return self._go_on, number
 
     def _forget(self, tid: int, status: int) -> None:
         process = self._process_of.pop(tid, None)
+        self._descriptors.forget(tid)
         self.observed.unfinished += self._pending.pop(tid, None) is not None
         if process == tid:
             code = os.waitstatus_to_exitcode(status)
@@ -151,6 +156,7 @@ class Tracer:
         self.observed.programs += 1
         former = ptrace.event_message(tid)
         for gone in {tid, former}:
+            self._descriptors.forget(gone or 0)
             self.observed.unfinished += self._pending.pop(gone or 0, None) is not None
         if former is not None and former != tid:
             self._process_of.pop(former, None)
@@ -171,7 +177,7 @@ class Tracer:
         # Whoever receives may free what lists a send's buffers before its call ends; a
         # receive's are looked up when it is known how many of them matter.
         messages = None
-        if not call.receives and call.shape not in (Shape.COPY, Shape.RING):
+        if not call.receives and call.shape in _LISTED:
             messages = offered(tid, call, arguments)
         self._pending[tid] = _Pending(self._issued, time_ns, call, connection, arguments, messages)
         self._issued += 1
@@ -181,11 +187,10 @@ class Tracer:
         """The number of the socket that a call is about; None if it is about none."""
         if call.shape is Shape.RING:
             return NO_CONNECTION
-        # Not remembered: another process may close the descriptor and open a file in its place.
         try:
             for argument in call.descriptors or (0,):
                 descriptor = arguments[argument] & 0xFFFF_FFFF
-                found = os.stat(f"/proc/{tid}/fd/{descriptor}")  # noqa: PTH116
+                found = self._descriptors.status(tid, descriptor)
                 if stat.S_ISSOCK(found.st_mode):
                     process = self._process_of[tid]
                     return self.connections.number_of(found.st_ino, process, descriptor)
@@ -202,11 +207,14 @@ class Tracer:
         return None
 
     def _after_call(self, tid: int, pending: _Pending, result: int | None) -> None:
+        observed = self.observed
+        call = pending.call
         if not self._heeding:
             return
-        observed = self.observed
         if result is None:
             observed.unfinished += 1
+        elif result > 0 and call.shape not in _NO_BUFFERS:
+            self._add_rows(tid, pending, result)
         elif result in _RESTARTS:
             # To be let go, a thread is called out of what it waits in; it goes back, unseen.
             if self._go_on == ptrace.DETACH:
@@ -215,20 +223,18 @@ class Tracer:
                 observed.interrupted += 1
         elif result < 0:
             observed.fail(-result)
-        elif pending.call.shape is Shape.RING:
-            observed.ring_calls[pending.call.name] += 1
+        elif call.shape is Shape.RING:
+            observed.ring_calls[call.name] += 1
         elif result == 0:
             observed.empty += 1
-        elif pending.call.shape is Shape.COPY:
-            observed.copies[pending.call.name] += 1
-            observed.copied_bytes += result
         else:
-            self._add_rows(tid, pending, result)
+            observed.copies[call.name] += 1
+            observed.copied_bytes += result
 
     def _add_rows(self, tid: int, pending: _Pending, result: int) -> None:
         issue, time_ns, call, connection, arguments, messages = pending
         observed = self.observed
-        if call.receives:
+        if messages is None and (call.receives or call.shape is Shape.BUFFER):
             if call.shape is Shape.MESSAGES:
                 arguments = [*arguments[:2], result]
             messages = offered(tid, call, arguments)
@@ -239,7 +245,7 @@ class Tracer:
         if not through:
             observed.empty += 1
             return
-        byte_count = sum(segment.length for segment in through)
+        byte_count = sum([segment.length for segment in through])
         if call.receives:
             observed.bytes_received += byte_count
         else:

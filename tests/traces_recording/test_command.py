@@ -84,6 +84,17 @@ def test_a_trace_on_standard_output_is_called_so(tmp_path: Path) -> None:
     assert done.stderr.startswith("nicscope: standard output: 1 rows, ")
 
 
+def test_what_a_recording_makes_no_use_of_is_not_loaded(tmp_path: Path) -> None:
+    command = recorder("-o", str(tmp_path / "t.parquet"), "--", *python(SENDS))
+    told = [command[0], "-X", "importtime", *command[1:]]
+
+    done = subprocess.run(told, capture_output=True, text=True, check=True)
+
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "pyarrow" in loaded
+    assert not loaded & {"pandas", "nicscope.traces.formats"}
+
+
 def test_a_terminal_gets_a_live_count(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     command = recorder("-o", str(tmp_path / "t.parquet"), "--", *python(SENDS + "time.sleep(1)"))

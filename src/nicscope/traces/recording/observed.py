@@ -22,7 +22,7 @@ class Observed:
     empty: int = 0  # calls that moved nothing, such as a read at the end of a stream
     failed: Counter[str] = field(default_factory=Counter)  # by name of the error
     interrupted: int = 0  # by a signal before anything moved; most are made again
-    unfinished: int = 0  # the thread ended before the call did
+    unfinished: int = 0  # the thread ended, or was let go, before the call did
     copies: Counter[str] = field(default_factory=Counter)  # sendfile and splice, by name
     copied_bytes: int = 0
     ring_calls: Counter[str] = field(default_factory=Counter)  # io_uring, by name

@@ -44,18 +44,10 @@ _WAIT_OPTIONS = _WALL | _WNOTHREAD
 
 # PyDLL keeps the interpreter's lock: neither call ever waits, and letting go costs more than they.
 _libc = ctypes.PyDLL(None, use_errno=True)
-# Without argument types, as checking those takes longer than the call: numbers below 2**31, and
-# pointers as arrays.
+# Without argument types, as checking those takes longer than the call: give numbers below 2**31,
+# and pointers as arrays or bytes.
 _ptrace = _libc.ptrace
 _readv = _libc.process_vm_readv
-_readv.argtypes = (
-    ctypes.c_int,
-    ctypes.c_void_p,
-    ctypes.c_ulong,
-    ctypes.c_void_p,
-    ctypes.c_ulong,
-    ctypes.c_ulong,
-)
 _readv.restype = ctypes.c_ssize_t
 
 # struct ptrace_syscall_info

@@ -4,7 +4,7 @@
 says which system calls move bytes and makes the filter by which the kernel stops a program at them,
 ``ptrace`` talks to stopped threads, ``signals`` waits for signals and passes them on,
 ``permission`` says why a process may not be traced, ``launch`` starts a program and traces it to
-its end, ``attach`` traces a running one for a while.  Both hand each stop to ``tracer``, which makes
-rows of calls: ``descriptors`` and ``connections`` tell its socket, ``rows`` finds the buffers and
-brings them into the order of issue, ``observed`` counts, ``result`` writes.
+its end, ``attach`` traces a running one for a while.  Both hand each stop to ``tracer``, which
+makes rows of calls: ``descriptors`` and ``connections`` tell its socket, ``rows`` finds the buffers
+and brings them into the order of issue, ``observed`` counts, ``result`` writes.
 """

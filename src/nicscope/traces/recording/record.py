@@ -5,6 +5,7 @@ What it has seen, and what it could not see, is its result.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import platform
@@ -122,7 +123,7 @@ def _record(
                 if watch is not None:
                     watch(Progress(observed.rows, len(alive), program.pid not in alive))
 
-            with program:
+            with program, contextlib.closing(tracer):
                 status = program.trace(tracer, tick)
             seconds = time.monotonic() - clock
             if not observed.rows:

@@ -84,6 +84,10 @@ class Tracer:
         self.observed.threads += 1
         self.observed.processes += process == tid
 
+    def close(self) -> None:
+        """Keep nothing open that told of threads; what still runs is traced no more."""
+        self._descriptors.close()
+
     def let_go(self, heeding: bool) -> None:
         """Have each thread stop once more and then go on untraced.
 

@@ -1,20 +1,27 @@
-"""What recording costs a program, in microseconds per call: python bench/record_overhead.py.
+"""What recording costs a program, beside strace's cost: python bench/record_overhead.py.
 
-The same little program runs plain and recorded: calls on a socket pair, which are stopped at
-twice, and calls on a pipe, which are stopped at once to see that it is no socket.
+The same little program runs plain, recorded and under strace (where that is installed), one after
+the other, again and again, so that other work on the machine falls on all alike: calls on a socket
+pair, which are stopped at twice, and calls on a pipe, which are stopped at once to see that it is
+no socket.  What each took beyond the plain run of its round is compared; medians are printed.  Then
+what a recording takes to begin and end: a program that sends one byte, and nothing else.
 """
 
 from __future__ import annotations
 
 import json
+import resource
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
+from typing import NamedTuple
 
-CALLS = 40_000
-REPETITIONS = 3
+CALLS = 20_000
+ROUNDS = 7
 KINDS = {
     "send, recv": "import socket; a, b = socket.socketpair(); put, get = a.send, b.recv_into",
     "sendmsg, recvmsg_into of 2 segments": (
@@ -35,28 +42,77 @@ data, into = b'x' * 32, bytearray(64)
 start = time.perf_counter()
 for _ in range({calls} // 2):
     put(data); get(into)
-print(json.dumps((time.perf_counter() - start) / {calls} * 1e6))
+print(json.dumps((time.perf_counter() - start) / max({calls}, 1) * 1e6))
 """
+SHORT = "import socket; a, b = socket.socketpair(); a.send(b'x')"
+TRACED = (
+    "read,write,readv,writev,preadv2,pwritev2,recvfrom,sendto,recvmsg,sendmsg,recvmmsg,sendmmsg,"
+    "sendfile,splice,io_uring_setup,io_uring_enter"
+)
 
 
-def microseconds_per_call(before: list[str], kind: str) -> float:
-    program = PROGRAM.format(kind=kind, calls=CALLS)
-    done = subprocess.run(
-        [*before, sys.executable, "-c", program], check=True, capture_output=True, text=True
-    )
-    return float(json.loads(done.stdout))
+class Spent(NamedTuple):
+    """What a program took."""
+
+    wall_us: float  # of a call, as it says itself
+    cpu_us: float  # of a call, the tracer's too, but not what it takes to begin and end
+
+
+def spent(before: list[str], kind: str) -> Spent:
+    cpu = []
+    for calls in (CALLS, 0):
+        program = PROGRAM.format(kind=kind, calls=calls)
+        earlier = _cpu_s()
+        done = subprocess.run(
+            [*before, sys.executable, "-c", program], check=True, capture_output=True, text=True
+        )
+        cpu.append(_cpu_s() - earlier)
+        if calls:
+            wall_us = float(json.loads(done.stdout))
+    return Spent(wall_us, (cpu[0] - cpu[1]) / CALLS * 1e6)
+
+
+def _cpu_s() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def seconds(command: list[str]) -> float:
+    start = time.perf_counter()
+    subprocess.run(command, check=True)
+    return time.perf_counter() - start
+
+
+def compare(kind: str, ways: dict[str, list[str]]) -> None:
+    rounds = [{name: spent(before, kind) for name, before in ways.items()} for _ in range(ROUNDS)]
+    for name in list(ways)[1:]:
+        wall = statistics.median(each[name].wall_us - each["plain"].wall_us for each in rounds)
+        cpu = statistics.median(each[name].cpu_us - each["plain"].cpu_us for each in rounds)
+        print(f"  {name}: {wall:.1f} us more a call, {cpu:.1f} us of them a processor's")
+    if "strace" in ways:
+        wall, cpu = (
+            statistics.median(
+                (each["record"][of] - each["plain"][of]) / (each["strace"][of] - each["plain"][of])
+                for each in rounds
+            )
+            for of in (0, 1)
+        )
+        print(f"  record over strace: {wall:.2f} in wall time, {cpu:.2f} in a processor's")
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        trace = str(Path(folder) / "trace.parquet")
+        trace, log = (str(Path(folder) / name) for name in ("trace.parquet", "log"))
         recorder = [sys.executable, "-m", "nicscope", "record", "--quiet", "-o", trace, "--"]
+        ways = {"plain": [], "record": recorder}
+        if shutil.which("strace"):
+            ways["strace"] = ["strace", "-f", "--seccomp-bpf", "-e", f"trace={TRACED}", "-o", log]
         for name, kind in KINDS.items():
-            plain, recorded = (
-                statistics.median(microseconds_per_call(before, kind) for _ in range(REPETITIONS))
-                for before in ([], recorder)
-            )
-            print(f"{name}: {plain:.2f} us plain, {recorded - plain:.1f} us more when recorded")
+            print(name, flush=True)
+            compare(kind, ways)
+        short = [sys.executable, "-I", "-S", "-c", SHORT]
+        more = [seconds([*recorder, *short]) - seconds(short) for _ in range(ROUNDS)]
+        print(f"to begin and end: {statistics.median(more):.2f} s more, at best {min(more):.2f} s")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,9 @@ import pytest
 
 from nicscope.traces.recording.calls import this_machine
 from traces_recording.programs import has_ended
+from traces_recording.running import UNPRIVILEGED, eventually, recorder
 
 SENDS = "import socket, sys, os, signal, time; a, b = socket.socketpair(); a.send(b'x' * 10); "
-
-
-def recorder(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "nicscope", "record", *arguments]
 
 
 def python(program: str, *arguments: str) -> list[str]:
@@ -48,14 +44,6 @@ def only_line(text: str) -> str:
     (line,) = text.splitlines()
     assert line.startswith("nicscope: ")
     return line
-
-
-def eventually(true: Any) -> None:
-    for _ in range(200):
-        if true():
-            return
-        time.sleep(0.05)
-    pytest.fail("it never came to pass")
 
 
 def test_input_output_and_exit_status_are_the_programs_own(tmp_path: Path) -> None:
@@ -86,6 +74,25 @@ def test_the_summary_says_what_has_a_row_and_what_has_not(tmp_path: Path) -> Non
     assert "not seen: 100 bytes that have no user buffer (sendfile 1)" in done.stderr
     assert "recording:" not in done.stderr  # the live count is for terminals
     assert done.stdout == ""
+
+
+def test_a_trace_on_standard_output_is_called_so(tmp_path: Path) -> None:
+    with (tmp_path / "t.parquet").open("wb") as out:
+        command = recorder("-o", "-", "--", *python(SENDS))
+        done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, check=True)
+
+    assert done.stderr.startswith("nicscope: standard output: 1 rows, ")
+
+
+def test_what_a_recording_makes_no_use_of_is_not_loaded(tmp_path: Path) -> None:
+    command = recorder("-o", str(tmp_path / "t.parquet"), "--", *python(SENDS))
+    told = [command[0], "-X", "importtime", *command[1:]]
+
+    done = subprocess.run(told, capture_output=True, text=True, check=True)
+
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "pyarrow" in loaded
+    assert loaded & {"pandas.core", "nicscope.traces.formats"} == set()
 
 
 def test_a_terminal_gets_a_live_count(tmp_path: Path) -> None:
@@ -355,16 +362,6 @@ def test_calls_of_32_bit_code_are_counted(tmp_path: Path) -> None:
         pytest.skip("this kernel runs no 32-bit code")
     assert done.stdout == "True\n"
     assert "not seen: 1 calls of 32-bit programs" in done.stderr
-
-
-# Gives up every capability for good, then becomes its arguments.
-UNPRIVILEGED = """
-import ctypes, os, sys
-if os.getuid() == 0:
-    for capability in range(64):
-        ctypes.CDLL(None).prctl(24, *map(ctypes.c_ulong, (capability, 0, 0, 0)))
-os.execv(sys.argv[1], sys.argv[1:])
-"""
 
 
 def test_recording_asks_for_no_privilege(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 WAITING = """
 import os, sys
-from nicscope.traces.recording.ptrace import held_signals, wait_for_signal
+from nicscope.traces.recording.signals import held_signals, wait_for_signal
 with held_signals():
     print(os.getpid(), flush=True)
     print(wait_for_signal({seconds}))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -11,8 +10,10 @@ import pytest
 from nicscope.errors import OutputError
 from nicscope.traces.recording.calls import filter_program, this_machine
 from nicscope.traces.recording.launch import launch
+from nicscope.traces.recording.observed import Observed
 from nicscope.traces.recording.rows import IssueOrder
-from nicscope.traces.recording.tracer import Observed, Tracer
+from nicscope.traces.recording.signals import held_signals
+from nicscope.traces.recording.tracer import Tracer
 from traces_recording.programs import has_ended
 
 if TYPE_CHECKING:
@@ -37,14 +38,13 @@ def test_a_program_is_killed_with_its_children_when_its_rows_cannot_be_kept(
         raise OutputError("no room")
 
     machine = this_machine()
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [])
-    with IssueOrder(tmp_path / "trace") as rows:
+    with held_signals() as mask, IssueOrder(tmp_path / "trace") as rows:
         monkeypatch.setattr(rows, "add", fail)
         command = [sys.executable, "-I", "-S", "-c", PROGRAM, str(tmp_path / "pids")]
         with launch(command, filter_program(machine), mask) as program:
-            tracer = Tracer(program.pid, machine, rows, Observed())
+            tracer = Tracer(machine, rows, Observed())
             with pytest.raises(OutputError, match="no room"):
-                tracer.run()
+                program.trace(tracer, lambda: None)
 
     pids = [int(line) for line in (tmp_path / "pids").read_text().splitlines()]
     assert len(pids) == 2

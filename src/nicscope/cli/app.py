@@ -32,6 +32,7 @@ from nicscope.cli import (
 from nicscope.cli.interrupt import ENDINGS, ending_status, heeded_interrupts
 from nicscope.cli.streams import standard_streams
 from nicscope.cli.usage import Commands, told
+from nicscope.cli.without_pandas import leave_pandas_out
 from nicscope.errors import NicscopeError, one_line
 from nicscope.inputs import small_streams_kept
 from nicscope.library.progress import told_to_logs
@@ -106,6 +107,8 @@ def main(arguments: list[str] | None = None) -> int:
 
     0: done.  1: a check failed, or the program that was run.  2: wrong use.
     """
+    if arguments is None and sys.argv[1:2] == ["record"]:
+        leave_pandas_out()
     with standard_streams(), told_to_logs():
         try:
             return _run(arguments)

@@ -1,7 +1,8 @@
-"""``nicscope record -o FILE -- COMMAND ...``: record a real program's socket buffers."""
+"""``nicscope record -o FILE -- COMMAND ...``, or ``--pid PID``: a real program's socket buffers."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from pathlib import Path  # noqa: TC003 - the command line reads it
@@ -10,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nicscope.cli.arguments import option, output_path
+from nicscope.outputs import STDOUT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from nicscope.traces.recording.observed import Observed
     from nicscope.traces.recording.record import Progress, Recording
-    from nicscope.traces.recording.tracer import Observed
 
 # Options end where the program begins: what follows is the program's own.
 CONTEXT = {"allow_interspersed_args": False, "ignore_unknown_options": False}
@@ -23,6 +25,7 @@ EXAMPLES = (
     "Examples:\n\n"
     "[bold]nicscope record -o redis.parquet -- redis-server --port 7777[/bold]\n\n"
     "[bold]nicscope record -o fetch.parquet --quiet -- curl -s http://localhost/[/bold]\n\n"
+    "[bold]nicscope record -o busy.parquet --pid 4711 --seconds 10[/bold]\n\n"
     "[bold]nicscope record -o - -- curl -s http://localhost/ | nicscope replay -[/bold]"
 )
 LINGER_S = 2.0  # before we say that the program has left processes behind
@@ -30,10 +33,6 @@ _CLEAR_LINE = "\r\x1b[K"
 
 
 def record(
-    command: Annotated[
-        list[str],
-        typer.Argument(metavar="-- COMMAND...", help="The program and its arguments."),
-    ],
     output: Annotated[
         Path,
         option(
@@ -45,6 +44,20 @@ def record(
             parser=output_path,
         ),
     ],
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="-- COMMAND...", help="The program and its arguments.", show_default=False
+        ),
+    ] = None,
+    pid: Annotated[
+        int | None,
+        option("PID", "Instead of a COMMAND: the running process to record.", "--pid"),
+    ] = None,
+    seconds: Annotated[
+        float | None,
+        option("SECONDS", "With --pid: how long; otherwise until it ends, or Ctrl-C.", "--seconds"),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No live count, no summary.")] = False,
 ) -> int:
     """Run a program and record the buffer of every socket send and receive of it and its children.
@@ -53,20 +66,49 @@ def record(
     the error stream, so that the trace can go through a pipe. Each call it makes on a socket
     takes some 25 to 70 microseconds more, up to 140 where it and the recorder wake each other
     across processors: bench/record_overhead.py measures it.
+
+    With --pid, a process that runs already is recorded, and what it starts from then on; Ctrl-C
+    ends the recording, and the process runs on. As long as it is recorded, every system call that
+    it makes takes as much more.
     """
     from nicscope.traces.recording.record import record as run
+    from nicscope.traces.recording.record import record_running
 
-    if quiet:
-        return _report(run(command, output), quiet)
-    with _LiveCount() as watch:
-        recording = run(command, output, watch)
-    return _report(recording, quiet)
+    _check_question(command, pid, seconds)
+    watch = None if quiet else _LiveCount(pid is not None)
+    with watch or contextlib.nullcontext():
+        if pid is None:
+            recording = run(command or [], output, watch)
+        else:
+            recording = record_running(pid, output, watch, seconds)
+    return _report(recording, output, pid, quiet)
+
+
+def _check_question(command: list[str] | None, pid: int | None, seconds: float | None) -> None:
+    """Errors: ``RecordError`` unless one program is named, and a time only with a process."""
+    from nicscope.errors import RecordError
+
+    if command and pid is not None:
+        raise RecordError(
+            f"--pid {pid} and the command {command[0]!r}: only one of them can be recorded; "
+            "leave the other out"
+        )
+    if not command and pid is None:
+        raise RecordError("nothing to record; end the line in -- COMMAND, or name a --pid")
+    if seconds is not None and pid is None:
+        raise RecordError(
+            "--seconds goes with --pid, whose process runs on; end a command with: "
+            "nicscope record -o FILE -- timeout SECONDS COMMAND"
+        )
+    if seconds is not None and not 0 < seconds < float("inf"):
+        raise RecordError(f"--seconds {seconds}: must be more than 0")
 
 
 class _LiveCount:
     """One line on the terminal, if stderr is one, that says how far the recording has come."""
 
-    def __init__(self) -> None:
+    def __init__(self, attached: bool) -> None:
+        self._attached = attached
         self._start = time.monotonic()
         self._live = sys.stderr.isatty()
         self._ended_at: float | None = None
@@ -86,7 +128,8 @@ class _LiveCount:
             self._told = True
             self._print(
                 f"nicscope: the program has ended but {progress.processes:,} processes that it "
-                "started run on and are recorded; Ctrl-C ends them"
+                "started run on and are recorded; Ctrl-C ends "
+                f"{'the recording' if self._attached else 'them'}"
             )
         if self._live:
             self._print(
@@ -99,19 +142,21 @@ class _LiveCount:
         print(f"{_CLEAR_LINE if self._live else ''}{line}", end=end, file=sys.stderr, flush=True)
 
 
-def _report(recording: Recording, quiet: bool) -> int:
-    """Say what was recorded and what was not; the exit status."""
+def _report(recording: Recording, output: Path, pid: int | None, quiet: bool) -> int:
+    """Say what was recorded and what was not; the exit status, a command's own."""
     from nicscope.errors import RecordError
 
+    status = 0 if recording.status is None or pid is not None else recording.status
     if recording.path is None:
         message = _nothing(recording.observed)
-        if recording.status == 0:
+        if status == 0:
             raise RecordError(message)
         print(f"nicscope: {message}", file=sys.stderr)
     elif not quiet:
-        for line in _summary(recording, recording.path):
+        shown = "standard output" if output == STDOUT else str(output)
+        for line in [*_summary(recording, shown), *_ending(recording.status, pid)]:
             print(f"nicscope: {line}", file=sys.stderr)
-    return recording.status
+    return status
 
 
 def _nothing(observed: Observed) -> str:
@@ -123,10 +168,22 @@ def _nothing(observed: Observed) -> str:
     )
 
 
-def _summary(recording: Recording, path: Path) -> list[str]:
+def _ending(status: int | None, pid: int | None) -> list[str]:
+    """What became of the program, where that is not what one expects."""
+    if pid is None:
+        if status is None or status <= 128:
+            return []
+        return [f"the program was ended by signal {status - 128}; this is kept"]
+    if status is None:
+        return [f"process {pid} runs on"]
+    how = f"by signal {status - 128}" if status > 128 else f"with exit status {status}"
+    return [f"process {pid} has ended {how}"]
+
+
+def _summary(recording: Recording, shown: str) -> list[str]:
     observed = recording.observed
     lines = [
-        f"{path}: {observed.rows:,} rows, {observed.bytes_sent:,} bytes sent and "
+        f"{shown}: {observed.rows:,} rows, {observed.bytes_sent:,} bytes sent and "
         f"{observed.bytes_received:,} received, processes: {observed.processes:,}, threads: "
         f"{observed.threads:,}, {recording.seconds:.1f} s"
     ]
@@ -144,8 +201,6 @@ def _summary(recording: Recording, path: Path) -> list[str]:
     unseen = _unseen(observed)
     if unseen:
         lines.append(f"not seen: {', '.join(unseen)}")
-    if recording.status > 128:
-        lines.append(f"the program was ended by signal {recording.status - 128}; this is kept")
     return lines
 
 

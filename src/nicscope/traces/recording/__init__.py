@@ -1,8 +1,10 @@
-"""Recording a real program's socket buffers with ptrace and a seccomp filter.
+"""Recording a real program's socket buffers with ptrace, and a seccomp filter if it starts here.
 
-``record.record`` is the way in.  From the kernel upwards: ``calls`` says which system calls move
-bytes, ``filter`` makes the kernel stop a program at them, ``ptrace`` talks to the stopped program,
-``launch`` starts it, ``tracer`` follows it and its children, ``segments`` finds the buffers of a
-call, ``rows`` brings what was seen into the order of issue, ``observed`` counts, ``signals``
-passes signals on.
+``record.record`` and ``record.record_running`` are the ways in.  From the kernel upwards: ``calls``
+says which system calls move bytes and makes the filter by which the kernel stops a program at them,
+``ptrace`` talks to stopped threads, ``signals`` waits for signals and passes them on,
+``permission`` says why a process may not be traced, ``launch`` starts a program and traces it to
+its end, ``attach`` traces a running one for a while.  Both hand each stop to ``tracer``, which
+makes rows of calls: ``descriptors`` and ``connections`` tell its socket, ``rows`` finds the buffers
+and brings them into the order of issue, ``observed`` counts, ``result`` writes.
 """

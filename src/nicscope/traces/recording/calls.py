@@ -142,9 +142,6 @@ _PR_SET_SECCOMP = 22
 _PR_SET_NO_NEW_PRIVS = 38
 _MODE_FILTER = 2
 
-# What the filter says, besides "stop", of a call made by 32-bit code.
-FOREIGN = 1
-
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -159,7 +156,7 @@ def filter_program(machine: Machine) -> bytes:
     code = [
         (_LOAD, 0, 0, _ARCH_AT),
         (_JUMP_IF_EQUAL, 1, 0, machine.audit_arch),
-        (_RETURN, 0, 0, _TRACE | FOREIGN),
+        (_RETURN, 0, 0, _TRACE),
         (_LOAD, 0, 0, _NUMBER_AT),
         *((_JUMP_IF_EQUAL, to_trace - i, 0, number) for i, number in enumerate(numbers)),
         (_RETURN, 0, 0, _ALLOW),

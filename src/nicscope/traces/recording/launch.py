@@ -1,7 +1,8 @@
-"""Starting a program so that it is traced from its first instruction on."""
+"""Starting a program so that it is traced from its first instruction on, and to its end."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
@@ -12,10 +13,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 from nicscope.errors import RecordError
 from nicscope.traces.recording.calls import install_filter
-from nicscope.traces.recording.ptrace import seize
+from nicscope.traces.recording.permission import tracer_of, why_refused
+from nicscope.traces.recording.ptrace import CONTINUE, seize_to_the_end, wait_for_stop
+from nicscope.traces.recording.signals import Forwarder
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
+
+    from nicscope.traces.recording.tracer import Tracer
 
 _FILTERING = "filter"
 _STARTING = "start"
@@ -26,9 +31,12 @@ _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 class Launched:
     """A traced process that is to become a program, or to say why it did not."""
 
-    def __init__(self, pid: int, name: str, complaints: int) -> None:
+    attached = False
+    go_on = CONTINUE
+
+    def __init__(self, pid: int, command: Sequence[str], complaints: int) -> None:
         self.pid = pid
-        self.name = name
+        self.command = command
         self._complaints = os.fdopen(complaints)  # a pipe: what went wrong before it began
 
     def __enter__(self) -> Launched:
@@ -37,29 +45,45 @@ class Launched:
     def __exit__(self, *_: object) -> None:
         self._complaints.close()
 
-    def check_begun(self, programs: int) -> None:
-        """Make sure, when the process is gone, that it began any ``programs`` at all.
+    def trace(self, tracer: Tracer, tick: Callable[[], None]) -> int:
+        """Trace until the last process has ended; the program's exit status.
 
-        Errors: ``RecordError`` with the reason for which it did not.
+        It gets the signals that come; ``tick`` is called now and then from another thread.
+        Should tracing fail, all are killed: their calls would fail without a tracer.
+        Errors: ``RecordError`` if it did not begin.
         """
-        if not programs:
+        with Forwarder(self.pid, lambda: tracer.processes, tick):
+            tracer.meet(self.pid)
+            try:
+                while True:
+                    try:
+                        stopped = wait_for_stop()
+                    except ChildProcessError:
+                        break
+                    tracer.take(*stopped)
+            except BaseException:
+                _kill_all(tracer.processes | {self.pid})
+                raise
+        if not tracer.observed.programs:
             raise self._why_not()
+        return tracer.statuses[self.pid]
 
     def _why_not(self) -> RecordError:
+        name = self.command[0]
         stage, _, number = self._complaints.read().partition(" ")
         if stage == _FILTERING:
             return RecordError(
-                f"{self.name!r} cannot be recorded: the kernel refuses a seccomp filter "
+                f"{name!r} cannot be recorded: the kernel refuses a seccomp filter "
                 f"({os.strerror(int(number))}); record outside this container or sandbox"
             )
         if stage == _STARTING and int(number) == errno.ENOEXEC:
             return RecordError(
-                f"{self.name!r} is no program that this machine can run; if it is a script, "
+                f"{name!r} is no program that this machine can run; if it is a script, "
                 "start it through its interpreter, such as: sh SCRIPT"
             )
         if stage == _STARTING:
-            return RecordError(f"{self.name!r} cannot be started: {os.strerror(int(number))}")
-        return RecordError(f"{self.name!r} was killed before it began; nothing was recorded")
+            return RecordError(f"{name!r} cannot be started: {os.strerror(int(number))}")
+        return RecordError(f"{name!r} was killed before it began; nothing was recorded")
 
 
 def find_program(name: str) -> str:
@@ -102,16 +126,16 @@ def launch(
     os.close(gate)
     os.close(complain)
     try:
-        seize(pid)
+        seize_to_the_end(pid)
         os.write(opener, b"!")
     except OSError as error:
-        tracer = _tracer_of(pid)
+        tracer = tracer_of(pid)
         os.close(opener)  # opens nothing: the child ends
         os.close(complaints)
         os.waitpid(pid, 0)
-        raise _may_not_trace(command[0], error, tracer) from error
+        raise RecordError(why_refused(repr(command[0]), error, tracer)) from error
     os.close(opener)
-    return Launched(pid, command[0], complaints)
+    return Launched(pid, command, complaints)
 
 
 def _become(
@@ -138,40 +162,18 @@ def _become(
         os._exit(127)
 
 
-def _may_not_trace(name: str, error: OSError, tracer: str | None) -> RecordError:
-    if tracer is not None:
-        return RecordError(
-            f"{name!r} cannot be recorded: it is traced by {tracer} already, and Linux allows one "
-            "tracer only; start 'nicscope record' outside of it"
-        )
-    scope = _yama_scope()
-    if scope >= 2:
-        return RecordError(
-            f"{name!r} cannot be recorded: this machine forbids tracing "
-            f"(kernel.yama.ptrace_scope is {scope}); "
-            + ("reboot with it below 3" if scope > 2 else "record as root")
-        )
-    return RecordError(
-        f"{name!r} cannot be recorded: the kernel refuses to trace it ({error.strerror}); in a "
-        "container, start that with --cap-add=SYS_PTRACE"
-    )
+def _kill_all(processes: Collection[int]) -> None:
+    for process in processes:
+        _kill(process)
+    while True:
+        try:
+            tid, status = wait_for_stop()
+        except ChildProcessError:
+            return
+        if os.WIFSTOPPED(status):  # started just now
+            _kill(tid)
 
 
-def _tracer_of(pid: int) -> str | None:
-    """Name and number of the process that traces ``pid``."""
-    try:
-        fields = Path(f"/proc/{pid}/status").read_text().splitlines()
-        tracer = next(int(line.split()[1]) for line in fields if line.startswith("TracerPid:"))
-        if not tracer:
-            return None
-        name = Path(f"/proc/{tracer}/comm").read_text().strip()
-    except (OSError, StopIteration):
-        return None
-    return f"{name!r} (process {tracer})"
-
-
-def _yama_scope() -> int:
-    try:
-        return int(Path("/proc/sys/kernel/yama/ptrace_scope").read_text())
-    except (OSError, ValueError):
-        return 0
+def _kill(tid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(tid, signal.SIGKILL)

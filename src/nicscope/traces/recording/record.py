@@ -1,10 +1,11 @@
-"""Recording a program from start to end: the whole of it in one call.
+"""Recording a program from start to end, or a running process for a while, in one call.
 
 What it has seen, and what it could not see, is its result.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import platform
@@ -16,15 +17,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nicscope import __version__
 from nicscope.outputs.file import PARQUET, check_output, format_to_write
 from nicscope.traces.recording.calls import this_machine
-from nicscope.traces.recording.ptrace import Forwarder, held_signals, stop_if_interrupted
-from nicscope.traces.recording.tracer import Observed
+from nicscope.traces.recording.observed import Observed
+from nicscope.traces.recording.signals import held_signals, stop_if_interrupted
 from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.whole import WRITTEN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
+    from nicscope.traces.recording.attach import Attached
     from nicscope.traces.recording.connections import Connection
+    from nicscope.traces.recording.launch import Launched
 
 
 MOST_LISTED = 10_000  # connections whose addresses the metadata tells
@@ -41,7 +44,7 @@ class Progress(NamedTuple):
 class Recording(NamedTuple):
     """What came of recording a program."""
 
-    status: int  # of the program, 128 + number if a signal killed it
+    status: int | None  # of the program, 128 + number if a signal killed it; None if it runs on
     seconds: float
     observed: Observed
     path: Path | None  # None if nothing was recorded, and so no file written
@@ -61,14 +64,50 @@ def record(
     Errors: ``RecordError`` if the program cannot be started or traced, ``OutputError`` if
     ``path`` cannot be written.
     """
+
+    def begin(mask: Collection[int]) -> Launched:
+        from nicscope.traces.recording.calls import filter_program
+        from nicscope.traces.recording.launch import launch
+
+        aside = check_output(path).is_standard_output()
+        return launch(command, filter_program(this_machine()), mask, aside=aside)
+
+    return _record(begin, path, watch)
+
+
+def record_running(
+    pid: int,
+    path: Path,
+    watch: Callable[[Progress], None] | None = None,
+    seconds: float | None = None,
+) -> Recording:
+    """Write every socket send and receive of process ``pid``, and of what it starts, to ``path``.
+
+    That is until they end, a signal such as Ctrl-C comes, or ``seconds`` have passed; then the
+    process runs on as if nothing had been.  All else is as ``record`` has it.
+    Errors: ``RecordError`` if the process may not be traced, ``OutputError`` if ``path`` cannot
+    be written.
+    """
+
+    def begin(_: Collection[int]) -> Attached:
+        from nicscope.traces.recording.attach import Attached
+
+        return Attached(pid, seconds)
+
+    return _record(begin, path, watch)
+
+
+def _record(
+    begin: Callable[[Collection[int]], Launched | Attached],
+    path: Path,
+    watch: Callable[[Progress], None] | None,
+) -> Recording:
     written = format_to_write(path, WRITTEN, of_stream=PARQUET)
-    aside = check_output(path).is_standard_output()
+    check_output(path)
     machine = this_machine()
     observed = Observed()
     with held_signals() as mask:
         # Imported only now, as NumPy starts threads, and these must not take the signals.
-        from nicscope.traces.recording.calls import filter_program
-        from nicscope.traces.recording.launch import launch
         from nicscope.traces.recording.rows import IssueOrder
         from nicscope.traces.recording.tracer import Tracer
 
@@ -76,23 +115,22 @@ def record(
             stop_if_interrupted()
             started = datetime.datetime.now(datetime.UTC)
             clock = time.monotonic()
-            program = launch(command, filter_program(machine), mask, aside=aside)
-            tracer = Tracer(program.pid, machine, rows, observed)
+            program = begin(mask)
+            tracer = Tracer(machine, rows, observed, program.go_on)
 
             def tick() -> None:
                 alive = tracer.processes
                 if watch is not None:
                     watch(Progress(observed.rows, len(alive), program.pid not in alive))
 
-            with program, Forwarder(program.pid, lambda: tracer.processes, tick):
-                status = tracer.run()
-                program.check_begun(observed.programs)
+            with program, contextlib.closing(tracer):
+                status = program.trace(tracer, tick)
             seconds = time.monotonic() - clock
             if not observed.rows:
                 return Recording(status, seconds, observed, None)
             counts = observed.as_json() | {"seconds": round(seconds, 6), "exit_status": status}
             met = tracer.connections.met
-            metadata = _metadata(command, started, counts, met)
+            metadata = _metadata(program, started, counts, met)
             from nicscope.traces.recording.result import write_result
 
             write_result(path, written, rows, metadata, met)
@@ -100,18 +138,20 @@ def record(
 
 
 def _metadata(
-    command: Sequence[str],
+    program: Launched | Attached,
     started: datetime.datetime,
     counts: dict[str, Any],
     connections: Sequence[Connection],
 ) -> TraceMetadata:
     origin = {
-        "program": Path(command[0]).name,
-        "command": shlex.join(command),
+        "program": Path(program.command[0]).name,
+        "command": shlex.join(program.command),
         "recorder": f"nicscope record {__version__}",
         "kernel": f"{platform.system()} {platform.release()} {platform.machine()}",
         "started": started.isoformat(timespec="seconds"),
     }
+    if program.attached:
+        origin["attached"] = "yes"  # so that it neither begins nor ends with the program
     return TraceMetadata(
         page_size=os.sysconf("SC_PAGE_SIZE"),
         origin=origin,

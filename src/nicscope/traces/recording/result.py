@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from nicscope.outputs.file import PARQUET
 from nicscope.traces.columns import Checker
-from nicscope.traces.formats import FORMATS
 from nicscope.traces.reader import requests_of
 from nicscope.traces.recording.calls import NAMES
-from nicscope.traces.writer import batch_of
+from nicscope.traces.writer import TraceWriter, batch_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,12 +37,20 @@ def write_result(
     """Write ``rows`` to ``path`` in the format called ``written``; errors as of its writer."""
     checker = Checker(str(path))
     peers = pa.array([each.peer for each in connections], pa.int32())
-    with FORMATS[written].writer(path, metadata) as writer:  # type: ignore[misc]
+    with _writer_of(written)(path, metadata) as writer:
         for found in rows.batches():
             batch = batch_of(_columns(found, peers), checker)
             requests = requests_of(batch, checker)
             checker.check(requests)
             writer.append(requests, batch)
+
+
+def _writer_of(written: str) -> Any:
+    if written == PARQUET:
+        return TraceWriter
+    from nicscope.traces.formats import FORMATS  # with all readers, which take long to load
+
+    return FORMATS[written].writer
 
 
 def _columns(rows: NDArray[Any], peers: pa.Array) -> dict[str, Any]:

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import stat
 import time
-from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.traces.recording import ptrace
-from nicscope.traces.recording.calls import CALLS, CODES, FOREIGN, Call, Machine, Shape
+from nicscope.traces.recording.calls import CALLS, CODES, Call, Machine, Shape
 from nicscope.traces.recording.connections import Connections
-from nicscope.traces.recording.rows import IssueOrder, Origin, Segment, moved, offered
+from nicscope.traces.recording.descriptors import Descriptors
+from nicscope.traces.recording.rows import Origin, moved, offered
 from nicscope.traces.schema import Op
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nicscope.traces.recording.observed import Observed
+    from nicscope.traces.recording.rows import IssueOrder, Segment
+
 _PAUSES = frozenset({signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
 # What a call returns to the kernel alone, which then makes it again (linux/errno.h).
 _RESTARTS = frozenset({-512, -513, -514, -516})
+_LISTED = frozenset({Shape.VECTOR, Shape.MESSAGE, Shape.MESSAGES})  # in the program's memory
+_NO_BUFFERS = frozenset({Shape.COPY, Shape.RING})
 NO_CONNECTION = -1  # of a call whose socket could not be looked at
 _SEND, _RECV = int(Op.SEND), int(Op.RECV)
 
@@ -40,112 +43,145 @@ class _Pending(NamedTuple):
 
 
 class Tracer:
-    """Traces ``root``, already stopped by its filter and not waited for, to the end."""
+    """Makes rows of what traced threads do, from one of their stops to the next.
 
-    def __init__(self, root: int, machine: Machine, rows: IssueOrder, observed: Observed) -> None:
-        self._root = root
+    ``go_on`` is how a thread runs on that makes no call of interest: ``ptrace.CONTINUE`` where a
+    filter stops it at the next one, else ``ptrace.TO_NEXT_STOP``.
+    """
+
+    def __init__(
+        self, machine: Machine, rows: IssueOrder, observed: Observed, go_on: int = ptrace.CONTINUE
+    ) -> None:
+        self._audit_arch = machine.audit_arch
         self._calls = {number: CALLS[CODES[name]] for name, number in machine.numbers.items()}
         self._rows = rows
-        self._observed = observed
+        self._go_on = go_on
+        self._heeding = True  # what they do, and not only how they end
+        self.observed = observed
         self.connections = Connections()
+        self._descriptors = Descriptors()
+        self.statuses: dict[int, int] = {}  # of processes that have ended, as shells say it
         self._process_of: dict[int, int] = {}  # by thread
         self._pending: dict[int, _Pending] = {}  # by thread
+        self._dealt_with: int | None = None  # thread whose stop it is that is being looked at
         self._issued = 0
         self._start_ns = time.monotonic_ns()
-        self._status = 0
-        self._meet(root)
 
     @property
     def processes(self) -> frozenset[int]:
-        """The processes that are alive."""
+        """The processes that are alive and traced."""
         return frozenset(self._process_of.copy().values())
 
-    def run(self) -> int:
-        """Trace until the last process has ended; the exit status of the first, as shells say it.
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing is traced any more."""
+        return not self._process_of
 
-        Should tracing fail, the program is killed: its calls would fail without a tracer.
-        """
-        try:
-            while self._take_stop():
-                pass
-        except BaseException:
-            self._kill_all()
-            raise
-        return self._status
-
-    def _take_stop(self) -> bool:
-        """Deal with one stop; whether there may be more."""
-        try:
-            tid, status = ptrace.wait_for_stop()
-        except ChildProcessError:
-            return False
-        if not os.WIFSTOPPED(status):
-            self._forget(tid, status)
-            return True
-        if tid not in self._process_of:
-            self._meet(tid)
-        reason = status >> 8
-        if reason == ptrace.AT_CALL:
-            ptrace.resume(tid, self._before_call(tid))
-        elif reason == ptrace.AFTER_CALL:
-            self._after_call(tid)
-            ptrace.resume(tid, ptrace.CONTINUE)
-        else:
-            self._pass_stop(tid, reason)
-        return True
-
-    def _pass_stop(self, tid: int, reason: int) -> None:
-        number = reason & 0xFF
-        if ptrace.is_pause(reason):
-            ptrace.resume(tid, ptrace.LISTEN if number in _PAUSES else ptrace.CONTINUE)
-        elif reason == ptrace.AFTER_EXEC:
-            self._begin_program(tid)
-            ptrace.resume(tid, ptrace.CONTINUE)
-        elif reason in ptrace.AFTER_CLONE:
-            ptrace.resume(tid, ptrace.CONTINUE)  # what it started will stop by itself
-        else:
-            ptrace.resume(tid, ptrace.CONTINUE, number)
-
-    def _meet(self, tid: int) -> None:
+    def meet(self, tid: int) -> None:
+        """Count a thread that is traced from now on."""
         process = _process_of(tid)
         self._process_of[tid] = process
-        self._observed.threads += 1
-        self._observed.processes += process == tid
+        self.observed.threads += 1
+        self.observed.processes += process == tid
+
+    def close(self) -> None:
+        """Keep nothing open that told of threads; what still runs is traced no more."""
+        self._descriptors.close()
+
+    def let_go(self, heeding: bool) -> None:
+        """Have each thread stop once more and then go on untraced.
+
+        Unless ``heeding``, calls that end at that stop have no row any more.
+        """
+        self._go_on = ptrace.DETACH
+        self._heeding = heeding
+        for tid in list(self._process_of):
+            # What failed half-way through has left a thread stopped: nothing more comes of that.
+            if tid == self._dealt_with and ptrace.resume(tid, ptrace.DETACH):
+                del self._process_of[tid]
+                self._descriptors.forget(tid)
+            else:
+                ptrace.interrupt(tid)
+
+    def take(self, tid: int, status: int) -> None:
+        """Deal with a traced thread that stopped or ended, as ``waitpid`` reports it."""
+        if status not in ptrace.AT_CALL and not os.WIFSTOPPED(status):
+            self._forget(tid, status)
+            return
+        self._dealt_with = tid
+        if tid not in self._process_of:
+            self.meet(tid)
+        if status in ptrace.AT_CALL:
+            request, number = self._take_call(tid), 0
+        else:
+            request, number = self._take_event(tid, status >> 8)
+        if ptrace.resume(tid, request, number) and request == ptrace.DETACH:
+            del self._process_of[tid]
+            self._descriptors.forget(tid)
+            self.observed.unfinished += self._pending.pop(tid, None) is not None
+        self._dealt_with = None
+
+    def _take_call(self, tid: int) -> int:
+        """Look at a call before or after it is made; how its thread is to go on."""
+        found = ptrace.call_at_stop(tid)
+        if isinstance(found, tuple):
+            if self._go_on != ptrace.DETACH:
+                return self._before_call(tid, found)
+        elif (pending := self._pending.pop(tid, None)) is not None:
+            self._after_call(tid, pending, found)
+        return self._go_on
+
+    def _take_event(self, tid: int, reason: int) -> tuple[int, int]:
+        """How a thread is to go on after a stop that is at no call, and the signal that it gets."""
+        number = reason & 0xFF
+        if ptrace.is_pause(reason):
+            stays = number in _PAUSES and self._go_on != ptrace.DETACH
+            return ptrace.LISTEN if stays else self._go_on, 0
+        if reason == ptrace.AFTER_EXEC:
+            self._begin_program(tid)
+            return self._go_on, 0
+        if reason in ptrace.AFTER_CLONE:
+            started = ptrace.event_message(tid)
+            if started is not None and started not in self._process_of:
+                self.meet(started)  # it will stop by itself
+            return self._go_on, 0
+        return self._go_on, number
 
     def _forget(self, tid: int, status: int) -> None:
-        self._process_of.pop(tid, None)
-        self._observed.unfinished += self._pending.pop(tid, None) is not None
-        if tid == self._root:
+        process = self._process_of.pop(tid, None)
+        self._descriptors.forget(tid)
+        self.observed.unfinished += self._pending.pop(tid, None) is not None
+        if process == tid:
             code = os.waitstatus_to_exitcode(status)
-            self._status = code if code >= 0 else 128 - code
+            self.statuses[tid] = code if code >= 0 else 128 - code
 
     def _begin_program(self, tid: int) -> None:
         """The thread that called exec is alone now and bears the process's number."""
-        self._observed.programs += 1
+        self.observed.programs += 1
         former = ptrace.event_message(tid)
         for gone in {tid, former}:
-            self._observed.unfinished += self._pending.pop(gone or 0, None) is not None
+            self._descriptors.forget(gone or 0)
+            self.observed.unfinished += self._pending.pop(gone or 0, None) is not None
         if former is not None and former != tid:
             self._process_of.pop(former, None)
 
-    def _before_call(self, tid: int) -> int:
-        """Take note of a call about to be made; how to let the thread go on."""
-        entry = ptrace.call_entry(tid)
-        if entry is None:
-            return ptrace.CONTINUE
-        number, arguments, remark = entry
-        if remark == FOREIGN:
-            self._observed.foreign_calls += 1
-            return ptrace.CONTINUE
-        call = self._calls[number]
+    def _before_call(self, tid: int, entry: ptrace.CallEntry) -> int:
+        """Take note of a call about to be made; how its thread is to go on."""
+        audit_arch, number, arguments = entry
+        if audit_arch != self._audit_arch:
+            self.observed.foreign_calls += 1
+            return self._go_on
+        call = self._calls.get(number)
+        if call is None:
+            return self._go_on
         connection = self._connection_of(tid, call, arguments)
         if connection is None:
-            return ptrace.CONTINUE
+            return self._go_on
         time_ns = time.monotonic_ns() - self._start_ns
         # Whoever receives may free what lists a send's buffers before its call ends; a
         # receive's are looked up when it is known how many of them matter.
         messages = None
-        if not call.receives and call.shape not in (Shape.COPY, Shape.RING):
+        if not call.receives and call.shape in _LISTED:
             messages = offered(tid, call, arguments)
         self._pending[tid] = _Pending(self._issued, time_ns, call, connection, arguments, messages)
         self._issued += 1
@@ -155,52 +191,54 @@ class Tracer:
         """The number of the socket that a call is about; None if it is about none."""
         if call.shape is Shape.RING:
             return NO_CONNECTION
-        # Not remembered: another process may close the descriptor and open a file in its place.
         try:
             for argument in call.descriptors or (0,):
                 descriptor = arguments[argument] & 0xFFFF_FFFF
-                found = os.stat(f"/proc/{tid}/fd/{descriptor}")  # noqa: PTH116
+                found = self._descriptors.status(tid, descriptor)
                 if stat.S_ISSOCK(found.st_mode):
                     process = self._process_of[tid]
                     return self.connections.number_of(found.st_ino, process, descriptor)
         except PermissionError:
             if call.descriptors:
-                self._observed.hidden += 1
+                self.observed.hidden += 1
                 return None
             return NO_CONNECTION
         except OSError:  # no such descriptor: the call will fail
             return None if call.descriptors else NO_CONNECTION
         if not call.descriptors:
             return NO_CONNECTION
-        self._observed.not_sockets += 1
+        self.observed.not_sockets += 1
         return None
 
-    def _after_call(self, tid: int) -> None:
-        pending = self._pending.pop(tid, None)
-        if pending is None:
+    def _after_call(self, tid: int, pending: _Pending, result: int | None) -> None:
+        observed = self.observed
+        call = pending.call
+        if not self._heeding:
             return
-        result = ptrace.call_result(tid)
-        observed = self._observed
         if result is None:
             observed.unfinished += 1
+        elif result > 0 and call.shape not in _NO_BUFFERS:
+            self._add_rows(tid, pending, result)
         elif result in _RESTARTS:
-            observed.interrupted += 1
+            # To be let go, a thread is called out of what it waits in; it goes back, unseen.
+            if self._go_on == ptrace.DETACH:
+                observed.unfinished += 1
+            else:
+                observed.interrupted += 1
         elif result < 0:
             observed.fail(-result)
-        elif pending.call.shape is Shape.RING:
-            observed.ring_calls[pending.call.name] += 1
+        elif call.shape is Shape.RING:
+            observed.ring_calls[call.name] += 1
         elif result == 0:
             observed.empty += 1
-        elif pending.call.shape is Shape.COPY:
-            observed.copies[pending.call.name] += 1
-            observed.copied_bytes += result
         else:
-            self._add_rows(tid, pending, result)
+            observed.copies[call.name] += 1
+            observed.copied_bytes += result
 
     def _add_rows(self, tid: int, pending: _Pending, result: int) -> None:
         issue, time_ns, call, connection, arguments, messages = pending
-        observed = self._observed
-        if call.receives:
+        observed = self.observed
+        if messages is None and (call.receives or call.shape is Shape.BUFFER):
             if call.shape is Shape.MESSAGES:
                 arguments = [*arguments[:2], result]
             messages = offered(tid, call, arguments)
@@ -211,7 +249,7 @@ class Tracer:
         if not through:
             observed.empty += 1
             return
-        byte_count = sum(segment.length for segment in through)
+        byte_count = sum([segment.length for segment in through])
         if call.receives:
             observed.bytes_received += byte_count
         else:
@@ -224,24 +262,6 @@ class Tracer:
             Origin(issue, time_ns, process, tid, connection, op, CODES[call.name]), through
         )
 
-    def _kill_all(self) -> None:
-        for process in self.processes | {self._root}:
-            _kill(process)
-        while True:
-            try:
-                tid, status = ptrace.wait_for_stop()
-            except ChildProcessError:
-                return
-            if os.WIFSTOPPED(status):  # started just now
-                _kill(tid)
-
-
-def _kill(tid: int) -> None:
-    try:
-        os.kill(tid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-
 
 def _process_of(tid: int) -> int:
     """Number of the process that a thread belongs to."""
@@ -250,37 +270,3 @@ def _process_of(tid: int) -> int:
             return next(int(line.split()[1]) for line in lines if line.startswith("Tgid:"))
     except OSError:  # killed, or /proc is not there: it can only be taken for a process
         return tid
-
-
-@dataclass
-class Observed:
-    """Counts of one recording; the tracer adds to them as it goes."""
-
-    rows: int = 0
-    bytes_sent: int = 0
-    bytes_received: int = 0
-    processes: int = 0
-    threads: int = 0  # the first of each process among them
-    programs: int = 0  # successful calls of exec
-    moved: Counter[str] = field(default_factory=Counter)  # calls that gave rows, by name
-    empty: int = 0  # calls that moved nothing, such as a read at the end of a stream
-    failed: Counter[str] = field(default_factory=Counter)  # by name of the error
-    interrupted: int = 0  # by a signal before anything moved; most are made again
-    unfinished: int = 0  # the thread ended before the call did
-    copies: Counter[str] = field(default_factory=Counter)  # sendfile and splice, by name
-    copied_bytes: int = 0
-    ring_calls: Counter[str] = field(default_factory=Counter)  # io_uring, by name
-    foreign_calls: int = 0  # system calls of 32-bit code, of any kind
-    hidden: int = 0  # calls whose descriptor or buffers this user may not look at
-    not_sockets: int = 0  # reads and writes of files, pipes and terminals
-
-    def fail(self, number: int) -> None:
-        """Count a call that failed with errno ``number``."""
-        self.failed[errno.errorcode.get(number, str(number))] += 1
-
-    def as_json(self) -> dict[str, Any]:
-        """All counts, by name."""
-        return {
-            name: dict(value) if isinstance(value, Counter) else value
-            for name, value in vars(self).items()
-        }

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nicscope.apps.svm.process import Process
     from nicscope.apps.svm.running import Run
 
-BLOCK = 16
+BLOCK = 32  # rows: two pages, so each is fetched once, as UTLB's Table 3 has it (derived)
 LARGEST_ERROR = 1e-9  # of L times U beside the matrix
 
 

@@ -28,6 +28,7 @@ COLUMNS = {
     "address": np.uint64,
     "length": np.uint32,
     "peer": np.int32,
+    "initial": np.bool_,  # the first distribution of what stood there before the processes
 }
 
 
@@ -36,7 +37,7 @@ class Records:
 
     def __init__(self, page_bytes: int = PAGE) -> None:
         self._page_bytes = page_bytes
-        self._rows: list[tuple[int, int, int, int, int, int, int]] = []
+        self._rows: list[tuple[int, int, int, int, int, int, int, bool]] = []
         self.fetches = 0
         self.initial_copies = 0
         self.diffs = 0
@@ -46,8 +47,9 @@ class Records:
         """A page is fetched: a request leaves the control page, and a read fills the page."""
         self.initial_copies += is_initial
         self.fetches += not is_initial
-        self._add(caller, SEND, CONTROL_BASE, REQUEST_BYTES, home.node)
-        self._add(caller, READ, self._address(page), self._page_bytes, home.node)
+        to = (home.node, is_initial)
+        self._add(caller, SEND, CONTROL_BASE, REQUEST_BYTES, *to)
+        self._add(caller, READ, self._address(page), self._page_bytes, *to)
 
     def deposit(self, caller: Caller, diff: Diff, home: Domain) -> None:
         """A diff is written to its page's home from where its first word lies.
@@ -58,7 +60,7 @@ class Records:
         self.diff_bytes += diff.message_bytes
         length = min(diff.message_bytes, self._page_bytes - diff.first_byte)
         address = self._address(diff.page) + diff.first_byte
-        self._add(caller, WRITE, address, length, home.node)
+        self._add(caller, WRITE, address, length, home.node, False)
 
     def columns(self) -> dict[str, NDArray[np.generic]]:
         """The rows, rising in time."""
@@ -72,6 +74,9 @@ class Records:
     def _address(self, page: int) -> int:
         return SHARED_BASE + page * self._page_bytes
 
-    def _add(self, caller: Caller, op: int, address: int, length: int, peer: int) -> None:
+    def _add(
+        self, caller: Caller, op: int, address: int, length: int, peer: int, is_initial: bool
+    ) -> None:
         time_ns = round(caller.endpoint.now_us * 1000)
-        self._rows.append((time_ns, caller.domain.node, caller.pid, op, address, length, peer))
+        node, pid = caller.domain.node, caller.pid
+        self._rows.append((time_ns, node, pid, op, address, length, peer, is_initial))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from nicscope.drivers.simulate.driven import Process as Driven
     from nicscope.drivers.simulate.driven import Record
-    from nicscope.interfaces.trapeze_endpoint import Endpoint
+    from nicscope.interfaces.tasks import Tasking
 
 
 class Gate:
@@ -27,12 +27,12 @@ class Gate:
         self._is_open = False
 
     @coroutine
-    def wait(self, endpoint: Endpoint) -> Generator[bytes, Record | None, None]:
+    def wait(self, endpoint: Tasking) -> Generator[bytes, Record | None, None]:
         """Wait until another program opens it, or has."""
         endpoint._owner.check_caller()
         if self._is_open:
             return
-        driven = endpoint._process
+        driven = endpoint._driven
         self._waiting.append(driven)
         while not self._is_open:
             yield PARKED

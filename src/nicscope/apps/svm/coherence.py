@@ -28,8 +28,18 @@ class Coherence:
     """Of all pages; every method takes in whose name it is done."""
 
     def __init__(
-        self, domains: Sequence[Domain], notices: Notices, wire: Wire, costs: Costs
+        self,
+        domains: Sequence[Domain],
+        notices: Notices,
+        wire: Wire,
+        costs: Costs,
+        *,
+        is_eager: bool = False,
     ) -> None:
+        """``is_eager``: who lets go of a lock brings home what it wrote at once.
+
+        So it is where no other process can do that in its name later.
+        """
         pages = len(domains[0].memory)
         self.domains = domains
         self.homes = np.full(pages, NO_HOME, np.int32)  # a domain of each page
@@ -37,6 +47,7 @@ class Coherence:
         self._notices = notices
         self._wire = wire
         self._costs = costs
+        self._is_eager = is_eager
 
     async def have(self, caller: Caller, process: int, page: int, least: int) -> None:
         """Have a process read, or write, a page: a fault, and what it takes."""
@@ -111,6 +122,8 @@ class Coherence:
             if diff is not None:
                 domain.leave(page)
                 await self._send_home(caller, diff)
+            elif self.homes[page] == domain.number:
+                self._wire.publish(caller, page)
         for gate in [*domain.leaving.values()]:
             await gate.wait(caller.endpoint)
         self._notices.end_interval(domain.number, domain.unannounced)
@@ -131,6 +144,7 @@ class Coherence:
         unsent = []
         for page in self._notices.learn(domain.number, clock).tolist():
             if self.homes[page] == domain.number:
+                domain.come_home.add(page)
                 continue
             diff = domain.close_page(page, domain.processes)
             if diff is not None:
@@ -153,6 +167,7 @@ class Coherence:
                 lock.clock = self._notices.clocks[lock.domain].copy()
             for diff in self._outdate(domain, lock.clock):
                 await self._send_home(caller, diff)
+            self.accept(caller)
         lock.domain = domain.number
 
     async def release(self, caller: Caller, lock: Lock) -> None:
@@ -161,9 +176,15 @@ class Coherence:
         Else that waits until one does: an interval ends when a lock moves, not when it is let go.
         """
         lock.clock = None
-        if lock.goes_elsewhere:
+        if lock.goes_elsewhere or self._is_eager:
             await self.flush(caller)
             lock.clock = self._notices.clocks[caller.domain.number].copy()
+
+    def accept(self, caller: Caller) -> None:
+        """Have the caller's domain read at its homes what it now knows that others brought."""
+        for page in sorted(caller.domain.come_home):
+            self._wire.accept(caller, page)
+        caller.domain.come_home.clear()
 
     def meet(self) -> None:
         """Have every domain know what any does; at a barrier, when all have brought home theirs."""

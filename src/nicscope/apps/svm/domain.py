@@ -47,6 +47,7 @@ class Domain:
         self.coming: dict[int, Gate] = {}  # pages on their way here; open when they are here
         self.leaving: dict[int, Gate] = {}  # pages whose diffs are on their way home
         self._diffs: Counter[int] = Counter()  # on their way, by page
+        self.come_home: set[int] = set()  # pages of its own in which it knows of others' words
         self.unannounced: set[int] = set()  # written, at home by now, and not in a notice yet
 
     def let_write(self, process: int, page: int, *, at_home: bool) -> None:

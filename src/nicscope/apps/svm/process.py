@@ -142,6 +142,7 @@ class Process:
             self._barrier.open()
         else:
             await gate.wait(self._caller.endpoint)
+        self._coherence.accept(self._caller)
         await self._caller.endpoint.sleep(self._costs.barrier)
 
     async def _block(self, array: SharedArray, rows: range, columns: range, least: int) -> Any:

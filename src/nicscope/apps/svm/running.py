@@ -13,8 +13,10 @@ from nicscope.apps.svm.locks import Barrier, Lock
 from nicscope.apps.svm.notices import Notices
 from nicscope.apps.svm.process import Process
 from nicscope.apps.svm.records import Records
+from nicscope.apps.svm.vmmc_wire import VmmcWire
 from nicscope.apps.svm.wire import Caller, Costs, LogicalWire
 from nicscope.errors import SimulationError
+from nicscope.interfaces.setting_up import Cluster as MachineCluster
 from nicscope.interfaces.trapeze import Cluster
 
 if TYPE_CHECKING:
@@ -94,6 +96,53 @@ def run_on_shared_memory(
     for domain in domains:
         for number in domain.processes:
             cluster.start(domain.node, started(number, domain))
+    results = cluster.run()
+    assert cluster.simulation is not None
+    return Run(list(results), records, cluster.simulation.now / 1_000_000, coherence)
+
+
+def run_on_machines(
+    program: Callable[[Process], Coroutine[Any, Any, object]],
+    layout: Layout,
+    placement: Placement,
+    set_up: Callable[[Callable[[SharedArray], NDArray[Any]]], None] | None = None,
+    design: str = "utlb",
+    **options: Any,
+) -> Run:
+    """Run ``program`` on simulated machines: pages and diffs cross their NICs, byte by byte.
+
+    One process a node, as VMMC reaches other nodes alone.  Locks and barriers are no messages; they
+    take the time that they are assumed to.  ``design``, ``options``: as of ``Cluster``, for VMMC.
+    Errors: ``SimulationError`` for another placement, or a transfer that does not get through.
+    """
+    if placement.processes != 1:
+        raise SimulationError("on simulated machines a program has one process on each node")
+    costs = Costs()
+    records = Records(layout.page_bytes)
+    domains = _domains(layout, placement)
+    wire = VmmcWire(records, domains)
+    coherence = Coherence(domains, Notices(len(domains)), wire, costs, is_eager=True)
+    if set_up is not None:
+        set_up(lambda array: array.in_bytes(domains[0].memory))
+        coherence.is_initial[:] = domains[0].memory.any(axis=1)
+    locks: defaultdict[object, Lock] = defaultdict(Lock)
+    barrier = Barrier(len(domains))
+    cluster = MachineCluster(design, interface="vmmc", nodes=max(2, placement.nodes), **options)
+
+    def started(number: int, domain: Domain) -> Callable[[Any], Coroutine[Any, Any, object]]:
+        async def process(endpoint: Any) -> object:
+            await wire.open(endpoint, domain)
+            caller = Caller(endpoint, domain, number % placement.processes)
+            shared = Process(number, len(domains), caller, coherence, costs, locks, barrier)
+            await shared.barrier()
+            result = await program(shared)
+            await shared.barrier()
+            return result
+
+        return process
+
+    for domain in domains:
+        cluster.start(domain.node, started(domain.number, domain))
     results = cluster.run()
     assert cluster.simulation is not None
     return Run(list(results), records, cluster.simulation.now / 1_000_000, coherence)

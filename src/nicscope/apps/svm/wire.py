@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from nicscope.apps.svm.diffs import Diff
     from nicscope.apps.svm.domain import Domain
     from nicscope.apps.svm.records import Records
-    from nicscope.interfaces.trapeze_endpoint import Endpoint
 
 
 class Caller(NamedTuple):
     """In whose name, and on whose time, something is carried."""
 
-    endpoint: Endpoint
+    endpoint: Any  # of any interface
     domain: Domain
     pid: int  # on its node
 
@@ -49,6 +48,12 @@ class Wire(Protocol):
     async def deposit(self, caller: Caller, diff: Diff, home: Domain) -> None:
         """Have ``diff`` at its page's home by the end of this."""
 
+    def publish(self, caller: Caller, page: int) -> None:
+        """Have others fetch what the caller's domain has written in a page of its own."""
+
+    def accept(self, caller: Caller, page: int) -> None:
+        """Have the caller's domain read what others have brought to a page of its own."""
+
     async def spend(self, caller: Caller, microseconds: float) -> None:
         """Let time pass for the caller."""
 
@@ -73,6 +78,12 @@ class LogicalWire:
         self._records.deposit(caller, diff, home)
         await caller.endpoint.sleep(self._costs.diff)
         diff.apply(home.memory)
+
+    def publish(self, caller: Caller, page: int) -> None:
+        """There is nothing between a domain's copy and others."""
+
+    def accept(self, caller: Caller, page: int) -> None:
+        """As for ``publish``."""
 
     async def spend(self, caller: Caller, microseconds: float) -> None:
         """Let time pass."""

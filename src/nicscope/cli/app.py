@@ -14,6 +14,7 @@ import typer
 
 from nicscope import __version__
 from nicscope.cli import (
+    apps,
     calibrate,
     catalog,
     compiling,
@@ -84,6 +85,7 @@ def _options(
 app.add_typer(catalog.designs, name="designs")
 app.add_typer(catalog.platforms, name="platforms")
 app.add_typer(trace.app)
+app.add_typer(apps.app)
 app.command(epilog=replay.EXAMPLES)(replay.replay)
 app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command(epilog=curve.EXAMPLES)(curve.curve)

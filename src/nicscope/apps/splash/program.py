@@ -1,0 +1,33 @@
+"""What a program on shared memory consists of, whatever it computes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nicscope.errors import SimulationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from numpy.typing import NDArray
+
+    from nicscope.apps.svm.layout import Layout, SharedArray
+    from nicscope.apps.svm.process import Process
+    from nicscope.apps.svm.running import Run
+
+
+class SharedProgram(NamedTuple):
+    """One of a certain size for a certain number of processes."""
+
+    name: str
+    size: str  # in the words of its own, such as "4,096 points"
+    layout: Layout
+    set_up: Callable[[Callable[[SharedArray], NDArray[Any]]], None]
+    body: Callable[[Process], Coroutine[Any, Any, object]]
+    check: Callable[[Run], None]  # raises SimulationError if the result is wrong
+
+
+def check_result(is_right: object, name: str, what: str) -> None:
+    """Errors: ``SimulationError`` saying ``what`` of a program's result is wrong."""
+    if not is_right:
+        raise SimulationError(f"{name}: the result is wrong: {what}")

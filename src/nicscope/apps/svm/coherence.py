@@ -1,0 +1,195 @@
+"""The protocol: page faults, diffs, and what locks and barriers let whom know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nicscope.apps.svm.domain import READABLE, UNMAPPED, WRITABLE
+from nicscope.apps.svm.wire import Caller
+from nicscope.interfaces.gates import Gate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from nicscope.apps.svm.diffs import Diff
+    from nicscope.apps.svm.domain import Domain
+    from nicscope.apps.svm.locks import Lock
+    from nicscope.apps.svm.notices import Notices
+    from nicscope.apps.svm.wire import Costs, Wire
+
+NO_HOME = -1
+
+
+class Coherence:
+    """Of all pages; every method takes in whose name it is done."""
+
+    def __init__(
+        self,
+        domains: Sequence[Domain],
+        notices: Notices,
+        wire: Wire,
+        costs: Costs,
+        *,
+        is_eager: bool = False,
+    ) -> None:
+        """``is_eager``: who lets go of a lock brings home what it wrote at once.
+
+        So it is where no other process can do that in its name later.
+        """
+        pages = len(domains[0].memory)
+        self.domains = domains
+        self.homes = np.full(pages, NO_HOME, np.int32)  # a domain of each page
+        self.is_initial = np.zeros(pages, np.bool_)  # written before the processes were made
+        self._notices = notices
+        self._wire = wire
+        self._costs = costs
+        self._is_eager = is_eager
+
+    async def have(self, caller: Caller, process: int, page: int, least: int) -> None:
+        """Have a process read, or write, a page: a fault, and what it takes."""
+        domain = caller.domain
+        mapped = domain.mapped[domain.local[process]]
+        while mapped[page] < least:
+            if page in domain.leaving and not domain.is_valid[page]:
+                # At its home it lacks what this domain wrote.
+                await domain.leaving[page].wait(caller.endpoint)
+            elif page in domain.coming:
+                await domain.coming[page].wait(caller.endpoint)
+            elif self.homes[page] == NO_HOME:
+                await self._settle(caller, page)
+                self._map(domain, process, page)
+            elif not domain.is_valid[page]:
+                await self._fetch(caller, page, self.domains[self.homes[page]])
+                self._map(domain, process, page)
+            elif mapped[page] == UNMAPPED:
+                await self._wire.spend(caller, self._costs.local_miss)
+                self._map(domain, process, page)
+            else:
+                await self._wire.spend(caller, self._costs.write_fault)
+                if domain.is_valid[page] and mapped[page] == READABLE:
+                    at_home = bool(self.homes[page] == domain.number)
+                    domain.let_write(process, page, at_home=at_home)
+
+    def _map(self, domain: Domain, process: int, page: int) -> None:
+        """The process may read the page, if the copy is still good after all that time."""
+        mapped = domain.mapped[domain.local[process]]
+        if domain.is_valid[page] and mapped[page] == UNMAPPED:
+            mapped[page] = READABLE
+
+    async def _settle(self, caller: Caller, page: int) -> None:
+        """The first domain to touch a page is its home; what it held before is copied there."""
+        domain, creator = caller.domain, self.domains[0]
+        self.homes[page] = domain.number
+        if self.is_initial[page] and domain is not creator:
+            await self._bring(caller, page, creator, is_initial=True)
+        domain.is_valid[page] = True
+
+    async def _fetch(self, caller: Caller, page: int, home: Domain) -> None:
+        """Bring a page from its home, where it may still be on its way itself."""
+        domain = caller.domain
+        if page in home.coming:
+            await home.coming[page].wait(caller.endpoint)
+            return
+        before = domain.outdated[page]
+        await self._bring(caller, page, home)
+        domain.is_valid[page] = domain.outdated[page] == before
+
+    async def _bring(
+        self, caller: Caller, page: int, source: Domain, *, is_initial: bool = False
+    ) -> None:
+        domain = caller.domain
+        gate = domain.coming[page] = Gate()
+        try:
+            await self._wire.fetch(caller, page, source, is_initial=is_initial)
+        finally:
+            del domain.coming[page]
+            gate.open()
+
+    async def flush(self, caller: Caller, processes: Iterable[int] | None = None) -> None:
+        """Bring home what these processes of the caller's domain wrote, all if none are named.
+
+        It ends when nothing that was on its way is any more, and the domain's interval with it.
+        """
+        domain = caller.domain
+        of = domain.processes if processes is None else [*processes]
+        rows = [domain.local[process] for process in of]
+        for page in np.flatnonzero((domain.mapped[rows] == WRITABLE).any(axis=0)).tolist():
+            diff = domain.close_page(page, of)
+            if diff is not None:
+                domain.leave(page)
+                await self._send_home(caller, diff)
+            elif self.homes[page] == domain.number:
+                self._wire.publish(caller, page)
+        for gate in [*domain.leaving.values()]:
+            await gate.wait(caller.endpoint)
+        self._notices.end_interval(domain.number, domain.unannounced)
+        domain.unannounced.clear()
+
+    async def _send_home(self, caller: Caller, diff: Diff) -> None:
+        """Bring ``diff``, which is leaving, to its page's home."""
+        try:
+            await self._wire.deposit(caller, diff, self.domains[self.homes[diff.page]])
+        finally:
+            caller.domain.arrive(diff.page)
+
+    def _outdate(self, domain: Domain, clock: NDArray[np.int64]) -> list[Diff]:
+        """Have ``domain`` know what ``clock`` does: its older copies are out of date.
+
+        What it has itself written in such pages is leaving from now on.
+        """
+        unsent = []
+        for page in self._notices.learn(domain.number, clock).tolist():
+            if self.homes[page] == domain.number:
+                domain.come_home.add(page)
+                continue
+            diff = domain.close_page(page, domain.processes)
+            if diff is not None:
+                domain.leave(page)
+                unsent.append(diff)
+            if domain.is_valid[page] or page in domain.coming:
+                domain.outdate(page)
+        return unsent
+
+    async def acquire(self, caller: Caller, lock: Lock) -> None:
+        """Have the caller's domain know what whoever had ``lock``, now the caller's, knew."""
+        domain = caller.domain
+        if lock.domain in (None, domain.number):
+            await self._wire.spend(caller, self._costs.local_lock)
+        else:
+            await self._wire.spend(caller, self._costs.remote_lock)
+            if lock.clock is None:  # its last domain has kept to itself what it wrote
+                behind = self.domains[lock.domain]
+                await self.flush(Caller(caller.endpoint, behind, behind.protocol_pid))
+                lock.clock = self._notices.clocks[lock.domain].copy()
+            for diff in self._outdate(domain, lock.clock):
+                await self._send_home(caller, diff)
+            self.accept(caller)
+        lock.domain = domain.number
+
+    async def release(self, caller: Caller, lock: Lock) -> None:
+        """Make known what the caller's domain wrote, if another one waits for ``lock``.
+
+        Else that waits until one does: an interval ends when a lock moves, not when it is let go.
+        """
+        lock.clock = None
+        if lock.goes_elsewhere or self._is_eager:
+            await self.flush(caller)
+            lock.clock = self._notices.clocks[caller.domain.number].copy()
+
+    def accept(self, caller: Caller) -> None:
+        """Have the caller's domain read at its homes what it now knows that others brought."""
+        for page in sorted(caller.domain.come_home):
+            self._wire.accept(caller, page)
+        caller.domain.come_home.clear()
+
+    def meet(self) -> None:
+        """Have every domain know what any does; at a barrier, when all have brought home theirs."""
+        everything = self._notices.clocks.max(axis=0)
+        for domain in self.domains:
+            unsent = self._outdate(domain, everything)
+            assert not unsent, "a process has passed a barrier with writes of its own"
+        self._notices.forget()

@@ -1,0 +1,44 @@
+"""Diffs: the words of a page in which a copy differs from its twin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from nicscope.apps.svm.layout import WORD
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+RUN_HEAD = 8  # bytes of a message for each run of words: where it begins, and how many
+
+
+class Diff(NamedTuple):
+    """What a page's home is told: ``words`` of the page, rising, and their new ``values``."""
+
+    page: int
+    words: NDArray[np.int64]
+    values: NDArray[np.uint32]
+
+    @property
+    def first_byte(self) -> int:
+        """Of the page: where its first word lies."""
+        return int(self.words[0]) * WORD
+
+    @property
+    def message_bytes(self) -> int:
+        """What it takes as a message: each word, and a head for each run of words."""
+        runs = 1 + int(np.count_nonzero(np.diff(self.words) != 1))
+        return WORD * len(self.words) + RUN_HEAD * runs
+
+    def apply(self, memory: NDArray[np.uint8]) -> None:
+        """Have it in ``memory``, whose rows are pages."""
+        memory[self.page].view(np.uint32)[self.words] = self.values
+
+
+def diff_of(page: int, copy: NDArray[np.uint8], twin: NDArray[np.uint8]) -> Diff | None:
+    """What of ``copy`` is not as in ``twin``, both of one page; None if all of it is."""
+    now = copy.view(np.uint32)
+    words = np.flatnonzero(now != twin.view(np.uint32))
+    return Diff(page, words, now[words]) if len(words) else None

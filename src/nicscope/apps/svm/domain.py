@@ -1,0 +1,102 @@
+"""A coherence domain: the copy of shared memory that some processes have in common."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nicscope.apps.svm.diffs import Diff, diff_of
+from nicscope.interfaces.gates import Gate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+UNMAPPED, READABLE, WRITABLE = 0, 1, 2  # how a process has a page
+POISON = 0xA5  # what lies in copies that are out of date
+
+
+class Domain:
+    """A node whose processes share memory, or a single process."""
+
+    def __init__(
+        self,
+        number: int,
+        node: int,
+        processes: Sequence[int],
+        protocol_pid: int,
+        shape: tuple[int, int],
+    ) -> None:
+        """``processes`` of the whole program; ``shape``: how many pages of how many bytes.
+
+        ``protocol_pid``: of the process of its node that answers for it when its own do not.
+        """
+        pages, page_bytes = shape
+        self.number = number
+        self.node = node
+        self.protocol_pid = protocol_pid
+        self.local = {process: place for place, process in enumerate(processes)}
+        self.memory = np.zeros((pages, page_bytes), np.uint8)
+        self.is_valid = np.zeros(pages, np.bool_)
+        self.mapped = np.zeros((len(processes), pages), np.uint8)
+        self.outdated = np.zeros(pages, np.int64)  # how often its copy has been
+        self.twins: dict[int, NDArray[np.uint8]] = {}
+        self.coming: dict[int, Gate] = {}  # pages on their way here; open when they are here
+        self.leaving: dict[int, Gate] = {}  # pages whose diffs are on their way home
+        self._diffs: Counter[int] = Counter()  # on their way, by page
+        self.come_home: set[int] = set()  # pages of its own in which it knows of others' words
+        self.unannounced: set[int] = set()  # written, at home by now, and not in a notice yet
+
+    def let_write(self, process: int, page: int, *, at_home: bool) -> None:
+        """A process writes the page from now on; a twin keeps how it was, but not at its home."""
+        self.mapped[self.local[process], page] = WRITABLE
+        if not at_home and page not in self.twins:
+            self.twins[page] = self.memory[page].copy()
+
+    def close_page(self, page: int, processes: Iterable[int]) -> Diff | None:
+        """These processes no longer write the page unnoticed; what has been written since its twin.
+
+        Whoever else writes it goes on, against a new twin.
+        """
+        rows = [self.local[process] for process in processes]
+        written = self.mapped[rows, page] == WRITABLE
+        if not written.any():
+            return None
+        self.mapped[rows, page] = np.where(written, READABLE, self.mapped[rows, page])
+        twin = self.twins.pop(page, None)
+        if twin is None:  # at home, where it is already
+            self.unannounced.add(page)
+            return None
+        found = diff_of(page, self.memory[page], twin)
+        if (self.mapped[:, page] == WRITABLE).any():
+            self.twins[page] = self.memory[page].copy()
+        return found
+
+    def leave(self, page: int) -> None:
+        """A diff of the page leaves for its home."""
+        self._diffs[page] += 1
+        self.leaving.setdefault(page, Gate())
+
+    def arrive(self, page: int) -> None:
+        """One of the page is there: others can see what it says."""
+        self.unannounced.add(page)
+        self._diffs[page] -= 1
+        if not self._diffs[page]:
+            del self._diffs[page]
+            self.leaving.pop(page).open()
+
+    @property
+    def processes(self) -> list[int]:
+        """Their numbers in the whole program."""
+        return list(self.local)
+
+    def outdate(self, page: int) -> None:
+        """Its copy of the page is out of date: nobody reads it any more."""
+        assert page not in self.twins, "what was written in it would be lost"
+        self.outdated[page] += 1
+        self.is_valid[page] = False
+        self.mapped[:, page] = UNMAPPED
+        self.memory[page] = POISON

@@ -1,0 +1,179 @@
+"""What a program on shared memory works with: views of shared arrays, locks and barriers."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nicscope.apps.svm.domain import READABLE, WRITABLE
+from nicscope.apps.svm.locks import Barrier, Lock, Waiter
+from nicscope.errors import SimulationError
+from nicscope.interfaces.gates import Gate
+
+if TYPE_CHECKING:
+    from collections import defaultdict
+
+    from numpy.typing import NDArray
+
+    from nicscope.apps.svm.coherence import Coherence
+    from nicscope.apps.svm.layout import SharedArray
+    from nicscope.apps.svm.wire import Caller, Costs
+
+
+class Process:
+    """One of a program's processes.
+
+    A view that it gets stands until it waits for anything: after that, what it reads or writes has
+    to be asked for again, as another may have changed it.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        processes: int,
+        caller: Caller,
+        coherence: Coherence,
+        costs: Costs,
+        locks: defaultdict[object, Lock],
+        barrier: Barrier,
+    ) -> None:
+        self.number = number
+        self.processes = processes
+        self._caller = caller
+        self._coherence = coherence
+        self._costs = costs
+        self._locks = locks
+        self._barrier = barrier
+        self._mapped = caller.domain.mapped[caller.domain.local[number]]
+        self._accesses = 0  # that have taken no time yet
+
+    async def read(self, array: SharedArray, begin: int = 0, end: int | None = None) -> Any:
+        """Elements ``begin`` to ``end`` of an array, counted through all its axes, to read."""
+        begin, end = self._range(array, begin, end)
+        await self._touch(array.pages(begin, end), READABLE, end - begin)
+        return self._elements(array, begin, end, writable=False)
+
+    async def write(self, array: SharedArray, begin: int = 0, end: int | None = None) -> Any:
+        """The same, to read and write.  Only what it changes is another's to see."""
+        begin, end = self._range(array, begin, end)
+        await self._touch(array.pages(begin, end), WRITABLE, end - begin)
+        return self._elements(array, begin, end, writable=True)
+
+    async def read_block(self, array: SharedArray, rows: range, columns: range) -> Any:
+        """A block of a matrix, to read; its pages are touched row by row."""
+        return await self._block(array, rows, columns, READABLE)
+
+    async def write_block(self, array: SharedArray, rows: range, columns: range) -> Any:
+        """The same, to read and write."""
+        return await self._block(array, rows, columns, WRITABLE)
+
+    async def write_row(self, array: SharedArray, row: int) -> Any:
+        """One of an array's rows, to read and write."""
+        width = math.prod(array.shape[1:])
+        return await self.write(array, row * width, (row + 1) * width)
+
+    async def gather_rows(self, array: SharedArray, rows: NDArray[np.int64]) -> Any:
+        """Copies of some rows of an array, touched in that order."""
+        width = math.prod(array.shape[1:])
+        pages = [array.pages(row * width, (row + 1) * width) for row in rows.tolist()]
+        await self._touch(np.concatenate(pages), READABLE, len(rows) * width)
+        return array.in_bytes(self._caller.domain.memory)[rows]
+
+    async def write_rows(self, array: SharedArray, rows: NDArray[np.int64]) -> Any:
+        """A whole array, of which ``rows`` may be read and written; touched in that order."""
+        width = math.prod(array.shape[1:])
+        pages = [array.pages(row * width, (row + 1) * width) for row in rows.tolist()]
+        await self._touch(np.concatenate(pages), WRITABLE, len(rows) * width)
+        return array.in_bytes(self._caller.domain.memory)
+
+    async def scatter(
+        self, array: SharedArray, elements: NDArray[np.int64], values: NDArray[Any]
+    ) -> None:
+        """Write ``values`` to some elements of an array of one axis, in that order."""
+        first_bytes = array.first + elements * array.dtype.itemsize
+        pages = first_bytes // array.page_bytes
+        _, first = np.unique(pages, return_index=True)
+        await self._touch(pages[np.sort(first)], WRITABLE, len(elements))
+        array.in_bytes(self._caller.domain.memory)[elements] = values
+
+    def work(self, accesses: int) -> None:
+        """So many further accesses to shared elements take their time before the next wait."""
+        self._accesses += accesses
+
+    async def compute(self, accesses: int = 0) -> None:
+        """Have the time pass of what was computed since the last wait."""
+        accesses += self._accesses
+        self._accesses = 0
+        if accesses:
+            await self._caller.endpoint.sleep(accesses * self._costs.access)
+
+    async def acquire(self, name: object) -> None:
+        """Hold a lock, which is made when it is first named; in the order of asking."""
+        await self.compute()
+        lock = self._locks[name]
+        if lock.holder == self.number:
+            raise SimulationError(f"process {self.number} acquires lock {name!r}, which it holds")
+        if lock.holder is None:
+            lock.holder = self.number
+        else:
+            gate = Gate()
+            lock.waiting.append(Waiter(self.number, self._caller.domain.number, gate))
+            await gate.wait(self._caller.endpoint)
+        await self._coherence.acquire(self._caller, lock)
+
+    async def release(self, name: object) -> None:
+        """Let go of a lock: who has it next sees what was written till now."""
+        await self.compute()
+        lock = self._locks[name]
+        if lock.holder != self.number:
+            raise SimulationError(f"process {self.number} releases lock {name!r}, not its own")
+        await self._coherence.release(self._caller, lock)
+        lock.hand_on()
+
+    async def barrier(self) -> None:
+        """Wait until every process has come here; then each sees what any has written."""
+        await self.compute()
+        await self._coherence.flush(self._caller, [self.number])
+        gate = self._barrier.come()
+        if gate is None:
+            self._coherence.meet()
+            self._barrier.open()
+        else:
+            await gate.wait(self._caller.endpoint)
+        self._coherence.accept(self._caller)
+        await self._caller.endpoint.sleep(self._costs.barrier)
+
+    async def _block(self, array: SharedArray, rows: range, columns: range, least: int) -> Any:
+        pages = array.pages_of_rows(rows, columns)
+        await self._touch(pages, least, len(rows) * len(columns))
+        whole = array.in_bytes(self._caller.domain.memory)
+        view = whole[rows.start : rows.stop, columns.start : columns.stop]
+        view.flags.writeable = least == WRITABLE
+        return view
+
+    async def _touch(self, pages: NDArray[np.int64], least: int, accesses: int) -> None:
+        """Have all of ``pages`` at once; one that is lost while others come is had again."""
+        self._accesses += accesses
+        while True:
+            missing = pages[self._mapped[pages] < least]
+            if not len(missing):
+                return
+            await self.compute()
+            for page in missing.tolist():
+                await self._coherence.have(self._caller, self.number, page, least)
+
+    def _range(self, array: SharedArray, begin: int, end: int | None) -> tuple[int, int]:
+        many = math.prod(array.shape)
+        end = many if end is None else end
+        if not 0 <= begin < end <= many:
+            raise SimulationError(
+                f"elements {begin} to {end} of shared array {array.name!r}, which has {many}"
+            )
+        return begin, end
+
+    def _elements(self, array: SharedArray, begin: int, end: int, *, writable: bool) -> Any:
+        view = array.in_bytes(self._caller.domain.memory).reshape(-1)[begin:end]
+        view.flags.writeable = writable
+        return view

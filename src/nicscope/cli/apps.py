@@ -1,0 +1,102 @@
+"""``nicscope apps``: parallel programs on shared virtual memory."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - Typer reads the annotations
+from typing import Annotated
+
+import typer
+
+from nicscope.cli.answer import print_json, print_written, tell
+from nicscope.cli.arguments import AsJson, option, output_path, text_beside
+
+app = typer.Typer(
+    name="apps",
+    help="Run parallel programs on shared memory, and record what they ask of NICs.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+
+def _names(incomplete: str) -> list[str]:
+    from nicscope.library.applications import app_names
+
+    return [name for name in app_names() if name.startswith(incomplete)]
+
+
+@app.command(
+    "list",
+    epilog="Example: [bold]nicscope apps list[/bold]",
+)
+def list_(as_json: AsJson = False) -> None:
+    """Show the programs, and the sizes that they have in UTLB's Table 3."""
+    from nicscope.library.applications import apps
+
+    tell(apps(), [], as_json)
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "[bold]nicscope apps run fft --size 64K --out fft.parquet[/bold]\n\n"
+    "[bold]nicscope apps run radix --size 4M --nodes 4 --processes 4 --json[/bold]"
+)
+def run(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A program; [bold]nicscope apps list[/bold] has them.",
+            autocompletion=_names,
+            show_default=False,
+        ),
+    ],
+    size: Annotated[
+        str | None, option("N", "How much it computes, such as 64K or 4M; a small one.")
+    ] = None,
+    nodes: Annotated[int, option("N", "Machines.", min=1, max=64)] = 4,
+    processes: Annotated[int, option("N", "Processes of each.", min=1, max=64)] = 4,
+    private: Annotated[
+        bool,
+        typer.Option(
+            "--private", help="Copies of pages are each process's own, not shared by a node's."
+        ),
+    ] = False,
+    seed: Annotated[int, option("N", "Of its input.", min=0)] = 0,
+    out: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "A trace (Parquet) of what it asks of network interfaces.",
+            parser=output_path,
+        ),
+    ] = None,
+    with_initial: Annotated[
+        bool,
+        typer.Option("--with-initial", help="Also trace the first distribution of its data."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a parallel program on shared memory, check its result, and trace its requests."""
+    from nicscope.library.applications import run_app
+
+    def work() -> None:
+        report = run_app(
+            name,
+            size,
+            nodes=nodes,
+            processes=processes,
+            private=private,
+            seed=seed,
+            out=out,
+            with_initial=with_initial,
+        )
+        if as_json:
+            print_json(report.as_json())
+        else:
+            report.show()
+            print_written([] if out is None else [out])
+
+    if out is None:
+        work()
+        return
+    with text_beside(out, as_json):
+        work()

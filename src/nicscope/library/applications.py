@@ -1,0 +1,65 @@
+"""Parallel programs on shared memory: what ``nicscope apps run`` does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nicscope.reports.applications import ShownApplication, ShownApplications
+
+
+def app_names() -> list[str]:
+    """The programs that ``run_app`` runs."""
+    from nicscope.studies.applications import APPLICATIONS
+
+    return list(APPLICATIONS)
+
+
+def apps() -> ShownApplications:
+    """The programs that ``run_app`` runs, and their sizes."""
+    from nicscope.reports.applications import ShownApplications
+    from nicscope.studies.applications import APPLICATIONS
+
+    return ShownApplications(APPLICATIONS)
+
+
+def run_app(
+    name: str,
+    size: str | int | None = None,
+    *,
+    nodes: int = 4,
+    processes: int = 4,
+    private: bool = False,
+    seed: int = 0,
+    out: str | Path | None = None,
+    with_initial: bool = False,
+) -> ShownApplication:
+    """Run a parallel program on shared virtual memory, check its result, and keep its requests.
+
+    Args:
+        name: fft, lu or radix.
+        size: how much it computes, such as ``"4M"``; None: a small one.
+        nodes: machines.
+        processes: of each.
+        private: every process has copies of pages of its own; else those of a node share theirs.
+        seed: of its input.
+        out: a trace of what it asked of network interfaces, by its ending; None: none.
+        with_initial: the trace also holds the first distribution of data.
+
+    Errors: ``NicscopeError`` for what cannot run, and if the result is wrong.
+
+    """
+    from pathlib import Path
+
+    from nicscope.outputs import check_output
+    from nicscope.reports.applications import ShownApplication
+    from nicscope.studies.applications import placed, run_application, write_requests
+
+    if out is not None:
+        check_output(Path(out))  # before anything runs
+    found = run_application(name, size, placed(nodes, processes, private=private), seed)
+    if out is not None:
+        write_requests(found, Path(out), with_initial=with_initial)
+    return ShownApplication(found)

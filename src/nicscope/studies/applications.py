@@ -1,0 +1,192 @@
+"""Parallel programs run on shared memory: whether they are right, and what they ask of NICs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nicscope.apps.splash.fft import fft
+from nicscope.apps.splash.lu import lu
+from nicscope.apps.splash.radix import radix
+from nicscope.apps.svm.records import SHARED_BASE
+from nicscope.apps.svm.running import Placement, run_on_shared_memory
+from nicscope.config.byte_size import read_bytes
+from nicscope.errors import SimulationError, StudyError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from nicscope.apps.splash.program import SharedProgram
+
+
+class Printed(NamedTuple):
+    """What UTLB's Table 3 says of a node, on average."""
+
+    pages: int
+    lookups: int
+
+
+PAPERS_PLACEMENT = Placement(4, 4)
+
+
+class Application(NamedTuple):
+    """A program that can be run, at any size."""
+
+    what: str
+    unit: str  # of its size
+    usual: str  # size, small
+    paper: str  # size in UTLB's Table 3
+    printed: Printed
+    make: Callable[[int, int, int], SharedProgram]  # of size, processes and seed
+
+
+APPLICATIONS = {
+    "fft": Application(
+        "a transform with three transposes", "points", "64K", "4M", Printed(10_803, 43_132), fft
+    ),
+    "lu": Application(
+        "a dense matrix factored in blocks", "rows", "512", "4K", Printed(12_507, 25_198), lu
+    ),
+    "radix": Application(
+        "integers sorted digit by digit", "keys", "256K", "4M", Printed(6_393, 11_775), radix
+    ),
+}
+
+
+class Traffic(NamedTuple):
+    """What a node's processes asked for, the first distribution of data aside."""
+
+    node: int
+    requests: int
+    pages: int  # distinct
+    process_pages: int  # distinct pairs of process and page
+
+
+class ApplicationRun(NamedTuple):
+    """What has come of a program whose result was right."""
+
+    name: str
+    size: str
+    placement: Placement
+    seed: int
+    milliseconds: float  # of logical time
+    fetches: int
+    initial_copies: int
+    diffs: int
+    diff_bytes: int
+    columns: dict[str, NDArray[Any]]  # of its requests
+    traffic: list[Traffic]
+    printed: Printed | None  # of a run at the paper's size, on as many processes
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the requests."""
+        fields = self._asdict()
+        del fields["columns"]
+        fields["placement"] = self.placement._asdict()
+        fields["traffic"] = [each._asdict() for each in self.traffic]
+        fields["printed"] = None if self.printed is None else self.printed._asdict()
+        return fields
+
+
+def placed(nodes: int, processes: int, *, private: bool = False) -> Placement:
+    """``processes`` on each of ``nodes``; with ``private`` each has copies of its own."""
+    return Placement(nodes, processes, private)
+
+
+def run_application(
+    name: str, size: str | int | None, placement: Placement, seed: int = 0
+) -> ApplicationRun:
+    """Run a program and check its result.
+
+    Errors: ``StudyError`` for a name or a size that is none; ``SimulationError`` for a size that
+    the processes cannot share, and if the result is wrong.
+    """
+    if name not in APPLICATIONS:
+        raise StudyError(f"no program {name!r}{did_you_mean(name, [*APPLICATIONS])}")
+    application = APPLICATIONS[name]
+    processes = placement.nodes * placement.processes
+    number = _number(size, application)
+    program = application.make(number, processes, seed)
+    run = run_on_shared_memory(program.body, program.layout, placement, program.set_up)
+    try:
+        program.check(run)
+    except SimulationError as error:
+        raise StudyError(f"{error}; this is a fault of nicscope's: please report it") from error
+    columns = run.records.columns()
+    is_papers = number == _number(application.paper, application) and placement == PAPERS_PLACEMENT
+    return ApplicationRun(
+        name,
+        program.size,
+        placement,
+        seed,
+        run.microseconds / 1000,
+        run.records.fetches,
+        run.records.initial_copies,
+        run.records.diffs,
+        run.records.diff_bytes,
+        columns,
+        [_traffic(columns, node, program.layout.page_bytes) for node in range(placement.nodes)],
+        application.printed if is_papers else None,
+    )
+
+
+def _number(size: str | int | None, application: Application) -> int:
+    """A size such as ``4M``."""
+    given = application.usual if size is None else str(size)
+    number = read_bytes(given)
+    if not number or not given[-1:].isalnum() or given.lower().endswith("b"):
+        raise StudyError(
+            f"{given!r} is no number of {application.unit}; such as {application.usual} or "
+            f"{application.paper}"
+        )
+    return number
+
+
+def _traffic(columns: dict[str, NDArray[Any]], node: int, page_bytes: int) -> Traffic:
+    of_node = (columns["node"] == node) & ~columns["initial"]
+    shared = of_node & (columns["address"] >= SHARED_BASE)
+    pages = columns["address"][shared] // np.uint64(page_bytes)
+    pairs = np.stack([columns["pid"][shared].astype(np.uint64), pages])
+    return Traffic(
+        node,
+        int(of_node.sum()),
+        len(np.unique(pages)),
+        np.unique(pairs, axis=1).shape[1],
+    )
+
+
+def requests_of(run: ApplicationRun, *, with_initial: bool) -> dict[str, NDArray[Any]]:
+    """The columns of a trace of it; the first distribution of data only if asked for."""
+    kept = slice(None) if with_initial else ~run.columns["initial"]
+    return {
+        name: column[kept]
+        for name, column in run.columns.items()
+        if with_initial or name != "initial"
+    }
+
+
+def write_requests(run: ApplicationRun, path: Path, *, with_initial: bool = False) -> int:
+    """Write a trace of it; its rows.  Errors: ``OutputError`` for a path, or if it has none."""
+    from nicscope.traces.schema import TraceMetadata
+    from nicscope.traces.writer import write_trace
+
+    columns = requests_of(run, with_initial=with_initial)
+    rows = len(columns["time_ns"])
+    if not rows:
+        raise StudyError(f"{run.name} asks no network interface for anything on one node")
+    private = run.placement.are_copies_private
+    origin = {
+        "program": run.name,
+        "problem_size": run.size,
+        "nodes": run.placement.nodes,
+        "processes_per_node": run.placement.processes,
+        "copies": "of each process" if private else "of each node",
+        "seed": run.seed,
+        "recorder": "nicscope apps run",
+    }
+    write_trace(path, columns, TraceMetadata(origin=origin))
+    return rows

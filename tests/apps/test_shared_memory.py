@@ -1,0 +1,230 @@
+"""Programs on shared memory see what was written before, and nothing that was not delivered."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from nicscope.apps.svm.domain import POISON, Domain
+from nicscope.apps.svm.layout import Layout
+from nicscope.apps.svm.running import Placement, run_on_shared_memory
+from nicscope.errors import SimulationError
+
+PAGE = 512  # bytes: small, so that processes meet on pages
+ELEMENTS = 400
+
+
+def placements():
+    return st.builds(
+        Placement, st.integers(1, 4), st.integers(1, 3), are_copies_private=st.booleans()
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), placements(), st.integers(1, 5))
+def test_phases_between_barriers_read_what_earlier_ones_wrote(data, placement, phases):
+    many = placement.nodes * placement.processes
+    shape = (phases, ELEMENTS)
+    writers = data.draw(arrays.arrays(np.int64, shape, elements=st.integers(-2, many - 1)))
+    readers = data.draw(arrays.arrays(np.int64, shape, elements=st.integers(-1, many - 1)))
+    layout = Layout(PAGE)
+    array = layout.array("a", ELEMENTS, np.uint32)
+    given_first = np.arange(ELEMENTS, dtype=np.uint32) + 7
+
+    async def program(me):
+        seen = []
+        for phase in range(phases):
+            stable = (readers[phase] == me.number) & (writers[phase] < 0)
+            for i in np.flatnonzero(stable).tolist():
+                seen.append((phase, i, int((await me.read(array, i, i + 1))[0])))
+            mine = np.flatnonzero(writers[phase] == me.number)
+            for i in mine.tolist():
+                (await me.write(array, i, i + 1))[0] += phase + 1
+            await me.barrier()
+        return seen
+
+    def set_up(array_of):
+        array_of(array)[:] = given_first
+
+    run = run_on_shared_memory(program, layout, placement, set_up)
+
+    now, states = given_first.copy(), []
+    for phase in range(phases):
+        states.append(now.copy())
+        now[writers[phase] >= 0] += phase + 1
+    assert (run.array(array) == now).all()
+    for seen in run.results:
+        assert all(states[phase][i] == value for phase, i, value in seen)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data(), placements())
+def test_what_a_lock_guards_is_never_lost(data, placement):
+    many = placement.nodes * placement.processes
+    turns = data.draw(
+        st.lists(
+            st.lists(st.tuples(st.integers(0, 3), st.integers(0, 40)), max_size=6),
+            min_size=many,
+            max_size=many,
+        )
+    )
+    layout = Layout(PAGE)
+    counts = layout.array("counts", (4, 30), np.uint32)  # of which pages have several
+
+    async def program(me):
+        for which, work in turns[me.number]:
+            me.work(work * 1000)
+            await me.acquire(which)
+            row = await me.write(counts, which * 30, which * 30 + 30)
+            row += 1
+            await me.release(which)
+
+    run = run_on_shared_memory(program, layout, placement)
+
+    wanted = np.zeros(4, np.uint32)
+    for turn in turns:
+        for which, _ in turn:
+            wanted[which] += 1
+    assert (run.array(counts) == wanted[:, None]).all()
+
+
+def test_who_has_a_second_lock_knows_what_was_known_under_the_first():
+    """What is known passes on: 0 writes, 1 has 0's lock and lets go of another, 2 has that."""
+    layout = Layout()
+    data = layout.array("data", 1, np.uint32)
+    steps = layout.array("steps", 2048, np.uint32)
+
+    async def program(me):
+        await me.read(data)  # a copy that will be out of date
+        await me.barrier()
+        if me.number == 0:
+            await me.acquire("first")
+            (await me.write(data))[0] = 99
+            await me.release("first")
+        if me.number > 0:
+            await me.compute(me.number * 1_000_000)
+            await me.acquire("first" if me.number == 1 else "second")
+            seen = int((await me.read(data))[0])
+            await me.release("first" if me.number == 1 else "second")
+            if me.number == 1:
+                await me.acquire("second")
+                (await me.write(steps, 0, 1))[0] = 1
+                await me.release("second")
+            return seen
+        return None
+
+    run = run_on_shared_memory(program, layout, Placement(3, 1))
+
+    assert run.results == [None, 99, 99]
+
+
+def test_a_lock_that_stays_in_a_domain_sends_nothing_and_one_that_moves_sends_diffs():
+    layout = Layout()
+    home = layout.array("home", 1024, np.uint32)
+
+    def diffs(placement, takes):
+        async def program(me):
+            if me.number == 0:
+                await me.write(home)  # its home
+            await me.barrier()
+            for turn in range(5):
+                if me.number in takes:
+                    await me.acquire("lock")
+                    (await me.write(home, me.number, me.number + 1))[0] += 1 + turn
+                    await me.release("lock")
+
+        return run_on_shared_memory(program, layout, placement).records.diffs
+
+    assert diffs(Placement(2, 2), {2}) == 1  # at the barrier with which a program ends
+    assert diffs(Placement(2, 2), {0, 1}) == 0  # at home
+    assert diffs(Placement(3, 1), {1, 2}) > 5
+
+
+def test_two_who_write_one_page_keep_each_others_words():
+    layout = Layout()
+    page = layout.array("page", 1024, np.uint32)
+
+    async def program(me):
+        if me.number == 0:
+            await me.read(page)
+        await me.barrier()
+        for i in range(me.number, 1024, me.processes):
+            (await me.write(page, i, i + 1))[0] = i
+        await me.barrier()
+        return int((await me.read(page)).sum())
+
+    for private in (False, True):
+        run = run_on_shared_memory(program, layout, Placement(3, 2, are_copies_private=private))
+        assert run.results == [1023 * 512] * 6
+
+
+def test_runs_are_the_same_each_time():
+    layout = Layout()
+    array = layout.array("a", 5000, np.uint32)
+
+    async def program(me):
+        for turn in range(3):
+            await me.acquire("lock")
+            (await me.write(array, 0, 5000))[me.number] += turn
+            await me.release("lock")
+            await me.read(array)
+
+    def once():
+        run = run_on_shared_memory(program, layout, Placement(2, 3))
+        return run.microseconds, {k: v.tolist() for k, v in run.records.columns().items()}
+
+    assert once() == once()
+
+
+def test_a_copy_that_is_out_of_date_holds_nothing_that_was_ever_written():
+    domain = Domain(0, 0, [0], 1, (2, PAGE))
+    domain.is_valid[1] = True
+
+    domain.outdate(1)
+
+    assert (domain.memory[1] == POISON).all()
+    assert not domain.is_valid[1]
+
+
+def test_what_is_read_cannot_be_written_and_locks_are_their_holders():
+    layout = Layout()
+    array = layout.array("a", 8, np.uint32)
+
+    async def writes_what_it_reads(me):
+        (await me.read(array))[0] = 1
+
+    async def takes_twice(me):
+        await me.acquire("lock")
+        await me.acquire("lock")
+
+    async def lets_go(me):
+        await me.release("lock")
+
+    async def beyond(me):
+        await me.read(array, 0, 9)
+
+    for program, said in (
+        (writes_what_it_reads, "read-only"),
+        (takes_twice, "acquires lock 'lock', which it holds"),
+        (lets_go, "releases lock 'lock', not its own"),
+        (beyond, "elements 0 to 9 of shared array 'a', which has 8"),
+    ):
+        with pytest.raises((ValueError, SimulationError), match=said):
+            run_on_shared_memory(program, layout, Placement(1, 1))
+
+
+def test_arrays_that_cannot_be_are_refused():
+    layout = Layout()
+    layout.array("a", 1)
+
+    for make, said in (
+        (lambda: layout.array("a", 1), "already"),
+        (lambda: layout.array("b", 0), "no elements"),
+        (lambda: layout.array("c", 4, np.uint8), "whole words"),
+        (lambda: Layout(1000), "power of two"),
+    ):
+        with pytest.raises(SimulationError, match=said):
+            make()

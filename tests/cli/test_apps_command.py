@@ -1,0 +1,108 @@
+"""``nicscope apps``: parallel programs, what they say of themselves, and the traces they leave."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from nicscope.cli import app
+from nicscope.traces.reader import open_trace
+from nicscope.traces.summary import summarize
+
+SMALL = ["apps", "run", "fft", "--size", "4K", "--nodes", "2", "--processes", "2"]
+
+
+def said(arguments, capsys, status=0):
+    assert app.main([str(each) for each in arguments]) == status
+    return capsys.readouterr()
+
+
+def test_a_programs_requests_are_a_trace(tmp_path, capsys):
+    out = tmp_path / "fft.parquet"
+
+    text = said([*SMALL, "--out", out], capsys).out
+
+    assert "fft of 4,096 points gives the right result with 4 processes on 2 nodes." in text
+    found = summarize(open_trace(out))
+    told = json.loads(said([*SMALL, "--json"], capsys).out)
+    assert found.requests == sum(each["requests"] for each in told["traffic"]) > 0
+    assert found.processes == 4
+    assert found.metadata.origin["problem_size"] == "4,096 points"
+    assert told["printed"] is None
+
+
+def test_the_first_distribution_is_in_it_only_if_asked_for(tmp_path, capsys):
+    rows = []
+    for more in ([], ["--with-initial"]):
+        out = tmp_path / f"{len(more)}.parquet"
+        said([*SMALL, "--out", out, *more], capsys)
+        rows.append(summarize(open_trace(out)).requests)
+    copies = json.loads(said([*SMALL, "--json"], capsys).out)["initial_copies"]
+
+    assert rows[1] - rows[0] == 2 * copies > 0  # a request, and the page
+
+
+def test_private_copies_and_another_input_are_other_runs(capsys):
+    def run(*more):
+        return json.loads(said(["apps", "run", "radix", "--size", "4K", "--json", *more], capsys).out)
+
+    shared, private, other = run(), run("--private"), run("--seed", "5")
+
+    assert private["fetches"] > shared["fetches"]
+    assert private["placement"]["are_copies_private"]
+    assert other["diff_bytes"] != shared["diff_bytes"]
+    assert run() == shared
+
+
+def test_every_program_is_listed(capsys):
+    listed = json.loads(said(["apps", "list", "--json"], capsys).out)
+    text = said(["apps", "list"], capsys).out
+
+    assert {"fft", "lu", "radix"} <= {each["name"] for each in listed}
+    assert all(each["name"] in text and each["paper_size"] in text for each in listed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["fftt"], "no program 'fftt'; did you mean 'fft'?"),
+        (["fft", "--size", "1000"], "fft: 1,000 points are no square whose side 16 processes"),
+        (["fft", "--size", "4MB"], "'4MB' is no number of points; such as 64K or 4M"),
+        (["fft", "--size", "0"], "'0' is no number of points"),
+        (["lu", "--size", "100"], "lu: a side of 100 is no multiple of 32"),
+        (["fft", "--nodes", "1", "--processes", "1", "--size", "64"], None),
+        (["fft", "--out", "nowhere/fft.parquet"], "nowhere"),
+    ],
+)
+def test_what_cannot_run_is_one_line(arguments, told, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if told is None:
+        assert "Nothing crosses a network." in said(["apps", "run", *arguments], capsys).out
+        return
+
+    text = said(["apps", "run", *arguments], capsys, 2).err
+
+    assert told in text
+    assert text.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_program_on_one_node_leaves_no_trace(tmp_path, capsys):
+    out = tmp_path / "one.parquet"
+
+    text = said([*SMALL[:5], "--nodes", "1", "--out", out], capsys, 2).err
+
+    assert "asks no network interface for anything on one node" in text
+    assert not out.exists()
+
+
+def test_times_rise_within_a_node(tmp_path, capsys):
+    out = tmp_path / "fft.parquet"
+    said([*SMALL, "--out", out], capsys)
+
+    batches = list(open_trace(out).batches())
+    for node in (0, 1):
+        times = np.concatenate([batch.time_ns[batch.node == node] for batch in batches])
+        assert (np.diff(times) >= 0).all()

@@ -39,7 +39,8 @@ def test_phases_between_barriers_read_what_earlier_ones_wrote(data, placement, p
         for phase in range(phases):
             stable = (readers[phase] == me.number) & (writers[phase] < 0)
             for i in np.flatnonzero(stable).tolist():
-                seen.append((phase, i, int((await me.read(array, i, i + 1))[0])))
+                [value] = await me.read(array, i, i + 1)
+                seen.append((phase, i, int(value)))
             mine = np.flatnonzero(writers[phase] == me.number)
             for i in mine.tolist():
                 (await me.write(array, i, i + 1))[0] += phase + 1

@@ -46,7 +46,9 @@ def test_the_first_distribution_is_in_it_only_if_asked_for(tmp_path, capsys):
 
 def test_private_copies_and_another_input_are_other_runs(capsys):
     def run(*more):
-        return json.loads(said(["apps", "run", "radix", "--size", "4K", "--json", *more], capsys).out)
+        return json.loads(
+            said(["apps", "run", "radix", "--size", "4K", "--json", *more], capsys).out
+        )
 
     shared, private, other = run(), run("--private"), run("--seed", "5")
 

@@ -9,10 +9,13 @@ import typer
 
 from nicscope.cli.answer import print_json, print_written, tell
 from nicscope.cli.arguments import AsJson, option, output_path, text_beside
+from nicscope.cli.usage import Commands
 
 app = typer.Typer(
     name="apps",
+    cls=Commands,
     help="Run parallel programs on shared memory, and record what they ask of NICs.",
+    epilog="Example: [bold]nicscope apps run fft --size 64K --out fft.parquet[/bold]",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )

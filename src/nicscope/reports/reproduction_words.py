@@ -57,7 +57,8 @@ def placed(point: Point) -> Placed:
 def summary_line(found: Reproduction) -> str:
     """One sentence with every count of the summary."""
     counts = found.summary()
-    met = f"; {len(found.met)} known misses met" if found.met else ""
+    several = "es" if len(found.met) != 1 else ""
+    met = f"; {len(found.met)} known miss{several} met" if found.met else ""
     return (
         f"{counts.ok} of {counts.points} numbers within tolerance ({counts.predicted} predicted, "
         f"{counts.fitted} fitted); {counts.shapes_ok} of {counts.shapes} statements hold "

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 from test_what_went_wrong import failure, told
 
-from nicscope.interfaces import mini, trapeze, unet, via, vmmc
+from nicscope.errors import StuckError
+from nicscope.interfaces import Cluster, mini, trapeze, unet, via, vmmc
 
 MISTAKES = {}
 
@@ -139,3 +142,37 @@ def test_a_beginners_mistake_is_answered_with_what_to_do(name):
     cluster, program, words = MISTAKES[name]
 
     assert words in told(failure(cluster(), program, kind=Exception))
+
+
+def test_a_call_without_await_within_another_is_told_to_be_awaited():
+    async def program(endpoint):
+        struct.unpack("<Q", endpoint.allocate(8).read())
+
+    cluster = Cluster("utlb")
+    cluster.start(0, program)
+
+    with pytest.raises(TypeError) as caught:
+        cluster.run()
+
+    assert any("write 'await' before it" in note for note in caught.value.__notes__)
+
+
+def test_a_server_that_is_left_alone_hears_of_daemons():
+    async def server(endpoint):
+        await endpoint.notification()
+
+    async def client(endpoint):
+        await endpoint.sleep(1.0)
+
+    def said(*programs):
+        cluster = Cluster("utlb")
+        for node, program in enumerate(programs):
+            cluster.start(node, program)
+        with pytest.raises(StuckError) as caught:
+            cluster.run()
+        return str(caught.value)
+
+    assert "a program waits; one that serves others for good takes daemon=True:" in said(
+        server, client
+    )
+    assert "daemon" not in said(server, server)

@@ -292,7 +292,9 @@ class Simulation(Standings):
         self._check_awaits()
         many = len(self._running)
         number = f"{many:,} programs wait" if many > 1 else "a program waits"
-        said = f"nothing more will happen after {us(self.now)}, but {number}:"
+        have_ended = any(process.number not in self._running for process in self.processes)
+        serving = "; one that serves others for good takes daemon=True" if have_ended else ""
+        said = f"nothing more will happen after {us(self.now)}, but {number}{serving}:"
         raise StuckError(said, self.stands())
 
     def _resume(self, number: int, ended: Record | None, begun: list[bytes]) -> None:

@@ -181,7 +181,7 @@ def _hints(error: BaseException) -> Iterator[str]:
         yield f"{_called(error.obj)} has {', '.join(public_of(error.obj))}"
     if "in 'await' expression" in said:
         yield "this call does not wait: leave 'await' away"
-    elif "'coroutine' object" in said:
+    elif "'coroutine' object" in said or "not 'coroutine'" in said:
         held = [f"{each}: write 'await' before it" for each in never_awaited(entry.tb_frame)]
         yield from held or ["a call that waits has to be awaited: write 'await' before it"]
         _close_unbegun(error)

@@ -44,6 +44,12 @@ class SharedArray:
         last = (self.first + end * size - 1) // self.page_bytes
         return np.arange(first, last + 1, dtype=np.int64)
 
+    def pages_of_elements(self, elements: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The pages of some elements of its one axis, in that order, often more than once."""
+        first = self.first + elements * self.dtype.itemsize
+        ends = np.stack([first, first + self.dtype.itemsize - 1], axis=1)
+        return ends.ravel() // self.page_bytes
+
     def pages_of_rows(self, rows: range, columns: range) -> NDArray[np.int64]:
         """The pages of a block of a matrix, row by row; each once in a row."""
         width = math.prod(self.shape[1:])

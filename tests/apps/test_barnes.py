@@ -52,6 +52,13 @@ def test_few_bodies_find_their_places(bodies):
     program.check(run_of(program, Placement(processes, 1, are_copies_private=True)))
 
 
+def test_a_cell_that_is_only_half_there_is_not_trusted():
+    """Many nodes see links to cells before the cells themselves: then the lock says what is so."""
+    program = barnes(1000, 16, seed=1, steps=2)
+
+    program.check(run_of(program, Placement(16, 1)))
+
+
 def test_one_run_is_like_another():
     runs = []
     for _ in range(2):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nicscope.apps.splash.intersections import Hits, Rays, hits_by_boxes, hits_by_trying_all
-from nicscope.apps.splash.program import SharedProgram, check_result
+from nicscope.apps.splash.program import SharedProgram, at_once, check_result
 from nicscope.apps.splash.scene import BOX, PRIMITIVE, make_scene
 from nicscope.apps.splash.shading import colours_of, rays_through
 from nicscope.apps.splash.task_queues import TaskQueues, shares
@@ -73,7 +73,7 @@ def raytrace(
         check_result(numbered == traced, "raytrace", f"{traced:,} rays have {numbered:,} numbers")
         picked = np.random.default_rng(seed).integers(0, side * side, SAMPLE)
         world = PlainWorld(scene.primitives)
-        wanted = _at_once(colours_of(world, rays_through(picked % side, picked // side, side)))
+        wanted = at_once(colours_of(world, rays_through(picked % side, picked // side, side)))
         found = run.array(image).ravel()[picked]
         wrong = np.count_nonzero(found != wanted)
         check_result(not wrong, "raytrace", f"{wrong} of {SAMPLE} pixels have another colour")
@@ -132,12 +132,3 @@ class PlainWorld:
 
 def _pixels(tile: int, side: int) -> range:
     return range(tile * TILE, min(side, (tile + 1) * TILE))
-
-
-def _at_once(coroutine: Any) -> Any:
-    """What a coroutine that waits for nothing returns."""
-    try:
-        coroutine.send(None)
-    except StopIteration as end:
-        return end.value
-    raise AssertionError("it waits for something")

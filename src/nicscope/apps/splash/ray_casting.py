@@ -17,7 +17,8 @@ CORNERS = tuple((z, y, x) for z in (0, 1) for y in (0, 1) for x in (0, 1))
 class View(NamedTuple):
     """How the volume is looked at: in voxels, z, y, x; rays go ``along`` a way of length 1."""
 
-    side: int  # of the volume
+    side: int  # of the volume, a cube
+    slices: int  # of voxels in it, along z
     along: NDArray[np.float64]
     right: NDArray[np.float64]
     down: NDArray[np.float64]
@@ -52,12 +53,13 @@ def image_side(side: int) -> int:
     return -(-int(side * 3**0.5) // 8) * 8
 
 
-def view_from(side: int, degrees: float) -> View:
+def view_from(side: int, slices: int, degrees: float) -> View:
     """The volume turned about its upright axis."""
     turn = np.deg2rad(degrees)
     sine, cosine = np.sin(turn), np.cos(turn)
     return View(
         side,
+        slices,
         np.array([cosine, 0.0, sine]),
         np.array([-sine, 0.0, cosine]),
         np.array([0.0, 1.0, 0.0]),
@@ -68,8 +70,10 @@ async def cast(voxels: Voxels, view: View, starts: NDArray[np.float64]) -> NDArr
     """How bright each ray comes back."""
     steps = np.arange(-view.reach, view.reach + 1)
     samples = starts[:, None, :] + steps[None, :, None] * view.along
+    samples[..., 0] *= (view.slices - 1) / (view.side - 1)
     before = np.floor(samples).astype(np.int64)
-    is_left = np.all((before >= 0) & (before < view.side - 1), axis=2)
+    last = np.array([view.slices, view.side, view.side]) - 1
+    is_left = np.all((before >= 0) & (before < last), axis=2)
     is_left[is_left] = await voxels.may_be_seen(before[is_left])
     bright, through = np.zeros(len(starts)), np.ones(len(starts))
     for first in range(0, len(steps), CHUNK):

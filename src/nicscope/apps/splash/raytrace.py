@@ -35,7 +35,8 @@ def raytrace(
     """An image of ``side`` by ``side`` pixels, in tiles that processes take from each other.
 
     The first process makes the scene, which nobody writes any more.  Every ray has a number, from
-    a count of all under one lock, ``lot`` at a time: one page that is always wanted elsewhere.
+    a count of all under one lock, ``lot`` at a time: with few, one page that is always wanted
+    elsewhere.  110,000 primitives fill about as many pages as the car of the original.
     """
     if side < 1 or primitives < 1 or lot < 1:
         raise SimulationError(

@@ -35,7 +35,7 @@ class Arrays:
     """The volume, the shading table and the image in shared memory, several values a word."""
 
     def __init__(self, layout: Layout, volume: Volume) -> None:
-        voxels, pixels = volume.side**3, image_side(volume.side)
+        voxels, pixels = volume.opacities.size, image_side(volume.side)
         self.opacities = layout.array("opacities", voxels // 4, np.uint32)
         self.normals = layout.array("normals", voxels // 2, np.uint32)
         self.pyramid = layout.array("pyramid", -(-len(volume.pyramid) // 4), np.uint32)
@@ -43,18 +43,25 @@ class Arrays:
         self.image = layout.array("image", (pixels, pixels // 4), np.uint32)
 
 
-def volrend(side: int, processes: int, seed: int = 0, rotations: int = 4) -> SharedProgram:
+def volrend(
+    side: int, processes: int, seed: int = 0, rotations: int = 4, slices: int | None = None
+) -> SharedProgram:
     """Images of a volume of ``side`` voxels each way, turned a little from one to the next.
 
-    The first process makes the volume, which nobody writes any more, and takes each image when it
-    is done.  Each process works out its share of the shading table for every image.
+    ``slices`` if there are fewer of them, further apart: the head of the original has 113, of 256
+    by 256.  The first process makes the volume, which nobody writes any more, and takes each image
+    when it is done.  Each process works out its share of the shading table for every image.
     """
-    if side < LEAST_SIDE or side & (side - 1) or rotations < 1:
+    slices = side if slices is None else slices
+    if min(side, slices) < LEAST_SIDE or side & (side - 1) or slices & (slices - 1):
         raise SimulationError(
-            f"volrend: {side} voxels a side and {rotations} rotations: a power of two from "
-            f"{LEAST_SIDE} on, and at least 1"
+            f"volrend: {side} voxels a side and {slices} slices: powers of two from {LEAST_SIDE} on"
         )
-    volume = make_volume(side, seed)
+    if slices > side or rotations < 1:
+        raise SimulationError(
+            f"volrend: {slices} slices and {rotations} rotations: at most {side}, and at least 1"
+        )
+    volume = make_volume(side, slices, seed)
     layout = Layout()
     arrays = Arrays(layout, volume)
     across = image_side(side) // TILE
@@ -72,7 +79,7 @@ def volrend(side: int, processes: int, seed: int = 0, rotations: int = 4) -> Sha
     async def body(me: Process) -> list[NDArray[np.uint8]]:
         images = []
         for turn in range(rotations):
-            view = view_from(side, turn * TURN)
+            view = view_from(side, slices, turn * TURN)
             await _shade(me, arrays.shading, view)
             await queues.fill(me, given[me.number])
             await me.barrier()
@@ -97,7 +104,7 @@ def volrend(side: int, processes: int, seed: int = 0, rotations: int = 4) -> Sha
         pixels = image_side(side)
         picked = np.random.default_rng(seed).integers(0, pixels * pixels, SAMPLE)
         for turn, image in enumerate(images):
-            view = view_from(side, turn * TURN)
+            view = view_from(side, slices, turn * TURN)
             starts = view.starts(picked % pixels, picked // pixels)
             wanted = at_once(cast(PlainVoxels(volume, shades_of(view)), view, starts))
             wrong = np.count_nonzero(image[picked] != wanted)
@@ -105,7 +112,9 @@ def volrend(side: int, processes: int, seed: int = 0, rotations: int = 4) -> Sha
                 not wrong, "volrend", f"{wrong} of {SAMPLE} pixels of image {turn} are another grey"
             )
 
-    return SharedProgram("volrend", f"{side:,}^3 voxels", layout, set_up, body, check)
+    return SharedProgram(
+        "volrend", f"{slices} by {side} by {side} voxels", layout, set_up, body, check
+    )
 
 
 def shades_of(view: View) -> NDArray[np.uint8]:

@@ -25,9 +25,13 @@ NORMALS = 1 << 3 * NORMAL_BITS
 
 
 class Volume(NamedTuple):
-    """Of ``side`` voxels each way, z above y above x; as bytes, but ``normals`` as two each."""
+    """Of ``slices`` of ``side`` by ``side`` voxels: z above y above x.
+
+    All is bytes, but ``normals``, which are two each.
+    """
 
     side: int
+    slices: int
     opacities: NDArray[np.uint8]
     normals: NDArray[np.uint16]
     # For blocks of 2, 4, 8, ... voxels a side: the largest opacity of what lies between voxels
@@ -36,23 +40,23 @@ class Volume(NamedTuple):
     levels: tuple[int, ...]
 
 
-def make_volume(side: int, seed: int) -> Volume:
-    """The volume for a seed, and of a side that is a power of two."""
+def make_volume(side: int, slices: int, seed: int) -> Volume:
+    """The volume for a seed; ``side`` and ``slices``, which fill a cube, are powers of two."""
     rng = np.random.default_rng(seed)
-    densities = _densities(side, rng)
-    slopes = np.gradient(densities)
+    densities = _densities(side, slices, rng)
+    slopes = np.gradient(densities, side / slices, 1.0, 1.0)
     steepness = np.sqrt(sum(slope * slope for slope in slopes))
     opaque = np.clip((densities - OPAQUE_FROM) / (OPAQUE_AT - OPAQUE_FROM), 0, 1)
     opaque *= np.clip((steepness - NOISE) / STEEPEST, 0, 1)
     opacities = (255 * opaque).astype(np.uint8)
-    normals = np.zeros((side, side, side), np.uint16)
+    normals = np.zeros(opacities.shape, np.uint16)
     highest = (1 << NORMAL_BITS) - 1
     with np.errstate(divide="ignore", invalid="ignore"):
         for slope in slopes:
             part = np.rint((1 - slope / steepness) / 2 * highest)
             normals = normals << NORMAL_BITS | np.nan_to_num(part).astype(np.uint16)
     pyramid, levels = _pyramid(opacities)
-    return Volume(side, opacities, normals, pyramid, levels)
+    return Volume(side, slices, opacities, normals, pyramid, levels)
 
 
 def normal_vectors() -> NDArray[np.float64]:
@@ -64,14 +68,15 @@ def normal_vectors() -> NDArray[np.float64]:
     return directions
 
 
-def _densities(side: int, rng: np.random.Generator) -> NDArray[np.float32]:
+def _densities(side: int, slices: int, rng: np.random.Generator) -> NDArray[np.float32]:
     along = np.linspace(-1, 1, side, dtype=np.float32)
-    z, y, x = along[:, None, None], along[None, :, None], along[None, None, :]
-    folds = np.zeros((side, side, side), np.float32)
+    z = np.linspace(-1, 1, slices, dtype=np.float32)[:, None, None]
+    y, x = along[None, :, None], along[None, None, :]
+    folds = np.zeros((slices, side, side), np.float32)
     for _ in range(WAVES):
         a, b, c, phase = (rng.uniform(-12, 12, 4)).astype(np.float32)
         folds += np.float32(0.03) * np.sin(a * z + b * y + c * x + phase)
-    densities = np.zeros((side, side, side), np.float32)
+    densities = np.zeros_like(folds)
     for (one, two, three), density in SHELLS:
         radius = np.sqrt((x / one) ** 2 + (y / two) ** 2 + (z / three) ** 2)
         densities[radius + folds < 1] = density
@@ -86,9 +91,9 @@ def _pyramid(opacities: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], tuple[int
         last = np.take(largest, [-1], axis)
         largest = np.maximum(largest, np.concatenate([following, last], axis))
     parts, levels, used = [], [], 0
-    while len(largest) > 1:
-        half = len(largest) // 2
-        largest = largest.reshape(half, 2, half, 2, half, 2).max(axis=(1, 3, 5))
+    while min(largest.shape) > 1:
+        z, y, x = (many // 2 for many in largest.shape)
+        largest = largest.reshape(z, 2, y, 2, x, 2).max(axis=(1, 3, 5))
         parts.append(largest.ravel())
         levels.append(used)
         used += largest.size

@@ -46,9 +46,11 @@ class SharedArray:
 
     def pages_of_elements(self, elements: NDArray[np.int64]) -> NDArray[np.int64]:
         """The pages of some elements of its one axis, in that order, often more than once."""
-        first = self.first + elements * self.dtype.itemsize
-        ends = np.stack([first, first + self.dtype.itemsize - 1], axis=1)
-        return ends.ravel() // self.page_bytes
+        size = self.dtype.itemsize
+        first = self.first + elements * size
+        if self.page_bytes % size == 0:  # none lies in two
+            return first // self.page_bytes
+        return np.stack([first, first + size - 1], axis=1).ravel() // self.page_bytes
 
     def pages_of_rows(self, rows: range, columns: range) -> NDArray[np.int64]:
         """The pages of a block of a matrix, row by row; each once in a row."""

@@ -100,10 +100,7 @@ class Process:
         self, array: SharedArray, elements: NDArray[np.int64], values: NDArray[Any]
     ) -> None:
         """Write ``values`` to some elements of an array of one axis, in that order."""
-        first_bytes = array.first + elements * array.dtype.itemsize
-        pages = first_bytes // array.page_bytes
-        _, first = np.unique(pages, return_index=True)
-        await self._touch(pages[np.sort(first)], WRITABLE, len(elements))
+        await self._touch(array.pages_of_elements(elements), WRITABLE, len(elements))
         array.in_bytes(self._caller.domain.memory)[elements] = values
 
     def work(self, accesses: int) -> None:
@@ -169,7 +166,10 @@ class Process:
         return whole
 
     async def _touch(self, pages: NDArray[np.int64], least: int, accesses: int) -> None:
-        """Have all of ``pages`` at once; one that is lost while others come is had again."""
+        """Have all of ``pages`` at once; one that is lost while others come is had again.
+
+        One that is named more than once has its first place.
+        """
         self._accesses += accesses
         while True:
             missing = pages[self._mapped[pages] < least]

@@ -38,7 +38,8 @@ BOUNDS = np.dtype(
     ]
 )
 SAMPLE = 256  # bodies whose acceleration is checked one by one
-LARGEST_MEAN_ERROR = 0.06  # of accelerations, by which cells that act as one are off
+LARGEST_MEAN_ERROR = 0.06  # of accelerations beside their mean: cells act as one
+FEW = 20  # bodies: what a cell far from its own corner does to itself is not small among them
 LARGEST_DRIFT = 2e-3  # of the momentum, beside the sum of all momenta's sizes
 
 
@@ -174,9 +175,11 @@ def _check_motion(end: NDArray[Any], before: NDArray[np.float64], seed: int) -> 
     sample = np.random.default_rng(seed).permutation(len(end))[:SAMPLE]
     wanted = pull_of_all(before, end["mass"], sample)
     sizes = np.linalg.norm(wanted, axis=1)
-    error = (np.linalg.norm(end["acc"][sample] - wanted, axis=1) / sizes).mean()
+    error = np.linalg.norm(end["acc"][sample] - wanted, axis=1).sum() / sizes.sum()
     check_result(
-        error < LARGEST_MEAN_ERROR, "barnes", f"accelerations are off by {error:.1%} on average"
+        error < LARGEST_MEAN_ERROR or len(end) < FEW,
+        "barnes",
+        f"accelerations are off by {error:.1%} of their mean",
     )
     momenta = end["mass"][:, None] * end["vel"]
     drift = np.abs(momenta.sum(axis=0)).max() / np.abs(momenta).sum()

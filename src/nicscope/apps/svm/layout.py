@@ -44,6 +44,14 @@ class SharedArray:
         last = (self.first + end * size - 1) // self.page_bytes
         return np.arange(first, last + 1, dtype=np.int64)
 
+    def pages_of_elements(self, elements: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The pages of some elements of its one axis, in that order, often more than once."""
+        size = self.dtype.itemsize
+        first = self.first + elements * size
+        if self.page_bytes % size == 0:  # none lies in two
+            return first // self.page_bytes
+        return np.stack([first, first + size - 1], axis=1).ravel() // self.page_bytes
+
     def pages_of_rows(self, rows: range, columns: range) -> NDArray[np.int64]:
         """The pages of a block of a matrix, row by row; each once in a row."""
         width = math.prod(self.shape[1:])

@@ -88,14 +88,19 @@ class Process:
         await self._touch(np.concatenate(pages), WRITABLE, len(rows) * width)
         return array.in_bytes(self._caller.domain.memory)
 
+    async def read_elements(self, array: SharedArray, elements: NDArray[np.int64]) -> Any:
+        """A whole array of one axis, of which ``elements`` may be read; touched in that order."""
+        return await self._elements_of(array, elements, READABLE)
+
+    async def write_elements(self, array: SharedArray, elements: NDArray[np.int64]) -> Any:
+        """The same, to read and write."""
+        return await self._elements_of(array, elements, WRITABLE)
+
     async def scatter(
         self, array: SharedArray, elements: NDArray[np.int64], values: NDArray[Any]
     ) -> None:
         """Write ``values`` to some elements of an array of one axis, in that order."""
-        first_bytes = array.first + elements * array.dtype.itemsize
-        pages = first_bytes // array.page_bytes
-        _, first = np.unique(pages, return_index=True)
-        await self._touch(pages[np.sort(first)], WRITABLE, len(elements))
+        await self._touch(array.pages_of_elements(elements), WRITABLE, len(elements))
         array.in_bytes(self._caller.domain.memory)[elements] = values
 
     def work(self, accesses: int) -> None:
@@ -153,15 +158,26 @@ class Process:
         view.flags.writeable = least == WRITABLE
         return view
 
+    async def _elements_of(
+        self, array: SharedArray, elements: NDArray[np.int64], least: int
+    ) -> Any:
+        await self._touch(array.pages_of_elements(elements), least, len(elements))
+        whole = array.in_bytes(self._caller.domain.memory)
+        whole.flags.writeable = least == WRITABLE
+        return whole
+
     async def _touch(self, pages: NDArray[np.int64], least: int, accesses: int) -> None:
-        """Have all of ``pages`` at once; one that is lost while others come is had again."""
+        """Have all of ``pages`` at once; one that is lost while others come is had again.
+
+        One that is named more than once has its first place.
+        """
         self._accesses += accesses
         while True:
             missing = pages[self._mapped[pages] < least]
             if not len(missing):
                 return
             await self.compute()
-            for page in missing.tolist():
+            for page in dict.fromkeys(missing.tolist()):
                 await self._coherence.have(self._caller, self.number, page, least)
 
     def _range(self, array: SharedArray, begin: int, end: int | None) -> tuple[int, int]:

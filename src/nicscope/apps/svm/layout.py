@@ -44,6 +44,12 @@ class SharedArray:
         last = (self.first + end * size - 1) // self.page_bytes
         return np.arange(first, last + 1, dtype=np.int64)
 
+    def pages_of_elements(self, elements: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The pages of some elements, none of which lies in two, each in its first's place."""
+        pages = (self.first + elements * self.dtype.itemsize) // self.page_bytes
+        _, first = np.unique(pages, return_index=True)
+        return pages[np.sort(first)]
+
     def pages_of_rows(self, rows: range, columns: range) -> NDArray[np.int64]:
         """The pages of a block of a matrix, row by row; each once in a row."""
         width = math.prod(self.shape[1:])

@@ -88,14 +88,16 @@ class Process:
         await self._touch(np.concatenate(pages), WRITABLE, len(rows) * width)
         return array.in_bytes(self._caller.domain.memory)
 
+    async def gather(self, array: SharedArray, elements: NDArray[np.int64]) -> Any:
+        """Copies of some elements of an array of one axis, touched in that order."""
+        await self._touch(array.pages_of_elements(elements), READABLE, len(elements))
+        return array.in_bytes(self._caller.domain.memory)[elements]
+
     async def scatter(
         self, array: SharedArray, elements: NDArray[np.int64], values: NDArray[Any]
     ) -> None:
         """Write ``values`` to some elements of an array of one axis, in that order."""
-        first_bytes = array.first + elements * array.dtype.itemsize
-        pages = first_bytes // array.page_bytes
-        _, first = np.unique(pages, return_index=True)
-        await self._touch(pages[np.sort(first)], WRITABLE, len(elements))
+        await self._touch(array.pages_of_elements(elements), WRITABLE, len(elements))
         array.in_bytes(self._caller.domain.memory)[elements] = values
 
     def work(self, accesses: int) -> None:

@@ -27,3 +27,10 @@ def test_elements_are_gathered_in_order_and_their_pages_fetched_in_it():
     columns = run.records.columns()
     reads = columns["address"][(columns["node"] == 1) & (columns["op"] == 4)]
     assert [int(address) % (1 << 32) // 4096 for address in reads] == [2, 0, 3]
+
+
+def test_rows_have_the_pages_that_they_touch_row_by_row():
+    array = Layout().array("rows", (10, 300))  # of 2,400 bytes
+
+    assert array.pages_of_each_row(np.array([4, 0, 1])).tolist() == [2, 0, 0, 1]
+    assert array.pages_of_each_row(np.array([], np.int64)).tolist() == []

@@ -137,8 +137,8 @@ def forces_alone(
     energy = float(inner_energy(places).sum())
     rows = max(1, (1 << 22) // len(places))
     for begin in range(0, len(places), rows):
-        first, second = near(charges[begin : begin + rows], charges, box.side, box.cutoff)
-        first += begin
+        first, second = near(charges[begin : begin + rows], charges[begin:], box.side, box.cutoff)
+        first, second = first + begin, second + begin
         far = np.abs(cells[first] - cells[second])
         taken = (first < second) & (np.minimum(far, box.cells - far) <= 1).all(axis=1)
         first, second = first[taken], second[taken]

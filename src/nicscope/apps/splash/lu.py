@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nicscope.apps.splash.process_grid import plane
 from nicscope.apps.splash.program import SharedProgram, check_result
 from nicscope.apps.svm.layout import PAGE, Layout
 from nicscope.errors import SimulationError
@@ -32,7 +33,7 @@ def lu(side: int, processes: int, seed: int = 0, block: int = BLOCK) -> SharedPr
     if side % block:
         raise SimulationError(f"lu: a side of {side:,} is no multiple of {block}")
     blocks = side // block
-    rows, columns = _grid(processes)
+    rows, columns = plane(processes)
     owners = np.add.outer(np.arange(blocks) % rows * columns, np.arange(blocks) % columns)
     places, room = _placed(owners, processes, block)
     layout = Layout()
@@ -100,12 +101,6 @@ def lu(side: int, processes: int, seed: int = 0, block: int = BLOCK) -> SharedPr
         check_result(error < LARGEST_ERROR, "lu", f"L times U is off by {error:.1e}")
 
     return SharedProgram("lu", f"{side:,} x {side:,}", layout, set_up, body, check)
-
-
-def _grid(processes: int) -> tuple[int, int]:
-    """Rows and columns of processes, as square as can be, no fewer rows."""
-    columns = next(c for c in range(int(processes**0.5), 0, -1) if processes % c == 0)
-    return processes // columns, columns
 
 
 def _placed(owners: NDArray[np.int64], processes: int, block: int) -> tuple[NDArray[np.int64], int]:

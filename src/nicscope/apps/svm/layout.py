@@ -52,6 +52,15 @@ class SharedArray:
             return first // self.page_bytes
         return np.stack([first, first + size - 1], axis=1).ravel() // self.page_bytes
 
+    def pages_of_each_row(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The pages of some of its rows, row by row."""
+        width = math.prod(self.shape[1:]) * self.dtype.itemsize
+        begins = self.first + rows * width
+        first, last = begins // self.page_bytes, (begins + width - 1) // self.page_bytes
+        many = last - first + 1
+        within = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
+        return np.asarray(np.repeat(first, many) + within)
+
     def pages_of_rows(self, rows: range, columns: range) -> NDArray[np.int64]:
         """The pages of a block of a matrix, row by row; each once in a row."""
         width = math.prod(self.shape[1:])

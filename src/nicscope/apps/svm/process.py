@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from nicscope.apps.svm.domain import READABLE, WRITABLE
 from nicscope.apps.svm.locks import Barrier, Lock, Waiter
 from nicscope.errors import SimulationError
@@ -15,6 +13,7 @@ from nicscope.interfaces.gates import Gate
 if TYPE_CHECKING:
     from collections import defaultdict
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from nicscope.apps.svm.coherence import Coherence
@@ -77,15 +76,13 @@ class Process:
     async def gather_rows(self, array: SharedArray, rows: NDArray[np.int64]) -> Any:
         """Copies of some rows of an array, touched in that order."""
         width = math.prod(array.shape[1:])
-        pages = [array.pages(row * width, (row + 1) * width) for row in rows.tolist()]
-        await self._touch(np.concatenate(pages), READABLE, len(rows) * width)
+        await self._touch(array.pages_of_each_row(rows), READABLE, len(rows) * width)
         return array.in_bytes(self._caller.domain.memory)[rows]
 
     async def write_rows(self, array: SharedArray, rows: NDArray[np.int64]) -> Any:
         """A whole array, of which ``rows`` may be read and written; touched in that order."""
         width = math.prod(array.shape[1:])
-        pages = [array.pages(row * width, (row + 1) * width) for row in rows.tolist()]
-        await self._touch(np.concatenate(pages), WRITABLE, len(rows) * width)
+        await self._touch(array.pages_of_each_row(rows), WRITABLE, len(rows) * width)
         return array.in_bytes(self._caller.domain.memory)
 
     async def read_elements(self, array: SharedArray, elements: NDArray[np.int64]) -> Any:
@@ -95,6 +92,11 @@ class Process:
     async def write_elements(self, array: SharedArray, elements: NDArray[np.int64]) -> Any:
         """The same, to read and write."""
         return await self._elements_of(array, elements, WRITABLE)
+
+    async def gather(self, array: SharedArray, elements: NDArray[np.int64]) -> Any:
+        """Copies of some elements of an array of one axis, touched in that order."""
+        await self._touch(array.pages_of_elements(elements), READABLE, len(elements))
+        return array.in_bytes(self._caller.domain.memory)[elements]
 
     async def scatter(
         self, array: SharedArray, elements: NDArray[np.int64], values: NDArray[Any]

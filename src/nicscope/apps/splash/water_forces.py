@@ -1,0 +1,187 @@
+"""Forces in and between water molecules that can bend: what both Water programs compute.
+
+Units are angstrom, femtosecond and atomic mass unit.  An atom's place is a column: molecules are
+arrays (.., 3 directions, 3 atoms), the atoms hydrogen, oxygen, hydrogen.  Within a molecule the
+potential is a polynomial of how far it is bent and stretched (Bartlett, Shavitt and Purvis, 1979),
+between two it is that of Matsuoka, Clementi and Yoshimine (1976), whose negative charge lies apart
+from the oxygen, with a reaction field from the cutoff on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+BOND = 0.9572
+ANGLE = 1.824218
+MASSES = np.array([1.007825, 15.99945, 1.007825])
+CHARGE = 0.07152158  # two hydrogens' product; the negative one is twice one of theirs
+OFFSET = 0.45682590  # of the negative charge from the oxygen, as a share of the way to the middle
+OXYGENS = 455.313100, 5.15271070  # a exp(-b r), as in the following
+HYDROGENS = 0.27879839, 2.76084370
+MIXED = (0.60895706, 2.96189550), (-0.11447336, 2.23326410)
+SPREAD = 2.0  # by how much two sites may be closer than two negative charges, at most
+PAIRS_AT_ONCE = 4096  # so that what is worked on stays in the cache
+
+# Powers of one bond's stretch, the other's and the bend, with the potential's coefficient for them.
+_TERMS = {
+    (2, 0, 0): 0.512596 / 2,
+    (0, 0, 2): 0.048098 / 2,
+    (1, 1, 0): -0.005823,
+    (1, 0, 1): 0.016452,
+    (3, 0, 0): -0.57191,
+    (0, 0, 3): -0.007636,
+    (2, 1, 0): -0.001867,
+    (2, 0, 1): -0.002047,
+    (1, 1, 1): -0.03083,
+    (1, 0, 2): -0.0094245,
+    (4, 0, 0): 0.8431,
+    (0, 0, 4): -0.00193,
+    (3, 1, 0): -0.0030,
+    (2, 2, 0): 0.0036,
+    (3, 0, 1): -0.012,
+    (2, 1, 1): 0.0060,
+    (2, 0, 2): -0.0048,
+    (1, 1, 2): 0.0211,
+    (1, 0, 3): 0.006263,
+}
+_POTENTIAL = {
+    powers: factor / BOND ** (sum(powers) - 2)
+    for (one, other, bend), factor in _TERMS.items()
+    for powers in {(one, other, bend), (other, one, bend)}
+}
+
+# Sites are the negative charge, two hydrogens, the oxygen; a force on one is its atoms'.
+_ATOMS_OF_SITES = np.array(
+    [[OFFSET / 2, 1 - OFFSET, OFFSET / 2], [1, 0, 0], [0, 0, 1], [0, 1, 0]], np.float64
+)
+_FIRST = np.array([0, 0, 0, 1, 2, 1, 1, 2, 2, 3, 3, 3, 1, 2])
+_SECOND = np.array([0, 1, 2, 0, 0, 1, 2, 1, 2, 3, 1, 2, 3, 3])
+_CHARGES = CHARGE * np.array([4, -2, -2, -2, -2, 1, 1, 1, 1])
+_CHARGED = slice(0, 9)  # of these pairs of sites
+_EXPONENTIALS = (
+    (slice(5, 9), *HYDROGENS),
+    (slice(9, 10), *OXYGENS),
+    *((slice(10, 14), *each) for each in MIXED),
+)
+
+
+def negative_charges(atoms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Where each molecule has its own."""
+    return np.asarray(atoms @ _ATOMS_OF_SITES[0])
+
+
+def sites(atoms: NDArray[np.float64], charges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Four of each molecule: (.., 3 directions, 4)."""
+    return np.concatenate([charges[..., None], atoms[..., [0, 2, 1]]], axis=-1)
+
+
+def inner_forces(atoms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """On each atom from its own molecule."""
+    stretch, bend, units, lengths = _shape(atoms)
+    slopes = [_derivative(axis, stretch, bend)[..., None] for axis in range(3)]
+    cosine = (units[0] * units[1]).sum(-1)[..., None]
+    sine = np.sqrt(1 - cosine**2)
+    forces = np.empty_like(atoms)
+    for at, (mine, other) in enumerate(((0, 1), (1, 0))):
+        turning = (cosine * units[mine] - units[other]) * BOND / (lengths[mine][..., None] * sine)
+        forces[..., 2 * at] = -slopes[mine] * units[mine] - slopes[2] * turning
+    forces[..., 1] = -forces[..., 0] - forces[..., 2]
+    return forces
+
+
+def inner_energy(atoms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of each molecule."""
+    (one, other), bend, _, _ = _shape(atoms)
+    terms = [factor * one**a * other**b * bend**c for (a, b, c), factor in _POTENTIAL.items()]
+    return np.sum(terms, axis=0)  # type: ignore[no-any-return]
+
+
+def _shape(
+    atoms: NDArray[np.float64],
+) -> tuple[
+    list[NDArray[np.float64]],
+    NDArray[np.float64],
+    list[NDArray[np.float64]],
+    list[NDArray[np.float64]],
+]:
+    """Both bonds' stretch, the bend as a length, the bonds' directions and lengths."""
+    bonds = [atoms[..., end] - atoms[..., 1] for end in (0, 2)]
+    lengths = [np.sqrt((bond**2).sum(-1)) for bond in bonds]
+    units = [bond / length[..., None] for bond, length in zip(bonds, lengths, strict=True)]
+    bend = (np.arccos((units[0] * units[1]).sum(-1)) - ANGLE) * BOND
+    return [length - BOND for length in lengths], bend, units, lengths
+
+
+def _derivative(
+    axis: int, stretch: list[NDArray[np.float64]], bend: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Of the potential with respect to a stretch (axis 0 and 1) or the bend (2)."""
+    found = np.zeros_like(bend)
+    for powers, factor in _POTENTIAL.items():
+        if powers[axis]:
+            a, b, c = (power - (at == axis) for at, power in enumerate(powers))
+            found += factor * powers[axis] * stretch[0] ** a * stretch[1] ** b * bend**c
+    return found
+
+
+def near(
+    first: NDArray[np.float64], second: NDArray[np.float64], box: float, cutoff: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Which of some negative charges, in rows, can be in the cutoff's reach of which others."""
+    apart = first[:, None] - second[None]
+    apart -= box * np.rint(apart / box)
+    found = np.nonzero((apart**2).sum(-1) < (cutoff + SPREAD) ** 2)
+    return found[0], found[1]
+
+
+def pair_forces(
+    first: NDArray[np.float64], second: NDArray[np.float64], box: float, cutoff: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """On the atoms of two molecules each, given their sites, of which copies fill space."""
+    on = np.empty((2, len(first), 3, 3))
+    for part, apart, squares, is_whole in _apart(first, second, box, cutoff):
+        slopes = np.zeros_like(squares)
+        lengths = np.sqrt(squares)
+        pull = _CHARGES * (1 / (squares * lengths)[:, _CHARGED] - cutoff**-3)
+        slopes[:, _CHARGED] = np.where(squares[:, _CHARGED] <= cutoff**2, pull, 0)
+        for between, a, b in _EXPONENTIALS:
+            long = lengths[is_whole, between]
+            slopes[is_whole, between] += a * b * np.exp(-b * long) / long
+        vectors = (apart * slopes[:, None]).reshape(-1, len(_FIRST))
+        on[0, part] = (vectors @ _ATOMS_OF_SITES[_FIRST]).reshape(-1, 3, 3)
+        on[1, part] = (vectors @ -_ATOMS_OF_SITES[_SECOND]).reshape(-1, 3, 3)
+    return on[0], on[1]
+
+
+def pair_energy(
+    first: NDArray[np.float64], second: NDArray[np.float64], box: float, cutoff: float
+) -> float:
+    """Of all these pairs of molecules, given their sites."""
+    total = 0.0
+    for _, _, squares, is_whole in _apart(first, second, box, cutoff):
+        inside = np.minimum(squares[:, _CHARGED], cutoff**2)
+        total += float((_CHARGES * (inside**-0.5 + inside / (2 * cutoff**3))).sum())
+        for between, a, b in _EXPONENTIALS:
+            total += float(a * np.exp(-b * np.sqrt(squares[is_whole, between])).sum())
+    return total
+
+
+def _apart(
+    first: NDArray[np.float64], second: NDArray[np.float64], box: float, cutoff: float
+) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]]:
+    """Pairs, part by part: sites' ways to each other, their squares, and in whose reach all are."""
+    for begin in range(0, len(first), PAIRS_AT_ONCE):
+        part = slice(begin, begin + PAIRS_AT_ONCE)
+        apart = first[part][..., _FIRST] - second[part][..., _SECOND]
+        # In a large box, the sites of molecules in reach are near each other in the same copies.
+        shown = apart[..., :1] if box > 2 * (cutoff + SPREAD) else apart
+        apart -= box * np.rint(shown / box)
+        squares = np.einsum("pdk,pdk->pk", apart, apart)
+        yield part, apart, squares, (squares[:, _CHARGED] <= cutoff**2).all(1)

@@ -1,0 +1,188 @@
+"""Water-nsquared: molecules that move, each pair looked at for what each does to the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nicscope.apps.splash.process_grid import edges
+from nicscope.apps.splash.program import SharedProgram
+from nicscope.apps.splash.water_forces import (
+    inner_energy,
+    inner_forces,
+    near,
+    negative_charges,
+    pair_energy,
+    pair_forces,
+    sites,
+)
+from nicscope.apps.splash.water_motion import (
+    ACCELERATION,
+    FORCES,
+    MOLECULE,
+    PLACE,
+    box_of,
+    check_motion,
+    correct,
+    kinetic_energy,
+    lattice,
+    motion_alone,
+    predict,
+    scaled,
+    wrap,
+)
+from nicscope.apps.svm.layout import Layout
+from nicscope.errors import SimulationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from nicscope.apps.svm.layout import SharedArray
+    from nicscope.apps.svm.process import Process
+    from nicscope.apps.svm.running import Run
+
+STEPS = 2
+ENTRIES_AT_ONCE = 1 << 20  # of a table of pairs
+PAIR = 100  # accesses to shared elements for two molecules that reach each other
+
+
+def water_nsquared(
+    molecules: int, processes: int, seed: int = 0, steps: int = STEPS, cutoff: float = 0.0
+) -> SharedProgram:
+    """``steps`` steps of so many molecules, a cube of them, from rows with random velocities.
+
+    A process has molecules one behind the other, and looks at each with the half of all that come
+    after it.  What it finds it adds up in an array of its own, then to each molecule under its
+    lock.
+    """
+    if molecules < processes or steps < 1:
+        raise SimulationError(
+            f"water-nsquared: {molecules:,} molecules and {steps} steps for {processes} processes; "
+            "each has one of both at least"
+        )
+    box = box_of("water-nsquared", molecules, cutoff)
+    given = lattice("water-nsquared", molecules, box, seed)
+    shares = edges(molecules, processes)
+    layout = Layout()
+    held = layout.array("molecules", molecules, MOLECULE)
+    partial = layout.array("partial", (processes, molecules, 3, 3))
+    sums = layout.array("sums", 2)  # kinetic and potential energy
+
+    def set_up(array_of: Callable[[SharedArray], NDArray[Any]]) -> None:
+        array_of(held)[:] = given
+
+    async def own(me: Process) -> Any:
+        return await me.write(held, shares[me.number], shares[me.number + 1])
+
+    async def within(me: Process, *, is_step: bool) -> None:
+        mine = await own(me)
+        if is_step:
+            predict(mine["terms"])
+        mine["charge"] = negative_charges(mine["terms"][:, PLACE])
+        mine["terms"][:, FORCES] = inner_forces(mine["terms"][:, PLACE])
+        me.work(300 * len(mine))
+
+    async def reached(me: Process) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Numbers and sites of the process's molecules and all that come up to half behind."""
+        first, last = shares[me.number], shares[me.number + 1]
+        end = min(last + molecules // 2, first + molecules)
+        parts = [(first, min(end, molecules))]
+        if end > molecules:
+            parts.append((0, end - molecules))
+        found = [(await me.read(held, *part)).copy() for part in parts]
+        whole = np.concatenate(found)
+        return np.arange(first, end) % molecules, sites(whole["terms"][:, PLACE], whole["charge"])
+
+    async def between(me: Process) -> None:
+        order, placed = await reached(me)
+        total = np.zeros((molecules, 3, 3))
+        mine = shares[me.number + 1] - shares[me.number]
+        for first, second in _pairs(order, placed, mine, molecules, box.side, box.cutoff):
+            on = pair_forces(placed[first], placed[second], box.side, box.cutoff)
+            for index, force in zip((first, second), on, strict=True):
+                np.add.at(total, order[index], force)
+            me.work(PAIR * len(first))
+        begin = me.number * molecules * 9
+        (await me.write(partial, begin, begin + molecules * 9))[:] = total.ravel()
+        for number in order.tolist():
+            await me.acquire(("molecule", number))
+            (await me.write(held, number, number + 1))["terms"][0, FORCES] += total[number]
+            await me.release(("molecule", number))
+            me.work(18)
+        await me.barrier()
+
+    async def add(me: Process, name: str, place: int, share: float) -> None:
+        await me.acquire(name)
+        (await me.write(sums))[place] += share
+        await me.release(name)
+
+    async def potential(me: Process) -> None:
+        mine = await own(me)
+        mine["charge"] = negative_charges(mine["terms"][:, PLACE])
+        share = float(inner_energy(mine["terms"][:, PLACE]).sum())
+        await me.barrier()
+        order, placed = await reached(me)
+        for first, second in _pairs(order, placed, len(mine), molecules, box.side, box.cutoff):
+            share += pair_energy(placed[first], placed[second], box.side, box.cutoff)
+            me.work(PAIR * len(first))
+        await add(me, "potential", 1, share)
+        await me.barrier()
+
+    async def body(me: Process) -> None:
+        await within(me, is_step=False)
+        await me.barrier()
+        await between(me)
+        mine = await own(me)
+        mine["terms"][:, ACCELERATION] = scaled(mine["terms"][:, FORCES])
+        for _ in range(steps):
+            if me.number == 0:
+                (await me.write(sums))[:] = 0
+            await me.barrier()
+            await within(me, is_step=True)
+            await me.barrier()
+            await between(me)
+            mine = await own(me)
+            correct(mine["terms"])
+            wrap(mine["terms"], box.side)
+            me.work(200 * len(mine))
+            await add(me, "kinetic", 0, kinetic_energy(mine["terms"]))
+            await me.barrier()
+        await potential(me)
+
+    def check(run: Run) -> None:
+        check_motion(
+            "water-nsquared", run.array(held), run.array(sums), motion_alone(given, box, steps)
+        )
+
+    return SharedProgram("water-nsquared", f"{molecules:,} molecules", layout, set_up, body, check)
+
+
+def _pairs(
+    order: NDArray[np.int64],
+    placed: NDArray[np.float64],
+    mine: int,
+    molecules: int,
+    side: float,
+    cutoff: float,
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Places in ``order`` of pairs near each other: the first ``mine`` with up to half behind.
+
+    Of an even number, two half of it apart are the first's or the second's by turns.
+    """
+    half = molecules // 2
+    charges = placed[:, :, 0]
+    rows = max(1, ENTRIES_AT_ONCE // len(order))
+    for begin in range(0, mine, rows):
+        first, second = near(charges[begin : min(begin + rows, mine)], charges, side, cutoff)
+        first += begin
+        behind = (second - first) % molecules
+        taken = (behind > 0) & (behind <= half)
+        if molecules % 2 == 0:
+            number = order[first]
+            taken &= (behind < half) | np.where(
+                number < half, (number + half) % 2 == 0, number % 2 == 1
+            )
+        yield first[taken], second[taken]

@@ -1,0 +1,138 @@
+"""Ocean on shared memory gives what sine transforms give in one process."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from nicscope.apps.splash.multigrid import partitions
+from nicscope.apps.splash.ocean import ocean
+from nicscope.apps.splash.partitions import PartedGrid
+from nicscope.apps.svm.running import Placement, run_on_shared_memory
+from nicscope.errors import SimulationError
+
+CASES = [
+    (18, Placement(1, 1)),
+    (10, Placement(2, 1)),
+    (13, Placement(3, 1)),  # 11 points in shares of 3 and 4; too odd for a coarser grid
+    (18, Placement(2, 2)),
+    (10, Placement(2, 2, are_copies_private=True)),
+    (10, Placement(2, 4)),
+    (10, Placement(4, 4)),
+]
+
+
+def run_of(program, placement):
+    return run_on_shared_memory(program.body, program.layout, placement, program.set_up)
+
+
+def made(side, placement, **options):
+    processes = placement.nodes * placement.processes
+    tolerance = 1e-7 if processes < 5 else 1e-5
+    return ocean(side, processes, **({"seed": 3, "steps": 1, "tolerance": tolerance} | options))
+
+
+@pytest.mark.parametrize(
+    ("side", "placement"), CASES, ids=lambda c: str(c) if isinstance(c, int) else f"{c[0]}x{c[1]}"
+)
+def test_the_result_is_right(side, placement):
+    program = made(side, placement)
+
+    run = run_of(program, placement)
+
+    program.check(run)
+    assert (run.records.fetches > 0) == (placement.nodes > 1)
+
+
+def test_several_steps_are_right():
+    program = made(10, Placement(2, 1), steps=3)
+
+    program.check(run_of(program, Placement(2, 1)))
+
+
+def test_a_result_that_is_wrong_is_told():
+    program = made(10, Placement(2, 1))
+    run = run_of(program, Placement(2, 1))
+    for domain in run.coherence.domains:
+        program.layout.arrays["fields"].in_bytes(domain.memory)[13] += 1
+
+    with pytest.raises(SimulationError, match="ocean: the result is wrong: layer 0"):
+        program.check(run)
+
+
+def test_it_goes_wrong_when_neighbours_points_are_old(monkeypatch):
+    exchange = PartedGrid.exchange
+
+    async def of_the_solver(grid, me, colour=None):
+        if grid.array.name != "fields":
+            await exchange(grid, me, colour)
+
+    monkeypatch.setattr(PartedGrid, "exchange", of_the_solver)
+    program = made(10, Placement(2, 1))
+
+    with pytest.raises(SimulationError, match="ocean: the result is wrong"):
+        program.check(run_of(program, Placement(2, 1)))
+
+
+def test_a_seed_decides_everything():
+    def once(seed):
+        program = made(10, Placement(2, 1), seed=seed)
+        run = run_of(program, Placement(2, 1))
+        fields = run.array(program.layout.arrays["fields"])
+        return fields, run.records.columns(), run.microseconds
+
+    (fields, columns, time), again, other = once(1), once(1), once(2)
+    assert np.array_equal(fields, again[0])
+    assert all(np.array_equal(columns[name], again[1][name]) for name in columns)
+    assert time == again[2]
+    assert not np.array_equal(fields, other[0])
+
+
+def neighbours(process, colour):
+    """Whose points are next to those of a process of 4 x 4, and how many of each."""
+    partition = partitions(32, 16)[-1]
+    firsts = [part * 100 for part in range(16)]
+    theirs, ours = PartedGrid(None, firsts, partition)._ring(process, colour)
+    assert {*(ours // 100).tolist()} == {process}
+    return Counter((theirs // 100).tolist())
+
+
+def test_a_part_has_a_border_of_each_neighbours_points():
+    corners = {0: 1, 2: 1, 8: 1, 10: 1}
+    assert neighbours(5, None) == {1: 8, 4: 8, 6: 8, 9: 8, **corners}
+    assert neighbours(0, None) == {1: 9, 4: 9, 5: 1}  # with what these have of the grid's edge
+
+
+@pytest.mark.parametrize("colour", [0, 1])
+def test_a_sweep_of_one_colour_needs_half_of_that(colour):
+    assert neighbours(5, colour) == {1: 4, 4: 4, 6: 4, 9: 4}
+
+
+def test_a_point_of_a_grid_is_its_owners():
+    partition = partitions(12, 4)[-1]
+    grid = np.arange(14 * 14.0).reshape(14, 14)
+    parted = PartedGrid(None, [0, 64, 128, 192], partition)
+    elements = np.zeros(256)
+
+    parted.scatter_whole(elements, grid)
+
+    rows, columns = np.divmod(np.arange(14 * 14), 14)
+    owner, within = partition.owners(rows, columns)
+    assert np.array_equal(elements[owner * 64 + within].reshape(14, 14), grid)
+    assert np.array_equal(parted.whole(elements), grid)
+
+
+def test_coarser_grids_leave_every_process_two_points_a_side():
+    assert [part.side for part in partitions(32, 16)] == [8, 16, 32]
+    assert [part.side for part in partitions(24, 3)] == [6, 12, 24]
+    assert [part.side for part in partitions(19, 3)] == [19]
+    assert [part.side for part in partitions(256, 1)] == [2, 4, 8, 16, 32, 64, 128, 256]
+
+
+def test_sizes_that_cannot_be_shared_are_refused():
+    with pytest.raises(SimulationError, match="7 points a side are too few for 4 x 4 processes"):
+        ocean(9, 16)
+    with pytest.raises(SimulationError, match="0 steps"):
+        ocean(34, 1, steps=0)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from nicscope.cli import app
+from nicscope.studies.applications import APPLICATIONS
 from nicscope.traces.reader import open_trace
 from nicscope.traces.summary import summarize
 
@@ -62,8 +63,20 @@ def test_every_program_is_listed(capsys):
     listed = json.loads(said(["apps", "list", "--json"], capsys).out)
     text = said(["apps", "list"], capsys).out
 
-    assert {"fft", "lu", "radix"} <= {each["name"] for each in listed}
-    assert all(each["name"] in text and each["paper_size"] in text for each in listed)
+    assert len(listed) == 9
+    for each in listed:
+        assert each["name"] in text
+        assert each["usual_size"] in text
+        assert (each["paper_size"] or "") in text
+
+
+@pytest.mark.parametrize("name", [*APPLICATIONS])
+def test_every_program_runs_at_its_usual_size(name, capsys):
+    told = json.loads(said(["apps", "run", name, "--json"], capsys).out)
+
+    assert told["fetches"] > 0
+    assert told["printed"] is None
+    assert len(told["traffic"]) == 4
 
 
 @pytest.mark.parametrize(
@@ -71,7 +84,7 @@ def test_every_program_is_listed(capsys):
     [
         (["fftt"], "no program 'fftt'; did you mean 'fft'?"),
         (["fft", "--size", "1000"], "fft: 1,000 points are no square whose side 16 processes"),
-        (["fft", "--size", "4MB"], "'4MB' is no number of points; such as 64K or 4M"),
+        (["fft", "--size", "4MB"], "'4MB' is no number of points; such as 64K"),
         (["fft", "--size", "0"], "'0' is no number of points"),
         (["lu", "--size", "100"], "lu: a side of 100 is no multiple of 32"),
         (["fft", "--nodes", "1", "--processes", "1", "--size", "64"], None),

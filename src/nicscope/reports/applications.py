@@ -37,7 +37,7 @@ class ShownApplications(Report):
     def parts(self) -> Iterator[Printed]:
         """A table."""
         cells = [
-            [name, each.what, each.unit, each.usual, each.paper]
+            [name, each.what, each.unit, each.usual, each.paper or ""]
             for name, each in self.found.items()
         ]
         headings = ["program", "what it is", "size in", "usually", "UTLB Table 3"]

@@ -6,16 +6,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nicscope.apps.splash.barnes import barnes
 from nicscope.apps.splash.fft import fft
 from nicscope.apps.splash.lu import lu
+from nicscope.apps.splash.ocean import ocean
 from nicscope.apps.splash.radix import radix
+from nicscope.apps.splash.raytrace import raytrace
+from nicscope.apps.splash.volrend import volrend
+from nicscope.apps.splash.water_nsquared import water_nsquared
+from nicscope.apps.splash.water_spatial import water_spatial
 from nicscope.apps.svm.records import SHARED_BASE
 from nicscope.apps.svm.running import Placement, run_on_shared_memory
 from nicscope.config.byte_size import read_bytes
 from nicscope.errors import SimulationError, StudyError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -39,20 +45,54 @@ class Application(NamedTuple):
     what: str
     unit: str  # of its size
     usual: str  # size, small
-    paper: str  # size in UTLB's Table 3
-    printed: Printed
-    make: Callable[[int, int, int], SharedProgram]  # of size, processes and seed
+    make: Callable[..., SharedProgram]  # of size, processes and seed
+    paper: str | None = None  # size in UTLB's Table 3
+    printed: Printed | None = None
+    as_paper: Mapping[str, int] = {}  # what else is then as there, by name of ``make``'s
 
 
 APPLICATIONS = {
     "fft": Application(
-        "a transform with three transposes", "points", "64K", "4M", Printed(10_803, 43_132), fft
+        "a transform with three transposes", "points", "64K", fft, "4M", Printed(10_803, 43_132)
     ),
     "lu": Application(
-        "a dense matrix factored in blocks", "rows", "512", "4K", Printed(12_507, 25_198), lu
+        "a dense matrix factored in blocks", "rows", "512", lu, "4K", Printed(12_507, 25_198)
     ),
     "radix": Application(
-        "integers sorted digit by digit", "keys", "256K", "4M", Printed(6_393, 11_775), radix
+        "integers sorted digit by digit", "keys", "256K", radix, "4M", Printed(6_393, 11_775)
+    ),
+    "ocean": Application("eddies of a basin, by multigrid", "points a side", "66", ocean),
+    "barnes": Application(
+        "bodies that attract, by an octree", "bodies", "1K", barnes, "32K", Printed(2_235, 35_904)
+    ),
+    "water-nsquared": Application(
+        "molecules, each with all others", "molecules", "216", water_nsquared
+    ),
+    "water-spatial": Application(
+        "molecules, each with near ones",
+        "molecules",
+        "1000",
+        water_spatial,
+        "15625",
+        Printed(1_890, 8_488),
+    ),
+    "raytrace": Application(
+        "an image of a scene, by rays",
+        "pixels a side",
+        "64",
+        raytrace,
+        "256",
+        Printed(6_319, 14_594),
+        {"primitives": 110_000},
+    ),
+    "volrend": Application(
+        "images of a volume, by rays",
+        "voxels a side",
+        "32",
+        volrend,
+        "256",
+        Printed(2_371, 9_438),
+        {"slices": 128},
     ),
 }
 
@@ -110,14 +150,17 @@ def run_application(
     application = APPLICATIONS[name]
     processes = placement.nodes * placement.processes
     number = _number(size, application)
-    program = application.make(number, processes, seed)
+    is_as_paper = application.paper is not None and number == _number(
+        application.paper, application
+    )
+    more = application.as_paper if is_as_paper else {}
+    program = application.make(number, processes, seed, **more)
     run = run_on_shared_memory(program.body, program.layout, placement, program.set_up)
     try:
         program.check(run)
     except SimulationError as error:
         raise StudyError(f"{error}; this is a fault of nicscope's: please report it") from error
     columns = run.records.columns()
-    is_papers = number == _number(application.paper, application) and placement == PAPERS_PLACEMENT
     return ApplicationRun(
         name,
         program.size,
@@ -130,7 +173,7 @@ def run_application(
         run.records.diff_bytes,
         columns,
         [_traffic(columns, node, program.layout.page_bytes) for node in range(placement.nodes)],
-        application.printed if is_papers else None,
+        application.printed if is_as_paper and placement == PAPERS_PLACEMENT else None,
     )
 
 
@@ -140,8 +183,7 @@ def _number(size: str | int | None, application: Application) -> int:
     number = read_bytes(given)
     if not number or not given[-1:].isalnum() or given.lower().endswith("b"):
         raise StudyError(
-            f"{given!r} is no number of {application.unit}; such as {application.usual} or "
-            f"{application.paper}"
+            f"{given!r} is no number of {application.unit}; such as {application.usual}"
         )
     return number
 

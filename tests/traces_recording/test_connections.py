@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -108,6 +109,36 @@ def test_a_connection_whose_process_is_gone_is_unknown():
     assert met.number_of(7, 2**22 - 1, 3) == 0
     assert met.met[0].kind == UNKNOWN
     assert met.met[0].peer is None
+
+
+def test_a_unix_sockets_path_may_be_of_any_bytes(tmp_path: Path) -> None:
+    connections = Connections()
+    with socket.socket(socket.AF_UNIX) as held:
+        held.bind(bytes(tmp_path) + b"/\xff\n")
+
+        assert connections.number_of(1, os.getpid(), held.fileno()) == 0
+
+    [met] = connections.met
+    assert met.kind == "unix"
+    assert met.local.isprintable()
+    assert met.local.startswith(str(tmp_path))
+
+
+def test_a_socket_that_cannot_say_its_address_takes_nobodys_number(monkeypatch) -> None:
+    def refuses(_: object) -> None:
+        raise OSError(95, "not supported")
+
+    connections = Connections()
+    monkeypatch.setattr(socket.socket, "getsockname", refuses)
+    here, there = socket.socketpair()
+    with here, there:
+        numbers = [
+            connections.number_of(inode, os.getpid(), each.fileno())
+            for inode, each in ((7, here), (8, there), (7, here))
+        ]
+
+    assert numbers == [0, 1, 0]
+    assert [met.local for met in connections.met] == ["", ""]
 
 
 def test_with_a_dash_the_trace_alone_is_on_standard_output(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from nicscope.interfaces.arguments import shown
 from nicscope.interfaces.waits import NO_END, latest, timed_out
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Generator
+    from collections.abc import Coroutine, Generator, Sequence
 
     from nicscope.drivers.simulate.driven import Process as Driven
     from nicscope.drivers.simulate.driven import Record
@@ -59,12 +59,11 @@ class Tasking:
         It begins when the program waits next, and ends with it at the latest.  What it raises
         fails the run.  ``start(..., tasks=N)`` gives a process room for N at a time.
         """
-        self._owner.check_caller()
-        checked = _checked(task)
         try:
-            return Task(self, self._driven.spawn(self._whole(checked)))
+            self._owner.check_caller()
+            return Task(self, self._driven.spawn(self._whole(_checked(task))))
         except SimulationError:
-            checked.close()
+            _close([task])
             raise
 
     async def _flush(self) -> None:
@@ -82,21 +81,19 @@ class Tasking:
         Mostly one; more if they ended at the same time.  The others are not waited for any more,
         and have taken nothing.  Each is a task while it waits.  Errors: ``WaitTimeoutError``.
         """
-        self._owner.check_caller()
-        await self._flush()
-        until = latest(self._driven, timeout_us)
-        if not waits:
-            raise SimulationError("wait_any() waits for one call or more; none was given")
-        checked = [_checked(each) for each in waits]
         running: list[Running] = []
         try:
-            for each in checked:
+            self._owner.check_caller()
+            await self._flush()
+            until = latest(self._driven, timeout_us)
+            if not waits:
+                raise SimulationError("wait_any() waits for one call or more; none was given")
+            for each in [_checked(each) for each in waits]:
                 running.append(self._driven.spawn(each))
                 running[-1].is_watched = True
             await _parked(self._driven, running, until)
         finally:
-            for each in checked[len(running) :]:  # one was refused
-                each.close()
+            _close(waits[len(running) :])  # one was refused, or all were
             left = [each for each in running if not each.is_done and not self._driven.drop(each)]
         while left := [each for each in left if not each.is_done and not self._driven.drop(each)]:
             await _parked(self._driven, left, NO_END)  # what is there is taken, and not lost
@@ -123,6 +120,13 @@ def _parked(driven: Driven, tasks: list[Running], until: int) -> Generator[bytes
         if row in task.waiting:
             task.waiting.remove(row)
     driven.catch_up()
+
+
+def _close(waits: Sequence[object]) -> None:
+    """Nobody awaits these, and whoever gave them has been told why."""
+    for each in waits:
+        if inspect.iscoroutine(each):
+            each.close()
 
 
 def _checked(given: object) -> Coroutine[Any, Any, Any]:

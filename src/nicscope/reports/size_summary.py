@@ -49,13 +49,16 @@ def _of_pages(sizes: list[PageSize], recorded: int, touched_bytes: int) -> str:
     # What one has today: pages as they were recorded, or else the smallest asked for.
     today = next((one for one in others if one.page_size == recorded), None)
     before = today or min(others, key=lambda one: one.page_size)
+    if all(one.misses == best.misses for one in others):
+        return f"{name}: {in_misses(best.misses)}, as with any other; {enough}{pinned}."
+    if best.misses == before.misses:
+        before_name = f"pages of {byte_size(before.page_size)}"
+        return f"{name}: {in_misses(best.misses)}, as with {before_name}; {enough}{pinned}."
     if best.page_size < before.page_size:
         return (
             f"{name}: {in_misses(best.misses)}, fewer than the {in_millions(before.misses)} of "
             f"{byte_size(before.page_size)} pages; {enough}{pinned}."
         )
-    if best.misses == before.misses:
-        return f"{name}: {in_misses(best.misses)}, as with any other; {enough}{pinned}."
     return (
         f"{name}: {in_misses(before.misses)} with pages of {byte_size(before.page_size)} become "
         f"{in_millions(best.misses)}; {enough}{pinned}."

@@ -52,6 +52,9 @@ def of_replay(comparison: Comparison, rates: Sequence[MissRates]) -> list[str]:
         told.append(f"{listed(nothing)} {'miss' if len(nothing) > 1 else 'misses'} nothing")
     if len(ordered) == 1:
         told.append(f"{ordered[0].design} misses {per_hundred(ordered[0].misses)}")
+    elif ordered and per_hundred(ordered[0].misses) == per_hundred(ordered[-1].misses):
+        whose = "each" if nothing else "every design"
+        told.append(f"{whose} misses {per_hundred(ordered[0].misses)}")
     elif ordered:
         least, most = ordered[0], ordered[-1]
         told.append(

@@ -274,6 +274,27 @@ def test_waiting_for_any_of_nothing_is_refused():
         run(vmmc.Cluster(), program)
 
 
+def test_a_wait_or_a_task_that_was_refused_and_handled_is_no_forgotten_call():
+    async def program(process):
+        with pytest.raises(SimulationError, match="timeout_us"):
+            await process.wait_any(process.sleep(3), process.sleep(4), timeout_us="soon")
+        with pytest.raises(SimulationError, match="without its 'await'"):
+            await process.wait_any(process.sleep(3), 4)
+        others.append(process)
+        await process.sleep(1)
+
+    async def another(process):
+        await process.sleep(0.5)
+        with pytest.raises(SimulationError, match="acts only for itself"):
+            others[0].spawn(process.sleep(1))
+        return "went on"
+
+    others = []
+    cluster = unet.Cluster("unet", nodes=2)
+
+    assert run(cluster, program, another) == [None, "went on"]
+
+
 def test_a_task_serves_while_the_program_sends_on_trapeze():
     async def both(endpoint):
         other = 1 - endpoint.node

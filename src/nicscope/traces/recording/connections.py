@@ -9,7 +9,12 @@ from __future__ import annotations
 import ctypes
 import os
 import socket
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nicscope.errors import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 HERE = 0  # the number of this machine, as a node and as a peer
 UNKNOWN = "unknown"
@@ -45,8 +50,9 @@ class Connections:
         """The number of the socket with that inode, which ``process`` has as ``descriptor``."""
         number = self._numbers.get(inode)
         if number is None:
+            met = self._meet(process, descriptor)
             number = self._numbers[inode] = len(self.met)
-            self.met.append(self._meet(process, descriptor))
+            self.met.append(met)
         return number
 
     def _meet(self, process: int, descriptor: int) -> Connection:
@@ -55,12 +61,12 @@ class Connections:
         except OSError:  # an older kernel, or the process is gone
             return Connection(UNKNOWN, "", "", None)
         with held:
-            local, remote = held.getsockname(), _remote_of(held)
+            local, remote = _asked(held.getsockname), _asked(held.getpeername)
             if held.family == socket.AF_UNIX:
                 return Connection("unix", _spelt(local), _spelt(remote), HERE)
-            kind = _KINDS.get((held.family, held.type), held.family.name.lower())
+            kind = _KINDS.get((held.family, held.type)) or _family(held)
             peer = None
-            if kind in _KINDS.values() and isinstance(remote, tuple):
+            if kind in _KINDS.values() and isinstance(local, tuple) and isinstance(remote, tuple):
                 peer = self._peer_of(local, remote)
             return Connection(kind, _spelt(local), _spelt(remote), peer)
 
@@ -84,12 +90,18 @@ def _duplicate(process: int, descriptor: int) -> int:
     return found
 
 
-def _remote_of(held: socket.socket) -> tuple[str, int] | str | None:
+def _family(held: socket.socket) -> str:
+    """The name of a socket's family, its number where Python knows none."""
+    family = held.family
+    return family.name.lower() if isinstance(family, socket.AddressFamily) else f"family {family}"
+
+
+def _asked(end: Callable[[], Any]) -> Any:
+    """An address of one end; None of a socket that is connected to nobody, or cannot say."""
     try:
-        remote: tuple[str, int] | str = held.getpeername()
-    except OSError:  # connected to nobody
+        return end()
+    except OSError:
         return None
-    return remote
 
 
 def _spelt(address: object) -> str:
@@ -99,4 +111,4 @@ def _spelt(address: object) -> str:
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     if isinstance(address, bytes):
         return "@" + address.lstrip(b"\0").decode(errors="backslashreplace")
-    return "" if address is None else str(address)
+    return "" if address is None else printable(str(address))  # a path is of any bytes

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         WaitTimeoutError,
     )
     from nicscope.interfaces.setting_up import Cluster
+    from nicscope.library.applications import run_app
     from nicscope.library.curve import curve
     from nicscope.library.flow import flow
     from nicscope.library.latency import latency
@@ -77,6 +78,7 @@ __all__ = [
     "platform_names",
     "replay",
     "reproduce",
+    "run_app",
     "simulate",
     "size",
     "sweep",
@@ -99,6 +101,7 @@ _HOMES = {
             *("reproduce", "simulate", "size", "sweep"),
         )
     },
+    "nicscope.library.applications": ("run_app",),
     "nicscope.drivers.simulate.ports.build": ("Faults",),
     "nicscope.interfaces.setting_up": ("Cluster",),
     "nicscope.reports.result": ("Report",),

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+import nicscope as ns
 from nicscope.cli import app
 from nicscope.studies.applications import APPLICATIONS
 from nicscope.traces.reader import open_trace
@@ -121,3 +122,28 @@ def test_times_rise_within_a_node(tmp_path, capsys):
     for node in (0, 1):
         times = np.concatenate([batch.time_ns[batch.node == node] for batch in batches])
         assert (np.diff(times) >= 0).all()
+
+
+def test_the_library_finds_what_the_command_prints(capsys):
+    printed = json.loads(said([*SMALL, "--json"], capsys).out)
+
+    found = ns.run_app("fft", "4K", nodes=2, processes=2)
+
+    assert json.loads(json.dumps(found.as_json())) == printed
+    assert found.table().column("requests").to_pylist() == [
+        each["requests"] for each in printed["traffic"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"name": "ff"}, "did you mean 'fft'"),
+        ({"nodes": 0}, "nodes must be at least 1, got 0"),
+        ({"processes": 2.0}, "processes must be a whole number"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
+    ],
+)
+def test_a_wrong_call_of_the_library_is_one_line(wrong, told):
+    with pytest.raises(ns.NicscopeError, match=told):
+        ns.run_app(**{"name": "fft", "size": "4K", **wrong})

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nicscope.errors import StudyError, in_one_line
+from nicscope.library.command import whole
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -25,6 +28,7 @@ def apps() -> ShownApplications:
     return ShownApplications(APPLICATIONS)
 
 
+@in_one_line
 def run_app(
     name: str,
     size: str | int | None = None,
@@ -39,7 +43,7 @@ def run_app(
     """Run a parallel program on shared virtual memory, check its result, and keep its requests.
 
     Args:
-        name: fft, lu or radix.
+        name: fft, lu, radix, ocean, barnes, water-nsquared, water-spatial, raytrace or volrend.
         size: how much it computes, such as ``"4M"``; None: a small one.
         nodes: machines.
         processes: of each.
@@ -59,6 +63,13 @@ def run_app(
 
     if out is not None:
         check_output(Path(out))  # before anything runs
+    for called, count, least in (
+        ("nodes", nodes, 1),
+        ("processes", processes, 1),
+        ("seed", seed, 0),
+    ):
+        if (whole(called, count) or 0) < least:
+            raise StudyError(f"{called} must be at least {least}, got {count}")
     found = run_application(name, size, placed(nodes, processes, private=private), seed)
     if out is not None:
         write_requests(found, Path(out), with_initial=with_initial)

@@ -90,6 +90,7 @@ def test_every_program_runs_at_its_usual_size(name, capsys):
         (["lu", "--size", "100"], "lu: a side of 100 is no multiple of 32"),
         (["fft", "--nodes", "1", "--processes", "1", "--size", "64"], None),
         (["fft", "--out", "nowhere/fft.parquet"], "nowhere"),
+        (["fft", "--out", "fft.csv"], "fft.csv: a trace in Parquet is written"),
     ],
 )
 def test_what_cannot_run_is_one_line(arguments, told, capsys, tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.errors import StudyError, in_one_line
+from nicscope.errors import OutputError, StudyError, in_one_line
 from nicscope.library.command import whole
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def run_app(
         processes: of each.
         private: every process has copies of pages of its own; else those of a node share theirs.
         seed: of its input.
-        out: a trace of what it asked of network interfaces, by its ending; None: none.
+        out: a trace (Parquet) of what it asked of network interfaces; None: none.
         with_initial: the trace also holds the first distribution of data.
 
     Errors: ``NicscopeError`` for what cannot run, and if the result is wrong.
@@ -61,8 +61,13 @@ def run_app(
     from nicscope.reports.applications import ShownApplication
     from nicscope.studies.applications import placed, run_application, write_requests
 
-    if out is not None:
-        check_output(Path(out))  # before anything runs
+    if out is not None:  # refused before anything runs
+        check_output(Path(out))
+        if Path(out).suffix not in ("", ".parquet"):
+            raise OutputError(
+                f"{out}: a trace in Parquet is written; name it .parquet, and have "
+                "'nicscope trace convert' make another of it"
+            )
     for called, count, least in (
         ("nodes", nodes, 1),
         ("processes", processes, 1),

@@ -49,6 +49,10 @@ class Coherence:
         self._costs = costs
         self._is_eager = is_eager
 
+    async def open(self, caller: Caller) -> None:
+        """Have the caller's process carry and be reached, before any does anything."""
+        await self._wire.open(caller)
+
     async def have(self, caller: Caller, process: int, page: int, least: int) -> None:
         """Have a process read, or write, a page: a fault, and what it takes."""
         domain = caller.domain

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from nicscope.apps.svm.layout import Layout, SharedArray
 
 PLATFORM = "p6-natoma"  # whose costs nothing here pays: programs only let time pass
+PS_PER_US = 1_000_000
+
+Program: TypeAlias = "Callable[[Process], Coroutine[Any, Any, object]]"
+SetUp: TypeAlias = "Callable[[Callable[[SharedArray], NDArray[Any]]], None]"
 
 
 class Placement(NamedTuple):
@@ -57,36 +61,76 @@ class Run(NamedTuple):
 
 
 def run_on_shared_memory(
-    program: Callable[[Process], Coroutine[Any, Any, object]],
+    program: Program,
     layout: Layout,
     placement: Placement,
-    set_up: Callable[[Callable[[SharedArray], NDArray[Any]]], None] | None = None,
+    set_up: SetUp | None = None,
     costs: Costs | None = None,
 ) -> Run:
     """Run ``program`` once in every process, with the arrays of ``layout`` in shared memory.
 
     ``set_up`` writes what stands in them before the processes are made; it is called with what
-    gives it an array to write.
+    gives it an array to write.  Errors: ``SimulationError`` for a placement without processes.
     """
     if placement.nodes < 1 or placement.processes < 1:
         raise SimulationError("a program has at least one process on at least one node")
     costs = costs or Costs()
     records = Records(layout.page_bytes)
     domains = _domains(layout, placement)
-    notices = Notices(len(domains))
-    coherence = Coherence(domains, notices, LogicalWire(costs, records), costs)
+    coherence = Coherence(domains, Notices(len(domains)), LogicalWire(costs, records), costs)
+    cluster = Cluster(PLATFORM, nodes=max(2, placement.nodes), host_bytes=1 << 20)
+    return _run(program, placement, set_up, cluster, coherence, costs, records)
+
+
+def run_on_machines(
+    program: Program,
+    layout: Layout,
+    placement: Placement,
+    set_up: SetUp | None = None,
+    design: str = "utlb",
+    **options: Any,
+) -> Run:
+    """Run ``program`` on simulated machines: pages and diffs cross their NICs, byte by byte.
+
+    One process a node, as VMMC reaches other nodes alone.  Locks and barriers are no messages; they
+    take the time that they are assumed to.  ``design``, ``options``: as of ``Cluster``, for VMMC.
+    Errors: ``SimulationError`` for another placement, or a transfer that does not get through.
+    """
+    if placement.nodes < 1 or placement.processes != 1:
+        raise SimulationError("on simulated machines a program has one process on each node")
+    costs = Costs()
+    records = Records(layout.page_bytes)
+    domains = _domains(layout, placement)
+    wire = VmmcWire(records, domains)
+    coherence = Coherence(domains, Notices(len(domains)), wire, costs, is_eager=True)
+    cluster = MachineCluster(design, interface="vmmc", nodes=max(2, placement.nodes), **options)
+    return _run(program, placement, set_up, cluster, coherence, costs, records)
+
+
+def _run(
+    program: Program,
+    placement: Placement,
+    set_up: SetUp | None,
+    cluster: Any,
+    coherence: Coherence,
+    costs: Costs,
+    records: Records,
+) -> Run:
+    """Run it in the processes of ``coherence``'s domains, on any cluster that has their nodes."""
+    domains = coherence.domains
     if set_up is not None:
         set_up(lambda array: array.in_bytes(domains[0].memory))
         coherence.is_initial[:] = domains[0].memory.any(axis=1)
     many = placement.nodes * placement.processes
     locks: defaultdict[object, Lock] = defaultdict(Lock)
     barrier = Barrier(many)
-    cluster = Cluster(PLATFORM, nodes=max(2, placement.nodes), host_bytes=1 << 20)
 
     def started(number: int, domain: Domain) -> Callable[[Any], Coroutine[Any, Any, object]]:
         async def process(endpoint: Any) -> object:
             caller = Caller(endpoint, domain, number % placement.processes)
             shared = Process(number, many, caller, coherence, costs, locks, barrier)
+            await coherence.open(caller)
+            await shared.barrier()
             result = await program(shared)
             await shared.barrier()  # what it wrote is home
             return result
@@ -97,55 +141,7 @@ def run_on_shared_memory(
         for number in domain.processes:
             cluster.start(domain.node, started(number, domain))
     results = cluster.run()
-    assert cluster.simulation is not None
-    return Run(list(results), records, cluster.simulation.now / 1_000_000, coherence)
-
-
-def run_on_machines(
-    program: Callable[[Process], Coroutine[Any, Any, object]],
-    layout: Layout,
-    placement: Placement,
-    set_up: Callable[[Callable[[SharedArray], NDArray[Any]]], None] | None = None,
-    design: str = "utlb",
-    **options: Any,
-) -> Run:
-    """Run ``program`` on simulated machines: pages and diffs cross their NICs, byte by byte.
-
-    One process a node, as VMMC reaches other nodes alone.  Locks and barriers are no messages; they
-    take the time that they are assumed to.  ``design``, ``options``: as of ``Cluster``, for VMMC.
-    Errors: ``SimulationError`` for another placement, or a transfer that does not get through.
-    """
-    if placement.processes != 1:
-        raise SimulationError("on simulated machines a program has one process on each node")
-    costs = Costs()
-    records = Records(layout.page_bytes)
-    domains = _domains(layout, placement)
-    wire = VmmcWire(records, domains)
-    coherence = Coherence(domains, Notices(len(domains)), wire, costs, is_eager=True)
-    if set_up is not None:
-        set_up(lambda array: array.in_bytes(domains[0].memory))
-        coherence.is_initial[:] = domains[0].memory.any(axis=1)
-    locks: defaultdict[object, Lock] = defaultdict(Lock)
-    barrier = Barrier(len(domains))
-    cluster = MachineCluster(design, interface="vmmc", nodes=max(2, placement.nodes), **options)
-
-    def started(number: int, domain: Domain) -> Callable[[Any], Coroutine[Any, Any, object]]:
-        async def process(endpoint: Any) -> object:
-            await wire.open(endpoint, domain)
-            caller = Caller(endpoint, domain, number % placement.processes)
-            shared = Process(number, len(domains), caller, coherence, costs, locks, barrier)
-            await shared.barrier()
-            result = await program(shared)
-            await shared.barrier()
-            return result
-
-        return process
-
-    for domain in domains:
-        cluster.start(domain.node, started(domain.number, domain))
-    results = cluster.run()
-    assert cluster.simulation is not None
-    return Run(list(results), records, cluster.simulation.now / 1_000_000, coherence)
+    return Run(list(results), records, cluster.simulation.now / PS_PER_US, coherence)
 
 
 def _domains(layout: Layout, placement: Placement) -> list[Domain]:

@@ -79,8 +79,9 @@ class VmmcWire:
         self._domains = domains
         self._seats: dict[int, Seat] = {}
 
-    async def open(self, endpoint: Endpoint, domain: Domain) -> None:
+    async def open(self, caller: Caller) -> None:
         """Export the domain's memory, and import that of all others."""
+        endpoint, domain = caller.endpoint, caller.domain
         buffer = endpoint.allocate(domain.memory.size)
         region = Region(domain, buffer)
         for page in np.flatnonzero(domain.memory.any(axis=1)).tolist():

@@ -37,6 +37,9 @@ class Costs(NamedTuple):
 class Wire(Protocol):
     """A way for pages and diffs to go."""
 
+    async def open(self, caller: Caller) -> None:
+        """Have the caller's process carry and be reached."""
+
     async def fetch(
         self, caller: Caller, page: int, home: Domain, *, is_initial: bool = False
     ) -> None:
@@ -64,6 +67,9 @@ class LogicalWire:
     def __init__(self, costs: Costs, records: Records) -> None:
         self._costs = costs
         self._records = records
+
+    async def open(self, caller: Caller) -> None:
+        """Everybody is reached already."""
 
     async def fetch(
         self, caller: Caller, page: int, home: Domain, *, is_initial: bool = False

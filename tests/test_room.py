@@ -32,7 +32,7 @@ PRICED = [name for name in design_names() if load_design(name).platform]
 ASKS = {
     "unet nodes": (unet.Cluster, {"nodes": 100_000}),
     "unet far too many nodes": (unet.Cluster, {"nodes": 10**15}),
-    "unet endpoints": (unet.Cluster, {"endpoints": HUGE}),
+    "unet endpoints": (unet.Cluster, {"endpoints": 1 << 20}),
     "unet frames": (unet.Cluster, {"host": HostSize(frames=HUGE)}),
     "unet swap": (unet.Cluster, {"host": HostSize(swap_blocks=HUGE)}),
     "unet pages": (unet.Cluster, {"host": HostSize(pages_per_space=HUGE)}),

@@ -28,6 +28,8 @@ LONG = {
 }
 # Why the others have nothing to say.
 OTHERS = {
+    "apps list": "reads the list of programs",
+    "apps run": "its run says on a terminal how far it is in virtual time",
     "designs new": "reads the catalog",
     "designs show": "reads the catalog",
     "platforms new": "reads the catalog",

@@ -365,7 +365,7 @@ def test_a_forgotten_await_is_named_by_its_line(program, capsys):
         ([__file__, "--timeline", "/nowhere/t.json"], "there is no folder /nowhere; make it, or"),
         ([__file__, "--json", "--timeline", "-"], "is where --json prints; name a file"),
         (["x.py", "--design", "utlb"], "x.py makes its own clusters; --design is for traces"),
-        (["bundled:redis_server", "--window", "65"], "less than or equal to 64"),
+        (["bundled:redis_server", "--window", "65"], "--window must be at most 64, got 65"),
     ],
 )
 def test_wrong_use_takes_one_line(capsys, arguments, message):

@@ -96,5 +96,9 @@ def test_what_does_not_run_is_refused_in_one_line(way, why):
 def test_memory_is_whole_blocks():
     cluster = trapeze.Cluster(PLATFORM, way="cc-dma-retry", host_bytes=(1 << 20) + 1)
 
+    async def program(endpoint):
+        await endpoint.sleep(1)
+
+    cluster.start(0, program)
     with pytest.raises(SimulationError, match="whole blocks of 128 bytes"):
         cluster.run()

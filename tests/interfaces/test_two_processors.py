@@ -129,7 +129,7 @@ def test_the_thread_works_on_the_processor_that_is_free_and_takes_no_time_from_a
 
 @pytest.mark.parametrize("asked", [0, 3, True, "2"])
 def test_another_number_of_processors_is_refused(asked):
-    with pytest.raises(SimulationError, match="a host has 1 or 2 processors, got"):
+    with pytest.raises(SimulationError, match=r"processors.*, got"):
         Cluster(host=HostSize(processors=asked))
 
 

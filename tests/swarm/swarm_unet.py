@@ -215,8 +215,12 @@ class Swarm:
     ) -> None:
         """Send by any tag."""
         tag = chance.one_of(chance.upto(100), -1, 2**63, 2**64, None, "tag", True)
-        await endpoint.send(tag, own.part(0, chance.upto(PAGE, 1)))
-        await endpoint.sent()
+        part = own.part(0, chance.upto(PAGE, 1))
+        if tag is None or isinstance(tag, str):
+            await attempt(endpoint.send(tag, part))
+        else:
+            await endpoint.send(tag, part)
+            await endpoint.sent()
         if chance.odds(0.2):
             process.swap_out()
 

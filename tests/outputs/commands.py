@@ -93,6 +93,9 @@ def a_program(inputs: Path) -> Path:
     return path
 
 
+SMALL_APP = ("fft", "--size", "1K", "--nodes", "2", "--processes", "1")
+
+
 def _file(command: str, parameter: str, name: str, *arguments: Any) -> Case:
     """With the options that give the same where the name says nothing."""
     kind = {"csv": "csv", "parquet": "parquet", "bin": "oracle-general"}[name.split(".")[1]]
@@ -111,6 +114,7 @@ BY_NAME = [  # whose format is told by it
         )
         for name in ("g.csv", "g.csv.gz", "g.parquet")
     ),
+    _file("apps run", "out", "a.parquet", *SMALL_APP, "--out", OUT),
     *(
         _file("record", "output", name, "-o", OUT, "--quiet", "--", sys.executable, "-c", SENDER)
         for name in ("r.parquet", "r.csv")

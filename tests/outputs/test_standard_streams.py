@@ -28,6 +28,8 @@ def a_folder_of_tests(inputs):
 
 # Of each command a quick run that prints on standard output.
 PRINTING = {
+    "apps list": ["apps", "list"],
+    "apps run": ["apps", "run", "fft", "--size", "1K", "--nodes", "2", "--processes", "1"],
     "calibrate-platform": ["calibrate-platform", "--help"],  # itself it takes minutes
     "compile": ["compile", "--status"],
     "coverage": ["coverage", "--tests", a_folder_of_tests],

@@ -128,6 +128,8 @@ def commands(folder: Path) -> list[list[str]]:
         ["platforms", "show", "mini-cluster"],
         ["platforms", "show", "sonic-via"],
         ["trace", "info", trace],
+        ["apps", "list"],
+        ["apps", "run", "fft", "--size", "1K", "--nodes", "2", "--processes", "1"],
         ["reproduce", "utlb/table6", "unet_mm/table1", "trapeze/netperf"],
         ["coverage", "--tests", str(_tests(folder / "tests"))],
     ]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import nicscope.interfaces
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
+from nicscope.interfaces.gates import Gate
 from nicscope.interfaces.mini.endpoint import Region as MiniRegion
 from nicscope.interfaces.payloads import Payloads, Sent
 from nicscope.interfaces.ports.buffers import Buffer
@@ -81,6 +82,7 @@ HELD: dict[str, dict[type, str]] = {
 
 # Values that a program reads, and what belongs to the experimenter, to NICs and to kernels.
 NOT_HELD = {
+    Gate,  # outside the machine; whoever waits there is checked to wait for itself
     *(Process, Done, Arrival, unet.Message, unet.EthernetPorts, unet.AtmCircuits, unet.TagForm),
     *(vmmc.Completion, vmmc.Notification, vmmc.PinnedPage, mini.Stored),
     *(AddressSegment, NicAttributes, Attributes, via.VipError, VipTimeoutError),

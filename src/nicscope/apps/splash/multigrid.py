@@ -85,7 +85,7 @@ class Multigrid:
         """Where the equation is posed, and its solution found."""
         return self._levels[-1]
 
-    async def touch(self, me: Process) -> None:
+    async def have_homes(self, me: Process) -> None:
         """Have the process's parts at home with it."""
         for level in self._levels:
             for grid in (level.sought, level.rhs):

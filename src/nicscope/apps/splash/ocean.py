@@ -127,7 +127,7 @@ def ocean(
         part = by_level[-1].parts[me.number]
         for name in FIELDS:
             await field[name].part(me)
-        await multigrid.touch(me)
+        await multigrid.have_homes(me)
         if me.number == 0:
             (await me.write(coriolis))[:] = CORIOLIS + BETA * RESOLUTION * (
                 np.arange(side) - (side - 1) / 2

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.reports.result import Report
 from nicscope.reports.table import Rows
-from nicscope.reports.wording import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,6 +18,7 @@ class ShownApplications(Report):
     """The programs that there are."""
 
     found: Mapping[str, Application]
+    topic = "apps"
     is_headed = False
 
     def as_json(self) -> list[dict[str, Any]]:
@@ -43,12 +43,6 @@ class ShownApplications(Report):
         headings = ["program", "what it is", "size in", "usually", "UTLB Table 3"]
         yield Rows("", headings, cells, left=(0, 1, 2))
 
-    def tables(self) -> Iterator[tuple[str, Any]]:
-        """Yield them."""
-        import pyarrow as pa
-
-        yield "programs", pa.Table.from_pylist(self.as_json())
-
 
 class ShownApplication(Report):
     """A program's run on shared memory."""
@@ -62,7 +56,7 @@ class ShownApplication(Report):
         nodes, each = found.placement.nodes, found.placement.processes
         told = [
             f"{found.name} of {found.size} gives the right result with {nodes * each} processes "
-            f"on {in_words(nodes, 'node')}."
+            f"on {nodes} nodes."
         ]
         if not found.columns["time_ns"].size:
             return [*told, "Nothing crosses a network."]
@@ -81,6 +75,8 @@ class ShownApplication(Report):
         yield Text(f"{self.found.name}, {self.found.size}", style="bold")
         yield Text()
         yield node_rows(self.found)
+        yield Text()
+        yield run_rows(self.found)
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield what each node asked for."""
@@ -103,3 +99,11 @@ def node_rows(found: ApplicationRun) -> Rows:
         ):
             cells.append([name, *(f"{value:,.0f}" for value in values), ""][:4])
     return Rows("By node", ["node", "requests", "pages", "by process"], cells)
+
+
+def run_rows(found: ApplicationRun) -> Rows:
+    """A row of the whole run."""
+    nodes, each = found.placement.nodes, found.placement.processes
+    counts = [nodes * each, nodes, found.fetches, found.initial_copies, found.diffs]
+    headings = ["processes", "nodes", "fetches", "first copies", "diffs"]
+    return Rows("In all", headings, [[f"{count:,}" for count in counts]], left=())

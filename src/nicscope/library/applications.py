@@ -62,8 +62,8 @@ def run_app(
     from nicscope.studies.applications import placed, run_application, write_requests
 
     if out is not None:  # refused before anything runs
-        check_output(Path(out))
-        if Path(out).suffix not in ("", ".parquet"):
+        is_stream = check_output(Path(out)).is_stream
+        if Path(out).suffix != ".parquet" and not is_stream:
             raise OutputError(
                 f"{out}: a trace in Parquet is written; name it .parquet, and have "
                 "'nicscope trace convert' make another of it"

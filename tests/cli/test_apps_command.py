@@ -148,3 +148,12 @@ def test_the_library_finds_what_the_command_prints(capsys):
 def test_a_wrong_call_of_the_library_is_one_line(wrong, told):
     with pytest.raises(ns.NicscopeError, match=told):
         ns.run_app(**{"name": "fft", "size": "4K", **wrong})
+
+
+def test_copies_that_do_not_fit_are_refused_before_anything_runs(monkeypatch, capsys):
+    monkeypatch.setattr("nicscope.room.bytes_left", lambda: 1 << 20)
+
+    text = said(["apps", "run", "fft"], capsys, 2).err
+
+    assert "fft of 65,536 points with 4 copies of its memory would take up to" in text
+    assert text.count("\n") == 1

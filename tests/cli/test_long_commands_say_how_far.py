@@ -20,6 +20,7 @@ LONG = {
     "flow": ["--count", "2"],
     "latency": ["--mechanism", "edt", "--bytes", "64"],
     "reproduce": ["utlb/table6"],
+    "apps run": ["fft", "--size", "1K", "--nodes", "2", "--processes", "1"],
     "trace info": ["{}"],
     "trace convert": ["{}", "{o}.csv"],
     "demo": ["--out", "{o}"],
@@ -29,7 +30,6 @@ LONG = {
 # Why the others have nothing to say.
 OTHERS = {
     "apps list": "reads the list of programs",
-    "apps run": "its run says on a terminal how far it is in virtual time",
     "designs new": "reads the catalog",
     "designs show": "reads the catalog",
     "platforms new": "reads the catalog",

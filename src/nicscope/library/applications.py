@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from nicscope.errors import OutputError, StudyError, in_one_line
 from nicscope.library.command import whole
+from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,7 +76,9 @@ def run_app(
     ):
         if (whole(called, count) or 0) < least:
             raise StudyError(f"{called} must be at least {least}, got {count}")
-    found = run_application(name, size, placed(nodes, processes, private=private), seed)
+    placement = placed(nodes, processes, private=private)
+    with progress(f"running {name}", "phases") as watch:
+        found = run_application(name, size, placement, seed, watch)
     if out is not None:
         write_requests(found, Path(out), with_initial=with_initial)
     return ShownApplication(found)

@@ -19,6 +19,8 @@ from nicscope.apps.svm.records import SHARED_BASE
 from nicscope.apps.svm.running import Placement, run_on_shared_memory
 from nicscope.config.byte_size import read_bytes
 from nicscope.errors import SimulationError, StudyError, did_you_mean
+from nicscope.interfaces.run_report import on_run
+from nicscope.room import check_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,6 +39,7 @@ class Printed(NamedTuple):
 
 
 PAPERS_PLACEMENT = Placement(4, 4)
+PHASES = 3  # of a run: its input is made, it runs, its result is checked
 
 
 class Application(NamedTuple):
@@ -138,13 +141,25 @@ def placed(nodes: int, processes: int, *, private: bool = False) -> Placement:
 
 
 def run_application(
-    name: str, size: str | int | None, placement: Placement, seed: int = 0
+    name: str,
+    size: str | int | None,
+    placement: Placement,
+    seed: int = 0,
+    watch: Callable[[int, int], None] | None = None,
 ) -> ApplicationRun:
     """Run a program and check its result.
 
-    Errors: ``StudyError`` for a name or a size that is none; ``SimulationError`` for a size that
-    the processes cannot share, and if the result is wrong.
+    ``watch`` is told how many of ``PHASES`` are over, of how many.
+    Errors: ``StudyError`` for a name or a size that is none, and if the result is wrong;
+    ``SimulationError`` for a size that the processes cannot share, ``RoomError`` for one that does
+    not fit into memory.
     """
+    phases = iter(range(1, PHASES + 1))
+
+    def over() -> None:
+        if watch is not None:
+            watch(next(phases), PHASES)
+
     if name not in APPLICATIONS:
         raise StudyError(f"no program {name!r}{did_you_mean(name, [*APPLICATIONS])}")
     application = APPLICATIONS[name]
@@ -155,11 +170,21 @@ def run_application(
     )
     more = application.as_paper if is_as_paper else {}
     program = application.make(number, processes, seed, **more)
-    run = run_on_shared_memory(program.body, program.layout, placement, program.set_up)
+    copies = processes if placement.are_copies_private else placement.nodes
+    check_room(
+        copies * program.layout.pages * program.layout.page_bytes,
+        f"{name} of {program.size} with {copies} copies of its memory",
+        "ask for a smaller size, or fewer nodes",
+    )
+    over()
+    with on_run(lambda _: None):  # who watches is told by phases, not of virtual time
+        run = run_on_shared_memory(program.body, program.layout, placement, program.set_up)
+    over()
     try:
         program.check(run)
     except SimulationError as error:
         raise StudyError(f"{error}; this is a fault of nicscope's: please report it") from error
+    over()
     columns = run.records.columns()
     return ApplicationRun(
         name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from test_what_went_wrong import failure, told
+from failures import failure, told
 
 from nicscope.errors import StuckError
 from nicscope.interfaces import Cluster, mini, trapeze, unet, via, vmmc

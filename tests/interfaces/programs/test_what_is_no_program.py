@@ -2,37 +2,14 @@
 
 from __future__ import annotations
 
-import traceback
-
 import pytest
 from every_interface import FACES, place
+from failures import failure, frames_of_ours
 
-import nicscope
 from nicscope.errors import SimulationError
 from nicscope.interfaces import vmmc
 
 EVERY = pytest.mark.parametrize("name", FACES)
-
-
-def failure(cluster, *programs, kind=SimulationError):
-    """What running ``programs``, each on its own node, raises."""
-
-    def started_and_run():
-        for node, program in enumerate(programs):
-            cluster.start(node, program)
-        cluster.run()
-
-    with pytest.raises(kind) as caught:
-        started_and_run()
-    return caught.value
-
-
-def frames_of_ours(error):
-    return [
-        frame.filename
-        for frame in traceback.extract_tb(error.__traceback__)
-        if frame.filename.startswith(nicscope.__path__[0])
-    ]
 
 
 @EVERY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from every_interface import FACES, place
-from test_what_went_wrong import failure
+from failures import failure
 
 from nicscope.cli.app import main
 from nicscope.errors import WaitTimeoutError

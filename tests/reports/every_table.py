@@ -7,9 +7,10 @@ import contextlib
 import io
 import os
 import sys
+import tempfile
 from pathlib import Path
 from textwrap import dedent
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from nicscope.reports.calibration import ShownCalibration
 from nicscope.reports.printing import show
 from nicscope.reports.reproduction import ShownReproduction, study_rows
 from nicscope.reports.reproduction_markdown import as_markdown
+from nicscope.reports.result import Report
 from nicscope.reports.table import Rows
 from nicscope.studies.calibrate.fit import Calibration, Residual, Value
 from nicscope.studies.reproduce.harness import find_study, load_papers
@@ -34,6 +36,9 @@ from nicscope.studies.reproduce.verdict import (
 )
 from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PACKAGE = Path(nicscope.__file__).parent
 MAKERS = ("Rows", "rows_of")
@@ -149,6 +154,28 @@ def run(command: list[str], width: int) -> Printed:
         text = _printed(lambda: main(command), width)
     assert text, complaints.getvalue()
     return Printed(" ".join(command), tables, text)
+
+
+@contextlib.contextmanager
+def every_report() -> Iterator[list[Report]]:
+    """Every report of every command, in the order in which they are shown."""
+    found: list[Report] = []
+    shows, before = Report.show, Path.cwd()
+    Report.show = lambda report, explain=False: found.append(report)  # noqa: ARG005
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            os.chdir(folder)
+            with (
+                contextlib.redirect_stdout(io.StringIO()),
+                contextlib.redirect_stderr(io.StringIO()),
+            ):
+                for command in commands(Path(folder)):
+                    main(command)
+                other_tables(100)
+            yield found
+        finally:
+            os.chdir(before)
+            Report.show = shows
 
 
 def other_tables(width: int) -> list[Printed]:

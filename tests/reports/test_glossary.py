@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-import io
-import os
-import tempfile
 from pathlib import Path
 
 import every_table as every
@@ -17,7 +13,6 @@ from nicscope.cli.app import main
 from nicscope.config.glossary import column_of, columns, meaning_of, terms
 from nicscope.reports.explaining import headings_of
 from nicscope.reports.printing import Note
-from nicscope.reports.result import Report
 from nicscope.reports.table import Rows
 from nicscope.studies.reproduce.harness import find_study, study_names
 
@@ -30,23 +25,8 @@ NAMES = {"Barnes", "FFT", "LU", "Radix", "Raytrace", "Volrend", "Water", every.L
 @pytest.fixture(scope="module")
 def shown():
     """Every report of every command, as the commands make them."""
-    found, show = [], Report.show
-    Report.show = lambda report, explain=False: found.append(report)  # noqa: ARG005
-    before = Path.cwd()
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            os.chdir(folder)
-            with (
-                contextlib.redirect_stdout(io.StringIO()),
-                contextlib.redirect_stderr(io.StringIO()),
-            ):
-                for command in every.commands(Path(folder)):
-                    main(command)
-                every.other_tables(100)
-            yield found
-        finally:
-            os.chdir(before)
-            Report.show = show
+    with every.every_report() as found:
+        yield found
 
 
 def test_every_heading_of_every_table_is_explained(shown):

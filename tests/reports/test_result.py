@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import io
 import json
-import os
 import pkgutil
-import tempfile
 from html.parser import HTMLParser
-from pathlib import Path
 
 import every_table as every
 import pytest
 from rich.text import Text
 
 from nicscope import reports
-from nicscope.cli.app import main
 from nicscope.library.command import command_line
 from nicscope.outputs import whole_folder
 from nicscope.reports.page import html_of, markdown_of
@@ -48,27 +42,8 @@ class Cells(HTMLParser):
 @pytest.fixture(scope="module")
 def shown():
     """A report of each kind, by its class's name, as the commands make them."""
-    found, show = {}, Report.show
-
-    def noting(report, explain=False):  # noqa: ARG001 - as it is called
-        found.setdefault(type(report).__name__, report)
-
-    Report.show = noting
-    before = Path.cwd()
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            os.chdir(folder)
-            with (
-                contextlib.redirect_stdout(io.StringIO()),
-                contextlib.redirect_stderr(io.StringIO()),
-            ):
-                for command in every.commands(Path(folder)):
-                    main(command)
-                every.other_tables(100)
-            yield found
-        finally:
-            os.chdir(before)
-            Report.show = show
+    with every.every_report() as found:
+        yield {type(report).__name__: report for report in reversed(found)}  # the first of each
 
 
 def kinds(base=Report):

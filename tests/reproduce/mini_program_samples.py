@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nicscope.studies.reproduce.mini_programs.misses import EIGHT, LARGE
-from nicscope.studies.reproduce.mini_programs.runs import Distribution, Program, Timed
+from nicscope.studies.reproduce.mini_programs.runs import PERCENTILES, Distribution, Program, Timed
 from nicscope.studies.reproduce.traced.mini import PARTS, POINTS
 
 if TYPE_CHECKING:
@@ -54,6 +54,12 @@ def figure_5_rows() -> dict[str, list[Row]]:
     return {name: [row(name, *point) for point in POINTS] for name in EIGHT}
 
 
+def alike(us: float, misses: int = 10, beyond: int = 0, last: float | None = None) -> Distribution:
+    """Misses that all take ``us``, but the last; ``beyond`` are outside the printed range."""
+    percentiles = [us] * (len(PERCENTILES) - 1)
+    return Distribution(misses, us, misses - beyond, (*percentiles, us if last is None else last))
+
+
 def timed(seconds: float, percent: float, delay: float = 25.0, processing: float = 80.0) -> Timed:
     """A run whose misses all take as long."""
     misses = round(percent * LOOKUPS / 100)
@@ -61,8 +67,8 @@ def timed(seconds: float, percent: float, delay: float = 25.0, processing: float
         seconds,
         LOOKUPS,
         misses,
-        Distribution(misses, delay, misses, [delay] * 101),
-        Distribution(misses, processing, misses, [processing] * 101),
+        alike(delay, misses),
+        alike(processing, misses),
     )
 
 

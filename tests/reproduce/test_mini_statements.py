@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from mini_program_samples import (
-    EIGHT,
+    alike,
     changed,
     eight_programs,
     figure_5_rows,
     slower,
 )
 
-from nicscope.studies.reproduce.mini_programs.misses import figure5
+from nicscope.studies.reproduce.mini_programs.misses import EIGHT, figure5
 from nicscope.studies.reproduce.mini_programs.penalties import miss_penalty_of_programs
-from nicscope.studies.reproduce.mini_programs.runs import Distribution, distribution
+from nicscope.studies.reproduce.mini_programs.runs import (
+    DELAY_US,
+    NONE,
+    Timed,
+    distribution,
+    programs_of,
+)
 from nicscope.studies.reproduce.mini_programs.times import figure6, figure7, rank_correlation
 from nicscope.studies.reproduce.traced.mini import PARTS, POINTS
 from nicscope.studies.reproduce.verdict import Outcome, load_paper
@@ -24,7 +31,7 @@ from nicscope.studies.reproduce.verdict import Outcome, load_paper
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nicscope.studies.reproduce.mini_programs.runs import Program
+    from nicscope.studies.reproduce.mini_programs.runs import Distribution, Program
     from nicscope.studies.reproduce.traced.measuring import Row
 
 ITEMS = load_paper("mini").items
@@ -215,23 +222,19 @@ def test_a_larger_cache_that_is_better_is_no_rival() -> None:
     assert "c16-l64-a4-is-best" not in failing(figure7, programs)
 
 
-def like(us: float) -> Distribution:
-    return Distribution(10, us, 10, [us] * 101)
-
-
 @pytest.mark.requirement("MI-58")
 @pytest.mark.parametrize(
     ("fields", "where", "broken"),
     [
-        ({"delays": Distribution(10, 25.0, 8, [25.0] * 101)}, None, "delay-is-usually-under-50"),
+        ({"delays": alike(25.0, beyond=2)}, None, "delay-is-usually-under-50"),
         (
-            {"processings": Distribution(10, 80.0, 9, [*[80.0] * 100, 773.0])},
+            {"processings": alike(80.0, beyond=1, last=773.0)},
             None,
             "processing-within-5-to-500",
         ),
-        ({"delays": like(40.0)}, [3], "delay-whatever-the-cache"),
-        ({"processings": like(160.0)}, [3], "processing-whatever-the-cache"),
-        ({"processings": like(100.0)}, None, "programs-differ"),
+        ({"delays": alike(40.0)}, [3], "delay-whatever-the-cache"),
+        ({"processings": alike(160.0)}, [3], "processing-whatever-the-cache"),
+        ({"processings": alike(100.0)}, None, "programs-differ"),
     ],
 )
 def test_other_delays_and_processings_break_their_statement(
@@ -246,11 +249,28 @@ def test_other_delays_and_processings_break_their_statement(
 
 
 def test_a_distribution_is_told_by_its_percentiles_and_what_lies_in_the_printed_range() -> None:
-    found = distribution(np.array([0.0, 10.0, 20.0, 50.0, 120.0]), 0.0, 50.0)
+    found = distribution(np.array([0.0, 10.0, 20.0, 50.0, 120.0]), DELAY_US)
 
     assert found[:3] == (5, 40.0, 4)
-    assert (found.percentiles[0], found.percentiles[50], found.percentiles[100]) == (0, 20, 120)
-    assert distribution(np.array([]), 0.0, 50.0) == (0, 0.0, 0, [])
+    assert found.percentiles == pytest.approx((0, 4, 10, 20, 50, 92, 120))
+    assert distribution(np.array([]), DELAY_US) == NONE
+
+
+def test_rows_tell_all_that_statements_need() -> None:
+    programs = eight_programs()
+    rows = [{"application": name, **row} for name, one in programs.items() for row in one.rows()]
+
+    again = programs_of(rows)
+
+    for name, one in programs.items():
+        assert again[name].caches == one.caches
+        assert again[name].alone_seconds == one.alone_seconds
+        assert again[name].static.seconds == one.static.seconds
+        assert [Timed.of_json(json.loads(json.dumps(run.to_json()))) for run in one.caches] == [
+            *one.caches
+        ]
+    assert rows[0]["speed_up"] == pytest.approx(60 / rows[0]["seconds"])
+    assert rows[0]["longer_percent"] == pytest.approx(10 * (rows[0]["seconds"] - 10))
 
 
 def test_what_is_equal_has_one_rank() -> None:

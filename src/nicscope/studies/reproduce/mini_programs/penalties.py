@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from nicscope.studies.reproduce.verdict import Outcome
 
 USUALLY = 0.9
-DELAY_US, PROCESSING_US = (0.0, 50.0), (5.0, 500.0)
 DELAYS_APART, PROCESSINGS_APART = 0.1, 0.25  # from their middle
 DIFFER = 1.1
 
@@ -53,15 +52,16 @@ def _share(program: Program, of: Callable[[Timed], Distribution]) -> float:
     """Of all misses of its caches, how many lie in the printed range; all of none."""
     found = [of(run) for run in program.caches]
     many = sum(one.many for one in found)
-    return sum(one.within for one in found) / many if many else 1.0
+    return sum(one.in_range for one in found) / many if many else 1.0
 
 
 def _span(name: str, program: Program) -> str:
-    ends = [run.processings.percentiles for run in program.caches if run.processings.many]
-    if not ends:
+    ends = [run.processings.percentiles for run in program.caches]
+    lowest = [each[0] for each in ends if each[0] is not None]
+    highest = [each[-1] for each in ends if each[-1] is not None]
+    if not lowest:
         return f"{name} no misses"
-    low, high = min(each[0] for each in ends), max(each[-1] for each in ends)
-    return f"{name} {low:.1f} to {high:.1f} us"
+    return f"{name} {min(lowest):.1f} to {max(highest):.1f} us"
 
 
 def _apart(program: Program, of: Callable[[Timed], Distribution]) -> float:

@@ -1,0 +1,173 @@
+"""MiNI's Figures 6 and 7 and the penalties of its programs' misses, from their timed runs."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from nicscope.reports.figures.style import FAINT, INK, legend, slide, styled
+from nicscope.reports.palette import BLUE, GREY, ORANGE, SKY, VERMILION
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from nicscope.studies.reproduce.traced.measuring import Row
+
+COLUMNS = 4  # panels beside each other
+HEADROOM = 1.12
+LOOKS = {8: ("#8FC7EA", "o"), 16: (SKY, "s"), 64: (BLUE, "^"), 128: (INK, "D")}  # by line
+BETWEEN = 0.7  # places between sizes of caches
+BOUND = 3.0  # percent, as printed
+BEST = (16384, 64, 4)
+PRINTED_US = {"delay": (0, 50), "processing": (5, 500)}
+SMALLEST_US = 0.5  # so that a delay of 0 has its place on a logarithmic scale
+
+
+def by_application(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Rows of each, in their order."""
+    names = dict.fromkeys(row["application"] for row in rows)
+    return {name: [row for row in rows if row["application"] == name] for name in names}
+
+
+def draw_speed_ups(rows: Sequence[Row]) -> Figure:
+    """A panel for each program: speed-up by size and ways, a line for each length of lines."""
+    programs = by_application(rows)
+    columns = min(COLUMNS, len(programs))
+    with styled():
+        figure, panels = slide(
+            "Speed-up on eight processors, by cache", math.ceil(len(programs) / columns), columns
+        )
+        for place, (axes, (name, own)) in enumerate(zip(panels, programs.items(), strict=False)):
+            _speed_ups(axes, own)
+            axes.set_title(name, loc="left", fontsize=14, color=INK)
+            if place % columns == 0:
+                axes.set_ylabel("speed-up", color=INK)
+        for axes in panels[len(programs) :]:
+            axes.set_visible(False)
+        legend(figure, panels[0], columns=len(LOOKS) + 1)
+    return figure
+
+
+def _speed_ups(axes: Axes, rows: Sequence[Row]) -> None:
+    static = rows[0]["static_speed_up"]
+    axes.axhline(static, color=VERMILION, lw=1.5, ls="--", label="static tables")
+    sizes = list(dict.fromkeys(row["cache_entries"] for row in rows))
+    ways = list(dict.fromkeys(row["ways"] for row in rows))
+    places = {
+        (size, way): at * (len(ways) + BETWEEN) + step
+        for at, size in enumerate(sizes)
+        for step, way in enumerate(ways)
+    }
+    for line, (colour, marker) in LOOKS.items():
+        label: str | None = f"lines of {line}"
+        for size in sizes:
+            own = [r for r in rows if (r["line_entries"], r["cache_entries"]) == (line, size)]
+            axes.plot(
+                [places[size, row["ways"]] for row in own],
+                [row["speed_up"] for row in own],
+                color=colour,
+                marker=marker,
+                ms=5,
+                lw=1.5,
+                label=label,
+            )
+            label = None
+    axes.set_xticks([*places.values()], [str(way) for _, way in places])
+    axes.tick_params(axis="x", labelsize=9)
+    for size in sizes:
+        axes.annotate(
+            f"{size // 1024} K",
+            (places[size, ways[len(ways) // 2]], 0),
+            (0, -22),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            ha="center",
+            va="top",
+            fontsize=11,
+            color=INK,
+        )
+    top = max([static, *(row["speed_up"] for row in rows)])
+    axes.set_ylim(0, HEADROOM * top)
+    axes.grid(axis="y", color=FAINT, linewidth=0.8)
+
+
+def draw_overheads(rows: Sequence[Row]) -> Figure:
+    """Of each program the time of its best cache, and of C16 L64 A4, over that of static tables."""
+    programs = by_application(rows)
+    with styled():
+        figure, [axes] = slide("Execution time, static tables 100", 1, 1)
+        bars = {
+            "best of the 36 caches": (-0.2, BLUE, [_best(own) for own in programs.values()]),
+            "C16 L64 A4": (0.2, ORANGE, [_at(own, BEST) for own in programs.values()]),
+        }
+        for label, (aside, colour, found) in bars.items():
+            heights = [100 + row["longer_percent"] for row in found]
+            places = [place + aside for place in range(len(found))]
+            axes.bar(places, heights, 0.38, color=colour, label=label)
+            for place, height in zip(places, heights, strict=True):
+                axes.annotate(
+                    f"{height:.1f}",
+                    (place, height),
+                    (0, 3),
+                    textcoords="offset points",
+                    ha="center",
+                    fontsize=10,
+                    color=INK,
+                )
+        axes.axhline(100, color=INK, lw=1)
+        axes.axhline(
+            100 + BOUND, color=VERMILION, lw=1.5, ls="--", label=f"{BOUND:g} % longer, as printed"
+        )
+        axes.set_xticks(range(len(programs)), [*programs])
+        axes.tick_params(axis="x", labelsize=12)
+        axes.set_ylabel("% of the time with static tables", color=INK)
+        top = max(100 + row["longer_percent"] for _, _, found in bars.values() for row in found)
+        axes.set_ylim(0, HEADROOM * top)
+        axes.grid(axis="y", color=FAINT, linewidth=0.8)
+        legend(figure, axes, columns=3)
+    return figure
+
+
+def _best(rows: Sequence[Row]) -> Row:
+    return min(rows, key=lambda row: row["seconds"])
+
+
+def _at(rows: Sequence[Row], cache: tuple[int, int, int]) -> Row:
+    axes = ("cache_entries", "line_entries", "ways")
+    return next(row for row in rows if tuple(row[axis] for axis in axes) == cache)
+
+
+def draw_penalties(rows: Sequence[Row]) -> Figure:
+    """Delay and processing of misses of each program in C16 L64 A4, beside the printed ranges."""
+    programs = {name: _at(own, BEST) for name, own in by_application(rows).items()}
+    with styled():
+        figure, panels = slide("What a miss takes, in C16 L64 A4", 1, len(PRINTED_US))
+        for axes, (kind, (low, high)) in zip(panels, PRINTED_US.items(), strict=True):
+            axes.axvspan(max(low, SMALLEST_US), high, color=FAINT, lw=0, label="printed range")
+            for place, row in enumerate(programs.values()):
+                _box(axes, place, kind, row, is_first=place == 0)
+            axes.set_yticks(range(len(programs)), [*programs])
+            axes.set_ylim(len(programs) - 0.4, -0.6)
+            axes.set_xscale("log")
+            axes.set_xlabel(f"{kind} (us)", color=INK)
+            axes.tick_params(labelsize=11)
+        panels[1].set_yticklabels([])
+        legend(figure, panels[0], columns=4)
+    return figure
+
+
+def _box(axes: Axes, place: int, kind: str, row: Row, *, is_first: bool) -> None:
+    """From the least to the most, thick for the middle half, a mark at the median."""
+    if row[f"{kind}_p50_us"] is None:
+        axes.annotate("no misses", (SMALLEST_US, place), va="center", fontsize=11, color=INK)
+        return
+    ends = {share: max(row[f"{kind}_p{share}_us"], SMALLEST_US) for share in (0, 25, 50, 75, 100)}
+    labels = ("least to most", "middle half", "median") if is_first else (None,) * 3
+    axes.plot([ends[0], ends[100]], [place] * 2, color=GREY, lw=2, marker="|", label=labels[0])
+    axes.plot(
+        [ends[25], ends[75]], [place] * 2, color=BLUE, lw=9, solid_capstyle="butt", label=labels[1]
+    )
+    axes.plot(ends[50], place, color=ORANGE, marker="D", ms=8, lw=0, label=labels[2])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nicscope.studies.reproduce.known import KnownMiss
-    from nicscope.studies.reproduce.traced.running import StudyTable
+    from nicscope.studies.reproduce.traced.running import Studied, StudyTable
 
 SHELF = "published"
 
@@ -130,9 +130,8 @@ class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def predicts(self) -> bool:
         """Whether any number or statement of it is a prediction."""
-        return any(
-            one.basis is Basis.PREDICTED for one in (*self.points, *self.cells, *self.shapes)
-        )
+        labels = [one.basis for one in self.points] + [one.basis for one in self.shapes]
+        return Basis.PREDICTED in (*labels, *(one.basis for one in self.cells))
 
 
 class Paper(msgspec.Struct, frozen=True):
@@ -295,6 +294,13 @@ class Reproduction(msgspec.Struct, frozen=True):
     baselines: dict[str, str] = {}  # by PAPER/ID: the formula in words
     met: list[Met] = []
 
+    def add(self, studied: Studied) -> None:
+        """Take what studies found."""
+        self.tables.extend(studied.tables)
+        self.points.extend(studied.points)
+        self.shapes.extend(studied.shapes)
+        self.met.extend(studied.met)
+
     def misses(self) -> list[Point | Shape]:
         """Every number and statement that misses, known or not, identities included."""
         checks: list[Point | Shape] = [*self.points, *self.shapes]
@@ -316,7 +322,7 @@ class Reproduction(msgspec.Struct, frozen=True):
             known_misses=sum(one.known_miss is not None for one in self.misses()),
             new_misses=sum(one.known_miss is None for one in self.misses()),
             missing=len(self.missing),
-            studies=len(self.studies) + len(self.tables),
+            studies=len(self.studies) + sum(one.programs is None for one in self.tables),
         )
 
     def all_ok(self) -> bool:

@@ -36,5 +36,12 @@ def traces(incomplete: str) -> list[str]:
     return _beginning([BUNDLED + name for name in bundled_traces()], incomplete)
 
 
+def programs(incomplete: str) -> list[str]:
+    """Sizes of the papers' programs."""
+    from nicscope.studies.reproduce.traced.workloads import SIZES
+
+    return _beginning(SIZES, incomplete)
+
+
 def _beginning(names: Sequence[str], incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nicscope.cli import completion
 from nicscope.cli.answer import check_explained, tell
 from nicscope.cli.arguments import AsJson, Explain, option
 from nicscope.cli.interrupt import leave_kept
@@ -34,11 +35,20 @@ def reproduce(
         list[str] | None,
         option(
             "DIR",
-            "Traces for the tables that take any, each file a program; may be repeated. "
-            "Left out: the bundled ones.",
+            "Traces for the tables of programs, each file a program, instead of the papers' "
+            "programs; may be repeated.",
             "--trace",
         ),
     ] = None,
+    programs: Annotated[
+        str,
+        option(
+            "SIZES",
+            "Sizes of the papers' programs, which are run for their tables: small, paper (minutes, "
+            "the first time), or none.",
+            autocompletion=completion.programs,
+        ),
+    ] = "small",
     as_json: AsJson = False,
     explain: Explain = False,
     out: Annotated[
@@ -56,14 +66,14 @@ def reproduce(
     from nicscope.studies.reproduce.keeping import journal_path, kept_beside
 
     check_explained(explain, as_json)
-    check(wanted, traces=traces)  # a name that is wrong leaves no folder
+    check(wanted, traces=traces, programs=programs)  # a name that is wrong leaves no folder
     try:
         with kept_beside(out) as kept, folder_for(out) as folder:
             if kept.earlier:
                 several = "results were" if kept.earlier > 1 else "was"
                 said = f"continuing: {kept.earlier} {several} found before"
                 print(f"nicscope: {said}", file=sys.stderr)
-            report = run(wanted, traces=traces, kept=kept)
+            report = run(wanted, traces=traces, programs=programs, kept=kept)
             written = [] if folder is None else _write(report, folder)
     except KeyboardInterrupt:
         leave_kept(None if out is None else journal_path(out))

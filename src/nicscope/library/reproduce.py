@@ -23,31 +23,37 @@ def reproduce(
     wanted: str | Sequence[str] | None = None,
     *,
     traces: str | Path | Sequence[str | Path] | None = None,
+    programs: str = "small",
     kept: Kept | None = None,
 ) -> ShownReproduction:
     """What the papers published beside what nicscope finds.
 
     Args:
         wanted: ``"PAPER"`` or ``"PAPER/ID"``, one or several; None: everything.
-        traces: for the tables that take any: folders, files or ``bundled:NAME``; None: the
-            bundled ones.
+        traces: for the tables of programs: folders, files or ``bundled:NAME``, instead of the
+            papers' programs.
+        programs: the sizes of these: ``"small"``, ``"paper"``, or ``"none"``: they are not run.
         kept: results that an earlier run has kept, to which this one adds its own.
 
-    Errors: ``NicscopeError`` for a name that does not exist, or a trace that cannot be read.
+    Errors: ``NicscopeError`` for a name that does not exist, a trace that cannot be read, or a
+    program that does not fit into memory.
 
     """
     from nicscope.reports.reproduction import ShownReproduction
     from nicscope.studies.reproduce import harness
 
-    todo, files = check(wanted, traces=traces)
+    todo, files = check(wanted, traces=traces, programs=programs)
     names, given = several(wanted), several(traces)
     with progress("reproducing", "items") as watch:
         count = Count(watch, len(todo.items))
-        found = harness.reproduce(names, progress=count, traced=bool(files), kept=kept)
+        found = harness.reproduce(
+            names, progress=count, traced=bool(files), kept=kept, programs=programs
+        )
     if todo.studies:
-        with progress("replaying", "rows") as watch:
-            harness.study(found, names, files, watch=watch, kept=kept)
+        harness.study(found, names, files, telling=progress, kept=kept, programs=programs)
     wording = [*names, *(part for one in given for part in ("--trace", str(one)))]
+    if programs != "small":
+        wording += ["--programs", programs]
     return ShownReproduction(found, wording)
 
 
@@ -55,13 +61,14 @@ def check(
     wanted: str | Sequence[str] | None = None,
     *,
     traces: str | Path | Sequence[str | Path] | None = None,
+    programs: str = "small",
 ) -> tuple[Plan, list[Path]]:
     """What is to do and the files of the traces.  Errors: as ``reproduce``, but nothing is run."""
     from nicscope.studies.reproduce import harness
-    from nicscope.studies.reproduce.traced.running import trace_files
+    from nicscope.studies.reproduce.traced.applications import trace_files
 
     given = several(traces)
-    todo = harness.plan(harness.load_papers(), several(wanted), bool(given))
+    todo = harness.plan(harness.load_papers(), several(wanted), bool(given), programs)
     return todo, [file for one in given for file in trace_files(trace_path(str(one)))]
 
 

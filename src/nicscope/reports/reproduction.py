@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from nicscope.studies.reproduce.verdict import Missing, Offered, Point, Reproduction, Shape
 
 MOST_NOTES = 3
+OWN = "own implementation and inputs"
 
 
 def study_parts(table: StudyTable) -> Iterator[Printed]:
@@ -65,12 +66,17 @@ def study_parts(table: StudyTable) -> Iterator[Printed]:
 
 def origin_of(table: StudyTable) -> str:
     """Which traces they are."""
-    if table.bundled:
-        return (
-            "over the sample traces that come with nicscope, which are none of the paper's "
-            "programs; --trace DIR takes yours"
-        )
     count = len(table.traces)
+    if table.programs is not None:
+        sizes = ", ".join(
+            f"{one['application']} {one['origin']['problem_size']}" for one in table.traces
+        )
+        if table.reduction == 1:
+            return f"over programs run for it (same algorithm and problem size, {OWN}): {sizes}"
+        return (
+            f"over programs run for it at REDUCED sizes (same algorithm, {OWN}): {sizes}; caches "
+            f"and pin limits are 1/{table.reduction} of the paper's; --programs paper runs those"
+        )
     return f"over {count} trace{'s' * (count > 1)}, each a program of its own"
 
 
@@ -80,6 +86,8 @@ def comparison_of(table: StudyTable) -> str:
         return f"no verdict: NOT COMPARABLE, {table.why}"
     others = len(table.traces) - len(table.comparable)
     rest = f"; NOT COMPARABLE with the other {others}" if others else ""
+    if table.programs is not None:
+        return f"verdicts above for {', '.join(table.comparable)}{rest}"
     return f"verdicts above for {', '.join(table.comparable)}, which say they are the paper's{rest}"
 
 

@@ -6,6 +6,7 @@ any traces, is a ``Study`` called as its item, in capitals.  ``FILES`` and ``STU
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,6 +17,7 @@ from nicscope.studies.reproduce.experiments import FILES
 from nicscope.studies.reproduce.keeping import Kept
 from nicscope.studies.reproduce.known import load_known, met_again
 from nicscope.studies.reproduce.traced import STUDIES, STUDY_FILES
+from nicscope.studies.reproduce.traced.workloads import NONE, SIZES, SMALL, WORKLOADS, ran
 from nicscope.studies.reproduce.verdict import (
     Item,
     Missing,
@@ -29,7 +31,8 @@ from nicscope.studies.reproduce.verdict import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from nicscope.studies.reproduce.known import Known
@@ -37,7 +40,15 @@ if TYPE_CHECKING:
     from nicscope.studies.reproduce.verdict import Paper
 
 Experiment = Callable[[Item], Outcome]
+Watch = Callable[[int, int], None]  # hears how much is done of how much
+Telling = Callable[[str, str], "AbstractContextManager[Watch]"]
 _HERE = "nicscope.studies.reproduce"
+
+
+@contextlib.contextmanager
+def untold(verb: str, unit: str) -> Iterator[Watch]:  # noqa: ARG001 - nobody listens
+    """A watch to whom nobody listens."""
+    yield lambda _done, _total: None
 
 
 def find_experiment(paper: str, item: str) -> Experiment:
@@ -102,19 +113,28 @@ class Plan(NamedTuple):
     offered: list[tuple[str, str]]  # studies that are not run, as nobody asked for them
 
 
-def plan(papers: Mapping[str, Paper], wanted: Sequence[str], traced: bool = False) -> Plan:
+def plan(
+    papers: Mapping[str, Paper],
+    wanted: Sequence[str],
+    traced: bool = False,
+    programs: str = SMALL,
+) -> Plan:
     """What ``wanted`` (as ``choose`` reads it) asks for; ``traced``: traces were given.
 
-    A study runs if it is named, or if traces are given, and then studies alone.  Errors:
-    ``StudyError`` for an unknown name, and for one that takes no traces if they are given.
+    Without traces a study runs over its paper's ``programs``; with them studies run, and nothing
+    else.  Errors: ``StudyError`` for an unknown name, for one that takes no traces if they are
+    given, and for programs of no such sizes.
     """
+    if programs not in SIZES:
+        raise StudyError(f"no programs {programs!r}{did_you_mean(programs, SIZES)}")
     chosen = choose(papers, wanted)
     everywhere = study_names()
     studies = [pair for pair in chosen if pair in everywhere]
     if not traced:
-        named = [pair for pair in studies if "/".join(pair) in wanted]
+        have = set() if programs == NONE else set(WORKLOADS)
         items = [pair for pair in chosen if pair not in everywhere]
-        return Plan(items, named, [pair for pair in studies if pair not in named])
+        run = [pair for pair in studies if pair[0] in have]
+        return Plan(items, run, [pair for pair in studies if pair not in run])
     keys = {key for key, _ in studies}
     for name in wanted:
         key, slash, item = name.partition("/")
@@ -131,6 +151,7 @@ def reproduce(
     progress: Callable[[str], None] = lambda _: None,
     traced: bool = False,
     kept: Kept | None = None,
+    programs: str = SMALL,
 ) -> Reproduction:
     """Every check of the items that ``wanted`` names, as ``plan`` reads it; no study is run yet.
 
@@ -138,7 +159,7 @@ def reproduce(
     """
     kept = Kept() if kept is None else kept
     papers = load_papers() if papers is None else papers
-    items, _, offered = plan(papers, wanted, traced)
+    items, _, offered = plan(papers, wanted, traced, programs)
     result = Reproduction([], [], [], [], [], {}, [])
     for key, name in offered:
         result.studies.append(Offered(key, name, papers[key].items[name].study or ""))
@@ -163,26 +184,40 @@ def study(
     wanted: Sequence[str],
     traces: Sequence[Path] = (),
     papers: Mapping[str, Paper] | None = None,
-    watch: Callable[[int, int], None] | None = None,
+    telling: Telling = untold,
     kept: Kept | None = None,
+    programs: str = SMALL,
 ) -> None:
     """Add to ``result`` what the studies that ``wanted`` names make of the files ``traces``.
 
-    Without any, of the bundled ones.  ``watch`` hears how many rows are done of how many.  What
-    ``kept`` has is not measured again.
-    Errors: ``TraceError`` naming the file, before anything is measured if it cannot be opened.
+    Without any, of the papers' ``programs``, which are run first.  ``telling`` gives a watch for
+    each piece of work, by what is done and what is counted.  What ``kept`` has is not measured
+    again.  Errors: ``TraceError`` naming the file, before anything is measured if it cannot be
+    opened.
     """
-    from nicscope.studies.reproduce.traced.running import open_applications, run_studies
-    from nicscope.traces.bundled import bundled_traces
+    from nicscope.studies.reproduce.traced.applications import open_applications
+    from nicscope.studies.reproduce.traced.programs import run_programs, traces_folder
+    from nicscope.studies.reproduce.traced.running import run_studies
 
     papers = load_papers() if papers is None else papers
-    chosen = plan(papers, wanted, bool(traces)).studies
-    if not chosen:
+    chosen = plan(papers, wanted, bool(traces), programs).studies
+    if chosen and traces:
+        applications = open_applications(traces)
+        with telling("replaying", "rows") as watch:
+            result.add(run_studies(chosen, applications, papers, None, watch, kept))
         return
-    applications = open_applications(traces or list(bundled_traces().values()))
-    tables, points = run_studies(chosen, applications, papers, not traces, watch, kept)
-    result.tables.extend(tables)
-    result.points.extend(points)
+    for paper in dict.fromkeys(key for key, _ in chosen):
+        own = [pair for pair in chosen if pair[0] == paper]
+        with traces_folder() as folder:
+            with telling("running programs", "steps") as watch:
+                applications = run_programs(paper, programs, folder, watch)
+            with telling("replaying", "rows") as watch:
+                found = run_studies(own, applications, papers, ran(paper, programs), watch, kept)
+        result.add(found)
+        for key, name in own:
+            baseline = papers[key].items[name].baseline
+            if baseline is not None:
+                result.baselines[f"{key}/{name}"] = baseline
 
 
 def _check(result: Reproduction, paper: Paper, name: str, outcome: Outcome, known: Known) -> None:

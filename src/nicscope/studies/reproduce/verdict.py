@@ -18,7 +18,8 @@ from nicscope.errors import StudyError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nicscope.studies.reproduce.traced.running import StudyTable
+    from nicscope.studies.reproduce.known import KnownMiss
+    from nicscope.studies.reproduce.traced.running import Studied, StudyTable
 
 SHELF = "published"
 
@@ -73,6 +74,26 @@ class PointGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             yield ExpectedPoint(name, value, slack, self.why, self.basis, self.because)
 
 
+class CellGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Printed cells of a study that our own run of the paper's programs has to meet.
+
+    Only at the paper's problem sizes.  ``tolerance`` is absolute, or else ``share`` of the cell.
+    """
+
+    measures: list[str]
+    apps: list[str]
+    why: str  # this tolerance
+    basis: Basis
+    because: str
+    tolerance: Decimal = Decimal(0)
+    share: Decimal = Decimal(0)
+    constants: list[str] = []  # that were chosen while these numbers were known
+
+    def __post_init__(self) -> None:
+        if (self.basis is Basis.FITTED) != bool(self.constants):
+            raise ValueError(f"{self.measures}: what is fitted, and that only, names constants")
+
+
 class ExpectedShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A statement that should hold; one about a contradiction holds if it is confirmed."""
 
@@ -80,6 +101,7 @@ class ExpectedShape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     statement: str
     basis: Basis
     because: str
+    at_paper_size: bool = False  # of programs: it means nothing at reduced sizes
 
 
 class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -88,13 +110,14 @@ class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     where: str
     what: str
     missing: str | None = None  # what of it is not reproduced, and why
-    study: str | None = None  # comes out for any traces; why that is no verdict
+    study: str | None = None  # comes out for any traces; why those give no verdict
     tolerance: Decimal | None = None  # absolute, for a trace of the paper's own program
     baseline: str | None = None  # pencil and paper beside what is predicted, in words
     notes: list[str] = []
     printed: dict[str, Any] = {}
     derived: dict[str, Any] = {}
     points: list[PointGroup] = []
+    cells: list[CellGroup] = []
     shapes: list[ExpectedShape] = []
 
     def expected_points(self) -> list[ExpectedPoint]:
@@ -102,13 +125,13 @@ class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return [point for group in self.points for point in group.points()]
 
     def has_expectations(self) -> bool:
-        """Whether an experiment must exist for it."""
-        return bool(self.points or self.shapes)
+        """Whether an experiment must exist for it, or what comes of a study is judged."""
+        return bool(self.points or self.cells or self.shapes)
 
     def predicts(self) -> bool:
         """Whether any number or statement of it is a prediction."""
         labels = [one.basis for one in self.points] + [one.basis for one in self.shapes]
-        return Basis.PREDICTED in labels
+        return Basis.PREDICTED in (*labels, *(one.basis for one in self.cells))
 
 
 class Paper(msgspec.Struct, frozen=True):
@@ -215,25 +238,6 @@ class Shape(msgspec.Struct, frozen=True):
     known_miss: str | None = None  # why, if it does not hold and the catalog says so
 
 
-class KnownMiss(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A number or a statement that the catalog lists as a miss.
-
-    A number that is further off than ``off`` is a new miss.
-    """
-
-    why: str
-    off: Decimal | None = None  # of a number: how far at most, in its unit, to either side
-    short: str | None = None  # of a statement: how far from holding, in words
-
-    def __post_init__(self) -> None:
-        if (self.off is None) == (self.short is None):
-            raise ValueError("a known miss says either off, in numbers, or short, in words")
-
-    def covers(self, difference: Decimal) -> bool:
-        """Whether a number that is so far off is no further off than is known."""
-        return self.off is not None and abs(difference) <= self.off
-
-
 class Met(msgspec.Struct, frozen=True):
     """A miss that the catalog lists as known and that is none any more."""
 
@@ -290,6 +294,13 @@ class Reproduction(msgspec.Struct, frozen=True):
     baselines: dict[str, str] = {}  # by PAPER/ID: the formula in words
     met: list[Met] = []
 
+    def add(self, studied: Studied) -> None:
+        """Take what studies found."""
+        self.tables.extend(studied.tables)
+        self.points.extend(studied.points)
+        self.shapes.extend(studied.shapes)
+        self.met.extend(studied.met)
+
     def misses(self) -> list[Point | Shape]:
         """Every number and statement that misses, known or not, identities included."""
         checks: list[Point | Shape] = [*self.points, *self.shapes]
@@ -311,7 +322,7 @@ class Reproduction(msgspec.Struct, frozen=True):
             known_misses=sum(one.known_miss is not None for one in self.misses()),
             new_misses=sum(one.known_miss is None for one in self.misses()),
             missing=len(self.missing),
-            studies=len(self.studies) + len(self.tables),
+            studies=len(self.studies) + sum(one.programs is None for one in self.tables),
         )
 
     def all_ok(self) -> bool:

@@ -1,15 +1,17 @@
 """Tables and figures of the papers for any traces: the same rows, each trace an application.
 
-``study`` is what such a table is made of, ``<paper>.py`` says it of each item, or another file,
-``applications`` finds the traces, ``measuring`` reads one, ``running`` puts the table together.
+``<paper>.py`` says of each item what its table is made of, or another file, and ``_statements``
+what the paper's text says of it.  ``workloads`` names the papers' programs, ``programs`` runs them,
+``applications`` finds traces that somebody brings; ``measuring`` reads one, ``running`` puts tables
+together, ``judging`` holds them against what is printed.
 """
 
 # fmt: off
 STUDIES = {  # paper: items
     "mini": ("figure5",),
     "utlb": (
-        "figure7", "figure8", "section7_independent", "section7_per_process", "table4", "table5",
-        "table7", "table8",
+        "figure7", "figure8", "section7_independent", "section7_per_process", "table3", "table4",
+        "table5", "table7", "table8",
     ),
 }
 # fmt: on
@@ -17,4 +19,5 @@ STUDIES = {  # paper: items
 STUDY_FILES = {
     ("utlb", "section7_independent"): "utlb_limits",
     ("utlb", "section7_per_process"): "utlb_limits",
+    ("utlb", "table3"): "utlb_footprint",
 }

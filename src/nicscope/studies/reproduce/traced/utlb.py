@@ -14,33 +14,41 @@ from nicscope.studies.reproduce.traced.measuring import (
     pages_of,
     per_lookup,
 )
+from nicscope.studies.reproduce.traced.utlb_statements import (
+    FREE_CHECKS,
+    state_figure7,
+    state_figure8,
+    state_table4,
+    state_table5,
+    state_table7,
+    state_table8,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
-    from nicscope.studies.reproduce.traced.measuring import Findings, Row, Spec
-    from nicscope.studies.reproduce.verdict import Item
+    from nicscope.studies.reproduce.traced.measuring import Findings, Row, Shown, Spec
+    from nicscope.studies.reproduce.verdict import Item, Outcome
 
 CACHE_ENTRIES = (1024, 2048, 4096, 8192, 16384)
 ENTRIES = Axis("cache_entries", "entries")
 UTLB, INTR = "utlb", "vmmc-interrupt"
-LAYOUT = Layout(
-    axes=(ENTRIES,),
-    columns=("UTLB", "Intr"),
-    lines=(
-        Line("check misses", ("check_misses_utlb_per_lookup", None)),
-        Line("NI misses", ("ni_misses_utlb_per_lookup", "ni_misses_intr_per_lookup")),
-        Line("unpins", ("unpins_utlb_per_lookup", "unpins_intr_per_lookup")),
-    ),
+LINES = (
+    Line("check misses", ("check_misses_utlb_per_lookup", None)),
+    Line("NI misses", ("ni_misses_utlb_per_lookup", "ni_misses_intr_per_lookup")),
+    Line("unpins", ("unpins_utlb_per_lookup", "unpins_intr_per_lookup")),
 )
+FREE = "free"  # of a limit
 
 
 def overhead_study(
     limit_mbytes: int | None,
     memory: str,
     printed: Callable[[Mapping[str, Item]], list[Row]],
+    state: Callable[[Outcome, Shown], None],
 ) -> Study:
     """Both schemes at the five sizes; each process may pin ``limit_mbytes``, or all it likes."""
+    has_limit = limit_mbytes is not None
 
     def designs(page_size: int) -> Mapping[Hashable, Spec]:
         limit = () if limit_mbytes is None else (f"pin_limit={pages_of(limit_mbytes, page_size)}",)
@@ -48,19 +56,25 @@ def overhead_study(
             (scheme, entries): (scheme, f"entries={entries}", *limit)
             for scheme in (UTLB, INTR)
             for entries in CACHE_ENTRIES
-        }
+        } | ({FREE: (UTLB, f"entries={CACHE_ENTRIES[0]}")} if has_limit else {})
 
+    free = Line("check misses, no limit", (FREE_CHECKS, None))
     return Study(
         unit="events per lookup",
         conditions=f"{memory}, direct-mapped cache with index offset, no prefetch",
-        layout=LAYOUT,
+        layout=Layout(
+            axes=(ENTRIES,), columns=("UTLB", "Intr"), lines=(*LINES, *[free] * has_limit)
+        ),
         designs=designs,
         rows=_rows,
         printed=printed,
+        state=state,
     )
 
 
 def _rows(found: Findings) -> list[Row]:
+    has_limit = FREE in found.designs
+    free = {FREE_CHECKS: found.rate(FREE, "check_misses")} if has_limit else {}
     return [
         {
             "cache_entries": entries,
@@ -69,6 +83,7 @@ def _rows(found: Findings) -> list[Row]:
             "ni_misses_intr_per_lookup": found.rate((INTR, entries), "ni_misses"),
             "unpins_utlb_per_lookup": found.rate((UTLB, entries), "unpins"),
             "unpins_intr_per_lookup": found.rate((INTR, entries), "unpins"),
+            **free,
         }
         for entries in CACHE_ENTRIES
     ]
@@ -112,7 +127,7 @@ def table4_printed(items: Mapping[str, Item]) -> list[Row]:
 
 
 # Table 4: check misses, NIC misses and unpins per lookup, without a limit on pinned memory.
-TABLE4 = overhead_study(None, "unlimited host memory", table4_printed)
+TABLE4 = overhead_study(None, "unlimited host memory", table4_printed, state_table4)
 
 
 TABLE5_MBYTES = 4
@@ -124,7 +139,9 @@ def table5_printed(items: Mapping[str, Item]) -> list[Row]:
 
 
 # Table 5: as Table 4, with 4 MB that each process may pin.
-TABLE5 = overhead_study(TABLE5_MBYTES, f"{TABLE5_MBYTES} MB pinned per process", table5_printed)
+TABLE5 = overhead_study(
+    TABLE5_MBYTES, f"{TABLE5_MBYTES} MB pinned per process", table5_printed, state_table5
+)
 
 
 TABLE7_MBYTES = 16
@@ -185,6 +202,7 @@ TABLE7 = Study(
     designs=table7_designs,
     rows=table7_rows,
     printed=table7_printed,
+    state=state_table7,
 )
 
 
@@ -252,6 +270,7 @@ TABLE8 = Study(
     printed=table8_printed,
     printed_note="each of its rows is sorted, so whose cell is which is not known: ?1 to ?7",
     labelled=table8_labelled,
+    state=state_table8,
 )
 
 
@@ -293,6 +312,7 @@ FIGURE7 = Study(
     rows=figure7_rows,
     printed=figure7_printed,
     printed_note="from Table 4: check misses are the compulsory ones; the rest was only plotted",
+    state=state_figure7,
 )
 
 
@@ -339,4 +359,5 @@ FIGURE8 = Study(
     ),
     designs=figure8_designs,
     rows=figure8_rows,
+    state=state_figure8,
 )

@@ -18,6 +18,10 @@ from nicscope.studies.reproduce.traced.measuring import (
     Study,
     per_lookup,
 )
+from nicscope.studies.reproduce.traced.utlb_statements import (
+    state_independent,
+    state_per_process,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
@@ -69,6 +73,7 @@ SECTION7_INDEPENDENT = Study(
     ),
     caches=(OFFSET, NO_OFFSET),
     rows=independent_rows,
+    state=state_independent,
     together=True,
 )
 
@@ -137,4 +142,5 @@ SECTION7_PER_PROCESS = Study(
     ),
     designs=per_process_designs,
     rows=per_process_rows,
+    state=state_per_process,
 )

@@ -1,0 +1,131 @@
+"""The programs of the papers' tables, run by ourselves, and their traces kept by what made them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from nicscope.errors import TraceError
+from nicscope.kernel import store
+from nicscope.kernel.fingerprint import package_stamp
+from nicscope.studies.applications import PHASES, placed, run_application, write_requests
+from nicscope.studies.reproduce.traced.applications import ENDING, Application
+from nicscope.studies.reproduce.traced.workloads import WORKLOADS
+from nicscope.traces.reader import open_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from nicscope.studies.reproduce.traced.workloads import Program, Workload
+    from nicscope.traces.reader import Trace
+
+FORMAT = 1
+FOLDER = "programs"
+KEPT_S = 30 * 24 * 3600  # after which a trace that nobody has asked for goes
+
+
+def run_programs(
+    paper: str,
+    programs: str,
+    folder: Path,
+    watch: Callable[[int, int], None] | None = None,
+) -> list[Application]:
+    """The programs of ``paper`` as traces in ``folder``; those that are there are not run again.
+
+    ``watch`` hears how many steps are done of how many.  Errors: those of ``run_application``.
+    """
+    workload = WORKLOADS[paper]
+    asked = [_Asked(one, workload, programs) for one in workload.programs]
+    there = [_kept(each.path(folder)) for each in asked]
+    steps = PHASES * there.count(None)
+    done = 0
+
+    def step(_done: int, _total: int) -> None:
+        nonlocal done
+        done += 1
+        if watch is not None:
+            watch(done, steps)
+
+    listed = []
+    for each, kept in zip(asked, there, strict=True):
+        trace = each.run(folder, step) if kept is None else kept
+        listed.append(Application(each.program.label, trace, each.command))
+    return listed
+
+
+class _Asked(NamedTuple):
+    """A program at one of its sizes."""
+
+    program: Program
+    workload: Workload
+    programs: str
+
+    @property
+    def command(self) -> str:
+        """What records the same trace."""
+        size = self.program.size(self.programs)
+        told = f"nicscope apps run {self.program.name} --size {size}"
+        return f"{told} --nodes {self.workload.nodes} --processes {self.workload.processes}"
+
+    def path(self, folder: Path) -> Path:
+        """Where its trace is kept: by all that it depends on."""
+        from importlib.metadata import version
+
+        made_from = [FORMAT, self.command, package_stamp(), version("numpy"), version("numba")]
+        digest = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()
+        size = self.program.size(self.programs)
+        return folder / f"{self.program.name}-{size}-{digest[:32]}{ENDING}"
+
+    def run(self, folder: Path, step: Callable[[int, int], None]) -> Trace:
+        """Run it and keep its trace."""
+        size = self.program.size(self.programs)
+        placement = placed(self.workload.nodes, self.workload.processes)
+        run = run_application(self.program.name, size, placement, watch=step)
+        path = self.path(folder)
+        write_requests(run, path)
+        _forget_old(folder)
+        return open_trace(path)
+
+
+def _kept(path: Path) -> Trace | None:
+    """The trace at ``path``; None if there is none that can be read."""
+    try:
+        trace = open_trace(path)
+        os.utime(path)  # asked for last, dropped last
+    except (TraceError, OSError):
+        return None
+    return trace
+
+
+def _forget_old(folder: Path) -> None:
+    """Remove traces that nobody has asked for in a long time."""
+    for path in folder.glob(f"*{ENDING}"):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > KEPT_S:
+                path.unlink()
+
+
+@contextlib.contextmanager
+def traces_folder() -> Iterator[Path]:
+    """Yield the folder where traces of programs are kept; one for this run where none can be."""
+    kept = _own_folder()
+    if kept is not None:
+        yield kept
+        return
+    with tempfile.TemporaryDirectory(prefix="nicscope-programs-") as made:
+        yield Path(made)
+
+
+def _own_folder() -> Path | None:
+    entries = store.folder()  # of compiled code, in the folder of all that is kept between runs
+    try:
+        return None if entries is None else store.own_folder(entries.parent / FOLDER)
+    except OSError:
+        return None

@@ -31,7 +31,8 @@ def small(nodes=(0, 1)):
         made.add(process, Operation.UNLOCK, name=7)
         made.add(process, Operation.BARRIER)
     made.add(0, Operation.SEND, peer=1, address=BASE + 64, length=10, name=3)
-    made.add(1, Operation.RECEIVE, peer=-1, address=BASE + 64, length=10, name=3)
+    got = {"peer": -1, "address": BASE + 64, "length": 10, "name": 3}
+    made.add(1, Operation.RECEIVE, **got, after_others=[(0, 2)], after_start_others=[(0, 6)])
     return made.trace()
 
 
@@ -88,6 +89,15 @@ def programs(draw):
                 made.add(process, Operation.UNLOCK, name=name)
         for name in range(rounds):
             made.add(process, Operation.BARRIER, name=name)
+        earlier = [(other, row) for other in range(process) for row in range(made.count(other))]
+        if earlier:
+            some = st.lists(st.sampled_from(earlier), max_size=3)
+            made.add(
+                process,
+                Operation.COMPUTE,
+                after_others=draw(some),
+                after_start_others=draw(some),
+            )
     return made.trace()
 
 
@@ -111,7 +121,22 @@ def columns_of(trace):
             for name in ("peer", "address", "length", "name", "duration_ns")
         },
         **lists,
+        **{name: _others(trace, name) for name in ("after_others", "after_start_others")},
     }
+
+
+def _others(trace, name):
+    others = getattr(trace, name)
+    if others is None:
+        return [None] * trace.rows
+    process = trace.process_of_rows()
+    places = [
+        {"process": int(process[row]), "row": int(row - trace.first[process[row]])}
+        for row in others.rows
+    ]
+    return [
+        places[begin:end] for begin, end in zip(others.first[:-1], others.first[1:], strict=True)
+    ]
 
 
 TYPES = {
@@ -124,6 +149,8 @@ TYPES = {
     "duration_ns": pa.uint64(),
     "after": pa.list_(pa.uint32()),
     "after_start": pa.list_(pa.uint32()),
+    "after_others": pa.list_(pa.struct([("process", pa.uint32()), ("row", pa.uint32())])),
+    "after_start_others": pa.list_(pa.struct([("process", pa.uint32()), ("row", pa.uint32())])),
 }
 
 

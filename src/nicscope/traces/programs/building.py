@@ -7,15 +7,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nicscope.traces.programs.schema import LIST_COLUMNS, NOBODY, ProgramTrace
-from nicscope.traces.programs.waits import Lists, WaitsOfRows, places_of_rows
+from nicscope.traces.programs.schema import LIST_COLUMNS, NOBODY, OTHERS_COLUMNS, ProgramTrace
+from nicscope.traces.programs.waits import (
+    Lists,
+    OtherLists,
+    OthersOfRows,
+    WaitsOfRows,
+    places_of_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from nicscope.traces.programs.schema import Operation, ProgramMetadata, Waits
+    from nicscope.traces.programs.schema import Operation, Others, ProgramMetadata, Waits
 
 _KINDS = {
     "operation": ("B", np.uint8),
@@ -36,6 +42,9 @@ class ProgramBuilder:
         self._columns = [{name: array(kind) for name, (kind, _) in _KINDS.items()} for _ in many]
         # Of each row's lists: the length plus one; 0: null.
         self._counts = [{name: array("I") for name in LIST_COLUMNS} for _ in many]
+        self._others: dict[str, list[tuple[int, int, Sequence[tuple[int, int]]]]] = {
+            name: [] for name in OTHERS_COLUMNS
+        }
         self._places = [{name: array("I") for name in LIST_COLUMNS} for _ in many]
 
     def add(
@@ -50,10 +59,12 @@ class ProgramBuilder:
         duration_ns: int = 0,
         after: Sequence[int] | None = None,
         after_start: Sequence[int] | None = None,
+        after_others: Sequence[tuple[int, int]] = (),
+        after_start_others: Sequence[tuple[int, int]] = (),
     ) -> int:
         """Append a row to a process's; its place there.
 
-        ``after``: None for the row before.
+        ``after``: None for the row before.  Rows of others: processes, and places there.
         Errors: ``OverflowError`` for a number that its column cannot hold.
         """
         columns = self._columns[process]
@@ -68,6 +79,12 @@ class ProgramBuilder:
             self._counts[process][called].append(0 if places is None else len(places) + 1)
             if places:
                 self._places[process][called].extend(places)
+        for called, others in (
+            ("after_others", after_others),
+            ("after_start_others", after_start_others),
+        ):
+            if others:
+                self._others[called].append((process, place, others))
         return place
 
     def count(self, process: int) -> int:
@@ -83,7 +100,19 @@ class ProgramBuilder:
             for name, (_, kind) in _KINDS.items()
         }
         waits = {name: self._waits(name, first) for name in LIST_COLUMNS}
-        return ProgramTrace(self.metadata, first, **held, **waits)  # type: ignore[arg-type]
+        others = {name: self._of_others(name, first) for name in OTHERS_COLUMNS}
+        return ProgramTrace(self.metadata, first, **held, **waits, **others)  # type: ignore[arg-type]
+
+    def _of_others(self, name: str, first: NDArray[np.int64]) -> Others | None:
+        counts = np.zeros(int(first[-1]), np.int64)
+        named: list[tuple[int, int]] = []
+        for process, place, others in sorted(self._others[name], key=lambda each: each[:2]):
+            counts[first[process] + place] = len(others)
+            named += others
+        columns = np.array(named, np.uint32).reshape(-1, 2)
+        of_rows = OthersOfRows()
+        of_rows.add(len(counts), OtherLists(counts, columns[:, 0], columns[:, 1]))
+        return of_rows.others(first)
 
     def _waits(self, name: str, first: NDArray[np.int64]) -> Waits | None:
         told = np.concatenate([np.array(each[name], np.int64) for each in self._counts])

@@ -18,7 +18,7 @@ from nicscope.traces.programs.waits import places_of_rows
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nicscope.traces.programs.schema import ProgramTrace, Waits
+    from nicscope.traces.programs.schema import Others, ProgramTrace, Waits
 
 ROWS_AT_ONCE = 1 << 20  # so that what a check makes for itself stays small
 _OF_NODES = (Operation.FETCH, Operation.DEPOSIT)
@@ -102,6 +102,12 @@ class _Check:
         for name, waits in (("after", trace.after), ("after_start", trace.after_start)):
             if waits is not None:
                 self._waits(name, waits, part)
+        for name, others in (
+            ("after_others", trace.after_others),
+            ("after_start_others", trace.after_start_others),
+        ):
+            if others is not None:
+                self._others(name, others, part)
 
     def _memory(self, moves: NDArray[np.bool_], part: slice, begin: int) -> None:
         metadata = self._trace.metadata
@@ -134,6 +140,18 @@ class _Check:
                 f"{name} names row {waits.places[first[0] + at]}; a row waits for earlier ones of "
                 "its process only",
             )
+
+    def _others(self, name: str, others: Others, part: slice) -> None:
+        first, of = others.first[part.start : part.stop + 1], self._trace.first
+        counts = np.diff(first)
+        named = others.rows[first[0] : first[-1]]
+        process = np.searchsorted(of, np.arange(part.start, part.stop), "right") - 1
+        wrong = (np.searchsorted(of, named, "right") - 1) == np.repeat(process, counts)
+        if wrong.any():
+            row = part.start + int(
+                np.searchsorted(np.cumsum(counts), int(np.argmax(wrong)), "right")
+            )
+            raise self._error(row, f"{name} names a row of its own process; that is for after")
 
     def durations(self) -> None:
         """How long a process computes in all; as reals first, so that nothing wraps."""

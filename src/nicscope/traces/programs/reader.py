@@ -20,12 +20,14 @@ from nicscope.traces.programs.checks import check_program
 from nicscope.traces.programs.schema import (
     LIST_COLUMNS,
     OPERATION_CODES,
+    OTHERS_COLUMNS,
+    PLACE,
     PROGRAM_COLUMNS,
     ProgramMetadata,
     ProgramTrace,
     is_program,
 )
-from nicscope.traces.programs.waits import Lists, WaitsOfRows
+from nicscope.traces.programs.waits import Lists, OtherLists, OthersOfRows, WaitsOfRows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +64,8 @@ def program_of(source: Input, watch: Watch | None = None) -> ProgramTrace:
     metadata = ProgramMetadata.from_json(file.metadata, source.name)
     check_room(file.rows * ROW_BYTES, f"{source.name}: {file.rows:,} rows", "read a shorter one")
     columns = _Columns(source.name, file.rows, metadata)
-    names = [*PROGRAM_COLUMNS, *(name for name in LIST_COLUMNS if name in file.schema.names)]
+    lists = [name for name in (*LIST_COLUMNS, *OTHERS_COLUMNS) if name in file.schema.names]
+    names = [*PROGRAM_COLUMNS, *lists]
     batches = file.record_batches(names, BATCH_ROWS)
     while True:
         try:
@@ -98,13 +101,26 @@ def _check_columns(name: str, schema: Any) -> None:
             is_fit = pa.types.is_integer(found)
         if not is_fit:
             raise TraceError(f"{name}: column {column!r} is {found}; must be {kind}")
-    for column in LIST_COLUMNS:
+    for column in (*LIST_COLUMNS, *OTHERS_COLUMNS):
         places = schema.get_all_field_indices(column)
         if len(places) > 1:
             raise TraceError(f"{name}: column {column!r} is there {len(places)} times")
-        found = schema.field(places[0]).type if places else pa.list_(pa.uint32())
-        if not (pa.types.is_list(found) and pa.types.is_integer(found.value_type)):
-            raise TraceError(f"{name}: column {column!r} is {found}; must be a list of uint32")
+        if places and not _is_list_column(found := schema.field(places[0]).type, column):
+            of = "uint32" if column in LIST_COLUMNS else "structs of process and row, both uint32"
+            raise TraceError(f"{name}: column {column!r} is {found}; must be a list of {of}")
+
+
+def _is_list_column(kind: Any, column: str) -> bool:
+    if not pa.types.is_list(kind):
+        return False
+    if column in LIST_COLUMNS:
+        return bool(pa.types.is_integer(kind.value_type))
+    if not pa.types.is_struct(kind.value_type):
+        return False
+    parts = [*kind.value_type]
+    return [part.name for part in parts] == [*PLACE] and all(
+        pa.types.is_integer(part.type) for part in parts
+    )
 
 
 class _Columns:
@@ -123,6 +139,7 @@ class _Columns:
             if name != "process"
         }
         self._waits = {name: WaitsOfRows(name) for name in LIST_COLUMNS}
+        self._others = {name: OthersOfRows() for name in OTHERS_COLUMNS}
 
     def error(self, row: int, what: str) -> TraceError:
         """The error that says ``what`` is wrong with row ``row`` of the batch to come."""
@@ -145,6 +162,9 @@ class _Columns:
         for name in LIST_COLUMNS:
             column = batch.column(name) if name in batch.schema.names else None
             self._waits[name].add(places, self._lists(column, name, count))
+        for name in OTHERS_COLUMNS:
+            column = batch.column(name) if name in batch.schema.names else None
+            self._others[name].add(count, self._of_others(column, name, count))
         self.rows += count
 
     def trace(self) -> ProgramTrace:
@@ -156,7 +176,20 @@ class _Columns:
             )
         self._first[self._last + 1 :] = self.rows
         waits = {name: lists.waits(self._first) for name, lists in self._waits.items()}
-        return ProgramTrace(self._metadata, self._first, **self._held, **waits)  # type: ignore[arg-type]
+        for name, others in self._others.items():
+            row = others.outside(self._first)
+            if row is not None:
+                raise TraceError(
+                    f"{self._name}: row {row} (the first is 0): {name} names a row that is none"
+                )
+        others_of_rows = {name: each.others(self._first) for name, each in self._others.items()}
+        return ProgramTrace(
+            self._metadata,
+            self._first,
+            **self._held,  # type: ignore[arg-type]
+            **waits,  # type: ignore[arg-type]
+            **others_of_rows,  # type: ignore[arg-type]
+        )
 
     def _places(self, process: NDArray[np.uint32]) -> NDArray[np.int64]:
         """Of each row within its process; remembers where processes begin."""
@@ -226,22 +259,41 @@ class _Columns:
         """Of a column's rows; None if all are null."""
         if column is None or column.null_count == count:
             return None
+        counts, values = self._parted(column, name)
+        is_null = column.is_null().to_numpy(zero_copy_only=False)
+        return Lists(is_null, counts, self._places_named(values, counts, name))
+
+    def _of_others(self, column: Any, name: str, count: int) -> OtherLists | None:
+        """The same, of rows of other processes."""
+        if column is None or column.null_count == count:
+            return None
+        counts, values = self._parted(column, name)
+        if values.null_count:
+            raise self.error(_row_of_null(values, counts), f"{name} names a row that is null")
+        both = [self._places_named(values.field(part), counts, name) for part in PLACE]
+        return OtherLists(counts, *both)
+
+    def _parted(self, column: Any, name: str) -> tuple[NDArray[np.int64], Any]:
+        """How long each list is, and what is in all."""
         try:
             column.validate(full=True)
         except DAMAGE as error:
             raise self.error(0, f"damaged from here on: {name}: {first_line(error)}") from error
-        is_null = column.is_null().to_numpy(zero_copy_only=False)
         counts = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-        values = column.flatten()
+        return counts.astype(np.int64), column.flatten()
+
+    def _places_named(
+        self, values: Any, counts: NDArray[np.int64], name: str
+    ) -> NDArray[np.uint32]:
         if values.null_count:
-            at = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
-            raise self.error(_row_of(counts, at), f"{name} names a row that is null")
+            raise self.error(_row_of_null(values, counts), f"{name} names a row that is null")
         try:
-            places = values.cast(pa.uint32()).to_numpy(zero_copy_only=False)
+            places: NDArray[np.uint32] = values.cast(pa.uint32()).to_numpy(zero_copy_only=False)
         except pa.ArrowInvalid as error:
             raise self.error(0, f"{name} from here on: {first_line(error)}") from error
-        return Lists(is_null, counts.astype(np.int64), places)
+        return places
 
 
-def _row_of(counts: NDArray[Any], value: int) -> int:
-    return int(np.searchsorted(np.cumsum(counts), value, "right"))
+def _row_of_null(values: Any, counts: NDArray[np.int64]) -> int:
+    at = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
+    return int(np.searchsorted(np.cumsum(counts), at, "right"))

@@ -48,6 +48,9 @@ PROGRAM_COLUMNS: dict[str, str] = {
     "duration_ns": "uint64",
 }
 LIST_COLUMNS = ("after", "after_start")  # lists of uint32, or null
+# Lists of structs of a process and the place of a row of it, or null.
+OTHERS_COLUMNS = ("after_others", "after_start_others")
+PLACE = ("process", "row")
 
 
 class Waits(NamedTuple):
@@ -58,6 +61,16 @@ class Waits(NamedTuple):
 
     first: NDArray[np.int64]  # one more than there are rows
     places: NDArray[np.uint32]  # each less than its row's own
+
+
+class Others(NamedTuple):
+    """Which rows of other processes each row waits for: ``rows[first[row] : first[row + 1]]``.
+
+    All are counted through all processes.
+    """
+
+    first: NDArray[np.int64]  # one more than there are rows
+    rows: NDArray[np.int64]
 
 
 class ProgramMetadata(msgspec.Struct, kw_only=True):
@@ -149,6 +162,8 @@ class ProgramTrace(NamedTuple):
     duration_ns: NDArray[np.uint64]  # of the CPU
     after: Waits | None  # that have to have ended; None: each row waits for the one before it
     after_start: Waits | None  # that have to have begun; None: there are none
+    after_others: Others | None = None  # other processes' that have to have ended
+    after_start_others: Others | None = None  # and begun
 
     @property
     def rows(self) -> int:

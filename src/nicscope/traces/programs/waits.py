@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nicscope.traces.programs.schema import Waits
+from nicscope.traces.programs.schema import Others, Waits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,6 +57,49 @@ class WaitsOfRows:
         sums = np.zeros(self._usual + sum(map(len, self._counts)) + 1, np.int64)
         np.cumsum(np.concatenate([counts, *self._counts]), out=sums[1:])
         return Waits(sums, np.concatenate([values, *self._values]))
+
+
+class OtherLists(NamedTuple):
+    """Lists of other processes' rows, of some rows."""
+
+    counts: NDArray[np.int64]
+    processes: NDArray[np.uint32]
+    places: NDArray[np.uint32]
+
+
+class OthersOfRows:
+    """Takes lists of other processes' rows in the order of their own; keeps nothing of no lists."""
+
+    def __init__(self) -> None:
+        self._rows = 0
+        self._held: list[tuple[int, OtherLists]] = []  # with the number of their first row
+
+    def add(self, rows: int, lists: OtherLists | None) -> None:
+        """Take in those of so many rows; None: they have none."""
+        if lists is not None:
+            self._held.append((self._rows, lists))
+        self._rows += rows
+
+    def outside(self, first: NDArray[np.int64]) -> int | None:
+        """The first row that names one that there is not; processes begin at ``first``."""
+        sizes = np.append(np.diff(first), 0)  # none of a process that there is not
+        for begin, (counts, processes, places) in self._held:
+            known = np.minimum(processes, len(first) - 1)
+            wrong = np.flatnonzero(places >= sizes[known])
+            if len(wrong):
+                return begin + int(np.searchsorted(np.cumsum(counts), int(wrong[0]), "right"))
+        return None
+
+    def others(self, first: NDArray[np.int64]) -> Others | None:
+        """Of all rows, of processes that begin at ``first``; None if there are none."""
+        if not any(len(lists.places) for _, lists in self._held):
+            return None
+        sums = np.zeros(self._rows + 1, np.int64)
+        for begin, lists in self._held:
+            sums[begin + 1 : begin + 1 + len(lists.counts)] = lists.counts
+        np.cumsum(sums, out=sums)
+        named = [first[lists.processes] + lists.places for _, lists in self._held]
+        return Others(sums, np.concatenate(named))
 
 
 def places_of_rows(first: NDArray[np.int64], begin: int, end: int) -> NDArray[np.int64]:

@@ -11,12 +11,21 @@ import pyarrow as pa
 
 from nicscope.traces.parquet import ROW_GROUP_ROWS, SignedParquet
 from nicscope.traces.programs.checks import check_program
-from nicscope.traces.programs.schema import LIST_COLUMNS, OPERATION_NAMES, PROGRAM_COLUMNS
+from nicscope.traces.programs.schema import (
+    LIST_COLUMNS,
+    OPERATION_NAMES,
+    OTHERS_COLUMNS,
+    PLACE,
+    PROGRAM_COLUMNS,
+)
 
 if TYPE_CHECKING:
-    from nicscope.traces.programs.schema import ProgramTrace, Waits
+    from numpy.typing import NDArray
+
+    from nicscope.traces.programs.schema import Others, ProgramTrace, Waits
 
 _LISTS = pa.list_(pa.uint32())
+_PLACE = pa.struct([(name, pa.uint32()) for name in PLACE])
 
 
 def write_program(path: Path | str, trace: ProgramTrace) -> None:
@@ -44,6 +53,8 @@ def _table(trace: ProgramTrace, part: slice) -> Any:
             columns[name] = pa.array(getattr(trace, name)[part])
     for name in LIST_COLUMNS:
         columns[name] = _lists(getattr(trace, name), part)
+    for name in OTHERS_COLUMNS:
+        columns[name] = _others(getattr(trace, name), trace.first, part)
     return pa.table(columns)
 
 
@@ -53,3 +64,16 @@ def _lists(waits: Waits | None, part: slice) -> Any:
     first = waits.first[part.start : part.stop + 1]
     offsets = pa.array((first - first[0]).astype(np.int32))
     return pa.ListArray.from_arrays(offsets, pa.array(waits.places[first[0] : first[-1]]), _LISTS)
+
+
+def _others(others: Others | None, of: NDArray[np.int64], part: slice) -> Any:
+    kind = pa.list_(_PLACE)
+    if others is None:
+        return pa.nulls(part.stop - part.start, kind)
+    first = others.first[part.start : part.stop + 1]
+    offsets = pa.array((first - first[0]).astype(np.int32))
+    rows = others.rows[first[0] : first[-1]]
+    process = np.searchsorted(of, rows, "right") - 1
+    places = [process.astype(np.uint32), (rows - of[process]).astype(np.uint32)]
+    values = pa.StructArray.from_arrays([pa.array(each) for each in places], fields=[*_PLACE])
+    return pa.ListArray.from_arrays(offsets, values, kind)

@@ -91,6 +91,11 @@ class Shown(NamedTuple):
     items: Mapping[str, Item]
     are_the_papers: bool  # the problem sizes
 
+    def by_application(self) -> dict[str, list[Row]]:
+        """Rows of each, in their order."""
+        names = dict.fromkeys(row["application"] for row in self.rows)
+        return {name: [row for row in self.rows if row["application"] == name] for name in names}
+
 
 def pages_of(mbytes: int, page_size: int) -> int:
     """Pages of ``page_size`` bytes in so many MB of 2**20 bytes, at least one."""

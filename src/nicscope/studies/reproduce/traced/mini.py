@@ -10,7 +10,8 @@ from nicscope.studies.reproduce.traced.measuring import Axis, Layout, Line, Stud
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-    from nicscope.studies.reproduce.traced.measuring import Findings, Row, Spec
+    from nicscope.studies.reproduce.traced.measuring import Findings, Row, Shown, Spec
+    from nicscope.studies.reproduce.verdict import Outcome
 
 CACHE_ENTRIES = (8192, 16384, 32768)
 LINES = (8, 16, 64, 128)  # entries
@@ -45,6 +46,14 @@ def rows(found: Findings) -> list[Row]:
     return listed
 
 
+def state(outcome: Outcome, shown: Shown) -> None:
+    """What the rows of the eight programs show of the statements."""
+    from nicscope.studies.reproduce.mini_programs.misses import figure5
+
+    if shown.are_the_papers:
+        figure5(outcome, shown.by_application())
+
+
 FIGURE5 = Study(
     unit="misses per 100 lookups",
     conditions="miNI's cache of C entries, L to a line, A lines to a set; s: send path, r: receive "
@@ -56,4 +65,5 @@ FIGURE5 = Study(
     ),
     designs=designs,
     rows=rows,
+    state=state,
 )

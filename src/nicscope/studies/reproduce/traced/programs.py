@@ -16,6 +16,7 @@ from nicscope.errors import TraceError
 from nicscope.kernel import store
 from nicscope.kernel.fingerprint import package_stamp
 from nicscope.studies.applications import PHASES, placed, run_application, write_requests
+from nicscope.studies.reproduce.mini_programs.traffic import both_ends
 from nicscope.studies.reproduce.traced.applications import ENDING, Application
 from nicscope.studies.reproduce.traced.workloads import WORKLOADS
 from nicscope.traces.reader import open_trace
@@ -78,7 +79,15 @@ class _Asked(NamedTuple):
         """Where its trace is kept: by all that it depends on."""
         from importlib.metadata import version
 
-        made_from = [FORMAT, self.command, package_stamp(), version("numpy"), version("numba")]
+        served = self.workload.served
+        made_from = [
+            FORMAT,
+            self.command,
+            served,
+            package_stamp(),
+            version("numpy"),
+            version("numba"),
+        ]
         digest = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()
         size = self.program.size(self.programs)
         return folder / f"{self.program.name}-{size}-{digest[:32]}{ENDING}"
@@ -89,6 +98,8 @@ class _Asked(NamedTuple):
         placement = placed(self.workload.nodes, self.workload.processes)
         run = run_application(self.program.name, size, placement, watch=step)
         path = self.path(folder)
+        if self.workload.served:
+            run = run._replace(columns=both_ends(run.columns))
         write_requests(run, path)
         _forget_old(folder)
         return open_trace(path)

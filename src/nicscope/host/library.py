@@ -116,7 +116,7 @@ def admit(machine, n, p, slot):
         segment = ports.segments[n, p, slot, i]
         first = _first(machine, segment)
         pages = _pages(machine, segment)
-        if ports.rules[0].sparse == 1:
+        if ports.rules[0].by_request == 1:
             note_request(book, pages, np.int64(request.operation == FETCH))
         else:
             book.counts[0].requests += 1
@@ -128,7 +128,7 @@ def admit(machine, n, p, slot):
             pending.status = ports.nodes[n].admitted
             break  # what is kept so far is left with the report
         # Of a trace nothing but a user library keeps pages: so they were counted.
-        if ports.rules[0].sparse == 0 or ports.rules[0].scheme >= UTLB:
+        if ports.rules[0].by_request == 0 or ports.rules[0].scheme >= UTLB:
             _keep(machine, n, p, slot, first, pages)
     return spent
 
@@ -356,7 +356,7 @@ def _keep(machine, n, p, slot, first, pages):
     kept.address = first
     kept.length = pages
     supplied.keep_pages(machine, n, ports.table[n, p].space, first, pages, 1)
-    if ports.rules[0].sparse == 0:
+    if ports.rules[0].by_request == 0:
         for page in range(first, first + pages):
             key = key_of(machine, n, ports.table[n, p].space, page)
             if key >= 0:

@@ -48,7 +48,7 @@ def ask_page(machine, n, p, space, page, receive):
     ports = machine.ports
     scheme = ports.rules[0].scheme
     nic, host, book = translation_of(ports.translations, n)
-    if ports.rules[0].sparse == 0:  # a trace's were counted with its requests, as in a replay
+    if ports.rules[0].by_request == 0:  # a trace's were counted with its requests
         note_lookup(book, receive)
     if scheme == PINNED_AREA:
         count_looked(machine, n, p, receive, np.int64(0))

@@ -28,6 +28,7 @@ from nicscope.drivers.simulate.machine import (
 from nicscope.drivers.simulate.ports.build import no_ports
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.drivers.simulate.store import PLACE, store_shapes
+from nicscope.drivers.simulate.traced.state import no_traced
 from nicscope.fabric.paths import NOBODY, new_paths
 from nicscope.kernel.distant import new_calls
 from nicscope.kernel.records import records
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.ports.state import Ports
     from nicscope.drivers.simulate.script import Run
     from nicscope.drivers.simulate.store import Store
+    from nicscope.drivers.simulate.traced.state import Traced
     from nicscope.fabric.topology import Topology
 
 PAIR_BYTES = 128  # of the paths between two nodes that talk
@@ -76,6 +78,7 @@ def new_machine(
     accounts: bool = False,
     bus: Bus | None = None,
     faults: Faults | None = None,
+    traced: Traced | None = None,
 ) -> Machine:
     """The cluster of ``topology`` at time 0.
 
@@ -83,7 +86,8 @@ def new_machine(
     CPUs without processes send, ``script`` the room for the rows of scripted processes.  With
     ``accounts`` the time of node 0 is parted by what went on.  With a ``bus`` the hosts have
     caches, and their memory is the bytes behind these.  ``faults`` befall packets that no port
-    minds: those of ``ports`` are said with these.
+    minds: those of ``ports`` are said with these.  ``traced``: what is kept of processes that
+    follow a program trace.
     """
     n = topology.nodes
     machine = Machine(
@@ -112,6 +116,7 @@ def new_machine(
         begun=np.zeros(len(hosts), np.int64),
         script=records(script, ROW),
         scripted=records(len(hosts), SCRIPTED),
+        traced=no_traced() if traced is None else traced,
         account=np.zeros(ACCOUNTS if accounts else 0, np.int64),
         store=store,
         ports=no_ports(n, faults, topology.links) if ports is None else ports,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.bus.state import Bus
     from nicscope.drivers.simulate.ports.state import Ports
     from nicscope.drivers.simulate.store import Store
+    from nicscope.drivers.simulate.traced.state import Traced
     from nicscope.fabric.paths import Paths
 
 # Kinds of pending things; their order is that of equal times (docs/virtual-time.md, Order).
@@ -83,6 +84,8 @@ TRAP = 12  # that the kernel has served the process's port, after a POST or PROV
 AWAIT_SEND = 13  # that the ring's entry of a message is free again: the NIC has done with it
 ACCESS = 14  # the CPU, for loads and stores of a host that has caches
 AWAIT_QUEUE = 15  # an entry of a completion queue
+# Of a process that follows a program trace: a report of either ring, or word from its own node.
+ANY_REPORT = 16
 
 COSTS = np.dtype([(name, "i8") for name in DELIVERY_COSTS], align=True)
 
@@ -169,17 +172,21 @@ OPERATION = np.dtype(
 CHAINED = np.dtype([("last", "i8"), ("next", "i8"), ("main", "i8")], align=True)
 CHAIN = 8  # operations that a process may ask for at once
 
-# One thing that a scripted process does: it posts a descriptor, or waits for what comes.
+# One thing that a scripted process does: it posts a descriptor, or waits for what comes; or one row
+# of a program trace.
 ROW = np.dtype(
     [
         ("port", "i8"),
-        ("operation", "i8"),  # POST or REPORT
+        ("operation", "i8"),  # POST or REPORT; of a program trace as ``traced.state`` has it
         ("own", "i8"),  # as a program would give it with the operation
-        ("name", "i8"),  # tag or import
+        ("name", "i8"),  # tag or import; lock or barrier
         ("offset", "i8"),
         ("address", "i8"),
         ("length", "i8"),
-        ("not_before", "i8"),  # ps
+        ("not_before", "i8"),  # ps; of a program trace: the CPU's part
+        # Of a program trace.
+        ("process", "i8"),  # whose
+        ("peer", "i8"),  # node or process at the other end
     ],
     align=True,
 )
@@ -194,6 +201,7 @@ SCRIPTED = np.dtype(
         ("failed", "i8"),  # descriptors that did not end well
         ("latency", "i8"),  # ps from post to report, summed; with a depth of 1
         ("posted_at", "i8"),
+        ("port", "i8"),  # of one that follows a program trace
     ],
     align=True,
 )
@@ -244,6 +252,7 @@ class Machine(NamedTuple):
     begun: NDArray[np.int64]  # processes whose operations have been taken last, in that order
     script: NDArray[Any]  # ROW, of the scripted processes
     scripted: NDArray[Any]  # SCRIPTED, shape (processes,)
+    traced: Traced
     account: NDArray[np.int64]  # ps of node 0 by what went on (``account``), if that is kept
     store: Store
     ports: Ports

@@ -25,7 +25,7 @@ def yield_entries(nics, n, space, page):
     port looks the page that it sends from up again.
     """
     ports = nics.ports
-    if not holds_entries(nics) or ports.rules[0].sparse == 1:
+    if not holds_entries(nics) or ports.rules[0].by_request == 1:
         return False
     given = False
     for d in range(ports.stream_of.shape[1]):

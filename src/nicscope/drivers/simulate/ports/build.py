@@ -181,6 +181,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     spaces: int | None = None  # address spaces of each node; one per process by default
     numberings: Sequence[Numbering] | None = None  # of a trace's pages
     node_numbers: Sequence[int] | None = None
+    follows: bool = False  # those of a program trace: what each NIC looks up counts
     kinds: bool = True
     keep_log: int = 0  # records of packets
 
@@ -319,6 +320,7 @@ def _give_rules(ports: Ports, setup: Setup) -> None:
     rules["ready"] = setup.size.ready
     rules["fresh"] = setup.fresh
     rules["sparse"] = setup.numberings is not None
+    rules["by_request"] = setup.numberings is not None and not setup.follows
     # What else a trace will do to a page is not known when it is pinned.
     rules["pins_by_access"] = setup.design.scheme is Scheme.UNET_MM and setup.numberings is None
     rules["garbage"] = setup.garbage

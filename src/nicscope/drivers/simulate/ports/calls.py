@@ -83,6 +83,11 @@ def go_on_with_script(machine, p, now):
 
 
 @DRIVER.function
+def go_on_with_trace(machine, p, now):
+    """What process ``p``, which follows a program trace, does next."""
+
+
+@DRIVER.function
 def bring_descriptor(machine, n, now):
     """Have the engine, when free, fetch the descriptor of the port in ``SERVING.bringing``."""
 

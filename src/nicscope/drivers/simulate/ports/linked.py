@@ -29,6 +29,7 @@ from nicscope.drivers.simulate.ports import (
     trapping,
 )
 from nicscope.drivers.simulate.ports.calls import DRIVER
+from nicscope.drivers.simulate.traced import following
 from nicscope.host import close, deregistering, library, pages
 from nicscope.host.calls import HOST
 from nicscope.nic.ports.calls import FIRMWARE
@@ -56,6 +57,7 @@ _MODULES = (
     scripted,
     thread,
     trapping,
+    following,
     close,
     deregistering,
     library,

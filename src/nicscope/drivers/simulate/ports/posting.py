@@ -6,6 +6,7 @@ import numpy as np
 
 from nicscope.drivers.simulate.cpu import end_operation, occupy_cpu
 from nicscope.drivers.simulate.machine import (
+    ANY_REPORT,
     AWAIT_QUEUE,
     GIVE_UP,
     POLLING,
@@ -24,6 +25,7 @@ from nicscope.drivers.simulate.ports.reporting import (
     hears,
     is_given_on,
     is_in_vain,
+    read_any,
     read_report,
     reap,
 )
@@ -294,6 +296,8 @@ def end_at_port(machine, n, p, now):
         process.own = process.packet = LATE
     elif process.operation == AWAIT_QUEUE:
         take_entry(machine, n, process)
+    elif process.operation == ANY_REPORT:
+        read_any(machine, n, p)
     elif process.own & 1 == SENT:
         reap(machine, n, p)
     else:

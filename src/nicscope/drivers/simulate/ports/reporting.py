@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from nicscope.drivers.simulate.bus.state import crosses_bus
-from nicscope.drivers.simulate.machine import AWAIT_QUEUE, REPORT
+from nicscope.drivers.simulate.machine import ANY_REPORT, AWAIT_QUEUE, REPORT
 from nicscope.drivers.simulate.ports.work_posting import read_work
 from nicscope.kernel.bytecopy import copy_bytes
-from nicscope.kernel.decorators import step
+from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.layout import (
     AWAITS_READER,
@@ -23,12 +25,13 @@ KIND_BITS = 4  # in ``own`` of a POST: of its operation, above which its flags l
 GIVEN_BITS = 16  # above these in ``own`` of what is asked of a port: the ``given`` that is meant
 GONE = -1  # in ``own`` and ``packet`` of what ended because the port is closed, or another's
 LATE = -2  # likewise: of a wait whose end came first
+NO_RING = -1  # a process was told of something by its own node alone
 
 
 @step
 def hears(operation):
     """Whether that is an operation which waits for word from the NIC."""
-    return operation in (REPORT, AWAIT_QUEUE)
+    return operation in (REPORT, AWAIT_QUEUE, ANY_REPORT)
 
 
 @step
@@ -38,7 +41,18 @@ def has_word(machine, n, p):
     if process.operation == AWAIT_QUEUE:
         queue = machine.ports.work.queues[n, process.peer]
         return queue.shown > queue.read
+    if process.operation == ANY_REPORT:
+        return has_any_word(machine, n, p)
     return has_report(machine, n, p)
+
+
+@routine
+def has_any_word(machine, n, p):
+    """Whether process ``p``, which follows a program trace, has been told of anything."""
+    if machine.traced.followers[p].is_woken == 1:
+        return True
+    peer = machine.processes[p].peer
+    return _is_shown(machine, n, peer, SENT) or _is_shown(machine, n, peer, RECEIVED)
 
 
 @step
@@ -53,21 +67,31 @@ def is_overdue(machine, n, p):
 @step
 def has_report(machine, n, p):
     """Whether the port that process ``p`` of node ``n`` listens at has a report for it."""
+    process = machine.processes[p]
+    return _is_shown(machine, n, process.peer, process.own & 1)
+
+
+@step
+def _is_shown(machine, n, peer, ring):
+    """Whether there is a report on that ring of a port which its process can see."""
     if crosses_bus(machine, n):
-        process = machine.processes[p]
-        port = machine.ports.table[n, process.peer]
-        ring = process.own & 1
-        shown = machine.bus.shown[n, process.peer, ring]
+        port = machine.ports.table[n, peer]
+        shown = machine.bus.shown[n, peer, ring]
         return shown > (port.reaped if ring == SENT else port.read)
-    return _has_made(machine, n, p)
+    return _is_made(machine, n, peer, ring)
 
 
 @step
 def _has_made(machine, n, p):
     """Whether a report has been made for it, which may be on its way over a bus still."""
     process = machine.processes[p]
-    port = machine.ports.table[n, process.peer]
-    if process.own & 1 == SENT:
+    return _is_made(machine, n, process.peer, process.own & 1)
+
+
+@step
+def _is_made(machine, n, peer, ring):
+    port = machine.ports.table[n, peer]
+    if ring == SENT:
         return port.reported > port.reaped
     return port.received > port.read
 
@@ -136,3 +160,17 @@ def read_report(machine, n, p):
     if port.ahead_waits == AWAITS_READER:
         port.ahead_waits = FREE_TO_GO
         ports.nodes[n].attention = 1
+
+
+@routine
+def read_any(machine, n, p):
+    """Process ``p``, which follows a program trace, reads what has come: ends of its own first."""
+    follower = machine.traced.followers[p]
+    peer = np.int64(machine.processes[p].peer)
+    follower.heard = NO_RING
+    if _is_shown(machine, n, peer, SENT):
+        follower.heard = SENT
+        reap(machine, n, p)
+    elif _is_shown(machine, n, peer, RECEIVED):
+        follower.heard = RECEIVED
+        read_report(machine, n, p)

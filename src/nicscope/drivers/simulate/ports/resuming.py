@@ -12,6 +12,7 @@ from nicscope.drivers.simulate.ports.calls import (
 )
 from nicscope.drivers.simulate.ports.misses import DEFER, FAIL, FILL, ask_for_table, wait_on
 from nicscope.drivers.simulate.ports.timers import fire_by, keep_time
+from nicscope.drivers.simulate.traced.misses import log_miss
 from nicscope.host.calls import carry_out, mend_page, serve_page
 from nicscope.host.pages import TO_FILL, may_be_written, table_frame
 from nicscope.host.second_level import is_away, note_read
@@ -74,6 +75,8 @@ def end_miss(machine, n, now):
 def _end_stage(machine, n, now):
     serving = machine.ports.nodes[n]
     if serving.stage == FILL:
+        if machine.traced.misses.size > 0:
+            log_miss(machine, np.int64(0), now - machine.nodes[n].task_since)
         _fill(machine, n, now)
     elif serving.stage == DEFER:
         if serving.miss_for == ARRIVAL:

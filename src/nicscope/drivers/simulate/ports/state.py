@@ -37,6 +37,7 @@ RULES = np.dtype(
         ("service", "i8"),  # who serves a miss
         ("fresh", "i8"),  # 1: an absent receive buffer gets a zeroed page
         ("sparse", "i8"),  # 1: addresses are a trace's; a page's number stands for it in memory
+        ("by_request", "i8"),  # 1: lookups are counted with the requests of a trace, as in a replay
         ("pins_by_access", "i8"),  # 1: pinned to be written only where it will be
         ("garbage", "i8"),  # 1: what is not pinned has the garbage page in the table (UTLB 4.2)
         ("faults", "i8"),  # 1: the network is not perfect

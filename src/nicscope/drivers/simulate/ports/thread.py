@@ -12,6 +12,7 @@ from nicscope.clock import NEVER
 from nicscope.drivers.simulate.machine import CPU, KINDS
 from nicscope.drivers.simulate.ports.calls import steal_cpu
 from nicscope.drivers.simulate.ports.timers import fire_by
+from nicscope.drivers.simulate.traced.misses import log_miss
 from nicscope.drivers.simulate.two_processors import all_compute
 from nicscope.host.calls import provide_for
 from nicscope.kernel.decorators import distant, step
@@ -193,6 +194,8 @@ def next_event(machine, n, now):
     serving = machine.ports.nodes[n]
     events = machine.ports.events[n]
     events[serving.handled % events.size].ended = now
+    if machine.traced.misses.size > 0:
+        _log_miss(machine, events[serving.handled % events.size])
     serving.handled += 1
     serving.thread_misses += 1
     if serving.queue_blocked > 0:
@@ -203,3 +206,9 @@ def next_event(machine, n, now):
     serving.thread = RUNNABLE
     event = machine.ports.events[n, serving.handled % machine.ports.events.shape[1]]
     _until(machine, n, max(now, np.int64(event.raised)))
+
+
+@step
+def _log_miss(machine, event):
+    """Keep how long the event waited for the thread, and how long that was at it."""
+    log_miss(machine, event.begun - event.raised, event.ended - event.begun)

@@ -16,7 +16,7 @@ from nicscope.studies.reproduce.baselines import by_hand
 from nicscope.studies.reproduce.experiments import FILES
 from nicscope.studies.reproduce.keeping import Kept
 from nicscope.studies.reproduce.known import load_known, met_again
-from nicscope.studies.reproduce.traced import STUDIES, STUDY_FILES
+from nicscope.studies.reproduce.traced import STUDIES, STUDY_FILES, TIMED
 from nicscope.studies.reproduce.traced.workloads import NONE, SIZES, SMALL, WORKLOADS, ran
 from nicscope.studies.reproduce.verdict import (
     Item,
@@ -135,6 +135,8 @@ def plan(
         items = [pair for pair in chosen if pair not in everywhere]
         run = [pair for pair in studies if pair[0] in have]
         return Plan(items, run, [pair for pair in studies if pair not in run])
+    everywhere -= TIMED
+    studies = [pair for pair in studies if pair in everywhere]
     keys = {key for key, _ in studies}
     for name in wanted:
         key, slash, item = name.partition("/")
@@ -195,6 +197,7 @@ def study(
     again.  Errors: ``TraceError`` naming the file, before anything is measured if it cannot be
     opened.
     """
+    from nicscope.studies.reproduce.mini_programs.grid import time_programs
     from nicscope.studies.reproduce.traced.applications import open_applications
     from nicscope.studies.reproduce.traced.programs import run_programs, traces_folder
     from nicscope.studies.reproduce.traced.running import run_studies
@@ -211,8 +214,14 @@ def study(
         with traces_folder() as folder:
             with telling("running programs", "steps") as watch:
                 applications = run_programs(paper, programs, folder, watch)
+            timings = None
+            if not TIMED.isdisjoint(own):
+                with telling("timing programs", "runs") as watch:
+                    timings = time_programs(applications, ran(paper, programs), watch, kept)
             with telling("replaying", "rows") as watch:
-                found = run_studies(own, applications, papers, ran(paper, programs), watch, kept)
+                found = run_studies(
+                    own, applications, papers, ran(paper, programs), watch, kept, timings
+                )
         result.add(found)
         for key, name in own:
             baseline = papers[key].items[name].baseline

@@ -8,7 +8,7 @@ together, ``judging`` holds them against what is printed.
 
 # fmt: off
 STUDIES = {  # paper: items
-    "mini": ("figure5",),
+    "mini": ("figure5", "figure6", "figure7", "miss_penalty_of_programs"),
     "utlb": (
         "figure7", "figure8", "section7_independent", "section7_per_process", "table3", "table4",
         "table5", "table7", "table8",
@@ -17,7 +17,12 @@ STUDIES = {  # paper: items
 # fmt: on
 # Where the study of an item stands, if not with the others of its paper.
 STUDY_FILES = {
+    ("mini", "figure6"): "mini_times",
+    ("mini", "figure7"): "mini_times",
+    ("mini", "miss_penalty_of_programs"): "mini_times",
     ("utlb", "section7_independent"): "utlb_limits",
     ("utlb", "section7_per_process"): "utlb_limits",
     ("utlb", "table3"): "utlb_footprint",
 }
+# Those whose programs are timed, which takes what processes do and wait for: no traces of requests.
+TIMED = {("mini", "figure6"), ("mini", "figure7"), ("mini", "miss_penalty_of_programs")}

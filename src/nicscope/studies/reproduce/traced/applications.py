@@ -23,6 +23,7 @@ class Application(NamedTuple):
     name: str
     trace: Trace
     command: str | None = None  # that makes the same trace, of a program that was run for it
+    program: Path | None = None  # what its processes did and waited for, where that is timed
 
 
 def trace_files(given: Path) -> list[Path]:

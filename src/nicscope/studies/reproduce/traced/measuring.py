@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.replay import ReplayResult
     from nicscope.studies.curve_result import Point
     from nicscope.studies.pricing import Cost
+    from nicscope.studies.reproduce.mini_programs.runs import Program
     from nicscope.studies.reproduce.verdict import Item, Outcome
     from nicscope.traces.schema import Requests
 
@@ -76,6 +77,8 @@ class Study(NamedTuple):
     together: bool = False
     # Whether pages and lookups of nodes are counted.
     nodes: bool = False
+    # Whether its rows are of programs' timed runs, in the 36 caches of miNI's Table III.
+    timed: bool = False
     # What the rows of the paper's programs show of the item's statements; those that hold only at
     # the paper's sizes are to be left out unless the rows are of these.
     state: Callable[[Outcome, Shown], None] | None = None
@@ -124,6 +127,7 @@ class Measured(NamedTuple):
     parts: tuple[Measured, ...] = ()  # of traces that run at the same time: each by itself
     footprint: Footprint | None = None
     reduction: int = 1  # of the caches and pin limits that a study names
+    timed: Program | None = None  # its timed runs
 
 
 # What a design's setting is divided by where programs and caches are smaller than the paper's.

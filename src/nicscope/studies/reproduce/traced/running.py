@@ -18,6 +18,7 @@ from nicscope.studies.sources import RowsDone
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
+    from nicscope.studies.reproduce.mini_programs.runs import Program
     from nicscope.studies.reproduce.traced.applications import Application
     from nicscope.studies.reproduce.traced.measuring import Layout, Measured, Row, Spec, Study
     from nicscope.studies.reproduce.traced.workloads import Ran
@@ -96,18 +97,19 @@ def run_studies(
     ran: Ran | None = None,
     watch: Callable[[int, int], None] | None = None,
     kept: Kept | None = None,
+    timings: Mapping[str, Program] | None = None,
 ) -> Studied:
     """The table of each (paper, id), and verdicts on what is the paper's.
 
     ``ran``: the applications are programs that were run for them, else traces that somebody
     brought.  Each trace is measured once for all tables, unless ``kept`` has what came of it.
-    ``watch`` hears how many rows are done of how many.  Errors: ``TraceError`` at the first row
-    that the schema does not allow.
+    ``timings``: the timed runs of each application, if a study asks for them.  ``watch`` hears how
+    many rows are done of how many.  Errors: ``TraceError`` at the first row that the schema does
+    not allow.
     """
     studies = [_Chosen(papers[key], name, find_study(key, name)) for key, name in chosen]
-    rows, notes = _Measuring(studies, applications, ran, Kept() if kept is None else kept).run(
-        watch
-    )
+    measuring = _Measuring(studies, applications, ran, Kept() if kept is None else kept, timings)
+    rows, notes = measuring.run(watch)
     studied = Studied([], [], [], [])
     for one, found, told in zip(studies, rows, notes, strict=True):
         studied.tables.append(_table(one, applications, ran, found, told))
@@ -133,11 +135,13 @@ class _Measuring:
         applications: Sequence[Application],
         ran: Ran | None,
         kept: Kept,
+        timings: Mapping[str, Program] | None,
     ) -> None:
         self._studies = studies
         self._applications = applications
         self._reduction = 1 if ran is None else ran.reduction
         self._kept = kept
+        self._timings = timings or {}
         own = {offset for one in studies for offset in one.study.caches}
         self._caches = sorted(own, reverse=True)
         self._together = [place for place, one in enumerate(studies) if one.study.together]
@@ -209,7 +213,7 @@ class _Measuring:
             if chosen.study.together:
                 found.append(([], []))
                 continue
-            findings = Findings(measured, own)
+            findings = Findings(measured._replace(timed=self._timings.get(one.name)), own)
             rows = [{"application": one.name, **row} for row in chosen.study.rows(findings)]
             found.append((rows, _rejected(one.name, findings)))
         return found

@@ -61,7 +61,7 @@ class ProgramRecord:
         """``with_initial``: also the first distribution of what stood there before them."""
         self._each = processes_of_node
         self._page_bytes = page_bytes
-        self._with_initial = with_initial
+        self.with_initial = with_initial
         self._rows: dict[int, list[ProgramRow]] = {}
         self._strands: dict[Caller, _Strand] = {}
         self._carriers: dict[Gate, list[Place]] = {}  # rows after which a gate opens
@@ -84,7 +84,7 @@ class ProgramRecord:
 
     def fetch(self, caller: Caller, page: int, home: Domain, *, is_initial: bool) -> None:
         """The caller fetches a page from its home."""
-        if self._with_initial or not is_initial:
+        if self.with_initial or not is_initial:
             at = page * self._page_bytes
             row = ProgramRow("fetch", peer=home.node, address=at, length=self._page_bytes)
             self._add(self._strand(caller), row)

@@ -62,12 +62,21 @@ def grown(numbering: Numbering, blocks: int) -> Numbering:
     size = len(numbering.owners)
     while size < blocks:
         size *= 2
-    bigger = new_numbering(size)
+    return _moved(numbering, size)
+
+
+def fitted(numbering: Numbering) -> Numbering:
+    """The same numbers in as small a table as has room for them."""
+    return _moved(numbering, 1 << (max(int(numbering.used[0]), 1) - 1).bit_length())
+
+
+def _moved(numbering: Numbering, size: int) -> Numbering:
+    made = new_numbering(size)
     used = int(numbering.used[0])
-    bigger.owners[:used] = numbering.owners[:used]
-    bigger.used[0] = used
-    _place_all(bigger)
-    return bigger
+    made.owners[:used] = numbering.owners[:used]
+    made.used[0] = used
+    _place_all(made)
+    return made
 
 
 def regions_of(numbering: Numbering, units: int, chosen: NDArray[np.bool_]) -> int:

@@ -11,6 +11,7 @@ from nicscope.drivers.replay.naming import numbering_of
 from nicscope.drivers.simulate.traced.state import DEPOSIT_ROW, FETCH_ROW, SEND_ROW, SYNC_BYTES
 from nicscope.drivers.simulate.traced.wiring import SYNC_ADDRESS
 from nicscope.drivers.translation.build import line_bits_of
+from nicscope.memory.numbering import fitted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,7 +63,7 @@ def pages_of_nodes(
             np.zeros(len(mine), np.uint8),
             mine[:, 3].astype(np.uint32),
         )
-        numbering = numbering_of(stream, line_bits_of(design), (design.prepin or 1) - 1)
+        numbering = fitted(numbering_of(stream, line_bits_of(design), (design.prepin or 1) - 1))
         remote = mine[:, 4] == 1
         exported = _runs(mine[remote, 1] + 1, first[remote], pages[remote])
         everything = _runs(mine[:, 1], first, pages)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nicscope.apps.svm.domain import Domain
     from nicscope.apps.svm.locks import Lock
     from nicscope.apps.svm.notices import Notices
+    from nicscope.apps.svm.program_record import ProgramRecord
     from nicscope.apps.svm.wire import Costs, Wire
 
 NO_HOME = -1
@@ -33,6 +34,7 @@ class Coherence:
         notices: Notices,
         wire: Wire,
         costs: Costs,
+        record: ProgramRecord,
         *,
         is_eager: bool = False,
     ) -> None:
@@ -47,6 +49,7 @@ class Coherence:
         self._notices = notices
         self._wire = wire
         self._costs = costs
+        self._record = record
         self._is_eager = is_eager
 
     async def open(self, caller: Caller) -> None:
@@ -60,9 +63,9 @@ class Coherence:
         while mapped[page] < least:
             if page in domain.leaving and not domain.is_valid[page]:
                 # At its home it lacks what this domain wrote.
-                await domain.leaving[page].wait(caller.endpoint)
+                await self._wait(caller, domain.leaving[page])
             elif page in domain.coming:
-                await domain.coming[page].wait(caller.endpoint)
+                await self._wait(caller, domain.coming[page])
             elif self.homes[page] == NO_HOME:
                 await self._settle(caller, page)
                 self._map(domain, process, page)
@@ -70,13 +73,23 @@ class Coherence:
                 await self._fetch(caller, page, self.domains[self.homes[page]])
                 self._map(domain, process, page)
             elif mapped[page] == UNMAPPED:
-                await self._wire.spend(caller, self._costs.local_miss)
+                await self._serve(caller, self._costs.local_miss)
                 self._map(domain, process, page)
             else:
-                await self._wire.spend(caller, self._costs.write_fault)
+                await self._serve(caller, self._costs.write_fault)
                 if domain.is_valid[page] and mapped[page] == READABLE:
                     at_home = bool(self.homes[page] == domain.number)
                     domain.let_write(process, page, at_home=at_home)
+
+    async def _wait(self, caller: Caller, gate: Gate) -> None:
+        """Wait for what another brings, here or home."""
+        await gate.wait(caller.endpoint)
+        self._record.passed(caller, gate)
+
+    async def _serve(self, caller: Caller, microseconds: float) -> None:
+        """Have the caller's CPU serve a fault by itself."""
+        self._record.compute(caller, microseconds)
+        await self._wire.spend(caller, microseconds)
 
     def _map(self, domain: Domain, process: int, page: int) -> None:
         """The process may read the page, if the copy is still good after all that time."""
@@ -96,7 +109,7 @@ class Coherence:
         """Bring a page from its home, where it may still be on its way itself."""
         domain = caller.domain
         if page in home.coming:
-            await home.coming[page].wait(caller.endpoint)
+            await self._wait(caller, home.coming[page])
             return
         before = domain.outdated[page]
         await self._bring(caller, page, home)
@@ -111,6 +124,7 @@ class Coherence:
             await self._wire.fetch(caller, page, source, is_initial=is_initial)
         finally:
             del domain.coming[page]
+            self._record.opens(caller, gate)
             gate.open()
 
     async def flush(self, caller: Caller, processes: Iterable[int] | None = None) -> None:
@@ -129,7 +143,7 @@ class Coherence:
             elif self.homes[page] == domain.number:
                 self._wire.publish(caller, page)
         for gate in [*domain.leaving.values()]:
-            await gate.wait(caller.endpoint)
+            await self._wait(caller, gate)
         self._notices.end_interval(domain.number, domain.unannounced)
         domain.unannounced.clear()
 
@@ -138,6 +152,7 @@ class Coherence:
         try:
             await self._wire.deposit(caller, diff, self.domains[self.homes[diff.page]])
         finally:
+            self._record.opens(caller, caller.domain.leaving[diff.page])
             caller.domain.arrive(diff.page)
 
     def _outdate(self, domain: Domain, clock: NDArray[np.int64]) -> list[Diff]:
@@ -167,7 +182,10 @@ class Coherence:
             await self._wire.spend(caller, self._costs.remote_lock)
             if lock.clock is None:  # its last domain has kept to itself what it wrote
                 behind = self.domains[lock.domain]
-                await self.flush(Caller(caller.endpoint, behind, behind.protocol_pid))
+                there = Caller(caller.endpoint, behind, behind.protocol_pid)
+                self._record.begin_for(there, caller)
+                await self.flush(there)
+                self._record.end_for(there, caller)
                 lock.clock = self._notices.clocks[lock.domain].copy()
             for diff in self._outdate(domain, lock.clock):
                 await self._send_home(caller, diff)

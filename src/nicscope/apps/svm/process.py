@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from nicscope.apps.svm.coherence import Coherence
     from nicscope.apps.svm.layout import SharedArray
+    from nicscope.apps.svm.program_record import ProgramRecord
     from nicscope.apps.svm.wire import Caller, Costs
 
 
@@ -35,6 +36,7 @@ class Process:
         caller: Caller,
         coherence: Coherence,
         costs: Costs,
+        record: ProgramRecord,
         locks: defaultdict[object, Lock],
         barrier: Barrier,
     ) -> None:
@@ -43,6 +45,7 @@ class Process:
         self._caller = caller
         self._coherence = coherence
         self._costs = costs
+        self._record = record
         self._locks = locks
         self._barrier = barrier
         self._mapped = caller.domain.mapped[caller.domain.local[number]]
@@ -114,6 +117,7 @@ class Process:
         accesses += self._accesses
         self._accesses = 0
         if accesses:
+            self._record.compute(self._caller, accesses * self._costs.access)
             await self._caller.endpoint.sleep(accesses * self._costs.access)
 
     async def acquire(self, name: object) -> None:
@@ -122,6 +126,7 @@ class Process:
         lock = self._locks[name]
         if lock.holder == self.number:
             raise SimulationError(f"process {self.number} acquires lock {name!r}, which it holds")
+        self._record.ask(self._caller, name)
         if lock.holder is None:
             lock.holder = self.number
         else:
@@ -137,12 +142,14 @@ class Process:
         if lock.holder != self.number:
             raise SimulationError(f"process {self.number} releases lock {name!r}, not its own")
         await self._coherence.release(self._caller, lock)
+        self._record.let_go(self._caller, name)
         lock.hand_on()
 
     async def barrier(self) -> None:
         """Wait until every process has come here; then each sees what any has written."""
         await self.compute()
         await self._coherence.flush(self._caller, [self.number])
+        self._record.meet(self._caller)
         gate = self._barrier.come()
         if gate is None:
             self._coherence.meet()

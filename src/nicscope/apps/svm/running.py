@@ -12,6 +12,7 @@ from nicscope.apps.svm.domain import Domain
 from nicscope.apps.svm.locks import Barrier, Lock
 from nicscope.apps.svm.notices import Notices
 from nicscope.apps.svm.process import Process
+from nicscope.apps.svm.program_record import ProgramRecord
 from nicscope.apps.svm.records import Records
 from nicscope.apps.svm.vmmc_wire import VmmcWire
 from nicscope.apps.svm.wire import Caller, Costs, LogicalWire
@@ -66,18 +67,24 @@ def run_on_shared_memory(
     placement: Placement,
     set_up: SetUp | None = None,
     costs: Costs | None = None,
+    *,
+    with_initial: bool = False,
 ) -> Run:
     """Run ``program`` once in every process, with the arrays of ``layout`` in shared memory.
 
     ``set_up`` writes what stands in them before the processes are made; it is called with what
-    gives it an array to write.  Errors: ``SimulationError`` for a placement without processes.
+    gives it an array to write.  ``with_initial``: its program is recorded with the first
+    distribution of that.  Errors: ``SimulationError`` for a placement without processes.
     """
     if placement.nodes < 1 or placement.processes < 1:
         raise SimulationError("a program has at least one process on at least one node")
     costs = costs or Costs()
-    records = Records(layout.page_bytes)
+    record = ProgramRecord(placement.processes, layout.page_bytes, with_initial=with_initial)
+    records = Records(record, layout.page_bytes)
     domains = _domains(layout, placement)
-    coherence = Coherence(domains, Notices(len(domains)), LogicalWire(costs, records), costs)
+    coherence = Coherence(
+        domains, Notices(len(domains)), LogicalWire(costs, records), costs, record
+    )
     cluster = Cluster(PLATFORM, nodes=max(2, placement.nodes), host_bytes=1 << 20)
     return _run(program, placement, set_up, cluster, coherence, costs, records)
 
@@ -99,10 +106,11 @@ def run_on_machines(
     if placement.nodes < 1 or placement.processes != 1:
         raise SimulationError("on simulated machines a program has one process on each node")
     costs = Costs()
-    records = Records(layout.page_bytes)
+    record = ProgramRecord(placement.processes, layout.page_bytes)
+    records = Records(record, layout.page_bytes)
     domains = _domains(layout, placement)
     wire = VmmcWire(records, domains)
-    coherence = Coherence(domains, Notices(len(domains)), wire, costs, is_eager=True)
+    coherence = Coherence(domains, Notices(len(domains)), wire, costs, record, is_eager=True)
     cluster = MachineCluster(design, interface="vmmc", nodes=max(2, placement.nodes), **options)
     return _run(program, placement, set_up, cluster, coherence, costs, records)
 
@@ -128,7 +136,9 @@ def _run(
     def started(number: int, domain: Domain) -> Callable[[Any], Coroutine[Any, Any, object]]:
         async def process(endpoint: Any) -> object:
             caller = Caller(endpoint, domain, number % placement.processes)
-            shared = Process(number, many, caller, coherence, costs, locks, barrier)
+            shared = Process(
+                number, many, caller, coherence, costs, records.program, locks, barrier
+            )
             await coherence.open(caller)
             await shared.barrier()
             result = await program(shared)

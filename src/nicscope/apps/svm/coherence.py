@@ -122,11 +122,12 @@ class Coherence:
         of = domain.processes if processes is None else [*processes]
         rows = [domain.local[process] for process in of]
         for page in np.flatnonzero((domain.mapped[rows] == WRITABLE).any(axis=0)).tolist():
-            diff = domain.close_page(page, of)
-            if diff is not None:
-                domain.leave(page)
-                await self._send_home(caller, diff)
-            elif self.homes[page] == domain.number:
+            for process in of:
+                diff = domain.close_page(page, process)
+                if diff is not None:
+                    domain.leave(page)
+                    await self._send_home(caller, diff)
+            if self.homes[page] == domain.number:
                 self._wire.publish(caller, page)
         for gate in [*domain.leaving.values()]:
             await gate.wait(caller.endpoint)
@@ -150,10 +151,11 @@ class Coherence:
             if self.homes[page] == domain.number:
                 domain.come_home.add(page)
                 continue
-            diff = domain.close_page(page, domain.processes)
-            if diff is not None:
-                domain.leave(page)
-                unsent.append(diff)
+            for process in domain.processes:
+                diff = domain.close_page(page, process)
+                if diff is not None:
+                    domain.leave(page)
+                    unsent.append(diff)
             if domain.is_valid[page] or page in domain.coming:
                 domain.outdate(page)
         return unsent

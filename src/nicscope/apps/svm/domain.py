@@ -70,10 +70,7 @@ class Domain:
         if self.mapped[place, page] != WRITABLE:
             return None
         self.mapped[place, page] = READABLE
-        twin = self.twins.get(page)
-        if twin is None:  # at home, where it is already
-            self.unannounced.add(page)
-            return None
+        twin = self.twins[page]
         mask = self.written.close(place, page)
         if not (self.mapped[:, page] == WRITABLE).any():
             mask[:] = True  # the last of them leaves nothing behind
@@ -82,6 +79,18 @@ class Domain:
         if found is not None:
             found.apply_to(twin)
         return found
+
+    def close_at_home(self, pages: NDArray[np.int64], rows: Sequence[int]) -> None:
+        """The processes of ``rows`` no longer write pages unnoticed that this is the home of."""
+        for row in rows:
+            mine = pages[self.mapped[row, pages] == WRITABLE]
+            self.mapped[row, mine] = READABLE
+            self.unannounced.update(mine.tolist())
+
+    def used(self, pages: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of ``pages``, not its own, of which it has a copy or will have one."""
+        on_the_way = [page in self.coming for page in pages.tolist()] if self.coming else False
+        return pages[self.is_valid[pages] | on_the_way]
 
     def leave(self, page: int) -> None:
         """A diff of the page leaves for its home."""

@@ -199,6 +199,9 @@ class Process:
             if not len(missing):
                 return
             await self.compute()
+            if least == WRITABLE:
+                await self._coherence.have_at_home(self._caller, self.number, missing)
+                missing = missing[self._mapped[missing] < least]
             for page in dict.fromkeys(missing.tolist()):
                 await self._coherence.have(self._caller, self.number, page, least)
 

@@ -78,6 +78,7 @@ APPLICATIONS = {
         water_spatial,
         "15625",
         Printed(1_890, 8_488),
+        {"steps": 1},
     ),
     "raytrace": Application(
         "an image of a scene, by rays",

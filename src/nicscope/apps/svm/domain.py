@@ -89,8 +89,10 @@ class Domain:
 
     def used(self, pages: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of ``pages``, not its own, of which it has a copy or will have one."""
-        on_the_way = [page in self.coming for page in pages.tolist()] if self.coming else False
-        return pages[self.is_valid[pages] | on_the_way]
+        is_used = self.is_valid[pages]
+        if self.coming:
+            is_used |= np.isin(pages, list(self.coming))
+        return pages[is_used]
 
     def leave(self, page: int) -> None:
         """A diff of the page leaves for its home."""

@@ -17,7 +17,7 @@ from nicscope.kernel import store
 from nicscope.kernel.fingerprint import package_stamp
 from nicscope.studies.applications import PHASES, placed, run_application, write_requests
 from nicscope.studies.reproduce.traced.applications import ENDING, Application
-from nicscope.studies.reproduce.traced.workloads import WORKLOADS
+from nicscope.studies.reproduce.traced.workloads import PAPER, WORKLOADS
 from nicscope.traces.reader import open_trace
 
 if TYPE_CHECKING:
@@ -78,7 +78,9 @@ class _Asked(NamedTuple):
         """Where its trace is kept: by all that it depends on."""
         from importlib.metadata import version
 
-        made_from = [FORMAT, self.command, package_stamp(), version("numpy"), version("numba")]
+        inputs = {} if self.programs == PAPER else dict(self.program.inputs)
+        libraries = version("numpy"), version("numba")
+        made_from = [FORMAT, self.command, inputs, package_stamp(), *libraries]
         digest = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()
         size = self.program.size(self.programs)
         return folder / f"{self.program.name}-{size}-{digest[:32]}{ENDING}"
@@ -87,7 +89,8 @@ class _Asked(NamedTuple):
         """Run it and keep its trace."""
         size = self.program.size(self.programs)
         placement = placed(self.workload.nodes, self.workload.processes)
-        run = run_application(self.program.name, size, placement, watch=step)
+        inputs = self.program.inputs
+        run = run_application(self.program.name, size, placement, watch=step, inputs=inputs)
         path = self.path(folder)
         write_requests(run, path)
         _forget_old(folder)

@@ -80,6 +80,7 @@ APPLICATIONS = {
         water_spatial,
         "15625",
         Printed(1_890, 8_488),
+        {"steps": 1},
     ),
     "raytrace": Application(
         "an image of a scene, by rays",
@@ -174,11 +175,13 @@ def run_application(
     watch: Callable[[int, int], None] | None = None,
     *,
     with_initial: bool = False,
+    inputs: Mapping[str, int] | None = None,
 ) -> ApplicationRun:
     """Run a program and check its result.
 
     ``watch`` is told how many of ``PHASES`` are over, of how many.  ``with_initial``: what each
     process did, as it is recorded, includes the first distribution of data.
+    ``inputs``: what else than by default is asked of a program that is not at the paper's size.
     Errors: ``StudyError`` for a name or a size that is none, and if the result is wrong;
     ``SimulationError`` for a size that the processes cannot share, ``RoomError`` for one that does
     not fit into memory.
@@ -197,7 +200,7 @@ def run_application(
     is_as_paper = application.paper is not None and number == _number(
         application.paper, application
     )
-    more = application.as_paper if is_as_paper else {}
+    more = application.as_paper if is_as_paper else inputs or {}
     program = application.make(number, processes, seed, **more)
     copies = processes if placement.are_copies_private else placement.nodes
     check_room(

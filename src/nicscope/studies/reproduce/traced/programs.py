@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from nicscope.errors import TraceError
 from nicscope.kernel import store
 from nicscope.kernel.fingerprint import package_stamp
+from nicscope.studies.application_programs import write_application_program
 from nicscope.studies.applications import PHASES, placed, run_application, write_requests
 from nicscope.studies.reproduce.mini_programs.traffic import both_ends
 from nicscope.studies.reproduce.traced.applications import ENDING, Application
-from nicscope.studies.reproduce.traced.workloads import WORKLOADS
+from nicscope.studies.reproduce.traced.workloads import PAPER, WORKLOADS
+from nicscope.traces.programs.schema import ENDING as PROGRAM_ENDING
 from nicscope.traces.reader import open_trace
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ def run_programs(
     """
     workload = WORKLOADS[paper]
     asked = [_Asked(one, workload, programs) for one in workload.programs]
-    there = [_kept(each.path(folder)) for each in asked]
+    there = [each.kept(folder) for each in asked]
     steps = PHASES * there.count(None)
     done = 0
 
@@ -57,7 +59,8 @@ def run_programs(
     listed = []
     for each, kept in zip(asked, there, strict=True):
         trace = each.run(folder, step) if kept is None else kept
-        listed.append(Application(each.program.label, trace, each.command))
+        program = program_beside(each.path(folder)) if workload.served else None
+        listed.append(Application(each.program.label, trace, each.command, program))
     return listed
 
 
@@ -79,15 +82,10 @@ class _Asked(NamedTuple):
         """Where its trace is kept: by all that it depends on."""
         from importlib.metadata import version
 
-        served = self.workload.served
-        made_from = [
-            FORMAT,
-            self.command,
-            served,
-            package_stamp(),
-            version("numpy"),
-            version("numba"),
-        ]
+        inputs = {} if self.programs == PAPER else dict(self.program.inputs)
+        libraries = version("numpy"), version("numba")
+        what = [self.command, inputs, self.workload.served]
+        made_from = [FORMAT, *what, package_stamp(), *libraries]
         digest = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()
         size = self.program.size(self.programs)
         return folder / f"{self.program.name}-{size}-{digest[:32]}{ENDING}"
@@ -96,23 +94,31 @@ class _Asked(NamedTuple):
         """Run it and keep its trace."""
         size = self.program.size(self.programs)
         placement = placed(self.workload.nodes, self.workload.processes)
-        run = run_application(self.program.name, size, placement, watch=step)
+        inputs = self.program.inputs
+        run = run_application(self.program.name, size, placement, watch=step, inputs=inputs)
         path = self.path(folder)
         if self.workload.served:
+            write_application_program(run, program_beside(path))
             run = run._replace(columns=both_ends(run.columns))
         write_requests(run, path)
         _forget_old(folder)
         return open_trace(path)
 
+    def kept(self, folder: Path) -> Trace | None:
+        """The trace that is there; None if none is that can be read, or its program is not."""
+        path = self.path(folder)
+        beside = [program_beside(path)] if self.workload.served else []
+        try:
+            for each in (*beside, path):
+                os.utime(each)  # asked for last, dropped last
+            return open_trace(path)
+        except (TraceError, OSError):
+            return None
 
-def _kept(path: Path) -> Trace | None:
-    """The trace at ``path``; None if there is none that can be read."""
-    try:
-        trace = open_trace(path)
-        os.utime(path)  # asked for last, dropped last
-    except (TraceError, OSError):
-        return None
-    return trace
+
+def program_beside(path: Path) -> Path:
+    """Where the program of the trace at ``path`` is: what its processes did and waited for."""
+    return path.with_name(path.name.removesuffix(ENDING) + PROGRAM_ENDING)
 
 
 def _forget_old(folder: Path) -> None:

@@ -6,7 +6,10 @@ are made smaller with them, by the workload's ``reduction``.  ``PAPER`` sizes ar
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SMALL, PAPER, NONE = "small", "paper", "none"
 SIZES = (SMALL, PAPER, NONE)
@@ -19,6 +22,7 @@ class Program(NamedTuple):
     name: str  # as ``nicscope apps`` has it
     small: str
     paper: str
+    inputs: Mapping[str, int] = {}  # what else a small one is asked for
 
     def size(self, programs: str) -> str:
         """How large it is among ``programs``."""
@@ -32,24 +36,26 @@ class Workload(NamedTuple):
     nodes: int
     processes: int  # of each node
     reduction: int  # the paper's caches and pin limits over those beside ``SMALL`` sizes
-    served: bool = False  # whether what the other end of a transfer looks up is in their traces
+    # Whether what the other end of a transfer looks up is in their traces, and their programs are
+    # kept beside them.
+    served: bool = False
 
 
 WORKLOADS = {
-    # Pages of a node are 8 to 25 times as many at the paper's sizes, fewest for FFT and Radix.
+    # About a quarter of the pages that a node uses at the paper's sizes, of Raytrace a ninth.
     "utlb": Workload(
         (
-            Program("Barnes", "barnes", "2K", "32K"),
-            Program("FFT", "fft", "256K", "4M"),
-            Program("LU", "lu", "1K", "4K"),
-            Program("Radix", "radix", "256K", "4M"),
-            Program("Raytrace", "raytrace", "64", "256"),
-            Program("Volrend", "volrend", "64", "256"),
-            Program("Water", "water-spatial", "1000", "15625"),
+            Program("Barnes", "barnes", "8K", "32K"),
+            Program("FFT", "fft", "1M", "4M"),
+            Program("LU", "lu", "2K", "4K"),
+            Program("Radix", "radix", "1M", "4M"),
+            Program("Raytrace", "raytrace", "64", "256", {"primitives": 27_000}),
+            Program("Volrend", "volrend", "128", "256", {"slices": 64}),
+            Program("Water", "water-spatial", "2744", "15625", {"steps": 1}),
         ),
         nodes=4,
         processes=4,
-        reduction=8,
+        reduction=4,
     ),
     # No size is printed but "the largest problem set size permitted by the 2-GByte address space"
     # (V), on hosts of 512 MB.  So: the largest of a program's own steps (powers of two; of four for

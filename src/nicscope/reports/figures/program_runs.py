@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from matplotlib.ticker import FuncFormatter
+
 from nicscope.reports.figures.style import FAINT, INK, legend, slide, styled
 from nicscope.reports.palette import BLUE, GREY, ORANGE, SKY, VERMILION
 
@@ -110,7 +112,7 @@ def draw_overheads(rows: Sequence[Row]) -> Figure:
             for place, height in zip(places, heights, strict=True):
                 axes.annotate(
                     f"{height:.1f}",
-                    (place, height),
+                    (place, max(height, 100 + BOUND)),
                     (0, 3),
                     textcoords="offset points",
                     ha="center",
@@ -152,6 +154,8 @@ def draw_penalties(rows: Sequence[Row]) -> Figure:
             axes.set_yticks(range(len(programs)), [*programs])
             axes.set_ylim(len(programs) - 0.4, -0.6)
             axes.set_xscale("log")
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+            axes.minorticks_off()
             axes.set_xlabel(f"{kind} (us)", color=INK)
             axes.tick_params(labelsize=11)
         panels[1].set_yticklabels([])

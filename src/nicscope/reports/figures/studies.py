@@ -1,4 +1,4 @@
-"""The papers' figures for any traces: UTLB's 7 and 8, and miNI's 5."""
+"""The papers' figures of programs: UTLB's 7 and 8, and miNI's."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.ticker import FuncFormatter
 
+from nicscope.reports.figures.program_runs import draw_overheads, draw_penalties, draw_speed_ups
 from nicscope.reports.figures.style import FAINT, INK, hatched, legend, slide, stacked, styled
 from nicscope.reports.palette import BLUE, GREEN, KIND_COLOURS, ORANGE, PURPLE, SKY, VERMILION
 
@@ -182,6 +183,11 @@ EACH = {  # a figure for each application
     ("utlb", "figure8"): draw_prefetch,
     ("mini", "figure5"): draw_sweep,
 }
+ONE = {  # figure of all applications
+    ("mini", "figure6"): draw_speed_ups,
+    ("mini", "figure7"): draw_overheads,
+    ("mini", "miss_penalty_of_programs"): draw_penalties,
+}
 TOGETHER = {("utlb", "figure7"): draw_breakdown}  # panels of some applications on each page
 
 
@@ -190,6 +196,8 @@ def draw_study(table: StudyTable) -> Iterator[tuple[str, Figure]]:
     key = (table.paper, table.id)
     if key in TOGETHER:
         yield from TOGETHER[key](table)
+    if key in ONE:
+        yield "", ONE[key](table.rows)
     if key in EACH:
         for application in dict.fromkeys(row["application"] for row in table.rows):
             rows = [row for row in table.rows if row["application"] == application]

@@ -67,6 +67,7 @@ class Subject(NamedTuple):
     service: ServiceCosts
     delivery: Delivery
     kinds: bool = True
+    processors: int = 1  # of each host, 1 or 2
 
 
 def set_up(program: Program, subject: Subject, *, keep_ends: bool = False) -> Machine:
@@ -97,6 +98,10 @@ def set_up(program: Program, subject: Subject, *, keep_ends: bool = False) -> Ma
     machine.script[:] = rows_of_program(program, wiring, ordinals)
     machine.scripted["depth"] = DEPTH
     machine.scripted["port"] = ordinals + 1
+    # Processes that have a processor each compute on it, and interrupts may take it from them; of
+    # more of them each is as if it had one that nothing else takes.
+    machine.nodes["processors"] = subject.processors
+    traced.followers["alone"] = many[nodes] <= subject.processors
     _open_ports(machine, program, wiring, ordinals, many)
     link(machine, FUNCTIONS)
     _register(machine, pages, design)

@@ -1,4 +1,4 @@
-"""Eight programs times 37 designs: every run of miNI's Figures 6 and 7, those that are kept aside."""
+"""All runs of miNI's Figures 6 and 7: each program with 36 caches and with static tables."""
 
 from __future__ import annotations
 

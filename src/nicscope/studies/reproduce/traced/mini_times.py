@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 CACHES = tuple(map(Axis, AXES, ("C", "L", "A")))
 CONDITIONS = (
-    "on the platform mini-cluster; C entries, L to a line, A lines to a set; static tables have 64 K "
-    "entries"
+    "on the platform mini-cluster; C entries, L to a line, A lines to a set; static tables have "
+    "64 K entries"
 )
 
 
@@ -41,9 +41,7 @@ def _stated(
 FIGURE6 = Study(
     unit="speed-up on eight processors",
     conditions=f"{CONDITIONS}; one processor takes as long as all processes compute together",
-    layout=Layout(
-        CACHES, ("cache", "static"), (Line("", ("speed_up", "static_speed_up")),)
-    ),
+    layout=Layout(CACHES, ("cache", "static"), (Line("", ("speed_up", "static_speed_up")),)),
     rows=rows,
     timed=True,
     state=_stated(times.figure6),

@@ -70,17 +70,20 @@ class ShownTiming(Report):
         """How long it takes, and under which design least."""
         ordered = sorted(self.found.found, key=lambda each: each.elapsed_ps)
         first, last = ordered[0], ordered[-1]
-        one = in_words(len(first.nodes), "process")
+        one = processes_in_words(len(first.nodes))
         if len(ordered) == 1:
             return [
                 f"The program takes {_ms(first)} ms with {one} under {_name(first)}, "
                 f"{significant(first.speed_up)} times as fast as its computing on one processor."
             ]
-        return [
+        told = [
             f"With {one} the program takes least under {_name(first)}, {_ms(first)} ms, "
             f"{significant(first.speed_up)} times as fast as its computing on one processor; and "
             f"most under {_name(last)}, {_ms(last)} ms, {significant(last.speed_up)} times."
         ]
+        if len({each.platform for each in ordered}) > 1:
+            told.append("They are on several machines; --platform NAME takes one for all.")
+        return told
 
     def parts(self) -> Iterator[Printed]:
         """The program, its tables, and what is left out."""
@@ -90,7 +93,7 @@ class ShownTiming(Report):
         sizes = sorted({each.design.page_size or 0 for each in found.found})
         yield Text(
             f"{Path(trace['file']).name}: {in_words(trace['operations'], 'operation')}, "
-            f"{in_words(trace['processes'], 'process')} on {in_words(trace['nodes'], 'node')}, "
+            f"{processes_in_words(trace['processes'])} on {in_words(trace['nodes'], 'node')}, "
             f"{listed([*map(byte_size, sizes)])} pages",
             style="bold",
         )
@@ -129,6 +132,11 @@ class ShownTiming(Report):
             for name, ps in zip(PART_NAMES, each.outcome.times_ps[process].tolist(), strict=True)
         )
         yield "times", tidy(TIME_COLUMNS, rows)
+
+
+def processes_in_words(count: int) -> str:
+    """``count`` processes."""
+    return f"{whole(count)} process{'' if count == 1 else 'es'}"
 
 
 def _row(each: TimedDesign) -> dict[str, Any]:

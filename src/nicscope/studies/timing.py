@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from nicscope.config.delivery import POLICIES, Way
+from nicscope.config.delivery import POLICIES, Way, chosen_transport
+from nicscope.config.scheme import Scheme
 from nicscope.errors import DesignError
 from nicscope.studies.simulating import PS_PER_US, check_fits
 from nicscope.studies.sources import repeat
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from nicscope.config.delivery import Transport
     from nicscope.config.design import Design
     from nicscope.drivers.simulate.traced.program import Program
     from nicscope.drivers.simulate.traced.timing import ProgramOutcome
@@ -268,7 +270,14 @@ def time_design(
         )
     timing = Timing(
         program,
-        Subject(design, subject.transfers, subject.service, POLICIES[design.delivery], kinds),
+        Subject(
+            design,
+            subject.transfers,
+            subject.service,
+            POLICIES[design.delivery],
+            _transport(design),
+            kinds,
+        ),
     )
     check_fits(subject.platform, timing.nic_bytes())
     return TimedDesign(
@@ -277,6 +286,20 @@ def time_design(
         nodes=program.nodes.tolist(),
         outcome=timing.run(watch),
     )
+
+
+def _transport(design: Design) -> Transport:
+    """How packets come again, as of the interface whose design it is; fetches need that they do."""
+    from nicscope.interfaces import mini, vmmc
+
+    own = mini.Cluster.transport if design.scheme is Scheme.HANDLE else vmmc.Cluster.transport
+    chosen = chosen_transport(design.transport, own)
+    if not chosen.reliable:
+        raise DesignError(
+            f"design {design.name!r}: a program's remote fetches need a transport that brings "
+            "packets again; take --set transport=reliable"
+        )
+    return msgspec.structs.replace(chosen, by_connection=False)
 
 
 def program_of(trace: ProgramTrace) -> Program:
